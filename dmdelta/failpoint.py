@@ -1,0 +1,39 @@
+"""Named points at which a test may kill the process: DM's failpoints.
+
+`DMDELTA_FAILPOINT=silver-before-commit:3` ends the process with SIGKILL at the third passing of that point;
+without the variable a point costs one dictionary look-up.
+"""
+
+import os
+import signal
+from collections import Counter
+from enum import Enum
+
+VARIABLE = "DMDELTA_FAILPOINT"
+_passed: Counter[str] = Counter()
+
+
+class CrashPoint(str, Enum):
+    """Every place between two effects where a crash must lose nothing and repeat nothing."""
+
+    RELAY_BEFORE_RENAME = "relay-before-rename"
+    RELAY_AFTER_RENAME = "relay-after-rename"
+    LAND_BEFORE_COMMIT = "land-before-commit"
+    LAND_AFTER_COMMIT = "land-after-commit"
+    SILVER_BEFORE_COMMIT = "silver-before-commit"
+    SILVER_BETWEEN_COMMITS = "silver-between-commits"
+    SILVER_AFTER_COMMIT = "silver-after-commit"
+    CHECKPOINT_MID_FLUSH = "checkpoint-mid-flush"
+
+
+def reach(point: CrashPoint) -> None:
+    """Pass `point`, or die there if the environment says so."""
+    wanted = os.environ.get(VARIABLE)
+    if wanted is None:
+        return
+    name, _, nth = wanted.partition(":")
+    if name != point.value:
+        return
+    _passed[name] += 1
+    if _passed[name] == int(nth or 1):
+        os.kill(os.getpid(), signal.SIGKILL)

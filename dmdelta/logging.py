@@ -1,0 +1,71 @@
+"""Structured logs in the shape of `pyspark.logger`, so that Spark's and ours can be read as one table.
+
+A message is constant text; facts are fields: `log.info("batch landed", batch=7, rows=1200)`.
+Only the CLI calls `configure`. Secrets and row values are never fields.
+"""
+
+import json
+import logging
+import sys
+import traceback
+from datetime import datetime, timezone
+from typing import Any, TextIO
+
+
+class FieldLogger:
+    """A stdlib logger whose keywords become the record's fields."""
+
+    def __init__(self, name: str) -> None:
+        self._logger = logging.getLogger(name)
+
+    def debug(self, message: str, **fields: Any) -> None:
+        self._log(logging.DEBUG, message, fields)
+
+    def info(self, message: str, **fields: Any) -> None:
+        self._log(logging.INFO, message, fields)
+
+    def warning(self, message: str, **fields: Any) -> None:
+        self._log(logging.WARNING, message, fields)
+
+    def error(self, message: str, *, exc: BaseException | None = None, **fields: Any) -> None:
+        self._log(logging.ERROR, message, fields, exc)
+
+    def _log(self, level: int, message: str, fields: dict[str, Any], exc: BaseException | None = None) -> None:
+        if self._logger.isEnabledFor(level):
+            self._logger.log(level, message, extra={"context": fields}, exc_info=exc)
+
+
+def get_logger(name: str) -> FieldLogger:
+    """The logger of a module: `log = get_logger(__name__)`."""
+    return FieldLogger(name)
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line with PySpark's keys: ts, level, logger, msg, context, exception."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {
+            "ts": datetime.fromtimestamp(record.created, tz=timezone.utc).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "msg": record.getMessage(),
+            "context": record.__dict__.get("context", {}),
+        }
+        if record.exc_info and record.exc_info[1] is not None:
+            kind, error, trace = record.exc_info
+            line["exception"] = {
+                "class": kind.__name__ if kind else "",
+                "msg": str(error),
+                "stacktrace": traceback.format_tb(trace),
+            }
+        return json.dumps(line, default=str, ensure_ascii=False)
+
+
+def configure(stream: TextIO | None = None, level: int = logging.INFO) -> None:
+    """Send dmdelta's logs to `stream` (stderr) as JSON lines."""
+    output = logging.StreamHandler(stream or sys.stderr)
+    output.setFormatter(JsonFormatter())
+    root = logging.getLogger("dmdelta")
+    root.handlers[:] = [output]
+    root.setLevel(level)
+    root.propagate = False

@@ -1,0 +1,62 @@
+"""Where we are in a source's log."""
+
+import re
+from dataclasses import dataclass
+from functools import total_ordering
+from typing import Any
+
+from dmdelta.errors import ConfigError
+
+_FILE_NUMBER = re.compile(r"\.(\d+)$")
+FILE_SHIFT = 40
+
+
+def file_number(binlog_file: str) -> int:
+    """`binlog.000042` → 42.
+
+    Raises:
+        ConfigError: the name does not end in a dot and digits.
+    """
+    found = _FILE_NUMBER.search(binlog_file)
+    if found is None:
+        raise ConfigError(f"{binlog_file!r} is no binlog file name", hint="a binlog file ends in a number: binlog.000001")
+    return int(found.group(1))
+
+
+def seq_of(binlog_file: str, offset: int) -> int:
+    """The bronze `seq` of the event at `offset` (bytes) of a file: file number × 2^40 + offset."""
+    return (file_number(binlog_file) << FILE_SHIFT) + offset
+
+
+@total_ordering
+@dataclass(frozen=True, slots=True)
+class Position:
+    """The event boundary at byte `offset` of `binlog_file` in `epoch`. Totally ordered within a source.
+
+    As the end of a range it is exclusive: the next event to read starts here.
+    """
+
+    epoch: int
+    binlog_file: str
+    offset: int
+
+    @property
+    def seq(self) -> int:
+        return seq_of(self.binlog_file, self.offset)
+
+    @property
+    def key(self) -> tuple[int, int]:
+        return (self.epoch, self.seq)
+
+    def __lt__(self, other: "Position") -> bool:
+        return self.key < other.key
+
+    def __str__(self) -> str:
+        return f"{self.epoch}/{self.binlog_file}:{self.offset}"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"epoch": self.epoch, "file": self.binlog_file, "pos": self.offset}
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> "Position":
+        return cls(fields["epoch"], fields["file"], fields["pos"])

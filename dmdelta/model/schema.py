@@ -1,0 +1,64 @@
+"""The structure of a source table, as its table map or information_schema tells it."""
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a source table.
+
+    Attributes:
+        name: as written in the source.
+        type: MySQL's own word, as in information_schema.DATA_TYPE: tinyint smallint mediumint int bigint decimal float
+            double bit year date time datetime timestamp char varchar binary varbinary tinytext text mediumtext longtext
+            tinyblob blob mediumblob longblob enum set json geometry vector.
+        unsigned: of a numeric type.
+        length: bytes of char/varchar/binary/varbinary (the most a value may take), bits of bit, else 0.
+        precision: digits of a decimal, fractional second digits of a time type, else 0.
+        scale: digits after the point of a decimal.
+        charset: MySQL's name of the character set of a text type, enum or set; None for the others.
+        members: the names of an enum or set.
+        nullable: NULL is allowed.
+        visible: False for INVISIBLE columns.
+    """
+
+    name: str
+    type: str
+    unsigned: bool = False
+    length: int = 0
+    precision: int = 0
+    scale: int = 0
+    charset: str | None = None
+    members: tuple[str, ...] = ()
+    nullable: bool = True
+    visible: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TableSchema:
+    """A table's columns in their order and the names of its key columns (empty: a keyless table)."""
+
+    schema: str
+    table: str
+    columns: tuple[Column, ...]
+    primary_key: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.schema}.{self.table}"
+
+    @property
+    def version(self) -> int:
+        """A stable 63-bit hash of the structure: the `schema_version` of its bronze rows."""
+        return int.from_bytes(hashlib.blake2b(self.to_json().encode(), digest_size=8).digest(), "big") >> 1
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), ensure_ascii=False, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> "TableSchema":
+        fields: dict[str, Any] = json.loads(text)
+        columns = tuple(Column(**{**column, "members": tuple(column["members"])}) for column in fields["columns"])
+        return cls(fields["schema"], fields["table"], columns, tuple(fields["primary_key"]))

@@ -1,0 +1,71 @@
+"""Segments: immutable pieces of a binlog, cut at transaction boundaries. The folder listing is their index.
+
+`<relay>/<source_id>/<server_uuid>.<epoch>/<binlog_file>/<start>-<end>.binlog`, start and end zero-padded byte offsets
+in the original file. The content is a valid binlog file: magic, a copy of the format description event, then the
+bytes [start, end). With start = 4 the format description event is itself the first of those bytes and is not
+repeated. A whole binlog file directly in the epoch folder is the segment [4, size).
+"""
+
+import re
+from dataclasses import dataclass
+
+from dmdelta.model.position import Position, seq_of
+
+MAGIC = b"\xfebin"
+FIRST_OFFSET = len(MAGIC)
+OFFSET_DIGITS = 14
+EPOCH_DIGITS = 6
+
+_NAME = re.compile(r"^(\d+)-(\d+)\.binlog$")
+_EPOCH = re.compile(r"^(.+)\.(\d+)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One segment file; `start` and `end` are byte offsets in the server's own file."""
+
+    path: str
+    source_id: str
+    epoch: int
+    binlog_file: str
+    start: int
+    end: int
+
+    @property
+    def begin_position(self) -> Position:
+        return Position(self.epoch, self.binlog_file, self.start)
+
+    @property
+    def end_position(self) -> Position:
+        return Position(self.epoch, self.binlog_file, self.end)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the log that the segment holds."""
+        return self.end - self.start
+
+    @property
+    def order(self) -> tuple[int, int]:
+        return (self.epoch, seq_of(self.binlog_file, self.start))
+
+
+def segment_name(start: int, end: int) -> str:
+    """The file name of the segment [start, end)."""
+    return f"{start:0{OFFSET_DIGITS}d}-{end:0{OFFSET_DIGITS}d}.binlog"
+
+
+def parse_segment_name(name: str) -> tuple[int, int] | None:
+    """(start, end) of a segment's file name, None for any other file."""
+    found = _NAME.match(name)
+    return (int(found.group(1)), int(found.group(2))) if found else None
+
+
+def epoch_folder(server_uuid: str, epoch: int) -> str:
+    """The folder name of an epoch: `<server_uuid>.<epoch>`."""
+    return f"{server_uuid}.{epoch:0{EPOCH_DIGITS}d}"
+
+
+def parse_epoch_folder(name: str) -> tuple[str, int] | None:
+    """(server_uuid, epoch) of an epoch's folder name, None for any other name."""
+    found = _EPOCH.match(name)
+    return (found.group(1), int(found.group(2))) if found else None
