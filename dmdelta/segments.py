@@ -1,0 +1,105 @@
+"""The relay folder: which segments it holds, in order and without a gap. The listing is the only index."""
+
+import os
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from pathlib import Path
+
+from dmdelta.errors import CorruptBinlog, SourceError
+from dmdelta.model.position import file_number
+from dmdelta.model.segment import FIRST_OFFSET, MAGIC, Segment, parse_epoch_folder, parse_segment_name
+
+ARCHIVE_EPOCH = 1
+
+
+def list_segments(folder: str | Path, source_id: str) -> list[Segment]:
+    """Every segment below a source's relay folder, in log order and checked for gaps.
+
+    The folder may also be an archive: whole binlog files, directly or in epoch folders.
+
+    Raises:
+        SourceError: the folder does not exist.
+        CorruptBinlog: two neighbours do not fit together.
+    """
+    root = Path(folder)
+    if not root.is_dir():
+        raise SourceError(f"no relay folder {root}", hint="start the relay first, or mend relay.dir in the spec")
+    found = sorted(_walk(root, source_id), key=lambda segment: segment.order)
+    check_continuity(found)
+    return found
+
+
+def read_path(path: str | Path, source_id: str) -> list[Segment]:
+    """The segments that a path stands for: a relay or archive folder, one segment, or one whole binlog file."""
+    place = Path(path)
+    if place.is_dir():
+        return list_segments(place, source_id)
+    span = parse_segment_name(place.name)
+    if span is not None:
+        epoch = parse_epoch_folder(place.parent.parent.name)
+        return [Segment(str(place), source_id, epoch[1] if epoch else ARCHIVE_EPOCH, place.parent.name, *span)]
+    if not place.is_file():
+        raise SourceError(f"no binlog at {place}", hint="name a binlog file, a segment or a relay folder")
+    return [_whole_file(place, source_id, ARCHIVE_EPOCH)]
+
+
+def check_continuity(segments: Iterable[Segment]) -> None:
+    """Neighbours join byte to byte, or the next binlog file begins at its first event.
+
+    Raises:
+        CorruptBinlog: a gap or an overlap, naming both neighbours.
+    """
+    for before, after in pairwise(segments):
+        if not follows(before, after):
+            raise CorruptBinlog(
+                "segments do not join",
+                hint="a segment is missing or was changed: restore it, or start a new epoch from a snapshot",
+                ends=str(before.end_position),
+                begins=str(after.begin_position),
+                path=after.path,
+            )
+
+
+def follows(before: Segment, after: Segment) -> bool:
+    """Whether `after` may come next. A new epoch may begin anywhere: the relay proved it by GTID."""
+    if before.epoch != after.epoch:
+        return before.epoch < after.epoch
+    if before.binlog_file == after.binlog_file:
+        return before.end == after.start
+    return file_number(after.binlog_file) == file_number(before.binlog_file) + 1 and after.start == FIRST_OFFSET
+
+
+def _walk(root: Path, source_id: str) -> Iterator[Segment]:
+    yield from _epoch_segments(root, source_id, ARCHIVE_EPOCH)
+    for entry in os.scandir(root):
+        epoch = parse_epoch_folder(entry.name) if entry.is_dir() else None
+        if epoch is not None and not _holds_segments(Path(entry.path)):
+            yield from _epoch_segments(Path(entry.path), source_id, epoch[1])
+
+
+def _epoch_segments(folder: Path, source_id: str, epoch: int) -> Iterator[Segment]:
+    for entry in os.scandir(folder):
+        place = Path(entry.path)
+        if entry.is_dir():
+            for name in os.listdir(place):
+                span = parse_segment_name(name)
+                if span is not None:
+                    yield Segment(str(place / name), source_id, epoch, entry.name, *span)
+        elif _is_binlog(place):
+            yield _whole_file(place, source_id, epoch)
+
+
+def _holds_segments(folder: Path) -> bool:
+    """A binlog file's folder `binlog.000001/` looks like an epoch's: tell them apart by what is inside."""
+    return any(parse_segment_name(entry.name) for entry in os.scandir(folder))
+
+
+def _is_binlog(place: Path) -> bool:
+    if not place.suffix[1:].isdigit():
+        return False
+    with place.open("rb") as stream:
+        return stream.read(len(MAGIC)) == MAGIC
+
+
+def _whole_file(place: Path, source_id: str, epoch: int) -> Segment:
+    return Segment(str(place), source_id, epoch, place.name, FIRST_OFFSET, place.stat().st_size)
