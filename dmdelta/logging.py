@@ -36,7 +36,7 @@ class FieldLogger:
 
 
 def get_logger(name: str) -> FieldLogger:
-    """The logger of a module: `log = get_logger(__name__)`."""
+    """A module's logger: `log = get_logger(__name__)`."""
     return FieldLogger(name)
 
 

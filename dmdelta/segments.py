@@ -6,7 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from dmdelta.errors import CorruptBinlog, SourceError
-from dmdelta.model.position import file_number
+from dmdelta.model.position import Position, file_number
 from dmdelta.model.segment import FIRST_OFFSET, MAGIC, Segment, parse_epoch_folder, parse_segment_name
 
 ARCHIVE_EPOCH = 1
@@ -50,7 +50,7 @@ def check_continuity(segments: Iterable[Segment]) -> None:
         CorruptBinlog: a gap or an overlap, naming both neighbours.
     """
     for before, after in pairwise(segments):
-        if not follows(before, after):
+        if not follows(before.end_position, after):
             raise CorruptBinlog(
                 "segments do not join",
                 hint="a segment is missing or was changed: restore it, or start a new epoch from a snapshot",
@@ -60,13 +60,15 @@ def check_continuity(segments: Iterable[Segment]) -> None:
             )
 
 
-def follows(before: Segment, after: Segment) -> bool:
-    """Whether `after` may come next. A new epoch may begin anywhere: the relay proved it by GTID."""
-    if before.epoch != after.epoch:
-        return before.epoch < after.epoch
-    if before.binlog_file == after.binlog_file:
-        return before.end == after.start
-    return file_number(after.binlog_file) == file_number(before.binlog_file) + 1 and after.start == FIRST_OFFSET
+def follows(end: Position, segment: Segment) -> bool:
+    """Whether `segment` goes on where the log has been read to. A new epoch may begin anywhere: GTIDs prove it."""
+    begin = segment.begin_position
+    if begin.epoch != end.epoch:
+        return begin.epoch > end.epoch
+    opens_next_file = (
+        segment.start == FIRST_OFFSET and file_number(segment.binlog_file) == file_number(end.binlog_file) + 1
+    )
+    return begin == end or opens_next_file
 
 
 def _walk(root: Path, source_id: str) -> Iterator[Segment]:

@@ -19,7 +19,9 @@ def file_number(binlog_file: str) -> int:
     """
     found = _FILE_NUMBER.search(binlog_file)
     if found is None:
-        raise ConfigError(f"{binlog_file!r} is no binlog file name", hint="a binlog file ends in a number: binlog.000001")
+        raise ConfigError(
+            f"{binlog_file!r} is no binlog file name", hint="a binlog file ends in a number: binlog.000001"
+        )
     return int(found.group(1))
 
 

@@ -1,0 +1,56 @@
+# Two commands are enough for a newcomer: make demo, make test.
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+DEMO_SPEC := pipelines/quickstart.yml
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test test-unit test-mysql97 check fmt bench docs clean
+
+help: ## what can be made
+	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+
+$(VENV)/installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install --quiet --editable '.[local,dev]'
+	$(PY) -m dmdelta.lakehouse.jars
+	@touch $@
+
+install: $(VENV)/installed ## install dmdelta with Spark, Delta and the development tools into .venv
+
+demo: install ## relay, land and apply the shipped binlogs, without a server
+	$(VENV)/bin/dmdelta run $(DEMO_SPEC) --until-caught-up
+	$(VENV)/bin/dmdelta demo-show $(DEMO_SPEC)
+
+servers: install ## install the real servers that the tests start
+	$(PY) -m tests.support.servers install mysql80 mysql57 mariadb
+
+test: servers ## every test but the extra lanes: unit, spark, integration, crash
+	$(PY) -m pytest tests -m "not mysql97"
+
+test-unit: install ## the tests without a JVM and without a server
+	$(PY) -m pytest tests/unit
+
+test-mysql97: install ## the extra lane: MySQL 9.7
+	$(PY) -m tests.support.servers install mysql97
+	$(PY) -m pytest tests -m mysql97
+
+check: install ## ruff, mypy strict and the import contracts
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+
+fmt: install ## format
+	$(VENV)/bin/ruff format .
+	$(VENV)/bin/ruff check --fix .
+
+bench: servers ## codec, landing and binlog-to-silver speed beside mysql-replication; writes benchmarks/RESULTS.md
+	$(PY) -m benchmarks.pipeline
+
+docs: install ## rewrite what is generated: the type table, the spec's JSON schema
+	$(PY) -m dmdelta.ddl.types > docs/types.md
+	$(PY) -m dmdelta.config.schema > schemas/pipeline.schema.json
+
+clean: ## remove what demo and tests left
+	rm -rf var .pytest_cache .mypy_cache .ruff_cache

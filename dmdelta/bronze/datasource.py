@@ -1,0 +1,185 @@
+"""The Spark data source `mysql_binlog`: segments or whole binlog files in, decoded row changes out.
+
+    spark.dataSource.register(MySqlBinlog)
+    spark.read.format("mysql_binlog").option("path", "/data/binlogs").load()        # or readStream
+
+Options:
+    path: a relay or archive folder, a segment, or a binlog file; readable by every executor.
+    segments: instead of path, the very segments to read (`segments_to_json`): a retried task reads the same bytes.
+    source-id: the `source_id` of the rows [binlog].
+    block-allow-list: the tables to decode, as `BlockAllowList.to_json` [all but the system schemas].
+    schemas: a JSON list of `TableSchema` for servers that send no column names.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.types import StructType
+
+from dmdelta.binlog.decode import DecodeOptions, decode_segment
+from dmdelta.bronze.arrow import to_record_batch
+from dmdelta.bronze.schema import DECODED_SCHEMA
+from dmdelta.ddl.statements import statement_targets
+from dmdelta.errors import ConfigError, CorruptBinlog, DmdeltaError, to_wire
+from dmdelta.model.position import Position
+from dmdelta.model.schema import TableSchema
+from dmdelta.model.segment import Segment
+from dmdelta.rules.block_allow_list import BlockAllowList
+from dmdelta.segments import follows, read_path
+
+PARTITION_BYTES = 16 << 20
+DEFAULT_SOURCE_ID = "binlog"
+
+
+def segments_to_json(segments: Sequence[Segment]) -> str:
+    """The value of the option `segments`."""
+    return json.dumps([asdict(segment) for segment in segments])
+
+
+def register(spark: SparkSession) -> None:
+    """Make `mysql_binlog` known to a session."""
+    spark.dataSource.register(MySqlBinlog)
+
+
+class SegmentGroup(InputPartition):
+    """Neighbouring segments that one task reads."""
+
+    def __init__(self, segments: Sequence[Segment]) -> None:
+        super().__init__(None)
+        self.segments = tuple(segments)
+
+
+class MySqlBinlog(DataSource):
+    """See the module."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "mysql_binlog"
+
+    def schema(self) -> str:
+        return DECODED_SCHEMA
+
+    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - the schema is always ours
+        return BinlogReader(self.options)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - PySpark's own name
+        return BinlogStreamReader(self.options)
+
+
+class BinlogReader(DataSourceReader):
+    """Reads a fixed list of segments, some of them a task."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self.options = _plain(options)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return group_segments(self._segments())
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return read_group(partition, self.options)
+
+    def _segments(self) -> list[Segment]:
+        listed = self.options.get("segments")
+        if listed is None:
+            return _list_path(self.options)
+        return [Segment(**fields) for fields in json.loads(listed)]
+
+
+class BinlogStreamReader(DataSourceStreamReader):
+    """Follows a relay folder; an offset is the position after the last segment read."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self.options = _plain(options)
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - PySpark's own name
+        return {"epoch": 0, "file": "", "pos": 0}
+
+    def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:  # noqa: ARG002, N802
+        segments = _list_path(self.options)
+        return segments[-1].end_position.to_dict() if segments else start
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        if start == end:
+            return []
+        after, upto = _read_to(start), Position.from_dict(end)
+        chosen = [
+            segment
+            for segment in _list_path(self.options)
+            if (after is None or segment.end_position > after) and segment.end_position <= upto
+        ]
+        if after is not None and chosen and not follows(after, chosen[0]):
+            raise CorruptBinlog(
+                "the stream's next segment is gone",
+                hint="it was purged before it was read: start a new query with a new checkpoint location",
+                ends=str(after),
+                begins=str(chosen[0].begin_position),
+            )
+        return group_segments(chosen)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return read_group(partition, self.options)
+
+
+def group_segments(segments: Sequence[Segment]) -> list[SegmentGroup]:
+    """Neighbours together until a group has `PARTITION_BYTES`: small segments share a task, big ones have their own."""
+    groups: dict[int, list[Segment]] = defaultdict(list)
+    number, filled = 0, 0
+    for segment in segments:
+        if filled and filled + segment.size > PARTITION_BYTES:
+            number, filled = number + 1, 0
+        groups[number].append(segment)
+        filled += segment.size
+    return [SegmentGroup(group) for group in groups.values()]
+
+
+def read_group(partition: InputPartition, options: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
+    """Decode a group's segments one after the other, in bounded memory."""
+    if not isinstance(partition, SegmentGroup):
+        raise TypeError(f"not a partition of ours: {type(partition).__name__}")
+    decode_options = _decode_options(options)
+    try:
+        for segment in partition.segments:
+            with open(segment.path, "rb") as stream:
+                for batch in decode_segment(stream, segment, decode_options):
+                    yield to_record_batch(batch, segment)
+    except DmdeltaError as error:
+        # Only the text of an error reaches the driver: make it one that the driver can turn back.
+        raise RuntimeError(to_wire(error)) from error
+    except FileNotFoundError as error:
+        gone = CorruptBinlog(
+            f"segment {error.filename} is gone",
+            hint="it was purged before it was landed; restore it from the source or an archive",
+        )
+        raise RuntimeError(to_wire(gone)) from error
+
+
+def _plain(options: Mapping[str, str]) -> dict[str, str]:
+    """The options with lower-case keys: Spark's own mapping does not travel to the executors."""
+    return {key.lower(): value for key, value in options.items()}
+
+
+def _list_path(options: Mapping[str, str]) -> list[Segment]:
+    path = options.get("path")
+    if not path:
+        raise ConfigError("mysql_binlog needs a path", hint='.option("path", <relay folder or binlog file>)')
+    return read_path(path, options.get("source-id", DEFAULT_SOURCE_ID))
+
+
+def _read_to(offset: dict[str, Any]) -> Position | None:
+    return Position.from_dict(offset) if offset["file"] else None
+
+
+def _decode_options(options: Mapping[str, str]) -> DecodeOptions:
+    known: dict[tuple[str, str], list[TableSchema]] = defaultdict(list)
+    for text in json.loads(options.get("schemas", "[]")):
+        schema = TableSchema.from_json(text)
+        known[schema.schema, schema.table].append(schema)
+    rules = options.get("block-allow-list")
+    allow_list = BlockAllowList.from_json(rules) if rules else BlockAllowList()
+    return DecodeOptions(wanted=allow_list.wanted, known_schemas=known, statement_targets=statement_targets)

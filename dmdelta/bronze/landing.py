@@ -1,0 +1,178 @@
+"""Landing: which segments become the next batch, and the one commit that holds batch and position together.
+
+A batch is bound to a range of the log by its number: the Delta transaction version. Bronze's newest commit of ours says
+where the next batch begins, whatever any metadata table says; so a crash between two writes loses and repeats nothing.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
+
+from dmdelta.binlog.boundary import scan_gtids
+from dmdelta.bronze.datasource import segments_to_json
+from dmdelta.bronze.schema import BRONZE_SCHEMA, PARTITION_COLUMN
+from dmdelta.errors import CorruptBinlog, from_wire
+from dmdelta.failpoint import CrashPoint, reach
+from dmdelta.lakehouse.commits import CommitTag, append
+from dmdelta.lakehouse.history import newest_own_commit
+from dmdelta.model.gtid import GtidSet
+from dmdelta.model.position import Position
+from dmdelta.model.schema import TableSchema
+from dmdelta.model.segment import Segment
+from dmdelta.rules.block_allow_list import BlockAllowList
+from dmdelta.segments import follows
+
+BATCH_BYTES = 128 << 20
+"""One batch's share of the log: big enough to hide a commit's cost, small enough to stop within seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class LandingSource:
+    """Where a source's rows go and how they are decoded."""
+
+    task: str
+    source_id: str
+    run: str
+    bronze: str
+    """The bronze table's identifier in SQL."""
+    allow_list: BlockAllowList
+    empty_gtid_set: GtidSet
+
+    @property
+    def app(self) -> str:
+        return f"dmdelta:{self.task}:{self.source_id}:land"
+
+
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """How far bronze is: the newest landing commit of a source."""
+
+    batch: int
+    begin: Position
+    end: Position
+    gtid_set: GtidSet
+
+
+@dataclass(frozen=True, slots=True)
+class LandingBatch:
+    """The next commit: its number and the segments it holds."""
+
+    number: int
+    segments: tuple[Segment, ...]
+
+    @property
+    def begin(self) -> Position:
+        return self.segments[0].begin_position
+
+    @property
+    def end(self) -> Position:
+        return self.segments[-1].end_position
+
+
+def plan_landing(
+    segments: Sequence[Segment], landed: Landed | None, batch_bytes: int = BATCH_BYTES
+) -> LandingBatch | None:
+    """The next batch of a listing, or None when everything in it has landed.
+
+    A batch never crosses an epoch and takes at least one segment, however large.
+
+    Raises:
+        CorruptBinlog: the log does not go on where bronze ends.
+    """
+    waiting = [s for s in segments if landed is None or s.end_position > landed.end]
+    if not waiting:
+        return None
+    if landed is not None and not follows(landed.end, waiting[0]):
+        raise CorruptBinlog(
+            "the relay log does not go on where bronze ends",
+            hint="segments were purged before they landed: restore them, or start again from a snapshot",
+            bronze_ends=str(landed.end),
+            relay_begins=str(waiting[0].begin_position),
+        )
+    chosen: list[Segment] = []
+    size = 0
+    for segment in waiting:
+        if chosen and (size + segment.size > batch_bytes or segment.epoch != chosen[0].epoch):
+            break
+        chosen.append(segment)
+        size += segment.size
+    return LandingBatch(landed.batch + 1 if landed else 1, tuple(chosen))
+
+
+def newest_landed(spark: SparkSession, source: LandingSource) -> Landed | None:
+    """What bronze itself says about how far it is; None if nothing of this source ever landed."""
+    commit = newest_own_commit(spark, source.bronze, source.app)
+    if commit is None:
+        return None
+    tag = commit.tag
+    gtid_set = source.empty_gtid_set.union(type(source.empty_gtid_set).parse(tag.gtid_set or ""))
+    return Landed(tag.version, tag.begin, tag.end, gtid_set)
+
+
+def land(
+    spark: SparkSession,
+    source: LandingSource,
+    batch: LandingBatch,
+    landed: Landed | None,
+    schemas: Sequence[TableSchema],
+) -> Landed:
+    """Decode a batch on the executors and append it to bronze in one commit.
+
+    Args:
+        schemas: structures for servers that send no column names.
+
+    Raises:
+        CorruptBinlog, UnsupportedEvent, UnknownSchema: what the decoder met, as it raised it.
+        Fenced: another runner of this task landed the batch.
+    """
+    gtid_set = landed.gtid_set if landed else source.empty_gtid_set
+    for segment in batch.segments:
+        with open(segment.path, "rb") as stream:
+            for gtid in scan_gtids(stream, segment):
+                gtid_set = gtid_set.add(gtid)
+    tag = CommitTag(
+        app=source.app,
+        version=batch.number,
+        task=source.task,
+        source=source.source_id,
+        run=source.run,
+        begin=batch.begin,
+        end=batch.end,
+        gtid_set=str(gtid_set),
+    )
+    reach(CrashPoint.LAND_BEFORE_COMMIT)
+    try:
+        append(spark, decoded(spark, source, batch, schemas), source.bronze, tag)
+    except Exception as error:
+        known = from_wire(str(error)) or from_wire(str(error.__cause__))
+        if known is not None:
+            raise known from error
+        raise
+    reach(CrashPoint.LAND_AFTER_COMMIT)
+    return Landed(batch.number, batch.begin, batch.end, gtid_set)
+
+
+def decoded(
+    spark: SparkSession, source: LandingSource, batch: LandingBatch, schemas: Sequence[TableSchema]
+) -> DataFrame:
+    """The bronze rows of a batch."""
+    reader = (
+        spark.read.format("mysql_binlog")
+        .option("segments", segments_to_json(batch.segments))
+        .option("block-allow-list", source.allow_list.to_json())
+        .option("schemas", json.dumps([schema.to_json() for schema in schemas]))
+    )
+    now = F.current_timestamp()
+    return reader.load().withColumns({"landed_at": now, "landed_on": F.to_date(now)})
+
+
+def create_bronze(spark: SparkSession, bronze: str) -> None:
+    """Make the bronze table if it is not there. Column statistics stay on the columns that ranges are cut by."""
+    spark.sql(
+        f"CREATE TABLE IF NOT EXISTS {bronze} ({BRONZE_SCHEMA}) USING delta PARTITIONED BY ({PARTITION_COLUMN}) "
+        "TBLPROPERTIES ('dmdelta.kind' = 'bronze', 'delta.appendOnly' = 'true', "
+        "'delta.dataSkippingNumIndexedCols' = '13')"
+    )

@@ -1,0 +1,11 @@
+"""The bronze row: what its columns are called and hold. ARCHITECTURE.md has the contract."""
+
+DECODED_SCHEMA = """
+source_id STRING, epoch INT, seq BIGINT, row INT, binlog_file STRING, binlog_pos BIGINT, gtid STRING,
+committed_at TIMESTAMP, schema_name STRING, table_name STRING, op STRING, xid STRING, image ARRAY<STRING>, ddl STRING,
+schema_version BIGINT, before VARIANT, after VARIANT
+"""
+"""What the data source `mysql_binlog` gives, as Spark DDL."""
+
+BRONZE_SCHEMA = DECODED_SCHEMA + ", landed_at TIMESTAMP, landed_on DATE"
+PARTITION_COLUMN = "landed_on"
