@@ -55,6 +55,16 @@ class Landed:
     end: Position
     gtid_set: GtidSet
 
+    @property
+    def size(self) -> int:
+        """Bytes of the log, about: across a file's end nobody remembers."""
+        same_file = self.begin.binlog_file == self.end.binlog_file
+        return self.end.offset - self.begin.offset if same_file else BATCH_BYTES
+
+    def join(self, following: "Landed") -> "Landed":
+        """One range of two neighbours; it bears the later one's number, which stands for its end."""
+        return Landed(following.batch, self.begin, following.end, following.gtid_set)
+
 
 @dataclass(frozen=True, slots=True)
 class LandingBatch:

@@ -1,0 +1,49 @@
+"""What landing hands to applying: the batches that are in bronze and wait to be applied."""
+
+import threading
+from collections import deque
+
+from dmdelta.bronze.landing import Landed
+
+
+class LandedLog:
+    """A queue of landed batches of one source with its newest end. Landing appends, applying takes."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Landed] = deque()
+        self._changed = threading.Condition()
+        self._newest: Landed | None = None
+        self._closed = False
+
+    @property
+    def newest(self) -> Landed | None:
+        return self._newest
+
+    @property
+    def finished(self) -> bool:
+        """Nothing waits and nothing more will come."""
+        with self._changed:
+            return self._closed and not self._waiting
+
+    def append(self, landed: Landed) -> None:
+        with self._changed:
+            self._waiting.append(landed)
+            self._newest = landed
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def take(self, max_bytes: int, timeout: float) -> Landed | None:
+        """Join waiting batches into one range of about `max_bytes`; None if none came in time (seconds)."""
+        with self._changed:
+            if not self._waiting:
+                self._changed.wait(timeout)
+            if not self._waiting:
+                return None
+            joined = self._waiting.popleft()
+            while self._waiting and joined.size + self._waiting[0].size <= max_bytes:
+                joined = joined.join(self._waiting.popleft())
+            return joined
