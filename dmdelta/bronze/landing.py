@@ -14,10 +14,12 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 from dmdelta.binlog.boundary import scan_gtids
 from dmdelta.bronze.datasource import segments_to_json
 from dmdelta.bronze.schema import BRONZE_SCHEMA, PARTITION_COLUMN
-from dmdelta.errors import CorruptBinlog, from_wire
+from dmdelta.errors import CorruptBinlog
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.lakehouse.commits import CommitTag, append
+from dmdelta.lakehouse.foreign import wrapped
 from dmdelta.lakehouse.history import newest_own_commit
+from dmdelta.lakehouse.tables import OWNER, table_state
 from dmdelta.model.gtid import GtidSet
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableSchema
@@ -154,13 +156,7 @@ def land(
         gtid_set=str(gtid_set),
     )
     reach(CrashPoint.LAND_BEFORE_COMMIT)
-    try:
-        append(spark, decoded(spark, source, batch, schemas), source.bronze, tag)
-    except Exception as error:
-        known = from_wire(str(error)) or from_wire(str(error.__cause__))
-        if known is not None:
-            raise known from error
-        raise
+    append(spark, decoded(spark, source, batch, schemas), source.bronze, tag)
     reach(CrashPoint.LAND_AFTER_COMMIT)
     return Landed(batch.number, batch.begin, batch.end, gtid_set)
 
@@ -179,10 +175,20 @@ def decoded(
     return reader.load().withColumns({"landed_at": now, "landed_on": F.to_date(now)})
 
 
-def create_bronze(spark: SparkSession, bronze: str) -> None:
-    """Make the bronze table if it is not there. Column statistics stay on the columns that ranges are cut by."""
-    spark.sql(
-        f"CREATE TABLE IF NOT EXISTS {bronze} ({BRONZE_SCHEMA}) USING delta PARTITIONED BY ({PARTITION_COLUMN}) "
-        "TBLPROPERTIES ('dmdelta.kind' = 'bronze', 'delta.appendOnly' = 'true', "
-        "'delta.dataSkippingNumIndexedCols' = '13')"
-    )
+def open_bronze(spark: SparkSession, bronze: str, task: str) -> None:
+    """Make the bronze table if it is not there. Column statistics stay on the columns that ranges are cut by.
+
+    Raises:
+        ForeignTable: something else is at that place, or another task's bronze.
+        LakehouseError: the place cannot be reached.
+    """
+    state = table_state(spark, bronze)
+    if state is not None:
+        state.assert_owned(bronze, task)
+        return
+    with wrapped(bronze, "creating"):
+        spark.sql(
+            f"CREATE TABLE {bronze} ({BRONZE_SCHEMA}) USING delta PARTITIONED BY ({PARTITION_COLUMN}) "
+            f"TBLPROPERTIES ('{OWNER}' = '{task}', 'delta.appendOnly' = 'true', "
+            "'delta.dataSkippingNumIndexedCols' = '13')"
+        )
