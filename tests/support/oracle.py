@@ -1,0 +1,143 @@
+"""What the server's own binlog holds, read by somebody else's code: the second opinion on bronze.
+
+`SHOW BINLOG EVENTS` (the server itself) gives every row event and its place; mysql-replication counts the rows of each
+where it can: on MySQL, outside compressed transactions.
+"""
+
+import random
+import warnings
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
+
+from dmdelta.model.change import ROW_OPS
+from tests.support.servers import Server
+
+Place = tuple[str, int]
+"""(binlog file, byte offset of an event's start)."""
+
+_OPS = {"Write_rows": "insert", "Update_rows": "update", "Delete_rows": "delete"}
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedEvent:
+    """One row event of the log; `rows` is None where nobody but us can count them."""
+
+    place: Place
+    op: str
+    table: str
+    gtid: str
+    rows: int | None
+
+
+def bronze_vs_binlog(server: Server, bronze: DataFrame, since: Place = ("", 0)) -> list[str]:
+    """Gaps, duplicates and strangers of bronze against the server's whole binlog from `since` on; empty: none.
+
+    Compared per event, hence per transaction: place, table, op, number of rows and GTID.
+    """
+    rows = bronze.where(F.col("op").isin([op.value for op in ROW_OPS]))
+    lines = [
+        f"{found['binlog_file']}:{found['binlog_pos']} row {found['row']}: {found['count']} times in bronze"
+        for found in rows.groupBy("epoch", "seq", "row", "binlog_file", "binlog_pos")
+        .count()
+        .where("count > 1")
+        .collect()
+    ]
+    landed: dict[tuple[Place, str, str], tuple[int, str | None]] = {}
+    by_event = rows.groupBy("binlog_file", "binlog_pos", "schema_name", "table_name", "op").agg(
+        F.count("*").alias("n"), F.max("gtid").alias("gtid")
+    )
+    for event in by_event.collect():
+        key = (
+            (event["binlog_file"], event["binlog_pos"]),
+            f"{event['schema_name']}.{event['table_name']}",
+            event["op"],
+        )
+        landed[key] = (event["n"], event["gtid"])
+    wanted = _by_key(event for event in logged_events(server) if event.place >= since)
+    for key, events in wanted.items():
+        lines += _compare(key, events, landed.get(key))
+    return lines + [
+        f"{place[0]}:{place[1]} {op} {table}: in bronze, not in the binlog"
+        for place, table, op in landed.keys() - wanted.keys()
+    ]
+
+
+def logged_events(server: Server) -> Iterator[LoggedEvent]:
+    """Every row event of the server's binlog, in order."""
+    counts = _row_counts(server) if server.flavor == "mysql" else {}
+    for file, *_ in server.query("SHOW BINARY LOGS"):
+        gtid, tables, payload = "", {}, None
+        for _, offset, kind, _, _, info in server.query(f"SHOW BINLOG EVENTS IN '{file}'"):
+            place = (str(file), int(offset))
+            if kind in {"Gtid", "Gtid_tagged"}:
+                gtid, payload = _gtid(str(info)), None
+            elif kind == "Transaction_payload":
+                payload = place
+            elif kind == "Table_map":
+                number, _, name = str(info).removeprefix("table_id: ").partition(" ")
+                tables[number] = name.strip("()").split(" ")[0]
+            elif (op := _OPS.get(str(kind).split("_v1")[0].split("_compressed")[0])) is not None:
+                number = str(info).removeprefix("table_id: ").split(" ")[0]
+                yield LoggedEvent(payload or place, op, tables[number], gtid, None if payload else counts.get(place))
+            elif kind == "Xid":
+                payload = None
+
+
+def _gtid(info: str) -> str:
+    """`SET @@SESSION.GTID_NEXT= 'uuid:1'` and MariaDB's `BEGIN GTID 0-1-3` alike."""
+    return info.split("'")[1] if "'" in info else info.split("GTID ")[1].split(" ", maxsplit=1)[0]
+
+
+def _row_counts(server: Server) -> dict[Place, int]:
+    from pymysqlreplication import BinLogStreamReader
+    from pymysqlreplication.row_event import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
+
+    settings = {"host": server.host, "port": server.port, "user": server.user, "password": server.password}
+    reader = BinLogStreamReader(
+        connection_settings=settings,
+        server_id=random.randrange(10**6, 2**31),
+        log_file=str(server.query("SHOW BINARY LOGS")[0][0]),
+        log_pos=4,
+        resume_stream=True,
+        blocking=False,
+        only_events=[WriteRowsEvent, UpdateRowsEvent, DeleteRowsEvent],
+        ignore_decode_errors=True,  # it guesses the character sets of 5.7
+        enable_logging=False,
+    )
+    try:
+        with warnings.catch_warnings():
+            # It names PyMySQL's settings by their old words.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            return {
+                (reader.log_file, event.packet.log_pos - event.packet.event_size): len(event.rows) for event in reader
+            }
+    finally:
+        reader.close()
+
+
+def _by_key(events: Iterator[LoggedEvent]) -> dict[tuple[Place, str, str], list[LoggedEvent]]:
+    found: dict[tuple[Place, str, str], list[LoggedEvent]] = defaultdict(list)
+    for event in events:
+        found[(event.place, event.table, event.op)].append(event)
+    return found
+
+
+def _compare(
+    key: tuple[Place, str, str], events: list[LoggedEvent], landed: tuple[int, str | None] | None
+) -> list[str]:
+    place, table, op = key
+    what = f"{place[0]}:{place[1]} {op} {table} ({events[0].gtid})"
+    if landed is None:
+        return [f"{what}: not in bronze"]
+    count, gtid = landed
+    lines = []
+    known = [event.rows for event in events if event.rows is not None]
+    if len(known) == len(events) and sum(known) != count:
+        lines.append(f"{what}: {count} rows in bronze, {sum(known)} in the binlog")
+    if (gtid or "ANONYMOUS") != events[0].gtid:
+        lines.append(f"{what}: GTID {gtid} in bronze")
+    return lines

@@ -1,0 +1,159 @@
+"""Values of a source table as a client SELECTs them, brought to what silver promises to hold for each type."""
+
+import json
+import re
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+from tests.support.servers import Server
+
+Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceColumn:
+    """A column as information_schema tells it; `type` is DATA_TYPE, `digits` NUMERIC_PRECISION."""
+
+    name: str
+    type: str
+    digits: int
+
+
+def source_columns(server: Server, database: str, table: str) -> tuple[list[SourceColumn], list[str]]:
+    """All columns of a table, hidden and generated ones too, and the names of its primary key."""
+    where = f"TABLE_SCHEMA = '{database}' AND TABLE_NAME = '{table}'"
+    found = server.query(
+        f"SELECT COLUMN_NAME, DATA_TYPE, COALESCE(NUMERIC_PRECISION, 0) FROM information_schema.COLUMNS WHERE {where} ORDER BY ORDINAL_POSITION"
+    )
+    keys = server.query(
+        f"SELECT COLUMN_NAME FROM information_schema.KEY_COLUMN_USAGE WHERE {where} AND CONSTRAINT_NAME = 'PRIMARY' ORDER BY ORDINAL_POSITION"
+    )
+    return [SourceColumn(name, kind.lower(), int(digits)) for name, kind, digits in found], [name for (name,) in keys]
+
+
+def source_rows(server: Server, database: str, table: str, columns: list[SourceColumn]) -> list[Row]:
+    """Every row in a UTC session, each value as silver must hold it."""
+    chosen = ", ".join(_selected(column) for column in columns)
+    readers = [_READERS.get(column.type, _as_is) for column in columns]
+    with (
+        server.connect(database=database, init_command="SET time_zone = '+00:00'") as connection,
+        connection.cursor() as cursor,
+    ):
+        cursor.execute(f"SELECT {chosen} FROM `{table}`")
+        return [
+            tuple(
+                None if value is None else read(value, column)
+                for value, read, column in zip(row, readers, columns, strict=True)
+            )
+            for row in cursor.fetchall()
+        ]
+
+
+def same_document(left: Any, right: Any) -> bool:
+    """Two parsed JSON documents say the same: numbers by value, times by instant."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(same_document(left[key], right[key]) for key in left)
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(same_document, left, right))
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    if isinstance(left, Decimal) and isinstance(right, Decimal):
+        whole = left == left.to_integral_value() and right == right.to_integral_value()
+        return left == right or (not whole and float(left) == float(right))
+    if isinstance(left, str) and isinstance(right, str) and left != right:
+        return _instant(left) is not None and _instant(left) == _instant(right)
+    return type(left) is type(right) and left == right
+
+
+def parse_document(text: str) -> Any:
+    """JSON with every number as an exact Decimal."""
+    return json.loads(text, parse_float=Decimal, parse_int=Decimal)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A JSON value that equals another of the same meaning."""
+
+    text: str
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Document) and same_document(parse_document(self.text), parse_document(other.text))
+
+    def __hash__(self) -> int:
+        return 0
+
+
+def _selected(column: SourceColumn) -> str:
+    name = f"`{column.name}`"
+    if column.type in {"date", "datetime", "timestamp", "time"} or (column.type == "decimal" and column.digits > 38):
+        return f"CAST({name} AS CHAR)"
+    if column.type in {"float", "bit"}:
+        # A float's text has six digits; as a double it has all of them.
+        return f"{name} * 1e0" if column.type == "float" else f"{name} + 0"
+    return name
+
+
+def _as_is(value: Any, column: SourceColumn) -> Any:
+    return value
+
+
+def _date(value: str, column: SourceColumn) -> date | None:
+    try:
+        return datetime.strptime(value, "%Y-%m-%d").date()  # noqa: DTZ007
+    except ValueError:
+        return None
+
+
+def _datetime(value: str, column: SourceColumn) -> datetime | None:
+    """None for what no calendar knows: zero dates and the like are NULL in silver."""
+    try:
+        return datetime.fromisoformat(_six_digits(value))
+    except ValueError:
+        return None
+
+
+def _six_digits(value: str) -> str:
+    return re.sub(r"\.(\d{1,6})$", lambda found: f".{found.group(1):0<6}", value)
+
+
+def _geometry(value: bytes, column: SourceColumn) -> tuple[int, bytes]:
+    return struct.unpack_from("<I", value)[0], value[4:]
+
+
+def _vector(value: bytes, column: SourceColumn) -> list[float]:
+    return list(struct.unpack(f"<{len(value) // 4}f", value))
+
+
+def _instant(text: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(_six_digits(text))
+    except ValueError:
+        return None
+
+
+_SHAPES = (
+    "geometry",
+    "point",
+    "linestring",
+    "polygon",
+    "multipoint",
+    "multilinestring",
+    "multipolygon",
+    "geometrycollection",
+    "geomcollection",
+)
+
+_READERS: dict[str, Callable[[Any, SourceColumn], Any]] = {
+    "date": _date,
+    "datetime": _datetime,
+    "timestamp": _datetime,
+    "json": lambda value, _: Document(value),
+    "vector": _vector,
+    "year": lambda value, _: int(value),
+    "bit": lambda value, _: int(value),
+    **dict.fromkeys(_SHAPES, _geometry),
+}
