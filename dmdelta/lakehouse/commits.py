@@ -1,0 +1,116 @@
+"""Idempotent writes: each is one Delta commit bound to a `CommitTag`, skipped by Delta when it is there already.
+
+A session must serve one writer at a time, because MERGE, DELETE and UPDATE take transaction ids from its confs.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
+
+from dmdelta.lakehouse.foreign import fenced, wrapped
+from dmdelta.lakehouse.history import CommitTag, OwnCommit, newest_own_commit
+from dmdelta.lakehouse.place import quote
+
+__all__ = ["CommitTag", "OwnCommit", "append", "delete", "merge", "replace_using", "update"]
+
+_USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+_APP = "spark.databricks.delta.write.txnAppId"
+_VERSION = "spark.databricks.delta.write.txnVersion"
+
+
+def append(spark: SparkSession, rows: DataFrame, table: str, tag: CommitTag) -> OwnCommit:
+    """Append rows in one commit.
+
+    Raises:
+        Fenced: another run committed under this app at or after this version.
+        CommitConflict: another writer was faster; nothing was written.
+        LakehouseError: the table cannot be written. An error that an executor sent home is raised as itself.
+    """
+    with wrapped(table, "appending to"):
+        _tagged(rows, tag).mode("append").saveAsTable(table)
+    return _read_back(spark, table, tag)
+
+
+def replace_using(spark: SparkSession, rows: DataFrame, table: str, keys: Sequence[str], tag: CommitTag) -> OwnCommit:
+    """Delete the rows that share their `keys` with one of `rows` and append `rows`, in one commit (Delta 4.3 on).
+
+    Raises:
+        Fenced, CommitConflict, LakehouseError: as `append`.
+    """
+    # replaceUsing splits its value at commas; a condition takes any name.
+    condition = " AND ".join(f"target.{quote(key)} = source.{quote(key)}" for key in keys)
+    with wrapped(table, "replacing rows of"):
+        writer = _tagged(rows.alias("source"), tag).mode("overwrite")
+        writer.option("replaceOn", condition).option("targetAlias", "target").saveAsTable(table)
+    return _read_back(spark, table, tag)
+
+
+def merge(spark: SparkSession, statement: str, table: str, tag: CommitTag) -> OwnCommit:
+    """Run a MERGE statement on `table` as one commit.
+
+    Raises:
+        Fenced, CommitConflict, LakehouseError: as `append`.
+    """
+    _run(spark, statement, table, tag)
+    return _read_back(spark, table, tag)
+
+
+def delete(spark: SparkSession, table: str, condition: str, tag: CommitTag) -> OwnCommit | None:
+    """Delete the rows for which `condition` (SQL) holds, in one commit; None if there are none: Delta commits nothing.
+
+    Raises:
+        Fenced, CommitConflict, LakehouseError: as `append`.
+    """
+    _run(spark, f"DELETE FROM {table} WHERE {condition}", table, tag)
+    return _read_back_if_any(spark, table, tag)
+
+
+def update(spark: SparkSession, table: str, assignments: str, condition: str, tag: CommitTag) -> OwnCommit | None:
+    """Set columns (`assignments`, SQL) of the rows for which `condition` holds, in one commit; None as `delete`.
+
+    Raises:
+        Fenced, CommitConflict, LakehouseError: as `append`.
+    """
+    _run(spark, f"UPDATE {table} SET {assignments} WHERE {condition}", table, tag)
+    return _read_back_if_any(spark, table, tag)
+
+
+def _tagged(rows: DataFrame, tag: CommitTag) -> DataFrameWriter:
+    writer = rows.write.format("delta").option("userMetadata", tag.to_json())
+    return writer.option("txnAppId", tag.app).option("txnVersion", str(tag.version))
+
+
+def _run(spark: SparkSession, statement: str, table: str, tag: CommitTag) -> None:
+    with wrapped(table, "changing"), _transaction(spark, tag):
+        spark.sql(statement).collect()
+
+
+@contextmanager
+def _transaction(spark: SparkSession, tag: CommitTag) -> Iterator[None]:
+    # Not by Delta's autoReset: it unsets the version before the commit, so a conflict's retry would have none.
+    confs = {_USER_METADATA: tag.to_json(), _APP: tag.app, _VERSION: str(tag.version)}
+    try:
+        for name, value in confs.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name in confs:
+            spark.conf.unset(name)
+
+
+def _read_back(spark: SparkSession, table: str, tag: CommitTag) -> OwnCommit:
+    commit = _read_back_if_any(spark, table, tag)
+    if commit is None:
+        raise fenced(table)
+    return commit
+
+
+def _read_back_if_any(spark: SparkSession, table: str, tag: CommitTag) -> OwnCommit | None:
+    """Delta skips a version that is there without a word: only the history tells whose it is."""
+    newest = newest_own_commit(spark, table, tag.app)
+    if newest is None or newest.tag.version < tag.version:
+        return None
+    if newest.tag.run != tag.run or newest.tag.version > tag.version:
+        raise fenced(table)
+    return newest

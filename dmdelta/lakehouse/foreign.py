@@ -1,0 +1,75 @@
+"""The border to Spark's and Delta's exceptions: each becomes one of ours, once."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from dmdelta.errors import CommitConflict, DmdeltaError, Fenced, ForeignTable, LakehouseError, from_wire
+
+_CONFLICT = re.compile(
+    r"Concurrent\w*Exception|(Metadata|Protocol)ChangedException|DELTA_CONCURRENT_|DELTA_\w+_CHANGED"
+)
+_ABSENT = re.compile(
+    r"DELTA_MISSING_DELTA_TABLE|DELTA_TABLE_NOT_FOUND|DELTA_PATH_DOES_NOT_EXIST|PATH_NOT_FOUND|TABLE_OR_VIEW_NOT_FOUND"
+    r"|SCHEMA_NOT_FOUND|DELTA_TABLE_ONLY_OPERATION|is not a Delta table"
+)
+
+
+@contextmanager
+def wrapped(table: str, doing: str) -> Iterator[None]:
+    """Raise our error in place of a foreign one.
+
+    Args:
+        table: the SQL identifier that the work is on.
+        doing: what was tried, as in "commit to".
+    """
+    try:
+        yield
+    except DmdeltaError:
+        raise
+    except Exception as error:
+        raise translate(error, table, doing) from error
+
+
+def translate(error: Exception, table: str, doing: str) -> DmdeltaError:
+    """The error of ours that a foreign one stands for."""
+    text = f"{type(error).__name__} {error}"
+    known = from_wire(text)
+    if known is not None:
+        return known
+    if "ConcurrentTransactionException" in text or "DELTA_CONCURRENT_TRANSACTION" in text:
+        return fenced(table)
+    if _CONFLICT.search(text):
+        return CommitConflict(f"another writer changed {table} at the same time", hint="the commit is repeated")
+    if "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION" in text or "TABLE_OR_VIEW_ALREADY_EXISTS" in text:
+        return ForeignTable(
+            f"there are files at {table} that are no Delta table", hint="move them or choose a new root"
+        )
+    hint = "check that the lakehouse exists, is reachable and may be written by this account"
+    return LakehouseError(f"{doing} {table} failed: {_reason(error)}", hint=hint)
+
+
+def fenced(table: str) -> Fenced:
+    """The error of a runner that finds another one's work where its own should be."""
+    return Fenced(
+        f"another runner of this task committed to {table}",
+        hint="run a task once: find and stop the other runner, then start again",
+    )
+
+
+def is_absent(error: Exception) -> bool:
+    """The error says that there is no Delta table."""
+    return _ABSENT.search(f"{type(error).__name__} {error}") is not None
+
+
+def _reason(error: Any) -> str:
+    """What went wrong without the row values that Spark's messages may quote: its name, or an I/O error's line."""
+    condition = getattr(error, "getCondition", lambda: None)()
+    if condition:
+        return str(condition)
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    io = next(
+        (line for line in lines if re.search(r"java\.(io|nio)\.|hadoop\.|FileSystem|Permission|denied", line)), ""
+    )
+    return f"{type(error).__name__} {io}".strip()[:300]

@@ -1,0 +1,104 @@
+"""What the history of a table says about our own commits."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from dmdelta.lakehouse.foreign import is_absent, wrapped
+from dmdelta.model.position import Position
+
+_PAGES = (1, 20, 500)
+
+
+@dataclass(frozen=True, slots=True)
+class CommitTag:
+    """What a commit stands for: kept as its `userMetadata` and as its Delta transaction (`app`, `version`).
+
+    Attributes:
+        app: the transaction's application id: one writer of one table.
+        version: grows with every commit of `app` and stands for one fixed range.
+        run: id of the process's run, to tell two runners of a task apart.
+        begin: where the range begins.
+        end: where the table is after the commit: the next range begins here.
+        gtid_set: every transaction up to `end`, None where nobody needs it.
+    """
+
+    app: str
+    version: int
+    task: str
+    source: str
+    run: str
+    begin: Position
+    end: Position
+    gtid_set: str | None = None
+
+    def to_json(self) -> str:
+        return json.dumps(
+            {
+                "dmdelta": 1,
+                "app": self.app,
+                "version": self.version,
+                "task": self.task,
+                "source": self.source,
+                "run": self.run,
+                "from": self.begin.to_dict(),
+                "to": self.end.to_dict(),
+                "gtid_set": self.gtid_set,
+            }
+        )
+
+    @classmethod
+    def from_json(cls, text: str | None) -> "CommitTag | None":
+        """The tag, or None if the text is not of ours."""
+        try:
+            fields: Any = json.loads(text or "")
+        except ValueError:
+            return None
+        if not isinstance(fields, dict) or fields.get("dmdelta") != 1:
+            return None
+        return cls(
+            app=fields["app"],
+            version=fields["version"],
+            task=fields["task"],
+            source=fields["source"],
+            run=fields["run"],
+            begin=Position.from_dict(fields["from"]),
+            end=Position.from_dict(fields["to"]),
+            gtid_set=fields["gtid_set"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCommit:
+    """A commit of ours: the Delta version of the table and what it stands for."""
+
+    version: int
+    tag: CommitTag
+
+
+def newest_own_commit(spark: SparkSession, table: str, app: str) -> OwnCommit | None:
+    """The newest commit of `app` in the table's history, behind OPTIMIZE, VACUUM and other tools' commits.
+
+    None if the table is not there or its kept history has none.
+
+    Raises:
+        LakehouseError: the table cannot be read.
+    """
+    with wrapped(table, "reading the history of"):
+        for limit in (*_PAGES, None):
+            try:
+                query = f"DESCRIBE HISTORY {table}" + (f" LIMIT {limit}" if limit else "")
+                rows = spark.sql(query).select("version", "userMetadata").collect()
+            except Exception as error:
+                if is_absent(error):
+                    return None
+                raise
+            for version, text in rows:
+                tag = CommitTag.from_json(text)
+                if tag is not None and tag.app == app:
+                    return OwnCommit(version, tag)
+            if limit is None or len(rows) < limit:
+                return None
+    return None

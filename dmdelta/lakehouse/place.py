@@ -1,0 +1,73 @@
+"""Where the tables are: a folder or a catalog, and the SQL identifiers of what is in it."""
+
+import re
+from dataclasses import dataclass
+
+from dmdelta.errors import ConfigError
+
+_PLAIN = re.compile(r"[^\w.$-]")
+
+
+def quote(name: str) -> str:
+    """`name` as one SQL identifier."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def literal(text: str) -> str:
+    """`text` as one SQL string."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+@dataclass(frozen=True, slots=True)
+class Lakehouse:
+    """A lakehouse under a `root` folder (any URL that Spark can write to) or in a Unity-style `catalog`.
+
+    Attributes:
+        root: `<root>/<bronze>`, `<root>/<silver>/<schema>/<table>`, `<root>/<metadata>/<name>`.
+        catalog: `<catalog>.<bronze>.events`, `<catalog>.<schema>.<table>`, `<catalog>.<metadata>.<name>`.
+
+    Raises:
+        ConfigError: neither or both of root and catalog are given.
+    """
+
+    root: str | None = None
+    catalog: str | None = None
+    bronze_name: str = "bronze"
+    silver_name: str = "silver"
+    metadata_name: str = "dm_meta"
+
+    def __post_init__(self) -> None:
+        if (self.root is None) == (self.catalog is None):
+            raise ConfigError("a lakehouse is either a root folder or a catalog", hint="set lakehouse.root or .catalog")
+
+    @property
+    def bronze(self) -> str:
+        """The SQL identifier of the one bronze table."""
+        return self._path(self.bronze_name) if self.root is not None else self._named(self.bronze_name, "events")
+
+    def silver(self, schema: str, table: str) -> str:
+        """The SQL identifier of the silver table of a source table."""
+        if self.root is not None:
+            return self._path(self.silver_name, _folder(schema), _folder(table))
+        return self._named(schema, table)
+
+    def metadata(self, name: str) -> str:
+        """The SQL identifier of a metadata table."""
+        return self._path(self.metadata_name, _folder(name)) if self.root else self._named(self.metadata_name, name)
+
+    def schema_of(self, name: str) -> str | None:
+        """The SQL identifier of the schema that must exist before a table in it; None under a root folder."""
+        return f"{quote(self.catalog)}.{quote(name)}" if self.catalog is not None else None
+
+    def _path(self, *parts: str) -> str:
+        return "delta." + quote("/".join([(self.root or "").rstrip("/"), *parts]))
+
+    def _named(self, schema: str, table: str) -> str:
+        return f"{quote(self.catalog or '')}.{quote(schema)}.{quote(table)}"
+
+
+def _folder(name: str) -> str:
+    """A folder name for any MySQL name: letters and digits of every script stay, the rest becomes `~<hex>`."""
+    plain = _PLAIN.sub(lambda found: f"~{ord(found.group()):x}", name)
+    # Spark takes files under names that begin so for hidden ones.
+    return f"~{ord(plain[0]):x}{plain[1:]}" if plain[:1] in ("_", ".") else plain

@@ -1,0 +1,133 @@
+"""The only place that builds a SparkSession."""
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, cast
+
+import pyspark
+from pyspark.sql import SparkSession
+
+from dmdelta.errors import LakehouseError
+
+SCALA = "2.13"
+DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
+DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+LOG4J = Path(__file__).with_name("log4j2.properties")
+
+SQL_CONFS = {
+    "spark.sql.session.timeZone": "UTC",
+    # A table's state is small here: with Delta's 50 partitions a first commit takes 8 s, with one 2 s.
+    "spark.databricks.delta.snapshotPartitions": "1",
+}
+"""Session confs that results or speed depend on, set on every session of ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSettings:
+    """How a local session is made; an existing session (Databricks, Connect) takes only `sql_confs`.
+
+    Attributes:
+        master: Spark master; None: all cores of this machine, unless the environment's Spark conf says otherwise.
+        driver_memory: heap of the local JVM, as in `4g`; None: Spark's default.
+        shuffle_partitions: None: as many as cores.
+        sql_confs: further session confs, by name.
+        ui: the web UI of a local session.
+    """
+
+    master: str | None = None
+    driver_memory: str | None = None
+    shuffle_partitions: int | None = None
+    sql_confs: Mapping[str, str] = field(default_factory=dict)
+    ui: bool = False
+
+
+def open_session(app: str, settings: SessionSettings | None = None) -> SparkSession:
+    """The session to work in: the existing one on Databricks and over Connect, else a local one made for Delta.
+
+    Raises:
+        LakehouseError: Spark or Delta is not installed or does not start.
+    """
+    settings = settings or SessionSettings()
+    try:
+        spark = SparkSession.builder.getOrCreate() if is_provided() else _open_local(app, settings)
+    except LakehouseError:
+        raise
+    except Exception as error:
+        raise LakehouseError("Spark does not start", hint=f"look at the log above: {type(error).__name__}") from error
+    for name, value in {**SQL_CONFS, **_shuffle(settings), **settings.sql_confs}.items():
+        spark.conf.set(name, value)
+    return spark
+
+
+def clone_session(spark: SparkSession) -> SparkSession:
+    """A session with the same confs, temporary views apart: one for each table written at the same time.
+
+    Delta's MERGE and DELETE take transaction ids from session confs only, so two tables cannot share a session.
+    """
+    if hasattr(spark, "cloneSession"):  # Spark Connect
+        return cast("SparkSession", cast("Any", spark).cloneSession())
+    clone = spark.newSession()
+    for name in (*SQL_CONFS, "spark.sql.shuffle.partitions"):
+        clone.conf.set(name, cast("str", spark.conf.get(name)))
+    return clone
+
+
+def is_provided() -> bool:
+    """Somebody else made the session: Databricks or Spark Connect."""
+    return any(name in os.environ for name in ("DATABRICKS_RUNTIME_VERSION", "SPARK_REMOTE"))
+
+
+def _shuffle(settings: SessionSettings) -> dict[str, str]:
+    if settings.shuffle_partitions is not None:
+        return {"spark.sql.shuffle.partitions": str(settings.shuffle_partitions)}
+    return {} if is_provided() else {"spark.sql.shuffle.partitions": str(max(2, os.cpu_count() or 2))}
+
+
+def _open_local(app: str, settings: SessionSettings) -> SparkSession:
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(app)
+    confs = {
+        "spark.sql.extensions": DELTA_EXTENSION,
+        "spark.sql.catalog.spark_catalog": DELTA_CATALOG,
+        "spark.ui.enabled": str(settings.ui).lower(),
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOG4J.as_uri()}",
+        "spark.driver.host": "localhost",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.catalogImplementation": "in-memory",
+        **SQL_CONFS,
+        **_delta_jars(),
+    }
+    if settings.driver_memory is not None:
+        confs["spark.driver.memory"] = settings.driver_memory
+    if settings.master is not None or "SPARK_MASTER" not in os.environ:
+        builder = builder.master(settings.master or "local[*]")
+    for name, value in confs.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def _delta_jars() -> dict[str, str]:
+    """How the local JVM comes by Delta: not at all if pyspark has it, from Ivy's cache, else from Maven Central."""
+    jars = Path(pyspark.__file__).parent / "jars"
+    if any(jars.glob(f"delta-spark_*_{SCALA}-*.jar")):
+        return {}
+    try:
+        delta = version("delta-spark")
+    except PackageNotFoundError as error:
+        raise LakehouseError("delta-spark is not installed", hint="pip install 'dmdelta[local]'") from error
+    spark_minor = ".".join(pyspark.__version__.split(".")[:2])
+    artifact = f"delta-spark_{spark_minor}_{SCALA}"
+    # Resolving what Ivy fetched before takes seconds at each start and talks a lot; the jars are right there.
+    cached = Path.home() / ".ivy2.5.2" / "jars"
+    needed = (artifact, "delta-storage", "delta-kernel-api", "delta-kernel-defaults", "delta-kernel-unitycatalog")
+    found = [cached / f"io.delta_{name}-{delta}.jar" for name in needed]
+    if all(jar.is_file() for jar in found):
+        unity = sorted(cached.glob("io.unitycatalog_*.jar"))
+        return {"spark.jars": ",".join(str(jar) for jar in (*found, *unity))}
+    return {"spark.jars.packages": f"io.delta:{artifact}:{delta}"}

@@ -1,0 +1,46 @@
+"""Delta tables as such: whether they are there and whose they are."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from dmdelta.errors import ForeignTable
+from dmdelta.lakehouse.foreign import is_absent, wrapped
+
+OWNER = "dmdelta.task"
+SOURCE_TABLE = "dmdelta.source-table"
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """What there is at an identifier: Delta's own description of a table."""
+
+    properties: Mapping[str, str]
+
+    def assert_owned(self, table: str, task: str) -> None:
+        """
+        Raises:
+            ForeignTable: this task did not make the table.
+        """
+        owner = self.properties.get(OWNER)
+        if owner != task:
+            whose = f"the task {owner!r} made" if owner else "dmdelta did not make"
+            hint = "route the source table elsewhere, choose another root, or move that table away"
+            raise ForeignTable(f"{whose} the Delta table {table}", hint=hint, task=task)
+
+
+def table_state(spark: SparkSession, table: str) -> TableState | None:
+    """The Delta table at an identifier, None if there is none.
+
+    Raises:
+        LakehouseError: it cannot be told.
+    """
+    with wrapped(table, "looking at"):
+        try:
+            (row,) = spark.sql(f"DESCRIBE DETAIL {table}").select("format", "properties").collect()
+        except Exception as error:
+            if is_absent(error):
+                return None
+            raise
+    return TableState(row["properties"]) if row["format"] == "delta" else None
