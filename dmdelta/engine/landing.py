@@ -1,0 +1,64 @@
+"""The landing loop of one source: whatever the relay has cut goes to bronze, batch by batch."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from dmdelta.bronze.landing import Landed, LandingBatch, LandingSource, land, plan_landing
+from dmdelta.engine.landed_log import LandedLog
+from dmdelta.engine.stop import StopRequest
+from dmdelta.errors import UnknownSchema
+from dmdelta.logging import get_logger
+from dmdelta.model.schema import TableSchema
+from dmdelta.segments import list_segments
+
+log = get_logger(__name__)
+POLL_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class LandingLoop:
+    """What the loop needs of the world around it.
+
+    Attributes:
+        relay_ended: True once the relay has cut its last segment and ended well.
+        read_catalog: the present table structures of the source, for servers that send no column names.
+    """
+
+    spark: SparkSession
+    source: LandingSource
+    relay_folder: str
+    relay_ended: Callable[[], bool]
+    read_catalog: Callable[[], Sequence[TableSchema]]
+    landed_log: LandedLog
+
+    def run(self, landed: Landed | None, stop: StopRequest) -> None:
+        """Land until the stop comes or the relay has ended and nothing is left."""
+        structures: dict[int, TableSchema] = {}
+        try:
+            while not stop.requested:
+                ended = self.relay_ended()  # asked before listing: what it cut last is then in the list
+                batch = plan_landing(list_segments(self.relay_folder, self.source.source_id), landed)
+                if batch is not None:
+                    landed = self._land(batch, landed, structures)
+                    self.landed_log.append(landed)
+                elif ended:
+                    return
+                else:
+                    stop.wait(POLL_SECONDS)
+        finally:
+            self.landed_log.close()
+
+    def _land(self, batch: LandingBatch, landed: Landed | None, structures: dict[int, TableSchema]) -> Landed:
+        try:
+            done = land(self.spark, self.source, batch, landed, tuple(structures.values()))
+        except UnknownSchema:
+            # The server sends no names and a structure is new to us: ask what it is now, once.
+            fresh = {schema.version: schema for schema in self.read_catalog()}
+            if fresh.keys() <= structures.keys():
+                raise
+            structures.update(fresh)
+            done = land(self.spark, self.source, batch, landed, tuple(structures.values()))
+        log.info("batch landed", source=self.source.source_id, batch=done.batch, end=str(done.end))
+        return done
