@@ -91,6 +91,8 @@ def _selected(column: SourceColumn) -> str:
     name = f"`{column.name}`"
     if column.type in {"date", "datetime", "timestamp", "time"} or (column.type == "decimal" and column.digits > 38):
         return f"CAST({name} AS CHAR)"
+    if column.type == "vector":
+        return f"CAST({name} AS BINARY)"
     if column.type in {"float", "bit"}:
         # A float's text has six digits; as a double it has all of them.
         return f"{name} * 1e0" if column.type == "float" else f"{name} + 0"
