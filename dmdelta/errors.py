@@ -126,7 +126,7 @@ class StageFailed(DmdeltaError):
     """A stage ended without saying why."""
 
 
-_WIRE = re.compile(r"dmdelta-error:(\{.*?\}):end", re.DOTALL)
+_WIRE = "dmdelta-error:"
 
 
 def all_errors() -> dict[str, type[DmdeltaError]]:
@@ -143,13 +143,15 @@ def all_errors() -> dict[str, type[DmdeltaError]]:
 def to_wire(error: DmdeltaError) -> str:
     """One line of text from which `from_wire` makes the error again."""
     body = {"kind": type(error).__name__, "message": error.message, "hint": error.hint, "context": error.context}
-    return f"dmdelta-error:{json.dumps(body, default=str)}:end"
+    return f"{_WIRE}{json.dumps(body, default=str)}"
 
 
 def from_wire(text: str) -> DmdeltaError | None:
     """The first error that `to_wire` put somewhere into `text`, or None."""
-    found = _WIRE.search(text)
-    if found is None:
-        return None
-    body = json.loads(found.group(1))
-    return all_errors()[body["kind"]](body["message"], hint=body["hint"], **body["context"])
+    for found in re.finditer(_WIRE, text):
+        try:
+            body, _ = json.JSONDecoder().raw_decode(text, found.end())
+            return all_errors()[body["kind"]](body["message"], hint=body["hint"], **body["context"])
+        except (ValueError, KeyError, TypeError):
+            continue  # a cut line, or a line of source code in a traceback: the next one may be whole
+    return None

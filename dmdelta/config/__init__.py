@@ -1,0 +1,27 @@
+"""The pipeline spec: one YAML file a task, read into frozen models, one section a file.
+
+Owns the keys (DM's own words, hyphenated), their defaults and every error a spec can hold, each with file and line.
+Must not know Spark, tables or servers; a stage is given its own section and never the whole. What a key means is the
+docstring under its field; the JSON schema and `docs/spec.md` are made from those.
+"""
+
+from dmdelta.config.block_allow_list import SYSTEM_SCHEMAS, BlockAllowListConfig, TablePattern
+from dmdelta.config.lakehouse import LakehouseConfig
+from dmdelta.config.loading import load_spec
+from dmdelta.config.source import MetaConfig, RelayConfig, SecurityConfig, SourceConfig
+from dmdelta.config.syncer import SyncerConfig
+from dmdelta.config.task import TaskSpec
+
+__all__ = [
+    "SYSTEM_SCHEMAS",
+    "BlockAllowListConfig",
+    "LakehouseConfig",
+    "MetaConfig",
+    "RelayConfig",
+    "SecurityConfig",
+    "SourceConfig",
+    "SyncerConfig",
+    "TablePattern",
+    "TaskSpec",
+    "load_spec",
+]

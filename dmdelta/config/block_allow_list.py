@@ -1,0 +1,58 @@
+"""Section `block-allow-list`: which schemas and tables take part."""
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from dmdelta.config.section import Section
+
+SYSTEM_SCHEMAS = ("mysql", "sys", "information_schema", "performance_schema")
+"""A server's own schemas never take part."""
+
+
+def _compilable(pattern: str) -> str:
+    if pattern.startswith("~"):
+        try:
+            re.compile(pattern[1:])
+        except re.error as error:
+            raise ValueError(f"{pattern!r} is no regular expression: {error}") from error
+    return pattern
+
+
+def _not_a_system_schema(pattern: str) -> str:
+    if pattern.lower() in SYSTEM_SCHEMAS:
+        raise ValueError(f"{pattern!r} is a schema of the server itself and never takes part")
+    return pattern
+
+
+Pattern = Annotated[str, Field(min_length=1), AfterValidator(_compilable)]
+"""A name, with the wildcards `*`, `?` and `[a-z]`; after a leading `~`, a regular expression. Case does not count."""
+
+SchemaPattern = Annotated[Pattern, AfterValidator(_not_a_system_schema)]
+
+
+class TablePattern(Section):
+    """Tables by the patterns of their schema and name."""
+
+    db_name: Pattern
+    """Pattern of the schema's name."""
+
+    tbl_name: Pattern
+    """Pattern of the table's name."""
+
+
+class BlockAllowListConfig(Section):
+    """DM's block and allow list; an empty one lets everything through but the server's own schemas."""
+
+    do_dbs: tuple[SchemaPattern, ...] = ()
+    """Only these schemas take part. `~` starts a regular expression; `*`, `?`, `[a-z]` are wildcards."""
+
+    ignore_dbs: tuple[Pattern, ...] = ()
+    """These schemas do not take part; read only when `do-dbs` is empty."""
+
+    do_tables: tuple[TablePattern, ...] = ()
+    """Only these tables of the remaining schemas take part."""
+
+    ignore_tables: tuple[TablePattern, ...] = ()
+    """These tables do not take part; read only when `do-tables` is empty."""

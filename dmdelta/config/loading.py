@@ -1,0 +1,109 @@
+"""From a file to a `TaskSpec`, or to one error that lists everything wrong with it, line by line."""
+
+import difflib
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import ValidationError
+
+from dmdelta.config.document import Document, Path_, read_document
+from dmdelta.config.section import FOLDER, Section, hyphenated
+from dmdelta.config.task import TaskSpec
+from dmdelta.errors import ConfigError
+
+_REFERENCE = re.compile(r"^\$\{([A-Za-z_][A-Za-z0-9_]*)\}$")
+_PLAIN_WORDS = {
+    "string_type": "must be text: put it in quotes",
+    "missing": "is required",
+    "model_type": "must be a mapping of keys",
+    "tuple_type": "must be a list",
+}
+Problem = tuple[int, str]
+"""A line and what is wrong there."""
+
+
+def load_spec(path: str | Path, env: Mapping[str, str] | None = None) -> TaskSpec:
+    """Read, resolve and check a spec.
+
+    A value that is exactly `${NAME}` is taken from the environment variable NAME. Relative paths start at the spec's
+    folder.
+
+    Args:
+        env: the environment; the process's own by default.
+
+    Raises:
+        ConfigError: every problem with file, line and key; for an unknown key the nearest known one.
+    """
+    document = read_document(Path(path))
+    problems: list[Problem] = list(_unknown_keys(TaskSpec, document.values, document, ()))
+    values = _resolved(document.values, os.environ if env is None else env, document, (), problems)
+    spec: TaskSpec | None = None
+    try:
+        spec = TaskSpec.model_validate(values, context={FOLDER: Path(path).absolute().parent})
+    except ValidationError as error:
+        problems += _wrong_values(error, document)
+    if problems or spec is None:
+        text = "\n".join(f"{document.file}:{line}: {problem}" for line, problem in sorted(set(problems)))
+        raise ConfigError(text, hint="docs/spec.md lists every key")
+    return spec
+
+
+def _resolved(value: Any, env: Mapping[str, str], document: Document, place: Path_, problems: list[Problem]) -> Any:
+    """`value` with every `${NAME}` in it looked up; a name that is not set becomes a problem."""
+    if isinstance(value, dict):
+        return {key: _resolved(inner, env, document, (*place, key), problems) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_resolved(inner, env, document, (*place, at), problems) for at, inner in enumerate(value)]
+    found = _REFERENCE.match(value) if isinstance(value, str) else None
+    if found is None:
+        return value
+    name = found.group(1)
+    if name not in env:
+        problems.append((document.line_of(place), f"{_shown(place)}: the environment variable {name} is not set"))
+        return value
+    return env[name]
+
+
+def _unknown_keys(section: type[Section], values: Any, document: Document, place: Path_) -> Iterator[Problem]:
+    if not isinstance(values, dict):
+        return
+    known = {hyphenated(name): field for name, field in section.model_fields.items()}
+    for key, value in values.items():
+        inner = (*place, str(key))
+        if key not in known:
+            near = difflib.get_close_matches(str(key).replace("_", "-"), known, n=1, cutoff=0.45)
+            advice = f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(known)}"
+            yield document.line_of(inner), f"unknown key {_shown(inner)!r}: {advice}"
+            continue
+        nested = _section_in(known[key].annotation)
+        if nested is not None:
+            if isinstance(value, list):
+                for at, item in enumerate(value):
+                    yield from _unknown_keys(nested, item, document, (*inner, at))
+            else:
+                yield from _unknown_keys(nested, value, document, inner)
+
+
+def _section_in(annotation: Any) -> type[Section] | None:
+    """The section inside `X`, `X | None` or `tuple[X, ...]`."""
+    if isinstance(annotation, type) and issubclass(annotation, Section):
+        return annotation
+    return next((found for part in get_args(annotation) if (found := _section_in(part)) is not None), None)
+
+
+def _wrong_values(error: ValidationError, document: Document) -> Iterator[Problem]:
+    for problem in error.errors(include_input=False, include_url=False):
+        if problem["type"] == "extra_forbidden":
+            continue  # told by `_unknown_keys`, with advice
+        place = problem["loc"]
+        words = _PLAIN_WORDS.get(problem["type"], problem["msg"].removeprefix("Value error, "))
+        yield document.line_of(place), f"{_shown(place)}: {words}" if place else words
+
+
+def _shown(place: Path_) -> str:
+    """A place as people write it: `sources[0].port`."""
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
+    return text.removeprefix(".")

@@ -1,0 +1,120 @@
+"""Section `sources`: the servers, or the archives, whose binlogs are read."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, SecretStr, model_validator
+
+from dmdelta.config.section import FolderPath, Section
+from dmdelta.errors import ConfigError
+from dmdelta.model.position import file_number
+
+SOURCE_ID_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"
+
+
+class SecurityConfig(Section):
+    """TLS towards a server, verified."""
+
+    ssl_ca: FolderPath
+    """CA certificate (PEM) that the server's certificate must chain to; its host name is checked too."""
+
+    ssl_cert: FolderPath | None = None
+    """Client certificate (PEM), for accounts that demand one."""
+
+    ssl_key: FolderPath | None = None
+    """Private key (PEM) of the client certificate."""
+
+    @model_validator(mode="after")
+    def _key_with_certificate(self) -> "SecurityConfig":
+        if (self.ssl_cert is None) != (self.ssl_key is None):
+            raise ValueError("ssl-cert and ssl-key belong together")
+        return self
+
+
+class MetaConfig(Section):
+    """Where the first start begins. A recorded checkpoint goes before it."""
+
+    binlog_name: str | None = None
+    """Binlog file to begin with, such as `binlog.000042`."""
+
+    binlog_pos: Annotated[int, Field(ge=4)] = 4
+    """Byte offset of the first event in that file."""
+
+    binlog_gtid: str | None = None
+    """GTID set that counts as already read; used when `enable-gtid` is true."""
+
+    @model_validator(mode="after")
+    def _some_position(self) -> "MetaConfig":
+        if self.binlog_name is None and self.binlog_gtid is None:
+            raise ValueError("meta needs binlog-name or binlog-gtid")
+        if self.binlog_name is None and "binlog_pos" in self.model_fields_set:
+            raise ValueError("binlog-pos needs binlog-name")
+        if self.binlog_name is not None:
+            try:
+                file_number(self.binlog_name)
+            except ConfigError as error:
+                raise ValueError(error.message) from error
+        return self
+
+
+class RelayConfig(Section):
+    """Where the raw binlog is kept until it has landed."""
+
+    dir: FolderPath
+    """Folder of the segments, one folder a source below it; the executors must be able to read it."""
+
+
+class SourceConfig(Section):
+    """One source: a server (`host`) or a folder of whole binlog files (`binlog-dir`)."""
+
+    source_id: Annotated[str, Field(pattern=SOURCE_ID_PATTERN, max_length=32)]
+    """Name of the source: part of every row, folder and commit. Never change it afterwards."""
+
+    host: str | None = None
+    """Host name or address of the server."""
+
+    port: Annotated[int, Field(ge=1, le=65535)] = 3306
+    """TCP port of the server."""
+
+    user: str | None = None
+    """Account with REPLICATION SLAVE, REPLICATION CLIENT and SELECT."""
+
+    password: SecretStr = SecretStr("")
+    """Its password: write `${NAME}` to take it from the environment variable NAME."""
+
+    security: SecurityConfig | None = None
+    """TLS towards the server."""
+
+    flavor: Literal["mysql", "mariadb"] | None = None
+    """Kind of server; found out from the server or the binlogs if left away."""
+
+    enable_gtid: bool = False
+    """Ask the server for events by GTID set instead of file and offset: survives a change of the primary."""
+
+    server_id: Annotated[int, Field(ge=1, le=2**32 - 1)] | None = None
+    """Replica id that we announce, unique among the server's replicas; random if left away."""
+
+    meta: MetaConfig | None = None
+    """Where the first start begins; without it, at the oldest binlog that the server still has."""
+
+    relay: RelayConfig | None = None
+    """Where the raw binlog is kept until it has landed."""
+
+    binlog_dir: FolderPath | None = None
+    """Folder of whole binlog files to read instead of a server, such as an archive."""
+
+    @model_validator(mode="after")
+    def _server_or_archive(self) -> "SourceConfig":
+        if (self.host is None) == (self.binlog_dir is None):
+            raise ValueError("a source has either host or binlog-dir")
+        if self.host is not None:
+            missing = [key for key, value in (("user", self.user), ("relay", self.relay)) if value is None]
+            if missing:
+                raise ValueError(f"a source with host needs {' and '.join(missing)}")
+        else:
+            unread = sorted(self.model_fields_set - {"source_id", "flavor", "binlog_dir"})
+            if unread:
+                keys = ", ".join(key.replace("_", "-") for key in unread)
+                raise ValueError(f"a source with binlog-dir has no use for: {keys}")
+        if self.meta is not None and self.meta.binlog_name is None and not self.enable_gtid:
+            raise ValueError("meta with only binlog-gtid needs enable-gtid: true")
+        return self

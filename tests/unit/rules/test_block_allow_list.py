@@ -1,0 +1,98 @@
+"""Which tables take part, as DM decides it."""
+
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dmdelta.config import BlockAllowListConfig
+from dmdelta.rules import BlockAllowList
+
+CASES = {
+    "an empty list takes everything": ({}, {("shop", "orders"): True, ("a", "b"): True}),
+    "do-dbs is exclusive": ({"do_dbs": ("shop",)}, {("shop", "x"): True, ("shops", "x"): False}),
+    "ignore-dbs excludes": ({"ignore_dbs": ("tmp*",)}, {("tmp1", "x"): False, ("shop", "x"): True}),
+    "do-dbs goes before ignore-dbs": ({"do_dbs": ("a",), "ignore_dbs": ("a",)}, {("a", "x"): True, ("b", "x"): False}),
+    "do-tables is exclusive": (
+        {"do_tables": (("shop", "ord*"),)},
+        {("shop", "orders"): True, ("shop", "x"): False, ("other", "orders"): False},
+    ),
+    "ignore-tables excludes": (
+        {"ignore_tables": (("shop", "~^log_[0-9]+$"),)},
+        {("shop", "log_7"): False, ("shop", "log_x"): True, ("other", "log_7"): True},
+    ),
+    "do-tables goes before ignore-tables": (
+        {"do_tables": (("s", "t*"),), "ignore_tables": (("s", "t1"), ("s", "u"))},
+        {("s", "t1"): True, ("s", "t2"): True, ("s", "u"): False},
+    ),
+    "the schema must pass first": (
+        {"do_dbs": ("a",), "do_tables": (("b", "t"),)},
+        {("b", "t"): False, ("a", "t"): False},
+    ),
+    "wildcards": (
+        {"do_dbs": ("test[123]", "a?c")},
+        {("test1", "x"): True, ("test4", "x"): False, ("abc", "x"): True, ("abbc", "x"): False, ("xabc", "x"): False},
+    ),
+    "a regular expression matches anywhere": ({"do_dbs": ("~est",)}, {("test", "x"): True, ("tst", "x"): False}),
+    "case does not count": (
+        {"do_tables": (("Shop", "~^ORD"),)},
+        {("SHOP", "orders"): True, ("shop", "Orders"): True},
+    ),
+    "dots and other signs are plain": ({"do_dbs": ("a.b",)}, {("a.b", "x"): True, ("axb", "x"): False}),
+    "the server's own schemas never take part": (
+        {"do_dbs": ("*",)},
+        {
+            ("mysql", "user"): False,
+            ("sys", "x"): False,
+            ("INFORMATION_SCHEMA", "x"): False,
+            ("performance_schema", "x"): False,
+            ("mysql2", "x"): True,
+        },
+    ),
+    "a statement on a schema is judged by the schema": (
+        {"do_dbs": ("a",), "do_tables": (("a", "t"),)},
+        {("a", None): True, ("b", None): False, ("mysql", None): False},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_decisions_are_those_of_dm(case):
+    """Schema rules first, then table rules; allow before block."""
+    rules, expected = CASES[case]
+    allow_list = BlockAllowList(**rules)
+    assert {table: allow_list.wanted(*table) for table in expected} == expected
+
+
+def test_the_spec_section_becomes_the_decision():
+    """`from_config` carries all four lists."""
+    config = BlockAllowListConfig.model_validate(
+        {
+            "do-dbs": ["a"],
+            "ignore-dbs": ["b"],
+            "do-tables": [{"db-name": "a", "tbl-name": "t"}],
+            "ignore-tables": [{"db-name": "a", "tbl-name": "u"}],
+        }
+    )
+    assert BlockAllowList.from_config(config) == BlockAllowList(("a",), ("b",), (("a", "t"),), (("a", "u"),))
+
+
+names = st.text(min_size=1, max_size=5)
+pairs = st.tuples(names, names)
+
+
+@given(st.lists(names), st.lists(names), st.lists(pairs), st.lists(pairs), pairs)
+def test_it_travels_as_json_and_pickled(do_dbs, ignore_dbs, do_tables, ignore_tables, table):
+    """What arrives on an executor decides as what was sent, whatever was asked before."""
+    sent = BlockAllowList(
+        tuple(n for n in do_dbs if n[0] != "~"),
+        tuple(n for n in ignore_dbs if n[0] != "~"),
+        tuple(p for p in do_tables if p[0][0] != "~" and p[1][0] != "~"),
+        tuple(p for p in ignore_tables if p[0][0] != "~" and p[1][0] != "~"),
+    )
+    wanted = sent.wanted(*table)
+    for arrived in (BlockAllowList.from_json(sent.to_json()), pickle.loads(pickle.dumps(sent))):  # noqa: S301
+        assert arrived == sent
+        assert hash(arrived) == hash(sent)
+        assert arrived.wanted(*table) is wanted

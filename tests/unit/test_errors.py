@@ -1,0 +1,66 @@
+"""Errors survive pickling and the way through Spark, and say what to do."""
+
+import pickle
+
+import pytest
+
+from dmdelta.errors import CorruptBinlog, DmdeltaError, Retryable, all_errors, from_wire, to_wire
+
+EXIT_CODES = {
+    "ConfigError": 2,
+    "SourceError": 3,
+    "SourceUnavailable": 3,
+    "PositionLost": 3,
+    "CorruptBinlog": 3,
+    "UnsupportedEvent": 3,
+    "SchemaError": 4,
+    "UnknownSchema": 4,
+    "UnsupportedSchemaChange": 4,
+    "LakehouseError": 5,
+    "CommitConflict": 5,
+    "ForeignTable": 5,
+    "Fenced": 5,
+    "QualityError": 6,
+    "StageFailed": 1,
+}
+
+
+@pytest.mark.parametrize("name", EXIT_CODES)
+def test_every_error_survives_pickling_and_the_wire(name):
+    """Kind, message, hint and context arrive as they were."""
+    error = all_errors()[name]("it broke: {x}:end", hint="mend it", path="a/b", offset=7)
+    for arrived in (pickle.loads(pickle.dumps(error)), from_wire(f"Traceback … {to_wire(error)} at org.apache")):  # noqa: S301
+        assert type(arrived) is type(error)
+        assert (arrived.message, arrived.hint, arrived.context) == (error.message, error.hint, error.context)
+
+
+@pytest.mark.parametrize("name", EXIT_CODES)
+def test_an_error_ends_the_process_with_the_code_of_its_kind(name):
+    """The exit code tells the operator who has to act."""
+    assert all_errors()[name].exit_code == EXIT_CODES[name]
+
+
+def test_the_tree_holds_nothing_untested():
+    """A new error class has to be listed here."""
+    assert set(all_errors()) == {"DmdeltaError", *EXIT_CODES}
+
+
+def test_only_passing_troubles_are_retryable():
+    """The runner repeats these and no others."""
+    retryable = {name for name, kind in all_errors().items() if issubclass(kind, Retryable)}
+    assert retryable == {"SourceUnavailable", "CommitConflict"}
+
+
+def test_an_error_shows_message_facts_and_hint():
+    """One text for people: what, where, what next."""
+    error = CorruptBinlog("checksum differs", hint="fetch the segment again", path="x", offset=4)
+    assert str(error) == "checksum differs (path=x, offset=4)\n  hint: fetch the segment again"
+    assert str(DmdeltaError("plain")) == "plain"
+
+
+def test_foreign_text_holds_no_error():
+    """Text without a wire line gives None; a broken line before the whole one is passed over."""
+    line = to_wire(CorruptBinlog("checksum differs"))
+    assert from_wire("java.lang.NullPointerException") is None
+    assert from_wire(line[:-3]) is None
+    assert isinstance(from_wire(f'return f"dmdelta-error:{{body}}"\n{line[:-3]}\n{line}'), CorruptBinlog)
