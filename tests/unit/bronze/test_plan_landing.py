@@ -1,0 +1,79 @@
+"""Which segments become the next landing batch."""
+
+import pytest
+
+from dmdelta.bronze.datasource import PARTITION_BYTES, group_segments
+from dmdelta.bronze.landing import Landed, plan_landing
+from dmdelta.errors import CorruptBinlog
+from dmdelta.model.gtid import parse_gtid_set
+from dmdelta.model.position import Position
+from dmdelta.model.segment import Segment
+
+NOTHING = parse_gtid_set("", "mysql")
+
+
+def segment(start: int, end: int, number: int = 1, epoch: int = 1) -> Segment:
+    return Segment(f"{number}/{start}", "s", epoch, f"binlog.{number:06d}", start, end)
+
+
+def landed(end: int, number: int = 1, batch: int = 7) -> Landed:
+    return Landed(batch, Position(1, "binlog.000001", 4), Position(1, f"binlog.{number:06d}", end), NOTHING)
+
+
+def test_the_first_batch_is_number_one_and_takes_all_that_fits():
+    """Batches are counted from 1: the number is the Delta transaction version."""
+    batch = plan_landing([segment(4, 100), segment(100, 200)], None)
+    assert (batch.number, str(batch.begin), str(batch.end)) == (1, "1/binlog.000001:4", "1/binlog.000001:200")
+
+
+def test_the_next_batch_begins_where_bronze_ends():
+    """Landed segments stay in the listing and are left out."""
+    batch = plan_landing([segment(4, 100), segment(100, 200), segment(4, 50, number=2)], landed(100))
+    assert batch.number == 8
+    assert [s.start for s in batch.segments] == [100, 4]
+
+
+def test_nothing_new_is_no_batch():
+    """A batch is never empty."""
+    assert plan_landing([segment(4, 100)], landed(100)) is None
+    assert plan_landing([], None) is None
+
+
+def test_a_batch_is_bounded_but_takes_a_huge_segment_alone():
+    """One transaction may be larger than a batch: it lands whole."""
+    listing = [segment(4, 60), segment(60, 100_000), segment(100_000, 100_050)]
+    assert [s.end for s in plan_landing(listing, None, batch_bytes=100).segments] == [60]
+    assert [s.end for s in plan_landing(listing, landed(60), batch_bytes=100).segments] == [100_000]
+
+
+def test_a_batch_never_crosses_an_epoch():
+    """Each commit names one range of one server's log."""
+    batch = plan_landing([segment(4, 100), segment(900, 950, number=3, epoch=2)], None)
+    assert [s.epoch for s in batch.segments] == [1]
+
+
+def test_a_gap_behind_bronze_is_refused():
+    """Segments that were purged before they landed are an error, never a jump."""
+    with pytest.raises(CorruptBinlog, match="does not go on where bronze ends"):
+        plan_landing([segment(300, 400)], landed(200))
+    with pytest.raises(CorruptBinlog, match="does not go on where bronze ends"):
+        plan_landing([segment(150, 400)], landed(200))
+
+
+def test_joined_batches_bear_the_later_number():
+    """A range of several batches stands for the later one's end."""
+    first, second = landed(100), Landed(8, Position(1, "binlog.000001", 100), Position(1, "binlog.000001", 300), NOTHING)
+    joined = first.join(second)
+    assert (joined.batch, joined.begin, joined.end) == (8, first.begin, second.end)
+
+
+def test_small_segments_share_a_task_and_big_ones_do_not():
+    """Tasks are about even, in log order, and nothing is left out."""
+    sizes = [10, 10, PARTITION_BYTES, PARTITION_BYTES // 2, PARTITION_BYTES // 2, 5]
+    listing, start = [], 4
+    for size in sizes:
+        listing.append(segment(start, start + size))
+        start += size
+    groups = group_segments(listing)
+    assert [len(group.segments) for group in groups] == [2, 1, 2, 1]
+    assert [s for group in groups for s in group.segments] == listing
