@@ -1,0 +1,117 @@
+"""Which tables and databases a DDL statement changes."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from dmdelta.ddl.tokens import Cursor, split_at_commas, tokenize
+
+DdlOp = Literal[
+    "create_table",
+    "alter_table",
+    "drop_table",
+    "rename_table",
+    "truncate_table",
+    "create_index",
+    "drop_index",
+    "create_database",
+    "alter_database",
+    "drop_database",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class StatementTarget:
+    """One table (or, with `table` None, one database) that a statement changes, and how."""
+
+    op: DdlOp
+    schema: str
+    table: str | None
+
+
+def statement_targets(sql: str, default_schema: str) -> tuple[StatementTarget, ...]:
+    """What a statement changes, in its own order; empty for what changes no table: views, users, routines, temporary
+    tables, transaction control. A rename names the old and the new table. Never raises.
+    """
+    return tuple(_targets(statement_cursor(sql), default_schema))
+
+
+def statement_cursor(sql: str) -> Cursor:
+    """A cursor at the statement's first keyword, behind MariaDB's `SET STATEMENT … FOR`."""
+    tokens = tokenize(sql)
+    if [token.keyword for token in tokens[:2]] == ["SET", "STATEMENT"]:
+        words = [token.keyword for token in tokens]
+        tokens = tokens[words.index("FOR") + 1 :] if "FOR" in words else []
+    return Cursor(tokens)
+
+
+def _targets(cursor: Cursor, default: str) -> Iterator[StatementTarget]:
+    verb = cursor.accept_any("CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE")
+    if verb == "TRUNCATE":
+        cursor.accept("TABLE")
+        yield from _one(cursor, "truncate_table", default)
+    elif verb == "RENAME":
+        if cursor.accept_any("TABLE", "TABLES"):
+            yield from _renames(cursor, default)
+    elif verb:
+        cursor.accept("OR", "REPLACE")
+        while cursor.accept_any("ONLINE", "OFFLINE", "IGNORE", "UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR"):
+            pass
+        yield from _on_object(cursor, verb, default)
+
+
+def _on_object(cursor: Cursor, verb: str, default: str) -> Iterator[StatementTarget]:
+    kind = cursor.accept_any("TABLE", "TABLES", "INDEX", "DATABASE", "SCHEMA")
+    if kind in ("DATABASE", "SCHEMA"):
+        yield from _database(cursor, verb, default)
+    elif kind == "INDEX":
+        while not cursor.ended and not cursor.accept("ON"):
+            cursor.take()
+        yield from _one(cursor, "create_index" if verb == "CREATE" else "drop_index", default)
+    elif kind and verb == "DROP":
+        _if_exists(cursor)
+        for part in split_at_commas(cursor.rest()):
+            yield from _one(Cursor(part), "drop_table", default)
+    elif kind and verb == "CREATE":
+        yield from _one(cursor, "create_table", default)
+    elif kind:
+        yield from _alter_table(cursor, default)
+
+
+def _alter_table(cursor: Cursor, default: str) -> Iterator[StatementTarget]:
+    yield from _one(cursor, "alter_table", default)
+    for part in split_at_commas(cursor.rest()):
+        action = Cursor(part)
+        if action.accept("RENAME") and action.peek() not in ("INDEX", "KEY", "COLUMN"):
+            action.accept_any("TO", "AS", "=")
+            yield from _one(action, "rename_table", default)
+
+
+def _database(cursor: Cursor, verb: str, default: str) -> Iterator[StatementTarget]:
+    _if_exists(cursor)
+    ops: dict[str, DdlOp] = {"CREATE": "create_database", "ALTER": "alter_database", "DROP": "drop_database"}
+    unnamed = verb == "ALTER" and cursor.peek() in ("CHARACTER", "CHARSET", "COLLATE", "DEFAULT", "ENCRYPTION", "READ")
+    name = default if unnamed else cursor.identifier()
+    if name is not None:
+        yield StatementTarget(ops[verb], name, None)
+
+
+def _renames(cursor: Cursor, default: str) -> Iterator[StatementTarget]:
+    _if_exists(cursor)
+    for part in split_at_commas(cursor.rest()):
+        pair = Cursor(part)
+        yield from _one(pair, "rename_table", default)
+        while not pair.ended and not pair.accept("TO"):
+            pair.take()
+        yield from _one(pair, "rename_table", default)
+
+
+def _one(cursor: Cursor, op: DdlOp, default: str) -> Iterator[StatementTarget]:
+    _if_exists(cursor)
+    name = cursor.table_name(default)
+    if name is not None:
+        yield StatementTarget(op, *name)
+
+
+def _if_exists(cursor: Cursor) -> None:
+    _ = cursor.accept("IF", "NOT", "EXISTS") or cursor.accept("IF", "EXISTS")

@@ -1,0 +1,155 @@
+"""A tokenizer for MySQL's and MariaDB's SQL: enough to find names, clauses and literals."""
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+
+_TOKEN = re.compile(
+    r"""
+    (?P<space>\s+|--(?=[\s]|$)[^\n]*|\#[^\n]*|/\*(?![!M])(?:.*?)\*/|/\*M(?!!)(?:.*?)\*/)
+  | (?P<open>/\*M?!\d*)                       # a versioned comment: its content counts
+  | (?P<close>\*/)
+  | (?P<name>`(?:[^`]|``)*`)
+  | (?P<string>'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*")
+  | (?P<word>[\w$]+)
+  | (?P<mark>.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_ESCAPES = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+
+
+class Kind(Enum):
+    """What a token is."""
+
+    NAME = "name"
+    """In backticks: never a keyword."""
+    STRING = "string"
+    """In quotes: a literal, or a name under ANSI_QUOTES."""
+    WORD = "word"
+    """A keyword, a name or a number."""
+    MARK = "mark"
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One token; `text` is without quotes and escapes."""
+
+    kind: Kind
+    text: str
+
+    @property
+    def keyword(self) -> str:
+        """The upper-case word, '' for what cannot be a keyword; a mark is itself."""
+        return self.text.upper() if self.kind in (Kind.WORD, Kind.MARK) else ""
+
+
+def tokenize(sql: str) -> list[Token]:
+    """The tokens of a statement, comments left out. Never raises: whatever is no token is a mark."""
+    tokens: list[Token] = []
+    for found in _TOKEN.finditer(sql):
+        kind, text = found.lastgroup, found.group()
+        if kind == "name":
+            tokens.append(Token(Kind.NAME, text[1:-1].replace("``", "`")))
+        elif kind == "string":
+            tokens.append(Token(Kind.STRING, _unquote(text)))
+        elif kind == "word":
+            tokens.append(Token(Kind.WORD, text))
+        elif kind == "mark":
+            tokens.append(Token(Kind.MARK, text))
+    return tokens
+
+
+def _unquote(text: str) -> str:
+    quote = text[0]
+    body = text[1:-1].replace(quote * 2, quote)
+    return _ESCAPED.sub(lambda found: _ESCAPES.get(found.group(1), found.group(1)), body)
+
+
+class Cursor:
+    """Reads tokens one after the other."""
+
+    def __init__(self, tokens: list[Token]) -> None:
+        self._tokens = tokens
+        self._next = 0
+
+    @property
+    def ended(self) -> bool:
+        return self._next >= len(self._tokens)
+
+    def peek(self, ahead: int = 0) -> str:
+        """The keyword `ahead` tokens from here, '' for none."""
+        index = self._next + ahead
+        return self._tokens[index].keyword if index < len(self._tokens) else ""
+
+    def take(self) -> Token | None:
+        """The next token, None at the end."""
+        if self.ended:
+            return None
+        self._next += 1
+        return self._tokens[self._next - 1]
+
+    def accept(self, *keywords: str) -> bool:
+        """Pass these keywords if all of them come next."""
+        if all(self.peek(ahead) == keyword for ahead, keyword in enumerate(keywords)):
+            self._next += len(keywords)
+            return True
+        return False
+
+    def accept_any(self, *keywords: str) -> str:
+        """Pass one of these keywords; '' if none comes next."""
+        found = self.peek()
+        if found and found in keywords:
+            self._next += 1
+            return found
+        return ""
+
+    def identifier(self) -> str | None:
+        """Pass a name, None if the next token cannot be one."""
+        if self.ended or self._tokens[self._next].kind is Kind.MARK:
+            return None
+        token = self.take()
+        return token.text if token else None
+
+    def table_name(self, default_schema: str) -> tuple[str, str] | None:
+        """Pass `table`, `schema.table` or `.table`: (schema, table), None if no name comes next."""
+        self.accept(".")
+        first = self.identifier()
+        if first is None:
+            return None
+        if self.accept("."):
+            second = self.identifier()
+            return (first, second) if second is not None else None
+        return (default_schema, first)
+
+    def parenthesized(self) -> "list[Token] | None":
+        """Pass `( … )`, its tokens; None if no parenthesis comes next."""
+        if not self.accept("("):
+            return None
+        depth, inner = 1, []
+        while (token := self.take()) is not None:
+            depth += {"(": 1, ")": -1}.get(token.keyword, 0)
+            if depth == 0:
+                break
+            inner.append(token)
+        return inner
+
+    def rest(self) -> list[Token]:
+        """Pass everything that is left."""
+        left = self._tokens[self._next :]
+        self._next = len(self._tokens)
+        return left
+
+
+def split_at_commas(tokens: list[Token]) -> list[list[Token]]:
+    """The parts between commas that no parenthesis encloses."""
+    parts: list[list[Token]] = [[]]
+    depth = 0
+    for token in tokens:
+        depth += {"(": 1, ")": -1}.get(token.keyword, 0)
+        if token.keyword == "," and depth == 0:
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    return [part for part in parts if part]

@@ -1,0 +1,142 @@
+"""MySQL's and MariaDB's column types, what each becomes in bronze's VARIANT and in silver."""
+
+from dataclasses import dataclass
+
+from dmdelta.errors import SchemaError
+from dmdelta.model.schema import Column
+
+MAX_DECIMAL_DIGITS = 38
+"""What Delta's DECIMAL holds; MySQL's goes to 65."""
+
+LONG_BITS = 63
+
+_INTEGERS = {
+    "tinyint": ("TINYINT", "SMALLINT"),
+    "smallint": ("SMALLINT", "INT"),
+    "mediumint": ("INT", "INT"),
+    "int": ("INT", "BIGINT"),
+    "bigint": ("BIGINT", "DECIMAL(20,0)"),
+}
+_FIXED = {
+    "float": "FLOAT",
+    "double": "DOUBLE",
+    "year": "SMALLINT",
+    "date": "DATE",
+    "time": "STRING",
+    "datetime": "TIMESTAMP_NTZ",
+    "timestamp": "TIMESTAMP",
+    "json": "VARIANT",
+    "geometry": "STRUCT<srid: INT, wkb: BINARY>",
+    "vector": "ARRAY<FLOAT>",
+    **dict.fromkeys(("char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set"), "STRING"),
+    **dict.fromkeys(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"), "BINARY"),
+}
+
+ZERO_DATE_TYPES = ("date", "datetime", "timestamp")
+"""Types whose values Delta cannot always hold: zero dates are text in bronze and NULL in silver."""
+
+
+def silver_type(column: Column) -> str:
+    """The SQL type of a source column in silver.
+
+    Raises:
+        SchemaError: the type's name is not known.
+    """
+    if column.type in _INTEGERS:
+        return _INTEGERS[column.type][column.unsigned]
+    if column.type == "decimal":
+        fits = column.precision <= MAX_DECIMAL_DIGITS
+        return f"DECIMAL({column.precision},{column.scale})" if fits else "STRING"
+    if column.type == "bit":
+        return "BIGINT" if column.length <= LONG_BITS else "DECIMAL(20,0)"
+    try:
+        return _FIXED[column.type]
+    except KeyError:
+        raise SchemaError(
+            f"the type {column.type!r} of column {column.name} is not known", hint="report it with the table's DDL"
+        ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class TypeRow:
+    """A line of the table of types."""
+
+    source: str
+    bronze: str
+    silver: str
+    remark: str = ""
+
+
+TYPE_ROWS = (
+    TypeRow("TINYINT, BOOL", "int8", silver_type(Column("", "tinyint"))),
+    TypeRow("TINYINT UNSIGNED", "int16", silver_type(Column("", "tinyint", unsigned=True))),
+    TypeRow("SMALLINT", "int16", silver_type(Column("", "smallint"))),
+    TypeRow("SMALLINT UNSIGNED", "int32", silver_type(Column("", "smallint", unsigned=True))),
+    TypeRow("MEDIUMINT, signed or not", "int32", silver_type(Column("", "mediumint"))),
+    TypeRow("INT", "int32", silver_type(Column("", "int"))),
+    TypeRow("INT UNSIGNED", "int64", silver_type(Column("", "int", unsigned=True))),
+    TypeRow("BIGINT", "int64", silver_type(Column("", "bigint"))),
+    TypeRow("BIGINT UNSIGNED", "decimal", silver_type(Column("", "bigint", unsigned=True)), "up to 2^64 - 1"),
+    TypeRow("DECIMAL(p,s), p ≤ 38", "decimal", "DECIMAL(p,s)"),
+    TypeRow(
+        "DECIMAL(p,s), p > 38",
+        "string",
+        silver_type(Column("", "decimal", precision=65)),
+        "every digit, as MySQL shows it",
+    ),
+    TypeRow("FLOAT", "float", silver_type(Column("", "float"))),
+    TypeRow("DOUBLE", "double", silver_type(Column("", "double"))),
+    TypeRow("BIT(n), n ≤ 63", "int64", silver_type(Column("", "bit", length=1))),
+    TypeRow("BIT(64)", "decimal", silver_type(Column("", "bit", length=64))),
+    TypeRow("YEAR", "int16", silver_type(Column("", "year"))),
+    TypeRow(
+        "DATE",
+        "date; zero, partial and year-0 dates: string",
+        silver_type(Column("", "date")),
+        "zero, partial and year-0 dates are NULL; bronze keeps them",
+    ),
+    TypeRow("TIME(n)", "string", silver_type(Column("", "time")), "as MySQL shows it, -838:59:59 to 838:59:59"),
+    TypeRow(
+        "DATETIME(n)",
+        "timestamp_ntz; zero and invalid: string",
+        silver_type(Column("", "datetime")),
+        "zero and invalid values are NULL; bronze keeps them",
+    ),
+    TypeRow(
+        "TIMESTAMP(n)",
+        "timestamp; zero: string",
+        silver_type(Column("", "timestamp")),
+        "an instant; the zero value is NULL; bronze keeps it",
+    ),
+    TypeRow("CHAR, VARCHAR, TEXT of any size", "string", silver_type(Column("", "text")), "any charset, as Unicode"),
+    TypeRow(
+        "BINARY, VARBINARY, BLOB of any size",
+        "binary",
+        silver_type(Column("", "blob")),
+        "BINARY(n) has its padding zeros",
+    ),
+    TypeRow("ENUM", "string", silver_type(Column("", "enum")), "the name; '' for index 0"),
+    TypeRow("SET", "string", silver_type(Column("", "set")), "names joined by commas"),
+    TypeRow("JSON (MySQL)", "nested variant", silver_type(Column("", "json")), "SQL NULL and JSON null differ"),
+    TypeRow("JSON (MariaDB)", "string", silver_type(Column("", "longtext")), "LONGTEXT on the wire"),
+    TypeRow("GEOMETRY and its kinds", "object of srid and wkb", silver_type(Column("", "geometry"))),
+    TypeRow("VECTOR", "array of float", silver_type(Column("", "vector"))),
+)
+
+
+def types_page() -> str:
+    """The documentation page of the types, in Markdown."""
+    lines = [
+        "# Types",
+        "",
+        "Generated from `dmdelta/ddl/types.py` by `python -m dmdelta.ddl.types`; do not edit.",
+        "",
+        "| MySQL, MariaDB | bronze (VARIANT) | silver | remark |",
+        "| --- | --- | --- | --- |",
+        *(f"| {row.source} | {row.bronze} | `{row.silver}` | {row.remark} |" for row in TYPE_ROWS),
+    ]
+    return "\n".join(line.replace("|  |", "| |") for line in lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(types_page(), end="")  # noqa: T201 - its output is the page
