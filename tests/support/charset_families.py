@@ -33,7 +33,7 @@ _NIBBLE = 16
 
 
 def charset_families(server: Server) -> list[Family]:
-    """A family per character set of the server."""
+    """For each character set of the server a family: its VARCHAR, its CHAR and its TEXT column."""
     found = server.query(
         "SELECT CHARACTER_SET_NAME, MAXLEN FROM information_schema.CHARACTER_SETS WHERE CHARACTER_SET_NAME <> 'binary' ORDER BY 1"
     )
@@ -43,10 +43,10 @@ def charset_families(server: Server) -> list[Family]:
         cursor.execute("DROP TABLE IF EXISTS codes")
         cursor.execute("CREATE TABLE codes (n INT PRIMARY KEY)")
         cursor.executemany("INSERT INTO codes VALUES (%s)", [(number,) for number in range(65536)])
-        return [_family(cursor, str(name), int(width)) for name, width in found]
+        return [family for name, width in found for family in _families(cursor, str(name), int(width))]
 
 
-def _family(cursor, charset: str, width: int) -> Family:
+def _families(cursor, charset: str, width: int) -> list[Family]:
     if charset in _UNICODE:
         samples = (*_SAMPLES, *_ASTRAL) if charset in _BEYOND else _SAMPLES
         texts = [text.encode(_UNICODE[charset]) for text in samples]
@@ -57,10 +57,14 @@ def _family(cursor, charset: str, width: int) -> Family:
         if charset in {"ujis", "eucjpms"}:
             texts += _double_bytes(cursor, charset, prefix="8F")
     values = [f"_{charset} 0x{text.hex()}" if text else "''" for text in texts]
-    kinds = {"v": "VARCHAR(250)", "t": "TEXT", "c": "CHAR(250)"}
-    return Family(
-        f"charset_{charset}", {name: (f"{kind} CHARACTER SET {charset}", values) for name, kind in kinds.items()}
-    )
+    return [
+        Family(f"charset_{charset}", table, {name: (f"{kind} CHARACTER SET {charset}", values)})
+        for table, name, kind in (
+            ("charsets", "v", "VARCHAR(250)"),
+            ("charsets_char", "c", "CHAR(250)"),
+            ("charsets_text", "t", "TEXT"),
+        )
+    ]
 
 
 def _single_bytes(cursor, charset: str, width: int) -> list[bytes]:

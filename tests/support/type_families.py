@@ -1,11 +1,12 @@
-"""The type matrix: per type family a table whose columns take NULL, zero, the limits, typical and awkward values.
+"""The type matrix: per type family columns that take NULL, zero, the limits, typical and awkward values.
 
-Row `k` of a family holds each column's k-th value (`id` = k); row 0 is all NULL. The update moves every column to its
-next value, so that every value also appears as a before and an after image; the delete takes every second row.
+Families share a few tables (`Matrix`), because a table costs seconds and a column nothing; column `FAMILY__NAME` belongs
+to its family. Row `k` holds each column's k-th value (`id` = k), cyclically; row 0 is all NULL. The update moves every
+column to its next value, so that values also appear as before images; the delete takes every second row.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 MYSQL80, MYSQL57, MARIADB, MYSQL97 = "mysql80", "mysql57", "mariadb", "mysql97"
@@ -16,21 +17,34 @@ Columns = dict[str, tuple[str, Sequence[str]]]
 """Column name → (its type in SQL, its values as SQL expressions)."""
 
 
+SQL_MODE = "ALLOW_INVALID_DATES,NO_ENGINE_SUBSTITUTION"
+"""Of the sessions that write: permissive, so that odd values are stored."""
+TIME_ZONE = "+05:30"
+
+
 @dataclass(frozen=True, slots=True)
 class Family:
-    """One table of the matrix.
+    """Some columns of one table of the matrix.
 
     Attributes:
-        sql_mode: of the sessions that write it: permissive where odd values are to be stored.
-        extra: further column definitions that take no values (generated columns).
+        extra: further column definitions that take no values (generated columns), with the columns' full names.
         servers: where the family exists.
     """
 
     name: str
+    table: str
     columns: Columns
-    sql_mode: str = "NO_ENGINE_SUBSTITUTION"
     extra: tuple[str, ...] = ()
     servers: frozenset[str] = field(default=ALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """One table: the columns of its families."""
+
+    table: str
+    columns: Columns
+    extra: tuple[str, ...]
 
     @property
     def height(self) -> int:
@@ -39,11 +53,11 @@ class Family:
 
     def create(self) -> str:
         columns = [f"`{name}` {kind}" for name, (kind, _) in self.columns.items()]
-        return f"CREATE TABLE `{self.name}` ({', '.join(['id INT PRIMARY KEY', *columns, *self.extra])})"
+        return f"CREATE TABLE `{self.table}` ({', '.join(['id INT PRIMARY KEY', *columns, *self.extra])})"
 
     def inserts(self) -> list[str]:
         names = ", ".join(f"`{name}`" for name in ("id", *self.columns))
-        head = f"INSERT INTO `{self.name}` ({names}) VALUES "
+        head = f"INSERT INTO `{self.table}` ({names}) VALUES "
         return [f"{head}({', '.join([str(row), *self._values(row)])})" for row in range(self.height)]
 
     def updates(self) -> list[str]:
@@ -52,16 +66,36 @@ class Family:
         for row in range(self.height):
             values = self._values((row + 1) % self.height)
             changes = ", ".join(f"`{name}` = {value}" for name, value in zip(self.columns, values, strict=True))
-            statements.append(f"UPDATE `{self.name}` SET {changes} WHERE id = {row}")
+            statements.append(f"UPDATE `{self.table}` SET {changes} WHERE id = {row}")
         return statements
 
     def deletes(self) -> list[str]:
-        return [f"DELETE FROM `{self.name}` WHERE id % 2 = 1"]
+        return [f"DELETE FROM `{self.table}` WHERE id % 2 = 1"]
 
     def _values(self, row: int) -> list[str]:
         if row == 0:
             return ["NULL"] * len(self.columns)
         return [values[(row - 1) % len(values)] for _, values in self.columns.values()]
+
+
+def matrices(families: Iterable[Family]) -> list[Matrix]:
+    """The tables of some families."""
+    found: dict[str, list[Family]] = {}
+    for family in families:
+        found.setdefault(family.table, []).append(family)
+    return [
+        Matrix(
+            table,
+            {f"{family.name}__{name}": column for family in members for name, column in family.columns.items()},
+            tuple(definition for family in members for definition in family.extra),
+        )
+        for table, members in found.items()
+    ]
+
+
+def family_of(column: str) -> str:
+    """The family that a column of a matrix belongs to."""
+    return column.split("__", maxsplit=1)[0]
 
 
 def _texts(*values: str) -> tuple[str, ...]:
@@ -158,7 +192,6 @@ _DATES = (
     "'2023-02-30'",
     "'0000-01-01'",
 )
-_PERMISSIVE = "ALLOW_INVALID_DATES"
 
 _WORDS = _texts("", "a", "Zoë 😀 数据库", "x" * 10, "'\"\\%\n\t", "\u0000nul", "žluťoučký", "  in", "ends  ")
 _LONGER = (*_WORDS, "REPEAT(_utf8mb4 0xc3a9, 60)")
@@ -235,23 +268,24 @@ _JSON_MADE = (
 _MEMBERS = "'','a','é','b b','数'"
 
 FAMILIES: tuple[Family, ...] = (
-    Family("integers_signed", {name: (name, _signed(bits)) for name, bits in _WIDTHS.items()}),
-    Family("integers_unsigned", {name: (f"{name} UNSIGNED", _unsigned(bits)) for name, bits in _WIDTHS.items()}),
+    Family("integers_signed", "numbers", {name: (name, _signed(bits)) for name, bits in _WIDTHS.items()}),
+    Family(
+        "integers_unsigned", "numbers", {name: (f"{name} UNSIGNED", _unsigned(bits)) for name, bits in _WIDTHS.items()}
+    ),
     Family(
         "integers_zerofill",
+        "numbers",
         {"z": ("INT(8) ZEROFILL", ("0", "7", "4294967295")), "b": ("BOOLEAN", ("0", "1", "-128", "127"))},
     ),
     Family(
         "decimals",
-        {
-            f"d{precision}_{scale}": _decimal(precision, scale)
-            for precision, scale in _DECIMALS
-            if precision > scale or scale in {30, 9}
-        },
+        "numbers",
+        {f"d{precision}_{scale}": _decimal(precision, scale) for precision, scale in _DECIMALS},
     ),
-    Family("decimals_unsigned", {"d": ("DECIMAL(12,3) UNSIGNED", ("0", "999999999.999", "1.5", "0.001"))}),
+    Family("decimals_unsigned", "numbers", {"d": ("DECIMAL(12,3) UNSIGNED", ("0", "999999999.999", "1.5", "0.001"))}),
     Family(
         "floats",
+        "numbers",
         {
             "f": (
                 "FLOAT",
@@ -277,6 +311,7 @@ FAMILIES: tuple[Family, ...] = (
     ),
     Family(
         "bits",
+        "numbers",
         {
             f"b{width}": (
                 f"BIT({width})",
@@ -285,19 +320,18 @@ FAMILIES: tuple[Family, ...] = (
             for width in (1, 2, 7, 8, 9, 16, 17, 33, 63, 64)
         },
     ),
-    Family("years", {"y": ("YEAR", ("0", "1901", "2155", "2026", "'0000'", "'00'"))}),
-    Family("dates", {"d": ("DATE", _DATES)}, sql_mode=_PERMISSIVE),
-    Family("times", {f"t{digits}": (f"TIME({digits})", _TIMES) for digits in range(7)}),
-    Family(
-        "datetimes", {f"d{digits}": (f"DATETIME({digits})", _DATETIMES) for digits in range(7)}, sql_mode=_PERMISSIVE
-    ),
+    Family("years", "numbers", {"y": ("YEAR", ("0", "1901", "2155", "2026", "'0000'", "'00'"))}),
+    Family("dates", "times", {"d": ("DATE", _DATES)}),
+    Family("times", "times", {f"t{digits}": (f"TIME({digits})", _TIMES) for digits in range(7)}),
+    Family("datetimes", "times", {f"d{digits}": (f"DATETIME({digits})", _DATETIMES) for digits in range(7)}),
     Family(
         "timestamps",
+        "times",
         {f"t{digits}": (f"TIMESTAMP({digits}) NULL", _TIMESTAMPS) for digits in range(7)},
-        sql_mode=_PERMISSIVE,
     ),
     Family(
         "texts_utf8mb4",
+        "texts",
         {
             "c": ("CHAR(10)", _WORDS),
             "c255": ("CHAR(255)", (*_LONGER, "REPEAT(_utf8mb4 0xf09f9880, 255)")),
@@ -313,6 +347,7 @@ FAMILIES: tuple[Family, ...] = (
     ),
     Family(
         "binaries",
+        "texts",
         {
             "b1": ("BINARY(1)", ("''", "0x00", "0x20", "0xFF")),
             "b5": ("BINARY(5)", _BYTES),
@@ -328,6 +363,7 @@ FAMILIES: tuple[Family, ...] = (
     ),
     Family(
         "enums",
+        "texts",
         {
             "e": (f"ENUM({_MEMBERS})", ("''", "'a'", "'é'", "'b b'", "5", "0")),
             "latin": ("ENUM('ä','ö','x') CHARACTER SET latin1", ("'ä'", "'ö'", "'x'")),
@@ -336,16 +372,18 @@ FAMILIES: tuple[Family, ...] = (
     ),
     Family(
         "sets",
+        "texts",
         {
             "s": ("SET('a','é','b b','数')", ("''", "'a'", "'a,é'", "15", "'数'", "'a,nothing'")),
             "s9": ("SET('1','2','3','4','5','6','7','8','9') CHARACTER SET latin1", ("'9'", "'1,9'", "511", "''")),
             "s64": (f"SET({_SET_64})", ("'s1'", "'s64'", "'s1,s33,s64'", "''", "18446744073709551615")),
         },
     ),
-    Family("json_documents", {"j": ("JSON", _json_texts())}),
-    Family("json_made_by_functions", {"j": ("JSON", _JSON_MADE)}, servers=MYSQL),
+    Family("json_documents", "documents", {"j": ("JSON", _json_texts())}),
+    Family("json_made_by_functions", "documents", {"j": ("JSON", _JSON_MADE)}, servers=MYSQL),
     Family(
         "geometries",
+        "special",
         {
             "g": ("GEOMETRY", (*_points(), *_points(", 4326"))),
             "p": ("POINT", _points()[:2]),
@@ -355,14 +393,16 @@ FAMILIES: tuple[Family, ...] = (
     ),
     Family(
         "generated",
+        "special",
         {"a": ("INT", ("1", "-5", "2147483646")), "name": ("VARCHAR(20)", _texts("é", "xyz"))},
         extra=(
-            "stored_sum INT GENERATED ALWAYS AS (a + 1) STORED",
-            "upper_name VARCHAR(30) GENERATED ALWAYS AS (CONCAT(name, '!')) VIRTUAL",
+            "generated__sum INT GENERATED ALWAYS AS (generated__a + 1) STORED",
+            "generated__call VARCHAR(30) GENERATED ALWAYS AS (CONCAT(generated__name, '!')) VIRTUAL",
         ),
     ),
     Family(
         "invisibles",
+        "special",
         {
             "a": ("INT INVISIBLE", ("1", "-5")),
             "b": ("VARCHAR(9)", _texts("é", "x")),
@@ -372,10 +412,12 @@ FAMILIES: tuple[Family, ...] = (
     ),
     Family(
         "wide",
+        "special",
         {f"c{number:02d}": ("SMALLINT", ("0", str(number), "NULL" if number % 3 else "7")) for number in range(90)},
     ),
     Family(
         "vectors",
+        "special",
         {
             "v3": ("VECTOR(3)", ("TO_VECTOR('[1,2,3]')", "TO_VECTOR('[-0.5,0,3.4028234e38]')")),
             "v": ("VECTOR", ("TO_VECTOR('[0.1]')",)),
