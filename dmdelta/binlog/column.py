@@ -1,0 +1,244 @@
+"""How one column's bytes become a VARIANT value.
+
+A value in a row image has a fixed size or a length in front. `ColumnCodec.convert` is the plain way to its VARIANT
+value; `packed` and `utf8` let the generated decoders copy bytes instead. Both ways give the same bytes.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from struct import Struct
+
+from dmdelta.binlog import temporal, variant
+from dmdelta.binlog.charset import UTF8, Decoder, decoder_of, is_ascii_superset
+from dmdelta.binlog.columntype import WireColumn, WireType
+from dmdelta.binlog.decimals import decimal_of, decimal_size
+from dmdelta.binlog.jsonb import json_value
+from dmdelta.binlog.variant import KeyDictionary
+from dmdelta.errors import UnsupportedEvent
+from dmdelta.model.schema import Column
+
+Convert = Callable[[bytes], bytes]
+GEOMETRY_KEYS = (b"srid", b"wkb")
+_REMEMBERED_SETS = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A value whose VARIANT bytes a struct can pack from what a struct unpacks, without a look at it.
+
+    Attributes:
+        unpack: struct codes of the value in the row image (little endian).
+        pack: struct codes of the value in VARIANT, behind its type byte.
+        tag: the type byte.
+    """
+
+    unpack: str
+    pack: str
+    tag: int
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnCodec:
+    """One column.
+
+    Attributes:
+        size: bytes of a fixed-size value, 0 for one with a length in front.
+        prefix: bytes of that length.
+        convert: raw bytes to a VARIANT value.
+        packed: for numbers.
+        utf8: for text whose ASCII bytes may be copied: any other bytes to UTF-8.
+        blob: a plain binary, copied whole.
+        is_json: SQL NULL is told from JSON null by the field's absence; brings keys of its own.
+    """
+
+    size: int
+    prefix: int
+    convert: Convert
+    packed: Packed | None = None
+    utf8: Convert | None = None
+    blob: bool = False
+    is_json: bool = False
+
+
+_PACKED: dict[tuple[WireType, bool], Packed] = {
+    (WireType.TINY, False): Packed("b", "b", variant.INT8),
+    (WireType.TINY, True): Packed("B", "h", variant.INT16),
+    (WireType.SHORT, False): Packed("h", "h", variant.INT16),
+    (WireType.SHORT, True): Packed("H", "i", variant.INT32),
+    # Two parts: the high byte, packed as 16 bits, carries the sign.
+    (WireType.INT24, False): Packed("Hb", "Hh", variant.INT32),
+    (WireType.INT24, True): Packed("HB", "HH", variant.INT32),
+    (WireType.LONG, False): Packed("i", "i", variant.INT32),
+    (WireType.LONG, True): Packed("I", "q", variant.INT64),
+    (WireType.LONGLONG, False): Packed("q", "q", variant.INT64),
+    (WireType.FLOAT, False): Packed("4s", "4s", variant.FLOAT),
+    (WireType.FLOAT, True): Packed("4s", "4s", variant.FLOAT),
+    (WireType.DOUBLE, False): Packed("8s", "8s", variant.DOUBLE),
+    (WireType.DOUBLE, True): Packed("8s", "8s", variant.DOUBLE),
+}
+
+
+def column_codec(wire: WireColumn, column: Column, keys: KeyDictionary, table: str) -> ColumnCodec:
+    """The codec of a column; `table` is for messages.
+
+    Raises:
+        UnsupportedEvent: a type without one.
+    """
+    packed = _PACKED.get((wire.type, column.unsigned))
+    if packed is not None:
+        return _packed_codec(packed)
+    if wire.type in _FIXED:
+        size, convert = _FIXED[wire.type]
+        return ColumnCodec(size, 0, convert)
+    if wire.type in _TEMPORAL:
+        size, make = _TEMPORAL[wire.type]
+        return ColumnCodec(size + temporal.fraction_size(wire.precision), 0, make(wire.precision))
+    if wire.type == WireType.NEWDECIMAL:
+        return ColumnCodec(decimal_size(wire.precision, wire.scale), 0, decimal_of(wire.precision, wire.scale))
+    if wire.type == WireType.BIT:
+        return ColumnCodec((wire.length + 7) // 8, 0, _bit if wire.length < 64 else _bit64)
+    if wire.type == WireType.ENUM:
+        return ColumnCodec(wire.length, 0, _enum(column, table))
+    if wire.type == WireType.SET:
+        return ColumnCodec(wire.length, 0, _set(column))
+    return _prefixed(wire, column, keys, table)
+
+
+def _packed_codec(packed: Packed) -> ColumnCodec:
+    unpack, pack = Struct("<" + packed.unpack), Struct("<B" + packed.pack)
+    tag = packed.tag
+    return ColumnCodec(unpack.size, 0, lambda raw: pack.pack(tag, *unpack.unpack(raw)), packed)
+
+
+def _year(raw: bytes) -> bytes:
+    return variant.int16_piece(1900 + raw[0] if raw[0] else 0)
+
+
+def _unsigned_bigint(raw: bytes) -> bytes:
+    return bytes((variant.DECIMAL16, 0)) + raw + bytes(8)
+
+
+def _bit(raw: bytes) -> bytes:
+    return variant.int64_piece(int.from_bytes(raw, "big"))
+
+
+def _bit64(raw: bytes) -> bytes:
+    return variant.uint64_piece(int.from_bytes(raw, "big"))
+
+
+_FIXED: dict[WireType, tuple[int, Convert]] = {
+    WireType.LONGLONG: (8, _unsigned_bigint),  # the signed one is packed
+    WireType.YEAR: (1, _year),
+    WireType.DATE: (3, temporal.date_of),
+    WireType.NEWDATE: (3, temporal.date_of),
+    WireType.TIMESTAMP: (4, temporal.old_timestamp_of),
+    WireType.DATETIME: (8, temporal.old_datetime_of),
+    WireType.TIME: (3, temporal.old_time_of),
+}
+_TEMPORAL: dict[WireType, tuple[int, Callable[[int], Convert]]] = {
+    WireType.TIMESTAMP2: (4, temporal.timestamp2_of),
+    WireType.DATETIME2: (5, temporal.datetime2_of),
+    WireType.TIME2: (3, temporal.time2_of),
+}
+
+
+def _enum(column: Column, table: str) -> Convert:
+    if not column.members:
+        return lambda raw: variant.int64_piece(int.from_bytes(raw, "little"))
+    pieces = [variant.string_piece(name.encode()) for name in ("", *column.members)]
+
+    def convert(raw: bytes) -> bytes:
+        index = int.from_bytes(raw, "little")
+        if index >= len(pieces):
+            raise UnsupportedEvent(
+                f"{table}.{column.name} has no enum member {index}", hint="the known structure is not the table's"
+            )
+        return pieces[index]
+
+    return convert
+
+
+def _set(column: Column) -> Convert:
+    members = column.members
+    if not members:
+        return lambda raw: _bit(raw[::-1]) if raw[-1] < 0x80 else _bit64(raw[::-1])
+    remembered: dict[bytes, bytes] = {}
+
+    def convert(raw: bytes) -> bytes:
+        piece = remembered.get(raw)
+        if piece is None:
+            mask = int.from_bytes(raw, "little")
+            text = ",".join(name for bit, name in enumerate(members) if mask >> bit & 1)
+            piece = variant.string_piece(text.encode())
+            if len(remembered) < _REMEMBERED_SETS:
+                remembered[raw] = piece
+        return piece
+
+    return convert
+
+
+def _prefixed(wire: WireColumn, column: Column, keys: KeyDictionary, table: str) -> ColumnCodec:
+    if wire.type == WireType.JSON:
+        return ColumnCodec(0, wire.length, lambda raw: json_value(raw, keys), is_json=True)
+    if wire.type == WireType.GEOMETRY:
+        return ColumnCodec(0, wire.length, _geometry(keys))
+    if wire.type == WireType.VECTOR:
+        return ColumnCodec(0, wire.length, _vector)
+    if wire.type in (WireType.BLOB_COMPRESSED, WireType.VARCHAR_COMPRESSED):
+        raise UnsupportedEvent(
+            f"{table}.{column.name} is a COMPRESSED column",
+            hint="MODIFY the column without COMPRESSED, or leave the table out",
+        )
+    is_blob = wire.type in (WireType.BLOB, WireType.TINY_BLOB, WireType.MEDIUM_BLOB, WireType.LONG_BLOB)
+    prefix = wire.length if is_blob else 1 if wire.length < 256 else 2
+    if column.type == "binary":
+        size = column.length or wire.length
+        return ColumnCodec(0, prefix, lambda raw: variant.binary_piece(raw.ljust(size, b"\0")))
+    if column.charset in (None, "binary"):
+        return ColumnCodec(0, prefix, variant.binary_piece, blob=True)
+    return _text(prefix, column, table)
+
+
+def _text(prefix: int, column: Column, table: str) -> ColumnCodec:
+    charset = column.charset or "utf8mb4"
+    to_utf8 = _to_utf8(charset, decoder_of(charset), f"{table}.{column.name}")
+    ascii_as_is = is_ascii_superset(charset)
+
+    def convert(raw: bytes) -> bytes:
+        return variant.string_piece(raw if ascii_as_is and raw.isascii() else to_utf8(raw))
+
+    return ColumnCodec(0, prefix, convert, utf8=to_utf8 if ascii_as_is else None)
+
+
+def _to_utf8(charset: str, decode: Decoder, name: str) -> Convert:
+    copies = charset in UTF8
+
+    def convert(raw: bytes) -> bytes:
+        try:
+            text = decode(raw)
+            return raw if copies else text.encode()
+        except UnicodeError as damage:
+            raise UnsupportedEvent(
+                f"{name} holds bytes that are not {charset}",
+                hint="repair the value, or declare the column binary",
+                at_byte=getattr(damage, "start", 0),
+            ) from None
+
+    return convert
+
+
+def _geometry(keys: KeyDictionary) -> Convert:
+    srid_key, wkb_key = (keys.id_of(key) for key in GEOMETRY_KEYS)
+
+    def convert(raw: bytes) -> bytes:
+        srid = variant.int32_piece(int.from_bytes(raw[:4], "little", signed=True))
+        return variant.object_piece(((srid_key, srid), (wkb_key, variant.binary_piece(raw[4:]))))
+
+    return convert
+
+
+_FLOAT_TAG = bytes((variant.FLOAT,))
+
+
+def _vector(raw: bytes) -> bytes:
+    return variant.array_piece([_FLOAT_TAG + raw[at : at + 4] for at in range(0, len(raw), 4)])

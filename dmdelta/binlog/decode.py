@@ -1,0 +1,333 @@
+"""Decoding a segment: events in, batches of changes out, in bounded memory.
+
+One pass in log order. Tables that are not wanted are stepped over at their table map. Everything that cannot become
+rows without loss raises: nothing is skipped but what is known to change no row.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import BinaryIO, NoReturn
+
+from dmdelta.binlog.batch import ChangeBatch
+from dmdelta.binlog.events import HEADER, HEADER_SIZE, ROWS_EVENTS, EventFlag, EventType, event_name
+from dmdelta.binlog.framing import SegmentReader
+from dmdelta.binlog.gtid import parse_gtid
+from dmdelta.binlog.image import table_codec
+from dmdelta.binlog.payload import inner_events
+from dmdelta.binlog.query import Query, parse_query
+from dmdelta.binlog.rows import TableState, add_rows
+from dmdelta.binlog.statement import Statement, StatementKind, StatementTarget, classify
+from dmdelta.binlog.structure import describe, find_known
+from dmdelta.binlog.tablemap import TABLE_ID_SIZE, parse_table_map, table_names
+from dmdelta.binlog.xa import parse_xa_prepare
+from dmdelta.errors import CorruptBinlog, DmdeltaError, UnknownSchema, UnsupportedEvent
+from dmdelta.model.change import Op
+from dmdelta.model.position import seq_of
+from dmdelta.model.schema import TableSchema
+from dmdelta.model.segment import Segment
+
+_ID_END = HEADER_SIZE + TABLE_ID_SIZE
+_DUMMY_TABLE_ID = b"\xff\xff\xff\x00\x00\x00"
+"""Ends a statement without a table map of its own."""
+_SECOND = 1_000_000
+
+_WITHOUT_ROWS = frozenset(
+    {
+        EventType.FORMAT_DESCRIPTION,
+        EventType.STOP,
+        EventType.ROTATE,
+        EventType.HEARTBEAT,
+        EventType.HEARTBEAT_V2,
+        EventType.PREVIOUS_GTIDS,
+        EventType.IGNORABLE,
+        EventType.ROWS_QUERY,
+        EventType.TRANSACTION_CONTEXT,
+        EventType.VIEW_CHANGE,
+        EventType.MARIADB_ANNOTATE_ROWS,
+        EventType.MARIADB_BINLOG_CHECKPOINT,
+        EventType.MARIADB_GTID_LIST,
+    }
+)
+_STATEMENT_FORMAT = frozenset(
+    {
+        EventType.INTVAR,
+        EventType.RAND,
+        EventType.USER_VAR,
+        EventType.LOAD,
+        EventType.CREATE_FILE,
+        EventType.APPEND_BLOCK,
+        EventType.EXEC_LOAD,
+        EventType.DELETE_FILE,
+        EventType.NEW_LOAD,
+        EventType.BEGIN_LOAD_QUERY,
+        EventType.EXECUTE_LOAD_QUERY,
+    }
+)
+ROW_FORMAT_HINT = "set binlog_format=ROW for every session that writes, and take a new snapshot of what it wrote"
+
+
+@dataclass(frozen=True)
+class DecodeOptions:
+    """What to decode and what is known beforehand.
+
+    Attributes:
+        wanted: (schema, table) → decode its rows.
+        known_schemas: structures of tables for table maps without column names, older ones first.
+        statement_targets: (sql, default schema) → the tables or databases that a DDL statement changes.
+        batch_bytes: bytes of events after which a batch is handed out.
+    """
+
+    wanted: Callable[[str, str], bool]
+    known_schemas: Mapping[tuple[str, str], Sequence[TableSchema]] = field(default_factory=dict)
+    statement_targets: Callable[[str, str], Sequence[StatementTarget]] = lambda _sql, _schema: ()
+    batch_bytes: int = 8 << 20
+
+
+def decode_segment(stream: BinaryIO, segment: Segment, options: DecodeOptions) -> Iterator[ChangeBatch]:
+    """The changes of a segment in log order, in batches of about `batch_bytes`.
+
+    Raises:
+        CorruptBinlog: damage, or a transaction that the segment does not end.
+        UnsupportedEvent: something that cannot become rows without loss.
+        UnknownSchema: a table map without column names that no known schema fits.
+    """
+    yield from _Decoder(stream, segment, options).batches()
+
+
+class _Decoder:
+    """The state of one pass."""
+
+    def __init__(self, stream: BinaryIO, segment: Segment, options: DecodeOptions) -> None:
+        self._reader = SegmentReader(stream, segment)
+        self._segment = segment
+        self._options = options
+        self._base = seq_of(segment.binlog_file, 0)
+        self._batch = ChangeBatch()
+        self._tables: dict[bytes, TableState | None] = {}
+        self._bodies: dict[bytes, TableState | None] = {}
+        self._shown: set[tuple[str, str, int]] = set()
+        self._offset = segment.start
+        self._end_transaction()
+
+    def _end_transaction(self) -> None:
+        self._gtid: str | None = None
+        self._committed: int | None = None
+        self._xid: str | None = None
+        self._open = False
+        self._standalone = True
+        self._rows_seen = False
+        self._row = 0
+        self._schema_row = -1
+        self._in_payload = False
+
+    def batches(self) -> Iterator[ChangeBatch]:
+        limit = self._options.batch_bytes
+        try:
+            for kind, offset, timestamp, event, flags in self._reader.events():
+                self._offset = offset
+                if kind == EventType.TRANSACTION_PAYLOAD:
+                    yield from self._payload(timestamp)
+                    continue
+                self._schema_row, self._row = -1, 0
+                self._one(kind, timestamp, event, flags)
+                if self._batch.size >= limit:
+                    yield self._hand_out()
+            if self._open:
+                raise CorruptBinlog(
+                    "the segment ends inside a transaction", hint="cut segments at transaction boundaries"
+                )
+        except DmdeltaError as error:
+            error.context.setdefault("binlog_file", self._segment.binlog_file)
+            error.context.setdefault("offset", self._offset)
+            raise
+        if self._batch.runs:
+            yield self._hand_out()
+
+    def _hand_out(self) -> ChangeBatch:
+        batch, self._batch = self._batch, ChangeBatch()
+        return batch
+
+    def _one(self, kind: int, timestamp: int, event: bytes, flags: int) -> None:
+        """Take one event, outside or inside a payload."""
+        if kind in ROWS_EVENTS:
+            self._rows(event, timestamp)
+        elif kind == EventType.TABLE_MAP:
+            self._table_map(event, timestamp)
+        elif kind == EventType.XID:
+            self._end_transaction()
+        elif kind in (EventType.QUERY, EventType.MARIADB_QUERY_COMPRESSED):
+            self._query(parse_query(event), timestamp)
+        elif kind in (EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED, EventType.MARIADB_GTID):
+            self._begin(event, timestamp)
+        elif kind == EventType.XA_PREPARE:
+            self._xa_prepare(event)
+        elif kind not in _WITHOUT_ROWS and not flags & EventFlag.IGNORABLE:
+            self._refuse(kind)
+
+    def _refuse(self, kind: int) -> NoReturn:
+        name = event_name(kind)
+        if kind in _STATEMENT_FORMAT:
+            raise UnsupportedEvent(f"{name}: a change in statement format", hint=ROW_FORMAT_HINT)
+        if kind == EventType.INCIDENT:
+            raise UnsupportedEvent(
+                "the server reports an incident: changes may be missing from its log",
+                hint="take a new snapshot, then start behind the incident",
+            )
+        if kind == EventType.MARIADB_START_ENCRYPTION:
+            raise UnsupportedEvent(
+                "the binlog is encrypted", hint="read it through the server, or set encrypt_binlog=OFF"
+            )
+        raise UnsupportedEvent(f"{name} is not known", hint="report it to the project with the server's version")
+
+    def _begin(self, event: bytes, timestamp: int) -> None:
+        if self._open:
+            raise CorruptBinlog("a transaction begins inside another", hint="report this event to the project")
+        gtid = parse_gtid(event)
+        self._gtid = gtid.text
+        self._committed = gtid.committed_us or timestamp * _SECOND
+        self._xid = gtid.xid
+        self._open = True
+        self._standalone = not gtid.implicit_begin
+
+    def _payload(self, timestamp: int) -> Iterator[ChangeBatch]:
+        if self._reader.payload is None:
+            raise AssertionError("a payload event without its bytes")
+        self._schema_row, self._row, self._in_payload = -1, 0, True
+        limit = self._options.batch_bytes
+        for event in inner_events(self._reader.payload):
+            self._one(event[4], timestamp, event, HEADER.unpack_from(event)[5])
+            if self._batch.size >= limit:
+                yield self._hand_out()
+        self._end_transaction()
+
+    def _table_map(self, event: bytes, timestamp: int) -> None:
+        body = event[_ID_END:]
+        if body in self._bodies:
+            state = self._bodies[body]
+        else:
+            state = self._bodies[body] = self._table_state(event)
+        self._tables[event[HEADER_SIZE:_ID_END]] = state
+        if state is not None:
+            schema = state.codec.schema
+            key = (schema.schema, schema.table, state.version)
+            if key not in self._shown:
+                self._shown.add(key)
+                self._note(Op.SCHEMA, schema.schema, schema.table, schema.to_json(), timestamp, state.version)
+
+    def _table_state(self, event: bytes) -> TableState | None:
+        schema_name, table_name = table_names(event)
+        if not self._options.wanted(schema_name, table_name):
+            return None
+        table_map = parse_table_map(event)
+        schema = describe(table_map)
+        if schema is None:
+            schema = find_known(table_map, self._options.known_schemas.get((schema_name, table_name), ()))
+        if schema is None:
+            raise UnknownSchema(
+                f"no column names for {schema_name}.{table_name}: not in the log, and no known structure fits",
+                hint="set binlog_row_metadata=FULL (MySQL 8.0, MariaDB 10.5 and newer), or give the structure it had",
+            )
+        return TableState(table_codec(schema, table_map.columns), schema.version)
+
+    def _rows(self, event: bytes, timestamp: int) -> None:
+        table_id = event[HEADER_SIZE:_ID_END]
+        try:
+            state = self._tables[table_id]
+        except KeyError:
+            if table_id == _DUMMY_TABLE_ID:
+                return
+            raise CorruptBinlog("row images without a table map", hint="report this event to the project") from None
+        self._rows_seen = True
+        if state is None:
+            return
+        batch = self._batch
+        count, layout = add_rows(event, state, batch)
+        schema = state.codec.schema
+        committed = self._committed if self._committed is not None else timestamp * _SECOND
+        batch.runs.append(
+            (
+                count,
+                self._base + self._offset,
+                self._row,
+                self._gtid,
+                committed,
+                schema.schema,
+                schema.table,
+                layout.op,
+                self._xid,
+                layout.image,
+                None,
+                state.version,
+            )
+        )
+        batch.size += len(event)
+        self._row += count
+
+    def _note(
+        self, op: Op, schema: str | None, table: str | None, ddl: str | None, timestamp: int, version: int | None = None
+    ) -> None:
+        """A row without images; `schema` rows count downwards from -1."""
+        if op is Op.SCHEMA:
+            row, self._schema_row = self._schema_row, self._schema_row - 1
+        else:
+            row, self._row = self._row, self._row + 1
+        committed = self._committed if self._committed is not None else timestamp * _SECOND
+        seq = self._base + self._offset
+        self._batch.add_note((1, seq, row, self._gtid, committed, schema, table, op, self._xid, None, ddl, version))
+        self._batch.size += len(ddl or "")
+
+    def _query(self, query: Query, timestamp: int) -> None:
+        statement = classify(query.sql)
+        kind = statement.kind
+        if kind is StatementKind.BEGIN:
+            self._open_explicitly(timestamp)
+        elif kind is StatementKind.XA_START:
+            self._open_explicitly(timestamp)
+            self._xid = statement.xid
+        elif kind is StatementKind.COMMIT:
+            self._end_transaction()
+        elif kind is StatementKind.ROLLBACK:
+            self._rollback()
+        elif kind in (StatementKind.XA_COMMIT, StatementKind.XA_ROLLBACK):
+            self._xa_verdict(statement, timestamp)
+        elif kind is StatementKind.DML:
+            raise UnsupportedEvent("a change in statement format", hint=ROW_FORMAT_HINT)
+        elif kind in (StatementKind.DDL, StatementKind.ADMIN):
+            if kind is StatementKind.DDL:
+                self._ddl(query, timestamp)
+            if self._standalone:
+                self._end_transaction()
+
+    def _open_explicitly(self, timestamp: int) -> None:
+        self._open, self._standalone = True, False
+        if self._committed is None:
+            self._committed = timestamp * _SECOND
+
+    def _rollback(self) -> None:
+        if self._rows_seen:
+            raise UnsupportedEvent(
+                "a transaction with row changes ends in ROLLBACK: it mixes transactional and other tables",
+                hint="keep such tables out of one transaction, or convert them to InnoDB; take a new snapshot of them",
+            )
+        self._end_transaction()
+
+    def _ddl(self, query: Query, timestamp: int) -> None:
+        for target in self._options.statement_targets(query.sql, query.schema):
+            if target.table is None or self._options.wanted(target.schema, target.table):
+                op = Op.TRUNCATE if target.op.startswith("truncate") else Op.DDL
+                self._note(op, target.schema, target.table, query.sql, timestamp)
+
+    def _xa_verdict(self, statement: Statement, timestamp: int) -> None:
+        if statement.xid is None:
+            raise UnsupportedEvent("an XA statement without an identifier", hint="report this event to the project")
+        self._xid = statement.xid
+        committed = statement.kind is StatementKind.XA_COMMIT
+        self._note(Op.XA_COMMIT if committed else Op.XA_ROLLBACK, None, None, None, timestamp)
+        self._end_transaction()
+
+    def _xa_prepare(self, event: bytes) -> None:
+        prepared = parse_xa_prepare(event)
+        if prepared.one_phase:
+            self._xid = prepared.xid
+            self._note(Op.XA_COMMIT, None, None, None, HEADER.unpack_from(event)[0])
+        self._end_transaction()

@@ -1,0 +1,211 @@
+"""Generates the decoder of one table's row images with one set of columns and one null bitmap.
+
+The generated function decodes a run of images: it unpacks the null bitmap and neighbouring fixed-width columns with one
+struct, and packs VARIANT header, field ids, offsets and fixed-width values with another; strings and blobs are copied.
+A null pattern of its own per function keeps every decision about NULL out of the loop. What it makes equals, as a
+value, what `ImageDecoder.values` and `assemble` make; only the order of the values inside the object differs.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from struct import Struct
+from types import CodeType
+from typing import Any
+
+from dmdelta.binlog import variant
+from dmdelta.binlog.column import ColumnCodec
+
+Runner = Callable[[bytes, int, int, Callable[[bytes], None], bool], int]
+"""(event, place, end of the rows, sink of images, one image only) → the place behind the images decoded.
+
+It decodes at least one image, and goes on while the next one has the same null bitmap.
+"""
+_WIDTH_CODES = {1: "B", 2: "H", 4: "I"}
+_PREFIX_CODES = {1: "B", 2: "H", 3: "HB", 4: "I"}
+_MOST_CONCATENATED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ImageShape:
+    """What a generated decoder is for.
+
+    Attributes:
+        columns: (field id, codec) of the image's columns that hold a value, in column order.
+        nulls: field ids of the columns that are NULL and shown as VARIANT null.
+        order: field ids of both in the lexicographic order of their names.
+        bitmap: the null bitmap of such an image.
+    """
+
+    columns: tuple[tuple[int, ColumnCodec], ...]
+    nulls: tuple[int, ...]
+    order: tuple[int, ...]
+    bitmap: bytes
+
+
+@lru_cache(maxsize=1024)
+def _compiled(source: str) -> CodeType:
+    return compile(source, "<row decoder>", "exec")
+
+
+def generate(shape: ImageShape) -> Runner:
+    """The decoder of images of that shape."""
+    writer = _Writer(shape)
+    source = writer.source()
+    exec(_compiled(source), writer.names)  # noqa: S102 - the text is made of numbers and names of ours only
+    runner: Runner = writer.names["run"]
+    return runner
+
+
+@dataclass(slots=True)
+class _Value:
+    """A value of variable size in the making: expressions for its offset, size and parts."""
+
+    id: int
+    size: str
+    parts: tuple[str, ...]
+    offset: str = ""
+
+
+@dataclass(slots=True)
+class _Writer:
+    shape: ImageShape
+    lines: list[str] = field(default_factory=list)
+    names: dict[str, Any] = field(default_factory=dict)
+    codes: str = ""
+    targets: list[str] = field(default_factory=list)
+    converted: list[str] = field(default_factory=list)
+    """Lines that wait for the unpack."""
+    variable: list[_Value] = field(default_factory=list)
+    fixed: list[tuple[int, int, str, list[str]]] = field(default_factory=list)
+    """(field id, size, pack codes, arguments) of values whose size is known."""
+
+    def source(self) -> str:
+        self.names.update(HDR=variant.STRING_HEADERS, LONG=Struct("<BI").pack, JOIN=b"".join, NULLS=self.shape.bitmap)
+        self.codes = f"{len(self.shape.bitmap)}s"
+        self.targets = ["nulls"]
+        for number, codec in self.shape.columns:
+            self._read(number, codec)
+        self._flush()
+        if self.shape.nulls:
+            self._fix_nulls()
+        self._write()
+        body = "\n        ".join(self.lines)
+        return (
+            "def run(event, pos, end, sink, once):\n    while True:\n        "
+            + body
+            + f"\n        if once or pos >= end or event[pos : pos + {len(self.shape.bitmap)}] != NULLS:\n"
+            + "            return pos\n"
+        )
+
+    def _const(self, value: Any) -> str:
+        name = f"K{len(self.names)}"
+        self.names[name] = value
+        return name
+
+    def _flush(self) -> None:
+        """One unpack of what has gathered; `pos` moves behind it."""
+        if not self.targets:
+            return
+        layout = Struct("<" + self.codes)
+        if self.codes == "B":
+            self.lines.append(f"{self.targets[0]} = event[pos]")
+        else:
+            unpack = self._const(layout.unpack_from)
+            self.lines.append(f"{', '.join(self.targets)}, = {unpack}(event, pos)")
+        self.lines.append(f"pos += {layout.size}")
+        self.lines += self.converted
+        self.codes, self.targets, self.converted = "", [], []
+
+    def _read(self, number: int, codec: ColumnCodec) -> None:
+        if codec.packed is not None:
+            parts = [f"a{number}_{part}" for part in range(len(codec.packed.unpack.lstrip("0123456789")))]
+            self.codes += codec.packed.unpack
+            self.targets += parts
+            size = Struct("<B" + codec.packed.pack).size
+            self.fixed.append((number, size, "B" + codec.packed.pack, [str(codec.packed.tag), *parts]))
+        elif codec.size:
+            self.codes += f"{codec.size}s"
+            self.targets.append(f"r{number}")
+            self.converted.append(self._convert(number, codec, f"r{number}"))
+        else:
+            self._read_prefixed(number, codec)
+
+    def _convert(self, number: int, codec: ColumnCodec, raw: str) -> str:
+        self.variable.append(_Value(number, f"len(p{number})", (f"p{number}",)))
+        return f"p{number} = {self._const(codec.convert)}({raw})"
+
+    def _read_prefixed(self, number: int, codec: ColumnCodec) -> None:
+        size, raw = f"l{number}", f"v{number}"
+        self.codes += _PREFIX_CODES[codec.prefix]
+        self.targets += [size, f"{size}h"] if codec.prefix == 3 else [size]
+        self._flush()
+        if codec.prefix == 3:
+            self.lines.append(f"{size} |= {size}h << 16")
+        self.lines += [f"{raw} = event[pos : pos + {size}]", f"pos += {size}"]
+        if codec.utf8 is not None:
+            to_utf8 = self._const(codec.utf8)
+            self.lines.append(f"if not {raw}.isascii(): {raw} = {to_utf8}({raw}); {size} = len({raw})")
+            self.lines.append(f"h{number} = HDR[{size}] if {size} < 256 else LONG({variant.STRING}, {size})")
+            self.variable.append(_Value(number, f"len(h{number}) + {size}", (f"h{number}", raw)))
+        elif codec.blob:
+            self.lines.append(f"h{number} = LONG({variant.BINARY}, {size})")
+            self.variable.append(_Value(number, f"5 + {size}", (f"h{number}", raw)))
+        else:
+            self.lines.append(self._convert(number, codec, raw))
+
+    def _fix_nulls(self) -> None:
+        for number in self.shape.nulls:
+            self.fixed.append((number, 1, "", []))
+        last = self.fixed[-1]
+        count = len(self.shape.nulls)
+        self.fixed[-1] = (last[0], 1, f"{count}s", [self._const(variant.NULL * count)])
+
+    def _write(self) -> None:
+        """The image: header, ids, offsets, fixed values by one pack; the rest behind it."""
+        offsets, at = {}, 0
+        for number, size, _, _ in self.fixed:
+            offsets[number] = str(at)
+            at += size
+        previous = str(at)
+        for value in self.variable:
+            offsets[value.id] = previous
+            name = f"o{value.id}"
+            self.lines.append(f"{name} = {previous} + {value.size}")
+            previous = name
+        if not self.variable:
+            self.lines.append(f"image = {self._pack(variant.width_of(at), offsets, str(at))}")
+            self.lines.append("sink(image)")
+            return
+        total = previous
+        self.lines.append(f"if {total} < 256: image = {self._pack(1, offsets, total)}")
+        self.lines.append(f"elif {total} < 65536: image = {self._pack(2, offsets, total)}")
+        self.lines.append(f"else: image = {self._pack(4, offsets, total)}")
+        parts = ["image", *(part for value in self.variable for part in value.parts)]
+        joined = " + ".join(parts) if len(parts) <= _MOST_CONCATENATED else f"JOIN(({', '.join(parts)}))"
+        self.lines.append(f"sink({joined})")
+
+    def _pack(self, width: int, offsets: dict[int, str], total: str) -> str:
+        order = self.shape.order
+        id_width = variant.width_of(max(order, default=0))
+        constant = variant.object_header(len(order), id_width, width) + variant.pack_numbers(order, id_width)
+        codes = ""
+        arguments: list[str] = []
+        for offset in [*(offsets[number] for number in order), total]:
+            if offset.isdigit():
+                constant += int(offset).to_bytes(width, "little")
+                continue
+            if constant:
+                codes, constant = codes + f"{len(constant)}s", self._spill(arguments, constant)
+            codes += _WIDTH_CODES[width]
+            arguments.append(offset)
+        if constant:
+            codes, constant = codes + f"{len(constant)}s", self._spill(arguments, constant)
+        for _, _, pack, values in self.fixed:
+            codes += pack
+            arguments += values
+        return f"{self._const(Struct('<' + codes).pack)}({', '.join(arguments)})"
+
+    def _spill(self, arguments: list[str], constant: bytes) -> bytes:
+        arguments.append(self._const(constant))
+        return b""

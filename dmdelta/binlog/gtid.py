@@ -1,0 +1,167 @@
+"""GTID events in every flavor, as text and commit time.
+
+Formats: mysql/binlog/event/control_events.h (`Gtid_event`); tagged GTIDs by mysql/serialization/readme.md;
+MariaDB, "GTID_EVENT". Texts: `uuid:gno`, `uuid:tag:gno`, `domain-server-seq`.
+"""
+
+from dataclasses import dataclass
+from enum import IntFlag
+from struct import Struct
+from uuid import UUID
+
+from dmdelta.binlog.events import HEADER, HEADER_SIZE, EventType
+from dmdelta.binlog.xa import xid_text
+from dmdelta.errors import CorruptBinlog
+
+_MYSQL = Struct("<B16sq")
+_LOGICAL_CLOCK = 2
+_CLOCK_SIZE = 17
+_TIMESTAMP_SIZE = 7
+_ORIGINAL_FOLLOWS = 1 << 55
+_MARIADB = Struct("<QIB")
+_XID = Struct("<IBB")
+
+
+class MariadbGtidFlag(IntFlag):
+    """Flags of MariaDB's GTID event."""
+
+    STANDALONE = 1
+    GROUP_COMMIT_ID = 2
+    TRANSACTIONAL = 4
+    ALLOW_PARALLEL = 8
+    WAITED = 16
+    DDL = 32
+    PREPARED_XA = 64
+    COMPLETED_XA = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Gtid:
+    """What begins a transaction.
+
+    Attributes:
+        text: None for an anonymous transaction.
+        committed_us: microseconds since 1970 of the original commit, None where the event does not tell.
+        standalone: MariaDB: one statement without a terminating commit follows.
+        implicit_begin: MariaDB: the event itself begins the transaction, no BEGIN follows.
+        xid: MariaDB: the XA transaction that this event group prepares.
+    """
+
+    text: str | None
+    committed_us: int | None = None
+    standalone: bool = False
+    implicit_begin: bool = False
+    xid: str | None = None
+
+
+def parse_gtid(event: bytes) -> Gtid:
+    """The GTID of a whole event (header included, checksum not).
+
+    Raises:
+        CorruptBinlog: the event is too short.
+    """
+    kind = event[4]
+    try:
+        if kind == EventType.MARIADB_GTID:
+            return _parse_mariadb(event)
+        if kind == EventType.GTID_TAGGED:
+            return _parse_tagged(event)
+        return _parse_mysql(event)
+    except (IndexError, ValueError) as damage:
+        raise CorruptBinlog(f"cannot read a GTID event: {damage}", hint="report this event to the project") from damage
+    except Exception as damage:  # struct.error has no common base with the others
+        raise CorruptBinlog("a GTID event is cut short", hint="report this event to the project") from damage
+
+
+def _uuid_text(raw: bytes) -> str:
+    return str(UUID(bytes=raw))
+
+
+def _parse_mysql(event: bytes) -> Gtid:
+    _flags, uuid, gno = _MYSQL.unpack_from(event, HEADER_SIZE)
+    text = None if event[4] == EventType.ANONYMOUS_GTID else f"{_uuid_text(uuid)}:{gno}"
+    at = HEADER_SIZE + _MYSQL.size
+    committed = None
+    if len(event) >= at + _CLOCK_SIZE + _TIMESTAMP_SIZE and event[at] == _LOGICAL_CLOCK:
+        at += _CLOCK_SIZE
+        committed = int.from_bytes(event[at : at + _TIMESTAMP_SIZE], "little")
+        if committed & _ORIGINAL_FOLLOWS:
+            at += _TIMESTAMP_SIZE
+            committed = int.from_bytes(event[at : at + _TIMESTAMP_SIZE], "little")
+    return Gtid(text, committed or None)
+
+
+def _parse_mariadb(event: bytes) -> Gtid:
+    server_id = HEADER.unpack_from(event)[2]
+    seq, domain, flags = _MARIADB.unpack_from(event, HEADER_SIZE)
+    at = HEADER_SIZE + _MARIADB.size
+    if flags & MariadbGtidFlag.GROUP_COMMIT_ID:
+        at += 8
+    xid = None
+    if flags & (MariadbGtidFlag.PREPARED_XA | MariadbGtidFlag.COMPLETED_XA):
+        format_id, gtrid, bqual = _XID.unpack_from(event, at)
+        data = event[at + _XID.size : at + _XID.size + gtrid + bqual]
+        xid = xid_text(data[:gtrid], data[gtrid:], format_id)
+    standalone = bool(flags & MariadbGtidFlag.STANDALONE)
+    prepared = xid if flags & MariadbGtidFlag.PREPARED_XA else None
+    return Gtid(f"{domain}-{server_id}-{seq}", None, standalone, not standalone, prepared)
+
+
+class _Archive:
+    """A reader of mysql::serialization's binary archive."""
+
+    def __init__(self, data: bytes, at: int) -> None:
+        self._data = data
+        self.at = at
+
+    def unsigned(self) -> int:
+        first = self._data[self.at]
+        size = 1
+        while size < 9 and first & (1 << (size - 1)):
+            size += 1
+        rest = int.from_bytes(self._data[self.at + 1 : self.at + size], "little")
+        if len(self._data) < self.at + size:
+            raise IndexError("a variable-length integer is cut short")
+        self.at += size
+        return rest if size == 9 else (first >> size) | (rest << (8 - size))
+
+    def signed(self) -> int:
+        raw = self.unsigned()
+        return -(raw >> 1) - 1 if raw & 1 else raw >> 1
+
+    def uuid(self) -> bytes:
+        return bytes(self.unsigned() for _ in range(16))
+
+    def text(self) -> str:
+        size = self.unsigned()
+        self.at += size
+        return self._data[self.at - size : self.at].decode("ascii")
+
+
+def _parse_tagged(event: bytes) -> Gtid:
+    archive = _Archive(event, HEADER_SIZE)
+    archive.unsigned()  # version of the serialization
+    size = archive.unsigned()
+    archive.unsigned()  # last field that must be understood
+    uuid, gno, tag, immediate, original = bytes(16), 0, "", 0, 0
+    end = min(len(event), HEADER_SIZE + size)
+    while archive.at < end:
+        field = archive.unsigned()
+        if field == 1:
+            uuid = archive.uuid()
+        elif field == 2:
+            gno = archive.signed()
+        elif field == 3:
+            tag = archive.text()
+        elif field in (4, 5):
+            archive.signed()
+        elif field == 6:
+            immediate = archive.unsigned()
+        elif field == 7:
+            original = archive.unsigned()
+        elif field == 0:
+            archive.unsigned()
+        else:
+            break
+    text = f"{_uuid_text(uuid)}:{tag}:{gno}" if tag else f"{_uuid_text(uuid)}:{gno}"
+    return Gtid(text, original or immediate or None)

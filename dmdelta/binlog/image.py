@@ -1,0 +1,135 @@
+"""Row images of one table: which decoder takes which image, and the general way that needs no generated code."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from dmdelta.binlog import variant
+from dmdelta.binlog.column import GEOMETRY_KEYS, ColumnCodec, column_codec
+from dmdelta.binlog.columntype import WireColumn, WireType
+from dmdelta.binlog.generate import ImageShape, Runner, generate
+from dmdelta.binlog.variant import KeyDictionary
+from dmdelta.binlog.wire import bitmap_size
+from dmdelta.errors import CorruptBinlog
+from dmdelta.model.schema import TableSchema
+
+MOST_PATTERNS = 64
+"""Null patterns of one table with a generated decoder each; images of further ones take the general way."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableCodec:
+    """How a table's values become VARIANT: codecs in column order, and the keys' ids.
+
+    Attributes:
+        order: column numbers in the lexicographic order of their names (UTF-8 bytes).
+    """
+
+    schema: TableSchema
+    codecs: tuple[ColumnCodec, ...]
+    keys: KeyDictionary
+    order: tuple[int, ...]
+
+    @property
+    def all_columns(self) -> tuple[int, ...]:
+        return tuple(range(len(self.codecs)))
+
+
+def table_codec(schema: TableSchema, wires: Sequence[WireColumn]) -> TableCodec:
+    """The codec of a table.
+
+    Raises:
+        UnsupportedEvent: a column type or character set without one.
+    """
+    names = [column.name.encode() for column in schema.columns]
+    extra = GEOMETRY_KEYS if any(wire.type == WireType.GEOMETRY for wire in wires) else ()
+    keys = KeyDictionary((*names, *extra))
+    codecs = tuple(
+        column_codec(wire, column, keys, str(schema)) for wire, column in zip(wires, schema.columns, strict=True)
+    )
+    return TableCodec(schema, codecs, keys, tuple(sorted(range(len(names)), key=names.__getitem__)))
+
+
+def assemble(table: TableCodec, values: Mapping[int, bytes]) -> bytes:
+    """The VARIANT object of values by column number."""
+    return variant.object_piece([(number, values[number]) for number in table.order if number in values])
+
+
+class ImageDecoder:
+    """Decodes images that hold the columns `present` of a table."""
+
+    def __init__(self, table: TableCodec, present: tuple[int, ...]) -> None:
+        self.table = table
+        self.present = present
+        self._bitmap_size = bitmap_size(len(present))
+        self._runners: dict[bytes, Runner] = {}
+
+    def decode(self, event: bytes, at: int, end: int, sink: Callable[[bytes], None]) -> None:
+        """All images of event[at:end].
+
+        Raises:
+            CorruptBinlog: they do not end at `end`.
+        """
+        size, runners = self._bitmap_size, self._runners
+        while at < end:
+            run = runners.get(event[at : at + size]) or self._runner(event[at : at + size])
+            at = run(event, at, end, sink, False)
+        if at != end:
+            raise misaligned(self.table)
+
+    def one(self, event: bytes, at: int, end: int, sink: Callable[[bytes], None]) -> int:
+        """One image at `at`; the place behind it."""
+        bitmap = event[at : at + self._bitmap_size]
+        run = self._runners.get(bitmap) or self._runner(bitmap)
+        return run(event, at, end, sink, True)
+
+    def values(self, event: bytes, at: int) -> tuple[dict[int, bytes], int]:
+        """The VARIANT values of one image by column number, the general way, and the place behind it."""
+        bits = event[at : at + self._bitmap_size]
+        at += self._bitmap_size
+        found: dict[int, bytes] = {}
+        for ordinal, number in enumerate(self.present):
+            codec = self.table.codecs[number]
+            if bits[ordinal >> 3] & 1 << (ordinal & 7):
+                if not codec.is_json:
+                    found[number] = variant.NULL
+                continue
+            size = codec.size
+            if not size:
+                size = int.from_bytes(event[at : at + codec.prefix], "little")
+                at += codec.prefix
+            raw = event[at : at + size]
+            at += size
+            if at > len(event):
+                raise misaligned(self.table)
+            found[number] = codec.convert(raw)
+        return found, at
+
+    def _general(self, event: bytes, at: int, end: int, sink: Callable[[bytes], None], once: bool) -> int:  # noqa: ARG002, FBT001 - a Runner
+        values, at = self.values(event, at)
+        sink(assemble(self.table, values))
+        return at
+
+    def _runner(self, bitmap: bytes) -> Runner:
+        if len(bitmap) < self._bitmap_size:
+            raise misaligned(self.table)
+        if len(self._runners) >= MOST_PATTERNS:
+            return self._general
+        made = self._runners[bitmap] = generate(self._shape(bitmap))
+        return made
+
+    def _shape(self, bitmap: bytes) -> ImageShape:
+        null = {number for bit, number in enumerate(self.present) if bitmap[bit >> 3] & 1 << (bit & 7)}
+        codecs = self.table.codecs
+        columns = tuple((number, codecs[number]) for number in self.present if number not in null)
+        shown = tuple(number for number in self.present if number in null and not codecs[number].is_json)
+        held = {number for number, _ in columns} | set(shown)
+        order = tuple(number for number in self.table.order if number in held)
+        return ImageShape(columns, shown, order, bitmap)
+
+
+def misaligned(table: TableCodec) -> CorruptBinlog:
+    """Row images do not fill their event: the structure is not the table's, or the event is damaged."""
+    return CorruptBinlog(
+        f"row images of {table.schema} do not fit its structure",
+        hint="report this event to the project with the table's SHOW CREATE TABLE",
+    )

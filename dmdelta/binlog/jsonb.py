@@ -1,0 +1,156 @@
+"""MySQL's binary JSON to VARIANT.
+
+Format: sql-common/json_binary.h. Objects and arrays hold offsets from their own first byte, 2 bytes wide in small and
+4 in large ones; small numbers and literals lie in the place of the offset.
+"""
+
+from base64 import encodebytes
+from struct import Struct
+
+from dmdelta.binlog import temporal, variant
+from dmdelta.binlog.columntype import WireType
+from dmdelta.binlog.decimals import MAX_PRECISION, decimal_text, unscaled_of
+from dmdelta.binlog.variant import KeyDictionary
+from dmdelta.errors import CorruptBinlog
+
+SMALL_OBJECT, LARGE_OBJECT, SMALL_ARRAY, LARGE_ARRAY = 0, 1, 2, 3
+LITERAL, INT16, UINT16, INT32, UINT32, INT64, UINT64, DOUBLE, STRING, OPAQUE = 4, 5, 6, 7, 8, 9, 10, 11, 12, 15
+_LITERALS = {0: variant.NULL, 1: variant.TRUE, 2: variant.FALSE}
+_I16, _U16, _I32, _U32, _I64, _U64 = (Struct("<" + code).unpack_from for code in "hHiIqQ")
+_INT64_MAX = (1 << 63) - 1
+_MICROS = 6
+
+
+def json_value(document: bytes, keys: KeyDictionary) -> bytes:
+    """A document as it lies in a row image; new keys go into `keys`. An empty one is JSON null, as the server reads it.
+
+    Raises:
+        CorruptBinlog: offsets that point outside, or an unknown type.
+    """
+    if not document:
+        return variant.NULL
+    try:
+        return _value(document[0], document, 1, keys)
+    except (IndexError, UnicodeDecodeError, RecursionError) as damage:
+        raise CorruptBinlog(
+            f"cannot read a JSON document: {damage}", hint="report this event to the project"
+        ) from damage
+
+
+def _value(kind: int, data: bytes, at: int, keys: KeyDictionary) -> bytes:
+    if kind == STRING:
+        size, at = var_length(data, at)
+        text = data[at : at + size]
+        if not text.isascii():
+            text.decode()
+        return variant.string_piece(text)
+    if kind <= LARGE_OBJECT:
+        return _object(data, at, keys, large=kind == LARGE_OBJECT)
+    if kind <= LARGE_ARRAY:
+        return _array(data, at, keys, large=kind == LARGE_ARRAY)
+    if kind == OPAQUE:
+        size, begin = var_length(data, at + 1)
+        return _opaque(data[at], data[begin : begin + size])
+    return _scalar(kind, data, at)
+
+
+def _scalar(kind: int, data: bytes, at: int) -> bytes:
+    if kind == LITERAL and data[at] in _LITERALS:
+        return _LITERALS[data[at]]
+    if kind == INT16:
+        return variant.int16_piece(_I16(data, at)[0])
+    if kind == UINT16:
+        return variant.int32_piece(_U16(data, at)[0])
+    if kind == INT32:
+        return variant.int32_piece(_I32(data, at)[0])
+    if kind == UINT32:
+        return variant.int64_piece(_U32(data, at)[0])
+    if kind == INT64:
+        return variant.int64_piece(_I64(data, at)[0])
+    if kind == UINT64:
+        number = _U64(data, at)[0]
+        return variant.int64_piece(number) if number <= _INT64_MAX else variant.uint64_piece(number)
+    if kind == DOUBLE:
+        return bytes((variant.DOUBLE,)) + data[at : at + 8]
+    raise IndexError(f"unknown JSON type {kind}")
+
+
+def var_length(data: bytes, at: int) -> tuple[int, int]:
+    """A length of 7 bits a byte, lowest first: (length, the place behind it)."""
+    value, shift = 0, 0
+    while True:
+        byte = data[at]
+        value |= (byte & 0x7F) << shift
+        at += 1
+        if byte < 0x80:
+            return value, at
+        shift += 7
+
+
+def inlined(kind: int, *, large: bool) -> bool:
+    """The value lies in the value entry itself."""
+    return LITERAL <= kind <= UINT16 or (large and kind in (INT32, UINT32))
+
+
+def _entry(data: bytes, base: int, entry: int, keys: KeyDictionary, *, large: bool) -> bytes:
+    kind = data[entry]
+    if inlined(kind, large=large):
+        return _value(kind, data, entry + 1, keys)
+    offset = (_U32 if large else _U16)(data, entry + 1)[0]
+    return _value(kind, data, base + offset, keys)
+
+
+def _object(data: bytes, at: int, keys: KeyDictionary, *, large: bool) -> bytes:
+    width = 4 if large else 2
+    unpack = _U32 if large else _U16
+    count = unpack(data, at)[0]
+    key_entry = at + 2 * width
+    value_entry = key_entry + count * (width + 2)
+    members: list[tuple[bytes, int]] = []
+    for number in range(count):
+        place = key_entry + number * (width + 2)
+        begin = at + unpack(data, place)[0]
+        name = data[begin : begin + _U16(data, place + width)[0]]
+        members.append((name, value_entry + number * (width + 1)))
+    members.sort()
+    return variant.object_piece(
+        [(keys.id_of(name), _entry(data, at, entry, keys, large=large)) for name, entry in members]
+    )
+
+
+def _array(data: bytes, at: int, keys: KeyDictionary, *, large: bool) -> bytes:
+    width = 4 if large else 2
+    count = (_U32 if large else _U16)(data, at)[0]
+    first = at + 2 * width
+    return variant.array_piece(
+        [_entry(data, at, first + number * (width + 1), keys, large=large) for number in range(count)]
+    )
+
+
+def _opaque(kind: int, data: bytes) -> bytes:
+    if kind == WireType.NEWDECIMAL:
+        return _decimal(data)
+    if kind in (WireType.DATE, WireType.DATETIME, WireType.TIMESTAMP, WireType.TIME):
+        return _temporal(kind, _I64(data, 0)[0])
+    text = encodebytes(data).rstrip(b"\n")
+    return variant.string_piece(b"base64:type%d:%b" % (kind, text))
+
+
+def _decimal(data: bytes) -> bytes:
+    precision, scale = data[0], data[1]
+    unscaled = unscaled_of(precision, scale)(data[2:])
+    digits = max(len(str(abs(unscaled))), scale)
+    if digits > MAX_PRECISION:
+        return variant.string_piece(decimal_text(unscaled, scale).encode())
+    return variant.decimal_piece(unscaled, scale, digits)
+
+
+def _temporal(kind: int, packed: int) -> bytes:
+    value = abs(packed)
+    whole, micros = value >> 24, value & 0xFFFFFF
+    if kind == WireType.TIME:
+        return temporal.time_value(whole, micros, _MICROS, negative=packed < 0)
+    if kind == WireType.DATE:
+        months = whole >> 22
+        return temporal.date_value(months // 13, months % 13, whole >> 17 & 31)
+    return temporal.datetime_value(whole, micros, _MICROS)

@@ -1,0 +1,75 @@
+"""The query event: a statement with the default schema it ran in.
+
+Format: mysql/binlog/event/statement_events.h (`Query_event`); MariaDB's compressed variant has a compressed text.
+"""
+
+from dataclasses import dataclass
+from struct import Struct, error
+
+from dmdelta.binlog.charset import decoder_of
+from dmdelta.binlog.collation import charset_of
+from dmdelta.binlog.events import HEADER_SIZE, EventType
+from dmdelta.binlog.mariadb_compression import decompress
+from dmdelta.errors import CorruptBinlog
+
+_POST_HEADER = Struct("<IIBHH")
+_FLAGS2, _SQL_MODE, _CATALOG, _AUTO_INCREMENT, _CHARSET, _TIME_ZONE, _CATALOG_NZ = range(7)
+_FIXED = {_FLAGS2: 4, _SQL_MODE: 8, _AUTO_INCREMENT: 4}
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A statement; `schema` is the session's default schema, empty if it had none."""
+
+    schema: str
+    sql: str
+
+
+def parse_query(event: bytes) -> Query:
+    """The query event (header included, checksum not).
+
+    Raises:
+        CorruptBinlog: the event is cut short.
+    """
+    try:
+        _thread, _seconds, schema_size, _error, status_size = _POST_HEADER.unpack_from(event, HEADER_SIZE)
+        at = HEADER_SIZE + _POST_HEADER.size
+        status = event[at : at + status_size]
+        at += status_size
+        schema = event[at : at + schema_size].decode()
+        text = event[at + schema_size + 1 :]
+        if event[4] == EventType.MARIADB_QUERY_COMPRESSED:
+            text = decompress(text)
+        return Query(schema, _decode(text, _client_collation(status)))
+    except (error, IndexError, UnicodeDecodeError) as damage:
+        raise CorruptBinlog("cannot read a query event", hint="report this event to the project") from damage
+
+
+def _decode(text: bytes, collation: int) -> str:
+    if text.isascii():
+        return text.decode("ascii")
+    charset = charset_of(collation) if collation else "utf8mb4"
+    try:
+        return decoder_of(charset)(text) if charset != "binary" else text.decode()
+    except UnicodeDecodeError:
+        # A statement may hold literals of another character set; its keywords and names are what counts.
+        return text.decode("utf-8", "replace")
+
+
+def _client_collation(status: bytes) -> int:
+    """The session's character_set_client out of the status variables, 0 if they do not tell."""
+    at = 0
+    while at < len(status):
+        code = status[at]
+        at += 1
+        if code == _CHARSET:
+            return status[at] | status[at + 1] << 8
+        if code in _FIXED:
+            at += _FIXED[code]
+        elif code in (_TIME_ZONE, _CATALOG_NZ):
+            at += 1 + status[at]
+        elif code == _CATALOG:
+            at += 2 + status[at]
+        else:
+            return 0
+    return 0

@@ -1,0 +1,103 @@
+"""From table maps to table schemas: out of the table map itself, or by finding the known schema that it fits.
+
+A table map without column names (MySQL 5.7, row metadata MINIMAL) fits a known schema when every column agrees in
+type, length, precision, and, where the table map tells them, signedness and character set.
+"""
+
+from collections.abc import Sequence
+
+from dmdelta.binlog.charset import decoder_of
+from dmdelta.binlog.collation import BINARY_COLLATION, charset_of
+from dmdelta.binlog.columntype import CHARACTER, NUMERIC, WireColumn, WireType
+from dmdelta.binlog.tablemap import TableMap
+from dmdelta.model.schema import Column, TableSchema
+
+_TEMPORAL = frozenset({WireType.TIME2, WireType.DATETIME2, WireType.TIMESTAMP2})
+_SIZED = frozenset({"char", "varchar", "binary", "varbinary", "bit"})
+_TEXT_LIKE = CHARACTER | {WireType.ENUM, WireType.SET}
+_OLD_GEOMETRY = frozenset(
+    {"point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon", "geomcollection"}
+)
+
+
+def describe(table_map: TableMap) -> TableSchema | None:
+    """The structure as a table map with column names tells it; None where it has no names."""
+    if not table_map.names:
+        return None
+    columns = tuple(_column(table_map, number) for number in range(len(table_map.columns)))
+    key = tuple(table_map.names[number] for number in table_map.primary_key)
+    return TableSchema(table_map.schema, table_map.table, columns, key)
+
+
+def _column(table_map: TableMap, number: int) -> Column:
+    wire = table_map.columns[number]
+    collation = table_map.collations[number]
+    charset = charset_of(collation) if collation else None
+    name = wire.type_name(binary=collation == BINARY_COLLATION)
+    members: tuple[str, ...] = ()
+    if number in table_map.members:
+        decode = decoder_of(charset or "utf8mb4")
+        members = tuple(decode(member) for member in table_map.members[number])
+    return Column(
+        table_map.names[number],
+        name,
+        unsigned=bool(table_map.unsigned and table_map.unsigned[number]) and wire.type != WireType.YEAR,
+        length=wire.length if name in _SIZED else 0,
+        precision=wire.precision,
+        scale=wire.scale,
+        charset=charset if collation != BINARY_COLLATION else None,
+        members=members,
+        nullable=table_map.nullable[number],
+        visible=table_map.visible is None or table_map.visible[number],
+    )
+
+
+def find_known(table_map: TableMap, known: Sequence[TableSchema]) -> TableSchema | None:
+    """The last of the `known` schemas that fits, None if none does. Callers list older structures first."""
+    for schema in reversed(known):
+        if len(schema.columns) == len(table_map.columns) and all(
+            _fits(table_map, number, column) for number, column in enumerate(schema.columns)
+        ):
+            return schema
+    return None
+
+
+def _fits(table_map: TableMap, number: int, column: Column) -> bool:
+    wire = table_map.columns[number]
+    return _told_agrees(table_map, number, column) and _layout_fits(wire, column)
+
+
+def _told_agrees(table_map: TableMap, number: int, column: Column) -> bool:
+    wire = table_map.columns[number]
+    signed = wire.type in NUMERIC and wire.type != WireType.YEAR
+    if signed and table_map.unsigned is not None and table_map.unsigned[number] != column.unsigned:
+        return False
+    collation = table_map.collations[number]
+    if not collation or wire.type not in _TEXT_LIKE:
+        return True
+    told = charset_of(collation)
+    expected = column.charset or "binary"
+    return told == {"utf8": "utf8mb3"}.get(expected, expected)
+
+
+def _layout_fits(wire: WireColumn, column: Column) -> bool:
+    expected = "geometry" if column.type in _OLD_GEOMETRY else column.type
+    binary = column.charset in (None, "binary")
+    if wire.type_name(binary=binary) != expected:
+        return False
+    if expected in _SIZED and wire.type != WireType.VAR_STRING:
+        return wire.length == column.length
+    if wire.type == WireType.NEWDECIMAL:
+        return (wire.precision, wire.scale) == (column.precision, column.scale)
+    if wire.type in _TEMPORAL:
+        return wire.precision == column.precision
+    if wire.type == WireType.ENUM:
+        return wire.length == (1 if len(column.members) <= 0xFF else 2)
+    if wire.type == WireType.SET:
+        return wire.length == _set_size(len(column.members))
+    return True
+
+
+def _set_size(members: int) -> int:
+    size = (members + 7) // 8
+    return size if size <= 4 else 8

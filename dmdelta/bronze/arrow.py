@@ -1,0 +1,86 @@
+"""A decoded batch as an Arrow record batch of the 17 columns that the data source yields."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dmdelta.binlog.batch import ChangeBatch
+from dmdelta.model.position import FILE_SHIFT
+from dmdelta.model.segment import Segment
+
+VARIANT = pa.struct(
+    [
+        pa.field("value", pa.binary(), nullable=False),
+        # Spark takes a struct whose metadata field carries this mark for a VARIANT.
+        pa.field("metadata", pa.binary(), nullable=False, metadata={b"variant": b"true"}),
+    ]
+)
+ARROW_SCHEMA = pa.schema(
+    [
+        pa.field("source_id", pa.string()),
+        pa.field("epoch", pa.int32()),
+        pa.field("seq", pa.int64()),
+        pa.field("row", pa.int32()),
+        pa.field("binlog_file", pa.string()),
+        pa.field("binlog_pos", pa.int64()),
+        pa.field("gtid", pa.string()),
+        pa.field("committed_at", pa.timestamp("us", tz="UTC")),
+        pa.field("schema_name", pa.string()),
+        pa.field("table_name", pa.string()),
+        pa.field("op", pa.string()),
+        pa.field("xid", pa.string()),
+        pa.field("image", pa.list_(pa.string())),
+        pa.field("ddl", pa.string()),
+        pa.field("schema_version", pa.int64()),
+        pa.field("before", VARIANT),
+        pa.field("after", VARIANT),
+    ]
+)
+_OFFSET_MASK = (1 << FILE_SHIFT) - 1
+
+
+def to_record_batch(batch: ChangeBatch, segment: Segment) -> pa.RecordBatch:
+    """The rows of a batch that was decoded from `segment`, in `ARROW_SCHEMA`."""
+    counts, seqs, firsts, gtids, committed, *shared = zip(*batch.runs, strict=True)
+    count = np.fromiter(counts, np.int64, len(counts))
+    total = int(count.sum())
+    run_of_row = np.repeat(np.arange(len(count)), count)
+    begins = np.cumsum(count) - count
+    seq = np.fromiter(seqs, np.int64, len(counts))[run_of_row]
+    row = np.arange(total) - begins[run_of_row] + np.fromiter(firsts, np.int64, len(counts))[run_of_row]
+    take = None if total == len(count) else pa.array(run_of_row)
+    schema_name, table_name, op, xid, image, ddl, version = shared
+    metadata = pa.array(batch.metadata, pa.binary())
+    columns = [
+        pa.repeat(pa.scalar(segment.source_id, pa.string()), total),
+        pa.repeat(pa.scalar(segment.epoch, pa.int32()), total),
+        pa.array(seq),
+        pa.array(row.astype(np.int32)),
+        pa.repeat(pa.scalar(segment.binlog_file, pa.string()), total),
+        pa.array(seq & _OFFSET_MASK),
+        _spread(pa.array(gtids, pa.string()), take),
+        _spread(pa.array(committed, pa.int64()).cast(pa.timestamp("us", tz="UTC")), take),
+        _spread(pa.array(schema_name, pa.string()), take),
+        _spread(pa.array(table_name, pa.string()), take),
+        _spread(pa.array([kind.value for kind in op], pa.string()), take),
+        _spread(pa.array(xid, pa.string()), take),
+        _spread(pa.array(image, pa.list_(pa.string())), take),
+        _spread(pa.array(ddl, pa.string()), take),
+        _spread(pa.array(version, pa.int64()), take),
+        _variants(batch.before, metadata),
+        _variants(batch.after, metadata),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=ARROW_SCHEMA)
+
+
+def _spread(values: Any, take: Any) -> Any:
+    """One value a row from one value a run."""
+    return values if take is None else values.take(take)
+
+
+def _variants(values: list[bytes], metadata: Any) -> Any:
+    value = pa.array(values, pa.binary())
+    absent = pc.equal(pc.binary_length(value), 0)
+    return pa.StructArray.from_arrays([value, metadata], fields=list(VARIANT), mask=absent)
