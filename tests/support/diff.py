@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
@@ -24,11 +25,28 @@ def assert_same(server: Server, database: str, tables: Iterable[str], read_silve
 
 def diff_table(server: Server, database: str, table: str, silver: DataFrame) -> list[str]:
     """What differs between a source table and its silver table, one line a difference; empty: they are equal."""
+    return [str(difference) for difference in differences(server, database, table, silver)]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One thing that differs; `column` is None where it is a whole row or the table."""
+
+    table: str
+    text: str
+    column: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.table}{f'.{self.column}' if self.column else ''} {self.text}"
+
+
+def differences(server: Server, database: str, table: str, silver: DataFrame) -> list[Difference]:
+    """What differs between a source table and its silver table; empty: they are equal."""
     columns, keys = source_columns(server, database, table)
     names = [column.name for column in columns]
     ours = [name for name in silver.columns if not name.startswith(_OURS)]
     if sorted(names) != sorted(ours):
-        return [f"{table}: columns {ours} in silver, {names} in the source"]
+        return [Difference(table, f"columns {ours} in silver, {names} in the source")]
     source = source_rows(server, database, table, columns)
     landed = silver_rows(silver, names)
     if keys:
@@ -72,40 +90,47 @@ def _reader(kind: T.DataType) -> Callable[[Any], Any]:
 
 def _diff_by_key(
     table: str, columns: list[SourceColumn], at: list[int], source: list[Row], silver: list[Row]
-) -> list[str]:
+) -> list[Difference]:
     def keyed(rows: list[Row]) -> dict[Row, Row]:
         return {tuple(row[place] for place in at): row for row in rows}
 
     wanted, found = keyed(source), keyed(silver)
-    lines = [f"{table} {key}: missing in silver" for key in wanted if key not in found]
-    lines += [f"{table} {key}: in silver but not in the source" for key in found if key not in wanted]
+    lines = [Difference(table, f"{key}: missing in silver") for key in wanted if key not in found]
+    lines += [Difference(table, f"{key}: in silver but not in the source") for key in found if key not in wanted]
     if len(found) != len(silver):
         doubled = [
             key for key, count in Counter(tuple(row[place] for place in at) for row in silver).items() if count > 1
         ]
-        lines += [f"{table} {key}: more than once in silver" for key in doubled]
+        lines += [Difference(table, f"{key}: more than once in silver") for key in doubled]
     for key in wanted.keys() & found.keys():
         pairs = zip(columns, wanted[key], found[key], strict=True)
         lines += [
-            f"{table} {key} {column.name}: source {left!r}, silver {right!r}"
+            Difference(table, f"{key}: source {_short(left)}, silver {_short(right)}", column.name)
             for column, left, right in pairs
             if not _same(left, right)
         ]
     return lines
 
 
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) < 200 else f"{text[:150]}… ({len(text)} characters) …{text[-30:]}"
+
+
 def _same(left: Any, right: Any) -> bool:
     return (left is None) == (right is None) and left == right
 
 
-def _diff_as_bags(table: str, source: list[Row], silver: list[Row]) -> list[str]:
+def _diff_as_bags(table: str, source: list[Row], silver: list[Row]) -> list[Difference]:
     wanted, found = Counter(map(_hashable, source)), Counter(map(_hashable, silver))
-    lines = [f"{table} {row}: {count} times less in silver" for row, count in (wanted - found).items()]
-    return lines + [f"{table} {row}: {count} times more in silver" for row, count in (found - wanted).items()]
+    less = [
+        Difference(table, f"{_short(row)}: {count} times less in silver") for row, count in (wanted - found).items()
+    ]
+    more = [
+        Difference(table, f"{_short(row)}: {count} times more in silver") for row, count in (found - wanted).items()
+    ]
+    return less + more
 
 
 def _hashable(row: Row) -> Row:
     return tuple(tuple(value) if isinstance(value, list) else value for value in row)
-
-
-__all__ = ["Document", "assert_same", "diff_table", "silver_rows"]
