@@ -25,6 +25,7 @@ Errors are raised on Spark's executors too, where only their text survives the w
 
 import json
 import re
+from contextlib import suppress
 from typing import Any
 
 EXIT_RETRIES_SPENT = 75
@@ -149,9 +150,8 @@ def to_wire(error: DmdeltaError) -> str:
 def from_wire(text: str) -> DmdeltaError | None:
     """The first error that `to_wire` put somewhere into `text`, or None."""
     for found in re.finditer(_WIRE, text):
-        try:
+        # A cut line, or a line of source code in a traceback: the next one may be whole.
+        with suppress(ValueError, KeyError, TypeError):
             body, _ = json.JSONDecoder().raw_decode(text, found.end())
             return all_errors()[body["kind"]](body["message"], hint=body["hint"], **body["context"])
-        except (ValueError, KeyError, TypeError):
-            continue  # a cut line, or a line of source code in a traceback: the next one may be whole
     return None

@@ -1,0 +1,193 @@
+"""From where, and in which mode, a table goes on after a start. Pure: evidence in, plan out.
+
+DM knows after a crash only that something after the checkpoint may have been applied. We know more: a silver commit
+carries its position, so the table's own history is proof; so is an unchanged Delta version. Only where both are missing
+(the log's retention removed the commit) is DM's decision taken, from the exit point of the last flush.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from enum import Enum
+
+from dmdelta.checkpoint.points import ORIGIN, FlushReason, StoredPoints, TablePoint
+from dmdelta.errors import LakehouseError
+from dmdelta.model.position import Position
+
+
+class Branch(str, Enum):
+    """Which evidence decided."""
+
+    HISTORY = "history"
+    SAME_VERSION = "same-version"
+    NEW_TASK = "new-task"
+    NEW_TABLE = "new-table"
+    NO_RECORD = "no-record"
+    NORMAL_STOP = "normal-stop"
+    EXIT_POINT_REACHED = "exit-point-reached"
+    EXIT_POINT_AHEAD = "exit-point-ahead"
+    NO_EXIT_POINT = "no-exit-point"
+
+
+@dataclass(frozen=True, slots=True)
+class TableEvidence:
+    """What a table itself says.
+
+    Attributes:
+        history: the end position in its newest commit of ours for this source, if its history still has one.
+        delta_version: its Delta version now, None if there is no table.
+    """
+
+    schema: str
+    table: str
+    history: Position | None
+    delta_version: int | None
+
+    def __str__(self) -> str:
+        return f"{self.schema}.{self.table}"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceEvidence:
+    """What is known of the source that a table's events come from.
+
+    Attributes:
+        landed: where bronze ends, None if nothing has landed; nothing beyond it can have been applied.
+        stored: what the last flush left, None if there was none.
+    """
+
+    landed: Position | None
+    stored: StoredPoints | None
+
+
+@dataclass(frozen=True, slots=True)
+class SafeModePolicy:
+    """The spec's wishes.
+
+    Attributes:
+        always: `safe-mode: true`.
+        window: how long safe mode lasts at least when a crash left no exit point (`safe-mode-duration`).
+    """
+
+    always: bool
+    window: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class RestartPlan:
+    """How a table goes on.
+
+    Attributes:
+        start: everything of the table below it is applied.
+        safe_until: ranges that begin before it are applied in safe mode.
+        safe_for: ranges that begin within this time of the run are applied in safe mode.
+        always: every range is applied in safe mode.
+        reason: for logs and status.
+    """
+
+    start: Position
+    branch: Branch
+    reason: str
+    safe_until: Position | None = None
+    safe_for: timedelta = timedelta(0)
+    always: bool = False
+
+    def is_safe(self, begin: Position, elapsed: timedelta) -> bool:
+        """Whether a range from `begin` on, `elapsed` after the run's start, is applied in safe mode."""
+        ahead = self.safe_until is not None and begin < self.safe_until
+        return self.always or ahead or elapsed < self.safe_for
+
+
+def plan_restart(table: TableEvidence, source: SourceEvidence, policy: SafeModePolicy) -> RestartPlan:
+    """Decide for one table.
+
+    Raises:
+        LakehouseError: bronze, or the table, is gone although the checkpoint knows it.
+    """
+    check_bronze(source)
+    plan = _plan_by_proof(table, source) or _plan_by_exit_point(table, source, policy)
+    if not policy.always:
+        return plan
+    return replace(plan, always=True, reason=f"safe-mode is on; {plan.reason}")
+
+
+def inherited_exit(plans: Iterable[RestartPlan]) -> Position | None:
+    """Up to where runs before this one leave something in doubt: the exit point that this run starts with."""
+    return max((plan.safe_until for plan in plans if plan.safe_until is not None), default=None)
+
+
+def check_bronze(source: SourceEvidence) -> None:
+    """Bronze holds at least what the checkpoint says was applied.
+
+    Raises:
+        LakehouseError: it does not, so it was removed or replaced.
+    """
+    if source.stored is None or source.stored.global_point.position == ORIGIN:
+        return
+    applied = source.stored.global_point.position
+    if source.landed is None or source.landed < applied:
+        raise LakehouseError(
+            "bronze ends before the checkpoint",
+            hint="restore the bronze table; to begin anew, remove the task's silver and metadata tables too",
+            bronze_ends=str(source.landed),
+            checkpoint=str(applied),
+        )
+
+
+def _plan_by_proof(table: TableEvidence, source: SourceEvidence) -> RestartPlan | None:
+    """Normal mode where it is proven how far the table is."""
+    stored, own = source.stored, _own_point(table, source)
+    floor = _floor(table, source)
+    if table.history is not None:
+        start = max(table.history, floor)
+        return RestartPlan(start, Branch.HISTORY, f"the table's own history names {table.history}")
+    if table.delta_version is None:
+        if own is not None and own.delta_version is not None:
+            raise LakehouseError(
+                f"the silver table of {table} is gone",
+                hint="restore it; to build everything anew from bronze, remove the task's silver and metadata tables",
+                checkpoint=str(floor),
+                delta_version=own.delta_version,
+            )
+        if stored is None:
+            return RestartPlan(floor, Branch.NEW_TASK, "nothing was applied before")
+        return RestartPlan(floor, Branch.NEW_TABLE, f"a new table: it had no events before {floor}")
+    if own is not None and own.delta_version == table.delta_version:
+        return RestartPlan(floor, Branch.SAME_VERSION, f"at Delta version {own.delta_version} as the checkpoint saw it")
+    return None
+
+
+def _plan_by_exit_point(table: TableEvidence, source: SourceEvidence, policy: SafeModePolicy) -> RestartPlan:
+    """DM's decision."""
+    stored = source.stored
+    start = _floor(table, source)
+    if stored is None:
+        reason = f"neither checkpoint nor history: safe mode for {policy.window} and until {source.landed}"
+        return RestartPlan(start, Branch.NO_RECORD, reason, source.landed, policy.window)
+    exit_point = stored.exit_point.position if stored.exit_point else None
+    if exit_point is None and stored.reason is FlushReason.STOP:
+        return RestartPlan(start, Branch.NORMAL_STOP, "stopped in order")
+    if exit_point is None or not stored.reason.ends_the_run:
+        # The run went on after its last flush: it may have applied more than that flush's exit point says, but
+        # never more than has landed. DM, which has no such bound, counts on the time alone.
+        doubt = max((known for known in (exit_point, source.landed) if known is not None), default=None)
+        reason = f"a crash left no exit point: safe mode for {policy.window} and until {doubt}"
+        return RestartPlan(start, Branch.NO_EXIT_POINT, reason, doubt, policy.window)
+    if exit_point <= start:
+        reason = f"everything up to the exit point {exit_point} is applied"
+        return RestartPlan(start, Branch.EXIT_POINT_REACHED, reason)
+    reason = f"events from {start} to the exit point {exit_point} may have been applied: safe mode until there"
+    return RestartPlan(start, Branch.EXIT_POINT_AHEAD, reason, exit_point)
+
+
+def _own_point(table: TableEvidence, source: SourceEvidence) -> TablePoint | None:
+    return source.stored.tables.get((table.schema, table.table)) if source.stored else None
+
+
+def _floor(table: TableEvidence, source: SourceEvidence) -> Position:
+    """Below it everything of the table is applied: its own checkpoint, or the global one."""
+    if source.stored is None:
+        return ORIGIN
+    own = _own_point(table, source)
+    below = source.stored.global_point.position
+    return max(own.point.position, below) if own else below

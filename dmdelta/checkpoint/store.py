@@ -1,0 +1,212 @@
+"""The table `dm_meta.<task>_checkpoint`: one commit a flush, the newest row of each key counts.
+
+A row is keyed by source (`id`), schema and table; the global row has empty names, as in DM. Older rows stay, so the
+table is the history of the task's progress too.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
+from typing import Any
+
+from pyspark.sql import Row, SparkSession
+from pyspark.sql import types as T  # noqa: N812 - Spark's convention
+
+from dmdelta.checkpoint.points import FlushReason, Point, Snapshot, StoredPoints, TableName, TablePoint
+from dmdelta.failpoint import CrashPoint, reach
+from dmdelta.lakehouse.commits import CommitTag, append
+from dmdelta.lakehouse.foreign import is_absent, wrapped
+from dmdelta.lakehouse.place import Lakehouse, literal
+from dmdelta.lakehouse.session import clone_session
+from dmdelta.lakehouse.tables import OWNER, table_state
+from dmdelta.model.position import Position
+
+GLOBAL: TableName = ("", "")
+"""Schema and table of a global row."""
+
+COLUMNS: dict[str, T.DataType] = {
+    "id": T.StringType(),
+    "cp_schema": T.StringType(),
+    "cp_table": T.StringType(),
+    "is_global": T.BooleanType(),
+    "binlog_name": T.StringType(),
+    "binlog_pos": T.LongType(),
+    "binlog_gtid": T.StringType(),
+    "epoch": T.IntegerType(),
+    "exit_point_binlog_name": T.StringType(),
+    "exit_point_binlog_pos": T.LongType(),
+    "exit_point_binlog_gtid": T.StringType(),
+    "exit_point_epoch": T.IntegerType(),
+    "table_info": T.StringType(),
+    "delta_version": T.LongType(),
+    "reason": T.StringType(),
+    "flush_id": T.LongType(),
+    "created_at": T.TimestampType(),
+    "updated_at": T.TimestampType(),
+}
+_SCHEMA = T.StructType([T.StructField(name, kind) for name, kind in COLUMNS.items()])
+
+
+class CheckpointStore:
+    """The rows of one source of a task. Has a session of its own; one thread at a time."""
+
+    def __init__(self, spark: SparkSession, lakehouse: Lakehouse, task: str, source_id: str, run: str) -> None:
+        self._spark = clone_session(spark)
+        self._table = checkpoint_table(lakehouse, task)
+        self._schema = lakehouse.schema_of(lakehouse.metadata_name)
+        self._task = task
+        self._source_id = source_id
+        self._run = run
+        self._flush_id = 0
+        self._begin: Position | None = None
+        self._created: dict[TableName, datetime] = {}
+
+    def open(self) -> StoredPoints | None:
+        """Make the table if it is not there, and read what the last flush of the source left.
+
+        Raises:
+            ForeignTable: the table there is not this task's.
+            LakehouseError: it cannot be made or read.
+        """
+        _create(self._spark, self._table, self._schema, self._task)
+        rows = _newest_rows(self._spark, self._table, self._source_id)
+        self._created = {(row["cp_schema"], row["cp_table"]): _utc(row["created_at"]) for row in rows}
+        stored = _stored(rows)
+        if stored is not None:
+            self._flush_id = stored.flush_id
+            self._begin = stored.global_point.position
+        return stored
+
+    def write(self, snapshot: Snapshot, changed: Sequence[TablePoint], reason: FlushReason) -> None:
+        """Append the global row and those of the `changed` tables in one commit.
+
+        Raises:
+            Fenced: another runner of the task flushed meanwhile.
+            LakehouseError: the commit failed.
+        """
+        flush_id = self._flush_id + 1
+        now = datetime.now(timezone.utc)
+        created = {**self._created}
+        common = {"id": snapshot.source_id, "reason": reason.value, "flush_id": flush_id, "updated_at": now}
+        rows = [{**common, "is_global": True, **_at(snapshot.global_point), **_exit(snapshot.exit_point)}]
+        rows += [
+            {**common, "is_global": False, **_at(table.point), "table_info": table.table_info}
+            | {"cp_schema": table.schema, "cp_table": table.table, "delta_version": table.delta_version}
+            for table in changed
+        ]
+        for row in rows:
+            name = (row.setdefault("cp_schema", ""), row.setdefault("cp_table", ""))
+            row["created_at"] = created.setdefault(name, now)
+        frame = self._spark.createDataFrame([tuple(row.get(column) for column in COLUMNS) for row in rows], _SCHEMA)
+        reach(CrashPoint.CHECKPOINT_MID_FLUSH)
+        append(self._spark, frame, self._table, self._tag(flush_id, snapshot))
+        self._flush_id = flush_id
+        self._begin = snapshot.global_point.position
+        self._created = created
+
+    def _tag(self, flush_id: int, snapshot: Snapshot) -> CommitTag:
+        end = snapshot.global_point
+        return CommitTag(
+            app=f"dmdelta:{self._task}:{self._source_id}:checkpoint",
+            version=flush_id,
+            task=self._task,
+            source=self._source_id,
+            run=self._run,
+            begin=self._begin or end.position,
+            end=end.position,
+            gtid_set=end.gtid_set,
+        )
+
+
+def checkpoint_table(lakehouse: Lakehouse, task: str) -> str:
+    """The SQL identifier of a task's checkpoint table."""
+    return lakehouse.metadata(f"{task}_checkpoint")
+
+
+def load_points(spark: SparkSession, lakehouse: Lakehouse, task: str, source_id: str) -> StoredPoints | None:
+    """What the last flush of a source left, without touching anything; None if there was none.
+
+    Raises:
+        LakehouseError: the table cannot be read.
+    """
+    return _stored(_newest_rows(spark, checkpoint_table(lakehouse, task), source_id))
+
+
+def checkpoint_rows(spark: SparkSession, lakehouse: Lakehouse, task: str) -> list[dict[str, Any]]:
+    """The newest row of every source and table, the global ones first: for people to read.
+
+    Raises:
+        LakehouseError: the table cannot be read.
+    """
+    rows = [row.asDict() for row in _newest_rows(spark, checkpoint_table(lakehouse, task), None)]
+    for row in rows:
+        row["created_at"], row["updated_at"] = _utc(row["created_at"]), _utc(row["updated_at"])
+    return sorted(rows, key=lambda row: (row["id"], row["cp_schema"], row["cp_table"]))
+
+
+def _create(spark: SparkSession, table: str, schema: str | None, task: str) -> None:
+    # Small flushes make small files: Delta joins them by itself.
+    columns = ", ".join(f"{name} {kind.simpleString()}" for name, kind in COLUMNS.items())
+    with wrapped(table, "creating"):
+        if schema is not None:
+            spark.sql(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+        spark.sql(
+            f"CREATE TABLE IF NOT EXISTS {table} ({columns}) USING delta "
+            f"TBLPROPERTIES ({literal(OWNER)} = {literal(task)}, 'delta.autoOptimize.autoCompact' = 'true')"
+        )
+    state = table_state(spark, table)
+    if state is not None:
+        state.assert_owned(table, task)
+
+
+def _newest_rows(spark: SparkSession, table: str, source_id: str | None) -> list[Row]:
+    wanted = "" if source_id is None else f"WHERE id = {literal(source_id)} "
+    query = f"SELECT max_by(struct(*), flush_id) AS newest FROM {table} {wanted}GROUP BY id, cp_schema, cp_table"
+    with wrapped(table, "reading"):
+        try:
+            return [row["newest"] for row in spark.sql(query).collect()]
+        except Exception as error:
+            if is_absent(error):
+                return []
+            raise
+
+
+def _stored(rows: Sequence[Row]) -> StoredPoints | None:
+    whole = next((row for row in rows if row["is_global"]), None)
+    if whole is None:
+        return None
+    tables = [_table_point(row) for row in rows if not row["is_global"]]
+    return StoredPoints(
+        flush_id=whole["flush_id"],
+        reason=FlushReason(whole["reason"]),
+        global_point=_point(whole, ""),
+        tables={table.name: table for table in tables},
+        exit_point=None if whole["exit_point_binlog_name"] is None else _point(whole, "exit_point_"),
+    )
+
+
+def _table_point(row: Row) -> TablePoint:
+    return TablePoint(row["cp_schema"], row["cp_table"], _point(row, ""), row["delta_version"], row["table_info"])
+
+
+def _point(row: Row, prefix: str) -> Point:
+    position = Position(row[f"{prefix}epoch"], row[f"{prefix}binlog_name"], row[f"{prefix}binlog_pos"])
+    return Point(position, row[f"{prefix}binlog_gtid"])
+
+
+def _at(point: Point) -> Mapping[str, Any]:
+    here = point.position
+    return {
+        "epoch": here.epoch,
+        "binlog_name": here.binlog_file,
+        "binlog_pos": here.offset,
+        "binlog_gtid": point.gtid_set,
+    }
+
+
+def _exit(point: Point | None) -> Mapping[str, Any]:
+    return {f"exit_point_{name}": value for name, value in _at(point).items()} if point else {}
+
+
+def _utc(moment: datetime) -> datetime:
+    """Spark hands timestamps out in this machine's zone, without saying so."""
+    return moment.astimezone(timezone.utc)

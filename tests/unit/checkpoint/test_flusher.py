@@ -1,0 +1,181 @@
+"""When the points are written down: never in the appliers' way, never without news, never silently failing."""
+
+import threading
+from datetime import timedelta
+
+import pytest
+
+from dmdelta.checkpoint import Flusher, FlushReason, Point, Points, StoredPoints, TablePoint
+from dmdelta.errors import LakehouseError
+from dmdelta.model.position import Position
+
+A, B = ("shop", "a"), ("shop", "b")
+LONG = timedelta(hours=1)
+STOP, PAUSE, INTERVAL, DDL = FlushReason.STOP, FlushReason.PAUSE, FlushReason.INTERVAL, FlushReason.DDL
+
+
+def at(offset):
+    return Point(Position(1, "binlog.000001", offset))
+
+
+class Recorder:
+    """A writer that remembers what it was given."""
+
+    def __init__(self, error=None):
+        self.written = []
+        self.error = error
+        self.reached = threading.Event()
+        self.gate = threading.Event()
+        self.gate.set()
+
+    def write(self, snapshot, changed, reason):
+        self.reached.set()
+        assert self.gate.wait(10)
+        if self.error:
+            raise self.error
+        self.written.append((reason, snapshot, [table.name for table in changed]))
+
+    @property
+    def reasons(self):
+        return [reason for reason, _, _ in self.written]
+
+
+def stored(reason):
+    return StoredPoints(1, reason, at(100), {}, None)
+
+
+def apply(points, end, *names, version=1):
+    points.hand_over(at(end), set(names))
+    for name in names:
+        points.applied(TablePoint(*name, at(end), version))
+
+
+@pytest.fixture
+def opened():
+    """Make flushers that are ended after the test."""
+    made = []
+
+    def make(points, recorder, *, before=None, interval=LONG):
+        flusher = Flusher(recorder, points, before, interval)
+        flusher.start()
+        made.append((flusher, recorder))
+        return flusher
+
+    yield make
+    for flusher, recorder in made:
+        recorder.gate.set()
+        recorder.error = None
+        flusher._failure = None
+        flusher.end(STOP)
+
+
+def test_the_interval_flushes_what_moved(opened):
+    """Without being asked, the thread writes the points once per interval when they changed."""
+    points, recorder = Points("s"), Recorder()
+    apply(points, 100, A)
+    opened(Points("idle"), idle := Recorder(), interval=timedelta(milliseconds=5))
+    flusher = opened(points, recorder, before=None, interval=timedelta(milliseconds=5))
+    apply(points, 200, B)
+    assert recorder.reached.wait(10)
+    flusher.end(STOP)
+    assert recorder.reasons == [INTERVAL, STOP]
+    reason, snapshot, changed = recorder.written[0]
+    assert (reason, snapshot.global_point, changed) == (INTERVAL, at(200), [B])
+    assert not idle.written
+
+
+def test_a_request_flushes_at_once_without_waiting_for_it(opened):
+    """A DDL asks for a flush; the applier goes on while the write is under way."""
+    points, recorder = Points("s"), Recorder()
+    flusher = opened(points, recorder)
+    recorder.gate.clear()
+    apply(points, 100, A)
+    flusher.request(DDL)
+    assert recorder.reached.wait(10)
+    apply(points, 200, A, version=2)  # not blocked by the write
+    assert not recorder.written
+    recorder.gate.set()
+    flusher.end(STOP)
+    assert [(reason, snapshot.global_point) for reason, snapshot, _ in recorder.written] == [
+        (DDL, at(100)),
+        (STOP, at(200)),
+    ]
+
+
+def test_nothing_new_is_not_written(opened):
+    """A request without any movement writes nothing, and neither does the end of a run that did nothing."""
+    recorder = Recorder()
+    flusher = opened(Points("s", stored(STOP)), recorder, before=stored(STOP))
+    flusher.request(DDL)
+    flusher.end(STOP)
+    assert not recorder.written
+
+
+def test_a_run_that_never_began_leaves_no_record(opened):
+    """A task that has applied nothing yet writes no checkpoint when it ends."""
+    recorder = Recorder()
+    opened(Points("s"), recorder).end(STOP)
+    assert not recorder.written
+
+
+def test_a_stop_is_written_even_if_the_points_are(opened):
+    """The record must say that the run ended in order, without an exit point."""
+    points, recorder = Points("s"), Recorder()
+    flusher = opened(points, recorder)
+    apply(points, 100, A)
+    flusher.request(INTERVAL)
+    assert recorder.reached.wait(10)
+    flusher.end(STOP)
+    assert [(reason, snapshot.exit_point) for reason, snapshot, _ in recorder.written] == [
+        (INTERVAL, at(100)),
+        (STOP, None),
+    ]
+
+
+def test_an_error_leaves_the_exit_point(opened):
+    """PAUSE names the end of what was handed over, though it was not applied."""
+    points, recorder = Points("s", stored(INTERVAL)), Recorder()
+    flusher = opened(points, recorder, before=stored(INTERVAL))
+    points.hand_over(at(300), {A})
+    flusher.end(PAUSE)
+    ((reason, snapshot, changed),) = recorder.written
+    assert (reason, snapshot.global_point, snapshot.exit_point, changed) == (PAUSE, at(100), at(300), [])
+
+
+@pytest.mark.parametrize(("before", "marks"), [(STOP, 1), (PAUSE, 1), (INTERVAL, 0), (DDL, 0), (None, 0)])
+def test_a_run_after_an_ended_one_is_marked_once_before_it_applies(opened, before, marks):
+    """Else a crash before the first flush would look like the stop before it."""
+    record = stored(before) if before else None
+    recorder = Recorder()
+    points = Points("s", record)
+    flusher = opened(points, recorder, before=record)
+    points.hand_over(at(300), {A})
+    flusher.mark_running()
+    flusher.mark_running()
+    assert recorder.reasons == [INTERVAL] * marks
+    assert all(snapshot.exit_point == at(300) for _, snapshot, _ in recorder.written)
+
+
+@pytest.mark.parametrize("call", ["check", "mark_running", "request", "end"])
+def test_a_failed_flush_is_raised_at_the_next_call(call):
+    """No error of the flush thread is swallowed."""
+    points = Points("s")
+    recorder = Recorder(LakehouseError("disk full"))
+    flusher = Flusher(recorder, points, None, LONG)
+    flusher.start()
+    apply(points, 100, A)
+    flusher.request(DDL)
+    flusher._thread.join(10)
+    arguments = {"request": (INTERVAL,), "end": (STOP,)}.get(call, ())
+    with pytest.raises(LakehouseError, match="disk full"):
+        getattr(flusher, call)(*arguments)
+
+
+def test_a_failed_last_flush_is_raised():
+    """The flush that ends a run runs in the caller's thread and raises there."""
+    points = Points("s")
+    flusher = Flusher(Recorder(LakehouseError("disk full")), points, None, LONG)
+    flusher.start()
+    apply(points, 100, A)
+    with pytest.raises(LakehouseError, match="disk full"):
+        flusher.end(STOP)

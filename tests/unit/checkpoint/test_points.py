@@ -1,0 +1,161 @@
+"""How the points move: global <= every table <= exit point, whatever order the appliers end in."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dmdelta.checkpoint import ORIGIN, FlushReason, Point, Points, Snapshot, StoredPoints, TablePoint
+from dmdelta.checkpoint.points import changed_tables
+from dmdelta.model.position import Position
+
+A, B = ("shop", "a"), ("shop", "b")
+
+
+def at(offset):
+    return Point(Position(1, "binlog.000001", offset))
+
+
+def table(name, offset, version=1):
+    return TablePoint(*name, at(offset), version)
+
+
+def stored(reason=FlushReason.STOP, offset=100, tables=(), exit_point=None):
+    return StoredPoints(3, reason, at(offset), {t.name: t for t in tables}, exit_point)
+
+
+def test_a_new_task_stands_before_everything():
+    """Nothing handed, nothing applied: global and exit point are the origin."""
+    snapshot = Points("s").snapshot(FlushReason.INTERVAL)
+    assert snapshot == Snapshot("s", Point(ORIGIN), (), Point(ORIGIN))
+
+
+def test_the_exit_point_moves_before_anything_is_applied():
+    """Handing a range over moves the exit point at once and the global point not at all."""
+    points = Points("s")
+    points.hand_over(at(100), {A})
+    snapshot = points.snapshot(FlushReason.INTERVAL)
+    assert (snapshot.global_point, snapshot.exit_point) == (Point(ORIGIN), at(100))
+
+
+def test_the_global_point_waits_for_every_table_of_the_oldest_range():
+    """The global point passes a range only when all its tables are through, in the order of the log."""
+    points = Points("s")
+    points.hand_over(at(100), {A, B})
+    points.hand_over(at(200), {A})
+    points.applied(table(A, 200))
+    assert points.snapshot(FlushReason.INTERVAL).global_point == Point(ORIGIN)
+    points.applied(table(B, 100))
+    snapshot = points.snapshot(FlushReason.INTERVAL)
+    assert snapshot.global_point == at(200)
+    assert [t.point for t in snapshot.tables] == [at(200), at(200)]
+
+
+def test_a_range_without_events_moves_the_global_point():
+    """A range in which no table has events is through as soon as it is handed over."""
+    points = Points("s")
+    points.hand_over(at(100), ())
+    assert points.snapshot(FlushReason.INTERVAL).global_point == at(100)
+
+
+def test_a_step_inside_a_range_moves_only_its_table():
+    """A commit in the middle of a range (before a DDL) leaves the range pending."""
+    points = Points("s")
+    points.hand_over(at(100), {A})
+    points.applied(table(A, 50))
+    snapshot = points.snapshot(FlushReason.DDL)
+    assert (snapshot.global_point, snapshot.tables[0].point) == (Point(ORIGIN), at(50))
+    points.applied(table(A, 100, 2))
+    assert points.snapshot(FlushReason.DDL).global_point == at(100)
+
+
+def test_a_table_that_is_ahead_is_not_waited_for():
+    """After a restart from the global point, a table whose own point is beyond the range is through already."""
+    points = Points("s", stored(tables=[table(A, 300)]))
+    points.hand_over(at(300), {A, B})
+    points.applied(table(B, 300))
+    assert points.snapshot(FlushReason.INTERVAL).global_point == at(300)
+
+
+def test_a_point_never_goes_back():
+    """A replay that ends before the table's own point changes nothing."""
+    points = Points("s", stored(tables=[table(A, 300, version=7)]))
+    points.hand_over(at(200), {A})
+    points.applied(table(A, 200, version=8))
+    (only,) = points.snapshot(FlushReason.INTERVAL).tables
+    assert (only.point, only.delta_version) == (at(300), 7)
+
+
+def test_applying_what_was_not_handed_over_is_a_defect():
+    """A table point beyond the exit point breaks the invariant and is refused."""
+    with pytest.raises(AssertionError, match="handed"):
+        Points("s").applied(table(A, 100))
+
+
+@pytest.mark.parametrize(
+    ("reason", "exit_point"),
+    [
+        (FlushReason.INTERVAL, at(300)),
+        (FlushReason.DDL, at(300)),
+        (FlushReason.PAUSE, at(300)),
+        (FlushReason.STOP, None),
+    ],
+)
+def test_only_an_orderly_stop_leaves_no_exit_point(reason, exit_point):
+    """Every other flush names the end of what was handed over."""
+    points = Points("s", stored())
+    points.hand_over(at(300), {A})
+    assert points.snapshot(reason).exit_point == exit_point
+
+
+def test_an_orderly_stop_keeps_the_doubt_of_an_earlier_run_until_it_is_passed():
+    """An exit point that a crashed run left stays recorded until everything below it is applied again."""
+    points = Points("s", stored(), exit_point=at(300).position)
+    assert points.snapshot(FlushReason.STOP).exit_point == at(300)
+    points.hand_over(at(250), {A})
+    points.applied(table(A, 250))
+    assert points.snapshot(FlushReason.STOP).exit_point == at(300)
+    points.hand_over(at(350), {A})
+    points.applied(table(A, 350))
+    assert points.snapshot(FlushReason.STOP).exit_point is None
+
+
+@pytest.mark.parametrize(
+    ("whole", "own", "exit_point"),
+    [(100, 50, 200), (100, 300, 200), (300, 300, 200)],
+)
+def test_a_snapshot_that_breaks_the_order_cannot_be_made(whole, own, exit_point):
+    """global <= table <= exit point is asserted on the value that is written."""
+    with pytest.raises(AssertionError):
+        Snapshot("s", at(whole), (table(A, own),), at(exit_point))
+
+
+def test_only_tables_that_a_commit_moved_need_a_new_row():
+    """A table that the global point carried along is not written again."""
+    points = Points("s", stored(tables=[table(A, 100, 5), table(B, 100, 5)]))
+    before = points.snapshot(FlushReason.INTERVAL)
+    points.hand_over(at(200), {A})
+    points.applied(table(A, 200, 6))
+    assert [t.name for t in changed_tables(points.snapshot(FlushReason.INTERVAL), before.tables)] == [A]
+
+
+@given(st.data())
+def test_any_order_of_commits_keeps_the_invariant_and_ends_at_the_exit_point(data):
+    """Random ranges, tables and orders of commits: each snapshot is valid, and at the end all points meet."""
+    names = [("s", name) for name in "abc"]
+    points = Points("s")
+    ends = data.draw(st.lists(st.integers(1, 50), min_size=1, max_size=6, unique=True).map(sorted))
+    waiting: dict = {name: [] for name in names}
+    for end in ends:
+        tables = data.draw(st.sets(st.sampled_from(names)))
+        points.hand_over(at(end), tables)
+        for name in tables:
+            waiting[name].append(end)
+    version = 0
+    while any(waiting.values()):
+        name = data.draw(st.sampled_from([name for name in names if waiting[name]]))
+        version += 1
+        points.applied(table(name, waiting[name].pop(0), version))
+        bottom = points.snapshot(FlushReason.INTERVAL).global_point.position
+        assert all(bottom < at(rest[0]).position for rest in waiting.values() if rest)
+    snapshot = points.snapshot(FlushReason.INTERVAL)
+    assert snapshot.global_point == snapshot.exit_point == at(ends[-1])
