@@ -1,0 +1,208 @@
+"""What lies in a range of bronze: which tables have events, of which kinds, and what happens to their structure."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pyspark.sql import Row, SparkSession
+
+from dmdelta.lakehouse.foreign import wrapped
+from dmdelta.lakehouse.place import Lakehouse, literal
+from dmdelta.model.change import ROW_OPS, Op
+from dmdelta.model.position import Position
+from dmdelta.model.schema import TableSchema
+from dmdelta.silver.ranges import XaGroup, before, in_group, of_source, of_table, within
+
+_STRUCTURE = (Op.SCHEMA.value, Op.DDL.value, Op.TRUNCATE.value)
+_AT = "struct(epoch, seq, row, binlog_file AS file, binlog_pos AS pos)"
+_COUNTS = f"""
+    schema_name, table_name, op, count(*) AS rows, count(image) AS partial, min({_AT}) AS first, max({_AT}) AS last,
+    collect_list(CASE WHEN op IN ('schema', 'ddl', 'truncate') THEN struct({_AT} AS at, op, ddl) END) AS structure
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class StructureEvent:
+    """A `schema`, `ddl` or `truncate` row: where it is and its text."""
+
+    position: Position
+    row: int
+    op: Op
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TableEvents:
+    """What a range holds of one table.
+
+    Attributes:
+        rows: row changes that take effect in the range, by op.
+        structure: what happens to its structure, in order.
+        first, last: where its first and its last event are; an XA commit counts where it commits.
+        partial: row images with only some of the columns.
+        groups: XA transactions with rows of this table that commit in the range.
+    """
+
+    schema: str
+    table: str
+    rows: Mapping[Op, int]
+    first: Position
+    last: Position
+    structure: tuple[StructureEvent, ...] = ()
+    partial: int = 0
+    groups: tuple[XaGroup, ...] = ()
+
+    @property
+    def ddl(self) -> int:
+        """DDL statements on the table."""
+        return sum(event.op is not Op.SCHEMA for event in self.structure)
+
+    @property
+    def row_count(self) -> int:
+        return sum(self.rows.values())
+
+
+@dataclass(slots=True)
+class _Gathered:
+    """The events of one table while they are added up."""
+
+    rows: dict[Op, int] = field(default_factory=lambda: defaultdict(int))
+    structure: list[StructureEvent] = field(default_factory=list)
+    positions: list[Position] = field(default_factory=list)
+    partial: int = 0
+    groups: list[XaGroup] = field(default_factory=list)
+
+
+def tables_with_events(
+    spark: SparkSession, lakehouse: Lakehouse, source_id: str, begin: Position, end: Position
+) -> list[TableEvents]:
+    """Every table with events in [begin, end), by one pass over the range.
+
+    Args:
+        source_id: the source whose log the positions are in.
+
+    Raises:
+        LakehouseError: bronze cannot be read.
+    """
+    with wrapped(lakehouse.bronze, "reading"):
+        return _gather(spark, lakehouse, (of_source(source_id), within(begin, end)), "true")
+
+
+def table_events(
+    spark: SparkSession, lakehouse: Lakehouse, source_id: str, table: tuple[str, str], begin: Position, end: Position
+) -> TableEvents:
+    """What [begin, end) holds of one table, named by (schema, table).
+
+    Raises:
+        LakehouseError: bronze cannot be read.
+    """
+    with wrapped(lakehouse.bronze, "reading"):
+        found = _gather(spark, lakehouse, (of_source(source_id), within(begin, end)), of_table(*table))
+    return found[0] if found else TableEvents(*table, {}, begin, begin)
+
+
+def newest_schema(
+    spark: SparkSession, lakehouse: Lakehouse, source_id: str, schema: str, table: str, end: Position
+) -> TableSchema | None:
+    """The structure that a table's last `schema` row before `end` tells, None if there is none.
+
+    Raises:
+        LakehouseError: bronze cannot be read.
+    """
+    with wrapped(lakehouse.bronze, "reading"):
+        query = f"""SELECT max_by(ddl, struct(epoch, seq, row * -1)) FROM {lakehouse.bronze}
+            WHERE {of_source(source_id)} AND {before(end)} AND op = 'schema' AND {of_table(schema, table)}"""
+        ((text,),) = spark.sql(query).collect()
+    return TableSchema.from_json(text) if text else None
+
+
+def _gather(spark: SparkSession, lakehouse: Lakehouse, scope: tuple[str, str], of_tables: str) -> list[TableEvents]:
+    """The events of the rows of `scope` (source and range, SQL) and of the tables that `of_tables` (SQL) lets pass."""
+    source, inside = scope
+    lines = spark.sql(
+        f"""SELECT {_COUNTS} FROM {lakehouse.bronze}
+        WHERE {source} AND {inside} AND ((xid IS NULL AND table_name IS NOT NULL AND {of_tables}) OR op = 'xa_commit')
+        GROUP BY schema_name, table_name, op"""
+    ).collect()
+    found: dict[tuple[str, str], _Gathered] = defaultdict(_Gathered)
+    for line in lines:
+        if line["op"] == Op.XA_COMMIT.value:
+            _add_committed(found, spark, lakehouse, scope, of_tables)
+        else:
+            _add(found[line["schema_name"], line["table_name"]], line)
+    return [_finished(schema, table, gathered) for (schema, table), gathered in sorted(found.items())]
+
+
+def _add_committed(
+    found: dict[tuple[str, str], _Gathered],
+    spark: SparkSession,
+    lakehouse: Lakehouse,
+    scope: tuple[str, str],
+    of_tables: str,
+) -> None:
+    for group, at, line in _committed(spark, lakehouse, scope, of_tables):
+        gathered = found[line["schema_name"], line["table_name"]]
+        gathered.rows[Op(line["op"])] += line["rows"]
+        gathered.partial += line["partial"]
+        gathered.positions.append(at)
+        if group not in gathered.groups:
+            gathered.groups.append(group)
+
+
+def _add(gathered: _Gathered, line: Row) -> None:
+    gathered.positions += [_position(line["first"]), _position(line["last"])]
+    gathered.partial += line["partial"]
+    if line["op"] in _STRUCTURE:
+        gathered.structure += [
+            StructureEvent(_position(event["at"]), event["at"]["row"], Op(event["op"]), event["ddl"] or "")
+            for event in line["structure"]
+        ]
+    elif Op(line["op"]) in ROW_OPS:
+        gathered.rows[Op(line["op"])] += line["rows"]
+
+
+def _finished(schema: str, table: str, gathered: _Gathered) -> TableEvents:
+    # Rows of structure have negative ordinals at their event, -1 first; the rows of the event follow.
+    structure = sorted(gathered.structure, key=lambda event: (event.position, event.row >= 0, abs(event.row)))
+    return TableEvents(
+        schema,
+        table,
+        dict(gathered.rows),
+        min(gathered.positions),
+        max(gathered.positions),
+        tuple(structure),
+        gathered.partial,
+        tuple(gathered.groups),
+    )
+
+
+def _committed(
+    spark: SparkSession, lakehouse: Lakehouse, scope: tuple[str, str], of_tables: str
+) -> list[tuple[XaGroup, Position, Row]]:
+    """The row changes of XA transactions that commit in the range, counted per transaction, table and op."""
+    source, inside = scope
+    commits = spark.sql(
+        f"SELECT xid, {_AT} AS at FROM {lakehouse.bronze} WHERE {source} AND {inside} AND op = 'xa_commit'"
+    ).collect()
+    xids = ", ".join(sorted({literal(commit["xid"]) for commit in commits}))
+    # Files without these xids are skipped by their statistics, however long ago the rows were prepared.
+    ends = spark.sql(
+        f"""SELECT xid, epoch, seq FROM {lakehouse.bronze}
+        WHERE {source} AND xid IN ({xids}) AND op IN ('xa_commit', 'xa_rollback')"""
+    ).collect()
+    counted: list[tuple[XaGroup, Position, Row]] = []
+    for commit in commits:
+        until = (commit["at"]["epoch"], commit["at"]["seq"])
+        earlier = [(end["epoch"], end["seq"]) for end in ends if end["xid"] == commit["xid"]]
+        group = XaGroup(commit["xid"], max((end for end in earlier if end < until), default=None), until)
+        lines = spark.sql(
+            f"""SELECT schema_name, table_name, op, count(*) AS rows, count(image) AS partial FROM {lakehouse.bronze}
+            WHERE {source} AND {in_group(group)} AND op IN ('insert', 'update', 'delete') AND {of_tables}
+            GROUP BY schema_name, table_name, op"""
+        ).collect()
+        counted += [(group, _position(commit["at"]), line) for line in lines]
+    return counted
+
+
+def _position(at: Row) -> Position:
+    return Position(at["epoch"], at["file"], at["pos"])

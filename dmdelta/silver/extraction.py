@@ -1,0 +1,72 @@
+"""From the VARIANT of a row image to typed columns: SQL expressions, made without Spark."""
+
+import re
+
+from dmdelta.ddl.types import ZERO_DATE_TYPES, silver_type
+from dmdelta.errors import SchemaError
+from dmdelta.lakehouse.place import literal, quote
+from dmdelta.model.schema import Column, TableSchema
+
+VERSION = "_dm_version"
+COMMITTED_AT = "_dm_committed_at"
+OWN_COLUMNS = {VERSION: "STRUCT<epoch: INT, seq: BIGINT, row: INT>", COMMITTED_AT: "TIMESTAMP"}
+"""The columns that silver adds to the source's own: the event that wrote the row, and when it was committed."""
+
+_FIRST_DAY = {"date": "DATE'0001-01-01'", "datetime": "TIMESTAMP_NTZ'0001-01-01 00:00:00'"}
+_PLAIN_KEY = re.compile(r"[^.\[]+")
+
+
+def variant_path(name: str) -> str | None:
+    """The path of a field in an object (Spark's `VariantPathParser`), None if its grammar cannot say the name."""
+    if _PLAIN_KEY.fullmatch(name):
+        return f"$.{name}"
+    for mark in ("'", '"'):
+        if mark not in name and "?" not in name:
+            return f"$[{mark}{name}{mark}]"
+    return None
+
+
+def extracted(image: str, column: Column) -> str:
+    """The SQL expression of a column's value in the VARIANT `image`, without an alias.
+
+    Dates that Delta cannot hold are text in the image and become NULL.
+    """
+    path, kind = variant_path(column.name), silver_type(column)
+    if path is None:
+        image, path = f"CAST({image} AS MAP<STRING, VARIANT>)[{literal(column.name)}]", "$"
+    get = "try_variant_get" if column.type in ZERO_DATE_TYPES else "variant_get"
+    value = f"{get}({image}, {literal(path)}, {literal(kind)})"
+    # Spark reads text of the year 0 as a date; neither Python nor most readers can.
+    return f"IF({value} >= {_FIRST_DAY[column.type]}, {value}, NULL)" if column.type in _FIRST_DAY else value
+
+
+def keys_of(schema: TableSchema) -> tuple[Column, ...]:
+    """The key columns in the key's order."""
+    by_name = {column.name: column for column in schema.columns}
+    return tuple(by_name[name] for name in schema.primary_key)
+
+
+def own_values() -> tuple[str, str]:
+    """The expressions of `_dm_version` and `_dm_committed_at` from a bronze row."""
+    version = f"named_struct('epoch', epoch, 'seq', seq, 'row', row) AS {VERSION}"
+    return version, f"committed_at AS {COMMITTED_AT}"
+
+
+def silver_columns(schema: TableSchema) -> dict[str, str]:
+    """The names and SQL types of a table's columns in silver, in their order.
+
+    Raises:
+        SchemaError: a column has the name of one of silver's own, or a type that is not known.
+    """
+    for column in schema.columns:
+        if column.name.lower() in OWN_COLUMNS:
+            raise SchemaError(
+                f"the column {column.name} of {schema} has a name that silver keeps for itself",
+                hint="rename it at the source, or leave the table out with the block-allow-list",
+            )
+    return {**{column.name: silver_type(column) for column in schema.columns}, **OWN_COLUMNS}
+
+
+def column_list(schema: TableSchema) -> str:
+    """All columns of the silver table, quoted, separated by commas."""
+    return ", ".join(quote(name) for name in silver_columns(schema))

@@ -1,0 +1,104 @@
+"""The silver table itself: made from a source table's structure, owned by its task, widened when columns come."""
+
+from pyspark.sql import SparkSession
+
+from dmdelta.ddl.evolution import AddColumns
+from dmdelta.errors import SchemaError, UnsupportedSchemaChange
+from dmdelta.lakehouse.foreign import wrapped
+from dmdelta.lakehouse.place import Lakehouse, literal, quote
+from dmdelta.lakehouse.tables import OWNER, SOURCE_TABLE, table_state
+from dmdelta.model.schema import TableSchema
+from dmdelta.silver.extraction import COMMITTED_AT, OWN_COLUMNS, silver_columns
+
+CLUSTERED_COLUMNS = 4
+_CLUSTERABLE = ("TINYINT", "SMALLINT", "INT", "BIGINT", "DECIMAL", "FLOAT", "DOUBLE", "DATE", "TIMESTAMP", "STRING")
+_INDEXED_COLUMNS = 32
+
+_PROPERTIES = {
+    "delta.columnMapping.mode": "name",
+    "delta.enableDeletionVectors": "true",
+    "delta.enableTypeWidening": "true",
+    # A checkpoint takes as long as several small commits; 10 commits is too often for a stream of them.
+    "delta.checkpointInterval": "50",
+}
+
+
+def silver_exists(spark: SparkSession, table: str, task: str) -> bool:
+    """The table is there and this task made it.
+
+    Raises:
+        ForeignTable: a table is there that this task did not make.
+        LakehouseError: it cannot be told.
+    """
+    state = table_state(spark, table)
+    if state is not None:
+        state.assert_owned(table, task)
+    return state is not None
+
+
+def create_silver(spark: SparkSession, lakehouse: Lakehouse, task: str, schema: TableSchema) -> str:
+    """Make the silver table of a source table; its SQL identifier.
+
+    Raises:
+        ForeignTable: files are there that are no Delta table.
+        SchemaError: a column's name or type is impossible.
+        LakehouseError: the table cannot be made.
+    """
+    table = lakehouse.silver(schema.schema, schema.table)
+    columns = silver_columns(schema)
+    cluster = [quote(name) for name in schema.primary_key if columns[name].startswith(_CLUSTERABLE)]
+    properties = {**_PROPERTIES, OWNER: task, SOURCE_TABLE: str(schema), "dmdelta.kind": "silver"}
+    positions = [list(columns).index(name) for name in schema.primary_key]
+    if cluster and max(positions) >= _INDEXED_COLUMNS:
+        properties["delta.dataSkippingNumIndexedCols"] = str(max(positions) + 1)
+    listed = ", ".join(f"{quote(name)} {kind}" for name, kind in columns.items())
+    clustered = f"CLUSTER BY ({', '.join(cluster[:CLUSTERED_COLUMNS])})" if cluster else ""
+    set_to = ", ".join(f"{literal(name)} = {literal(value)}" for name, value in properties.items())
+    with wrapped(table, "making"):
+        if (database := lakehouse.schema_of(schema.schema)) is not None:
+            spark.sql(f"CREATE SCHEMA IF NOT EXISTS {database}")
+        spark.sql(f"CREATE TABLE {table} ({listed}) USING delta {clustered} TBLPROPERTIES ({set_to})")
+    return table
+
+
+def assert_shape(spark: SparkSession, table: str, schema: TableSchema) -> None:
+    """Every column of the source table is in silver with its type. Silver may have more: an ALTER may be ahead.
+
+    Raises:
+        UnsupportedSchemaChange: a column is missing or of another type.
+    """
+    with wrapped(table, "looking at"):
+        fields = spark.table(table).schema.fields
+        wanted = silver_columns(schema)
+        probe = spark.sql("SELECT " + ", ".join(f"CAST(NULL AS {kind})" for kind in wanted.values())).schema.fields
+    present = {field.name: field.dataType.simpleString() for field in fields}
+    for (name, kind), expected in zip(wanted.items(), probe, strict=True):
+        if present.get(name) != expected.dataType.simpleString():
+            raise UnsupportedSchemaChange(
+                f"the column {name} of {schema} is {kind} by the log and {present.get(name, 'not there')} in {table}",
+                hint="drop the silver table and start the task again with --remove-meta",
+            )
+
+
+def add_columns(spark: SparkSession, table: str, change: AddColumns) -> None:
+    """ALTER the silver table for an ADD COLUMN of the source; columns that are there already stay as they are.
+
+    Raises:
+        SchemaError: a column has a name that silver keeps for itself.
+        LakehouseError: the table cannot be changed.
+    """
+    order = [column.name for column in change.schema.columns]
+    kinds = silver_columns(change.schema)
+    with wrapped(table, "adding columns to"):
+        present = {name.lower() for name in spark.table(table).columns}
+        for added in change.columns:
+            if added.name.lower() in OWN_COLUMNS:
+                raise SchemaError(f"{added.name} is a column of silver's own", hint="rename it at the source")
+            if added.name.lower() in present:
+                continue
+            at = order.index(added.name)
+            place = f"AFTER {quote(order[at - 1])}" if at else "FIRST"
+            spark.sql(f"ALTER TABLE {table} ADD COLUMNS ({quote(added.name)} {kinds[added.name]} {place})")
+
+
+__all__ = ["COMMITTED_AT", "add_columns", "assert_shape", "create_silver", "silver_exists"]
