@@ -4,13 +4,13 @@ One pass in log order. Tables that are not wanted are stepped over at their tabl
 rows without loss raises: nothing is skipped but what is known to change no row.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO, NoReturn
 
 from dmdelta.binlog.batch import ChangeBatch
 from dmdelta.binlog.events import HEADER, HEADER_SIZE, ROWS_EVENTS, EventFlag, EventType, event_name
-from dmdelta.binlog.framing import SegmentReader
+from dmdelta.binlog.framing import RawEvent, SegmentReader
 from dmdelta.binlog.gtid import parse_gtid
 from dmdelta.binlog.image import table_codec
 from dmdelta.binlog.payload import inner_events
@@ -30,6 +30,9 @@ _ID_END = HEADER_SIZE + TABLE_ID_SIZE
 _DUMMY_TABLE_ID = b"\xff\xff\xff\x00\x00\x00"
 """Ends a statement without a table map of its own."""
 _SECOND = 1_000_000
+_ROWS_EVENTS = frozenset(map(int, ROWS_EVENTS))
+_TABLE_MAP, _PAYLOAD = int(EventType.TABLE_MAP), int(EventType.TRANSACTION_PAYLOAD)
+_NO_TABLE = object()
 
 _WITHOUT_ROWS = frozenset(
     {
@@ -104,9 +107,12 @@ class _Decoder:
         self._base = seq_of(segment.binlog_file, 0)
         self._batch = ChangeBatch()
         self._tables: dict[bytes, TableState | None] = {}
+        """By table id; None for a table that is not wanted."""
         self._bodies: dict[bytes, TableState | None] = {}
         self._shown: set[tuple[str, str, int]] = set()
-        self._offset = segment.start
+        self._offset = -1
+        self._row = 0
+        self._schema_row = -1
         self._end_transaction()
 
     def _end_transaction(self) -> None:
@@ -116,22 +122,10 @@ class _Decoder:
         self._open = False
         self._standalone = True
         self._rows_seen = False
-        self._row = 0
-        self._schema_row = -1
-        self._in_payload = False
 
     def batches(self) -> Iterator[ChangeBatch]:
-        limit = self._options.batch_bytes
         try:
-            for kind, offset, timestamp, event, flags in self._reader.events():
-                self._offset = offset
-                if kind == EventType.TRANSACTION_PAYLOAD:
-                    yield from self._payload(timestamp)
-                    continue
-                self._schema_row, self._row = -1, 0
-                self._one(kind, timestamp, event, flags)
-                if self._batch.size >= limit:
-                    yield self._hand_out()
+            yield from self._take(self._reader.events())
             if self._open:
                 raise CorruptBinlog(
                     "the segment ends inside a transaction", hint="cut segments at transaction boundaries"
@@ -147,13 +141,68 @@ class _Decoder:
         batch, self._batch = self._batch, ChangeBatch()
         return batch
 
-    def _one(self, kind: int, timestamp: int, event: bytes, flags: int) -> None:
-        """Take one event, outside or inside a payload."""
-        if kind in ROWS_EVENTS:
-            self._rows(event, timestamp)
-        elif kind == EventType.TABLE_MAP:
-            self._table_map(event, timestamp)
-        elif kind == EventType.XID:
+    def _take(self, events: Iterable[RawEvent]) -> Iterator[ChangeBatch]:
+        """Events of the segment, or of a payload in it. The loop is flat because it runs for every event of the log."""
+        limit, tables, base = self._options.batch_bytes, self._tables, self._base
+        for kind, offset, timestamp, event, flags in events:
+            if offset != self._offset:
+                self._offset, self._row, self._schema_row = offset, 0, -1
+            if kind in _ROWS_EVENTS:
+                state = tables.get(event[HEADER_SIZE:_ID_END], _NO_TABLE)
+                if state is None:
+                    self._rows_seen = True
+                    continue
+                if not isinstance(state, TableState):
+                    self._check_dummy(event)
+                    continue
+                batch, row = self._batch, self._row
+                count, layout = add_rows(event, state, batch)
+                committed = self._committed
+                if committed is None:
+                    committed = timestamp * _SECOND
+                batch.runs.append(
+                    (
+                        count,
+                        base + offset,
+                        row,
+                        self._gtid,
+                        committed,
+                        state.schema,
+                        state.table,
+                        layout.op,
+                        self._xid,
+                        layout.image,
+                        None,
+                        state.version,
+                    )
+                )
+                self._row, self._rows_seen = row + count, True
+                batch.size += len(event)
+                if batch.size >= limit:
+                    yield self._hand_out()
+            elif kind == _TABLE_MAP:
+                self._table_map(event, timestamp)
+            elif kind == _PAYLOAD:
+                yield from self._take(self._inner_events(offset))
+                self._end_transaction()
+            else:
+                self._other(kind, timestamp, event, flags)
+
+    def _inner_events(self, offset: int) -> Iterator[RawEvent]:
+        if self._reader.payload is None:
+            raise AssertionError("a payload event without its bytes")
+        for event in inner_events(self._reader.payload):
+            timestamp, kind, _server_id, _size, _log_pos, flags = HEADER.unpack_from(event)
+            yield kind, offset, timestamp, event, flags
+
+    def _check_dummy(self, event: bytes) -> None:
+        """MySQL ends some statements with a rows event of no table; any other one must have its table map."""
+        if event[HEADER_SIZE:_ID_END] != _DUMMY_TABLE_ID:
+            raise CorruptBinlog("row images without a table map", hint="report this event to the project")
+
+    def _other(self, kind: int, timestamp: int, event: bytes, flags: int) -> None:
+        """Any event but rows, table maps and payloads."""
+        if kind == EventType.XID:
             self._end_transaction()
         elif kind in (EventType.QUERY, EventType.MARIADB_QUERY_COMPRESSED):
             self._query(parse_query(event), timestamp)
@@ -189,17 +238,6 @@ class _Decoder:
         self._open = True
         self._standalone = not gtid.implicit_begin
 
-    def _payload(self, timestamp: int) -> Iterator[ChangeBatch]:
-        if self._reader.payload is None:
-            raise AssertionError("a payload event without its bytes")
-        self._schema_row, self._row, self._in_payload = -1, 0, True
-        limit = self._options.batch_bytes
-        for event in inner_events(self._reader.payload):
-            self._one(event[4], timestamp, event, HEADER.unpack_from(event)[5])
-            if self._batch.size >= limit:
-                yield self._hand_out()
-        self._end_transaction()
-
     def _table_map(self, event: bytes, timestamp: int) -> None:
         body = event[_ID_END:]
         if body in self._bodies:
@@ -227,41 +265,7 @@ class _Decoder:
                 f"no column names for {schema_name}.{table_name}: not in the log, and no known structure fits",
                 hint="set binlog_row_metadata=FULL (MySQL 8.0, MariaDB 10.5 and newer), or give the structure it had",
             )
-        return TableState(table_codec(schema, table_map.columns), schema.version)
-
-    def _rows(self, event: bytes, timestamp: int) -> None:
-        table_id = event[HEADER_SIZE:_ID_END]
-        try:
-            state = self._tables[table_id]
-        except KeyError:
-            if table_id == _DUMMY_TABLE_ID:
-                return
-            raise CorruptBinlog("row images without a table map", hint="report this event to the project") from None
-        self._rows_seen = True
-        if state is None:
-            return
-        batch = self._batch
-        count, layout = add_rows(event, state, batch)
-        schema = state.codec.schema
-        committed = self._committed if self._committed is not None else timestamp * _SECOND
-        batch.runs.append(
-            (
-                count,
-                self._base + self._offset,
-                self._row,
-                self._gtid,
-                committed,
-                schema.schema,
-                schema.table,
-                layout.op,
-                self._xid,
-                layout.image,
-                None,
-                state.version,
-            )
-        )
-        batch.size += len(event)
-        self._row += count
+        return TableState(table_codec(schema, table_map.columns))
 
     def _note(
         self, op: Op, schema: str | None, table: str | None, ddl: str | None, timestamp: int, version: int | None = None

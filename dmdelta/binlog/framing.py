@@ -4,6 +4,7 @@ Format: see dmdelta.model.segment. A checksum is the CRC32 of the event without 
 """
 
 from collections.abc import Callable, Iterator
+from itertools import chain
 from struct import Struct
 from typing import BinaryIO
 from zlib import crc32
@@ -18,6 +19,8 @@ READ_SIZE = 1 << 20
 RawEvent = tuple[int, int, int, bytes, int]
 """(type, offset in the file, timestamp in s, the event without its checksum but with its header, flags)."""
 _U32 = Struct("<I").unpack_from
+_HEAD = Struct("<IB4xI4xH").unpack_from
+"""timestamp, type, size, flags."""
 _HINT = "the segment is damaged: delete it and let the relay fetch it again"
 
 
@@ -96,16 +99,16 @@ class SegmentReader:
 
     def events(self) -> Iterator[RawEvent]:
         """Every event of [segment.start, segment.end) in order."""
-        offset = self._segment.start
-        if offset == FIRST_OFFSET:
-            first = self._first
-            yield EventType.FORMAT_DESCRIPTION, offset, _U32(first, 0)[0], first[: len(first) - self.format.trailer], 0
-            offset += len(first)
-        yield from self._walk(offset)
+        offset, first = self._segment.start, self._first
+        if offset != FIRST_OFFSET:
+            return self._walk(offset)
+        description = first[: len(first) - self.format.trailer]
+        begin: RawEvent = (EventType.FORMAT_DESCRIPTION, offset, _U32(first, 0)[0], description, 0)
+        return chain((begin,), self._walk(offset + len(first)))
 
     def _walk(self, offset: int) -> Iterator[RawEvent]:
         end, checked, trailer = self._segment.end, self.format.checksum, self.format.trailer
-        unpack, smallest = HEADER.unpack_from, HEADER_SIZE + trailer
+        unpack, smallest, payload = _HEAD, HEADER_SIZE + trailer, int(EventType.TRANSACTION_PAYLOAD)
         buffer, at, have = b"", 0, 0
         while True:
             if have - at < HEADER_SIZE:
@@ -113,10 +116,10 @@ class SegmentReader:
                 have = len(buffer)
                 if have < HEADER_SIZE:
                     break
-            timestamp, kind, _server_id, size, _log_pos, flags = unpack(buffer, at)
+            timestamp, kind, size, flags = unpack(buffer, at)
             if size < smallest or offset + size > end:
                 raise self.corrupt(f"has an event of {size} bytes that does not fit", offset)
-            if kind == EventType.TRANSACTION_PAYLOAD:
+            if kind == payload:
                 yield kind, offset, timestamp, self._open_payload(buffer[at:], size), flags
                 buffer, at = self._close_payload(offset), 0
                 have = len(buffer)

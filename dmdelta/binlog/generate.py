@@ -16,10 +16,11 @@ from typing import Any
 from dmdelta.binlog import variant
 from dmdelta.binlog.column import ColumnCodec
 
-Runner = Callable[[bytes, int, int, Callable[[bytes], None], bool], int]
-"""(event, place, end of the rows, sink of images, one image only) → the place behind the images decoded.
+Runner = Callable[[bytes, int, int, list[bytes], list[bytes]], int]
+"""(event, place, end, list, other list) → the place behind the images decoded.
 
-It decodes at least one image, and goes on while the next one has the same null bitmap.
+It decodes at least one image, and goes on while the next one begins before `end` and has the same null bitmap. Images go
+to the two lists by turns: before and after images of updates; the same list twice for inserts and deletes.
 """
 _WIDTH_CODES = {1: "B", 2: "H", 4: "I"}
 _PREFIX_CODES = {1: "B", 2: "H", 3: "HB", 4: "I"}
@@ -81,22 +82,22 @@ class _Writer:
     """(field id, size, pack codes, arguments) of values whose size is known."""
 
     def source(self) -> str:
-        self.names.update(HDR=variant.STRING_HEADERS, LONG=Struct("<BI").pack, JOIN=b"".join, NULLS=self.shape.bitmap)
-        self.codes = f"{len(self.shape.bitmap)}s"
-        self.targets = ["nulls"]
+        bitmap = self.shape.bitmap
+        self.names.update(HEADERS=variant.STRING_HEADERS, SIZES=variant.STRING_SIZES)
+        self.names.update(LONG=Struct("<BI").pack, JOIN=b"".join, NULLS=bitmap)
+        self.codes = f"{len(bitmap)}x"
         for number, codec in self.shape.columns:
             self._read(number, codec)
         self._flush()
         if self.shape.nulls:
             self._fix_nulls()
         self._write()
+        same = f"event[pos] == {bitmap[0]}" if len(bitmap) == 1 else f"event[pos : pos + {len(bitmap)}] == NULLS"
+        self.lines += [f"if pos >= end or not ({same}): return pos", "sink, other = other, sink"]
+        # Defaults make the constants local variables.
+        constants = ", ".join(f"{name}={name}" for name in self.names)
         body = "\n        ".join(self.lines)
-        return (
-            "def run(event, pos, end, sink, once):\n    while True:\n        "
-            + body
-            + f"\n        if once or pos >= end or event[pos : pos + {len(self.shape.bitmap)}] != NULLS:\n"
-            + "            return pos\n"
-        )
+        return f"def run(event, pos, end, sink, other, {constants}):\n    while True:\n        {body}\n"
 
     def _const(self, value: Any) -> str:
         name = f"K{len(self.names)}"
@@ -105,12 +106,12 @@ class _Writer:
 
     def _flush(self) -> None:
         """One unpack of what has gathered; `pos` moves behind it."""
-        if not self.targets:
+        if not self.codes:
             return
         layout = Struct("<" + self.codes)
         if self.codes == "B":
             self.lines.append(f"{self.targets[0]} = event[pos]")
-        else:
+        elif self.targets:
             unpack = self._const(layout.unpack_from)
             self.lines.append(f"{', '.join(self.targets)}, = {unpack}(event, pos)")
         self.lines.append(f"pos += {layout.size}")
@@ -146,8 +147,13 @@ class _Writer:
         if codec.utf8 is not None:
             to_utf8 = self._const(codec.utf8)
             self.lines.append(f"if not {raw}.isascii(): {raw} = {to_utf8}({raw}); {size} = len({raw})")
-            self.lines.append(f"h{number} = HDR[{size}] if {size} < 256 else LONG({variant.STRING}, {size})")
-            self.variable.append(_Value(number, f"len(h{number}) + {size}", (f"h{number}", raw)))
+            known, long = f"h{number} = HEADERS[{size}]; s{number} = SIZES[{size}]", f"LONG({variant.STRING}, {size})"
+            if codec.prefix == 1:  # 255 bytes become 1020 bytes of UTF-8 at most
+                self.lines.append(known)
+            else:
+                self.lines.append(f"if {size} < {len(variant.STRING_HEADERS)}: {known}")
+                self.lines.append(f"else: h{number} = {long}; s{number} = {size} + 5")
+            self.variable.append(_Value(number, f"s{number}", (f"h{number}", raw)))
         elif codec.blob:
             self.lines.append(f"h{number} = LONG({variant.BINARY}, {size})")
             self.variable.append(_Value(number, f"5 + {size}", (f"h{number}", raw)))
@@ -175,7 +181,7 @@ class _Writer:
             previous = name
         if not self.variable:
             self.lines.append(f"image = {self._pack(variant.width_of(at), offsets, str(at))}")
-            self.lines.append("sink(image)")
+            self.lines.append("sink.append(image)")
             return
         total = previous
         self.lines.append(f"if {total} < 256: image = {self._pack(1, offsets, total)}")
@@ -183,7 +189,7 @@ class _Writer:
         self.lines.append(f"else: image = {self._pack(4, offsets, total)}")
         parts = ["image", *(part for value in self.variable for part in value.parts)]
         joined = " + ".join(parts) if len(parts) <= _MOST_CONCATENATED else f"JOIN(({', '.join(parts)}))"
-        self.lines.append(f"sink({joined})")
+        self.lines.append(f"sink.append({joined})")
 
     def _pack(self, width: int, offsets: dict[int, str], total: str) -> str:
         order = self.shape.order

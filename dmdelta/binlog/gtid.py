@@ -6,6 +6,7 @@ MariaDB, "GTID_EVENT". Texts: `uuid:gno`, `uuid:tag:gno`, `domain-server-seq`.
 
 from dataclasses import dataclass
 from enum import IntFlag
+from functools import lru_cache
 from struct import Struct
 from uuid import UUID
 
@@ -73,6 +74,7 @@ def parse_gtid(event: bytes) -> Gtid:
         raise CorruptBinlog("a GTID event is cut short", hint="report this event to the project") from damage
 
 
+@lru_cache(maxsize=256)
 def _uuid_text(raw: bytes) -> str:
     return str(UUID(bytes=raw))
 

@@ -1,6 +1,6 @@
 """Row images of one table: which decoder takes which image, and the general way that needs no generated code."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dmdelta.binlog import variant
@@ -55,37 +55,29 @@ def assemble(table: TableCodec, values: Mapping[int, bytes]) -> bytes:
 
 
 class ImageDecoder:
-    """Decodes images that hold the columns `present` of a table."""
+    """Decodes images that hold the columns `present` of a table.
+
+    Attributes:
+        bitmap_size: bytes of the null bitmap that begins every image.
+        runners: the generated decoders by null bitmap; `runner` makes a missing one.
+    """
 
     def __init__(self, table: TableCodec, present: tuple[int, ...]) -> None:
         self.table = table
         self.present = present
-        self._bitmap_size = bitmap_size(len(present))
-        self._runners: dict[bytes, Runner] = {}
+        self.bitmap_size = bitmap_size(len(present))
+        self.runners: dict[bytes, Runner] = {}
 
-    def decode(self, event: bytes, at: int, end: int, sink: Callable[[bytes], None]) -> None:
-        """All images of event[at:end].
-
-        Raises:
-            CorruptBinlog: they do not end at `end`.
-        """
-        size, runners = self._bitmap_size, self._runners
-        while at < end:
-            run = runners.get(event[at : at + size]) or self._runner(event[at : at + size])
-            at = run(event, at, end, sink, False)
-        if at != end:
-            raise misaligned(self.table)
-
-    def one(self, event: bytes, at: int, end: int, sink: Callable[[bytes], None]) -> int:
+    def one(self, event: bytes, at: int, sink: list[bytes]) -> int:
         """One image at `at`; the place behind it."""
-        bitmap = event[at : at + self._bitmap_size]
-        run = self._runners.get(bitmap) or self._runner(bitmap)
-        return run(event, at, end, sink, True)
+        bitmap = event[at : at + self.bitmap_size]
+        run = self.runners.get(bitmap) or self.runner(bitmap)
+        return run(event, at, at, sink, sink)
 
     def values(self, event: bytes, at: int) -> tuple[dict[int, bytes], int]:
         """The VARIANT values of one image by column number, the general way, and the place behind it."""
-        bits = event[at : at + self._bitmap_size]
-        at += self._bitmap_size
+        bits = event[at : at + self.bitmap_size]
+        at += self.bitmap_size
         found: dict[int, bytes] = {}
         for ordinal, number in enumerate(self.present):
             codec = self.table.codecs[number]
@@ -104,17 +96,18 @@ class ImageDecoder:
             found[number] = codec.convert(raw)
         return found, at
 
-    def _general(self, event: bytes, at: int, end: int, sink: Callable[[bytes], None], once: bool) -> int:  # noqa: ARG002, FBT001 - a Runner
+    def _general(self, event: bytes, at: int, end: int, sink: list[bytes], other: list[bytes]) -> int:  # noqa: ARG002 - a Runner
         values, at = self.values(event, at)
-        sink(assemble(self.table, values))
+        sink.append(assemble(self.table, values))
         return at
 
-    def _runner(self, bitmap: bytes) -> Runner:
-        if len(bitmap) < self._bitmap_size:
+    def runner(self, bitmap: bytes) -> Runner:
+        """The decoder of images with a null bitmap that `runners` does not have yet."""
+        if len(bitmap) < self.bitmap_size:
             raise misaligned(self.table)
-        if len(self._runners) >= MOST_PATTERNS:
+        if len(self.runners) >= MOST_PATTERNS:
             return self._general
-        made = self._runners[bitmap] = generate(self._shape(bitmap))
+        made = self.runners[bitmap] = generate(self._shape(bitmap))
         return made
 
     def _shape(self, bitmap: bytes) -> ImageShape:

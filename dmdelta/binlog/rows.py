@@ -4,20 +4,19 @@ Format: mysql/binlog/event/rows_event.h (`Rows_event`, versions 1 and 2, `PARTIA
 "Rows_event_v1/v2" and "Compressed Rows Events".
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from dmdelta.binlog.batch import ChangeBatch
 from dmdelta.binlog.events import HEADER_SIZE, EventType
 from dmdelta.binlog.image import ImageDecoder, TableCodec, assemble, misaligned
 from dmdelta.binlog.mariadb_compression import decompress
-from dmdelta.binlog.partial_update import partial_after
+from dmdelta.binlog.partial_update import PartialPlace, partial_after
 from dmdelta.binlog.tablemap import TABLE_ID_SIZE
 from dmdelta.binlog.wire import bitmap_size, packed_int, set_bits
-from dmdelta.errors import UnsupportedEvent
 from dmdelta.model.change import Op
 
 EXTRA_AT = HEADER_SIZE + TABLE_ID_SIZE + 2
-_OPS = {
+_OPS: dict[int, Op] = {
     EventType.WRITE_ROWS_V1: Op.INSERT,
     EventType.WRITE_ROWS: Op.INSERT,
     EventType.MARIADB_WRITE_ROWS_COMPRESSED_V1: Op.INSERT,
@@ -32,6 +31,7 @@ _OPS = {
     EventType.MARIADB_DELETE_ROWS_COMPRESSED_V1: Op.DELETE,
     EventType.MARIADB_DELETE_ROWS_COMPRESSED: Op.DELETE,
 }
+_INSERT, _DELETE = Op.INSERT, Op.DELETE
 _WITH_EXTRA = frozenset(
     {
         EventType.WRITE_ROWS,
@@ -52,7 +52,8 @@ class RowsLayout:
 
     Attributes:
         image: column names of the after image, None when it has every column.
-        merges: after images lack columns that the before images have.
+        plain: every image of the event has the same columns, and lies there as it is.
+        compressed: MariaDB: the images are compressed.
     """
 
     kind: int
@@ -61,29 +62,57 @@ class RowsLayout:
     first: ImageDecoder
     second: ImageDecoder
     image: tuple[str, ...] | None
-
-    @property
-    def merges(self) -> bool:
-        return self.op is Op.UPDATE and not set(self.first.present) <= set(self.second.present)
+    plain: bool
+    compressed: bool
 
 
-@dataclass(slots=True)
 class TableState:
-    """A table as the current table map describes it, and the layouts met so far.
+    """A table as a table map describes it, and the layouts of rows events met so far."""
 
-    `prefix` is bytes of column count and one bitmap: what an insert's or delete's images begin behind.
-    """
+    def __init__(self, codec: TableCodec) -> None:
+        self.codec = codec
+        self.schema = codec.schema.schema
+        self.table = codec.schema.table
+        self.version = codec.schema.version
+        columns = len(codec.codecs)
+        self._count_size = 1 if columns < 0xFB else 3
+        self._bitmap_size = bitmap_size(columns)
+        self._layouts: dict[int, dict[bytes, RowsLayout]] = {kind: {} for kind in _OPS}
+        self._sizes = {
+            int(kind): self._count_size + self._bitmap_size * (2 if op is Op.UPDATE else 1) for kind, op in _OPS.items()
+        }
+        keyed = any(column.is_json for column in codec.codecs)
+        self.metadata = None if keyed else codec.keys.metadata
 
-    codec: TableCodec
-    version: int
-    layouts: dict[bytes, RowsLayout] = field(default_factory=dict)
+    def layout(self, event: bytes) -> tuple[RowsLayout, int]:
+        """The layout of a rows event, and where its images begin."""
+        kind, at = event[4], EXTRA_AT
+        if kind in _WITH_EXTRA:
+            at += event[at] | event[at + 1] << 8
+        begin = at + self._sizes[kind]
+        key = event[at:begin]
+        found = self._layouts[kind].get(key)
+        if found is None:
+            found = self._layouts[kind][key] = self._make(kind, key)
+        return found, begin
 
-
-def rows_place(event: bytes) -> int:
-    """Where the column count of a rows event stands."""
-    if event[4] in _WITH_EXTRA:
-        return EXTRA_AT + (event[EXTRA_AT] | event[EXTRA_AT + 1] << 8)
-    return EXTRA_AT
+    def _make(self, kind: int, key: bytes) -> RowsLayout:
+        op, codec = _OPS[kind], self.codec
+        columns = len(codec.codecs)
+        count, at = packed_int(key, 0)
+        if count != columns:
+            raise misaligned(codec)
+        present = set_bits(key[at : at + self._bitmap_size], columns)
+        first = second = ImageDecoder(codec, present)
+        held = set(present)
+        if op is Op.UPDATE:
+            after = set_bits(key[at + self._bitmap_size :], columns)
+            second = first if after == present else ImageDecoder(codec, after)
+            held.update(after)
+        names = tuple(column.name for number, column in enumerate(codec.schema.columns) if number in held)
+        partial = op is not Op.DELETE and len(names) < columns
+        plain = first is second and kind != EventType.PARTIAL_UPDATE_ROWS
+        return RowsLayout(kind, op, codec, first, second, names if partial else None, plain, kind in _COMPRESSED)
 
 
 def add_rows(event: bytes, state: TableState, batch: ChangeBatch) -> tuple[int, RowsLayout]:
@@ -93,98 +122,67 @@ def add_rows(event: bytes, state: TableState, batch: ChangeBatch) -> tuple[int, 
         CorruptBinlog: the images do not fill the event.
         UnsupportedEvent: a value or a partial update that cannot be shown without loss.
     """
-    kind = event[4]
-    at = EXTRA_AT
-    if kind in _WITH_EXTRA:
-        at += event[at] | event[at + 1] << 8
-    columns = len(state.codec.codecs)
-    begin = at + (1 if columns < 0xFB else 3)
-    begin += bitmap_size(columns) * (2 if _OPS[EventType(kind)] is Op.UPDATE else 1)
-    key = event[4:5] + event[at:begin]
-    layout = state.layouts.get(key) or _layout(state, key, kind, columns)
-    if kind in _COMPRESSED:
-        event = event[:begin] + decompress(event[begin:])
-    return _add(event, begin, layout, batch), layout
-
-
-def _layout(state: TableState, key: bytes, kind: int, columns: int) -> RowsLayout:
-    op = _OPS[EventType(kind)]
-    count, at = packed_int(key, 1)
-    if count != columns:
-        raise misaligned(state.codec)
-    size = bitmap_size(columns)
-    present = set_bits(key[at : at + size], columns)
-    first = ImageDecoder(state.codec, present)
-    second = first
-    if op is Op.UPDATE:
-        after = set_bits(key[at + size : at + 2 * size], columns)
-        second = first if after == present else ImageDecoder(state.codec, after)
-    held = set(second.present) | (set(first.present) if op is Op.UPDATE else set())
-    names = tuple(column.name for number, column in enumerate(state.codec.schema.columns) if number in held)
-    partial = op is not Op.DELETE and len(names) < columns
-    made = state.layouts[key] = RowsLayout(kind, op, state.codec, first, second, names if partial else None)
-    return made
-
-
-def _add(event: bytes, at: int, layout: RowsLayout, batch: ChangeBatch) -> int:
-    op, end = layout.op, len(event)
-    had = len(batch.after)
-    if op is Op.INSERT:
-        layout.first.decode(event, at, end, batch.after.append)
-        count = len(batch.after) - had
-        batch.before += [b""] * count
-    elif op is Op.DELETE:
-        layout.first.decode(event, at, end, batch.before.append)
-        count = len(batch.before) - had
-        batch.after += [b""] * count
+    layout, at = state.layout(event)
+    if layout.compressed:
+        event = event[:at] + decompress(event[at:])
+    before, after, op = batch.before, batch.after, layout.op
+    had = len(before)
+    if op is _INSERT:
+        _add_images(event, at, layout.first, after, after)
+        count = len(after) - had
+        before += [b""] * count
+    elif op is _DELETE:
+        _add_images(event, at, layout.first, before, before)
+        count = len(before) - had
+        after += [b""] * count
     else:
-        count = _add_updates(event, at, layout, batch)
-    keys = layout.table.keys
-    batch.metadata += [keys.metadata] * count
-    keys.trim()
-    return count
+        if layout.plain:
+            _add_images(event, at, layout.first, before, after)
+        else:
+            _add_unlike(event, at, layout, batch)
+        count = len(after) - had
+        if len(before) - had != count:
+            raise misaligned(state.codec)
+    if state.metadata is not None:
+        batch.metadata += [state.metadata] * count
+    else:
+        batch.metadata += [state.codec.keys.metadata] * count
+        state.codec.keys.trim()
+    return count, layout
 
 
-def _add_updates(event: bytes, at: int, layout: RowsLayout, batch: ChangeBatch) -> int:
-    if layout.kind == EventType.PARTIAL_UPDATE_ROWS or layout.merges:
-        return _add_merged(event, at, layout, batch)
-    had = len(batch.after)
-    if layout.first is layout.second:
-        images: list[bytes] = []
-        layout.first.decode(event, at, len(event), images.append)
-        if len(images) & 1:
-            raise misaligned(layout.table)
-        batch.before += images[::2]
-        batch.after += images[1::2]
-        return len(batch.after) - had
-    end = len(event)
+def _add_images(event: bytes, at: int, decoder: ImageDecoder, sink: list[bytes], other: list[bytes]) -> None:
+    """All images from `at` on, by turns to `sink` and `other`; one list twice takes all."""
+    end, size, runners = len(event), decoder.bitmap_size, decoder.runners
+    ahead = len(sink) - len(other)
     while at < end:
-        at = layout.first.one(event, at, end, batch.before.append)
-        at = layout.second.one(event, at, end, batch.after.append)
+        bitmap = event[at : at + size]
+        run = runners.get(bitmap) or decoder.runner(bitmap)
+        at = run(event, at, end, sink, other)
+        if at < end and len(sink) - len(other) != ahead:
+            sink, other = other, sink
+            ahead = len(sink) - len(other)
     if at != end:
-        raise misaligned(layout.table)
-    return len(batch.after) - had
+        raise misaligned(decoder.table)
 
 
-def _add_merged(event: bytes, at: int, layout: RowsLayout, batch: ChangeBatch) -> int:
-    """Updates whose after image needs the before image: missing columns, or JSON as a diff."""
-    count, end, table = 0, len(event), layout.table
+def _add_unlike(event: bytes, at: int, layout: RowsLayout, batch: ChangeBatch) -> None:
+    """Updates whose before and after images have different columns, or JSON as a diff."""
+    end, table = len(event), layout.table
+    partial = layout.kind == EventType.PARTIAL_UPDATE_ROWS
+    shown = set(layout.second.present)
+    if not partial and set(layout.first.present) <= shown:
+        while at < end:
+            at = layout.first.one(event, at, batch.before)
+            at = layout.second.one(event, at, batch.after)
     while at < end:
         before, middle = layout.first.values(event, at)
-        if layout.kind == EventType.PARTIAL_UPDATE_ROWS:
-            after, at_end = partial_after(event, at, middle, layout.first, layout.second)
+        if partial:
+            after, at = partial_after(event, PartialPlace(at, middle), layout.first, layout.second)
         else:
-            after, at_end = layout.second.values(event, middle)
-        shown = set(layout.second.present)
+            after, at = layout.second.values(event, middle)
         merged = {number: value for number, value in before.items() if number not in shown} | after
         batch.before.append(assemble(table, before))
         batch.after.append(assemble(table, merged))
-        at = at_end
-        count += 1
     if at != end:
         raise misaligned(table)
-    return count
-
-
-def unsupported(table: TableCodec, what: str, hint: str) -> UnsupportedEvent:
-    return UnsupportedEvent(f"{table.schema}: {what}", hint=hint)

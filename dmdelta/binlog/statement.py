@@ -52,6 +52,7 @@ class Statement:
     xid: str | None = None
 
 
+_FREQUENT = {"BEGIN": Statement(StatementKind.BEGIN), "COMMIT": Statement(StatementKind.COMMIT)}
 _SPACE = r"(?:\s|/\*(?!!|M!).*?\*/|--(?:[ \t][^\n]*)?(?:\n|$)|#[^\n]*(?:\n|$))"
 _LEADING = re.compile(rf"{_SPACE}+", re.DOTALL)
 _VERSION_COMMENT = re.compile(r"/\*M?!\d*(.*?)\*/", re.DOTALL)
@@ -107,6 +108,9 @@ def classify(sql: str) -> Statement:
     Raises:
         UnsupportedEvent: no list names it.
     """
+    known = _FREQUENT.get(sql)
+    if known is not None:
+        return known
     text = significant(sql)
     if not text:
         return Statement(StatementKind.ADMIN)

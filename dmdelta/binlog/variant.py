@@ -32,14 +32,16 @@ _LENGTH = Struct("<BI").pack
 _DECIMAL4 = Struct("<BBi").pack
 _DECIMAL8 = Struct("<BBq").pack
 STRING_HEADERS: tuple[bytes, ...] = tuple(
-    bytes([size << 2 | 1]) if size <= SHORT_STRING_MAX else _LENGTH(STRING, size) for size in range(256)
+    bytes([size << 2 | 1]) if size <= SHORT_STRING_MAX else _LENGTH(STRING, size) for size in range(1024)
 )
-"""What stands in front of a string of 0 to 255 bytes."""
+"""What stands in front of a string of 0 to 1023 bytes."""
+STRING_SIZES: tuple[int, ...] = tuple(len(header) + size for size, header in enumerate(STRING_HEADERS))
+"""Bytes of such a string with its header."""
 
 
 def string_header(size: int) -> bytes:
     """What stands in front of a string of `size` bytes."""
-    return STRING_HEADERS[size] if size < 256 else _LENGTH(STRING, size)
+    return STRING_HEADERS[size] if size < len(STRING_HEADERS) else _LENGTH(STRING, size)
 
 
 def string_piece(utf8: bytes) -> bytes:

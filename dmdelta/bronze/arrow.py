@@ -64,7 +64,7 @@ def to_record_batch(batch: ChangeBatch, segment: Segment) -> pa.RecordBatch:
         _spread(pa.array(committed, pa.int64()).cast(pa.timestamp("us", tz="UTC")), take),
         _spread(pa.array(schema_name, pa.string()), take),
         _spread(pa.array(table_name, pa.string()), take),
-        _spread(pa.array([kind.value for kind in op], pa.string()), take),
+        _spread(pa.array(op, pa.string()), take),
         _spread(pa.array(xid, pa.string()), take),
         _spread(pa.array(image, pa.list_(pa.string())), take),
         _spread(pa.array(ddl, pa.string()), take),
