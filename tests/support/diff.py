@@ -30,14 +30,15 @@ def diff_table(server: Server, database: str, table: str, silver: DataFrame) -> 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing that differs; `column` is None where it is a whole row or the table."""
+    """One thing that differs; `column` and `key` are None where they do not apply."""
 
     table: str
     text: str
     column: str | None = None
+    key: Row | None = None
 
     def __str__(self) -> str:
-        return f"{self.table}{f'.{self.column}' if self.column else ''} {self.text}"
+        return f"{self.table}{f'.{self.column}' if self.column else ''} {self.key or ''} {self.text}"
 
 
 def differences(server: Server, database: str, table: str, silver: DataFrame) -> list[Difference]:
@@ -95,17 +96,17 @@ def _diff_by_key(
         return {tuple(row[place] for place in at): row for row in rows}
 
     wanted, found = keyed(source), keyed(silver)
-    lines = [Difference(table, f"{key}: missing in silver") for key in wanted if key not in found]
-    lines += [Difference(table, f"{key}: in silver but not in the source") for key in found if key not in wanted]
+    lines = [Difference(table, "missing in silver", key=key) for key in wanted if key not in found]
+    lines += [Difference(table, "in silver but not in the source", key=key) for key in found if key not in wanted]
     if len(found) != len(silver):
         doubled = [
             key for key, count in Counter(tuple(row[place] for place in at) for row in silver).items() if count > 1
         ]
-        lines += [Difference(table, f"{key}: more than once in silver") for key in doubled]
+        lines += [Difference(table, "more than once in silver", key=key) for key in doubled]
     for key in wanted.keys() & found.keys():
         pairs = zip(columns, wanted[key], found[key], strict=True)
         lines += [
-            Difference(table, f"{key}: source {_short(left)}, silver {_short(right)}", column.name)
+            Difference(table, f"source {_short(left)}, silver {_short(right)}", column.name, key)
             for column, left, right in pairs
             if not _same(left, right)
         ]

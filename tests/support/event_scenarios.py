@@ -28,11 +28,21 @@ _COMPRESSED_ROWS = frozenset(
 )
 
 
+SHARED: Session = tuple(
+    f"CREATE TABLE {name} (id INT PRIMARY KEY, a VARCHAR(30), b INT NOT NULL DEFAULT 7, c TEXT, d BLOB)"
+    for name in ("changes", "changes_b", "prepared", "bulk", "bulk_b")
+)
+"""Tables that scenarios share, each with a block of ids of its own: a table costs seconds, a row nothing."""
+BLOCK = 10_000
+
+
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One way of writing; its tables are named after it (`tables`, in the order of creation).
+    """One way of writing.
 
     Attributes:
+        tables: the tables it writes; of shared ones only the ids of its block.
+        block: the block's first id, None where the tables are its own.
         kinds: event types that the recorded log must hold, where it is a MySQL; `mariadb_kinds` where a MariaDB.
     """
 
@@ -40,12 +50,19 @@ class Scenario:
     first: tuple[Session, ...]
     second: tuple[Session, ...] = ()
     tables: tuple[str, ...] = ()
+    block: int | None = None
     kinds: frozenset[Event] = frozenset()
     mariadb_kinds: frozenset[Event] = frozenset()
     servers: frozenset[str] = field(default=ALL)
 
     def kinds_on(self, server: Server) -> frozenset[Event]:
         return self.mariadb_kinds if server.flavor == "mariadb" else self.kinds
+
+    def owns(self, table: str, key: tuple[object, ...] | None) -> bool:
+        """Whether a difference at that row (None: of the whole table) is this scenario's."""
+        if table not in self.tables:
+            return False
+        return self.block is None or key is None or int(str(key[0])) // BLOCK == self.block // BLOCK
 
 
 def play(server: Server, database: str, act: tuple[Session, ...]) -> None:
@@ -54,66 +71,149 @@ def play(server: Server, database: str, act: tuple[Session, ...]) -> None:
         server.execute(*session, database=database)
 
 
-def _table(name: str, more: str = "") -> str:
-    return f"CREATE TABLE {name} (id INT PRIMARY KEY, a VARCHAR(30), b INT NOT NULL DEFAULT 7, c TEXT, d BLOB) {more}"
+def _rows(table: str, first: int, count: int) -> str:
+    rows = ", ".join(f"({number}, 'r{number}', {number * 3}, 'text', 0x00FF)" for number in range(first, first + count))
+    return f"INSERT INTO {table} VALUES {rows}"
 
 
-def _rows(name: str, first: int, count: int, text: str = "'text'") -> str:
-    rows = ", ".join(f"({number}, 'r{number}', {number * 3}, {text}, 0x00FF)" for number in range(first, first + count))
-    return f"INSERT INTO {name} VALUES {rows}"
-
-
-def _changes(name: str) -> Session:
-    """Each kind of change of four rows, once in its own transaction and once within one."""
+def _changes(table: str, base: int) -> Session:
+    """Each kind of change of four rows, each in a transaction of its own, and then within one."""
     return (
-        _rows(name, 1, 4),
-        f"UPDATE {name} SET a = 'changed é', b = b + 1 WHERE id IN (1, 2)",
-        f"UPDATE {name} SET id = 10 WHERE id = 3",
-        f"DELETE FROM {name} WHERE id = 4",
+        _rows(table, base + 1, 4),
+        f"UPDATE {table} SET a = 'changed é', b = b + 1 WHERE id IN ({base + 1}, {base + 2})",
+        f"UPDATE {table} SET id = {base + 10} WHERE id = {base + 3}",
+        f"DELETE FROM {table} WHERE id = {base + 4}",
+        f"INSERT INTO {table} (id, a) VALUES ({base + 15}, 'with defaults')",
         "BEGIN",
-        _rows(name, 20, 3),
-        f"UPDATE {name} SET c = NULL, d = 0x01 WHERE id > 19",
-        f"DELETE FROM {name} WHERE id = 21",
+        _rows(table, base + 20, 3),
+        f"UPDATE {table} SET c = NULL, d = 0x01 WHERE id BETWEEN {base + 20} AND {base + 29}",
+        f"DELETE FROM {table} WHERE id = {base + 21}",
         "COMMIT",
     )
 
 
-def _more(name: str) -> Session:
+def _more(table: str, base: int) -> Session:
     return (
-        f"UPDATE {name} SET a = 'second act' WHERE id < 11",
-        f"DELETE FROM {name} WHERE id = 20",
-        _rows(name, 30, 2),
+        f"UPDATE {table} SET a = 'second act' WHERE id BETWEEN {base} AND {base + 12}",
+        f"UPDATE {table} SET id = {base + 40}, c = 'moved' WHERE id = {base + 22}",
+        f"DELETE FROM {table} WHERE id = {base + 20}",
+        _rows(table, base + 30, 2),
     )
+
+
+_BLOCKS = iter(range(0, 1000 * BLOCK, BLOCK))
 
 
 def _changing(name: str, *settings: str, reset: Session = (), **fields) -> Scenario:
     """All kinds of changes in sessions that begin with `settings` and end with `reset`."""
-    first = ((_table(name),), (*settings, *_changes(name), *reset))
-    return Scenario(name, first, ((*settings, *_more(name), *reset),), (name,), **fields)
+    base = next(_BLOCKS)
+    first, second = (*settings, *_changes("changes", base), *reset), (*settings, *_more("changes", base), *reset)
+    return Scenario(name, (first,), (second,), ("changes",), base, **fields)
 
 
-def _xa(name: str, end: str) -> Session:
-    return (
-        f"XA START 'gtrid','bqual{name}',7",
-        _rows(name, 50, 2),
-        f"UPDATE {name} SET b = 0 WHERE id = 1",
-        f"XA END 'gtrid','bqual{name}',7",
-        f"XA {end}",
+def _xa(xid: str, base: int, end: str) -> Session:
+    change = f"UPDATE prepared SET b = 0, a = '{xid}' WHERE id = {base + 1}"
+    name = f"'gtrid','{xid}',7"
+    return (f"XA START {name}", _rows("prepared", base + 50, 2), change, f"XA END {name}", f"XA {end}")
+
+
+def _prepared(name: str, verdict: str, *, later: bool) -> Scenario:
+    base = next(_BLOCKS)
+    xid = f"'gtrid','{name}',7"
+    begin = ((_rows("prepared", base + 1, 2),), _xa(name, base, f"PREPARE {xid}"))
+    finish = (f"XA {verdict} {xid}",)
+    kinds = frozenset({Event.XA_PREPARE, Event.QUERY})
+    first, second = (begin, (finish, (_rows("prepared", base + 70, 1),))) if later else ((*begin, finish), ())
+    return Scenario(name, first, second, ("prepared",), base, kinds=kinds, mariadb_kinds=kinds)
+
+
+def _one_phase() -> Scenario:
+    base = next(_BLOCKS)
+    act = ((_rows("prepared", base + 1, 2),), _xa("one", base, "COMMIT 'gtrid','one',7 ONE PHASE"))
+    return Scenario("xa_one_phase", act, (), ("prepared",), base, kinds=frozenset({Event.XA_PREPARE}))
+
+
+def _xa_of_two_tables() -> Scenario:
+    base = next(_BLOCKS)
+    change = (f"DELETE FROM prepared WHERE id = {base + 2}", _rows("changes_b", base + 1, 2))
+    first = (
+        (_rows("prepared", base + 1, 3),),
+        ("XA START 'two'", *change, "XA END 'two'", "XA PREPARE 'two'"),
+        ("FLUSH BINARY LOGS", _rows("changes_b", base + 8, 1)),
+    )
+    tables = ("prepared", "changes_b")
+    return Scenario("xa_of_two_tables", first, (("XA COMMIT 'two'",),), tables, base, frozenset({Event.XA_PREPARE}))
+
+
+_DIGITS = "(" + " UNION ".join(f"SELECT {digit} n" for digit in range(10)) + ")"
+
+
+def _thousand(table: str, base: int) -> str:
+    number = f"{base} + t.n + 10 * u.n + 100 * v.n"
+    return f"INSERT INTO {table} SELECT {number}, 'x', 1, REPEAT('y', 200), NULL FROM {_DIGITS} t, {_DIGITS} u, {_DIGITS} v"
+
+
+def _compressed_bulk() -> Scenario:
+    base = next(_BLOCKS)
+    session = (
+        "SET binlog_transaction_compression = ON",
+        "BEGIN",
+        _thousand("bulk", base),
+        _thousand("bulk_b", base),
+        f"UPDATE bulk SET b = id WHERE id >= {base} AND id % 3 = 0",
+        f"DELETE FROM bulk_b WHERE id >= {base} AND id % 2 = 0",
+        "COMMIT",
+    )
+    kinds = frozenset({Event.TRANSACTION_PAYLOAD})
+    return Scenario("compressed_bulk", (session,), (), ("bulk", "bulk_b"), base, kinds, servers=MYSQL8)
+
+
+def _several_row_events() -> Scenario:
+    base = next(_BLOCKS)
+    ours = f"id BETWEEN {base} AND {base + 999}"
+    first = (_thousand("bulk", base), f"UPDATE bulk SET b = b + id, c = REPEAT('z', 300) WHERE {ours}")
+    return Scenario(
+        "several_row_events", (first,), ((f"DELETE FROM bulk WHERE {ours} AND id % 3 = 1",),), ("bulk",), base
     )
 
 
-def _prepared(name: str, then: str, act: str) -> Scenario:
-    prepare = _xa(name, f"PREPARE 'gtrid','bqual{name}',7")
-    finish = (f"XA {then} 'gtrid','bqual{name}',7",)
-    begin = ((_table(name), _rows(name, 1, 2)), prepare)
-    kinds = frozenset({Event.XA_PREPARE, Event.QUERY})
-    first, second = ((*begin, finish), ()) if act == "same" else (begin, (finish, (_rows(name, 70, 1),)))
-    return Scenario(name, first, second, (name,), kinds=kinds, mariadb_kinds=kinds)
+def _multi_table() -> Scenario:
+    base = next(_BLOCKS)
+    joined = "changes x JOIN changes_b y ON x.id = y.id"
+    session = (
+        _rows("changes", base + 1, 5),
+        _rows("changes_b", base + 1, 5),
+        f"UPDATE {joined} SET x.a = 'left', y.a = 'right', x.b = y.b + 1 WHERE x.id BETWEEN {base + 1} AND {base + 3}",
+        f"DELETE x, y FROM {joined} WHERE x.id = {base + 2}",
+    )
+    return Scenario("multi_table", (session,), (), ("changes", "changes_b"), base)
 
 
-_SEVERAL = "SELECT t.n + 10 * u.n + 100 * v.n, 'x', 1, REPEAT('y', 200), NULL FROM {0} t, {0} u, {0} v".format(
-    "(SELECT 0 n UNION SELECT 1 UNION SELECT 2 UNION SELECT 3 UNION SELECT 4 UNION SELECT 5 UNION SELECT 6 UNION SELECT 7 UNION SELECT 8 UNION SELECT 9)"
-)
+def _savepoints() -> Scenario:
+    base = next(_BLOCKS)
+    inner = ("SAVEPOINT s", _rows("changes", base + 5, 2), "ROLLBACK TO s", _rows("changes", base + 8, 1))
+    return Scenario("savepoints", (("BEGIN", _rows("changes", base + 1, 2), *inner, "COMMIT"),), (), ("changes",), base)
+
+
+def _rotated() -> Scenario:
+    base = next(_BLOCKS)
+    change = f"UPDATE changes SET b = 5 WHERE id = {base + 1}"
+    session = (
+        _rows("changes", base + 1, 2),
+        "FLUSH BINARY LOGS",
+        change,
+        "FLUSH BINARY LOGS",
+        _rows("changes", base + 5, 1),
+    )
+    mysql = frozenset({Event.ROTATE, Event.PREVIOUS_GTIDS})
+    mariadb = frozenset({Event.ROTATE, Event.MARIADB_GTID_LIST})
+    return Scenario("rotated", (session,), (), ("changes",), base, mysql, mariadb)
+
+
+def _table(name: str, more: str = "") -> str:
+    return f"CREATE TABLE {name} (id INT PRIMARY KEY, a VARCHAR(30), b INT NOT NULL DEFAULT 7, c TEXT, d BLOB) {more}"
+
+
 _DOCUMENT = """'{"name": "Zoë", "tags": ["a", "b", {"c": 1}], "n": 1, "deep": {"x": {"y": [1, 2, 3]}}, "long": "0123456789012345678901234567890123456789"}'"""
 
 SCENARIOS: tuple[Scenario, ...] = (
@@ -122,10 +222,8 @@ SCENARIOS: tuple[Scenario, ...] = (
         kinds=_ROWS | {Event.TABLE_MAP, Event.XID, Event.QUERY, Event.GTID},
         mariadb_kinds=_V1
         | {
-            Event.FORMAT_DESCRIPTION,
             Event.TABLE_MAP,
             Event.XID,
-            Event.QUERY,
             Event.MARIADB_GTID,
             Event.MARIADB_ANNOTATE_ROWS,
         },
@@ -143,24 +241,6 @@ SCENARIOS: tuple[Scenario, ...] = (
     _changing(
         "compressed_transaction",
         "SET binlog_transaction_compression = ON",
-        kinds=frozenset({Event.TRANSACTION_PAYLOAD}),
-        servers=MYSQL8,
-    ),
-    Scenario(
-        "compressed_bulk",
-        (
-            (_table("compressed_bulk"), _table("compressed_bulk_b")),
-            (
-                "SET binlog_transaction_compression = ON",
-                "BEGIN",
-                f"INSERT INTO compressed_bulk {_SEVERAL}",
-                f"INSERT INTO compressed_bulk_b {_SEVERAL}",
-                "UPDATE compressed_bulk SET b = id WHERE id % 3 = 0",
-                "DELETE FROM compressed_bulk_b WHERE id % 2 = 0",
-                "COMMIT",
-            ),
-        ),
-        tables=("compressed_bulk", "compressed_bulk_b"),
         kinds=frozenset({Event.TRANSACTION_PAYLOAD}),
         servers=MYSQL8,
     ),
@@ -256,82 +336,24 @@ SCENARIOS: tuple[Scenario, ...] = (
         kinds=frozenset({Event.GTID_TAGGED}),
         servers=frozenset({MYSQL97}),
     ),
-    _prepared("xa_commit", "COMMIT", "same"),
-    _prepared("xa_rollback", "ROLLBACK", "same"),
-    _prepared("xa_commit_later", "COMMIT", "later"),
-    _prepared("xa_rollback_later", "ROLLBACK", "later"),
-    Scenario(
-        "xa_one_phase",
-        (
-            (_table("xa_one_phase"), _rows("xa_one_phase", 1, 2)),
-            _xa("xa_one_phase", "COMMIT 'gtrid','bqualxa_one_phase',7 ONE PHASE"),
-        ),
-        tables=("xa_one_phase",),
-        kinds=frozenset({Event.XA_PREPARE}),
-    ),
-    Scenario(
-        "xa_of_two_tables",
-        (
-            (_table("xa_of_two_tables"), _table("xa_of_two_tables_b"), _rows("xa_of_two_tables", 1, 3)),
-            (
-                "XA START 'two'",
-                "DELETE FROM xa_of_two_tables WHERE id = 2",
-                _rows("xa_of_two_tables_b", 1, 2),
-                "XA END 'two'",
-                "XA PREPARE 'two'",
-            ),
-            ("FLUSH BINARY LOGS", _rows("xa_of_two_tables_b", 8, 1)),
-        ),
-        (("XA COMMIT 'two'",),),
-        tables=("xa_of_two_tables", "xa_of_two_tables_b"),
-        kinds=frozenset({Event.XA_PREPARE}),
-    ),
+    _prepared("xa_commit", "COMMIT", later=False),
+    _prepared("xa_rollback", "ROLLBACK", later=False),
+    _prepared("xa_commit_later", "COMMIT", later=True),
+    _prepared("xa_rollback_later", "ROLLBACK", later=True),
+    _one_phase(),
+    _xa_of_two_tables(),
+    _compressed_bulk(),
+    _several_row_events(),
+    _multi_table(),
+    _savepoints(),
+    _rotated(),
     Scenario(
         "myisam",
-        ((_table("myisam", "ENGINE=MyISAM"),), _changes("myisam")),
-        (_more("myisam"),),
+        ((_table("myisam", "ENGINE=MyISAM"),), _changes("myisam", 0)),
+        (_more("myisam", 0),),
         ("myisam",),
         kinds=_ROWS,
         mariadb_kinds=_V1,
-    ),
-    Scenario(
-        "multi_table",
-        (
-            (_table("multi_table"), _table("multi_table_b"), _rows("multi_table", 1, 5), _rows("multi_table_b", 1, 5)),
-            (
-                "UPDATE multi_table x JOIN multi_table_b y ON x.id = y.id SET x.a = 'left', y.a = 'right', x.b = y.b + 1 WHERE x.id < 4",
-            ),
-            ("DELETE x, y FROM multi_table x JOIN multi_table_b y ON x.id = y.id WHERE x.id = 2",),
-        ),
-        tables=("multi_table", "multi_table_b"),
-    ),
-    Scenario(
-        "several_row_events",
-        (
-            (
-                _table("several_row_events"),
-                f"INSERT INTO several_row_events {_SEVERAL}",
-                "UPDATE several_row_events SET b = b + id, c = REPEAT('z', 300)",
-            ),
-        ),
-        (("DELETE FROM several_row_events WHERE id % 3 = 1",),),
-        tables=("several_row_events",),
-    ),
-    Scenario(
-        "savepoints",
-        (
-            (
-                _table("savepoints"),
-                "BEGIN",
-                _rows("savepoints", 1, 2),
-                "SAVEPOINT s",
-                _rows("savepoints", 5, 2),
-                "ROLLBACK TO s",
-                _rows("savepoints", 8, 1),
-                "COMMIT",
-            ),
-        ),
-        tables=("savepoints",),
     ),
     Scenario(
         "create_select",
@@ -470,22 +492,6 @@ SCENARIOS: tuple[Scenario, ...] = (
             ),
         ),
         tables=("triggers", "triggers_log"),
-    ),
-    Scenario(
-        "rotated",
-        (
-            (
-                _table("rotated"),
-                _rows("rotated", 1, 2),
-                "FLUSH BINARY LOGS",
-                "UPDATE rotated SET b = 5",
-                "FLUSH BINARY LOGS",
-                _rows("rotated", 5, 1),
-            ),
-        ),
-        tables=("rotated",),
-        kinds=frozenset({Event.ROTATE, Event.PREVIOUS_GTIDS}),
-        mariadb_kinds=frozenset({Event.ROTATE, Event.MARIADB_GTID_LIST}),
     ),
     Scenario(
         "odd_names",

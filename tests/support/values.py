@@ -35,8 +35,10 @@ def source_columns(server: Server, database: str, table: str) -> tuple[list[Sour
     return [SourceColumn(name, kind.lower(), int(digits)) for name, kind, digits in found], [name for (name,) in keys]
 
 
-def source_rows(server: Server, database: str, table: str, columns: list[SourceColumn]) -> list[Row]:
-    """Every row in a UTC session, each value as silver must hold it."""
+def source_rows(
+    server: Server, database: str, table: str, columns: list[SourceColumn], *, keep_odd: bool = False
+) -> list[Row]:
+    """Every row in a UTC session, each value as silver must hold it; with `keep_odd` as bronze must: odd dates as text."""
     chosen = ", ".join(_selected(column) for column in columns)
     readers = [_READERS.get(column.type, _as_is) for column in columns]
     with (
@@ -46,11 +48,15 @@ def source_rows(server: Server, database: str, table: str, columns: list[SourceC
         cursor.execute(f"SELECT {chosen} FROM `{table}`")
         return [
             tuple(
-                None if value is None else read(value, column)
+                _kept(value, read(value, column), keep_odd) if value is not None else None
                 for value, read, column in zip(row, readers, columns, strict=True)
             )
             for row in cursor.fetchall()
         ]
+
+
+def _kept(text: Any, value: Any, keep_odd: bool) -> Any:  # noqa: FBT001
+    return text if value is None and keep_odd else value
 
 
 def same_document(left: Any, right: Any) -> bool:
@@ -66,7 +72,7 @@ def same_document(left: Any, right: Any) -> bool:
         return left == right or (not whole and float(left) == float(right))
     if isinstance(left, str) and isinstance(right, str) and left != right:
         return _instant(left) is not None and _instant(left) == _instant(right)
-    return type(left) is type(right) and left == right
+    return type(left) is type(right) and bool(left == right)
 
 
 def parse_document(text: str) -> Any:
@@ -93,9 +99,11 @@ def _selected(column: SourceColumn) -> str:
         return f"CAST({name} AS CHAR)"
     if column.type == "vector":
         return f"CAST({name} AS BINARY)"
-    if column.type in {"float", "bit"}:
-        # A float's text has six digits; as a double it has all of them.
-        return f"{name} * 1e0" if column.type == "float" else f"{name} + 0"
+    if column.type in {"float", "double"}:
+        # A float's text has six digits, a DOUBLE(M,D)'s has D decimals; as plain doubles they have all.
+        return f"{name} * 1e0"
+    if column.type == "bit":
+        return f"{name} + 0"
     return name
 
 

@@ -1,0 +1,153 @@
+"""Folds decoded changes into tables without Spark: what the codec says the tables hold.
+
+VARIANT values are read by PySpark's own reader. Every before image is held against the row as it was: an image that
+differs is a fault even if the end result is right.
+"""
+
+import decimal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, timezone
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql.types import VariantVal
+
+from dmdelta.binlog.decode import DecodeOptions, decode_segment
+from dmdelta.ddl.statements import statement_targets
+from dmdelta.model.change import Op
+from dmdelta.model.schema import TableSchema
+from dmdelta.segments import list_segments
+from tests.support.values import same_document
+
+Name = tuple[str, str]
+Image = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One decoded bronze row."""
+
+    op: Op
+    schema: str | None
+    table: str | None
+    before: Image | None
+    after: Image | None
+    image: tuple[str, ...] | None
+    xid: str | None
+    seq: int
+    row: int
+    gtid: str | None
+    ddl: str | None
+
+
+def decode(
+    archive: Path, wanted: Callable[[str, str], bool], known: Mapping[Name, Sequence[TableSchema]] | None = None
+) -> Iterator[Change]:
+    """Every change of an archive's files, in log order."""
+    options = DecodeOptions(wanted=wanted, known_schemas=known or {}, statement_targets=statement_targets)
+    for segment in list_segments(archive, "test"):
+        with open(segment.path, "rb") as stream:
+            for batch in decode_segment(stream, segment, options):
+                at = 0
+                for count, seq, first, gtid, _, schema, table, op, xid, image, ddl, _ in batch.runs:
+                    for number in range(count):
+                        before, after = (
+                            _image(batch.before[at], batch.metadata[at]),
+                            _image(batch.after[at], batch.metadata[at]),
+                        )
+                        at += 1
+                        yield Change(op, schema, table, before, after, image, xid, seq, first + number, gtid, ddl)
+
+
+def _image(value: bytes, metadata: bytes) -> Image | None:
+    with decimal.localcontext(decimal.Context(prec=80)):  # PySpark's reader rounds to the context's digits
+        return VariantVal(value, metadata).toPython() if value else None
+
+
+@dataclass
+class Tables:
+    """Tables by name, their rows by `key` (the table's key columns); prepared XA changes wait for their verdict."""
+
+    keys: Callable[[Name], Sequence[str]]
+    rows: dict[Name, dict[tuple[Any, ...], Image]] = field(default_factory=dict)
+    faults: list[str] = field(default_factory=list)
+    _prepared: dict[str, list[Change]] = field(default_factory=dict)
+
+    def apply(self, change: Change) -> None:
+        if change.op is Op.XA_COMMIT:
+            for waiting in self._prepared.pop(change.xid or "", []):
+                self._apply(waiting)
+        elif change.op is Op.XA_ROLLBACK:
+            self._prepared.pop(change.xid or "", None)
+        elif change.xid is not None:
+            self._prepared.setdefault(change.xid, []).append(change)
+        else:
+            self._apply(change)
+
+    def _apply(self, change: Change) -> None:
+        name = (change.schema or "", change.table or "")
+        rows = self.rows.setdefault(name, {})
+        if change.op is Op.TRUNCATE:
+            rows.clear()
+        elif change.op in (Op.INSERT, Op.UPDATE, Op.DELETE):
+            old = self._take(name, change) if change.before is not None else {}
+            if change.after is not None:
+                row = {**old, **change.after} if change.image is not None else change.after
+                rows[self._key(name, row)] = row
+
+    def _take(self, name: Name, change: Change) -> Image:
+        before = change.before or {}
+        old = self.rows[name].pop(self._key(name, before), None)
+        if old is None:
+            self.faults.append(f"{name[1]}: {change.op.value} of an unknown row {self._key(name, before)}")
+            return {}
+        for column, value in before.items():
+            if not same_value(value, old.get(column)):
+                self.faults.append(
+                    f"{name[1]}.{column}: before image {value!r:.200}, the row had {old.get(column)!r:.200}"
+                )
+        return old
+
+    def _key(self, name: Name, row: Image) -> tuple[Any, ...]:
+        return tuple(_frozen(row[column]) for column in self.keys(name))
+
+
+def _frozen(value: Any) -> Any:
+    return str(value) if isinstance(value, (dict, list)) else value
+
+
+def same_value(left: Any, right: Any) -> bool:
+    """Two decoded values are the same, a float being one by its bits."""
+    return (left is None) == (right is None) and left == right
+
+
+def as_source(value: Any, kind: str) -> Any:
+    """A decoded value in the form of `values.source_rows`."""
+    if value is None:
+        return None
+    if isinstance(value, datetime):
+        return value.astimezone(timezone.utc).replace(tzinfo=None) if kind == "timestamp" else value
+    if isinstance(value, dict) and set(value) == {"srid", "wkb"}:
+        return (value["srid"], bytes(value["wkb"]))
+    return value
+
+
+def same_as_document(decoded: Any, document: Any) -> bool:
+    """A decoded JSON value says what the source's text does; `document` is parsed with exact numbers."""
+    return same_document(_plain(decoded), document)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+    if isinstance(value, datetime):
+        return value.isoformat(" ", "microseconds")
+    if isinstance(value, date):
+        return value.isoformat()
+    return value
