@@ -5,7 +5,6 @@ carries its position, so the table's own history is proof; so is an unchanged De
 (the log's retention removed the commit) is DM's decision taken, from the exit point of the last flush.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import Enum
@@ -111,9 +110,18 @@ def plan_restart(table: TableEvidence, source: SourceEvidence, policy: SafeModeP
     return replace(plan, always=True, reason=f"safe-mode is on; {plan.reason}")
 
 
-def inherited_exit(plans: Iterable[RestartPlan]) -> Position | None:
-    """Up to where runs before this one leave something in doubt: the exit point that this run starts with."""
-    return max((plan.safe_until for plan in plans if plan.safe_until is not None), default=None)
+def inherited_exit(source: SourceEvidence) -> Position | None:
+    """Up to where earlier runs may have applied something: the exit point that a run starts with.
+
+    None after an orderly stop that left nothing in doubt.
+    """
+    stored = source.stored
+    exit_point = stored.exit_point.position if stored and stored.exit_point else None
+    if stored is not None and (stored.reason is FlushReason.STOP or (exit_point and stored.reason.ends_the_run)):
+        return exit_point
+    # The run went on after its last flush: it may have applied more than that flush's exit point says, but never
+    # more than has landed. DM, which has no such bound, counts on time alone.
+    return max((known for known in (exit_point, source.landed) if known is not None), default=None)
 
 
 def check_bronze(source: SourceEvidence) -> None:
@@ -161,23 +169,19 @@ def _plan_by_exit_point(table: TableEvidence, source: SourceEvidence, policy: Sa
     """DM's decision."""
     stored = source.stored
     start = _floor(table, source)
+    doubt = inherited_exit(source)
     if stored is None:
-        reason = f"neither checkpoint nor history: safe mode for {policy.window} and until {source.landed}"
-        return RestartPlan(start, Branch.NO_RECORD, reason, source.landed, policy.window)
-    exit_point = stored.exit_point.position if stored.exit_point else None
-    if exit_point is None and stored.reason is FlushReason.STOP:
-        return RestartPlan(start, Branch.NORMAL_STOP, "stopped in order")
-    if exit_point is None or not stored.reason.ends_the_run:
-        # The run went on after its last flush: it may have applied more than that flush's exit point says, but
-        # never more than has landed. DM, which has no such bound, counts on the time alone.
-        doubt = max((known for known in (exit_point, source.landed) if known is not None), default=None)
+        reason = f"neither checkpoint nor history: safe mode for {policy.window} and until {doubt}"
+        return RestartPlan(start, Branch.NO_RECORD, reason, doubt, policy.window)
+    if not stored.reason.ends_the_run or (stored.reason is FlushReason.PAUSE and stored.exit_point is None):
         reason = f"a crash left no exit point: safe mode for {policy.window} and until {doubt}"
         return RestartPlan(start, Branch.NO_EXIT_POINT, reason, doubt, policy.window)
-    if exit_point <= start:
-        reason = f"everything up to the exit point {exit_point} is applied"
-        return RestartPlan(start, Branch.EXIT_POINT_REACHED, reason)
-    reason = f"events from {start} to the exit point {exit_point} may have been applied: safe mode until there"
-    return RestartPlan(start, Branch.EXIT_POINT_AHEAD, reason, exit_point)
+    if doubt is None:
+        return RestartPlan(start, Branch.NORMAL_STOP, "stopped in order")
+    if doubt <= start:
+        return RestartPlan(start, Branch.EXIT_POINT_REACHED, f"everything up to the exit point {doubt} is applied")
+    reason = f"events from {start} to the exit point {doubt} may have been applied: safe mode until there"
+    return RestartPlan(start, Branch.EXIT_POINT_AHEAD, reason, doubt)
 
 
 def _own_point(table: TableEvidence, source: SourceEvidence) -> TablePoint | None:

@@ -98,7 +98,7 @@ class CheckpointStore:
             row["created_at"] = created.setdefault(name, now)
         frame = self._spark.createDataFrame([tuple(row.get(column) for column in COLUMNS) for row in rows], _SCHEMA)
         reach(CrashPoint.CHECKPOINT_MID_FLUSH)
-        append(self._spark, frame, self._table, self._tag(flush_id, snapshot))
+        append(self._spark, frame.coalesce(1), self._table, self._tag(flush_id, snapshot))
         self._flush_id = flush_id
         self._begin = snapshot.global_point.position
         self._created = created

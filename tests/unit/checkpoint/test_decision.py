@@ -165,9 +165,21 @@ def test_a_table_that_is_gone_stops_the_task():
     assert "from bronze" in (caught.value.hint or "")
 
 
-def test_a_run_inherits_the_farthest_doubt_of_its_tables():
-    """The exit point that a run starts with covers every table in doubt; none if all are proven."""
-    doubtful, proven = CASES["pause, behind the exit point"], CASES["history alone"]
-    farther = CASES["crash, no exit point"]
-    assert inherited_exit([plan(doubtful), plan(farther), plan(proven)]) == at(500)
-    assert inherited_exit([plan(proven)]) is None
+@pytest.mark.parametrize(
+    ("record", "landed", "expected"),
+    [
+        (None, None, None),
+        (None, 500, 500),
+        (stored(STOP), 500, None),
+        (stored(STOP, 250), 500, 250),
+        (stored(PAUSE, 250), 500, 250),
+        (stored(PAUSE), 500, 500),
+        (stored(INTERVAL, 250), 500, 500),
+        (stored(DDL), 500, 500),
+        (stored(INTERVAL, 250), None, 250),
+    ],
+)
+def test_a_run_inherits_how_far_the_runs_before_it_may_have_come(record, landed, expected):
+    """Exact after an ended run, bounded by bronze's end after a crash, nothing after an orderly stop."""
+    source = SourceEvidence(None if landed is None else at(landed), record)
+    assert inherited_exit(source) == (None if expected is None else at(expected))
