@@ -35,6 +35,11 @@ def source_columns(server: Server, database: str, table: str) -> tuple[list[Sour
     return [SourceColumn(name, kind.lower(), int(digits)) for name, kind, digits in found], [name for (name,) in keys]
 
 
+def quoted(name: str) -> str:
+    """A name in a statement."""
+    return f"`{name.replace('`', '``')}`"
+
+
 def source_rows(
     server: Server, database: str, table: str, columns: list[SourceColumn], *, keep_odd: bool = False
 ) -> list[Row]:
@@ -45,7 +50,7 @@ def source_rows(
         server.connect(database=database, init_command="SET time_zone = '+00:00'") as connection,
         connection.cursor() as cursor,
     ):
-        cursor.execute(f"SELECT {chosen} FROM `{table}`")
+        cursor.execute(f"SELECT {chosen} FROM {quoted(table)}")
         return [
             tuple(
                 _kept(value, read(value, column), keep_odd) if value is not None else None
@@ -94,7 +99,7 @@ class Document:
 
 
 def _selected(column: SourceColumn) -> str:
-    name = f"`{column.name}`"
+    name = quoted(column.name)
     if column.type in {"date", "datetime", "timestamp", "time"} or (column.type == "decimal" and column.digits > 38):
         return f"CAST({name} AS CHAR)"
     if column.type == "vector":
