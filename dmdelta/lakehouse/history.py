@@ -102,3 +102,31 @@ def newest_own_commit(spark: SparkSession, table: str, app: str) -> OwnCommit | 
             if limit is None or len(rows) < limit:
                 return None
     return None
+
+
+def own_commits(spark: SparkSession, table: str, app: str) -> list[OwnCommit]:
+    """Every commit of `app` that the table's history still has, newest first.
+
+    Raises:
+        LakehouseError: the table cannot be read.
+    """
+    with wrapped(table, "reading the history of"):
+        rows = spark.sql(f"DESCRIBE HISTORY {table}").select("version", "userMetadata").collect()
+    tagged = [(version, CommitTag.from_json(text)) for version, text in rows]
+    return [OwnCommit(version, tag) for version, tag in tagged if tag is not None and tag.app == app]
+
+
+def newest_version(spark: SparkSession, table: str) -> int | None:
+    """The table's newest Delta version, whoever made it; None if the table is not there.
+
+    Raises:
+        LakehouseError: the table cannot be read.
+    """
+    with wrapped(table, "reading the history of"):
+        try:
+            rows = spark.sql(f"DESCRIBE HISTORY {table} LIMIT 1").select("version").collect()
+        except Exception as error:
+            if is_absent(error):
+                return None
+            raise
+    return rows[0]["version"] if rows else None

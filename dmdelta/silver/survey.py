@@ -3,10 +3,12 @@
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from pyspark.sql import Row, SparkSession
 
 from dmdelta.lakehouse.foreign import wrapped
+from dmdelta.lakehouse.history import OwnCommit, newest_own_commit, newest_version
 from dmdelta.lakehouse.place import Lakehouse, literal
 from dmdelta.model.change import ROW_OPS, Op
 from dmdelta.model.position import Position
@@ -73,6 +75,59 @@ class _Gathered:
     groups: list[XaGroup] = field(default_factory=list)
 
 
+class SilverOwner(Protocol):
+    """Whose silver tables are meant."""
+
+    @property
+    def lakehouse(self) -> Lakehouse: ...
+    @property
+    def task(self) -> str: ...
+    @property
+    def source_id(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class SilverState:
+    """What a silver table says of itself.
+
+    Attributes:
+        position: where it is by its newest own commit, None if its kept history has none.
+        delta_version: its newest Delta version, whoever made it; None if there is no table.
+    """
+
+    position: Position | None
+    delta_version: int | None
+
+
+def silver_app(task: str, source_id: str, schema: str, table: str) -> str:
+    """The Delta transaction application of a silver table's commits."""
+    return f"dmdelta:{task}:{source_id}:apply:{schema}.{table}"
+
+
+def silver_position(
+    spark: SparkSession, lakehouse: Lakehouse, task: str, source_id: str, name: tuple[str, str]
+) -> OwnCommit | None:
+    """The newest own commit of a silver table, named by (schema, table), for a source: its tag's `end` is where the
+    table is. None if its kept history has none or it is not there.
+
+    Raises:
+        LakehouseError: the history cannot be read.
+    """
+    return newest_own_commit(spark, lakehouse.silver(*name), silver_app(task, source_id, *name))
+
+
+def silver_state(spark: SparkSession, owner: SilverOwner, table: TableEvents) -> SilverState:
+    """How far a silver table is, asked at the start of a run.
+
+    Raises:
+        LakehouseError: the history cannot be read.
+    """
+    name = (table.schema, table.table)
+    commit = silver_position(spark, owner.lakehouse, owner.task, owner.source_id, name)
+    version = newest_version(spark, owner.lakehouse.silver(*name))
+    return SilverState(commit.tag.end if commit else None, version)
+
+
 def tables_with_events(
     spark: SparkSession, lakehouse: Lakehouse, source_id: str, begin: Position, end: Position
 ) -> list[TableEvents]:
@@ -102,7 +157,7 @@ def table_events(
 
 
 def newest_schema(
-    spark: SparkSession, lakehouse: Lakehouse, source_id: str, schema: str, table: str, end: Position
+    spark: SparkSession, lakehouse: Lakehouse, source_id: str, table: tuple[str, str], end: Position
 ) -> TableSchema | None:
     """The structure that a table's last `schema` row before `end` tells, None if there is none.
 
@@ -111,7 +166,7 @@ def newest_schema(
     """
     with wrapped(lakehouse.bronze, "reading"):
         query = f"""SELECT max_by(ddl, struct(epoch, seq, row * -1)) FROM {lakehouse.bronze}
-            WHERE {of_source(source_id)} AND {before(end)} AND op = 'schema' AND {of_table(schema, table)}"""
+            WHERE {of_source(source_id)} AND {before(end)} AND op = 'schema' AND {of_table(*table)}"""
         ((text,),) = spark.sql(query).collect()
     return TableSchema.from_json(text) if text else None
 

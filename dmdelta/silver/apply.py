@@ -1,0 +1,218 @@
+"""Applying: a range of bronze becomes commits of one silver table, the last of which names the range's end."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import count
+
+from pyspark.sql import SparkSession
+
+from dmdelta.failpoint import CrashPoint, reach
+from dmdelta.lakehouse.commits import CommitTag, OwnCommit, update
+from dmdelta.lakehouse.place import Lakehouse, quote
+from dmdelta.model.change import Op
+from dmdelta.model.position import Position
+from dmdelta.model.schema import TableSchema
+from dmdelta.silver.extraction import VERSION
+from dmdelta.silver.pieces import Piece, known_schema, plan_pieces
+from dmdelta.silver.plan import Mode, Step, plan_apply
+from dmdelta.silver.steps import Batch, facts_of, run_step
+from dmdelta.silver.survey import TableEvents, newest_schema, silver_app, silver_position, table_events
+from dmdelta.silver.table import add_columns, assert_shape, create_silver, silver_exists
+
+__all__ = ["ApplyRequest", "ApplyResult", "Mode", "Step", "apply_table", "silver_app", "silver_position"]
+
+STEP_BITS = 16
+LAST_STEP = (1 << STEP_BITS) - 1
+"""The step ordinal of the commit that completes a batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyRequest:
+    """What to apply: [begin, end) of one source table.
+
+    Attributes:
+        run: id of the process's run.
+        batch: the landing batch that ends at `end`.
+        known: the table's structure at `begin`, None to look it up.
+        events: what the range holds (`tables_with_events`), None to look it up.
+        applied: the transaction version of the table's newest own commit, None to look it up.
+    """
+
+    lakehouse: Lakehouse
+    task: str
+    source_id: str
+    run: str
+    schema: str
+    table: str
+    begin: Position
+    end: Position
+    batch: int
+    mode: Mode = Mode.NORMAL
+    known: TableSchema | None = None
+    events: TableEvents | None = None
+    applied: int | None = None
+
+    @property
+    def name(self) -> tuple[str, str]:
+        return (self.schema, self.table)
+
+    @property
+    def target(self) -> str:
+        """The SQL identifier of the silver table."""
+        return self.lakehouse.silver(self.schema, self.table)
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyResult:
+    """What was done.
+
+    Attributes:
+        rows: row changes read from bronze, by op, before compaction.
+        steps: the commits, in order.
+        commit: the last one, None if nothing changed.
+        structure: the source table's structure at the end, None if the log never told it.
+    """
+
+    schema: str
+    table: str
+    end: Position
+    rows: Mapping[Op, int]
+    steps: tuple[Step, ...]
+    commit: OwnCommit | None
+    structure: TableSchema | None
+
+    @property
+    def row_count(self) -> int:
+        return sum(self.rows.values())
+
+    @property
+    def delta_version(self) -> int | None:
+        """The silver table's Delta version after the last commit."""
+        return self.commit.version if self.commit else None
+
+    @property
+    def table_info(self) -> str | None:
+        return self.structure.to_json() if self.structure else None
+
+
+@dataclass(slots=True)
+class _Work:
+    """What one call of apply_table knows and does."""
+
+    spark: SparkSession
+    request: ApplyRequest
+    exists: bool
+    ordinals: "count[int]"
+    empty: bool = False
+    steps: list[Step] = field(default_factory=list)
+    rows: dict[Op, int] = field(default_factory=dict)
+    commit: OwnCommit | None = None
+
+    def tag(self, begin: Position, end: Position, *, last: bool) -> CommitTag:
+        ordinal = LAST_STEP if last else next(self.ordinals)
+        request = self.request
+        version = (request.batch << STEP_BITS) | ordinal
+        app = silver_app(request.task, request.source_id, request.schema, request.table)
+        return CommitTag(app, version, request.task, request.source_id, request.run, begin, end)
+
+
+def apply_table(spark: SparkSession, request: ApplyRequest) -> ApplyResult:
+    """Apply a range to a silver table, making the table if it is not there.
+
+    Every commit but the last of a range can be repeated; so after a crash anywhere, the same range from the newest own
+    commit's end gives the same table.
+
+    Args:
+        spark: a session that no other writer uses at the time.
+
+    Raises:
+        ForeignTable: the table is not this task's.
+        UnknownSchema: bronze does not tell the table's structure.
+        UnsupportedSchemaChange: a DDL in the range is not followed; what is before it has been applied.
+        Fenced: another run of this task applied the range.
+        CommitConflict: another writer was faster; the call can be repeated.
+        LakehouseError: a table cannot be read or written.
+    """
+    source, begin, end = request.source_id, request.begin, request.end
+    work = _begin(spark, request)
+    events = request.events or table_events(spark, request.lakehouse, source, request.name, begin, end)
+    known = request.known or _look_up(work, events)
+    pieces = plan_pieces(request.name, known, events.structure, begin, end)
+    if work.exists and request.known is None and pieces[0].schema is not None:
+        assert_shape(spark, request.target, pieces[0].schema)
+    for piece in pieces:
+        inside = events
+        if len(pieces) > 1 or piece.end != end:
+            inside = table_events(spark, request.lakehouse, source, request.name, piece.begin, piece.end)
+        _apply_rows(work, piece, inside, last=piece.end == end and piece.failure is None)
+        _change_structure(work, piece)
+    return ApplyResult(*request.name, end, work.rows, tuple(work.steps), work.commit, pieces[-1].schema)
+
+
+def _begin(spark: SparkSession, request: ApplyRequest) -> _Work:
+    exists = request.known is not None or silver_exists(spark, request.target, request.task)
+    applied = request.applied
+    if applied is None and exists:
+        newest = silver_position(spark, request.lakehouse, request.task, request.source_id, request.name)
+        applied = newest.tag.version if newest else None
+    # After a crash between the commits of a batch its ordinals go on: Delta would skip one that it has seen.
+    began = applied is not None and applied >> STEP_BITS == request.batch
+    first = (applied & LAST_STEP) + 1 if began and applied is not None else 0
+    return _Work(spark, request, exists, count(first))
+
+
+def _look_up(work: _Work, events: TableEvents) -> TableSchema | None:
+    request = work.request
+    told_first = bool(events.structure) and events.structure[0].op is Op.SCHEMA
+    if told_first and not events.groups:
+        return None
+    return newest_schema(work.spark, request.lakehouse, request.source_id, request.name, request.begin)
+
+
+def _apply_rows(work: _Work, piece: Piece, events: TableEvents, *, last: bool) -> None:
+    if not events.row_count:
+        return
+    schema = known_schema(piece, work.request.name)
+    if not work.exists:
+        create_silver(work.spark, work.request.lakehouse, work.request.task, schema)
+        work.exists = work.empty = True
+    batch = Batch(
+        work.spark,
+        work.request.lakehouse.bronze,
+        work.request.source_id,
+        work.request.target,
+        schema,
+        piece.begin,
+        piece.end,
+        events,
+        work.request.mode,
+        work.empty,
+    )
+    facts, deletes = facts_of(batch)
+    steps = plan_apply(facts, work.request.mode)
+    for step in steps:
+        final = step is steps[-1]
+        tag = work.tag(piece.begin, piece.end if final else piece.begin, last=final and last)
+        reach(CrashPoint.SILVER_BEFORE_COMMIT)
+        work.commit = run_step(batch, step, tag, deletes) or work.commit
+        reach(CrashPoint.SILVER_AFTER_COMMIT if final and last else CrashPoint.SILVER_BETWEEN_COMMITS)
+    work.steps += steps
+    work.empty = False
+    for op, rows in events.rows.items():
+        work.rows[op] = work.rows.get(op, 0) + rows
+
+
+def _change_structure(work: _Work, piece: Piece) -> None:
+    if piece.failure is not None and work.exists:
+        raise piece.failure
+    if piece.change is None or not work.exists:
+        return
+    table, at = work.request.target, piece.end
+    add_columns(work.spark, table, piece.change)
+    filled = [f"{quote(added.name)} = {added.fill.sql}" for added in piece.change.columns if added.fill.sql]
+    if filled:
+        tag = work.tag(piece.begin, at, last=False)
+        older = f"{VERSION} < named_struct('epoch', {at.epoch}, 'seq', {at.seq}L, 'row', 0)"
+        reach(CrashPoint.SILVER_BEFORE_COMMIT)
+        work.commit = update(work.spark, table, ", ".join(filled), older, tag) or work.commit
+        reach(CrashPoint.SILVER_BETWEEN_COMMITS)

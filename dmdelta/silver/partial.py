@@ -1,0 +1,79 @@
+"""Images with only some of the columns (binlog_row_image MINIMAL and NOBLOB): folded column by column.
+
+A column keeps the newest value that any image of its row holds; what no image of the batch holds stays as it is in
+silver. An insert begins a row anew: a column that its image lacks is NULL, whatever was there before.
+"""
+
+from pyspark.sql import DataFrame
+
+from dmdelta.lakehouse.place import literal, quote
+from dmdelta.model.schema import Column, TableSchema
+from dmdelta.silver.compaction import NET_OP, key_names
+from dmdelta.silver.extraction import extracted
+
+_ORDER = "named_struct('epoch', epoch, 'seq', seq, 'row', row, 'part', part)"
+
+
+def present(index: int) -> str:
+    """The name of the column that says whether the batch tells a value of the column at `index`."""
+    return f"p{index}"
+
+
+def folded(changes: DataFrame, schema: TableSchema) -> DataFrame:
+    """One row per key of `keyed_changes`: k0…, op, the other columns as v<index>, whether the batch tells them as
+    p<index>, whole, epoch, seq, row, committed_at.
+    """
+    keys = ", ".join(key_names(schema))
+    ordered = changes.selectExpr(
+        "*",
+        f"{_ORDER} AS at",
+        f"max(IF(op = 'insert', {_ORDER}, NULL)) OVER (PARTITION BY {keys}) AS born",
+        f"min_by(op, {_ORDER}) OVER (PARTITION BY {keys}) AS first",
+    ).where("born IS NULL OR at >= born")
+    values = []
+    for index, column in _others(schema):
+        told = f"after IS NOT NULL AND (image IS NULL OR array_contains(image, {literal(column.name)}))"
+        value = f"named_struct('v', {extracted('after', column)})"
+        values.append(f"max_by({value}, at) FILTER (WHERE {told}) AS c{index}")
+    grouped = changes.sparkSession.sql(
+        f"""SELECT {keys}, max_by(named_struct('op', op, 'committed_at', committed_at), at) AS last, max(at) AS at,
+            any_value(first) AS first, any_value(born) IS NOT NULL AS whole{"".join(", " + value for value in values)}
+        FROM {{ordered}} GROUP BY {keys}""",
+        ordered=ordered,
+    )
+    columns = [f"c{index}.v AS v{index}" for index, _ in _others(schema)]
+    columns += [f"c{index} IS NOT NULL AS {present(index)}" for index, _ in _others(schema)]
+    return grouped.selectExpr(
+        *key_names(schema),
+        f"{NET_OP} AS op",
+        *columns,
+        "whole",
+        "at.epoch AS epoch",
+        "at.seq AS seq",
+        "at.row AS row",
+        "last.committed_at AS committed_at",
+    )
+
+
+def folded_rows(fold: DataFrame, schema: TableSchema) -> DataFrame:
+    """A folded frame under the silver table's column names, with op, whole and p<index>."""
+    keys = dict(zip(schema.primary_key, key_names(schema), strict=True))
+    columns = [
+        f"{keys.get(column.name, f'v{index}')} AS {quote(column.name)}" for index, column in enumerate(schema.columns)
+    ]
+    told = [present(index) for index, _ in _others(schema)]
+    version = "named_struct('epoch', epoch, 'seq', seq, 'row', row) AS _dm_version"
+    return fold.selectExpr(*columns, version, "committed_at AS _dm_committed_at", "op", "whole", *told)
+
+
+def assignments(schema: TableSchema) -> list[str]:
+    """The SET clauses of a MERGE from `folded_rows`: columns that the batch does not tell stay."""
+    return [
+        f"{quote(column.name)} = IF(source.whole OR source.{present(index)}, source.{quote(column.name)}, "
+        f"target.{quote(column.name)})"
+        for index, column in _others(schema)
+    ]
+
+
+def _others(schema: TableSchema) -> list[tuple[int, Column]]:
+    return [(index, column) for index, column in enumerate(schema.columns) if column.name not in schema.primary_key]

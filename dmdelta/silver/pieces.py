@@ -1,0 +1,104 @@
+"""Cutting a range where the structure of the table changes: a pure plan."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from dmdelta.ddl.evolution import AddColumns, Unsupported, plan_evolution, same_shape
+from dmdelta.errors import UnknownSchema, UnsupportedSchemaChange
+from dmdelta.model.change import Op
+from dmdelta.model.position import Position
+from dmdelta.model.schema import TableSchema
+from dmdelta.silver.survey import StructureEvent
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Part of a range in which the table has one structure.
+
+    Attributes:
+        schema: the structure, None if the log has not told it yet: then there are no rows.
+        change: what is done to the silver table at the end of the piece.
+        failure: why applying stops at the end of the piece.
+    """
+
+    begin: Position
+    end: Position
+    schema: TableSchema | None
+    change: AddColumns | None = None
+    failure: UnsupportedSchemaChange | None = None
+
+
+def plan_pieces(
+    name: tuple[str, str],
+    known: TableSchema | None,
+    structure: Sequence[StructureEvent],
+    begin: Position,
+    end: Position,
+) -> tuple[Piece, ...]:
+    """The pieces of [begin, end) in their order; at least one. A failure is in the last one.
+
+    Args:
+        name: schema and table of the source table.
+        known: its structure at `begin`, None if it is not known.
+        structure: what the range says about it, in order.
+    """
+    return tuple(_pieces(name, known, structure, begin, end))
+
+
+def _pieces(
+    name: tuple[str, str],
+    known: TableSchema | None,
+    structure: Sequence[StructureEvent],
+    begin: Position,
+    end: Position,
+) -> Iterator[Piece]:
+    schema = known
+    for index, event in enumerate(structure):
+        if event.op is Op.SCHEMA:
+            told = TableSchema.from_json(event.text)
+            if schema is not None and not same_shape(schema, told):
+                reason = "the log tells another structure than the statements before it lead to"
+                yield Piece(begin, event.position, schema, failure=_failure(name, event, reason))
+                return
+            schema = told
+            continue
+        plan = plan_evolution(schema, event.text, _next_told(structure[index + 1 :]), name[1])
+        if isinstance(plan, Unsupported):
+            yield Piece(begin, event.position, schema, failure=_failure(name, event, plan.reason))
+            return
+        if isinstance(plan, AddColumns):
+            yield Piece(begin, event.position, schema, change=plan)
+            begin = event.position
+        schema = plan.schema
+    yield Piece(begin, end, schema)
+
+
+def known_schema(piece: Piece, name: tuple[str, str]) -> TableSchema:
+    """The structure of a piece that has rows.
+
+    Raises:
+        UnknownSchema: the log does not tell it.
+    """
+    if piece.schema is None:
+        raise UnknownSchema(
+            f"bronze tells no structure of {name[0]}.{name[1]}",
+            hint="rows are only applied from where bronze begins: start the task again with --remove-meta",
+            position=str(piece.begin),
+        )
+    return piece.schema
+
+
+def _next_told(structure: Sequence[StructureEvent]) -> TableSchema | None:
+    texts = (event.text for event in structure if event.op is Op.SCHEMA)
+    return next((TableSchema.from_json(text) for text in texts), None)
+
+
+def _failure(name: tuple[str, str], event: StructureEvent, reason: str) -> UnsupportedSchemaChange:
+    statement = "" if event.op is Op.SCHEMA else " ".join(event.text.split())[:200]
+    return UnsupportedSchemaChange(
+        f"silver cannot follow a change of {name[0]}.{name[1]}: {reason}",
+        hint="silver stays where it is and bronze keeps every event: leave the table out with the block-allow-list, "
+        "or drop its silver table and start it again from a snapshot",
+        position=str(event.position),
+        **({"ddl": statement} if statement else {}),
+    )

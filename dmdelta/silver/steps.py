@@ -1,0 +1,186 @@
+"""The effects: one commit for each step of a plan."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+
+from dmdelta.ddl.types import silver_type
+from dmdelta.lakehouse.commits import CommitTag, OwnCommit, append, delete, merge, replace_using
+from dmdelta.lakehouse.foreign import wrapped
+from dmdelta.lakehouse.place import literal, quote
+from dmdelta.model.change import Op
+from dmdelta.model.position import Position
+from dmdelta.model.schema import TableSchema
+from dmdelta.silver.compaction import (
+    compacted,
+    inserted_rows,
+    key_names,
+    keyed_changes,
+    moves_condition,
+    net_deletes,
+    silver_rows,
+)
+from dmdelta.silver.extraction import COMMITTED_AT, VERSION, column_list, keys_of, silver_columns
+from dmdelta.silver.keyless import keyless_changes, merge_keyless
+from dmdelta.silver.partial import assignments, folded, folded_rows
+from dmdelta.silver.plan import MAX_LITERAL_KEYS, BatchFacts, Mode, Step
+from dmdelta.silver.ranges import of_source, of_table, row_changes
+from dmdelta.silver.survey import TableEvents
+
+SOURCE_VIEW = "dmdelta_changes"
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The rows of one table in one range, under one structure.
+
+    Attributes:
+        bronze, target: SQL identifiers.
+        empty: the silver table was made for this batch.
+    """
+
+    spark: SparkSession
+    bronze: str
+    source_id: str
+    target: str
+    schema: TableSchema
+    begin: Position
+    end: Position
+    events: TableEvents
+    mode: Mode
+    empty: bool
+
+    @property
+    def changes(self) -> DataFrame:
+        """The bronze rows that take effect in the range."""
+        table = of_table(self.events.schema, self.events.table)
+        effective = row_changes(self.begin, self.end, self.events.groups)
+        return self.spark.sql(
+            f"SELECT * FROM {self.bronze} WHERE {of_source(self.source_id)} AND {table} AND {effective}"
+        )
+
+    @property
+    def keyed(self) -> bool:
+        return bool(self.schema.primary_key)
+
+
+@dataclass(frozen=True, slots=True)
+class NetDeletes:
+    """What one look at the batch told: whether keys move, and SQL literals of the keys that are gone at the end."""
+
+    moves: bool
+    keys: Sequence[str] = ()
+
+
+def facts_of(batch: Batch) -> tuple[BatchFacts, NetDeletes]:
+    """What the plan depends on; looks into the images only where updates or deletes make it necessary.
+
+    Raises:
+        LakehouseError: bronze cannot be read.
+    """
+    rows = batch.events.rows
+    inserts, updates, deletes = (rows.get(op, 0) for op in (Op.INSERT, Op.UPDATE, Op.DELETE))
+    moves, keys = 0, list[str]()
+    with wrapped(batch.bronze, "reading"):
+        if batch.keyed and updates:
+            moved = moves_condition(keys_of(batch.schema))
+            moves = batch.changes.where(moved).count()
+        if batch.keyed and (deletes or moves) and batch.mode is Mode.NORMAL and not batch.empty:
+            keys = _gone(batch, moves=bool(moves))
+    facts = BatchFacts(
+        inserts,
+        updates,
+        deletes,
+        moves=moves,
+        net_deletes=len(keys),
+        keyed=batch.keyed,
+        partial=bool(batch.events.partial),
+        empty=batch.empty,
+    )
+    return facts, NetDeletes(bool(moves), keys)
+
+
+def run_step(batch: Batch, step: Step, tag: CommitTag, deletes: NetDeletes) -> OwnCommit | None:
+    """Make the commit of a step; None if there was nothing to delete.
+
+    Raises:
+        Fenced, CommitConflict, LakehouseError: as `dmdelta.lakehouse.commits`.
+    """
+    spark, target, schema = batch.spark, batch.target, batch.schema
+    if step is Step.APPEND or step is Step.APPEND_KEYLESS:
+        return append(spark, inserted_rows(batch.changes, schema), target, tag)
+    if step is Step.MERGE_KEYLESS:
+        statement = merge_keyless(keyless_changes(batch.changes, schema), schema, target)
+        return merge(spark, statement, target, tag)
+    if step is Step.DELETE:
+        return delete(spark, target, _among(schema, deletes.keys), tag)
+    changes = keyed_changes(batch.changes, schema, moves=deletes.moves)
+    if step is Step.MERGE_FOLDED:
+        folded_rows(folded(changes, schema), schema).createOrReplaceTempView(SOURCE_VIEW)
+        return merge(spark, _merge(batch, assignments(schema)), target, tag)
+    compact = compacted(changes, schema)
+    if step is Step.DELETE_MERGE:
+        net_deletes(changes, schema).createOrReplaceTempView(SOURCE_VIEW)
+        return merge(spark, _delete_merge(batch), target, tag)
+    if step is Step.MERGE:
+        silver_rows(compact, schema, "op").createOrReplaceTempView(SOURCE_VIEW)
+        updated = [f"{quote(name)} = source.{quote(name)}" for name in _values(schema)]
+        return merge(spark, _merge(batch, updated), target, tag)
+    upserts = silver_rows(compact.where("op <> 'delete'"), schema)
+    if step is Step.REPLACE:
+        return replace_using(spark, upserts, target, schema.primary_key, tag)
+    return append(spark, upserts, target, tag)
+
+
+def _gone(batch: Batch, *, moves: bool) -> list[str]:
+    """SQL literals of the keys whose last change is a delete, up to one more than a DELETE takes."""
+    frame = net_deletes(keyed_changes(batch.changes, batch.schema, moves=moves), batch.schema)
+    kinds = [silver_type(key) for key in keys_of(batch.schema)]
+    texts = [_text_of(name, kind) for name, kind in zip(key_names(batch.schema), kinds, strict=True)]
+    found = frame.selectExpr(*texts).limit(MAX_LITERAL_KEYS + 1).collect()
+    return [", ".join(_literal(text, kind) for text, kind in zip(row, kinds, strict=True)) for row in found]
+
+
+def _text_of(name: str, kind: str) -> str:
+    return f"hex({name})" if kind == "BINARY" else f"CAST({name} AS STRING)"
+
+
+def _literal(text: str, kind: str) -> str:
+    if kind == "BINARY":
+        return f"X'{text}'"
+    return literal(text) if kind == "STRING" else f"CAST({literal(text)} AS {kind})"
+
+
+def _among(schema: TableSchema, keys: Sequence[str]) -> str:
+    names = ", ".join(quote(name) for name in schema.primary_key)
+    if len(schema.primary_key) == 1:
+        return f"{names} IN ({', '.join(keys)})"
+    return f"({names}) IN ({', '.join(f'({key})' for key in keys)})"
+
+
+def _values(schema: TableSchema) -> list[str]:
+    return [name for name in silver_columns(schema) if name not in (*schema.primary_key, VERSION, COMMITTED_AT)]
+
+
+def _on(schema: TableSchema, names: Sequence[str]) -> str:
+    pairs = zip(schema.primary_key, names, strict=True)
+    return " AND ".join(f"target.{quote(key)} = source.{quote(name)}" for key, name in pairs)
+
+
+def _delete_merge(batch: Batch) -> str:
+    on = _on(batch.schema, key_names(batch.schema))
+    return f"MERGE INTO {batch.target} AS target USING {SOURCE_VIEW} AS source ON {on} WHEN MATCHED THEN DELETE"
+
+
+def _merge(batch: Batch, updated: Sequence[str]) -> str:
+    """Replace semantics for every net change; an older event never touches a newer row."""
+    schema = batch.schema
+    newer = f"target.{VERSION} < source.{VERSION}"
+    own = (f"{VERSION} = source.{VERSION}", f"{COMMITTED_AT} = source.{COMMITTED_AT}")
+    values = ", ".join(f"source.{quote(name)}" for name in silver_columns(schema))
+    return f"""MERGE INTO {batch.target} AS target USING {SOURCE_VIEW} AS source
+        ON {_on(schema, schema.primary_key)}
+        WHEN MATCHED AND source.op = 'delete' AND {newer} THEN DELETE
+        WHEN MATCHED AND source.op <> 'delete' AND {newer} THEN UPDATE SET {", ".join([*updated, *own])}
+        WHEN NOT MATCHED AND source.op <> 'delete' THEN INSERT ({column_list(schema)}) VALUES ({values})"""
