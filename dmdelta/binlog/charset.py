@@ -1,12 +1,13 @@
 """MySQL's character sets as decoders: bytes of a column to text.
 
 Source: the server's strings/ctype-*.cc. `latin1` is cp1252 with its five holes as C1 controls. Sets that Python has no
-codec for, or a different one, are tables in `single_byte` and `japanese`.
+codec for, or a different one, are in `single_byte` and `multi_byte`.
 """
 
 import codecs
 from collections.abc import Callable
 
+from dmdelta.binlog.multi_byte import DECODERS
 from dmdelta.binlog.single_byte import TABLES
 from dmdelta.errors import UnsupportedEvent
 
@@ -25,26 +26,18 @@ _PYTHON = {
     "utf16": "utf-16-be",
     "utf16le": "utf-16-le",
     "utf32": "utf-32-be",
-    "big5": "big5",
     "gbk": "gbk",
     "gb2312": "gb2312",
     "gb18030": "gb18030",
-    "sjis": "shift_jis",
     "cp932": "cp932",
-    "ujis": "euc_jp",
-    "eucjpms": "euc_jp",
     "euckr": "cp949",
     "tis620": "tis_620",
     "koi8r": "koi8_r",
-    "koi8u": "koi8_u",
-    "greek": "iso8859_7",
-    "hebrew": "iso8859_8",
     "latin2": "iso8859_2",
     "latin5": "iso8859_9",
     "latin7": "iso8859_13",
     "cp850": "cp850",
     "cp852": "cp852",
-    "cp866": "cp866",
     "cp1250": "cp1250",
     "cp1251": "cp1251",
     "cp1256": "cp1256",
@@ -69,6 +62,8 @@ def decoder_of(charset: str) -> Decoder:
     table = TABLES.get(charset)
     if table is not None:
         return lambda data: codecs.charmap_decode(data, "strict", table)[0]
+    if charset in DECODERS:
+        return DECODERS[charset]
     name = _PYTHON.get(charset)
     if name is None:
         raise UnsupportedEvent(f"character set {charset!r} is not known", hint="report it to the project")

@@ -256,7 +256,7 @@ class _Decoder:
         schema_name, table_name = table_names(event)
         if not self._options.wanted(schema_name, table_name):
             return None
-        table_map = parse_table_map(event)
+        table_map = parse_table_map(event, mariadb=self._reader.format.is_mariadb)
         schema = describe(table_map)
         if schema is None:
             schema = find_known(table_map, self._options.known_schemas.get((schema_name, table_name), ()))

@@ -19,8 +19,8 @@ from dmdelta.binlog.column import ColumnCodec
 Runner = Callable[[bytes, int, int, list[bytes], list[bytes]], int]
 """(event, place, end, list, other list) → the place behind the images decoded.
 
-It decodes at least one image, and goes on while the next one begins before `end` and has the same null bitmap. Images go
-to the two lists by turns: before and after images of updates; the same list twice for inserts and deletes.
+It decodes at least one image, and goes on while the next one begins before `end` and has the same null bitmap. Images
+go to the two lists by turns: before and after images of updates; the same list twice for inserts and deletes.
 """
 _WIDTH_CODES = {1: "B", 2: "H", 4: "I"}
 _PREFIX_CODES = {1: "B", 2: "H", 3: "HB", 4: "I"}
@@ -184,9 +184,13 @@ class _Writer:
             self.lines.append("sink.append(image)")
             return
         total = previous
-        self.lines.append(f"if {total} < 256: image = {self._pack(1, offsets, total)}")
-        self.lines.append(f"elif {total} < 65536: image = {self._pack(2, offsets, total)}")
-        self.lines.append(f"else: image = {self._pack(4, offsets, total)}")
+        # The fixed values alone may already need wider offsets.
+        widths = [width for width in _WIDTH_CODES if width >= variant.width_of(at)]
+        for width in widths[:-1]:
+            pack = self._pack(width, offsets, total)
+            self.lines.append(f"{'if' if width == widths[0] else 'elif'} {total} < {1 << 8 * width}: image = {pack}")
+        widest = f"image = {self._pack(widths[-1], offsets, total)}"
+        self.lines.append(f"else: {widest}" if len(widths) > 1 else widest)
         parts = ["image", *(part for value in self.variable for part in value.parts)]
         joined = " + ".join(parts) if len(parts) <= _MOST_CONCATENATED else f"JOIN(({', '.join(parts)}))"
         self.lines.append(f"sink.append({joined})")

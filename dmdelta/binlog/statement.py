@@ -14,7 +14,10 @@ from dmdelta.errors import UnsupportedEvent
 
 
 class StatementTarget(Protocol):
-    """A table, or with `table` None a database, that a DDL statement changes; `op` begins with `truncate` for one that empties it."""
+    """A table, or with `table` None a database, that a DDL statement changes.
+
+    `op` begins with `truncate` for a table that is emptied.
+    """
 
     @property
     def op(self) -> str: ...

@@ -69,20 +69,22 @@ def table_names(event: bytes) -> tuple[str, str]:
     return event[_NAMES_AT + 1 : at].decode(), table.decode()
 
 
-def parse_table_map(event: bytes) -> TableMap:
+def parse_table_map(event: bytes, *, mariadb: bool = False) -> TableMap:
     """A whole table map event (header included, checksum not).
+
+    MariaDB counts geometries among the columns with a character set, MySQL 9 vectors.
 
     Raises:
         CorruptBinlog: the event is cut short.
         UnsupportedEvent: a column type or collation that this version does not know.
     """
     try:
-        return _parse(event)
+        return _parse(event, CHARACTER | {WireType.GEOMETRY if mariadb else WireType.VECTOR})
     except (IndexError, UnicodeDecodeError) as damage:
         raise CorruptBinlog(f"cannot read a table map: {damage}", hint="report this event to the project") from damage
 
 
-def _parse(event: bytes) -> TableMap:
+def _parse(event: bytes, character: frozenset[WireType]) -> TableMap:
     schema, table = table_names(event)
     at = _NAMES_AT + 1 + event[_NAMES_AT] + 1
     at += 1 + event[at] + 1
@@ -91,7 +93,7 @@ def _parse(event: bytes) -> TableMap:
     metadata, at = packed_bytes(event, at + count)
     columns = parse_columns(types, metadata)
     nulls = set(set_bits(event[at : at + bitmap_size(count)], count))
-    optional = _Optional(columns)
+    optional = _Optional(columns, character)
     optional.parse(event[at + bitmap_size(count) :])
     return TableMap(
         schema,
@@ -112,8 +114,9 @@ def _parse(event: bytes) -> TableMap:
 class _Optional:
     """Reads the type-length-value block behind a table map."""
 
-    def __init__(self, columns: tuple[WireColumn, ...]) -> None:
+    def __init__(self, columns: tuple[WireColumn, ...], character: frozenset[WireType]) -> None:
         self._columns = columns
+        self._character = character
         self.unsigned: tuple[bool, ...] | None = None
         self.collations = [0] * len(columns)
         self.names: list[str] = []
@@ -137,9 +140,9 @@ class _Optional:
             flags = _high_bits(value, len(numbers))
             self.unsigned = tuple(number in numbers and flags[numbers.index(number)] for number in columns)
         elif kind == MetadataField.DEFAULT_CHARSET:
-            self._default_charset(value, self._of(CHARACTER))
+            self._default_charset(value, self._of(self._character))
         elif kind == MetadataField.COLUMN_CHARSET:
-            self._column_charset(value, self._of(CHARACTER))
+            self._column_charset(value, self._of(self._character))
         elif kind == MetadataField.ENUM_AND_SET_DEFAULT_CHARSET:
             self._default_charset(value, self._of(_ENUMS))
         elif kind == MetadataField.ENUM_AND_SET_COLUMN_CHARSET:
