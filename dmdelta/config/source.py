@@ -4,11 +4,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr, model_validator
 
-from dmdelta.config.section import FolderPath, Section
+from dmdelta.config.section import FolderPath, Section, hyphenated
 from dmdelta.errors import ConfigError
 from dmdelta.model.position import file_number
 
 SOURCE_ID_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"
+_KEYS_OF_AN_ARCHIVE = {"source_id", "flavor", "binlog_dir", "meta", "relay"}
 
 
 class SecurityConfig(Section):
@@ -94,10 +95,10 @@ class SourceConfig(Section):
     """Replica id that we announce, unique among the server's replicas; random if left away."""
 
     meta: MetaConfig | None = None
-    """Where the first start begins; without it, at the oldest binlog that the server still has."""
+    """Where the first start begins; without it, at the oldest binlog that there is."""
 
     relay: RelayConfig | None = None
-    """Where the raw binlog is kept until it has landed."""
+    """Where the raw binlog is kept until it has landed; `relay` below the lakehouse's root by default."""
 
     binlog_dir: FolderPath | None = None
     """Folder of whole binlog files to read instead of a server, such as an archive."""
@@ -106,15 +107,11 @@ class SourceConfig(Section):
     def _server_or_archive(self) -> "SourceConfig":
         if (self.host is None) == (self.binlog_dir is None):
             raise ValueError("a source has either host or binlog-dir")
-        if self.host is not None:
-            missing = [key for key, value in (("user", self.user), ("relay", self.relay)) if value is None]
-            if missing:
-                raise ValueError(f"a source with host needs {' and '.join(missing)}")
-        else:
-            unread = sorted(self.model_fields_set - {"source_id", "flavor", "binlog_dir"})
-            if unread:
-                keys = ", ".join(key.replace("_", "-") for key in unread)
-                raise ValueError(f"a source with binlog-dir has no use for: {keys}")
+        if self.host is not None and self.user is None:
+            raise ValueError("a source with host needs user")
+        unread = sorted(self.model_fields_set - _KEYS_OF_AN_ARCHIVE) if self.host is None else []
+        if unread:
+            raise ValueError(f"a source with binlog-dir has no use for: {', '.join(map(hyphenated, unread))}")
         if self.meta is not None and self.meta.binlog_name is None and not self.enable_gtid:
             raise ValueError("meta with only binlog-gtid needs enable-gtid: true")
         return self

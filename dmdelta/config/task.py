@@ -1,13 +1,14 @@
 """The whole spec of a task."""
 
 from collections import Counter
+from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from dmdelta.config.block_allow_list import BlockAllowListConfig
 from dmdelta.config.lakehouse import LakehouseConfig
-from dmdelta.config.section import Section
+from dmdelta.config.section import Section, is_uri
 from dmdelta.config.source import SourceConfig
 from dmdelta.config.syncer import SyncerConfig
 
@@ -32,6 +33,20 @@ class TaskSpec(Section):
 
     lakehouse: LakehouseConfig
     """Where the Delta tables stand."""
+
+    def relay_dir(self, source: SourceConfig) -> str:
+        """The folder below which a source's segments are kept: its own, or `relay` in the lakehouse's root."""
+        if source.relay is not None:
+            return source.relay.dir
+        if self.lakehouse.root is None or is_uri(self.lakehouse.root):
+            raise ValueError(f"source {source.source_id!r} needs relay.dir: the lakehouse is no folder of this machine")
+        return str(Path(self.lakehouse.root) / "relay")
+
+    @model_validator(mode="after")
+    def _relays_have_folders(self) -> "TaskSpec":
+        for source in self.sources:
+            self.relay_dir(source)
+        return self
 
     @field_validator("sources")
     @classmethod

@@ -55,7 +55,8 @@ def test_a_spec_is_read_with_its_defaults_paths_and_secrets(tmp_path):
     assert (spec.name, spec.task_mode) == ("shop", "incremental")
     assert (server.host, server.port, server.flavor, server.enable_gtid) == ("db.example", 3307, None, False)
     assert server.password.get_secret_value() == "s3cret"
-    assert server.relay.dir == str(tmp_path / "relay")
+    assert spec.relay_dir(server) == str(tmp_path / "relay")
+    assert spec.relay_dir(archive) == str(tmp_path / "lake" / "relay")
     assert server.security.ssl_ca == str(tmp_path / "certs/ca.pem")
     assert (server.meta.binlog_name, server.meta.binlog_pos) == ("binlog.000042", 154)
     assert archive.binlog_dir == str(tmp_path.parent / "archive")
@@ -84,7 +85,6 @@ def test_a_password_is_never_shown(tmp_path):
         ("port: 3307", "port: 70000", "5: sources[0].port: Input should be less than or equal to 65535"),
         ("user: dmdelta", "user: 7", "6: sources[0].user: must be text: put it in quotes"),
         ("    user: dmdelta\n", "", "3: sources[0]: a source with host needs user"),
-        ("    relay: {dir: relay}\n", "", "3: sources[0]: a source with host needs relay"),
         ("host: db.example", "flavor: mysql", "3: sources[0]: a source has either host or binlog-dir"),
         ("flavor: mariadb", "port: 1", "11: sources[1]: a source with binlog-dir has no use for: port"),
         ("flavor: mariadb", "flavor: oracle", "13: sources[1].flavor: Input should be 'mysql' or 'mariadb'"),
@@ -183,6 +183,13 @@ def test_durations_are_written_as_people_do(tmp_path, written, seconds):
     """Units combine; a bare number counts seconds as in DM."""
     spec = load_spec(write(tmp_path, GOOD.replace("1m30s", written)), {"SHOP_PASSWORD": "x"})
     assert spec.syncer.checkpoint_flush_interval == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize("place", ["catalog: main", "root: 's3://bucket/lake'"])
+def test_a_lakehouse_elsewhere_needs_a_relay_folder(tmp_path, place):
+    """Segments cannot go to a catalog or a bucket: the source that has no folder for them is named."""
+    found = problems(tmp_path, GOOD.replace("root: lake", place), SHOP_PASSWORD="x")
+    assert found == ["1: source 'two' needs relay.dir: the lakehouse is no folder of this machine"]
 
 
 def test_a_given_safe_mode_duration_goes_before_the_default(tmp_path):
