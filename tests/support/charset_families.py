@@ -32,6 +32,16 @@ _ASTRAL = ("😀 𝄞 𠀀", "\U0010ffff\U00010000")
 _NIBBLE = 16
 
 
+_EVERYWHERE = ["armscii8", "ascii", "big5", "cp1250", "cp1251", "cp1256", "cp1257", "cp850", "cp852", "cp866", "cp932", "dec8", "eucjpms", "euckr", "gb2312", "gbk", "geostd8", "greek", "hebrew", "hp8", "keybcs2", "koi8r", "koi8u", "latin1", "latin2", "latin5", "latin7", "macce", "macroman", "sjis", "swe7", "tis620", "ucs2", "ujis", "utf16", "utf16le", "utf32", "utf8mb4"]
+CHARSETS = {
+    "mysql80": [*_EVERYWHERE, "gb18030", "utf8mb3"],
+    "mysql97": [*_EVERYWHERE, "gb18030", "utf8mb3"],
+    "mysql57": [*_EVERYWHERE, "gb18030", "utf8"],
+    "mariadb": [*_EVERYWHERE, "utf8mb3"],
+}
+"""Every character set of a server, for naming the tests before it runs."""
+
+
 def charset_families(server: Server) -> list[Family]:
     """For each character set of the server a family: its VARCHAR, its CHAR and its TEXT column."""
     found = server.query(
@@ -43,6 +53,9 @@ def charset_families(server: Server) -> list[Family]:
         cursor.execute("DROP TABLE IF EXISTS codes")
         cursor.execute("CREATE TABLE codes (n INT PRIMARY KEY)")
         cursor.executemany("INSERT INTO codes VALUES (%s)", [(number,) for number in range(65536)])
+        assert {name for name, _ in found} == set(CHARSETS[server.name]), (
+            "the server ships other character sets than listed"
+        )
         return [family for name, width in found for family in _families(cursor, str(name), int(width))]
 
 

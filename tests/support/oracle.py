@@ -7,7 +7,7 @@ where it can: on MySQL, outside compressed transactions.
 import random
 import warnings
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -33,8 +33,13 @@ class LoggedEvent:
     rows: int | None
 
 
-def bronze_vs_binlog(server: Server, bronze: DataFrame, since: Place = ("", 0)) -> list[str]:
-    """Gaps, duplicates and strangers of bronze against the server's whole binlog from `since` on; empty: none.
+def bronze_vs_binlog(
+    server: Server, bronze: DataFrame, databases: Collection[str], since: Place = ("", 0)
+) -> list[str]:
+    """Gaps, duplicates and strangers of bronze against the server's binlog from `since` on; empty: none.
+
+    Args:
+        databases: those whose rows bronze should hold.
 
     Compared per event, hence per transaction: place, table, op, number of rows and GTID.
     """
@@ -57,7 +62,8 @@ def bronze_vs_binlog(server: Server, bronze: DataFrame, since: Place = ("", 0)) 
             event["op"],
         )
         landed[key] = (event["n"], event["gtid"])
-    wanted = _by_key(event for event in logged_events(server) if event.place >= since)
+    logged = (event for event in logged_events(server) if event.table.split(".")[0] in databases)
+    wanted = _by_key(event for event in logged if event.place >= since)
     for key, events in wanted.items():
         lines += _compare(key, events, landed.get(key))
     return lines + [
@@ -80,11 +86,15 @@ def logged_events(server: Server) -> Iterator[LoggedEvent]:
             elif kind == "Table_map":
                 number, _, name = str(info).removeprefix("table_id: ").partition(" ")
                 tables[number] = name.strip("()").split(" ")[0]
-            elif (op := _OPS.get(str(kind).split("_v1")[0].split("_compressed")[0])) is not None:
+            elif (op := _op(str(kind))) is not None:
                 number = str(info).removeprefix("table_id: ").split(" ")[0]
                 yield LoggedEvent(payload or place, op, tables[number], gtid, None if payload else counts.get(place))
             elif kind == "Xid":
                 payload = None
+
+
+def _op(kind: str) -> str | None:
+    return next((op for prefix, op in _OPS.items() if kind.startswith(prefix)), None)
 
 
 def _gtid(info: str) -> str:

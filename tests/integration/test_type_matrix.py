@@ -1,0 +1,56 @@
+"""The type matrix: every type of every server, value by value, through codec, bronze and silver."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.support.charset_families import CHARSETS
+from tests.support.pipeline import Pipeline
+from tests.support.type_matrix import MatrixRun, family_names, run_type_matrix
+
+_CASES = [
+    pytest.param(server, family, id=f"{server}-{family}", marks=[pytest.mark.mysql97] if server == "mysql97" else [])
+    for server in CHARSETS
+    for family in family_names(server)
+]
+
+RunOf = Callable[[str], MatrixRun]
+
+
+@pytest.fixture(scope="module")
+def run_of(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> RunOf:
+    """The matrix of a server, run when first asked for."""
+    folder: Path = tmp_path_factory.mktemp("types")
+    pipeline = Pipeline(spark, folder / "lake")
+    runs: dict[str, MatrixRun] = {}
+
+    def run(server: str) -> MatrixRun:
+        if server not in runs:
+            runs[server] = run_type_matrix(request.getfixturevalue(server), pipeline, folder)
+        return runs[server]
+
+    return run
+
+
+@pytest.mark.parametrize(("server", "family"), _CASES)
+def test_silver_equals_the_source_after_inserts(server: str, family: str, run_of: RunOf) -> None:
+    """What was inserted is in silver as a client SELECTs it; dates that no calendar knows are NULL there."""
+    run = run_of(server)
+    assert run.of_family(run.inserted, family) == []
+
+
+@pytest.mark.parametrize(("server", "family"), _CASES)
+def test_silver_equals_the_source_after_updates_and_deletes(server: str, family: str, run_of: RunOf) -> None:
+    """Every row moved to the next value, every second one deleted: silver still equals the source."""
+    run = run_of(server)
+    assert run.of_family(run.changed, family) == []
+
+
+@pytest.mark.parametrize(("server", "family"), _CASES)
+def test_bronze_keeps_every_value_as_it_was(server: str, family: str, run_of: RunOf) -> None:
+    """The decoded images replay to the source's rows, odd dates as text, each before image the row as it was."""
+    run = run_of(server)
+    assert run.of_family(run.decoded, family) == []
+    assert [fault for fault in run.faults if f".{family}__" in fault] == []

@@ -1,0 +1,81 @@
+"""The pipeline over recorded binlogs in one Spark session: land what is new, then apply it to every table.
+
+The same stages that `dmdelta run` loops over, once and in the test's own process: a JVM for each matrix would take
+longer than the matrices.
+"""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from dmdelta.bronze.datasource import register
+from dmdelta.bronze.landing import Landed, LandingSource, land, newest_landed, open_bronze, plan_landing
+from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.lakehouse.session import clone_session
+from dmdelta.model.gtid import parse_gtid_set
+from dmdelta.model.schema import TableSchema
+from dmdelta.rules.block_allow_list import BlockAllowList
+from dmdelta.segments import list_segments
+from dmdelta.silver.apply import ApplyRequest, ApplyResult, apply_table
+from dmdelta.silver.survey import tables_with_events
+
+TASK = "matrix"
+AT_ONCE = 3
+
+
+@dataclass
+class Pipeline:
+    """One task's lakehouse below `root`."""
+
+    spark: SparkSession
+    root: Path
+    results: list[ApplyResult] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.lakehouse = Lakehouse(root=str(self.root))
+        register(self.spark)
+        open_bronze(self.spark, self.lakehouse.bronze, TASK)
+
+    def catch_up(
+        self,
+        archive: Path,
+        source_id: str,
+        databases: Sequence[str],
+        flavor: str = "mysql",
+        structures: Callable[[], Sequence[TableSchema]] = tuple,
+    ) -> None:
+        """Land every new file of an archive and apply it; `structures` as in `land`."""
+        source = LandingSource(
+            TASK,
+            source_id,
+            "test",
+            self.lakehouse.bronze,
+            BlockAllowList(do_dbs=tuple(databases)),
+            parse_gtid_set("", flavor),
+        )
+        landed = newest_landed(self.spark, source)
+        segments = list_segments(archive, source_id)
+        while (batch := plan_landing(segments, landed)) is not None:
+            landed = land(self.spark, source, batch, landed, structures())
+            self._apply(source_id, landed)
+
+    def bronze(self, source_id: str) -> DataFrame:
+        return self.spark.read.table(self.lakehouse.bronze).where(f"source_id = '{source_id}'")
+
+    def silver(self, schema: str, table: str) -> DataFrame:
+        return self.spark.read.table(self.lakehouse.silver(schema, table))
+
+    def _apply(self, source_id: str, landed: Landed) -> None:
+        tables = tables_with_events(self.spark, self.lakehouse, source_id, landed.begin, landed.end)
+
+        def apply(name: tuple[str, str]) -> ApplyResult:
+            request = ApplyRequest(
+                self.lakehouse, TASK, source_id, "test", *name, landed.begin, landed.end, landed.batch
+            )
+            return apply_table(clone_session(self.spark), request)
+
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            self.results += pool.map(apply, [(table.schema, table.table) for table in tables])

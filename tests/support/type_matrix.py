@@ -1,0 +1,86 @@
+"""One run of the type matrix on one server: write, land, apply, compare; then change, land, apply, compare."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.support.catalog import structures_of
+from tests.support.charset_families import CHARSETS, charset_families
+from tests.support.diff import Difference, differences
+from tests.support.pipeline import Pipeline
+from tests.support.recording import record
+from tests.support.replay import Tables, decode, replay_differences
+from tests.support.servers import Server
+from tests.support.type_families import FAMILIES, SQL_MODE, TIME_ZONE, Matrix, family_of, matrices
+
+
+@dataclass
+class MatrixRun:
+    """What came out.
+
+    Attributes:
+        inserted, changed: silver against the source after the inserts, after the updates and deletes.
+        decoded: the replayed codec output against the source at the end; odd dates as the text that bronze keeps.
+        faults: before images that were not the row as it was.
+    """
+
+    inserted: list[Difference]
+    changed: list[Difference]
+    decoded: list[Difference]
+    faults: list[str]
+    columns: dict[str, set[str]] = field(default_factory=dict)
+
+    def of_family(self, found: list[Difference], family: str) -> list[str]:
+        """The differences that are a family's: of its columns, and of whole rows and tables that it lives in."""
+        assert self.columns[family], f"{family} was not written"
+        return [str(one) for one in found if one.column is None or family_of(one.column) == family]
+
+
+def family_names(server: str) -> list[str]:
+    """The families of a server, known before it runs."""
+    return [family.name for family in FAMILIES if server in family.servers] + [
+        f"charset_{name}" for name in CHARSETS[server]
+    ]
+
+
+def run_type_matrix(server: Server, pipeline: Pipeline, folder: Path) -> MatrixRun:
+    """All families of a server, through codec, bronze and silver."""
+    database = server.fresh_database("types")
+    families = [family for family in FAMILIES if server.name in family.servers] + charset_families(server)
+    tables = matrices(families)
+    archive = folder / server.name
+
+    def bring() -> list[Difference]:
+        record(server, archive)
+        pipeline.catch_up(archive, server.name, [database], server.flavor, lambda: structures_of(server, database))
+        return [
+            found
+            for table in tables
+            for found in differences(server, database, table.table, pipeline.silver(database, table.table))
+        ]
+
+    _write(server, database, [statement for table in tables for statement in (table.create(), *table.inserts())])
+    inserted = bring()
+    _write(server, database, [statement for table in tables for statement in (*table.updates(), *table.deletes())])
+    changed = bring()
+    decoded, faults = _replay(server, database, tables, archive)
+    columns = {family.name: set() for family in families}
+    for family in families:
+        columns[family.name] |= set(family.columns)
+    return MatrixRun(inserted, changed, decoded, faults, columns)
+
+
+def _write(server: Server, database: str, statements: Sequence[str]) -> None:
+    session = server.connect(database=database, sql_mode=SQL_MODE, init_command=f"SET time_zone = '{TIME_ZONE}'")
+    with session as connection, connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+
+
+def _replay(server: Server, database: str, tables: list[Matrix], archive: Path) -> tuple[list[Difference], list[str]]:
+    known = {(one.schema, one.table): [one] for one in structures_of(server, database)}
+    state = Tables(lambda _: ("id",))
+    for change in decode(archive, lambda schema, _: schema == database, known):
+        state.apply(change)
+    found = [line for table in tables for line in replay_differences(server, database, table.table, state)]
+    return found, state.faults
