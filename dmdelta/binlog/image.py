@@ -54,6 +54,16 @@ def assemble(table: TableCodec, values: Mapping[int, bytes]) -> bytes:
     return variant.object_piece([(number, values[number]) for number in table.order if number in values])
 
 
+def convert(table: TableCodec, raws: Mapping[int, bytes | None]) -> dict[int, bytes]:
+    """VARIANT values of raw ones by column number; a JSON column that is NULL has none."""
+    codecs = table.codecs
+    return {
+        number: variant.NULL if raw is None else codecs[number].convert(raw)
+        for number, raw in raws.items()
+        if raw is not None or not codecs[number].is_json
+    }
+
+
 class ImageDecoder:
     """Decodes images that hold the columns `present` of a table.
 
@@ -74,27 +84,30 @@ class ImageDecoder:
         run = self.runners.get(bitmap) or self.runner(bitmap)
         return run(event, at, at, sink, sink)
 
-    def values(self, event: bytes, at: int) -> tuple[dict[int, bytes], int]:
-        """The VARIANT values of one image by column number, the general way, and the place behind it."""
+    def raws(self, event: bytes, at: int) -> tuple[dict[int, bytes | None], int]:
+        """The bytes of one image's values by column number, None for NULL, and the place behind the image."""
         bits = event[at : at + self.bitmap_size]
         at += self.bitmap_size
-        found: dict[int, bytes] = {}
+        found: dict[int, bytes | None] = {}
         for ordinal, number in enumerate(self.present):
-            codec = self.table.codecs[number]
             if bits[ordinal >> 3] & 1 << (ordinal & 7):
-                if not codec.is_json:
-                    found[number] = variant.NULL
+                found[number] = None
                 continue
+            codec = self.table.codecs[number]
             size = codec.size
             if not size:
                 size = int.from_bytes(event[at : at + codec.prefix], "little")
                 at += codec.prefix
-            raw = event[at : at + size]
+            found[number] = event[at : at + size]
             at += size
-            if at > len(event):
-                raise misaligned(self.table)
-            found[number] = codec.convert(raw)
+        if at > len(event):
+            raise misaligned(self.table)
         return found, at
+
+    def values(self, event: bytes, at: int) -> tuple[dict[int, bytes], int]:
+        """The VARIANT values of one image by column number, the general way, and the place behind the image."""
+        raws, at = self.raws(event, at)
+        return convert(self.table, raws), at
 
     def _general(self, event: bytes, at: int, end: int, sink: list[bytes], other: list[bytes]) -> int:  # noqa: ARG002 - a Runner
         values, at = self.values(event, at)

@@ -30,14 +30,15 @@ def json_value(document: bytes, keys: KeyDictionary) -> bytes:
     if not document:
         return variant.NULL
     try:
-        return _value(document[0], document, 1, keys)
+        return value(document[0], 1, document, keys)
     except (IndexError, UnicodeDecodeError, RecursionError) as damage:
         raise CorruptBinlog(
             f"cannot read a JSON document: {damage}", hint="report this event to the project"
         ) from damage
 
 
-def _value(kind: int, data: bytes, at: int, keys: KeyDictionary) -> bytes:
+def value(kind: int, at: int, data: bytes, keys: KeyDictionary) -> bytes:
+    """The VARIANT value of the JSON value of a type at a place."""
     if kind == STRING:
         size, at = var_length(data, at)
         text = data[at : at + size]
@@ -45,9 +46,12 @@ def _value(kind: int, data: bytes, at: int, keys: KeyDictionary) -> bytes:
             text.decode()
         return variant.string_piece(text)
     if kind <= LARGE_OBJECT:
-        return _object(data, at, keys, large=kind == LARGE_OBJECT)
+        found = members(data, at, large=kind == LARGE_OBJECT)
+        return variant.object_piece([(keys.id_of(name), value(*entry, data, keys)) for name, entry in found])
     if kind <= LARGE_ARRAY:
-        return _array(data, at, keys, large=kind == LARGE_ARRAY)
+        return variant.array_piece(
+            [value(*entry, data, keys) for entry in elements(data, at, large=kind == LARGE_ARRAY)]
+        )
     if kind == OPAQUE:
         size, begin = var_length(data, at + 1)
         return _opaque(data[at], data[begin : begin + size])
@@ -92,39 +96,40 @@ def inlined(kind: int, *, large: bool) -> bool:
     return LITERAL <= kind <= UINT16 or (large and kind in (INT32, UINT32))
 
 
-def _entry(data: bytes, base: int, entry: int, keys: KeyDictionary, *, large: bool) -> bytes:
-    kind = data[entry]
+Entry = tuple[int, int]
+"""(type, place) of a value."""
+
+
+def _entry(data: bytes, base: int, place: int, *, large: bool) -> Entry:
+    kind = data[place]
     if inlined(kind, large=large):
-        return _value(kind, data, entry + 1, keys)
-    offset = (_U32 if large else _U16)(data, entry + 1)[0]
-    return _value(kind, data, base + offset, keys)
+        return kind, place + 1
+    return kind, base + (_U32 if large else _U16)(data, place + 1)[0]
 
 
-def _object(data: bytes, at: int, keys: KeyDictionary, *, large: bool) -> bytes:
+def members(data: bytes, at: int, *, large: bool) -> list[tuple[bytes, Entry]]:
+    """The names and values of the object at `at`, in the order of the bytes of the names."""
     width = 4 if large else 2
     unpack = _U32 if large else _U16
     count = unpack(data, at)[0]
     key_entry = at + 2 * width
     value_entry = key_entry + count * (width + 2)
-    members: list[tuple[bytes, int]] = []
+    found: list[tuple[bytes, Entry]] = []
     for number in range(count):
         place = key_entry + number * (width + 2)
         begin = at + unpack(data, place)[0]
         name = data[begin : begin + _U16(data, place + width)[0]]
-        members.append((name, value_entry + number * (width + 1)))
-    members.sort()
-    return variant.object_piece(
-        [(keys.id_of(name), _entry(data, at, entry, keys, large=large)) for name, entry in members]
-    )
+        found.append((name, _entry(data, at, value_entry + number * (width + 1), large=large)))
+    found.sort()
+    return found
 
 
-def _array(data: bytes, at: int, keys: KeyDictionary, *, large: bool) -> bytes:
+def elements(data: bytes, at: int, *, large: bool) -> list[Entry]:
+    """The values of the array at `at`."""
     width = 4 if large else 2
     count = (_U32 if large else _U16)(data, at)[0]
     first = at + 2 * width
-    return variant.array_piece(
-        [_entry(data, at, first + number * (width + 1), keys, large=large) for number in range(count)]
-    )
+    return [_entry(data, at, first + number * (width + 1), large=large) for number in range(count)]
 
 
 def _opaque(kind: int, data: bytes) -> bytes:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from dmdelta.binlog.batch import ChangeBatch
 from dmdelta.binlog.events import HEADER_SIZE, EventType
-from dmdelta.binlog.image import ImageDecoder, TableCodec, assemble, misaligned
+from dmdelta.binlog.image import ImageDecoder, TableCodec, assemble, convert, misaligned
 from dmdelta.binlog.mariadb_compression import decompress
-from dmdelta.binlog.partial_update import PartialPlace, partial_after
+from dmdelta.binlog.partial_update import partial_after
 from dmdelta.binlog.tablemap import TABLE_ID_SIZE
 from dmdelta.binlog.wire import bitmap_size, packed_int, set_bits
 from dmdelta.model.change import Op
@@ -176,11 +176,12 @@ def _add_unlike(event: bytes, at: int, layout: RowsLayout, batch: ChangeBatch) -
             at = layout.first.one(event, at, batch.before)
             at = layout.second.one(event, at, batch.after)
     while at < end:
-        before, middle = layout.first.values(event, at)
+        raws, at = layout.first.raws(event, at)
         if partial:
-            after, at = partial_after(event, PartialPlace(at, middle), layout.first, layout.second)
+            after, at = partial_after(event, at, raws, layout.second)
         else:
-            after, at = layout.second.values(event, middle)
+            after, at = layout.second.values(event, at)
+        before = convert(table, raws)
         merged = {number: value for number, value in before.items() if number not in shown} | after
         batch.before.append(assemble(table, before))
         batch.after.append(assemble(table, merged))
