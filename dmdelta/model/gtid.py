@@ -1,0 +1,165 @@
+"""GTID sets: which transactions a server, or we, already have.
+
+MySQL: `uuid:1-5:7,uuid:tag:1-3` (documentation: "GTID Sets"; tags since 8.3). MariaDB: `domain-server-seq,…`, the newest of
+each domain ("Global Transaction ID").
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Union
+
+from dmdelta.errors import ConfigError
+
+Flavor = Literal["mysql", "mariadb"]
+Interval = tuple[int, int]
+"""First and last transaction number, both included."""
+
+_UUID = re.compile(r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
+_TAG = re.compile(r"^[a-z_][a-z0-9_]{0,31}$")
+_NUMBERS = re.compile(r"^(\d+)(?:-(\d+))?$")
+
+
+@dataclass(frozen=True)
+class MysqlGtidSet:
+    """A set of MySQL GTIDs: intervals by `uuid` or `uuid:tag`."""
+
+    intervals: Mapping[str, tuple[Interval, ...]] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, text: str) -> "MysqlGtidSet":
+        """Raises ConfigError for text that is no GTID set."""
+        found: dict[str, list[Interval]] = {}
+        for part in filter(None, (piece.strip() for piece in text.replace("\n", "").split(","))):
+            uuid, *rest = (word.strip().lower() for word in part.split(":"))
+            if not _UUID.match(uuid) or not rest:
+                raise _bad(text)
+            name = uuid
+            for word in rest:
+                numbers = _NUMBERS.match(word)
+                if numbers:
+                    first = int(numbers[1])
+                    found.setdefault(name, []).append((first, int(numbers[2] or first)))
+                elif _TAG.match(word):
+                    name = f"{uuid}:{word}"
+                else:
+                    raise _bad(text)
+        return cls({name: _merged(intervals) for name, intervals in sorted(found.items())})
+
+    def add(self, gtid: str) -> "MysqlGtidSet":
+        """With one more transaction, `uuid:7` or `uuid:tag:7`."""
+        name, _, number = gtid.lower().rpartition(":")
+        known = self.intervals.get(name, ())
+        if known and known[-1][1] + 1 == int(number):  # the usual case: the next one
+            grown = (*known[:-1], (known[-1][0], int(number)))
+        else:
+            grown = _merged([*known, (int(number), int(number))])
+        return MysqlGtidSet({**self.intervals, name: grown})
+
+    def union(self, other: "MysqlGtidSet") -> "MysqlGtidSet":
+        names = sorted({*self.intervals, *other.intervals})
+        return MysqlGtidSet({n: _merged([*self.intervals.get(n, ()), *other.intervals.get(n, ())]) for n in names})
+
+    def minus(self, other: "MysqlGtidSet") -> "MysqlGtidSet":
+        """What is here and not in `other`."""
+        left = {n: tuple(_without(spans, other.intervals.get(n, ()))) for n, spans in self.intervals.items()}
+        return MysqlGtidSet({name: spans for name, spans in left.items() if spans})
+
+    def contains(self, other: "MysqlGtidSet") -> bool:
+        return not other.minus(self)
+
+    def __bool__(self) -> bool:
+        return bool(self.intervals)
+
+    def __str__(self) -> str:
+        return ",".join(f"{name}:{':'.join(map(_span, spans))}" for name, spans in self.intervals.items())
+
+
+@dataclass(frozen=True)
+class MariadbGtidSet:
+    """The newest GTID of each domain: everything of the domain up to its sequence number is in the set."""
+
+    newest: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    """By domain: (server id, sequence number)."""
+
+    @classmethod
+    def parse(cls, text: str) -> "MariadbGtidSet":
+        """Raises ConfigError for text that is no GTID list."""
+        found: dict[int, tuple[int, int]] = {}
+        for part in filter(None, (piece.strip() for piece in text.split(","))):
+            try:
+                domain, server, seq = map(int, part.split("-"))
+            except ValueError:
+                raise _bad(text) from None
+            if domain not in found or seq > found[domain][1]:
+                found[domain] = (server, seq)
+        return cls(dict(sorted(found.items())))
+
+    def add(self, gtid: str) -> "MariadbGtidSet":
+        """With one more transaction, `0-1-7`."""
+        return self.union(MariadbGtidSet.parse(gtid))
+
+    def union(self, other: "MariadbGtidSet") -> "MariadbGtidSet":
+        joined = dict(self.newest)
+        for domain, point in other.newest.items():
+            if domain not in joined or point[1] > joined[domain][1]:
+                joined[domain] = point
+        return MariadbGtidSet(dict(sorted(joined.items())))
+
+    def minus(self, other: "MariadbGtidSet") -> "MariadbGtidSet":
+        """The domains in which `other` is behind."""
+        ahead = {d: p for d, p in self.newest.items() if d not in other.newest or p[1] > other.newest[d][1]}
+        return MariadbGtidSet(ahead)
+
+    def contains(self, other: "MariadbGtidSet") -> bool:
+        return not other.minus(self)
+
+    def __bool__(self) -> bool:
+        return bool(self.newest)
+
+    def __str__(self) -> str:
+        return ",".join(f"{domain}-{server}-{seq}" for domain, (server, seq) in self.newest.items())
+
+
+GtidSet = Union[MysqlGtidSet, MariadbGtidSet]
+
+
+def parse_gtid_set(text: str, flavor: Flavor) -> GtidSet:
+    """The set that `text` stands for in a flavor's notation; empty text is the empty set.
+
+    Raises:
+        ConfigError: the text is no GTID set.
+    """
+    return MariadbGtidSet.parse(text) if flavor == "mariadb" else MysqlGtidSet.parse(text)
+
+
+def _bad(text: str) -> ConfigError:
+    return ConfigError(f"{text!r} is no GTID set", hint="MySQL: uuid:1-5, MariaDB: 0-1-100")
+
+
+def _span(interval: Interval) -> str:
+    first, last = interval
+    return str(first) if first == last else f"{first}-{last}"
+
+
+def _merged(intervals: list[Interval]) -> tuple[Interval, ...]:
+    merged: list[Interval] = []
+    for first, last in sorted(intervals):
+        if merged and first <= merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], max(last, merged[-1][1]))
+        else:
+            merged.append((first, last))
+    return tuple(merged)
+
+
+def _without(spans: tuple[Interval, ...], taken: tuple[Interval, ...]) -> Iterator[Interval]:
+    for first, last in spans:
+        at = first
+        for begin, end in taken:
+            if end < at or begin > last:
+                continue
+            if begin > at:
+                yield (at, begin - 1)
+            at = end + 1
+        if at <= last:
+            yield (at, last)

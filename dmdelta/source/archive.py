@@ -1,0 +1,175 @@
+"""Relaying from a folder of whole binlog files: the same segments, without a server."""
+
+import time
+from itertools import pairwise
+from pathlib import Path
+
+from dmdelta.binlog.format_description import parse_format_description
+from dmdelta.errors import CorruptBinlog, PositionLost, SourceError
+from dmdelta.model.gtid import Flavor
+from dmdelta.model.position import file_number
+from dmdelta.model.segment import FIRST_OFFSET, MAGIC, epoch_folder
+from dmdelta.source.cutter import Cutter
+from dmdelta.source.folder import EpochBegin, begin_epoch, created_at, format_description, load_state
+from dmdelta.source.pieces import FilePieces
+from dmdelta.source.plan import Continue, Lost, plan_connect
+from dmdelta.source.server import ServerLog
+from dmdelta.source.session import Stop
+from dmdelta.source.task import RelayTask, StartAfter, StartAt, StartEdge, StatusFile
+
+UUID = "archive"
+"""Stands for a server's uuid in the folder of the epoch."""
+
+POLL_SECONDS = 0.5
+TORN_SECONDS = 30.0
+"""So long an incomplete event may stand at the end of the last file while somebody is copying it."""
+
+
+def archive_files(folder: Path) -> dict[str, int]:
+    """The binlog files of an archive and their sizes (bytes), in order.
+
+    Raises:
+        SourceError: no such folder, no binlog file in it, or an encrypted one. CorruptBinlog: a number is missing.
+    """
+    if not folder.is_dir():
+        raise SourceError(f"no archive folder {folder}", hint="mend binlog-dir in the spec")
+    found = sorted(
+        (place for place in folder.iterdir() if _is_binlog(place)), key=lambda place: file_number(place.name)
+    )
+    if not found:
+        raise SourceError(f"no binlog file in {folder}", hint="binlog files are named like binlog.000001")
+    for before, after in pairwise(found):
+        if file_number(after.name) != file_number(before.name) + 1:
+            raise CorruptBinlog(f"after {before.name} comes {after.name} in {folder}", hint="restore the missing files")
+    return {place.name: place.stat().st_size for place in found}
+
+
+def _is_binlog(place: Path) -> bool:
+    if not place.is_file() or not place.suffix[1:].isdigit():
+        return False
+    with place.open("rb") as stream:
+        magic = stream.read(len(MAGIC))
+    if magic == b"\xfdbin":
+        raise SourceError(f"{place} is encrypted", hint="fetch it with mysqlbinlog --read-from-remote-server --raw")
+    if magic != MAGIC:
+        raise CorruptBinlog(f"{place} is no binlog file", hint="remove it from the archive, or restore it")
+    return True
+
+
+class ArchiveSession:
+    """Relays a folder of binlog files until its end, or for as long as it is not stopped."""
+
+    def __init__(self, task: RelayTask, stop: Stop, status: StatusFile) -> None:
+        assert task.binlog_dir is not None
+        self._task = task
+        self._archive = Path(task.binlog_dir)
+        self._stop = stop
+        self._status = status
+
+    def run(self) -> bool:
+        """True when all is relayed and only that was asked for.
+
+        Raises:
+            CorruptBinlog: a damaged, torn or missing file. PositionLost: the archive does not hold what comes next.
+        """
+        epoch, binlog_file, offset = self._begin()
+        place = self._archive / binlog_file
+        description = b"" if offset == FIRST_OFFSET else format_description(place)
+        cutter = Cutter(self._task.folder / epoch_folder(UUID, epoch), binlog_file, offset, description)
+        self._status.update(state="streaming", epoch=epoch)
+        try:
+            return self._read(cutter)
+        finally:
+            cutter.close()
+            self._told(cutter)
+            self._status.write()
+
+    def _begin(self) -> tuple[int, str, int]:
+        files = archive_files(self._archive)
+        state = load_state(self._task.folder, self._task.source_id)
+        if state is None:
+            return self._first(files)
+        created = None
+        if state.binlog_file in files:
+            created = created_at(format_description(self._archive / state.binlog_file))
+        plan = plan_connect(state, ServerLog(UUID, self._flavor(files), files), created)
+        if isinstance(plan, Continue):
+            return state.epoch, plan.binlog_file, plan.offset
+        reason = plan.reason if isinstance(plan, Lost) else "another history"
+        raise PositionLost(
+            f"the archive {self._archive} cannot go on at {state.binlog_file}:{state.offset}: {reason}",
+            hint="restore its files, or give the source another source-id",
+        )
+
+    def _first(self, files: dict[str, int]) -> tuple[int, str, int]:
+        start = self._task.start
+        if isinstance(start, StartAfter) or start is StartEdge.CURRENT:
+            raise SourceError("an archive is read from a file, not from a GTID set", hint="set meta.binlog-name")
+        begin = start if isinstance(start, StartAt) else StartAt(next(iter(files)))
+        if files.get(begin.binlog_file, 0) < begin.offset:
+            raise PositionLost(
+                f"the archive {self._archive} does not have {begin.binlog_file}:{begin.offset}", hint="mend `meta`"
+            )
+        flavor = self._flavor(files)
+        record = EpochBegin(UUID, begin.epoch, flavor, begin.binlog_file, begin.offset, None)
+        begin_epoch(self._task.folder, record)
+        return begin.epoch, begin.binlog_file, begin.offset
+
+    def _flavor(self, files: dict[str, int]) -> Flavor:
+        path = self._archive / next(iter(files))
+        flavor: Flavor = "mariadb" if parse_format_description(format_description(path)).is_mariadb else "mysql"
+        self._status.update(flavor=flavor)
+        return flavor
+
+    def _read(self, cutter: Cutter) -> bool:
+        quiet_since = time.monotonic()
+        while True:
+            before = cutter.offset
+            torn = self._read_file(cutter)
+            if self._stop():
+                return False
+            later = [
+                name for name in archive_files(self._archive) if file_number(name) > file_number(cutter.binlog_file)
+            ]
+            if cutter.offset > before:
+                quiet_since = time.monotonic()
+            elif later and not self._unfinished(cutter, torn):
+                cutter.next_file(later[0])
+                continue
+            broken = self._unfinished(cutter, torn)
+            if broken and (later or self._task.until_caught_up or time.monotonic() - quiet_since > TORN_SECONDS):
+                raise self._torn(cutter, torn)
+            if self._task.until_caught_up and not later and cutter.offset == before:
+                return True
+            cutter.tick()
+            self._told(cutter)
+            if cutter.offset == before:
+                time.sleep(POLL_SECONDS)
+
+    def _read_file(self, cutter: Cutter) -> int:
+        """Everything from the cutter's offset to the end of its file; how many bytes of an incomplete event remain."""
+        with (self._archive / cutter.binlog_file).open("rb", buffering=1 << 20) as stream:
+            stream.seek(cutter.offset)
+            pieces = FilePieces(stream)
+            for count, piece in enumerate(pieces):
+                cutter.take(piece)
+                if count % 256 == 0:
+                    self._told(cutter)
+                    if self._stop():
+                        break
+            return pieces.torn
+
+    def _unfinished(self, cutter: Cutter, torn: int) -> bool:
+        return torn > 0 or cutter.offset != cutter.boundary
+
+    def _torn(self, cutter: Cutter, torn: int) -> CorruptBinlog:
+        what = f"inside an event ({torn} bytes of it)" if torn else "inside a transaction"
+        return CorruptBinlog(
+            f"{self._archive / cutter.binlog_file} ends {what}",
+            hint="copy the file again once the server has closed it (FLUSH BINARY LOGS)",
+            offset=cutter.offset,
+        )
+
+    def _told(self, cutter: Cutter) -> None:
+        binlog_file, offset = cutter.on_disk
+        self._status.update(binlog_file=binlog_file, offset=offset)

@@ -1,0 +1,191 @@
+"""Connections to a server: opened with TLS and retries, every foreign error turned into one of ours."""
+
+import random
+import ssl
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pymysql
+
+from dmdelta.errors import PositionLost, SourceError, SourceUnavailable
+from dmdelta.logging import get_logger
+from dmdelta.source.endpoint import Endpoint
+
+if TYPE_CHECKING:
+    from pymysql.connections import Connection
+
+log = get_logger(__name__)
+
+CONNECT_TIMEOUT = 5
+"""Seconds; short, so that a stopping relay need not be killed."""
+QUERY_TIMEOUT = 60
+
+_RETRYABLE = frozenset({1040, 1053, 1077, 1158, 1159, 1160, 1161, 1203, 1205, 1317, 1927, 2002, 2003, 2005, 2006, 2013})
+"""Too many connections, shutdown, network trouble, a killed connection: the same call may succeed later."""
+
+_HINTS = {
+    1044: "grant the account the privileges that `dmdelta check` lists",
+    1045: "mend user or password in the spec; a password usually comes from an environment variable",
+    1049: "mend the database name",
+    1129: "the server blocks this host after failed log-ins: run FLUSH HOSTS (mysqladmin flush-hosts) on it",
+    1130: "create the account for this host: CREATE USER 'name'@'%'",
+    1142: "GRANT SELECT on the table to the account",
+    1227: "GRANT REPLICATION SLAVE, REPLICATION CLIENT, SELECT ON *.* to the account",
+    1251: "the account's authentication plugin is not supported: use caching_sha2_password or mysql_native_password",
+    1698: "the account does not log in by password: create one that does",
+    1820: "the account's password has expired: ALTER USER … IDENTIFIED BY …",
+    1862: "the account's password has expired: ALTER USER … IDENTIFIED BY …",
+    3118: "the account is locked: ALTER USER … ACCOUNT UNLOCK",
+    3159: "the server insists on TLS: set security.ssl-ca in the spec",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """How often and how patiently a retryable failure is repeated: exponential back-off with full jitter.
+
+    `attempts` counts the first call; `first` and `longest` are seconds.
+    """
+
+    attempts: int = 5
+    first: float = 0.5
+    longest: float = 30.0
+
+    def delay(self, failures: int) -> float:
+        """Seconds to wait after so many failures in a row (1, 2, …)."""
+        return float(random.uniform(0.5, 1.0) * min(self.longest, self.first * 2.0 ** (failures - 1)))
+
+
+ONCE = Retry(attempts=1)
+
+
+def open_connection(
+    endpoint: Endpoint, retry: Retry = ONCE, sleep: Callable[[float], object] = time.sleep
+) -> "Connection[Any]":
+    """A session in UTC with autocommit.
+
+    Raises:
+        SourceUnavailable: the server does not answer, after all attempts.
+        SourceError: it refuses: wrong password, host not allowed, no TLS, …
+    """
+    for failures in range(1, retry.attempts):
+        try:
+            return _connect(endpoint)
+        except SourceUnavailable as error:  # noqa: PERF203 (a network call)
+            delay = retry.delay(failures)
+            log.warning("source does not answer, trying again", source=str(endpoint), in_s=delay, why=error.message)
+            sleep(delay)
+    return _connect(endpoint)
+
+
+def _connect(endpoint: Endpoint) -> "Connection[Any]":
+    tls = endpoint.tls
+    options: dict[str, Any] = {"ssl_disabled": True}
+    if tls is not None:
+        options = {
+            "ssl_ca": tls.ca,
+            "ssl_cert": tls.cert,
+            "ssl_key": tls.key,
+            "ssl_verify_cert": True,
+            "ssl_verify_identity": tls.verify_host,
+        }
+    with foreign_errors(endpoint):
+        return pymysql.connect(
+            host=endpoint.host,
+            port=endpoint.port,
+            user=endpoint.user,
+            password=endpoint.password,
+            charset="utf8mb4",
+            autocommit=True,
+            connect_timeout=CONNECT_TIMEOUT,
+            read_timeout=QUERY_TIMEOUT,
+            write_timeout=QUERY_TIMEOUT,
+            init_command="SET time_zone = '+00:00'",
+            program_name="dmdelta",
+            **options,
+        )
+
+
+def query(connection: "Connection[Any]", sql: str, arguments: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    """All rows of one statement.
+
+    Raises:
+        SourceUnavailable, SourceError: as the server's error says.
+    """
+    with foreign_errors(f"{connection.host}:{connection.port}"), connection.cursor() as cursor:
+        cursor.execute(sql, tuple(arguments) or None)
+        return list(cursor.fetchall())
+
+
+def query_named(connection: "Connection[Any]", sql: str, arguments: Sequence[Any] = ()) -> list[dict[str, Any]]:
+    """All rows of one statement by lower-case column name: SHOW commands differ in columns between servers."""
+    with foreign_errors(f"{connection.host}:{connection.port}"), connection.cursor() as cursor:
+        cursor.execute(sql, tuple(arguments) or None)
+        names = [column[0].lower() for column in cursor.description or ()]
+        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+
+@contextmanager
+def foreign_errors(where: object) -> Iterator[None]:
+    """Turn PyMySQL's and the network's errors into ours, once, at the border."""
+    try:
+        yield
+    except pymysql.err.MySQLError as error:
+        raise _from_pymysql(error, str(where)) from error
+    except ssl.SSLError as error:
+        raise _tls_error(error, str(where)) from error
+    except RuntimeError as error:  # PyMySQL: a package for the account's plugin is missing
+        raise SourceError(f"cannot log in to {where}: {error}", hint="install the named package") from error
+    except OSError as error:
+        raise SourceUnavailable(
+            f"lost the connection to {where}: {error}", hint="check host, port and firewall"
+        ) from error
+
+
+def _from_pymysql(error: pymysql.err.MySQLError, where: str) -> SourceError:
+    original = getattr(error, "original_exception", None)
+    if isinstance(original, ssl.SSLError):
+        return _tls_error(original, where)
+    if isinstance(original, FileNotFoundError):
+        return SourceError(f"cannot read a TLS file: {original}", hint="mend the paths under security in the spec")
+    code = error.args[0] if error.args and isinstance(error.args[0], int) else 0
+    text = str(error.args[1]) if len(error.args) > 1 else str(error)
+    return server_error(code, text, where)
+
+
+def _tls_error(error: ssl.SSLError, where: str) -> SourceError:
+    return SourceError(
+        f"no TLS connection to {where}: {error}",
+        hint="ssl-ca must be the CA of the server's certificate, for this host",
+    )
+
+
+def server_error(code: int, text: str, where: str) -> SourceError:
+    """The error that stands for an error packet of a server."""
+    if code == 1236:
+        return _dump_error(text, where)
+    if code in _RETRYABLE or code == 0:
+        return SourceUnavailable(
+            f"{where} does not answer: {text}", hint="check host, port, firewall and the server", code=code
+        )
+    return SourceError(f"{where} refuses: {text}", hint=_HINTS.get(code, "see the server's message"), code=code)
+
+
+def _dump_error(text: str, where: str) -> SourceError:
+    lower = text.lower()
+    if "same server_" in lower or "same server-" in lower:
+        return SourceError(
+            f"{where} ended the dump: {text}",
+            hint="another replica announces our server-id: set a unique server-id in the spec",
+        )
+    if "max_allowed_packet" in lower:
+        return SourceError(f"{where} ended the dump: {text}", hint="raise max_allowed_packet on the server to 1G")
+    if "binary log is not open" in lower or "binlog is not open" in lower:
+        return SourceError(f"{where} has no binlog: {text}", hint="start the server with --log-bin")
+    return PositionLost(
+        f"{where} cannot go on where we are: {text}",
+        hint="the binlog was purged or started over: take a new snapshot, or set `meta` and run with --remove-meta",
+    )

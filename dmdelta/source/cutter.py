@@ -1,0 +1,195 @@
+"""From events to segments: keeps the offset, verifies checksums, finds transaction boundaries and cuts there."""
+
+import time
+from pathlib import Path
+from zlib import crc32
+
+from dmdelta.binlog.boundary import BoundaryTracker
+from dmdelta.binlog.events import CHECKSUM_SIZE, GTID_EVENTS, HEADER_SIZE, QUERY_EVENTS, EventType, event_name
+from dmdelta.binlog.format_description import parse_format_description
+from dmdelta.errors import CorruptBinlog, PositionLost
+from dmdelta.logging import get_logger
+from dmdelta.model.gtid import GtidSet
+from dmdelta.model.position import file_number
+from dmdelta.model.segment import FIRST_OFFSET
+from dmdelta.source.gtid_wire import BEGINNINGS, set_before_file
+from dmdelta.source.pieces import Piece
+from dmdelta.source.segments import CUT_BYTES, CUT_SECONDS, SegmentWriter
+
+log = get_logger(__name__)
+
+_TELLING = GTID_EVENTS | QUERY_EVENTS
+_WRAP = 2**32
+
+
+class Cutter:
+    """Takes the events of a log in order, artificial ones excepted, from `offset` of `binlog_file` on.
+
+    With `skip_to` beyond `offset`, events before it are read but not kept: `gtids` then tells their set.
+
+    Attributes:
+        boundary: offset of the last transaction boundary in `binlog_file`.
+    """
+
+    def __init__(self, epoch_folder: Path, binlog_file: str, offset: int, description: bytes, skip_to: int = 0) -> None:
+        self._folder = epoch_folder
+        self._skip_to = skip_to
+        self.binlog_file = binlog_file
+        self.offset = self.boundary = offset
+        self._description = description
+        self._checksum = parse_format_description(description, binlog_file).checksum if description else False
+        self._writer = SegmentWriter(epoch_folder, binlog_file, max(offset, skip_to), description)
+        self._tracker = BoundaryTracker()
+        self._since = time.monotonic()
+        self._crc = 0
+        self._tail = b""
+        self._collected = b""
+        self.gtids: GtidSet | None = None
+
+    @property
+    def skipping(self) -> bool:
+        """Still before the first byte that is to be kept."""
+        return self.offset < self._skip_to
+
+    @property
+    def on_disk(self) -> tuple[str, int]:
+        """File and offset up to which segments have their names."""
+        return self.binlog_file, self._writer.published
+
+    def take(self, piece: Piece) -> None:
+        """One piece of an event.
+
+        Raises:
+            CorruptBinlog: the event is not where its header says, or fails its checksum.
+        """
+        header, data, first, last = piece
+        kind = header[1]
+        if first:
+            end = self.offset + header[3]
+            if (end - header[4]) % _WRAP:
+                raise self._corrupt(
+                    f"a {event_name(kind)} event claims to end at {header[4]}: bytes are missing before it"
+                )
+        if first and last:
+            if self._checksum and kind != EventType.FORMAT_DESCRIPTION:
+                checked = len(data) - CHECKSUM_SIZE
+                if crc32(data[:checked]) != int.from_bytes(data[checked:], "little"):
+                    raise self._corrupt(f"a {event_name(kind)} event fails its checksum")
+            whole = data
+        else:
+            whole = self._collect(piece)
+        if self.offset >= self._skip_to:
+            self._writer.write(data)
+        if last:
+            self.offset += header[3]
+            self._ended(header[1], header[2], whole)
+
+    def _collect(self, piece: Piece) -> memoryview:
+        """Check the checksum as pieces come; the whole event only where its content tells a boundary."""
+        kind = piece.header[1]
+        if piece.first:
+            self._crc, self._tail, self._collected = 0, b"", b""
+        if kind in _TELLING:
+            self._collected += piece.data
+        # The last four bytes are the checksum, also when a piece ends within them.
+        joined = self._tail + bytes(piece.data[:CHECKSUM_SIZE])
+        rest = piece.data[CHECKSUM_SIZE:]
+        if len(rest) >= CHECKSUM_SIZE:
+            self._crc = crc32(rest[:-CHECKSUM_SIZE], crc32(joined, self._crc))
+            self._tail = bytes(rest[-CHECKSUM_SIZE:])
+        else:
+            joined += bytes(rest)
+            self._crc = crc32(joined[:-CHECKSUM_SIZE], self._crc)
+            self._tail = joined[-CHECKSUM_SIZE:]
+        if piece.last and self._checksum and self._crc != int.from_bytes(self._tail, "little"):
+            raise self._corrupt(f"a {event_name(kind)} event fails its checksum")
+        return memoryview(self._collected)
+
+    def _ended(self, kind: int, server_id: int, event: memoryview) -> None:
+        body = b""
+        trailer = CHECKSUM_SIZE if self._checksum else 0
+        if kind in _TELLING:
+            body = bytes(event[HEADER_SIZE : len(event) - trailer])
+        elif kind == EventType.FORMAT_DESCRIPTION:
+            self._describe(bytes(event))
+        elif kind in BEGINNINGS and self._skip_to:
+            self.gtids = set_before_file(bytes(event[: len(event) - trailer]))
+        if self._tracker.feed(kind, body, server_id):
+            self._passed_boundary()
+        if self._skip_to:
+            self._passed_skipped()
+
+    def _passed_boundary(self) -> None:
+        self.boundary = self.offset
+        writer = self._writer
+        if writer.size >= CUT_BYTES or time.monotonic() - self._since >= CUT_SECONDS:
+            self._cut()
+
+    def _passed_skipped(self) -> None:
+        """Count what is read and not kept, and end the skipping."""
+        completed = self._tracker.completed
+        if completed is not None and self.gtids is not None:
+            self.gtids = self.gtids.add(completed)
+        if self.offset < self._skip_to:
+            return
+        if self.boundary != self._skip_to:
+            raise CorruptBinlog(
+                f"{self.binlog_file}:{self._skip_to} is not between two transactions",
+                hint="name a position that SHOW MASTER STATUS or SHOW BINLOG EVENTS gave",
+                nearest=self.boundary,
+            )
+        self._skip_to = 0
+
+    def _describe(self, event: bytes) -> None:
+        self._checksum = parse_format_description(event, self.binlog_file).checksum
+        self._description = event
+        self._writer.describe(event)
+
+    def tick(self) -> None:
+        """To be called now and then: publishes what has waited for a second."""
+        if self._writer.size == 0:
+            self._since = time.monotonic()
+            return
+        # A long transaction must not hold back those before it: its bytes so far move to the next segment, if not many.
+        waiting = self.boundary > self._writer.start and self.offset - self.boundary <= CUT_BYTES
+        if waiting and time.monotonic() - self._since >= CUT_SECONDS:
+            self._cut()
+
+    def _cut(self) -> None:
+        self._writer.cut(self.boundary)
+        self._since = time.monotonic()
+
+    def next_file(self, name: str) -> None:
+        """The log goes on at the first event of file `name`.
+
+        Raises:
+            CorruptBinlog: it is not the next in number. PositionLost: what was to be skipped goes beyond the file.
+        """
+        if self.skipping:
+            raise PositionLost(
+                f"{self.binlog_file} ends at {self.offset}, before {self._skip_to}", hint="mend the position in `meta`"
+            )
+        if file_number(name) != file_number(self.binlog_file) + 1:
+            raise CorruptBinlog(
+                f"after {self.binlog_file} comes {name}",
+                hint="a binlog file is missing: restore it, or start again from a snapshot",
+            )
+        self.close()
+        self._writer = SegmentWriter(self._folder, name, FIRST_OFFSET, b"")
+        self._tracker = BoundaryTracker()
+        self.binlog_file, self.offset, self.boundary = name, FIRST_OFFSET, FIRST_OFFSET
+        self._since = time.monotonic()
+
+    def close(self) -> None:
+        """Publish all whole transactions; one that did not arrive whole is dropped and comes again."""
+        if self.skipping:
+            return
+        if self.offset > self.boundary:
+            log.info("incomplete transaction dropped", file=self.binlog_file, offset=self.boundary)
+        self._writer.discard_from(self.boundary)
+
+    def _corrupt(self, what: str) -> CorruptBinlog:
+        return CorruptBinlog(
+            f"{what} ({self.binlog_file}:{self.offset})",
+            hint="if it happens again, the server's binlog file or the network damages bytes",
+        )

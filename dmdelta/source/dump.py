@@ -1,0 +1,214 @@
+"""The dump client: asks a server to stream its binlog, as a replica does.
+
+Protocol: MySQL, "COM_REGISTER_SLAVE", "COM_BINLOG_DUMP", "COM_BINLOG_DUMP_GTID"; MariaDB, "Replication protocol"
+(`@mariadb_slave_capability`, `@slave_connect_state`). Session variables go by both their old and new names.
+"""
+
+import random
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from struct import Struct
+from typing import Any
+from zlib import crc32
+
+from dmdelta.binlog.events import CHECKSUM_SIZE, GTID_EVENTS, HEADER_SIZE, EventType
+from dmdelta.errors import SourceUnavailable
+from dmdelta.model.gtid import GtidSet, MariadbGtidSet
+from dmdelta.model.segment import FIRST_OFFSET
+from dmdelta.source.connection import foreign_errors, open_connection, query
+from dmdelta.source.endpoint import Endpoint
+from dmdelta.source.gtid_wire import encode_gtid_set
+from dmdelta.source.pieces import Piece, WirePieces
+from dmdelta.source.server import ServerIdentity
+
+HEARTBEAT_SECONDS = 1.0
+SILENT_HEARTBEATS = 15
+"""So many heartbeats missing in a row: the connection is lost."""
+ARTIFICIAL = 0x20
+"""Header flag of an event that the server made up for this stream: it is in no file."""
+HEARTBEATS = frozenset({EventType.HEARTBEAT, EventType.HEARTBEAT_V2})
+LARGEST_OFFSET = 2**32 - 1
+"""COM_BINLOG_DUMP has 32 bits for the offset."""
+
+_COM_BINLOG_DUMP = 0x12
+_COM_REGISTER_SLAVE = 0x15
+_COM_BINLOG_DUMP_GTID = 0x1E
+_SEND_ANNOTATE_ROWS = 2
+"""MariaDB leaves annotate events out without it: the bytes would not be the file's."""
+_THROUGH_GTID = 4
+_DUMP = Struct("<IHI")
+_DUMP_GTID = Struct("<HII")
+_REGISTER_TAIL = Struct("<HII")
+_U32 = Struct("<I")
+_U64 = Struct("<Q")
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """How we present ourselves. Keep one for a process: a server ends our older dump when it sees the same again."""
+
+    server_id: int
+    uuid: str
+
+    @classmethod
+    def random(cls, server_id: int | None = None) -> "Replica":
+        """A server id from a range that administrators do not use, unless one is given."""
+        return cls(server_id or random.randint(1 << 30, (1 << 32) - 2), str(uuid.uuid4()))
+
+
+@dataclass(frozen=True, slots=True)
+class DumpRequest:
+    """From a file and offset, or with `after` everything that is not in that set."""
+
+    endpoint: Endpoint
+    server: ServerIdentity
+    replica: Replica
+    binlog_file: str = ""
+    offset: int = FIRST_OFFSET
+    after: GtidSet | None = None
+
+
+@contextmanager
+def open_dump(request: DumpRequest) -> Iterator[WirePieces]:
+    """The stream of a dump; closed with the `with`.
+
+    The server first sends an artificial rotate event naming the file and the format description; from an offset beyond
+    4 the latter is artificial too. Offsets above 32 bits begin the file anew: the caller drops what it knows.
+
+    Raises:
+        SourceUnavailable: no connection. SourceError: refused. PositionLost comes from the stream.
+    """
+    connection = open_connection(request.endpoint)
+    wire: Any = connection
+    try:
+        _prepare(wire, request)
+        with foreign_errors(request.endpoint):
+            _register(wire, request.replica)
+            _start(wire, request)
+        yield WirePieces(wire._sock, str(request.endpoint), SILENT_HEARTBEATS * HEARTBEAT_SECONDS)  # noqa: SLF001
+    finally:
+        # No goodbye: the server is sending and reads no command.
+        wire._force_close()  # noqa: SLF001
+
+
+def _prepare(connection: Any, request: DumpRequest) -> None:
+    heartbeat = int(HEARTBEAT_SECONDS * 1e9)
+    # CRC32 says only that we can take it: files without checksums are sent as they are.
+    settings = [("master_binlog_checksum", "'CRC32'"), ("master_heartbeat_period", str(heartbeat))]
+    if request.server.flavor == "mariadb":
+        settings.append(("mariadb_slave_capability", "4"))
+        if isinstance(request.after, MariadbGtidSet):
+            settings += [
+                ("slave_connect_state", f"'{request.after}'"),
+                ("slave_gtid_strict_mode", "0"),
+                ("slave_gtid_ignore_duplicates", "0"),
+            ]
+    else:
+        settings += [
+            ("source_binlog_checksum", "'CRC32'"),
+            ("source_heartbeat_period", str(heartbeat)),
+            ("slave_uuid", f"'{request.replica.uuid}'"),
+            ("replica_uuid", f"'{request.replica.uuid}'"),
+        ]
+    query(connection, "SET " + ", ".join(f"@{name} = {value}" for name, value in settings))
+    query(connection, "SET net_write_timeout = 600")
+
+
+def _register(wire: Any, replica: Replica) -> None:
+    name = b"dmdelta"
+    payload = _U32.pack(replica.server_id) + bytes([len(name)]) + name + b"\0\0" + _REGISTER_TAIL.pack(0, 0, 0)
+    wire._execute_command(_COM_REGISTER_SLAVE, payload)  # noqa: SLF001
+    wire._read_packet()  # noqa: SLF001
+
+
+def _start(wire: Any, request: DumpRequest) -> None:
+    name = request.binlog_file.encode()
+    server_id = request.replica.server_id
+    after = request.after
+    if after is not None and not isinstance(after, MariadbGtidSet):
+        gtids = encode_gtid_set(after)
+        payload = _DUMP_GTID.pack(_THROUGH_GTID, server_id, 0) + _U64.pack(FIRST_OFFSET) + _U32.pack(len(gtids)) + gtids
+        wire._execute_command(_COM_BINLOG_DUMP_GTID, payload)  # noqa: SLF001
+        return
+    offset = request.offset if request.offset <= LARGEST_OFFSET else FIRST_OFFSET
+    flags = _SEND_ANNOTATE_ROWS if request.server.flavor == "mariadb" else 0
+    wire._execute_command(_COM_BINLOG_DUMP, _DUMP.pack(offset, flags, server_id) + name)  # noqa: SLF001
+
+
+def is_artificial(header: tuple[int, int, int, int, int, int]) -> bool:
+    """Whether the server made the event up for the stream."""
+    return header[4] == 0 or bool(header[5] & ARTIFICIAL) or header[1] in HEARTBEATS
+
+
+def named_file(event: bytes) -> str:
+    """The file that a rotate or heartbeat event names; it may carry a checksum or not before the format is known."""
+    if crc32(event[:-CHECKSUM_SIZE]) == int.from_bytes(event[-CHECKSUM_SIZE:], "little"):
+        event = event[:-CHECKSUM_SIZE]
+    body = event[HEADER_SIZE:]
+    if event[4] == EventType.ROTATE:
+        body = body[8:]
+    elif event[4] == EventType.HEARTBEAT_V2:
+        return _heartbeat_field(body, 1).decode()
+    return body.decode("utf-8", "replace")
+
+
+def heartbeat_offset(event: bytes) -> int:
+    """The offset that a heartbeat names, modulo 2^32."""
+    if event[4] == EventType.HEARTBEAT_V2:
+        value, shift = 0, 0
+        for byte in _heartbeat_field(event[HEADER_SIZE:], 2):
+            value |= (byte & 0x7F) << shift
+            shift += 7
+        return value & LARGEST_OFFSET
+    return int(_U32.unpack_from(event, 13)[0])
+
+
+def _heartbeat_field(body: bytes, wanted: int) -> bytes:
+    """HEARTBEAT_V2 is a list of (type, length, value); type 1 is the file, 2 the offset, 0 the end."""
+    at = 0
+    while at + 2 <= len(body) and body[at]:
+        kind, size = body[at], body[at + 1]
+        if kind == wanted:
+            return body[at + 2 : at + 2 + size]
+        at += 2 + size
+    return b""
+
+
+def probe_file(request: DumpRequest) -> bytes:
+    """The format description event of a file as the server has it, whole. Its first 4 bytes say when it was begun.
+
+    Raises:
+        PositionLost: the server does not have the file.
+    """
+    with open_dump(request) as pieces:
+        for piece in pieces:
+            if piece is not None and piece.header[1] == EventType.FORMAT_DESCRIPTION:
+                return bytes(piece.data)
+    raise SourceUnavailable(f"{request.endpoint} sent no format description", hint="run again")
+
+
+def locate_after(request: DumpRequest) -> tuple[str, int]:
+    """(file, offset) of the first transaction that is not in `request.after`, or of the log's end if there is none.
+
+    Raises:
+        PositionLost: the server has purged transactions that are not in the set.
+    """
+    binlog_file = ""
+    with open_dump(request) as pieces:
+        for piece in pieces:
+            if piece is None or not piece.first:
+                continue
+            kind, size, log_pos = piece.header[1], piece.header[3], piece.header[4]
+            if kind == EventType.ROTATE and is_artificial(piece.header):
+                binlog_file = named_file(bytes(piece.data))
+            elif kind in HEARTBEATS and not _is_start(piece):
+                return named_file(bytes(piece.data)) or binlog_file, heartbeat_offset(bytes(piece.data))
+            elif kind in GTID_EVENTS:
+                return binlog_file, log_pos - size
+    raise SourceUnavailable(f"{request.endpoint} sent neither an event nor a heartbeat", hint="run again")
+
+
+def _is_start(piece: Piece) -> bool:
+    return heartbeat_offset(bytes(piece.data)) <= FIRST_OFFSET

@@ -1,0 +1,48 @@
+"""Where a server is and how to log in: all that this package needs to know of a spec."""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from dmdelta.model.gtid import Flavor
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """TLS towards a server.
+
+    Attributes:
+        ca: path of the CA certificate (PEM) that the server's certificate must chain to.
+        cert: path of the client certificate, for accounts that demand one.
+        key: path of its private key.
+        verify_host: the certificate must name the host; servers' self-made certificates do not.
+    """
+
+    ca: str
+    cert: str | None = None
+    key: str | None = None
+    verify_host: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A server and an account on it. `flavor` None: ask the server; `server_id` None: a random one is announced."""
+
+    host: str
+    port: int
+    user: str
+    password: str = field(repr=False)
+    tls: Tls | None = None
+    flavor: Flavor | None = None
+    server_id: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """With the password: for a pipe, never for a log or a command line."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> "Endpoint":
+        tls = fields["tls"]
+        return cls(**{**fields, "tls": Tls(**tls) if tls else None})

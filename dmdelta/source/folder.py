@@ -1,0 +1,216 @@
+"""A source's relay folder: who works in it, where the log on disk ends, and how each epoch began."""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+
+from dmdelta.binlog.boundary import scan_gtids, walk_events
+from dmdelta.binlog.events import HEADER, HEADER_SIZE, EventType
+from dmdelta.binlog.format_description import parse_format_description
+from dmdelta.errors import CorruptBinlog, Fenced
+from dmdelta.model.gtid import Flavor, GtidSet, MariadbGtidSet, MysqlGtidSet, parse_gtid_set
+from dmdelta.model.position import Position, file_number
+from dmdelta.model.segment import FIRST_OFFSET, MAGIC, Segment, epoch_folder
+from dmdelta.segments import list_segments
+from dmdelta.source.gtid_wire import BEGINNINGS, set_before_file
+from dmdelta.source.plan import RelayState
+from dmdelta.source.segments import remove_parts
+
+_BEGIN = "begin.json"
+_ENDS_OF_FILE = frozenset({EventType.ROTATE, EventType.STOP})
+
+
+@dataclass(frozen=True, slots=True)
+class EpochBegin:
+    """How an epoch began: kept beside its segments, because the log before it is not there to be read.
+
+    `gtid_set` is the text of everything that went before `offset`; None: unknown, or a server without GTIDs.
+    """
+
+    server_uuid: str
+    epoch: int
+    flavor: Flavor
+    binlog_file: str
+    offset: int
+    gtid_set: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the engine knows to be read: everything before `position`, being `gtid_set` (text)."""
+
+    position: Position
+    gtid_set: str
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold the source's relay folder for this process, and clear what a killed one left.
+
+    Raises:
+        Fenced: another process holds it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            holder = lock.read().strip() or "unknown"
+            raise Fenced(
+                "another relay writes into this folder", hint=f"stop process {holder} first", folder=str(folder)
+            ) from None
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        remove_parts(folder)
+        yield
+
+
+def begin_epoch(folder: Path, begin: EpochBegin) -> Path:
+    """Make the epoch's folder and note how it began; the folder."""
+    place = folder / epoch_folder(begin.server_uuid, begin.epoch)
+    place.mkdir(exist_ok=True)
+    fresh = place / f"{_BEGIN}.new"
+    fresh.write_text(json.dumps(asdict(begin)))
+    fresh.rename(place / _BEGIN)
+    return place
+
+
+def newest_begin(folder: Path) -> EpochBegin | None:
+    """How the newest epoch began; None in a folder that no relay has worked in."""
+    begins = [_read_begin(place) for place in folder.glob(f"*/{_BEGIN}")]
+    return max(begins, key=lambda begin: begin.epoch, default=None)
+
+
+def _read_begin(place: Path) -> EpochBegin:
+    try:
+        return EpochBegin(**json.loads(place.read_text()))
+    except (ValueError, TypeError) as error:
+        raise CorruptBinlog(f"cannot read {place}: {error}", hint="remove the source's relay folder") from error
+
+
+def load_state(folder: Path, source_id: str) -> RelayState | None:
+    """Where the log on disk ends; None if there is none. The GTID set is left to `gtids_on_disk`.
+
+    Raises:
+        CorruptBinlog: segments do not join, or the newest cannot be read.
+    """
+    begin = newest_begin(folder)
+    if begin is None:
+        return None
+    segments = [found for found in list_segments(folder, source_id) if found.epoch == begin.epoch]
+    if not segments:
+        return RelayState(begin.server_uuid, begin.epoch, begin.binlog_file, begin.offset, None)
+    newest = segments[-1]
+    description = format_description(Path(newest.path))
+    return RelayState(
+        begin.server_uuid,
+        begin.epoch,
+        newest.binlog_file,
+        newest.end,
+        created_at(description),
+        _file_after(newest),
+    )
+
+
+def with_gtids(state: RelayState, folder: Path, source_id: str, known: Known | None) -> RelayState:
+    """The state with the set of all transactions on disk and before.
+
+    It is summed from the newest point where a set is written down: an epoch's begin, a file's first events, or what the
+    engine knows.
+    """
+    begin = newest_begin(folder)
+    if begin is None or begin.gtid_set is None:
+        return state
+    gtids = parse_gtid_set(begin.gtid_set, begin.flavor)
+    after = Position(begin.epoch, begin.binlog_file, begin.offset)
+    if known is not None and known.position.epoch == begin.epoch:
+        gtids, after = joined(gtids, parse_gtid_set(known.gtid_set, begin.flavor)), known.position
+    for segment in list_segments(folder, source_id):
+        if segment.end_position <= after:
+            continue
+        with open(segment.path, "rb") as stream:
+            found = scan_gtids(stream, segment)
+        gtids = joined(gtids, gathered(found, begin.flavor))
+        before = _set_before(segment) if segment.start == FIRST_OFFSET else None
+        gtids = joined(gtids, before) if before is not None else gtids
+    return replace(state, gtid_set=gtids)
+
+
+def gathered(gtids: list[str], flavor: Flavor) -> GtidSet:
+    """The set of single GTIDs, in time linear in their number: runs of consecutive ones are joined first."""
+    if flavor == "mariadb":
+        return MariadbGtidSet.parse(",".join(gtids))
+    numbers: dict[str, list[int]] = {}
+    for gtid in gtids:
+        name, _, number = gtid.rpartition(":")
+        numbers.setdefault(name, []).append(int(number))
+    return MysqlGtidSet({name: _runs(sorted(found)) for name, found in sorted(numbers.items())})
+
+
+def _runs(numbers: list[int]) -> tuple[tuple[int, int], ...]:
+    cuts = [index for index, (one, two) in enumerate(pairwise(numbers), start=1) if two > one + 1]
+    bounds = [0, *cuts, len(numbers)]
+    return tuple((numbers[first], numbers[last - 1]) for first, last in pairwise(bounds))
+
+
+def joined(one: GtidSet, other: GtidSet) -> GtidSet:
+    """The union; sets of different flavors have none, the newer replaces the older."""
+    if isinstance(one, MysqlGtidSet) and isinstance(other, MysqlGtidSet):
+        return one.union(other)
+    if isinstance(one, MariadbGtidSet) and isinstance(other, MariadbGtidSet):
+        return one.union(other)
+    return other
+
+
+def format_description(path: Path) -> bytes:
+    """The format description event that a binlog file or segment begins with, whole.
+
+    Raises:
+        CorruptBinlog: the file does not begin with one.
+    """
+    with path.open("rb") as stream:
+        magic, head = stream.read(len(MAGIC)), stream.read(HEADER_SIZE)
+        if magic != MAGIC or len(head) < HEADER_SIZE:
+            raise CorruptBinlog(f"{path} is no binlog file", hint="a plain binlog file begins with fe 62 69 6e")
+        event = head + stream.read(HEADER.unpack(head)[3] - HEADER_SIZE)
+    parse_format_description(event, str(path))
+    return event
+
+
+def created_at(description: bytes) -> int:
+    """When the server began the file: seconds since 1970."""
+    return int(HEADER.unpack_from(description)[0])
+
+
+def following_file(name: str) -> str:
+    """`binlog.000009` → `binlog.000010`."""
+    stem, _, digits = name.rpartition(".")
+    return f"{stem}.{file_number(name) + 1:0{len(digits)}d}"
+
+
+def _file_after(segment: Segment) -> str | None:
+    last: int | None = None
+    with open(segment.path, "rb") as stream:
+        for header, _body in walk_events(stream, segment):
+            last = header.event_type
+    return following_file(segment.binlog_file) if last in _ENDS_OF_FILE else None
+
+
+def _set_before(segment: Segment) -> GtidSet | None:
+    """What the file's own beginning says went before it."""
+    with open(segment.path, "rb") as stream:
+        for header, _body in walk_events(stream, segment):
+            if header.event_type in BEGINNINGS:
+                stream.seek(header.offset)
+                trailer = parse_format_description(format_description(Path(segment.path))).trailer
+                return set_before_file(stream.read(header.size - trailer))
+            if header.event_type != EventType.FORMAT_DESCRIPTION:
+                return None
+    return None

@@ -1,0 +1,193 @@
+"""Events as they come off a wire or a file, in pieces of bounded size.
+
+Wire format: MySQL client/server protocol, "Packets" (3-byte length, sequence number; 2^24-1 bytes mean that more
+follows) and "COM_BINLOG_DUMP response" (one status byte before the event in its first packet).
+"""
+
+import socket
+import time
+from collections.abc import Iterator
+from struct import Struct
+from typing import BinaryIO, NamedTuple
+
+from dmdelta.binlog.events import HEADER, HEADER_SIZE
+from dmdelta.errors import CorruptBinlog, SourceUnavailable
+from dmdelta.source.connection import foreign_errors, server_error
+
+BUFFER_SIZE = 1 << 20
+"""Bytes; a larger event comes in several pieces."""
+TICK = 0.2
+"""Seconds without data after which a reader gets None, to look at its clock and its stop signal."""
+
+_FULL_PACKET = 0xFFFFFF
+_PACKET = 4
+_OK, _EOF, _ERROR = 0x00, 0xFE, 0xFF
+_ERROR_CODE = Struct("<H")
+
+
+class Piece(NamedTuple):
+    """A part of an event, valid until the next is asked for.
+
+    Attributes:
+        header: timestamp, type, server id, size, log_pos, flags.
+        data: the bytes; the first piece of an event begins with its header, whole events are one piece.
+    """
+
+    header: tuple[int, int, int, int, int, int]
+    data: memoryview
+    first: bool
+    last: bool
+
+
+class WirePieces:
+    """Reads the answer to a dump command. Iterating gives None on every tick without data."""
+
+    def __init__(self, sock: socket.socket, where: str, silence: float) -> None:
+        """`silence`: seconds without a byte, heartbeats included, after which the connection counts as lost."""
+        self._sock = sock
+        self._where = where
+        self._silence = silence
+        self._heard = time.monotonic()
+        self._buffer = memoryview(bytearray(BUFFER_SIZE))
+        self._low = 0
+        self._high = 0
+        sock.settimeout(TICK)
+
+    def __iter__(self) -> Iterator[Piece | None]:
+        """Raises SourceUnavailable when the connection is lost, and what the server's error packet means."""
+        unpack = HEADER.unpack_from
+        while True:
+            if self._high - self._low < _PACKET + 1:
+                yield from self._need(_PACKET + 1)
+            low = self._low
+            length = int.from_bytes(self._buffer[low : low + 3], "little")
+            status = self._buffer[low + _PACKET]
+            if status != _OK:
+                yield from self._refusal(length, status)
+            left = length - 1
+            if left < HEADER_SIZE:
+                raise CorruptBinlog(f"{self._where} sent an event without a header", hint="look at the network path")
+            self._low += _PACKET + 1
+            if self._high - self._low < HEADER_SIZE:
+                yield from self._need(HEADER_SIZE)
+            header = unpack(self._buffer, self._low)
+            size = header[3]
+            if size == left and size <= BUFFER_SIZE:
+                if self._high - self._low < size:
+                    yield from self._need(size)
+                low = self._low
+                self._low = low + size
+                yield Piece(header, self._buffer[low : low + size], True, True)
+            else:
+                yield from self._parts(header, left, length == _FULL_PACKET)
+
+    def _parts(self, header: tuple[int, int, int, int, int, int], left: int, more: bool) -> Iterator[Piece | None]:  # noqa: FBT001
+        """An event that is too large for the buffer, or for one packet."""
+        sent, size, first = 0, header[3], True
+        while True:
+            while left:
+                yield from self._need(1)
+                low = self._low
+                part = min(left, self._high - low)
+                self._low = low + part
+                left -= part
+                sent += part
+                if sent > size:
+                    raise self._torn(size, sent)
+                yield Piece(header, self._buffer[low : low + part], first, sent == size)
+                first = False
+            if not more:
+                break
+            yield from self._need(_PACKET)
+            left = int.from_bytes(self._buffer[self._low : self._low + 3], "little")
+            more = left == _FULL_PACKET
+            self._low += _PACKET
+        if sent != size:
+            raise self._torn(size, sent)
+
+    def _torn(self, size: int, sent: int) -> CorruptBinlog:
+        return CorruptBinlog(
+            f"{self._where} sent an event whose size is not its header's", hint="run again", expected=size, got=sent
+        )
+
+    def _refusal(self, length: int, status: int) -> Iterator[None]:
+        """An error or end packet: raises what it means."""
+        yield from self._need(_PACKET + min(length, BUFFER_SIZE // 2))
+        body = bytes(self._buffer[self._low + _PACKET : self._low + _PACKET + length])
+        if status == _ERROR:
+            text = body[3:].decode("utf-8", "replace")
+            raise server_error(_ERROR_CODE.unpack_from(body, 1)[0], text[6:] if text[:1] == "#" else text, self._where)
+        if status == _EOF:
+            raise SourceUnavailable(f"{self._where} ended the dump", hint="the server is probably shutting down")
+        raise CorruptBinlog(f"{self._where} sent a packet with status {status}", hint="look at the network path")
+
+    def _need(self, count: int) -> Iterator[None]:
+        """Wait until the buffer holds `count` bytes; yields on every tick without data."""
+        while self._high - self._low < count:
+            if self._low + count > BUFFER_SIZE or self._low == self._high:
+                rest = bytes(self._buffer[self._low : self._high])
+                self._buffer[: len(rest)] = rest
+                self._low, self._high = 0, len(rest)
+            if not self._receive():
+                yield None
+
+    def _receive(self) -> bool:
+        with foreign_errors(self._where):
+            try:
+                received = self._sock.recv_into(self._buffer[self._high :])
+            except TimeoutError:
+                received = -1
+        if received == 0:
+            raise SourceUnavailable(f"{self._where} closed the connection", hint="the relay connects again by itself")
+        now = time.monotonic()
+        if received > 0:
+            self._heard = now
+            self._high += received
+            return True
+        if now - self._heard > self._silence:
+            raise SourceUnavailable(
+                f"{self._where} sent neither an event nor a heartbeat",
+                hint="check the network path",
+                for_s=self._silence,
+            )
+        return False
+
+
+class FilePieces:
+    """Reads the events of a binlog file from where `stream` stands to the end of the file.
+
+    Attributes:
+        torn: bytes behind the last whole event, set when the iteration ends: the file is still being written, or cut.
+    """
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self.torn = 0
+
+    def __iter__(self) -> Iterator[Piece]:
+        read, unpack = self._stream.read, HEADER.unpack
+        while True:
+            head = read(HEADER_SIZE)
+            if len(head) < HEADER_SIZE:
+                self.torn = len(head)
+                return
+            header = unpack(head)
+            size = header[3]
+            if size < HEADER_SIZE:
+                self.torn = HEADER_SIZE
+                return
+            yield from self._parts(header, head, size)
+            if self.torn:
+                return
+
+    def _parts(self, header: tuple[int, int, int, int, int, int], head: bytes, size: int) -> Iterator[Piece]:
+        sent, part = 0, head + self._stream.read(min(size, BUFFER_SIZE) - HEADER_SIZE)
+        while True:
+            sent += len(part)
+            if sent < min(size, BUFFER_SIZE) or not part:
+                self.torn = sent
+                return
+            yield Piece(header, memoryview(part), sent == len(part), sent == size)
+            if sent == size:
+                return
+            part = self._stream.read(min(size - sent, BUFFER_SIZE))

@@ -1,0 +1,111 @@
+"""How a relay goes on: a pure decision from what it has and what the server has."""
+
+from dataclasses import dataclass
+
+from dmdelta.model.gtid import GtidSet, MariadbGtidSet, MysqlGtidSet
+from dmdelta.model.segment import FIRST_OFFSET
+from dmdelta.source.server import ServerLog
+
+
+@dataclass(frozen=True, slots=True)
+class RelayState:
+    """Where a relay stands.
+
+    Attributes:
+        server_uuid: of the server that the newest epoch was read from.
+        offset: in `binlog_file`, a transaction boundary: everything before it is on disk.
+        created: when the server began the file, seconds since 1970 as in its format description event; None: unknown.
+        next_file: the file that follows, if `binlog_file` is read to its end.
+        gtid_set: all transactions on disk, and before them; None if unknown or not looked at.
+    """
+
+    server_uuid: str
+    epoch: int
+    binlog_file: str
+    offset: int
+    created: int | None
+    next_file: str | None = None
+    gtid_set: GtidSet | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Continue:
+    """The same log goes on."""
+
+    binlog_file: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class NewEpoch:
+    """Another log holds everything that follows on `after`."""
+
+    epoch: int
+    after: GtidSet
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """What is needed next is not on the server."""
+
+    reason: str
+    missing: str = ""
+
+
+ConnectPlan = Continue | NewEpoch | Lost
+
+
+def plan_connect(relay: RelayState, server: ServerLog, created: int | None) -> ConnectPlan:
+    """Decide how to go on.
+
+    Args:
+        created: when the server began the file `relay.binlog_file`; None if it has no such file.
+    """
+    obstacle = _obstacle(relay, server, created)
+    if obstacle is None:
+        return Continue(relay.binlog_file, relay.offset)
+    if (
+        relay.server_uuid == server.uuid
+        and relay.binlog_file not in server.files
+        and relay.next_file is not None
+        and next(iter(server.files)) == relay.next_file
+    ):
+        return Continue(relay.next_file, FIRST_OFFSET)
+    if relay.gtid_set is None or server.executed is None or server.purged is None:
+        return Lost(f"{obstacle}, and there are no GTIDs to find the place again")
+    unknown = missing_from(relay.gtid_set, server.executed)
+    if unknown:
+        return Lost(f"{obstacle}, and the server never executed transactions that are relayed", unknown)
+    gone = missing_from(server.purged, relay.gtid_set)
+    if gone:
+        return Lost(f"{obstacle}, and the server has purged transactions that are not relayed", gone)
+    return NewEpoch(relay.epoch + 1, relay.gtid_set)
+
+
+def _obstacle(relay: RelayState, server: ServerLog, created: int | None) -> str | None:
+    """Why the server's files are not a continuation, or None."""
+    name = relay.binlog_file
+    if relay.server_uuid != server.uuid:
+        return f"the server is {server.uuid}, the relay log came from {relay.server_uuid}"
+    if name not in server.files:
+        return f"the server no longer has {name}"
+    if server.files[name] < relay.offset:
+        return f"the server's {name} has {server.files[name]} bytes, the relay log {relay.offset}"
+    if relay.created is not None and created != relay.created:
+        return f"the server's {name} is not the file that was relayed: its binlog was started over"
+    if (
+        relay.gtid_set is not None
+        and server.executed is not None
+        and (unknown := missing_from(relay.gtid_set, server.executed))
+    ):
+        return f"the server does not know {unknown}"
+    return None
+
+
+def missing_from(wanted: GtidSet, have: GtidSet) -> str:
+    """What of `wanted` is not in `have`, as text; empty if nothing. Sets of two flavors have nothing in common."""
+    if isinstance(wanted, MysqlGtidSet) and isinstance(have, MysqlGtidSet):
+        return str(wanted.minus(have))
+    if isinstance(wanted, MariadbGtidSet) and isinstance(have, MariadbGtidSet):
+        return str(wanted.minus(have))
+    return str(wanted)

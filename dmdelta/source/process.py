@@ -1,0 +1,106 @@
+"""The relay seen from the engine: start it, look at it, stop it."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import dmdelta
+from dmdelta.errors import DmdeltaError, StageFailed
+from dmdelta.source.task import RelayStatus, RelayTask, read_status
+
+STOP_SECONDS = 8.0
+"""Then it is killed, which loses nothing."""
+
+
+def start_relay(task: RelayTask) -> "RelayProcess":
+    """Start a relay. It ends with this process at the latest; its logs go to this process's stderr."""
+    root = str(Path(dmdelta.__file__).resolve().parents[1])
+    path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")]))
+    child = subprocess.Popen(
+        [sys.executable, "-m", "dmdelta.source.relay"],
+        stdin=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": path},
+        # A Ctrl-C at the terminal is the parent's to pass on.
+        start_new_session=True,
+    )
+    assert child.stdin is not None
+    child.stdin.write(task.to_json().encode() + b"\n")
+    child.stdin.flush()
+    return RelayProcess(task, child)
+
+
+class RelayProcess:
+    """A running relay. `with` stops it."""
+
+    def __init__(self, task: RelayTask, child: "subprocess.Popen[bytes]") -> None:
+        self._task = task
+        self._child = child
+
+    def __enter__(self) -> "RelayProcess":  # noqa: PYI034 (Self needs Python 3.11)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def pid(self) -> int:
+        return self._child.pid
+
+    def poll(self) -> bool:
+        """Whether it is still at work."""
+        return self._child.poll() is None
+
+    def status(self) -> RelayStatus | None:
+        """Its own newest word; None before the first."""
+        status = read_status(self._task.folder)
+        return status if status is not None and status.pid == self.pid else None
+
+    def error(self) -> DmdeltaError | None:
+        """Why it ended; None while it works and after a good end."""
+        code = self._child.poll()
+        if code is None or code == 0:
+            return None
+        status = self.status()
+        failure = status.failure if status is not None else None
+        if failure is not None:
+            return failure
+        how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
+        return StageFailed(f"the relay of {self._task.source_id} {how}", hint="run again: a relay loses nothing")
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for its end; whether it came in time."""
+        try:
+            self._child.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        self._close()
+        return True
+
+    def stop(self) -> None:
+        """Ask it to end at a transaction boundary and wait for that; seconds later, kill it."""
+        if self.poll():
+            self._child.terminate()
+        if not self.wait(STOP_SECONDS):
+            self._child.kill()
+            self._child.wait()
+        self._close()
+
+    def _close(self) -> None:
+        if self._child.stdin is not None:
+            self._child.stdin.close()
+
+
+def wait_for(process: RelayProcess, seconds: float) -> None:
+    """Wait for a good end.
+
+    Raises:
+        DmdeltaError: why it ended otherwise; StageFailed if it did not end in time.
+    """
+    end = time.monotonic() + seconds
+    if not process.wait(max(0.0, end - time.monotonic())):
+        raise StageFailed("the relay did not end in time", hint="run again")
+    error = process.error()
+    if error is not None:
+        raise error

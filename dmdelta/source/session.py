@@ -1,0 +1,258 @@
+"""One connection's worth of relaying from a server: decide where to go on, then stream until it breaks or ends."""
+
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dmdelta.binlog.events import EventType
+from dmdelta.errors import PositionLost, SourceError, SourceUnavailable
+from dmdelta.logging import get_logger
+from dmdelta.model.gtid import GtidSet, parse_gtid_set
+from dmdelta.model.position import seq_of
+from dmdelta.model.segment import FIRST_OFFSET, epoch_folder
+from dmdelta.source.connection import open_connection
+from dmdelta.source.cutter import Cutter
+from dmdelta.source.dump import (
+    HEARTBEATS,
+    LARGEST_OFFSET,
+    DumpRequest,
+    Replica,
+    heartbeat_offset,
+    is_artificial,
+    locate_after,
+    named_file,
+    open_dump,
+    probe_file,
+)
+from dmdelta.source.endpoint import Endpoint
+from dmdelta.source.folder import EpochBegin, begin_epoch, created_at, load_state, with_gtids
+from dmdelta.source.pieces import Piece, WirePieces
+from dmdelta.source.plan import Continue, Lost, NewEpoch, RelayState, plan_connect
+from dmdelta.source.server import (
+    ServerIdentity,
+    ServerLog,
+    ServerPosition,
+    server_identity,
+    server_log,
+    server_position,
+)
+from dmdelta.source.task import RelayTask, StartAfter, StartAt, StartEdge, StatusFile
+
+if TYPE_CHECKING:
+    from pymysql.connections import Connection
+
+log = get_logger(__name__)
+
+STALLED_HEARTBEATS = 5
+"""So many heartbeats in a row that tell of bytes which never came: the stream is broken, connect anew."""
+_GLANCE = 256
+"""Events between two looks at the clock and the stop signal, when there is no pause in the stream."""
+
+Stop = Callable[[], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """Where to stream from. `sum_gtids`: read the file from its first event to learn the set before `offset`."""
+
+    epoch: int
+    binlog_file: str
+    offset: int
+    gtid_set: GtidSet | None = None
+    fresh: bool = False
+    sum_gtids: bool = False
+
+
+class ServerSession:
+    """Relays one server; `run` is called again after each loss.
+
+    Attributes:
+        progressed: bytes were published since the last `run` began.
+    """
+
+    def __init__(self, task: RelayTask, endpoint: Endpoint, stop: Stop, status: StatusFile) -> None:
+        self._task = task
+        self._endpoint = endpoint
+        self._stop = stop
+        self._status = status
+        self._replica = Replica.random(endpoint.server_id)
+        self._end: tuple[str, ServerPosition] | None = None
+        """(server, its position) that ends a relay which is to catch up only."""
+        self.progressed = False
+
+    def run(self) -> bool:
+        """Stream until the stop comes or the relay has caught up; True for the latter.
+
+        Raises:
+            SourceUnavailable: the connection was lost: call again.
+            PositionLost, CorruptBinlog, SourceError: no use in trying again.
+        """
+        self.progressed = False
+        self._status.update(state="connecting")
+        with closing(open_connection(self._endpoint)) as control:
+            server = self._identified(control)
+            if self._end is None or self._end[0] != server.uuid:
+                self._end = (server.uuid, server_position(control, server))
+            target = self._target(control, server)
+        folder = self._folder(server, target)
+        end = self._end[1]
+        self._status.update(
+            epoch=target.epoch,
+            binlog_file=target.binlog_file,
+            offset=target.offset,
+            server_file=end.binlog_file,
+            server_offset=end.offset,
+            flavor=server.flavor,
+        )
+        if self._caught_up(target.binlog_file, target.offset):
+            return True
+        cutter = self._cutter(folder, server, target)
+        request = self._request(server, target.binlog_file, cutter.offset)
+        log.info(
+            "relay connected", source=str(self._endpoint), epoch=target.epoch, file=target.binlog_file, at=target.offset
+        )
+        try:
+            with open_dump(request) as pieces:
+                return self._stream(pieces, cutter, server, target)
+        finally:
+            cutter.close()
+            self._told(cutter)
+
+    def _identified(self, control: "Connection[Any]") -> ServerIdentity:
+        server = server_identity(control)
+        wanted = self._endpoint.flavor
+        if wanted is not None and wanted != server.flavor:
+            raise SourceError(
+                f"{self._endpoint} is a {server.flavor} server, not {wanted}", hint="mend flavor in the spec"
+            )
+        return server
+
+    def _request(self, server: ServerIdentity, binlog_file: str, offset: int = FIRST_OFFSET) -> DumpRequest:
+        return DumpRequest(self._endpoint, server, self._replica, binlog_file, offset)
+
+    def _locate(self, server: ServerIdentity, after: GtidSet) -> tuple[str, int]:
+        return locate_after(replace(self._request(server, ""), after=after))
+
+    def _target(self, control: "Connection[Any]", server: ServerIdentity) -> _Target:
+        state = load_state(self._task.folder, self._task.source_id)
+        held = server_log(control, server)
+        return self._first_target(control, server, held) if state is None else self._next_target(state, server, held)
+
+    def _first_target(self, control: "Connection[Any]", server: ServerIdentity, held: ServerLog) -> _Target:
+        start = self._task.start
+        if isinstance(start, StartAfter):
+            after = parse_gtid_set(start.gtid_set, server.flavor)
+            return _Target(start.epoch, *self._locate(server, after), gtid_set=after, fresh=True)
+        if start is StartEdge.CURRENT:
+            here = server_position(control, server)
+            return _Target(1, here.binlog_file, here.offset, here.gtid_set, fresh=True)
+        if start is StartEdge.OLDEST:
+            start = StartAt(next(iter(held.files)))
+        assert isinstance(start, StartAt)
+        if start.binlog_file not in held.files or held.files[start.binlog_file] < start.offset:
+            raise PositionLost(
+                f"{self._endpoint} does not have {start.binlog_file}:{start.offset}",
+                hint=f"its binlog begins with {next(iter(held.files))}: mend `meta`, or take a new snapshot",
+            )
+        at_begin = start.offset == FIRST_OFFSET
+        gtid_set = held.purged if at_begin and start.binlog_file == next(iter(held.files)) else None
+        sum_gtids = not at_begin and held.executed is not None
+        return _Target(start.epoch, start.binlog_file, start.offset, gtid_set, fresh=True, sum_gtids=sum_gtids)
+
+    def _next_target(self, state: RelayState, server: ServerIdentity, held: ServerLog) -> _Target:
+        created = None
+        if state.server_uuid == server.uuid and state.binlog_file in held.files:
+            created = created_at(probe_file(self._request(server, state.binlog_file)))
+        plan = plan_connect(state, held, created)
+        if not isinstance(plan, Continue):
+            # Reading all newest segments costs time: only where the files alone do not decide.
+            state = with_gtids(state, self._task.folder, self._task.source_id, self._task.known)
+            plan = plan_connect(state, held, created)
+        if isinstance(plan, Lost):
+            raise PositionLost(
+                f"{self._endpoint} cannot go on at {state.binlog_file}:{state.offset}: {plan.reason}",
+                hint="take a new snapshot, or set `meta` to where to go on and run with --remove-meta",
+                missing=plan.missing or "unknown",
+            )
+        if isinstance(plan, NewEpoch):
+            found = self._locate(server, plan.after)
+            log.warning(
+                "source goes on in another log", epoch=plan.epoch, server=server.uuid, file=found[0], at=found[1]
+            )
+            return _Target(plan.epoch, *found, gtid_set=plan.after, fresh=True)
+        return _Target(state.epoch, plan.binlog_file, plan.offset)
+
+    def _folder(self, server: ServerIdentity, target: _Target) -> Path:
+        if not target.fresh:
+            return self._task.folder / epoch_folder(server.uuid, target.epoch)
+        gtid_set = None if target.gtid_set is None else str(target.gtid_set)
+        return begin_epoch(
+            self._task.folder,
+            EpochBegin(server.uuid, target.epoch, server.flavor, target.binlog_file, target.offset, gtid_set),
+        )
+
+    def _cutter(self, folder: Path, server: ServerIdentity, target: _Target) -> Cutter:
+        if target.offset == FIRST_OFFSET:
+            return Cutter(folder, target.binlog_file, FIRST_OFFSET, b"")
+        if target.sum_gtids or target.offset > LARGEST_OFFSET:
+            return Cutter(folder, target.binlog_file, FIRST_OFFSET, b"", skip_to=target.offset)
+        description = probe_file(self._request(server, target.binlog_file))
+        return Cutter(folder, target.binlog_file, target.offset, description)
+
+    def _stream(self, pieces: WirePieces, cutter: Cutter, server: ServerIdentity, target: _Target) -> bool:
+        self._status.update(state="streaming")
+        count = stalled = 0
+        summing = target.sum_gtids
+        for piece in pieces:
+            count += 1
+            if piece is not None:
+                if is_artificial(piece.header):
+                    stalled = self._artificial(piece, cutter, stalled)
+                else:
+                    cutter.take(piece)
+                    stalled = 0
+                if count % _GLANCE and not self._caught_up(cutter.binlog_file, cutter.boundary):
+                    continue
+            if summing and not cutter.skipping:
+                self._folder(server, replace(target, gtid_set=cutter.gtids))
+                summing = False
+            cutter.tick()
+            self._told(cutter)
+            if self._stop():
+                return False
+            if self._caught_up(cutter.binlog_file, cutter.boundary):
+                return True
+        return False
+
+    def _artificial(self, piece: Piece, cutter: Cutter, stalled: int) -> int:
+        """Follow what the server says besides the log; how many heartbeats in a row told of bytes that never came."""
+        kind = piece.header[1]
+        if kind == EventType.ROTATE:
+            name = named_file(bytes(piece.data))
+            if name != cutter.binlog_file:
+                cutter.next_file(name)
+        elif kind in HEARTBEATS:
+            ahead = (heartbeat_offset(bytes(piece.data)) - cutter.offset) % (LARGEST_OFFSET + 1)
+            behind_end = self._task.until_caught_up and not self._caught_up(cutter.binlog_file, cutter.offset)
+            stalled = stalled + 1 if ahead or behind_end else 0
+            if stalled >= STALLED_HEARTBEATS:
+                raise SourceUnavailable(
+                    f"{self._endpoint} says it is ahead but sends no event",
+                    hint="the relay connects again by itself",
+                    at=f"{cutter.binlog_file}:{cutter.offset}",
+                )
+        return stalled
+
+    def _caught_up(self, binlog_file: str, offset: int) -> bool:
+        if not self._task.until_caught_up or self._end is None:
+            return False
+        end = self._end[1]
+        return seq_of(binlog_file, offset) >= seq_of(end.binlog_file, end.offset)
+
+    def _told(self, cutter: Cutter) -> None:
+        binlog_file, offset = cutter.on_disk
+        if (binlog_file, offset) != (self._status.status.binlog_file, self._status.status.offset):
+            self.progressed = True
+        self._status.update(binlog_file=binlog_file, offset=offset)

@@ -1,0 +1,160 @@
+"""What a relay is asked to do, and what it says of itself: records that cross the process border as JSON."""
+
+import json
+import os
+import time
+from dataclasses import asdict, dataclass, replace
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from dmdelta.errors import DmdeltaError, from_wire, to_wire
+from dmdelta.model.gtid import Flavor
+from dmdelta.model.position import Position
+from dmdelta.model.segment import FIRST_OFFSET
+from dmdelta.source.connection import Retry
+from dmdelta.source.endpoint import Endpoint
+from dmdelta.source.folder import Known
+
+STATUS_SECONDS = 1.0
+RELAY_RETRY = Retry(attempts=15)
+"""About five minutes."""
+_STATUS = "status.json"
+
+
+class StartEdge(str, Enum):
+    """Where a first start begins without a position."""
+
+    OLDEST = "oldest"
+    CURRENT = "current"
+
+
+@dataclass(frozen=True, slots=True)
+class StartAt:
+    """A first start from a file and offset (a transaction boundary). `epoch` goes on after a lost relay folder."""
+
+    binlog_file: str
+    offset: int = FIRST_OFFSET
+    epoch: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class StartAfter:
+    """A first start after everything in a GTID set (text)."""
+
+    gtid_set: str
+    epoch: int = 1
+
+
+Start = StartEdge | StartAt | StartAfter
+
+
+@dataclass(frozen=True, slots=True)
+class RelayTask:
+    """One source to relay: a server (`endpoint`) or a folder of whole binlog files (`binlog_dir`).
+
+    Attributes:
+        relay_dir: the folder that holds one folder a source.
+        start: used while the source's relay folder is empty; afterwards the folder tells.
+        until_caught_up: end once all is on disk that the source had when the relay began.
+        known: what is landed, for a folder whose older segments are purged.
+        retry: how long an unreachable server is tried before the relay gives up; counted anew after progress.
+    """
+
+    source_id: str
+    relay_dir: str
+    endpoint: Endpoint | None = None
+    binlog_dir: str | None = None
+    start: Start = StartEdge.OLDEST
+    until_caught_up: bool = False
+    known: Known | None = None
+    retry: Retry = RELAY_RETRY
+
+    @property
+    def folder(self) -> Path:
+        """The source's own folder: give this one to `list_segments`."""
+        return Path(self.relay_dir) / self.source_id
+
+    def to_json(self) -> str:
+        """With the password: for a pipe."""
+        return json.dumps({**asdict(self), "start": {"kind": type(self.start).__name__, "value": _plain(self.start)}})
+
+    @classmethod
+    def from_json(cls, text: str) -> "RelayTask":
+        fields: dict[str, Any] = json.loads(text)
+        known = fields["known"]
+        start = fields["start"]
+        kinds: dict[str, type[StartAt | StartAfter]] = {"StartAt": StartAt, "StartAfter": StartAfter}
+        kind = kinds.get(start["kind"])
+        fields["start"] = kind(**start["value"]) if kind else StartEdge(start["value"])
+        fields["endpoint"] = Endpoint.from_dict(fields["endpoint"]) if fields["endpoint"] else None
+        fields["known"] = Known(Position(**known["position"]), known["gtid_set"]) if known else None
+        return cls(**{**fields, "retry": Retry(**fields["retry"])})
+
+
+def _plain(start: Start) -> Any:
+    return start.value if isinstance(start, StartEdge) else asdict(start)
+
+
+@dataclass(frozen=True, slots=True)
+class RelayStatus:
+    """What a relay says of itself, once a second, in `status.json` of its folder.
+
+    Attributes:
+        state: `starting`, `connecting`, `streaming`, `stopped`, `caught up` or `failed`.
+        binlog_file, offset: up to where segments are on disk.
+        server_file, server_offset: up to where the server was last known to be.
+        retries: failed attempts in a row.
+        flavor: of the server, once known.
+        error: the failure in `errors.to_wire`'s form.
+        at: when this was written, seconds since 1970.
+    """
+
+    pid: int
+    state: str = "starting"
+    epoch: int = 0
+    binlog_file: str = ""
+    offset: int = 0
+    server_file: str = ""
+    server_offset: int = 0
+    retries: int = 0
+    flavor: Flavor | None = None
+    error: str | None = None
+    at: float = 0.0
+
+    @property
+    def failure(self) -> DmdeltaError | None:
+        return from_wire(self.error) if self.error else None
+
+
+def read_status(folder: Path) -> RelayStatus | None:
+    """The newest word of the relay that works or worked in a source's folder; None if there never was one."""
+    try:
+        return RelayStatus(**json.loads((folder / _STATUS).read_text()))
+    except FileNotFoundError:
+        return None
+
+
+class StatusFile:
+    """Writes the status, at most once a second unless something other than a position changes."""
+
+    def __init__(self, folder: Path) -> None:
+        self._place = folder / _STATUS
+        self._written = 0.0
+        self.status = RelayStatus(pid=os.getpid())
+
+    def update(self, **changes: Any) -> None:
+        before, self.status = self.status, replace(self.status, **changes, at=time.time())
+        moved = {"state", "retries", "error", "epoch", "flavor"} & changes.keys()
+        news = any(getattr(before, name) != getattr(self.status, name) for name in moved)
+        if news or time.monotonic() - self._written >= STATUS_SECONDS:
+            self.write()
+
+    def fail(self, error: DmdeltaError) -> None:
+        self.update(state="failed", error=to_wire(error))
+
+    def write(self) -> None:
+        self._written = time.monotonic()
+        fresh = self._place.with_suffix(".new")
+        fresh.write_text(json.dumps(asdict(self.status)))
+        fresh.replace(self._place)
