@@ -1,0 +1,18 @@
+"""`dmdelta check`: whether the task would run."""
+
+import typer
+
+from dmdelta.cli import render
+from dmdelta.cli.options import Json, Spec
+from dmdelta.config import load_spec
+
+
+def check(spec: Spec, json: Json = False) -> None:
+    """Would the task run? Each finding with its fix; exit code 1 if one of them stops it."""
+    task = load_spec(spec)
+    from dmdelta.engine.check import check_task
+
+    findings = check_task(task)
+    render.rows(findings, as_json=json, empty="nothing in the way")
+    if any(finding.stops for finding in findings):
+        raise typer.Exit(1)

@@ -1,0 +1,56 @@
+"""`dmdelta init`: a spec to start from."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dmdelta.errors import ConfigError
+
+TEMPLATE = """\
+# A task that follows a MySQL or MariaDB server. Every key: docs/spec.md.
+# `dmdelta check` says whether it would run, `dmdelta run` runs it.
+name: shop
+
+sources:
+  - source-id: shop-primary
+    host: 127.0.0.1
+    port: 3306
+    user: dmdelta
+    password: ${MYSQL_PASSWORD} # taken from the environment
+    # relay:
+    #   dir: /fast/relay # raw binlog until it has landed; `relay` below the lakehouse's root by default
+    # security:
+    #   ssl-ca: ca.pem
+    # enable-gtid: true # go on by GTID set, so that another primary can take over
+    # meta: # where the first start begins; the oldest binlog by default
+    #   binlog-name: binlog.000042
+    #   binlog-pos: 4
+
+block-allow-list: # leave it away to take every table
+  do-dbs: [shop]
+  # ignore-tables:
+  #   - db-name: shop
+  #     tbl-name: "tmp_*" # a wildcard; "~^tmp_[0-9]+$" is a regular expression
+
+# syncer:
+#   checkpoint-flush-interval: 30s
+#   safe-mode: false
+
+lakehouse:
+  root: lakehouse # a folder, relative to this file, or a URI; `catalog: main` for a catalog instead
+"""
+
+
+def init(path: Annotated[Path, typer.Argument(metavar="PATH", help="Where to write it.")] = Path("task.yml")) -> None:
+    """Write a commented spec to start from."""
+    try:
+        with path.open("x", encoding="utf-8") as stream:
+            stream.write(TEMPLATE)
+    except FileExistsError as error:
+        raise ConfigError(f"{path} exists", hint="name another file: dmdelta init PATH") from error
+    except OSError as error:
+        raise ConfigError(
+            f"cannot write {path}: {error.strerror}", hint="name a file in a folder that is there"
+        ) from error
+    typer.echo(f"wrote {path}; fill in the source, then: dmdelta check {path}")

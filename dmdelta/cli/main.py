@@ -1,0 +1,65 @@
+"""The entry point: commands in, exit code out."""
+
+import sys
+from collections.abc import Sequence
+
+import typer
+
+from dmdelta import __version__
+from dmdelta.cli import check, checkpoint, events, init, run, status
+from dmdelta.cli.render import print_error
+from dmdelta.errors import EXIT_RETRIES_SPENT, DmdeltaError, Retryable
+
+app = typer.Typer(
+    name="dmdelta",
+    help="MySQL and MariaDB binlogs to Delta Lake: exactly once, parallel, replayable, checked.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command("run")(run.run)
+app.command("check")(check.check)
+app.command("status")(status.status)
+app.command("events")(events.events)
+app.add_typer(checkpoint.app, name="checkpoint")
+app.command("init")(init.init)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        sys.stdout.write(f"dmdelta {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+    debug: bool = typer.Option(False, "--debug", help="Show where an error comes from."),
+) -> None:
+    """What goes before a command; `execute` reads --debug, because it must know it when a command has failed."""
+
+
+def execute(arguments: Sequence[str]) -> int:
+    """Run one command line.
+
+    Returns:
+        The exit code: 0, 1 for findings, that of the error's kind, 75 when retries are spent, 130 after Ctrl-C.
+    """
+    try:
+        app(args=list(arguments))
+    except SystemExit as ended:  # how typer ends, well or not
+        return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    except DmdeltaError as error:
+        print_error(error, debug="--debug" in arguments)
+        return EXIT_RETRIES_SPENT if isinstance(error, Retryable) else error.exit_code
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def main() -> None:
+    """The console script. Databricks takes a SystemExit of a task for trouble, whatever its code: 0 just returns."""
+    code = execute(sys.argv[1:])
+    if code != 0:
+        raise SystemExit(code)

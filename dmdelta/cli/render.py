@@ -1,0 +1,121 @@
+"""What the engine returns, on a terminal, in a pipe, or as JSON.
+
+Records of the engine are shown by their fields, so that a new field needs no word here.
+"""
+
+import dataclasses
+import json
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from enum import Enum
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from dmdelta.errors import DmdeltaError
+from dmdelta.model.position import Position
+
+PIPE_WIDTH = 240
+"""Columns of text that is not for a terminal: wide enough not to wrap a table."""
+
+
+def plain(value: Any) -> Any:
+    """A record as JSON knows it: fields become keys; positions, moments and spans become text."""
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Position):
+        return str(value)
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if dataclasses.is_dataclass(value):
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(inner) for inner in value]
+    return value
+
+
+def print_json(value: Any, *, indent: int | None = 2) -> None:
+    sys.stdout.write(json.dumps(plain(value), ensure_ascii=False, default=str, indent=indent) + "\n")
+    sys.stdout.flush()
+
+
+def rows(records: Sequence[Any], *, as_json: bool, empty: str) -> None:
+    """One line a record; columns in which nothing stands are left out."""
+    if as_json:
+        print_json(records)
+    elif records:
+        console().print(table_of([plain(record) for record in records]))
+    else:
+        console().print(empty, markup=False)
+
+
+def record(value: Any, *, as_json: bool) -> None:
+    """A record: its single values as lines, then each list of records as a table under its name."""
+    if as_json:
+        print_json(value)
+        return
+    out = console()
+    for key, inner in plain(value).items():
+        if _is_table(inner):
+            out.print(f"\n{_words(key)}", style="bold", markup=False)
+            out.print(table_of(inner))
+        elif inner not in (None, [], {}):
+            out.print(f"{_words(key)}: {_cell(inner)}", markup=False, highlight=False)
+
+
+def table_of(records: Sequence[Mapping[str, Any]]) -> Table:
+    """A table of records that all have the same keys."""
+    keys = [key for key in records[0] if any(row[key] not in (None, "", [], {}) for row in records)]
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for key in keys:
+        numbers = all(isinstance(row[key], (int, float)) for row in records if row[key] is not None)
+        table.add_column(_words(key), justify="right" if numbers else "left", overflow="fold")
+    for row in records:
+        table.add_row(*(Text(_cell(row[key])) for key in keys))
+    return table
+
+
+def print_error(error: DmdeltaError, *, debug: bool) -> None:
+    """What happened, the facts and the next step, on stderr."""
+    if debug:
+        traceback.print_exception(error)
+    err = console(stderr=True)
+    facts = ", ".join(f"{key}={value}" for key, value in error.context.items())
+    err.print(Text.assemble(("error: ", "bold red"), error.message, f" ({facts})" if facts else ""))
+    if error.hint:
+        err.print(Text.assemble(("hint: ", "bold"), error.hint))
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Made for each use: the streams of a test or a notebook change."""
+    is_terminal = (sys.stderr if stderr else sys.stdout).isatty()
+    return Console(stderr=stderr, soft_wrap=True, width=None if is_terminal else PIPE_WIDTH, highlight=False)
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(inner, dict) for inner in value)
+
+
+def _words(key: str) -> str:
+    return key.replace("_", " ")
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.1f}"
+    return json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, (list, dict)) else str(value)

@@ -1,0 +1,37 @@
+"""`dmdelta init` writes a spec that loads."""
+
+from pathlib import Path
+
+from dmdelta.cli.init import TEMPLATE
+from dmdelta.cli.main import execute
+from dmdelta.config import load_spec
+
+EXAMPLE = Path(__file__).resolve().parents[3] / "pipelines/mysql.example.yml"
+
+
+def test_init_writes_a_spec_that_loads(tmp_path, capsys):
+    """The file is valid once its variable is set, and the next command is named."""
+    path = tmp_path / "my.yml"
+    assert execute(["init", str(path)]) == 0
+    assert load_spec(path, {"MYSQL_PASSWORD": "x"}).name == "shop"
+    assert f"dmdelta check {path}" in capsys.readouterr().out
+
+
+def test_init_overwrites_nothing(tmp_path, capsys):
+    """A file that is there stays as it is."""
+    path = tmp_path / "my.yml"
+    path.write_text("mine")
+    assert execute(["init", str(path)]) == 2
+    assert path.read_text() == "mine"
+    assert "exists" in capsys.readouterr().err
+
+
+def test_init_names_a_folder_that_is_not_there(tmp_path, capsys):
+    """No traceback for a wrong path."""
+    assert execute(["init", str(tmp_path / "none" / "my.yml")]) == 2
+    assert "cannot write" in capsys.readouterr().err
+
+
+def test_the_shipped_example_is_what_init_writes():
+    """pipelines/mysql.example.yml and the template are one text."""
+    assert EXAMPLE.read_text(encoding="utf-8") == TEMPLATE

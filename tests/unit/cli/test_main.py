@@ -1,0 +1,98 @@
+"""The command line: help, exit codes and how an error is told."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dmdelta.cli import main as command_line
+from dmdelta.cli.main import execute
+from dmdelta.errors import CommitConflict, ConfigError, LakehouseError, SchemaError, SourceError, SourceUnavailable
+
+COMMANDS = ["run", "check", "status", "events", "checkpoint show", "init"]
+README = Path(__file__).resolve().parents[3] / "README.md"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_and_is_in_the_readme(command, capsys):
+    """`--help` works for each command, without Spark; the README names it."""
+    assert execute([*command.split(), "--help"]) == 0
+    assert "Usage: " in capsys.readouterr().out
+    assert f"`dmdelta {command}" in README.read_text(encoding="utf-8")
+
+
+def test_help_and_spec_errors_do_not_import_spark(tmp_path):
+    """Help is there at once, and a wrong spec is told before Spark starts."""
+    script = (
+        "import sys; from dmdelta.cli.main import execute; "
+        f"codes = [execute(['--help']), execute(['run', {str(tmp_path / 'none.yml')!r}])]; "
+        "sys.exit(f'{codes}' if codes != [0, 2] or 'pyspark' in sys.modules else 0)"
+    )
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+
+
+@pytest.mark.parametrize("command", ["run", "check", "status", "events", "checkpoint show"])
+def test_a_wrong_spec_ends_with_2_and_names_the_place(command, tmp_path, capsys):
+    """Every command that takes a spec reports its mistakes on stderr, without a traceback."""
+    path = tmp_path / "spec.yml"
+    path.write_text("name: shop\nsorces: []\nlakehouse: {root: x}\n")
+    assert execute([*command.split(), str(path)]) == 2
+    shown = capsys.readouterr()
+    assert f"{path}:2: unknown key 'sorces': did you mean 'sources'?" in shown.err
+    assert "hint: docs/spec.md" in shown.err
+    assert "Traceback" not in shown.err
+    assert shown.out == ""
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (ConfigError("x"), 2),
+        (SourceError("x"), 3),
+        (SchemaError("x"), 4),
+        (LakehouseError("x"), 5),
+        (SourceUnavailable("x"), 75),
+        (CommitConflict("x"), 75),
+        (KeyboardInterrupt(), 130),
+    ],
+)
+def test_the_exit_code_is_that_of_the_errors_kind(error, code, monkeypatch):
+    """A retryable error that comes this far has spent its retries."""
+
+    def fail(args):
+        raise error
+
+    monkeypatch.setattr(command_line, "app", fail)
+    assert execute(["run", "spec.yml"]) == code
+
+
+def test_an_error_shows_its_facts_and_its_origin_only_with_debug(tmp_path, capsys):
+    """--debug adds the traceback."""
+    assert execute(["--debug", "status", str(tmp_path / "none.yml")]) == 2
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_an_unknown_command_is_a_usage_error(capsys):
+    """Typer's own exit code, 2, and its advice."""
+    assert execute(["frobnicate"]) == 2
+    assert "No such command" in capsys.readouterr().err
+
+
+def test_the_version_is_printed(capsys):
+    """--version prints it and ends well."""
+    assert execute(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("dmdelta ")
+
+
+@pytest.mark.parametrize(("arguments", "raises"), [(["--version"], False), (["frobnicate"], True)])
+def test_main_raises_system_exit_only_for_failures(arguments, raises, monkeypatch, capsys):
+    """A job runner that takes any SystemExit for trouble sees none after success."""
+    monkeypatch.setattr(sys, "argv", ["dmdelta", *arguments])
+    if raises:
+        with pytest.raises(SystemExit):
+            command_line.main()
+    else:
+        command_line.main()
+    assert capsys.readouterr()

@@ -1,0 +1,140 @@
+"""Records on a terminal, in a pipe and as JSON."""
+
+import io
+import json
+import logging
+import sys
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+
+import pytest
+
+from dmdelta.cli import progress, render
+from dmdelta.engine.progress import Progress, RunSummary
+from dmdelta.errors import LakehouseError
+from dmdelta.model.change import Op
+from dmdelta.model.position import Position
+
+
+@dataclass(frozen=True)
+class Line:
+    table: str
+    at: Position | None
+    rows: int
+    op: Op = Op.INSERT
+    note: str | None = None
+
+
+@dataclass(frozen=True)
+class Whole:
+    task: str
+    lag: timedelta
+    lines: tuple[Line, ...]
+    problem: str | None = None
+
+
+POSITION = Position(1, "binlog.000001", 4)
+WHOLE = Whole("shop", timedelta(seconds=1.5), (Line("größe[b]", POSITION, 1200), Line("b", None, 3)))
+
+
+def test_json_is_one_document_of_plain_values(capsys):
+    """Positions, enums, spans and moments become text or numbers that any tool reads."""
+    render.record(WHOLE, as_json=True)
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["lag"] == 1.5
+    assert shown["lines"][0] == {
+        "table": "größe[b]",
+        "at": "1/binlog.000001:4",
+        "rows": 1200,
+        "op": "insert",
+        "note": None,
+    }
+    assert render.plain(datetime(2026, 1, 2, tzinfo=timezone.utc)) == "2026-01-02T00:00:00+00:00"
+    assert render.plain({"a": {1}}) == {"a": [1]}
+
+
+def test_a_record_is_lines_and_tables(capsys):
+    """Single values come first, then each list under its name; empty columns and values are left out."""
+    render.record(WHOLE, as_json=False)
+    shown = capsys.readouterr().out
+    assert "task: shop" in shown
+    assert "größe[b]" in shown
+    assert "1,200" in shown
+    assert "note" not in shown
+    assert "problem" not in shown
+
+
+def test_no_rows_are_told_in_words_or_as_an_empty_list(capsys):
+    """Nothing found is no empty screen."""
+    render.rows([], as_json=False, empty="nothing here")
+    render.rows([], as_json=True, empty="nothing here")
+    assert capsys.readouterr().out == "nothing here\n[]\n"
+
+
+def test_rows_do_not_wrap_in_a_pipe(capsys):
+    """A line of a table stays a line when no terminal limits it."""
+    render.rows([Line("t" * 90, POSITION, 1), Line("u" * 90, POSITION, 2)], as_json=False, empty="")
+    assert any("t" * 90 in line and "binlog.000001:4" in line for line in capsys.readouterr().out.splitlines())
+
+
+def test_an_error_goes_to_stderr_with_facts_and_hint(capsys):
+    """Markup in a message is text."""
+    render.print_error(LakehouseError("no [table]", hint="make it", path="x"), debug=False)
+    shown = capsys.readouterr()
+    assert shown.err == "error: no [table] (path=x)\nhint: make it\n"
+    assert shown.out == ""
+
+
+@pytest.fixture(autouse=True)
+def own_log():
+    """`showing_progress` sets dmdelta's log up for the process: put it back."""
+    root = logging.getLogger("dmdelta")
+    before = (root.handlers[:], root.level, root.propagate)
+    yield
+    root.handlers[:], root.level, root.propagate = before
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self):
+        return True
+
+
+def on_terminal(monkeypatch):
+    """What a person would see. No fixture: pytest sets stdout anew after the setup."""
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stdout", stream)
+    return stream
+
+
+PROGRESS = Progress(2.5, 3, {"one": "1/binlog.000001:4"}, 1200, {"shop.orders": 1200})
+
+
+def test_a_pipe_gets_json_lines(capsys):
+    """Each report and the summary are one line each."""
+    with progress.showing_progress() as report:
+        report(PROGRESS)
+    progress.print_summary(RunSummary(PROGRESS, stopped=False))
+    first, last = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert first["progress"]["tables"] == {"shop.orders": 1200}
+    assert (last["idle"], last["summary"]["stopped"]) == (False, False)
+
+
+def test_a_terminal_gets_a_summary_for_people(monkeypatch):
+    """What landed, what was applied and how it ended."""
+    terminal = on_terminal(monkeypatch)
+    with progress.showing_progress() as report:
+        report(PROGRESS)
+    progress.print_summary(RunSummary(PROGRESS, stopped=True))
+    shown = terminal.getvalue()
+    assert "1,200 row changes applied" in shown
+    assert "shop.orders" in shown
+    assert "stopped as asked" in shown
+
+
+def test_an_idle_run_says_that_nothing_is_new(monkeypatch):
+    """A second run over the same log has nothing to show."""
+    terminal = on_terminal(monkeypatch)
+    progress.print_summary(RunSummary(Progress(1.0, 0, {}, 0, {}), stopped=False))
+    assert "nothing is new" in terminal.getvalue()
