@@ -5,7 +5,7 @@ value; `packed` and `utf8` let the generated decoders copy bytes instead. Both w
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from struct import Struct
 
 from dmdelta.binlog import temporal, variant
@@ -13,6 +13,7 @@ from dmdelta.binlog.charset import UTF8, Decoder, decoder_of, is_ascii_superset
 from dmdelta.binlog.columntype import WireColumn, WireType
 from dmdelta.binlog.decimals import decimal_of, decimal_size
 from dmdelta.binlog.jsonb import json_value
+from dmdelta.binlog.mariadb_compression import decompress_value
 from dmdelta.binlog.variant import KeyDictionary
 from dmdelta.errors import UnsupportedEvent
 from dmdelta.model.schema import Column
@@ -177,6 +178,13 @@ def _set(column: Column) -> Convert:
     return convert
 
 
+_COMPRESSED = {
+    WireType.BLOB_COMPRESSED: (WireType.BLOB, 0),
+    WireType.VARCHAR_COMPRESSED: (WireType.VARCHAR, 1),
+}
+"""The type without compression, and how many bytes longer a value may be."""
+
+
 def _prefixed(wire: WireColumn, column: Column, keys: KeyDictionary, table: str) -> ColumnCodec:
     if wire.type == WireType.JSON:
         return ColumnCodec(0, wire.length, lambda raw: json_value(raw, keys), is_json=True)
@@ -184,11 +192,12 @@ def _prefixed(wire: WireColumn, column: Column, keys: KeyDictionary, table: str)
         return ColumnCodec(0, wire.length, _geometry(keys))
     if wire.type == WireType.VECTOR:
         return ColumnCodec(0, wire.length, _vector)
-    if wire.type in (WireType.BLOB_COMPRESSED, WireType.VARCHAR_COMPRESSED):
-        raise UnsupportedEvent(
-            f"{table}.{column.name} is a COMPRESSED column",
-            hint="MODIFY the column without COMPRESSED, or leave the table out",
-        )
+    if wire.type in _COMPRESSED:
+        plain_type, extra = _COMPRESSED[wire.type]
+        plain = _prefixed(replace(wire, type=plain_type), column, keys, table)
+        prefix = plain.prefix if wire.type == WireType.BLOB_COMPRESSED else 1 if wire.length + extra < 256 else 2
+        convert = plain.convert
+        return ColumnCodec(0, prefix, lambda raw: convert(decompress_value(raw)))
     is_blob = wire.type in (WireType.BLOB, WireType.TINY_BLOB, WireType.MEDIUM_BLOB, WireType.LONG_BLOB)
     prefix = wire.length if is_blob else 1 if wire.length < 256 else 2
     if column.type == "binary":

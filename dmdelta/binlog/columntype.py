@@ -187,7 +187,11 @@ def _column(kind: WireType, raw: bytes) -> WireColumn:
         return WireColumn(kind, raw[0] + 8 * raw[1])
     if kind in (WireType.TIME2, WireType.DATETIME2, WireType.TIMESTAMP2):
         return WireColumn(kind, 0, raw[0])
-    return WireColumn(kind, int.from_bytes(raw, "little"))
+    length = int.from_bytes(raw, "little")
+    if kind == WireType.VARCHAR_COMPRESSED:
+        # It counts the byte that tells whether a value is compressed.
+        return WireColumn(kind, length - 1)
+    return WireColumn(kind, length)
 
 
 def _string(first: int, second: int) -> WireColumn:

@@ -19,6 +19,7 @@ from dmdelta.binlog.rows import TableState, add_rows
 from dmdelta.binlog.statement import Statement, StatementKind, StatementTarget, classify
 from dmdelta.binlog.structure import describe, find_known
 from dmdelta.binlog.tablemap import TABLE_ID_SIZE, parse_table_map, table_names
+from dmdelta.binlog.variant import SIZE_LIMIT
 from dmdelta.binlog.xa import parse_xa_prepare
 from dmdelta.errors import CorruptBinlog, DmdeltaError, UnknownSchema, UnsupportedEvent
 from dmdelta.model.change import Op
@@ -33,6 +34,8 @@ _SECOND = 1_000_000
 _ROWS_EVENTS = frozenset(map(int, ROWS_EVENTS))
 _TABLE_MAP, _PAYLOAD = int(EventType.TABLE_MAP), int(EventType.TRANSACTION_PAYLOAD)
 _NO_TABLE = object()
+_LARGE_EVENT = SIZE_LIMIT // 8
+"""Bytes of an event whose images may pass the limit: a character may become four bytes of UTF-8, a key some more."""
 
 _WITHOUT_ROWS = frozenset(
     {
@@ -157,6 +160,8 @@ class _Decoder:
                     continue
                 batch, row = self._batch, self._row
                 count, layout = add_rows(event, state, batch)
+                if len(event) > _LARGE_EVENT:
+                    self._check_sizes(batch, count)
                 committed = self._committed
                 if committed is None:
                     committed = timestamp * _SECOND
@@ -194,6 +199,15 @@ class _Decoder:
         for event in inner_events(self._reader.payload):
             timestamp, kind, _server_id, _size, _log_pos, flags = HEADER.unpack_from(event)
             yield kind, offset, timestamp, event, flags
+
+    def _check_sizes(self, batch: ChangeBatch, count: int) -> None:
+        """A row image above VARIANT's limit would only fail on its way into Delta, and say less."""
+        largest = max(map(len, batch.before[-count:] + batch.after[-count:]), default=0)
+        if largest > SIZE_LIMIT:
+            raise UnsupportedEvent(
+                f"a row has {largest} bytes, more than the {SIZE_LIMIT} of a VARIANT",
+                hint="leave the table out, or keep such values outside the database",
+            )
 
     def _check_dummy(self, event: bytes) -> None:
         """MySQL ends some statements with a rows event of no table; any other one must have its table map."""
