@@ -22,7 +22,6 @@ sources:
     #   dir: /fast/relay # raw binlog until it has landed; `relay` below the lakehouse's root by default
     # security:
     #   ssl-ca: ca.pem
-    # enable-gtid: true # go on by GTID set, so that another primary can take over
     # meta: # where the first start begins; the oldest binlog by default
     #   binlog-name: binlog.000042
     #   binlog-pos: 4

@@ -9,14 +9,17 @@ from dmdelta.errors import ConfigError
 from dmdelta.model.position import file_number
 
 SOURCE_ID_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"
-_KEYS_OF_AN_ARCHIVE = {"source_id", "flavor", "binlog_dir", "meta", "relay"}
+_KEYS_OF_AN_ARCHIVE = {"source_id", "binlog_dir", "meta", "relay"}
 
 
 class SecurityConfig(Section):
     """TLS towards a server, verified."""
 
     ssl_ca: FolderPath
-    """CA certificate (PEM) that the server's certificate must chain to; its host name is checked too."""
+    """CA certificate (PEM) that the server's certificate must chain to."""
+
+    ssl_verify_host: bool = True
+    """Whether the certificate must name the host, too; those that a server makes for itself do not."""
 
     ssl_cert: FolderPath | None = None
     """Client certificate (PEM), for accounts that demand one."""
@@ -41,12 +44,12 @@ class MetaConfig(Section):
     """Byte offset of the first event in that file."""
 
     binlog_gtid: str | None = None
-    """GTID set that counts as already read; used when `enable-gtid` is true."""
+    """GTID set that counts as already read, instead of a file; for a server only."""
 
     @model_validator(mode="after")
     def _some_position(self) -> "MetaConfig":
-        if self.binlog_name is None and self.binlog_gtid is None:
-            raise ValueError("meta needs binlog-name or binlog-gtid")
+        if (self.binlog_name is None) == (self.binlog_gtid is None):
+            raise ValueError("meta has either binlog-name or binlog-gtid")
         if self.binlog_name is None and "binlog_pos" in self.model_fields_set:
             raise ValueError("binlog-pos needs binlog-name")
         if self.binlog_name is not None:
@@ -86,10 +89,7 @@ class SourceConfig(Section):
     """TLS towards the server."""
 
     flavor: Literal["mysql", "mariadb"] | None = None
-    """Kind of server; found out from the server or the binlogs if left away."""
-
-    enable_gtid: bool = False
-    """Ask the server for events by GTID set instead of file and offset: survives a change of the primary."""
+    """Kind of server; one of another kind is refused. Any kind by default."""
 
     server_id: Annotated[int, Field(ge=1, le=2**32 - 1)] | None = None
     """Replica id that we announce, unique among the server's replicas; random if left away."""
@@ -112,6 +112,6 @@ class SourceConfig(Section):
         unread = sorted(self.model_fields_set - _KEYS_OF_AN_ARCHIVE) if self.host is None else []
         if unread:
             raise ValueError(f"a source with binlog-dir has no use for: {', '.join(map(hyphenated, unread))}")
-        if self.meta is not None and self.meta.binlog_name is None and not self.enable_gtid:
-            raise ValueError("meta with only binlog-gtid needs enable-gtid: true")
+        if self.meta is not None and self.meta.binlog_name is None and self.host is None:
+            raise ValueError("an archive begins at a file: meta needs binlog-name")
         return self

@@ -21,7 +21,7 @@ sources:
     security: {ssl-ca: certs/ca.pem}
   - source-id: two
     binlog-dir: ../archive
-    flavor: mariadb
+    meta: {binlog-name: binlog.000007}
 block-allow-list:
   do-dbs: ["shop*"]
   ignore-tables:
@@ -53,7 +53,7 @@ def test_a_spec_is_read_with_its_defaults_paths_and_secrets(tmp_path):
     spec = load_spec(write(tmp_path, GOOD), {"SHOP_PASSWORD": "s3cret"})
     server, archive = spec.sources
     assert (spec.name, spec.task_mode) == ("shop", "incremental")
-    assert (server.host, server.port, server.flavor, server.enable_gtid) == ("db.example", 3307, None, False)
+    assert (server.host, server.port, server.flavor) == ("db.example", 3307, None)
     assert server.password.get_secret_value() == "s3cret"
     assert spec.relay_dir(server) == str(tmp_path / "relay")
     assert spec.relay_dir(archive) == str(tmp_path / "lake" / "relay")
@@ -86,16 +86,20 @@ def test_a_password_is_never_shown(tmp_path):
         ("user: dmdelta", "user: 7", "6: sources[0].user: must be text: put it in quotes"),
         ("    user: dmdelta\n", "", "3: sources[0]: a source with host needs user"),
         ("host: db.example", "flavor: mysql", "3: sources[0]: a source has either host or binlog-dir"),
-        ("flavor: mariadb", "port: 1", "11: sources[1]: a source with binlog-dir has no use for: port"),
-        ("flavor: mariadb", "flavor: oracle", "13: sources[1].flavor: Input should be 'mysql' or 'mariadb'"),
+        (
+            "meta: {binlog-name: binlog.000007}",
+            "port: 1",
+            "11: sources[1]: a source with binlog-dir has no use for: port",
+        ),
+        ("port: 3307", "flavor: oracle", "5: sources[0].flavor: Input should be 'mysql' or 'mariadb'"),
         ("source-id: two", "source-id: one", "2: sources: source-id 'one' occurs twice"),
         ("source-id: two", "source-id: a/b", "11: sources[1].source-id: String should match pattern"),
         ("binlog.000042", "binlog", "9: sources[0].meta: 'binlog' is no binlog file name"),
-        ("binlog-name: binlog.000042, ", "", "9: sources[0].meta: meta needs binlog-name or binlog-gtid"),
+        ("binlog-name: binlog.000042, ", "", "9: sources[0].meta: meta has either binlog-name or binlog-gtid"),
         (
-            "binlog-name: binlog.000042, binlog-pos: 154",
+            "binlog-name: binlog.000007",
             "binlog-gtid: 'a:1'",
-            "3: sources[0]: meta with only binlog-gtid needs enable-gtid: true",
+            "11: sources[1]: an archive begins at a file: meta needs binlog-name",
         ),
         ("ssl-ca: certs/ca.pem", "ssl-ca: ca, ssl-key: k", "10: sources[0].security: ssl-cert and ssl-key belong"),
         ("relay: {dir: relay}", "relay: {dir: 's3://b/x'}", "8: sources[0].relay.dir: must be a folder"),
