@@ -1,0 +1,132 @@
+"""The present structure of a server's tables, out of information_schema.
+
+For servers whose table maps carry no column names (MySQL 5.7, `binlog_row_metadata=MINIMAL`). Virtual and stored
+generated columns are part of row images on MySQL and MariaDB alike (tried on 5.7, 8.0, 10.11), so they are listed.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dmdelta.model.schema import Column, TableSchema
+from dmdelta.source.connection import query
+
+if TYPE_CHECKING:
+    from pymysql.connections import Connection
+
+SYSTEM_SCHEMAS = ("information_schema", "mysql", "performance_schema", "sys")
+
+_COLUMNS = """
+SELECT c.table_schema, c.table_name, c.column_name, c.data_type, c.column_type, c.character_octet_length,
+       c.numeric_precision, c.numeric_scale, c.datetime_precision, c.character_set_name, c.is_nullable, c.extra
+FROM information_schema.columns c
+JOIN information_schema.tables t ON t.table_schema = c.table_schema AND t.table_name = c.table_name
+WHERE t.table_type = 'BASE TABLE' AND c.table_schema NOT IN %s
+ORDER BY c.table_schema, c.table_name, c.ordinal_position
+"""
+_KEYS = """
+SELECT table_schema, table_name, index_name, column_name, nullable, sub_part
+FROM information_schema.statistics
+WHERE non_unique = 0 AND table_schema NOT IN %s
+ORDER BY table_schema, table_name, index_name, seq_in_index
+"""
+
+_CHARACTER = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set"})
+_SIZED = frozenset({"char", "varchar", "binary", "varbinary"})
+_TEMPORAL = frozenset({"time", "datetime", "timestamp"})
+_GEOMETRY = frozenset(
+    [
+        "point",
+        "linestring",
+        "polygon",
+        "multipoint",
+        "multilinestring",
+        "multipolygon",
+        "geometrycollection",
+        "geomcollection",
+    ]
+)
+_FIXED_BINARY = {"inet4": 4, "inet6": 16, "uuid": 16}
+"""MariaDB's types that travel as BINARY(n)."""
+_MEMBER = re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
+_ESCAPE = re.compile(r"''|\\(.)", re.DOTALL)
+_ESCAPED = {"n": "\n", "r": "\r", "0": "\0"}
+
+_Key = tuple[str, str]
+
+
+def read_schemas(connection: "Connection[Any]", wanted: Callable[[str, str], bool]) -> list[TableSchema]:
+    """The structures of the tables for which `wanted(schema, table)` is true, as they are now; views excepted.
+
+    A table's key is its primary key, else its narrowest unique key without nullable columns, else none. Tables that the
+    account may not SELECT from are not seen.
+
+    Raises:
+        SourceUnavailable, SourceError: the server does not answer.
+    """
+    columns: dict[_Key, list[Column]] = defaultdict(list)
+    for schema, table, *fields in query(connection, _COLUMNS, (SYSTEM_SCHEMAS,)):
+        if wanted(schema, table):
+            columns[schema, table].append(_column(fields))
+    keys = _keys(query(connection, _KEYS, (SYSTEM_SCHEMAS,)))
+    return [TableSchema(*name, tuple(found), keys.get(name, ())) for name, found in columns.items()]
+
+
+def _column(fields: Sequence[Any]) -> Column:
+    """One row of the query, from the column's name on."""
+    name, data_type, column_type, octets, digits, scale, fsp, charset, nullable, extra = fields
+    kind = data_type.lower()
+    length, precision = 0, 0
+    if kind in _FIXED_BINARY:
+        kind, length = "binary", _FIXED_BINARY[kind]
+    elif kind in _SIZED:
+        length = int(octets or 0)
+    elif kind == "bit":
+        length = int(digits or 1)
+    elif kind == "decimal":
+        precision = int(digits or 0)
+    elif kind in _TEMPORAL:
+        precision = int(fsp or 0)
+    return Column(
+        name,
+        "geometry" if kind in _GEOMETRY else kind,
+        unsigned=" unsigned" in column_type,
+        length=length,
+        precision=precision,
+        scale=int(scale or 0) if kind == "decimal" else 0,
+        charset={"utf8": "utf8mb3"}.get(charset or "", charset) if kind in _CHARACTER else None,
+        members=enum_members(column_type) if kind in ("enum", "set") else (),
+        nullable=nullable == "YES",
+        visible="INVISIBLE" not in extra.upper(),
+    )
+
+
+def enum_members(column_type: str) -> tuple[str, ...]:
+    """The names in `enum('a','b''c')`, as information_schema escapes them."""
+    return tuple(_ESCAPE.sub(_unescaped, member) for member in _MEMBER.findall(column_type))
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    char = found.group(1)
+    return "'" if char is None else _ESCAPED.get(char, char)
+
+
+def _keys(rows: list[tuple[Any, ...]]) -> dict[_Key, tuple[str, ...]]:
+    indexes: dict[_Key, dict[str, list[tuple[Any, ...]]]] = defaultdict(lambda: defaultdict(list))
+    for schema, table, index, *part in rows:
+        indexes[schema, table][index].append(tuple(part))
+    found = {name: _best_key(candidates) for name, candidates in indexes.items()}
+    return {name: key for name, key in found.items() if key}
+
+
+def _best_key(indexes: dict[str, list[tuple[Any, ...]]]) -> tuple[str, ...]:
+    if "PRIMARY" in indexes:
+        return tuple(column for column, _, _ in indexes["PRIMARY"])
+    whole = [
+        (len(parts), index, tuple(column for column, _, _ in parts))
+        for index, parts in indexes.items()
+        # An expression has no column name, a prefix is not the value.
+        if all(column is not None and nullable != "YES" and prefix is None for column, nullable, prefix in parts)
+    ]
+    return min(whole)[2] if whole else ()

@@ -1,0 +1,308 @@
+"""Preflight: what of a server's settings, the account and the start position stands in the way, and how to mend it."""
+
+import re
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from dmdelta.errors import SourceError, SourceUnavailable
+from dmdelta.model.gtid import parse_gtid_set
+from dmdelta.source.connection import query, query_named
+from dmdelta.source.plan import missing_from
+from dmdelta.source.server import ServerIdentity, ServerLog, server_identity, server_log
+from dmdelta.source.task import StartAfter, StartAt, StartEdge
+
+if TYPE_CHECKING:
+    from pymysql.connections import Connection
+
+VARIABLES = (
+    "log_bin",
+    "binlog_format",
+    "binlog_row_image",
+    "binlog_row_metadata",
+    "binlog_row_value_options",
+    "gtid_mode",
+    "gtid_strict_mode",
+    "binlog_expire_logs_seconds",
+    "expire_logs_days",
+)
+_GRANT = re.compile(r"^GRANT (.+?) ON (\S+) TO ", re.IGNORECASE)
+_ROLE = re.compile(r"^GRANT [`'\"]?[^ ]+[`'\"]? TO ", re.IGNORECASE)
+
+
+class Level(str, Enum):
+    """`fail` stops a run, `warn` is for the operator to judge."""
+
+    PASS = "pass"  # noqa: S105
+    WARN = "warn"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One checked thing; `fix` is the statement or step that mends it, empty for a pass."""
+
+    name: str
+    level: Level
+    message: str
+    fix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFacts:
+    """What the server says.
+
+    Attributes:
+        variables: global variables by name; absent ones are missing.
+        grants: the lines of SHOW GRANTS.
+        replicas: (server id, uuid) of the replicas that are connected; None if the account may not ask.
+        held: the binlog's files and GTID sets; None if there are none or the account may not ask.
+    """
+
+    server: ServerIdentity
+    variables: dict[str, str]
+    grants: tuple[str, ...]
+    replicas: tuple[tuple[int, str], ...] | None
+    held: ServerLog | None = field(default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """What the relay is going to do: its announced server id (None: random), where it starts, how far it lags (s)."""
+
+    server_id: int | None = None
+    start: StartAt | StartAfter | StartEdge = StartEdge.OLDEST
+    lag_seconds: float | None = None
+
+
+def check_source(connection: "Connection[Any]", intent: Intent) -> list[Finding]:
+    """All findings for a server.
+
+    Raises:
+        SourceUnavailable: it does not answer.
+    """
+    return findings_of(source_facts(connection), intent)
+
+
+def source_facts(connection: "Connection[Any]") -> SourceFacts:
+    """Ask the server; what the account may not see is None."""
+    server = server_identity(connection)
+    rows = query(connection, "SHOW GLOBAL VARIABLES WHERE Variable_name IN %s", (VARIABLES,))
+    variables = {str(name).lower(): str(value) for name, value in rows}
+    grants = tuple(str(row[0]) for row in query(connection, "SHOW GRANTS"))
+    newer = server.flavor == "mysql" and server.version >= (8, 0, 22)
+    try:
+        listed = query_named(connection, "SHOW REPLICAS" if newer else "SHOW SLAVE HOSTS")
+    except SourceUnavailable:
+        raise
+    except SourceError:
+        replicas = None
+    else:
+        replicas = tuple(
+            (int(row["server_id"]), str(row.get("replica_uuid", row.get("slave_uuid", "")))) for row in listed
+        )
+    try:
+        held = server_log(connection, server)
+    except SourceUnavailable:
+        raise
+    except SourceError:
+        held = None
+    return SourceFacts(server, variables, grants, replicas, held)
+
+
+def findings_of(facts: SourceFacts, intent: Intent) -> list[Finding]:
+    """Judge the facts, in the order in which they are mended."""
+    return [
+        _version(facts),
+        _log_bin(facts),
+        _format(facts),
+        _row_image(facts),
+        _row_metadata(facts),
+        _value_options(facts),
+        *_privileges(facts),
+        _server_id(facts, intent),
+        _gtid(facts, intent),
+        _retention(facts, intent),
+        _start(facts, intent),
+    ]
+
+
+def _version(facts: SourceFacts) -> Finding:
+    server = facts.server
+    text = f"{server.flavor} {'.'.join(map(str, server.version))}"
+    if server.version >= ((10, 2, 0) if server.flavor == "mariadb" else (5, 7, 0)):
+        return Finding("version", Level.PASS, text)
+    return Finding("version", Level.FAIL, f"{text} is too old", "use MySQL 5.7 or newer, MariaDB 10.2 or newer")
+
+
+def _log_bin(facts: SourceFacts) -> Finding:
+    if facts.variables.get("log_bin", "").upper() in ("ON", "1"):
+        return Finding("log_bin", Level.PASS, "the binlog is on")
+    return Finding("log_bin", Level.FAIL, "the server writes no binlog", "start it with --log-bin --server-id=1")
+
+
+def _format(facts: SourceFacts) -> Finding:
+    value = facts.variables.get("binlog_format", "ROW")  # newer servers have no other and no variable
+    if value.upper() == "ROW":
+        return Finding("binlog_format", Level.PASS, "ROW")
+    message = f"{value}: statements instead of rows; the task stops at the first changed row"
+    return Finding("binlog_format", Level.FAIL, message, "SET GLOBAL binlog_format = 'ROW', then reconnect all clients")
+
+
+def _row_image(facts: SourceFacts) -> Finding:
+    value = facts.variables.get("binlog_row_image", "FULL").upper()
+    fix = "SET GLOBAL binlog_row_image = 'FULL'"
+    if value == "FULL":
+        return Finding("binlog_row_image", Level.PASS, value)
+    message = f"{value}: changes hold some columns only, so before images are partial"
+    if value == "MINIMAL":
+        message = (
+            "MINIMAL: columns that an INSERT leaves out are not in the log: nullable ones arrive as NULL, whatever "
+            "their DEFAULT, NOT NULL ones stop the task"
+        )
+    return Finding("binlog_row_image", Level.WARN, message, fix)
+
+
+def _row_metadata(facts: SourceFacts) -> Finding:
+    value = facts.variables.get("binlog_row_metadata")
+    name = "binlog_row_metadata"
+    if value is None:
+        message = "the server sends no column names: they come from information_schema, so structures must not change"
+        return Finding(name, Level.WARN, message, "MySQL 8.0.1 and MariaDB 10.5 send them")
+    # MariaDB's NO_LOG is like MINIMAL for us.
+    if value.upper() == "FULL":
+        return Finding(name, Level.PASS, value)
+    message = f"{value}: column names come from information_schema and are wrong for rows older than an ALTER TABLE"
+    return Finding(name, Level.WARN, message, "SET GLOBAL binlog_row_metadata = 'FULL'")
+
+
+def _value_options(facts: SourceFacts) -> Finding:
+    value = facts.variables.get("binlog_row_value_options", "")
+    name = "binlog_row_value_options"
+    if not value:
+        return Finding(name, Level.PASS, "no partial values")
+    image = facts.variables.get("binlog_row_image", "FULL").upper()
+    if image == "FULL":
+        return Finding(name, Level.PASS, f"{value} with full before images")
+    message = f"{value} with binlog_row_image={image}: partial JSON updates lack the document that they change"
+    return Finding(name, Level.FAIL, message, "SET GLOBAL binlog_row_value_options = ''")
+
+
+def _granted(grants: tuple[str, ...]) -> tuple[set[str], bool, bool]:
+    """Privileges on *.*, whether SELECT is held anywhere, and whether there are roles that may hold more."""
+    everywhere: set[str] = set()
+    select = roles = False
+    for line in grants:
+        found = _GRANT.match(line)
+        if found is None:
+            roles = roles or bool(_ROLE.match(line))
+            continue
+        names = {re.sub(r"\s*\(.*", "", name).strip().upper() for name in found.group(1).split(",")}
+        select = select or bool(names & {"SELECT", "ALL PRIVILEGES"})
+        if found.group(2) == "*.*":
+            everywhere |= names
+    return everywhere, select, roles
+
+
+def _privileges(facts: SourceFacts) -> list[Finding]:
+    held, select, roles = _granted(facts.grants)
+    needed = {"REPLICATION SLAVE": {"REPLICATION SLAVE", "REPLICATION REPLICA"}}
+    monitor = {"REPLICATION CLIENT", "BINLOG MONITOR", "SUPER"}
+    needed["BINLOG MONITOR" if facts.server.flavor == "mariadb" else "REPLICATION CLIENT"] = monitor
+    findings = []
+    for privilege, names in needed.items():
+        name = f"privilege {privilege.lower()}"
+        if held & (names | {"ALL PRIVILEGES"}):
+            findings.append(Finding(name, Level.PASS, "granted"))
+            continue
+        level = Level.WARN if roles else Level.FAIL
+        message = "not granted" + (", unless by a role" if roles else "")
+        findings.append(Finding(name, level, message, f"GRANT {privilege} ON *.* TO <account>"))
+    if select:
+        findings.append(Finding("privilege select", Level.PASS, "granted"))
+    else:
+        full = facts.variables.get("binlog_row_metadata", "").upper() == "FULL"
+        level = Level.WARN if full or roles else Level.FAIL
+        message = "not granted: structures cannot be read from information_schema"
+        findings.append(Finding("privilege select", level, message, "GRANT SELECT ON *.* TO <account>"))
+    return findings
+
+
+def _server_id(facts: SourceFacts, intent: Intent) -> Finding:
+    ours = intent.server_id
+    if ours is None:
+        return Finding("server_id", Level.PASS, "a random one is announced")
+    fix = "choose another server-id in the spec, or leave it away"
+    if ours == facts.server.server_id:
+        return Finding("server_id", Level.FAIL, f"{ours} is the server's own", fix)
+    if facts.replicas is None:
+        return Finding("server_id", Level.WARN, f"{ours}: the account may not see the server's replicas", fix)
+    if any(server_id == ours for server_id, _ in facts.replicas):
+        message = f"{ours} is a connected replica's: the server would end one for the other (unless it is this task)"
+        return Finding("server_id", Level.WARN, message, fix)
+    return Finding("server_id", Level.PASS, f"{ours} is not in use")
+
+
+def _gtid(facts: SourceFacts, intent: Intent) -> Finding:
+    if facts.server.flavor == "mariadb":
+        return Finding("gtid_mode", Level.PASS, "MariaDB always writes GTIDs")
+    value = facts.variables.get("gtid_mode", "OFF")
+    if value.upper() == "ON":
+        return Finding("gtid_mode", Level.PASS, "ON")
+    fix = "SET GLOBAL enforce_gtid_consistency = ON, then gtid_mode step by step to ON (see MySQL's manual)"
+    if isinstance(intent.start, StartAfter):
+        return Finding("gtid_mode", Level.FAIL, f"{value}, but the start is a GTID set", fix)
+    return Finding("gtid_mode", Level.WARN, f"{value}: a change of the primary cannot be followed", fix)
+
+
+def _retention(facts: SourceFacts, intent: Intent) -> Finding:
+    seconds = retention_seconds(facts.variables)
+    if not seconds:
+        return Finding("retention", Level.PASS, "binlogs are kept until somebody purges them")
+    text = f"binlogs are kept {seconds / 3600:.1f} h"
+    fix = "SET GLOBAL binlog_expire_logs_seconds = 604800"
+    if facts.server.flavor == "mysql" and facts.server.version < (8, 0, 1):
+        fix = "SET GLOBAL expire_logs_days = 7"
+    lag = intent.lag_seconds or 0.0
+    if lag > seconds:
+        return Finding("retention", Level.FAIL, f"{text}, the task is {lag / 3600:.1f} h behind", fix)
+    if lag > seconds / 2:
+        return Finding("retention", Level.WARN, f"{text}, the task is {lag / 3600:.1f} h behind", fix)
+    if seconds < 86400:
+        return Finding("retention", Level.WARN, f"{text}: a day's outage loses the position", fix)
+    return Finding("retention", Level.PASS, text)
+
+
+def retention_seconds(variables: dict[str, str]) -> float:
+    """How long a server keeps binlogs; 0: for ever."""
+    seconds = float(variables.get("binlog_expire_logs_seconds") or 0)
+    return seconds or float(variables.get("expire_logs_days") or 0) * 86400
+
+
+def _start(facts: SourceFacts, intent: Intent) -> Finding:
+    held, start = facts.held, intent.start
+    if held is None:
+        fix = "see log_bin and the privileges above"
+        return Finding("start position", Level.FAIL, "the list of binlogs cannot be read", fix)
+    oldest = next(iter(held.files))
+    fix = f"the oldest binlog is {oldest}: take a new snapshot, or mend `meta` in the spec"
+    if isinstance(start, StartAt):
+        size = held.files.get(start.binlog_file)
+        if size is None:
+            return Finding("start position", Level.FAIL, f"{start.binlog_file} is not on the server", fix)
+        if size < start.offset:
+            message = f"{start.binlog_file} ends at {size}, before {start.offset}"
+            return Finding("start position", Level.FAIL, message, fix)
+        return Finding("start position", Level.PASS, f"{start.binlog_file}:{start.offset} is there")
+    if isinstance(start, StartAfter):
+        return _start_after(held, start, fix)
+    return Finding("start position", Level.PASS, f"{start.value}; the oldest binlog is {oldest}")
+
+
+def _start_after(held: ServerLog, start: StartAfter, fix: str) -> Finding:
+    if held.purged is None:
+        return Finding("start position", Level.FAIL, "the server has no GTIDs", fix)
+    gone = missing_from(held.purged, parse_gtid_set(start.gtid_set, held.flavor))
+    if gone:
+        return Finding("start position", Level.FAIL, f"the server has purged {gone}", fix)
+    return Finding("start position", Level.PASS, "all transactions after the GTID set are there")
