@@ -16,7 +16,7 @@ from dmdelta.silver.extraction import VERSION
 from dmdelta.silver.pieces import Piece, known_schema, plan_pieces
 from dmdelta.silver.plan import Mode, Step, plan_apply
 from dmdelta.silver.steps import Batch, facts_of, run_step
-from dmdelta.silver.survey import TableEvents, newest_schema, silver_app, silver_position, table_events
+from dmdelta.silver.survey import TableEvents, silver_app, silver_position, structure_before, table_events
 from dmdelta.silver.table import add_columns, assert_shape, create_silver, silver_exists
 
 __all__ = ["ApplyRequest", "ApplyResult", "Mode", "Step", "apply_table", "silver_app", "silver_position"]
@@ -166,7 +166,9 @@ def _look_up(work: _Work, events: TableEvents) -> TableSchema | None:
     told_first = bool(events.structure) and events.structure[0].op is Op.SCHEMA
     if told_first and not events.groups:
         return None
-    return newest_schema(work.spark, request.lakehouse, request.source_id, request.name, request.begin)
+    earlier = structure_before(work.spark, request.lakehouse, request.source_id, request.name, request.begin)
+    # Statements that no row has followed yet were applied as they are written.
+    return plan_pieces(request.name, None, earlier, request.begin, request.begin)[-1].schema
 
 
 def _apply_rows(work: _Work, piece: Piece, events: TableEvents, *, last: bool) -> None:

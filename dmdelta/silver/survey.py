@@ -12,7 +12,6 @@ from dmdelta.lakehouse.history import OwnCommit, newest_own_commit, newest_versi
 from dmdelta.lakehouse.place import Lakehouse, literal
 from dmdelta.model.change import ROW_OPS, Op
 from dmdelta.model.position import Position
-from dmdelta.model.schema import TableSchema
 from dmdelta.silver.ranges import XaGroup, before, in_group, of_source, of_table, within
 
 _STRUCTURE = (Op.SCHEMA.value, Op.DDL.value, Op.TRUNCATE.value)
@@ -156,19 +155,26 @@ def table_events(
     return found[0] if found else TableEvents(*table, {}, begin, begin)
 
 
-def newest_schema(
+def structure_before(
     spark: SparkSession, lakehouse: Lakehouse, source_id: str, table: tuple[str, str], end: Position
-) -> TableSchema | None:
-    """The structure that a table's last `schema` row before `end` tells, None if there is none.
+) -> tuple[StructureEvent, ...]:
+    """The last `schema` row of a table before `end` and every DDL row behind it, in order.
 
     Raises:
         LakehouseError: bronze cannot be read.
     """
     with wrapped(lakehouse.bronze, "reading"):
-        query = f"""SELECT max_by(ddl, struct(epoch, seq, row * -1)) FROM {lakehouse.bronze}
-            WHERE {of_source(source_id)} AND {before(end)} AND op = 'schema' AND {of_table(*table)}"""
-        ((text,),) = spark.sql(query).collect()
-    return TableSchema.from_json(text) if text else None
+        event = f"struct({_AT} AS at, op, ddl)"
+        query = f"""SELECT max_by({event}, struct(epoch, seq, -row)) FILTER (WHERE op = 'schema') AS told,
+            collect_list({event}) FILTER (WHERE op <> 'schema') AS statements
+            FROM {lakehouse.bronze} WHERE {of_source(source_id)} AND {before(end)} AND {of_table(*table)}
+            AND op IN ('schema', 'ddl', 'truncate')"""
+        (found,) = spark.sql(query).collect()
+    if found["told"] is None:
+        return ()
+    told = _structure_event(found["told"])
+    later = [event for event in map(_structure_event, found["statements"]) if event.position > told.position]
+    return (told, *sorted(later, key=lambda event: (event.position, event.row)))
 
 
 def _gather(spark: SparkSession, lakehouse: Lakehouse, scope: tuple[str, str], of_tables: str) -> list[TableEvents]:
@@ -208,10 +214,7 @@ def _add(gathered: _Gathered, line: Row) -> None:
     gathered.positions += [_position(line["first"]), _position(line["last"])]
     gathered.partial += line["partial"]
     if line["op"] in _STRUCTURE:
-        gathered.structure += [
-            StructureEvent(_position(event["at"]), event["at"]["row"], Op(event["op"]), event["ddl"] or "")
-            for event in line["structure"]
-        ]
+        gathered.structure += map(_structure_event, line["structure"])
     elif Op(line["op"]) in ROW_OPS:
         gathered.rows[Op(line["op"])] += line["rows"]
 
@@ -257,6 +260,10 @@ def _committed(
         ).collect()
         counted += [(group, _position(commit["at"]), line) for line in lines]
     return counted
+
+
+def _structure_event(event: Row) -> StructureEvent:
+    return StructureEvent(_position(event["at"]), event["at"]["row"], Op(event["op"]), event["ddl"] or "")
 
 
 def _position(at: Row) -> Position:

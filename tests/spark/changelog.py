@@ -1,0 +1,98 @@
+"""A bronze table written by hand: row changes as Python dictionaries."""
+
+import json
+from datetime import date, datetime, timedelta, timezone
+
+from dmdelta.bronze.schema import BRONZE_SCHEMA
+from dmdelta.model.change import Op
+from dmdelta.model.position import Position
+from dmdelta.model.schema import Column, TableSchema
+from dmdelta.silver.apply import ApplyRequest, Mode, apply_table
+
+SOURCE = "shop"
+TASK = "task"
+ITEMS = TableSchema("d", "items", (Column("id", "bigint"), Column("v", "varchar", length=80)), ("id",))
+LOG = TableSchema("d", "log", (Column("a", "int"), Column("b", "varchar", length=80)))
+START = datetime(2026, 1, 1, tzinfo=timezone.utc)
+COLUMNS = (
+    "source_id STRING, epoch INT, seq BIGINT, row INT, binlog_file STRING, binlog_pos BIGINT, gtid STRING, "
+    "committed_at TIMESTAMP, schema_name STRING, table_name STRING, op STRING, xid STRING, image ARRAY<STRING>, "
+    "ddl STRING, schema_version BIGINT, before STRING, after STRING, landed_at TIMESTAMP, landed_on DATE"
+)
+
+
+class Changelog:
+    """Collects events; `land` appends them to bronze. Each event is 10 bytes further in the log."""
+
+    def __init__(self, spark, lakehouse, *, run="run-1"):
+        self.spark = spark
+        self.lakehouse = lakehouse
+        self.run = run
+        self.offset = 1000
+        self.batch = 0
+        self.rows = []
+        spark.sql(
+            f"CREATE TABLE IF NOT EXISTS {lakehouse.bronze} ({BRONZE_SCHEMA}) USING delta PARTITIONED BY (landed_on)"
+        )
+
+    @property
+    def position(self):
+        """Where the next event will be."""
+        return Position(1, "binlog.000001", self.offset)
+
+    def tell(self, schema):
+        self._row(Op.SCHEMA, (schema.schema, schema.table), -1, ddl=schema.to_json())
+
+    def ddl(self, sql, name=("d", "items"), op=Op.DDL):
+        self._row(op, name, 0, ddl=sql)
+        self.offset += 10
+
+    def xa_end(self, op, xid):
+        self._row(op, (None, None), 0, xid=xid)
+        self.offset += 10
+
+    def change(self, op, before, after, name=("d", "items"), *, xid=None, image=None):
+        self._row(op, name, 0, before=before, after=after, xid=xid, image=image)
+        self.offset += 10
+
+    def insert(self, after, name=("d", "items"), **more):
+        self.change(Op.INSERT, None, after, name, **more)
+
+    def update(self, before, after, name=("d", "items"), **more):
+        self.change(Op.UPDATE, before, after, name, **more)
+
+    def delete(self, before, name=("d", "items"), **more):
+        self.change(Op.DELETE, before, None, name, **more)
+
+    def _row(self, op, name, row, *, before=None, after=None, ddl=None, xid=None, image=None):
+        at = START + timedelta(milliseconds=self.offset)
+        texts = [None if side is None else json.dumps(side) for side in (before, after)]
+        position = (1, self.position.seq, row, "binlog.000001", self.offset)
+        rest = (None, at, *name, op.value, xid, image, ddl, None, *texts, at, date(2026, 1, 1))
+        self.rows.append((SOURCE, *position, *rest))
+
+    def land(self):
+        """Append what was collected; the end of the log."""
+        if self.rows:
+            frame = self.spark.createDataFrame(self.rows, COLUMNS)
+            frame = frame.selectExpr(
+                *(f"parse_json({name}) AS {name}" if name in ("before", "after") else name for name in frame.columns)
+            )
+            frame.write.format("delta").mode("append").saveAsTable(self.lakehouse.bronze)
+        self.rows = []
+        return self.position
+
+    def request(self, begin, end, mode=Mode.NORMAL, name=("d", "items"), **more):
+        self.batch += 1
+        fields = {"run": self.run, "batch": self.batch, "mode": mode, **more}
+        return ApplyRequest(self.lakehouse, TASK, SOURCE, schema=name[0], table=name[1], begin=begin, end=end, **fields)
+
+    def apply(self, begin, end=None, mode=Mode.NORMAL, name=("d", "items"), **more):
+        """Land and apply [begin, end)."""
+        landed = self.land()
+        return apply_table(self.spark, self.request(begin, end or landed, mode, name, **more))
+
+    def silver(self, name=("d", "items")):
+        """The rows of a silver table without silver's own columns, sorted."""
+        frame = self.spark.table(self.lakehouse.silver(*name)).drop("_dm_version", "_dm_committed_at")
+        return sorted((tuple(row) for row in frame.collect()), key=repr)
