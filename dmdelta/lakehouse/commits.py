@@ -28,7 +28,9 @@ def append(spark: SparkSession, rows: DataFrame, table: str, tag: CommitTag) -> 
         LakehouseError: the table cannot be written. An error that an executor sent home is raised as itself.
     """
     with wrapped(table, "appending to"):
-        _tagged(rows, tag).mode("append").saveAsTable(table)
+        # Not saveAsTable: in a thread that no SQL statement has run in, it does not find a table by its path.
+        writer = rows.writeTo(table).option("userMetadata", tag.to_json())
+        writer.option("txnAppId", tag.app).option("txnVersion", str(tag.version)).append()
     return _read_back(spark, table, tag)
 
 
