@@ -1,7 +1,7 @@
 """MariaDB's compressed events and compressed columns.
 
-An event's part behind the headers is one zlib stream. Format: sql/log_event.cc, `binlog_buf_uncompress`: a byte 1ccc0nnn
-(c: algorithm, 0 is zlib; n: bytes of the length), the uncompressed length big endian, the stream.
+An event's part behind the headers is one zlib stream. Format: sql/log_event.cc, `binlog_buf_uncompress`: a byte
+1ccc0nnn (c: algorithm, 0 is zlib; n: bytes of the length), the uncompressed length big endian, the stream.
 """
 
 import zlib

@@ -1,0 +1,102 @@
+"""The recorded binlogs of tests/golden/binlog and the tables they end in."""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from dmdelta.model.schema import Column, TableSchema
+from dmdelta.model.segment import Segment
+from dmdelta.segments import list_segments
+from tests.support.servers import Server
+from tests.support.values import Document, parse_document
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "binlog"
+
+
+@dataclass(frozen=True)
+class Recording:
+    """One server's binlogs; `tables` by name: keys, columns and rows in canonical form."""
+
+    name: str
+    schema: str
+    version: str
+    tables: dict[str, Any]
+    known: dict[tuple[str, str], Sequence[TableSchema]]
+
+    @property
+    def folder(self) -> Path:
+        return GOLDEN / self.name
+
+    def segments(self) -> Iterator[Segment]:
+        yield from list_segments(self.folder, "golden")
+
+
+def recording(name: str) -> Recording:
+    """The recording of a server."""
+    facts = json.loads((GOLDEN / name / "tables.json").read_text())
+    known = [TableSchema.from_json(text) for text in facts["known"]]
+    by_name = {(schema.schema, schema.table): [schema] for schema in known}
+    return Recording(name, facts["schema"], facts["version"], facts["tables"], by_name)
+
+
+def canonical(value: Any) -> Any:
+    """A value as JSON holds it, the same for the same value."""
+    if isinstance(value, Document):
+        return {"json": canonical(parse_document(value.text))}
+    if isinstance(value, dict):
+        return {key: canonical(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [canonical(item) for item in value]
+    if isinstance(value, (bytes, bytearray)):
+        return {"hex": value.hex()}
+    if isinstance(value, float):
+        return {"float": value.hex()}
+    if isinstance(value, Decimal):
+        whole = value == value.to_integral_value()
+        return int(value) if whole else {"decimal": str(value.normalize())}
+    if isinstance(value, (date, datetime)):
+        return {"time": value.isoformat()}
+    return value
+
+
+_COLUMN_FACTS = (
+    "COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, CHARACTER_OCTET_LENGTH, NUMERIC_PRECISION, NUMERIC_SCALE, "
+    "DATETIME_PRECISION, CHARACTER_SET_NAME, IS_NULLABLE"
+)
+
+
+def known_schemas(server: Server, database: str) -> Iterator[TableSchema]:
+    """Structures as information_schema tells them, for servers whose table maps name no columns."""
+    where = f"TABLE_SCHEMA = '{database}'"
+    for (table,) in server.query(f"SELECT TABLE_NAME FROM information_schema.TABLES WHERE {where}"):
+        of_table = f"{where} AND TABLE_NAME = '{table}'"
+        columns = server.query(
+            f"SELECT {_COLUMN_FACTS} FROM information_schema.COLUMNS WHERE {of_table} ORDER BY ORDINAL_POSITION"
+        )
+        keys = server.query(
+            f"SELECT COLUMN_NAME FROM information_schema.KEY_COLUMN_USAGE WHERE {of_table} AND CONSTRAINT_NAME = 'PRIMARY' ORDER BY ORDINAL_POSITION"
+        )
+        yield TableSchema(database, table, tuple(_column(facts) for facts in columns), tuple(key for (key,) in keys))
+
+
+def _column(facts: Sequence[Any]) -> Column:
+    name, kind, full, octets, digits, scale, fraction, charset, nullable = facts
+    length = int(octets) if kind in {"char", "varchar", "binary", "varbinary"} else int(digits) if kind == "bit" else 0
+    precision = int(digits) if kind == "decimal" else int(fraction or 0)
+    members = tuple(re.findall(r"'((?:[^']|'')*)'", full)) if kind in {"enum", "set"} else ()
+    return Column(
+        name,
+        kind,
+        unsigned="unsigned" in full and kind != "year",
+        length=length,
+        precision=precision,
+        scale=int(scale) if kind == "decimal" else 0,
+        charset=charset,
+        members=members,
+        nullable=nullable == "YES",
+    )

@@ -1,0 +1,248 @@
+"""Recorded binlogs of real servers: what the codec decodes ends in the tables that the server itself showed."""
+
+import io
+from datetime import datetime, timezone
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from dmdelta.binlog.boundary import BoundaryTracker, scan_gtids, walk_events
+from dmdelta.binlog.decode import DecodeOptions, decode_segment
+from dmdelta.ddl.statements import statement_targets
+from dmdelta.errors import UnknownSchema
+from dmdelta.model.change import Op
+from dmdelta.model.schema import TableSchema
+from dmdelta.model.segment import FIRST_OFFSET, MAGIC, Segment
+from tests.support.changes import changes_of, decode_bytes, rows_of
+from tests.support.golden import Recording, canonical, recording
+from tests.support.replay import Change, Tables, same_as_document
+from tests.support.values import parse_document
+
+SERVERS = ("mysql80", "mysql57", "mysql97", "mariadb")
+
+
+@pytest.fixture(params=SERVERS)
+def recorded(request: pytest.FixtureRequest) -> Recording:
+    """Each server's recording."""
+    return recording(request.param)
+
+
+def _options(recorded: Recording, **settings: Any) -> DecodeOptions:
+    known = {} if recorded.name != "mysql57" else recorded.known
+    return DecodeOptions(
+        wanted=lambda schema, _: schema == recorded.schema,
+        known_schemas=known,
+        statement_targets=statement_targets,
+        **settings,
+    )
+
+
+def _all_changes(recorded: Recording, **settings: Any) -> list[Change]:
+    found = []
+    for segment in recorded.segments():
+        with open(segment.path, "rb") as stream:
+            for batch in decode_segment(stream, segment, _options(recorded, **settings)):
+                found += changes_of(batch)
+    return found
+
+
+def _plain(value: Any, kind: str) -> Any:
+    """A decoded value in the canonical form of the source's."""
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        value = value.astimezone(timezone.utc).replace(tzinfo=None)
+    if kind == "geometry" and isinstance(value, dict):
+        value = (value["srid"], value["wkb"])
+    if kind == "float":
+        return canonical(float(value)) if value is not None else None
+    return canonical(value)
+
+
+def test_tables_end_as_the_server_shows_them(recorded: Recording) -> None:
+    """Every change applied in log order, XA changes at their verdict: each table equals the server's SELECT."""
+    tables = Tables(keys=lambda name: recorded.tables[name[1]]["keys"])
+    for change in _all_changes(recorded):
+        if change.op in (Op.XA_COMMIT, Op.XA_ROLLBACK) or recorded.tables.get(change.table or "", {}).get("keys"):
+            tables.apply(change)
+    assert tables.faults == []
+    for name, facts in recorded.tables.items():
+        if facts["keys"]:
+            landed = list(tables.rows[recorded.schema, name].values())
+            assert _compare(facts, landed) == [], name
+
+
+def _compare(facts: dict[str, Any], landed: list[dict[str, Any]]) -> list[str]:
+    columns, keys = facts["columns"], facts["keys"]
+    names = [name for name, _ in columns]
+    kinds = dict(columns)
+
+    def key_of(row: dict[str, Any]) -> str:
+        return repr([_plain(row[key], kinds[key]) for key in keys])
+
+    found = {key_of(row): row for row in landed}
+    wrong = [] if len(found) == len(facts["rows"]) else [f"{len(found)} rows, not {len(facts['rows'])}"]
+    for row in facts["rows"]:
+        source = dict(zip(names, row, strict=True))
+        mine = found.get(repr([source[key] for key in keys]))
+        if mine is None:
+            wrong.append(f"no row {source[keys[0]]}")
+            continue
+        wrong += [
+            f"{name}: {mine.get(name)!r}, not {source[name]!r}"
+            for name in names
+            if not _same(mine.get(name), source[name], kinds[name])
+        ]
+    return wrong
+
+
+def _same(mine: Any, source: Any, kind: str) -> bool:
+    if kind == "json" and source is not None:
+        return same_as_document(mine, _document(source["json"]))
+    return bool(_plain(mine, kind) == source)
+
+
+def _document(value: Any) -> Any:
+    """A canonical document with its numbers again."""
+    if isinstance(value, dict):
+        if set(value) == {"decimal"}:
+            return Decimal(value["decimal"])
+        return {key: _document(item) for key, item in value.items()}
+    if isinstance(value, int) and not isinstance(value, bool):
+        return Decimal(value)
+    return [_document(item) for item in value] if isinstance(value, list) else value
+
+
+def test_an_sql_null_document_is_absent_and_a_json_null_is_there() -> None:
+    """SQL NULL in a JSON column leaves the field out, JSON null is a variant null."""
+    rows = [change.after for change in _all_changes(recording("mysql80")) if change.table == "types" and change.after]
+    column = next(name for name, kind in recording("mysql80").tables["types"]["columns"] if kind == "json")
+    by_id = {row["id"]: row for row in rows}
+    assert column in by_id[1]
+    assert by_id[1][column] is None
+    assert column not in by_id[4]
+    assert parse_document("null") is None
+
+
+def test_positions_are_unique_and_ordered(recorded: Recording) -> None:
+    """(seq, row) never repeats and grows, structures before the rows of their event."""
+    places = [(change.seq, change.row) for change in _all_changes(recorded)]
+    assert places == sorted(set(places))
+
+
+def test_every_transaction_can_be_a_segment_of_its_own(recorded: Recording) -> None:
+    """Cut at every boundary, the pieces decode to what the whole files do."""
+    whole, pieces = [], []
+    for segment in recorded.segments():
+        with open(segment.path, "rb") as stream:
+            data = stream.read()
+        whole += rows_of(decode_bytes(data, segment, _options(recorded)))
+        for piece, content in _pieces(data, segment):
+            pieces += rows_of(decode_bytes(content, piece, _options(recorded)))
+    assert pieces == whole
+
+
+def _pieces(data: bytes, segment: Segment) -> list[tuple[Segment, bytes]]:
+    tracker, ends, first_end = BoundaryTracker(), [], 0
+    for header, body in walk_events(io.BytesIO(data), segment):
+        first_end = first_end or header.end
+        if tracker.feed(header.event_type, body, header.server_id):
+            ends.append(header.end)
+    assert ends[-1] == segment.end
+    found = []
+    for start, end in zip([FIRST_OFFSET, *ends[:-1]], ends, strict=True):
+        head = MAGIC if start == FIRST_OFFSET else data[:first_end]
+        piece = Segment(segment.path, segment.source_id, segment.epoch, segment.binlog_file, start, end)
+        found.append((piece, head + data[start:end]))
+    return found
+
+
+def test_gtids_are_those_of_the_changes(recorded: Recording) -> None:
+    """The scan over headers finds each transaction once, and every GTID that a change carries."""
+    scanned = []
+    for segment in recorded.segments():
+        with open(segment.path, "rb") as stream:
+            scanned += scan_gtids(stream, segment)
+    assert len(scanned) == len(set(scanned)) > 50
+    assert {change.gtid for change in _all_changes(recorded) if change.gtid} <= set(scanned)
+
+
+def test_small_batches_hold_the_same_changes(recorded: Recording) -> None:
+    """How much goes into a batch changes nothing, inside compressed transactions neither."""
+    assert _all_changes(recorded, batch_bytes=1) == _all_changes(recorded)
+
+
+def test_a_tag_stands_between_server_and_number() -> None:
+    """MySQL 9 writes tagged GTIDs."""
+    tagged = {change.gtid for change in _all_changes(recording("mysql97")) if change.gtid and ":demo:" in change.gtid}
+    assert len(tagged) > 3
+
+
+def test_prepared_rows_carry_their_transaction_and_the_verdict_follows() -> None:
+    """Rows of an XA transaction have its xid in one spelling, on both flavors, and a verdict row names it."""
+    for name in ("mysql80", "mariadb"):
+        changes = _all_changes(recording(name))
+        prepared = {change.xid for change in changes if change.op in (Op.INSERT, Op.UPDATE, Op.DELETE)} - {None}
+        verdicts = {change.xid: change.op for change in changes if change.op in (Op.XA_COMMIT, Op.XA_ROLLBACK)}
+        assert prepared == set(verdicts)
+        assert f"X'{b'gtrid'.hex()}',X'{b'xa_commit'.hex()}',7" in prepared
+        assert set(verdicts.values()) == {Op.XA_COMMIT, Op.XA_ROLLBACK}
+
+
+def test_a_partial_image_names_its_columns() -> None:
+    """MINIMAL images list what the after image holds; the key is filled in from the before image."""
+    partial = [
+        change
+        for change in _all_changes(recording("mysql80"))
+        if change.table == "changes" and change.image is not None
+    ]
+    assert {change.op for change in partial} == {Op.INSERT, Op.UPDATE}
+    for change in partial:
+        assert change.image is not None
+        assert change.after is not None
+        assert "id" in change.image
+        assert set(change.after) == set(change.image)
+
+
+def test_truncate_and_ddl_name_their_tables() -> None:
+    """A DDL row holds the statement and its table; TRUNCATE has an op of its own."""
+    changes = _all_changes(recording("mysql80"))
+    assert [change.table for change in changes if change.op is Op.TRUNCATE] == ["truncated", "truncated"]
+    added = [change.ddl for change in changes if change.op is Op.DDL and change.table == "added_column"]
+    assert any("ADD COLUMN e" in (text or "") for text in added)
+
+
+def test_structures_come_first_and_say_the_key() -> None:
+    """The first row of a table in a segment is its structure, with types, character sets, members and key."""
+    first: dict[tuple[int, str], Change] = {}
+    for change in _all_changes(recording("mysql80")):
+        if change.table == "types" and change.op is not Op.DDL:
+            first.setdefault((change.seq >> 40, change.table), change)
+    (change,) = first.values()
+    assert change.op is Op.SCHEMA
+    schema = TableSchema.from_json(change.ddl or "")
+    assert schema.primary_key == ("id",)
+    kinds = {column.type for column in schema.columns}
+    assert {"tinyint", "decimal", "enum", "set", "json", "geometry", "binary", "mediumblob", "timestamp"} <= kinds
+    members = {column.members for column in schema.columns if column.type == "enum"}
+    assert members == {("a", "é", "c,d")}
+
+
+def test_without_names_the_known_structures_must_fit() -> None:
+    """A 5.7 log alone names no column: the error says which table, and where."""
+    recorded = recording("mysql57")
+    segment = next(iter(recorded.segments()))
+    with open(segment.path, "rb") as stream, pytest.raises(UnknownSchema, match=r"golden\.types") as caught:
+        list(decode_segment(stream, segment, DecodeOptions(wanted=lambda *_: True)))
+    assert caught.value.context["offset"] > 4
+    assert "binlog_row_metadata" in (caught.value.hint or "")
+
+
+def test_unwanted_tables_leave_no_trace(recorded: Recording) -> None:
+    """What the options do not want is neither decoded nor described."""
+    options = DecodeOptions(wanted=lambda *_: False, statement_targets=statement_targets)
+    for segment in recorded.segments():
+        with open(segment.path, "rb") as stream:
+            tables = {
+                change.table for batch in decode_segment(stream, segment, options) for change in changes_of(batch)
+            }
+            assert tables <= {None}
