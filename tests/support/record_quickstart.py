@@ -1,6 +1,6 @@
 """Records the binlogs of the quickstart from real servers: `python -m tests.support.record_quickstart`.
 
-A shop on MySQL 8.0 (two files: a rotation) and on MariaDB (one file), with inserts, updates, key changes, deletes, JSON,
+A shop on MySQL 8.0 (two files: a rotation) and a boutique on MariaDB (one file), with inserts, updates, key changes, deletes, JSON,
 decimals, and a compressed part each. The statements are the same at every run; times of commit and GTIDs are not.
 """
 
@@ -12,22 +12,21 @@ from tests.support.shop import Clerk
 from tests.support.workload import create_tables
 
 TARGET = Path(__file__).resolve().parents[2] / "pipelines" / "quickstart-binlogs"
-DATABASE = "shop"
 MOST_BYTES = 150_000
 STEPS = 90
 
 
 def main() -> None:
     with running("mysql80", server_id="101") as server:
-        _record(server, _work_on_mysql)
+        _record(server, "shop", _work_on_mysql)
     with running("mariadb", server_id="202") as server:
-        _record(server, _work_on_mariadb)
+        _record(server, "boutique", _work_on_mariadb)
 
 
-def _record(server: Server, work) -> None:
-    server.execute(f"CREATE DATABASE {DATABASE} CHARACTER SET utf8mb4")
-    create_tables(server, DATABASE)
-    with server.connect(database=DATABASE, autocommit=False) as connection, connection.cursor() as cursor:
+def _record(server: Server, database: str, work) -> None:
+    server.execute(f"CREATE database {database} CHARACTER SET utf8mb4")
+    create_tables(server, database)
+    with server.connect(database=database, autocommit=False) as connection, connection.cursor() as cursor:
         work(server, Clerk(cursor, seed=2026), cursor)
     target = TARGET / server.flavor
     shutil.rmtree(target, ignore_errors=True)
