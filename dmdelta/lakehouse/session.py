@@ -4,16 +4,14 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, cast
 
-import pyspark
 from pyspark.sql import SparkSession
 
 from dmdelta.errors import LakehouseError
+from dmdelta.lakehouse.jars import delta_confs
 
-SCALA = "2.13"
 DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 LOG4J = Path(__file__).with_name("log4j2.properties")
@@ -101,7 +99,7 @@ def _open_local(app: str, settings: SessionSettings) -> SparkSession:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.catalogImplementation": "in-memory",
         **SQL_CONFS,
-        **_delta_jars(),
+        **delta_confs(),
     }
     if settings.driver_memory is not None:
         confs["spark.driver.memory"] = settings.driver_memory
@@ -110,24 +108,3 @@ def _open_local(app: str, settings: SessionSettings) -> SparkSession:
     for name, value in confs.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
-
-
-def _delta_jars() -> dict[str, str]:
-    """How the local JVM comes by Delta: not at all if pyspark has it, from Ivy's cache, else from Maven Central."""
-    jars = Path(pyspark.__file__).parent / "jars"
-    if any(jars.glob(f"delta-spark_*_{SCALA}-*.jar")):
-        return {}
-    try:
-        delta = version("delta-spark")
-    except PackageNotFoundError as error:
-        raise LakehouseError("delta-spark is not installed", hint="pip install 'dmdelta[local]'") from error
-    spark_minor = ".".join(pyspark.__version__.split(".")[:2])
-    artifact = f"delta-spark_{spark_minor}_{SCALA}"
-    # Resolving what Ivy fetched before takes seconds at each start and talks a lot; the jars are right there.
-    cached = Path.home() / ".ivy2.5.2" / "jars"
-    needed = (artifact, "delta-storage", "delta-kernel-api", "delta-kernel-defaults", "delta-kernel-unitycatalog")
-    found = [cached / f"io.delta_{name}-{delta}.jar" for name in needed]
-    if all(jar.is_file() for jar in found):
-        unity = sorted(cached.glob("io.unitycatalog_*.jar"))
-        return {"spark.jars": ",".join(str(jar) for jar in (*found, *unity))}
-    return {"spark.jars.packages": f"io.delta:{artifact}:{delta}"}

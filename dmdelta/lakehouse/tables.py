@@ -9,6 +9,7 @@ from dmdelta.errors import ForeignTable
 from dmdelta.lakehouse.foreign import is_absent, wrapped
 
 OWNER = "dmdelta.task"
+SOURCE_ID = "dmdelta.source-id"
 SOURCE_TABLE = "dmdelta.source-table"
 
 

@@ -1,5 +1,6 @@
 """Applying: a range of bronze becomes commits of one silver table, the last of which names the range's end."""
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import count
@@ -13,11 +14,11 @@ from dmdelta.model.change import Op
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableSchema
 from dmdelta.silver.extraction import VERSION
-from dmdelta.silver.pieces import Piece, known_schema, plan_pieces
+from dmdelta.silver.pieces import Piece, known_schema, plan_pieces, unfillable
 from dmdelta.silver.plan import Mode, Step, plan_apply
 from dmdelta.silver.steps import Batch, facts_of, run_step
 from dmdelta.silver.survey import TableEvents, silver_app, silver_position, structure_before, table_events
-from dmdelta.silver.table import add_columns, assert_shape, create_silver, silver_exists
+from dmdelta.silver.table import add_columns, assert_shape, create_silver, has_rows, silver_exists
 
 __all__ = ["ApplyRequest", "ApplyResult", "Mode", "Step", "apply_table", "silver_app", "silver_position"]
 
@@ -137,20 +138,25 @@ def apply_table(spark: SparkSession, request: ApplyRequest) -> ApplyResult:
     work = _begin(spark, request)
     events = request.events or table_events(spark, request.lakehouse, source, request.name, begin, end)
     known = request.known or _look_up(work, events)
-    pieces = plan_pieces(request.name, known, events.structure, begin, end)
-    if work.exists and request.known is None and pieces[0].schema is not None:
-        assert_shape(spark, request.target, pieces[0].schema)
-    for piece in pieces:
-        inside = events
-        if len(pieces) > 1 or piece.end != end:
-            inside = table_events(spark, request.lakehouse, source, request.name, piece.begin, piece.end)
+    waiting = deque(plan_pieces(request.name, known, events.structure, begin, end))
+    if work.exists and request.known is None and waiting[0].schema is not None:
+        assert_shape(spark, request.target, waiting[0].schema)
+    whole = len(waiting) == 1 and waiting[0].end == end
+    while waiting:
+        piece = waiting.popleft()
+        inside = (
+            events if whole else table_events(spark, request.lakehouse, source, request.name, piece.begin, piece.end)
+        )
         _apply_rows(work, piece, inside, last=piece.end == end and piece.failure is None)
         _change_structure(work, piece)
-    return ApplyResult(*request.name, end, work.rows, tuple(work.steps), work.commit, pieces[-1].schema)
+        if piece.failure is not None:
+            # Nothing of the table is in silver: what it was before does not matter.
+            waiting.extend(plan_pieces(request.name, None, piece.rest, piece.end, end))
+    return ApplyResult(*request.name, end, work.rows, tuple(work.steps), work.commit, piece.schema)
 
 
 def _begin(spark: SparkSession, request: ApplyRequest) -> _Work:
-    exists = request.known is not None or silver_exists(spark, request.target, request.task)
+    exists = request.known is not None or silver_exists(spark, request.target, request.task, request.source_id)
     applied = request.applied
     if applied is None and exists:
         newest = silver_position(spark, request.lakehouse, request.task, request.source_id, request.name)
@@ -176,7 +182,7 @@ def _apply_rows(work: _Work, piece: Piece, events: TableEvents, *, last: bool) -
         return
     schema = known_schema(piece, work.request.name)
     if not work.exists:
-        create_silver(work.spark, work.request.lakehouse, work.request.task, schema)
+        create_silver(work.spark, work.request.lakehouse, (work.request.task, work.request.source_id), schema)
         work.exists = work.empty = True
     batch = Batch(
         work.spark,
@@ -210,6 +216,9 @@ def _change_structure(work: _Work, piece: Piece) -> None:
     if piece.change is None or not work.exists:
         return
     table, at = work.request.target, piece.end
+    failure = unfillable(piece, work.request.name)
+    if failure is not None and has_rows(work.spark, table):
+        raise failure
     add_columns(work.spark, table, piece.change)
     filled = [f"{quote(added.name)} = {added.fill.sql}" for added in piece.change.columns if added.fill.sql]
     if filled:

@@ -18,7 +18,8 @@ class Piece:
     Attributes:
         schema: the structure, None if the log has not told it yet: then there are no rows.
         change: what is done to the silver table at the end of the piece.
-        failure: why applying stops at the end of the piece.
+        failure: why applying stops at the end of the piece, if there is a silver table by then.
+        rest: what else the range says about the structure behind a failure.
     """
 
     begin: Position
@@ -26,6 +27,7 @@ class Piece:
     schema: TableSchema | None
     change: AddColumns | None = None
     failure: UnsupportedSchemaChange | None = None
+    rest: tuple[StructureEvent, ...] = ()
 
 
 def plan_pieces(
@@ -58,13 +60,15 @@ def _pieces(
             told = TableSchema.from_json(event.text)
             if schema is not None and not same_shape(schema, told):
                 reason = "the log tells another structure than the statements before it lead to"
-                yield Piece(begin, event.position, schema, failure=_failure(name, event, reason))
+                failure = _failure(name, event, reason)
+                yield Piece(begin, event.position, schema, failure=failure, rest=tuple(structure[index:]))
                 return
             schema = told
             continue
         plan = plan_evolution(schema, event.text, _next_told(structure[index + 1 :]), name[1])
         if isinstance(plan, Unsupported):
-            yield Piece(begin, event.position, schema, failure=_failure(name, event, plan.reason))
+            failure = _failure(name, event, plan.reason)
+            yield Piece(begin, event.position, schema, failure=failure, rest=tuple(structure[index + 1 :]))
             return
         if isinstance(plan, AddColumns):
             yield Piece(begin, event.position, schema, change=plan)
@@ -91,6 +95,12 @@ def known_schema(piece: Piece, name: tuple[str, str]) -> TableSchema:
 def _next_told(structure: Sequence[StructureEvent]) -> TableSchema | None:
     texts = (event.text for event in structure if event.op is Op.SCHEMA)
     return next((TableSchema.from_json(text) for text in texts), None)
+
+
+def unfillable(piece: Piece, name: tuple[str, str]) -> UnsupportedSchemaChange | None:
+    """Why the rows that are there cannot get a value in the columns added at the end of a piece, None if they can."""
+    reasons = [added.fill.unknown for added in piece.change.columns if added.fill.unknown] if piece.change else []
+    return _failure(name, StructureEvent(piece.end, 0, Op.SCHEMA, ""), reasons[0]) if reasons else None
 
 
 def _failure(name: tuple[str, str], event: StructureEvent, reason: str) -> UnsupportedSchemaChange:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 
 from dmdelta.ddl.types import silver_type
+from dmdelta.errors import UnsupportedEvent
 from dmdelta.lakehouse.commits import CommitTag, OwnCommit, append, delete, merge, replace_using
 from dmdelta.lakehouse.foreign import wrapped
 from dmdelta.lakehouse.place import literal, quote
@@ -86,6 +87,8 @@ def facts_of(batch: Batch) -> tuple[BatchFacts, NetDeletes]:
         if batch.keyed and updates:
             moved = moves_condition(keys_of(batch.schema))
             moves = batch.changes.where(moved).count()
+        if batch.events.partial and moves:
+            _assert_whole(batch, moved)
         if batch.keyed and (deletes or moves) and batch.mode is Mode.NORMAL and not batch.empty:
             keys = _gone(batch, moves=bool(moves))
     facts = BatchFacts(
@@ -131,6 +134,16 @@ def run_step(batch: Batch, step: Step, tag: CommitTag, deletes: NetDeletes) -> O
     if step is Step.REPLACE:
         return replace_using(spark, upserts, target, schema.primary_key, tag)
     return append(spark, upserts, target, tag)
+
+
+def _assert_whole(batch: Batch, moved: str) -> None:
+    """A row under a new key needs all its columns: MINIMAL and NOBLOB images may not have them."""
+    if not batch.changes.where(moved).where("image IS NOT NULL").isEmpty():
+        raise UnsupportedEvent(
+            f"updates of {batch.schema} change the key and log only some of the columns",
+            hint="set binlog_row_image=FULL at the source for sessions that change keys",
+            range=f"{batch.begin} to {batch.end}",
+        )
 
 
 def _gone(batch: Batch, *, moves: bool) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from pyspark.sql import Row, SparkSession
 
+from dmdelta.ddl.statements import statement_targets
 from dmdelta.lakehouse.foreign import wrapped
 from dmdelta.lakehouse.history import OwnCommit, newest_own_commit, newest_version
 from dmdelta.lakehouse.place import Lakehouse, literal
@@ -15,6 +16,7 @@ from dmdelta.model.position import Position
 from dmdelta.silver.ranges import XaGroup, before, in_group, of_source, of_table, within
 
 _STRUCTURE = (Op.SCHEMA.value, Op.DDL.value, Op.TRUNCATE.value)
+_OF_DATABASE = "(op = 'ddl' AND table_name IS NULL)"
 _AT = "struct(epoch, seq, row, binlog_file AS file, binlog_pos AS pos)"
 _COUNTS = f"""
     schema_name, table_name, op, count(*) AS rows, count(image) AS partial, min({_AT}) AS first, max({_AT}) AS last,
@@ -182,16 +184,32 @@ def _gather(spark: SparkSession, lakehouse: Lakehouse, scope: tuple[str, str], o
     source, inside = scope
     lines = spark.sql(
         f"""SELECT {_COUNTS} FROM {lakehouse.bronze}
-        WHERE {source} AND {inside} AND ((xid IS NULL AND table_name IS NOT NULL AND {of_tables}) OR op = 'xa_commit')
+        WHERE {source} AND {inside} AND ((xid IS NULL AND {of_tables}) OR op = 'xa_commit' OR {_OF_DATABASE})
         GROUP BY schema_name, table_name, op"""
     ).collect()
     found: dict[tuple[str, str], _Gathered] = defaultdict(_Gathered)
     for line in lines:
         if line["op"] == Op.XA_COMMIT.value:
             _add_committed(found, spark, lakehouse, scope, of_tables)
+        elif line["table_name"] is None:
+            for table in _dropped_tables(spark, lakehouse, source, line, of_tables):
+                _add(found[line["schema_name"], table], line)
         else:
             _add(found[line["schema_name"], line["table_name"]], line)
     return [_finished(schema, table, gathered) for (schema, table), gathered in sorted(found.items())]
+
+
+def _dropped_tables(spark: SparkSession, lakehouse: Lakehouse, source: str, line: Row, of_tables: str) -> list[str]:
+    """The tables that bronze knows of in a database with statements on itself, if one of them drops it."""
+    texts = [event["ddl"] or "" for event in line["structure"]]
+    targets = [target for text in texts for target in statement_targets(text, line["schema_name"])]
+    if all(target.op != "drop_database" for target in targets):
+        return []
+    rows = spark.sql(
+        f"""SELECT DISTINCT table_name FROM {lakehouse.bronze} WHERE {source} AND op = 'schema'
+        AND schema_name = {literal(line["schema_name"])} AND {of_tables}"""
+    ).collect()
+    return sorted(row["table_name"] for row in rows)
 
 
 def _add_committed(

@@ -6,9 +6,9 @@ from dmdelta.ddl.evolution import AddColumns
 from dmdelta.errors import SchemaError, UnsupportedSchemaChange
 from dmdelta.lakehouse.foreign import wrapped
 from dmdelta.lakehouse.place import Lakehouse, literal, quote
-from dmdelta.lakehouse.tables import OWNER, SOURCE_TABLE, table_state
+from dmdelta.lakehouse.tables import OWNER, SOURCE_ID, SOURCE_TABLE, table_state
 from dmdelta.model.schema import TableSchema
-from dmdelta.silver.extraction import COMMITTED_AT, OWN_COLUMNS, silver_columns
+from dmdelta.silver.extraction import OWN_COLUMNS, silver_columns
 
 CLUSTERED_COLUMNS = 4
 _CLUSTERABLE = ("TINYINT", "SMALLINT", "INT", "BIGINT", "DECIMAL", "FLOAT", "DOUBLE", "DATE", "TIMESTAMP", "STRING")
@@ -23,21 +23,37 @@ _PROPERTIES = {
 }
 
 
-def silver_exists(spark: SparkSession, table: str, task: str) -> bool:
+def silver_exists(spark: SparkSession, table: str, task: str, source_id: str) -> bool:
     """The table is there and this task made it.
 
     Raises:
         ForeignTable: a table is there that this task did not make.
+        SchemaError: another source of the task writes it.
         LakehouseError: it cannot be told.
     """
     state = table_state(spark, table)
     if state is not None:
         state.assert_owned(table, task)
+        other = state.properties.get(SOURCE_ID, source_id)
+        if other != source_id:
+            raise SchemaError(
+                f"the sources {other!r} and {source_id!r} both have a table that goes to {table}",
+                hint="merging tables of several sources is not supported: leave one out with the block-allow-list",
+            )
     return state is not None
 
 
-def create_silver(spark: SparkSession, lakehouse: Lakehouse, task: str, schema: TableSchema) -> str:
-    """Make the silver table of a source table; its SQL identifier.
+def has_rows(spark: SparkSession, table: str) -> bool:
+    """
+    Raises:
+        LakehouseError: the table cannot be read.
+    """
+    with wrapped(table, "reading"):
+        return not spark.table(table).isEmpty()
+
+
+def create_silver(spark: SparkSession, lakehouse: Lakehouse, owner: tuple[str, str], schema: TableSchema) -> str:
+    """Make the silver table of a source table for its owner, (task, source id); its SQL identifier.
 
     Raises:
         ForeignTable: files are there that are no Delta table.
@@ -47,7 +63,13 @@ def create_silver(spark: SparkSession, lakehouse: Lakehouse, task: str, schema: 
     table = lakehouse.silver(schema.schema, schema.table)
     columns = silver_columns(schema)
     cluster = [quote(name) for name in schema.primary_key if columns[name].startswith(_CLUSTERABLE)]
-    properties = {**_PROPERTIES, OWNER: task, SOURCE_TABLE: str(schema), "dmdelta.kind": "silver"}
+    properties = {
+        **_PROPERTIES,
+        "dmdelta.kind": "silver",
+        OWNER: owner[0],
+        SOURCE_ID: owner[1],
+        SOURCE_TABLE: str(schema),
+    }
     positions = [list(columns).index(name) for name in schema.primary_key]
     if cluster and max(positions) >= _INDEXED_COLUMNS:
         properties["delta.dataSkippingNumIndexedCols"] = str(max(positions) + 1)
@@ -99,6 +121,3 @@ def add_columns(spark: SparkSession, table: str, change: AddColumns) -> None:
             at = order.index(added.name)
             place = f"AFTER {quote(order[at - 1])}" if at else "FIRST"
             spark.sql(f"ALTER TABLE {table} ADD COLUMNS ({quote(added.name)} {kinds[added.name]} {place})")
-
-
-__all__ = ["COMMITTED_AT", "add_columns", "assert_shape", "create_silver", "silver_exists"]
