@@ -1,0 +1,37 @@
+"""Column types."""
+
+from pathlib import Path
+
+import pytest
+
+from dmdelta.ddl.types import silver_type, types_page
+from dmdelta.errors import SchemaError
+from dmdelta.model.schema import Column
+
+
+@pytest.mark.parametrize(
+    ("column", "wanted"),
+    [
+        (Column("c", "bigint", unsigned=True), "DECIMAL(20,0)"),
+        (Column("c", "int", unsigned=True), "BIGINT"),
+        (Column("c", "decimal", precision=38, scale=30), "DECIMAL(38,30)"),
+        (Column("c", "decimal", precision=65, scale=30), "STRING"),
+        (Column("c", "bit", length=63), "BIGINT"),
+        (Column("c", "bit", length=64), "DECIMAL(20,0)"),
+        (Column("c", "json"), "VARIANT"),
+    ],
+)
+def test_silver_type(column, wanted):
+    """No value of the source type is lost in silver's."""
+    assert silver_type(column) == wanted
+
+
+def test_unknown_type():
+    """A type that is not known is an error that names column and type."""
+    with pytest.raises(SchemaError, match="'hyperlink' of column c"):
+        silver_type(Column("c", "hyperlink"))
+
+
+def test_page_is_up_to_date():
+    """docs/types.md is what the code says."""
+    assert Path("docs/types.md").read_text(encoding="utf-8") == types_page()
