@@ -18,9 +18,9 @@ from dmdelta.errors import CorruptBinlog
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.lakehouse.commits import CommitTag, append
 from dmdelta.lakehouse.foreign import wrapped
-from dmdelta.lakehouse.history import newest_own_commit
+from dmdelta.lakehouse.history import newest_own_commit, own_commits
 from dmdelta.lakehouse.tables import OWNER, table_state
-from dmdelta.model.gtid import GtidSet
+from dmdelta.model.gtid import Flavor, GtidSet, parse_gtid_set
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableSchema
 from dmdelta.model.segment import Segment
@@ -41,7 +41,7 @@ class LandingSource:
     bronze: str
     """The bronze table's identifier in SQL."""
     allow_list: BlockAllowList
-    empty_gtid_set: GtidSet
+    flavor: Flavor
 
     @property
     def app(self) -> str:
@@ -119,9 +119,21 @@ def newest_landed(spark: SparkSession, source: LandingSource) -> Landed | None:
     commit = newest_own_commit(spark, source.bronze, source.app)
     if commit is None:
         return None
-    tag = commit.tag
-    gtid_set = source.empty_gtid_set.union(type(source.empty_gtid_set).parse(tag.gtid_set or ""))
-    return Landed(tag.version, tag.begin, tag.end, gtid_set)
+    return _landed(commit.tag, source)
+
+
+def landed_batches(spark: SparkSession, source: LandingSource, after: Position | None) -> list[Landed]:
+    """The landed batches that end beyond `after`, oldest first, as far back as bronze's history is kept.
+
+    Where it is not, the first of them begins later than `after`: a range that begins at `after` covers it all the same.
+    """
+    tags = [commit.tag for commit in own_commits(spark, source.bronze, source.app)]
+    wanted = [tag for tag in tags if after is None or tag.end > after]
+    return [_landed(tag, source) for tag in sorted(wanted, key=lambda tag: tag.version)]
+
+
+def _landed(tag: CommitTag, source: LandingSource) -> Landed:
+    return Landed(tag.version, tag.begin, tag.end, parse_gtid_set(tag.gtid_set or "", source.flavor))
 
 
 def land(
@@ -140,7 +152,7 @@ def land(
         CorruptBinlog, UnsupportedEvent, UnknownSchema: what the decoder met, as it raised it.
         Fenced: another runner of this task landed the batch.
     """
-    gtid_set = landed.gtid_set if landed else source.empty_gtid_set
+    gtid_set = landed.gtid_set if landed else parse_gtid_set("", source.flavor)
     for segment in batch.segments:
         with open(segment.path, "rb") as stream:
             for gtid in scan_gtids(stream, segment):
@@ -156,7 +168,9 @@ def land(
         gtid_set=str(gtid_set),
     )
     reach(CrashPoint.LAND_BEFORE_COMMIT)
-    append(spark, decoded(spark, source, batch, schemas), source.bronze, tag)
+    with wrapped(source.bronze, "landing in"):
+        rows = decoded(spark, source, batch, schemas)
+    append(spark, rows, source.bronze, tag)
     reach(CrashPoint.LAND_AFTER_COMMIT)
     return Landed(batch.number, batch.begin, batch.end, gtid_set)
 

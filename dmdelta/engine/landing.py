@@ -7,6 +7,7 @@ from pyspark.sql import SparkSession
 
 from dmdelta.bronze.landing import Landed, LandingBatch, LandingSource, land, plan_landing
 from dmdelta.engine.landed_log import LandedLog
+from dmdelta.engine.progress import Tally
 from dmdelta.engine.stop import StopRequest
 from dmdelta.errors import UnknownSchema
 from dmdelta.logging import get_logger
@@ -32,6 +33,7 @@ class LandingLoop:
     relay_ended: Callable[[], bool]
     read_catalog: Callable[[], Sequence[TableSchema]]
     landed_log: LandedLog
+    tally: Tally
 
     def run(self, landed: Landed | None, stop: StopRequest) -> None:
         """Land until the stop comes or the relay has ended and nothing is left."""
@@ -43,6 +45,7 @@ class LandingLoop:
                 if batch is not None:
                     landed = self._land(batch, landed, structures)
                     self.landed_log.append(landed)
+                    self.tally.landed(self.source.source_id, str(landed.end))
                 elif ended:
                     return
                 else:

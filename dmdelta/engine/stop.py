@@ -38,7 +38,7 @@ def stopping_on_signals(stop: StopRequest) -> Iterator[None]:
 
     def on_signal(signum: int, _frame: FrameType | None) -> None:
         stop.request()
-        signal.signal(signum, previous[signum])
+        signal.signal(signum, previous[signal.Signals(signum)])
 
     if threading.current_thread() is not threading.main_thread():
         yield  # a notebook or a test drives the run from a thread; it stops it by its StopRequest

@@ -12,6 +12,7 @@ from dmdelta.source.task import RelayStatus, RelayTask, read_status
 
 STOP_SECONDS = 8.0
 """Then it is killed, which loses nothing."""
+_POLL_SECONDS = 0.05
 
 
 def start_relay(task: RelayTask) -> "RelayProcess":
@@ -68,6 +69,15 @@ class RelayProcess:
             return failure
         how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
         return StageFailed(f"the relay of {self._task.source_id} {how}", hint="run again: a relay loses nothing")
+
+    def wait_ready(self, seconds: float) -> bool:
+        """Wait until it holds its folder, or has ended well already; False if it failed or took too long."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if self.status() is not None or not self.poll():
+                return self.error() is None
+            time.sleep(_POLL_SECONDS)
+        return False
 
     def wait(self, seconds: float) -> bool:
         """Wait for its end; whether it came in time."""

@@ -1,0 +1,151 @@
+"""The applying loop of one source: landed ranges go to the silver tables, some tables at a time."""
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from pyspark.sql import SparkSession
+
+from dmdelta.bronze.landing import Landed
+from dmdelta.checkpoint import (
+    FlushReason,
+    Point,
+    Points,
+    RestartPlan,
+    SafeModePolicy,
+    SourceEvidence,
+    TableEvidence,
+    TablePoint,
+    plan_restart,
+)
+from dmdelta.checkpoint.points import TableName
+from dmdelta.engine.landed_log import LandedLog
+from dmdelta.engine.stop import StopRequest
+from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.lakehouse.session import clone_session
+from dmdelta.logging import get_logger
+from dmdelta.model.schema import TableSchema
+from dmdelta.silver.apply import ApplyRequest, ApplyResult, Mode, apply_table
+from dmdelta.silver.survey import TableEvents, silver_state, tables_with_events
+
+log = get_logger(__name__)
+WAIT_SECONDS = 0.5
+RANGE_BYTES = 256 << 20
+"""One range's share of the log: applying is cheaper in bulk, stopping is quicker in pieces."""
+TABLES_AT_ONCE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class SilverTarget:
+    """Whose changes go where."""
+
+    lakehouse: Lakehouse
+    task: str
+    source_id: str
+    run: str
+
+
+@dataclass(slots=True)
+class ApplyingLoop:
+    """What the loop needs of the world around it.
+
+    Attributes:
+        evidence: what was known of the source when the run began: a table's first range is planned from it.
+        request_flush: asks the flusher to write the checkpoint soon.
+        report: told of every applied table.
+    """
+
+    spark: SparkSession
+    target: SilverTarget
+    landed_log: LandedLog
+    points: Points
+    evidence: SourceEvidence
+    policy: SafeModePolicy
+    request_flush: Callable[[FlushReason], None]
+    report: Callable[[ApplyResult], None]
+    _plans: dict[TableName, RestartPlan] = field(default_factory=dict)
+    _structures: dict[TableName, TableSchema] = field(default_factory=dict)
+    _versions: dict[TableName, int] = field(default_factory=dict)
+    _began: float = field(default_factory=time.monotonic)
+    _sessions: threading.local = field(default_factory=threading.local)
+
+    def run(self, stop: StopRequest) -> None:
+        """Apply until the stop comes, or until landing is done and nothing waits. Ends at a range's end."""
+        with ThreadPoolExecutor(TABLES_AT_ONCE, thread_name_prefix="apply") as pool:
+            while not stop.requested:
+                landed = self.landed_log.take(RANGE_BYTES, WAIT_SECONDS)
+                if landed is not None:
+                    self._apply_range(pool, landed)
+                elif self.landed_log.finished:
+                    return
+
+    def _apply_range(self, pool: ThreadPoolExecutor, landed: Landed) -> None:
+        end = Point(landed.end, str(landed.gtid_set) or None)
+        found = tables_with_events(self.spark, self.target.lakehouse, self.target.source_id, landed.begin, landed.end)
+        self.points.hand_over(end, [(table.schema, table.table) for table in found])
+        # Every table is tried even when one fails: the others' commits need no repeating.
+        running = [pool.submit(self._apply_table, table, landed, end) for table in found]
+        results = [future.exception() for future in running]
+        failure = next((error for error in results if error is not None), None)
+        if failure is not None:
+            raise failure
+        log.info("range applied", source=self.target.source_id, end=str(landed.end), tables=len(found))
+
+    def _apply_table(self, table: TableEvents, landed: Landed, end: Point) -> None:
+        spark = self._own_session()
+        plan = self._plan(spark, table)
+        begin = max(landed.begin, plan.start)
+        if begin >= landed.end:
+            return
+        safe = plan.is_safe(begin, timedelta(seconds=time.monotonic() - self._began))
+        name = (table.schema, table.table)
+        request = ApplyRequest(
+            lakehouse=self.target.lakehouse,
+            task=self.target.task,
+            source_id=self.target.source_id,
+            run=self.target.run,
+            schema=table.schema,
+            table=table.table,
+            begin=begin,
+            end=landed.end,
+            batch=landed.batch,
+            mode=Mode.SAFE if safe else Mode.NORMAL,
+            known=self._structures.get(name),
+            events=table if begin == landed.begin else None,
+            applied=self._versions.get(name),
+        )
+        result = apply_table(spark, request)
+        if result.structure is not None and result.commit is not None:
+            self._structures[name] = result.structure
+            self._versions[name] = result.commit.tag.version
+        self.points.applied(TablePoint(*name, end, result.delta_version, result.table_info))
+        if table.ddl:
+            self.request_flush(FlushReason.DDL)
+        self.report(result)
+
+    def _plan(self, spark: SparkSession, table: TableEvents) -> RestartPlan:
+        """The plan of a table that this run meets for the first time; later ranges follow the first by themselves."""
+        name = (table.schema, table.table)
+        plan = self._plans.get(name)
+        if plan is None:
+            state = silver_state(spark, self.target, table)
+            plan = plan_restart(
+                TableEvidence(table.schema, table.table, state.position, state.delta_version),
+                self.evidence,
+                self.policy,
+            )
+            self._plans[name] = plan
+            if state.position is not None:
+                self.points.applied(TablePoint(*name, Point(state.position), state.delta_version))
+            log.info("table goes on", table=f"{table.schema}.{table.table}", start=str(plan.start), why=plan.reason)
+        return plan
+
+    def _own_session(self) -> SparkSession:
+        """A session for this thread: Delta's transaction ids are session confs."""
+        if not hasattr(self._sessions, "spark"):
+            self._sessions.spark = clone_session(self.spark)
+        spark: SparkSession = self._sessions.spark
+        return spark

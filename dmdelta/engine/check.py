@@ -1,0 +1,65 @@
+"""Would the task run? Every source and the lakehouse are asked, nothing is written."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from dmdelta.config import SourceConfig, TaskSpec
+from dmdelta.engine.relaying import FIRST_TRY, relay_task
+from dmdelta.engine.task import open_task
+from dmdelta.errors import DmdeltaError
+from dmdelta.lakehouse.tables import table_state
+from dmdelta.source.archive import archive_files
+from dmdelta.source.connection import open_connection
+from dmdelta.source.preflight import Finding, Intent, Level, check_source
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFinding:
+    """One checked thing of a source, or of the lakehouse; `fix` mends it."""
+
+    source: str
+    check: str
+    level: Level
+    message: str
+    fix: str
+
+    @property
+    def stops(self) -> bool:
+        """The task would not run."""
+        return self.level is Level.FAIL
+
+
+def check_task(spec: TaskSpec) -> list[TaskFinding]:
+    """All findings, sources first. A source that does not answer is a finding, not an error."""
+    found = [
+        TaskFinding(source.source_id, finding.name, finding.level, finding.message, finding.fix)
+        for source in spec.sources
+        for finding in _source_findings(spec, source)
+    ]
+    return [*found, _lakehouse_finding(spec)]
+
+
+def _source_findings(spec: TaskSpec, source: SourceConfig) -> Iterator[Finding]:
+    task = relay_task(spec, source, until_caught_up=False)
+    try:
+        if task.endpoint is None:
+            files = archive_files(Path(task.binlog_dir or ""))
+            yield Finding("archive", Level.PASS, f"{len(files)} binlog files, {sum(files.values()):,} bytes")
+            return
+        with open_connection(task.endpoint, FIRST_TRY) as connection:
+            yield from check_source(connection, Intent(task.endpoint.server_id, task.start))
+    except DmdeltaError as error:
+        yield Finding("connection", Level.FAIL, error.message, error.hint or "")
+
+
+def _lakehouse_finding(spec: TaskSpec) -> TaskFinding:
+    try:
+        task = open_task(spec, writing=False)
+        state = table_state(task.spark, task.lakehouse.bronze)
+        if state is not None:
+            state.assert_owned(task.lakehouse.bronze, spec.name)
+    except DmdeltaError as error:
+        return TaskFinding("lakehouse", "bronze", Level.FAIL, error.message, error.hint or "")
+    found = "is there" if state is not None else "will be made by the first run"
+    return TaskFinding("lakehouse", "bronze", Level.PASS, f"{task.lakehouse.bronze} {found}", "")

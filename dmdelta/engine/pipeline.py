@@ -1,0 +1,137 @@
+"""One source's way from the relay to silver: a relay process, a landing loop, an applying loop and a flusher."""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dmdelta.bronze.datasource import register
+from dmdelta.bronze.landing import Landed, landed_batches, newest_landed
+from dmdelta.checkpoint import (
+    CheckpointStore,
+    Flusher,
+    FlushReason,
+    Points,
+    SourceEvidence,
+    StoredPoints,
+    inherited_exit,
+)
+from dmdelta.checkpoint.decision import check_bronze
+from dmdelta.engine.applying import ApplyingLoop
+from dmdelta.engine.landed_log import LandedLog
+from dmdelta.engine.landing import LandingLoop
+from dmdelta.engine.progress import Tally
+from dmdelta.engine.relaying import Relaying
+from dmdelta.engine.stop import StopRequest
+from dmdelta.engine.task import Task
+from dmdelta.lakehouse.session import clone_session
+from dmdelta.logging import get_logger
+
+log = get_logger(__name__)
+
+
+@dataclass(slots=True)
+class SourcePipeline:
+    """The running stages of one source. `start` once, then `join`, then `end`."""
+
+    source_id: str
+    relaying: Relaying
+    landing: LandingLoop
+    applying: ApplyingLoop
+    flusher: Flusher
+    landed: Landed | None
+    stop: StopRequest
+    _threads: list[threading.Thread]
+
+    def start(self) -> None:
+        # The relay first: the lock on its folder keeps a second runner of the task from writing anything.
+        self.relaying.start()
+        self.flusher.start()
+        self.flusher.mark_running()
+        stages = {
+            "land": lambda: self.landing.run(self.landed, self.stop),
+            "apply": lambda: self.applying.run(self.stop),
+        }
+        for name, stage in stages.items():
+            thread = threading.Thread(target=self._guard, args=(stage,), name=f"{name}-{self.source_id}", daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    @property
+    def finished(self) -> bool:
+        """Both loops have ended."""
+        return not any(thread.is_alive() for thread in self._threads)
+
+    def check(self) -> None:
+        """Heal or report what goes on outside the loops.
+
+        Raises:
+            DmdeltaError: the relay cannot go on, or a checkpoint could not be written.
+        """
+        self.relaying.check()
+        self.flusher.check()
+
+    def join(self, deadline: float) -> bool:
+        """Wait for the loops to end after a stop, until `deadline` (monotonic); False if one still runs."""
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        return self.finished
+
+    def end(self, reason: FlushReason) -> None:
+        """End the relay and write the last checkpoint."""
+        self.relaying.stop()
+        self.flusher.end(reason)
+
+    def _guard(self, stage: Callable[[], None]) -> None:
+        try:
+            stage()
+        except BaseException as error:  # noqa: BLE001 - the run raises it
+            self.stop.fail(error)
+
+
+def open_pipeline(task: Task, relaying: Relaying, tally: Tally, stop: StopRequest) -> SourcePipeline:
+    """Find out where a source stands and put its stages together.
+
+    Raises:
+        LakehouseError: bronze and the checkpoint do not fit together.
+    """
+    source_id = relaying.source_id
+    source = task.landing_source(source_id, relaying.flavor)
+    store = CheckpointStore(task.spark, task.lakehouse, task.spec.name, source_id, task.run)
+    stored = store.open()
+    landed = newest_landed(task.spark, source)
+    evidence = SourceEvidence(landed.end if landed else None, stored)
+    check_bronze(evidence)
+    points = Points(source_id, stored, inherited_exit(evidence))
+    flusher = Flusher(store, points, stored, task.flush_interval)
+    landed_log = LandedLog()
+    for batch in _unapplied(task, source_id, relaying, stored):
+        landed_log.append(batch)
+    relaying.begin_behind(landed)
+    reading = clone_session(task.spark)
+    register(reading)
+    landing = LandingLoop(
+        reading, source, str(relaying.folder), relaying.has_ended, relaying.read_catalog, landed_log, tally
+    )
+    applying = ApplyingLoop(
+        clone_session(task.spark),
+        task.silver_target(source_id),
+        landed_log,
+        points,
+        evidence,
+        task.policy,
+        flusher.request,
+        tally.applied,
+    )
+    log.info("source opened", source=source_id, landed=str(landed.end) if landed else None)
+    return SourcePipeline(source_id, relaying, landing, applying, flusher, landed, stop, [])
+
+
+def _unapplied(task: Task, source_id: str, relaying: Relaying, stored: StoredPoints | None) -> list[Landed]:
+    """What is in bronze and not, for every table, in silver. The first range begins where the checkpoint is."""
+    applied = stored.global_point.position if stored else None
+    batches = landed_batches(task.spark, task.landing_source(source_id, relaying.flavor), applied)
+    if batches and applied is not None and applied < batches[0].begin:
+        first = batches[0]
+        batches[0] = Landed(first.batch, applied, first.end, first.gtid_set)
+    return batches

@@ -1,0 +1,177 @@
+"""The relay of one source as the run sees it: asked first, started, watched, started again when it died."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from dmdelta.binlog.format_description import parse_format_description
+from dmdelta.bronze.landing import Landed
+from dmdelta.config import MetaConfig, SourceConfig, TaskSpec
+from dmdelta.errors import SourceError, StageFailed
+from dmdelta.logging import get_logger
+from dmdelta.model.gtid import Flavor
+from dmdelta.model.schema import TableSchema
+from dmdelta.rules import BlockAllowList
+from dmdelta.source.archive import archive_files
+from dmdelta.source.catalog import read_schemas
+from dmdelta.source.connection import Retry, open_connection
+from dmdelta.source.endpoint import Endpoint, Tls
+from dmdelta.source.folder import Known, format_description
+from dmdelta.source.preflight import Finding, Intent, Level, check_source
+from dmdelta.source.process import RelayProcess, start_relay
+from dmdelta.source.server import server_identity
+from dmdelta.source.task import RelayTask, Start, StartAfter, StartAt, StartEdge
+
+log = get_logger(__name__)
+FIRST_TRY = Retry(attempts=3)
+RESTARTS = 5
+"""So often a relay that was killed is started again in one run."""
+READY_SECONDS = 30.0
+
+
+@dataclass(slots=True)
+class Relaying:
+    """A source and its relay process. Made by `open_relaying`."""
+
+    task: RelayTask
+    flavor: Flavor
+    allow_list: BlockAllowList
+    _process: RelayProcess | None = None
+    _deaths: int = field(default=0)
+
+    @property
+    def source_id(self) -> str:
+        return self.task.source_id
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the source's segments."""
+        return self.task.folder
+
+    def begin_behind(self, landed: Landed | None) -> None:
+        """Tell the relay what has landed: it need not fetch that again, whatever became of its folder."""
+        if landed is None:
+            return
+        end = landed.end
+        self.task = replace(
+            self.task,
+            start=StartAt(end.binlog_file, end.offset, end.epoch),
+            known=Known(end, str(landed.gtid_set)),
+        )
+
+    def start(self) -> None:
+        """Start the process and wait until it holds the folder.
+
+        Raises:
+            Fenced: another runner's relay holds it.
+            DmdeltaError: why it does not start.
+        """
+        self._process = start_relay(self.task)
+        if not self._process.wait_ready(READY_SECONDS):
+            raise self._process.error() or StageFailed(
+                f"the relay of {self.source_id} does not start", hint="see its log above; run again"
+            )
+
+    def check(self) -> None:
+        """Start a relay that was killed again; a killed relay has lost nothing.
+
+        Raises:
+            DmdeltaError: it ended for a reason that another start does not mend.
+        """
+        error = self._process.error() if self._process is not None else None
+        if error is None:
+            return
+        self._deaths += 1
+        log.warning("relay process ended", source=self.source_id, why=error.message, deaths=self._deaths)
+        if not isinstance(error, StageFailed) or self._deaths > RESTARTS:
+            raise error
+        self.start()
+
+    def has_ended(self) -> bool:
+        """It has relayed all that it was asked for."""
+        return self._process is not None and not self._process.poll() and self._process.error() is None
+
+    def stop(self) -> None:
+        """End it at a transaction boundary."""
+        if self._process is not None:
+            self._process.stop()
+
+    def read_catalog(self) -> Sequence[TableSchema]:
+        """What information_schema says now; nothing for an archive."""
+        if self.task.endpoint is None:
+            return ()
+        with open_connection(self.task.endpoint, FIRST_TRY) as connection:
+            return read_schemas(connection, self.allow_list.wanted)
+
+
+@contextmanager
+def open_relaying(spec: TaskSpec, source: SourceConfig, *, until_caught_up: bool) -> Iterator[Relaying]:
+    """Ask the source whether it can be relayed; at the end its relay is stopped.
+
+    Raises:
+        SourceError, SourceUnavailable: it cannot, with the fix of the first finding that says so.
+    """
+    task = relay_task(spec, source, until_caught_up=until_caught_up)
+    if task.endpoint is None:
+        flavor = _archive_flavor(Path(task.binlog_dir or ""))
+    else:
+        with open_connection(task.endpoint, FIRST_TRY) as connection:
+            flavor = server_identity(connection).flavor
+            _heed(source.source_id, check_source(connection, Intent(task.endpoint.server_id)))
+    relaying = Relaying(task, flavor, BlockAllowList.from_config(spec.block_allow_list))
+    try:
+        yield relaying
+    finally:
+        relaying.stop()
+
+
+def relay_task(spec: TaskSpec, source: SourceConfig, *, until_caught_up: bool) -> RelayTask:
+    """What the relay of a source is asked to do."""
+    return RelayTask(
+        source_id=source.source_id,
+        relay_dir=spec.relay_dir(source),
+        endpoint=endpoint_of(source),
+        binlog_dir=source.binlog_dir,
+        start=start_of(source.meta),
+        until_caught_up=until_caught_up,
+    )
+
+
+def endpoint_of(source: SourceConfig) -> Endpoint | None:
+    """The server of a source; None for an archive."""
+    if source.host is None or source.user is None:
+        return None
+    tls = source.security
+    return Endpoint(
+        host=source.host,
+        port=source.port,
+        user=source.user,
+        password=source.password.get_secret_value(),
+        tls=Tls(tls.ssl_ca, tls.ssl_cert, tls.ssl_key, tls.ssl_verify_host) if tls else None,
+        flavor=source.flavor,
+        server_id=source.server_id,
+    )
+
+
+def start_of(meta: MetaConfig | None) -> Start:
+    """Where a first start begins: at the spec's `meta`, else at the oldest file."""
+    if meta is None:
+        return StartEdge.OLDEST
+    if meta.binlog_name is not None:
+        return StartAt(meta.binlog_name, meta.binlog_pos)
+    return StartAfter(meta.binlog_gtid or "")
+
+
+def _archive_flavor(folder: Path) -> Flavor:
+    first = next(iter(archive_files(folder)))
+    description = parse_format_description(format_description(folder / first), first)
+    return "mariadb" if description.is_mariadb else "mysql"
+
+
+def _heed(source_id: str, findings: Sequence[Finding]) -> None:
+    for finding in findings:
+        if finding.level is Level.FAIL:
+            raise SourceError(f"{source_id}: {finding.message}", hint=finding.fix, check=finding.name)
+        if finding.level is Level.WARN:
+            log.warning("preflight", source=source_id, check=finding.name, finding=finding.message, fix=finding.fix)

@@ -1,0 +1,105 @@
+"""Running a task: all sources' pipelines side by side until they are done or asked to stop."""
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from dmdelta.checkpoint import FlushReason
+from dmdelta.config import TaskSpec
+from dmdelta.engine.pipeline import SourcePipeline, open_pipeline
+from dmdelta.engine.progress import Progress, RunSummary, Tally
+from dmdelta.engine.relaying import open_relaying
+from dmdelta.engine.stop import StopRequest, stopping_on_signals
+from dmdelta.engine.task import Task, open_task, with_safe_mode
+from dmdelta.errors import StageFailed
+from dmdelta.logging import get_logger
+
+log = get_logger(__name__)
+WATCH_SECONDS = 0.2
+STOP_SECONDS = 10.0
+"""How long a stop waits for what is in flight to reach a transaction boundary."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """
+    Attributes:
+        until_caught_up: end when everything that the sources had at the start is in silver.
+        safe_mode: apply everything as if it may have been applied before.
+    """
+
+    until_caught_up: bool = False
+    safe_mode: bool = False
+
+
+def run_task(
+    spec: TaskSpec,
+    options: RunOptions,
+    report: Callable[[Progress], None],
+    stop: StopRequest | None = None,
+) -> RunSummary:
+    """Run until caught up or stopped.
+
+    Args:
+        report: called with the run's progress from the stages' threads.
+        stop: lets another thread stop the run; signals always do.
+
+    Raises:
+        DmdeltaError: what made a stage fail; the checkpoint then has an exit point.
+    """
+    stop = stop or StopRequest()
+    tally = Tally(report)
+    with stopping_on_signals(stop), ExitStack() as opened:
+        # The relays first: their locks keep a second runner of the task from anything else.
+        relayings = [
+            opened.enter_context(open_relaying(spec, source, until_caught_up=options.until_caught_up))
+            for source in spec.sources
+        ]
+        task = open_task(with_safe_mode(spec) if options.safe_mode else spec)
+        pipelines = [open_pipeline(task, relaying, tally, stop) for relaying in relayings]
+        for pipeline in pipelines:
+            pipeline.start()
+        _watch(pipelines, stop)
+        was_asked = stop.requested and stop.failure is None
+        _end(task, pipelines, stop)
+    if stop.failure is not None:
+        raise stop.failure
+    return RunSummary(tally.now(), stopped=was_asked)
+
+
+def _watch(pipelines: Sequence[SourcePipeline], stop: StopRequest) -> None:
+    """Wait for the end: a stop, a failure, or nothing left to do."""
+    while not stop.wait(WATCH_SECONDS):
+        try:
+            for pipeline in pipelines:
+                pipeline.check()
+        except Exception as error:  # noqa: BLE001 - the run raises it once all is stopped
+            stop.fail(error)
+        if all(pipeline.finished for pipeline in pipelines):
+            return
+
+
+def _end(task: Task, pipelines: Sequence[SourcePipeline], stop: StopRequest) -> None:
+    """Let every pipeline come to its boundary, then write where it is."""
+    stop.request()
+    reason = FlushReason.PAUSE if stop.failure is not None else FlushReason.STOP
+    if not _joined(pipelines, STOP_SECONDS):
+        # What is interrupted commits nothing; what has committed says so itself: the next start goes on from there.
+        log.warning("the stop came before a transaction boundary", waited_seconds=STOP_SECONDS)
+        reason, failure = FlushReason.PAUSE, stop.failure
+        task.spark.interruptAll()
+        if not _joined(pipelines, STOP_SECONDS):
+            stop.fail(StageFailed("a stage does not end", hint="kill the process: nothing is lost"))
+        stop.failure = failure
+    for pipeline in pipelines:
+        try:
+            pipeline.end(reason)
+        except Exception as error:  # noqa: BLE001 - the first failure is raised, after all pipelines have ended
+            stop.fail(error)
+
+
+def _joined(pipelines: Sequence[SourcePipeline], seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    ended = [pipeline.join(deadline) for pipeline in pipelines]
+    return all(ended)

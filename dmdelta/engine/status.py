@@ -1,0 +1,130 @@
+"""How far a task is: what the relay says, what bronze's history says, what was last flushed."""
+
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from dmdelta.checkpoint import checkpoint_rows
+from dmdelta.config import SourceConfig, TaskSpec
+from dmdelta.engine.task import Task, open_task
+from dmdelta.lakehouse.foreign import wrapped
+from dmdelta.lakehouse.history import newest_own_commit
+from dmdelta.lakehouse.place import literal
+from dmdelta.lakehouse.tables import table_state
+from dmdelta.model.position import Position
+from dmdelta.source.task import RelayStatus, read_status
+
+
+@dataclass(frozen=True, slots=True)
+class SourceStatus:
+    """One source, from its server to silver.
+
+    Attributes:
+        relay: what the relay was last doing, None if it never ran.
+        relay_at: when it said so.
+        server_at, relayed_to: the server's end as the relay last saw it, and the end of the segments.
+        landed_to: where bronze ends.
+        newest_change: when the newest landed change was committed at the source.
+        applied_to: the flushed global point: every table is at least there.
+        exit_point: of the last flush, None after an orderly stop.
+        flushed_because: the reason of the last flush.
+    """
+
+    source_id: str
+    relay: str | None
+    relay_at: datetime | None
+    server_at: str | None
+    relayed_to: str | None
+    landed_to: str | None
+    newest_change: datetime | None
+    applied_to: str | None
+    exit_point: str | None
+    flushed_at: datetime | None
+    flushed_because: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TableStatus:
+    """One silver table as of the last flush."""
+
+    source_id: str
+    table: str
+    applied_to: str
+    delta_version: int | None
+    flushed_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class TaskStatus:
+    task: str
+    sources: tuple[SourceStatus, ...]
+    tables: tuple[TableStatus, ...]
+
+
+def task_status(spec: TaskSpec) -> TaskStatus:
+    """Ask the relay folders and the lakehouse; no server is asked.
+
+    Raises:
+        LakehouseError: a table cannot be read.
+    """
+    task = open_task(spec, writing=False)
+    rows = checkpoint_rows(task.spark, task.lakehouse, spec.name)
+    points = {row["id"]: row for row in rows if row["is_global"]}
+    changes = _newest_changes(task)
+    sources = tuple(
+        _source(task, source, changes.get(source.source_id), points.get(source.source_id)) for source in spec.sources
+    )
+    tables = tuple(
+        TableStatus(
+            source_id=row["id"],
+            table=f"{row['cp_schema']}.{row['cp_table']}",
+            applied_to=_place(row, ""),
+            delta_version=row["delta_version"],
+            flushed_at=row["updated_at"],
+        )
+        for row in rows
+        if not row["is_global"]
+    )
+    return TaskStatus(spec.name, sources, tables)
+
+
+def _source(task: Task, source: SourceConfig, change: datetime | None, point: dict[str, Any] | None) -> SourceStatus:
+    app = f"dmdelta:{task.spec.name}:{source.source_id}:land"
+    landed = newest_own_commit(task.spark, task.lakehouse.bronze, app)
+    relay = read_status(Path(task.spec.relay_dir(source)) / source.source_id)
+    return SourceStatus(
+        source_id=source.source_id,
+        relay=relay.state if relay else None,
+        relay_at=datetime.fromtimestamp(relay.at, tz=timezone.utc) if relay else None,
+        server_at=_server_at(relay),
+        relayed_to=str(Position(relay.epoch, relay.binlog_file, relay.offset)) if relay and relay.binlog_file else None,
+        landed_to=str(landed.tag.end) if landed else None,
+        newest_change=change,
+        applied_to=_place(point, "") if point else None,
+        exit_point=_place(point, "exit_point_") if point and point["exit_point_binlog_name"] else None,
+        flushed_at=point["updated_at"] if point else None,
+        flushed_because=point["reason"] if point else None,
+    )
+
+
+def _newest_changes(task: Task) -> dict[str, datetime]:
+    bronze = task.lakehouse.bronze
+    if table_state(task.spark, bronze) is None:
+        return {}
+    sources = ", ".join(literal(source.source_id) for source in task.spec.sources)
+    statement = (
+        f"SELECT source_id, max_by(committed_at, struct(epoch, seq, row)) FROM {bronze} "
+        f"WHERE source_id IN ({sources}) GROUP BY source_id"
+    )
+    with wrapped(bronze, "reading"):
+        rows = task.spark.sql(statement).collect()
+    return {source: moment.astimezone(timezone.utc) for source, moment in rows if moment is not None}
+
+
+def _server_at(relay: RelayStatus | None) -> str | None:
+    return f"{relay.server_file}:{relay.server_offset}" if relay and relay.server_file else None
+
+
+def _place(row: dict[str, Any], prefix: str) -> str:
+    return str(Position(row[f"{prefix}epoch"], row[f"{prefix}binlog_name"], row[f"{prefix}binlog_pos"]))

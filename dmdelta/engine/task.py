@@ -1,0 +1,69 @@
+"""A task put together from its spec: names, rules, endpoints, and the session that all stages share."""
+
+import uuid
+from dataclasses import dataclass
+from datetime import timedelta
+
+from pyspark.sql import SparkSession
+
+from dmdelta.bronze.landing import LandingSource, open_bronze
+from dmdelta.checkpoint import SafeModePolicy
+from dmdelta.config import TaskSpec
+from dmdelta.engine.applying import SilverTarget
+from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.lakehouse.session import open_session
+from dmdelta.model.gtid import Flavor
+from dmdelta.rules import BlockAllowList
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What every stage of a run knows of it; `run` tells this process's commits from another's."""
+
+    spec: TaskSpec
+    spark: SparkSession
+    lakehouse: Lakehouse
+    allow_list: BlockAllowList
+    run: str
+
+    @property
+    def policy(self) -> SafeModePolicy:
+        return SafeModePolicy(self.spec.syncer.safe_mode, self.spec.syncer.safe_window)
+
+    @property
+    def flush_interval(self) -> timedelta:
+        return self.spec.syncer.checkpoint_flush_interval
+
+    def landing_source(self, source_id: str, flavor: Flavor) -> LandingSource:
+        return LandingSource(self.spec.name, source_id, self.run, self.lakehouse.bronze, self.allow_list, flavor)
+
+    def silver_target(self, source_id: str) -> SilverTarget:
+        return SilverTarget(self.lakehouse, self.spec.name, source_id, self.run)
+
+
+def place_of(spec: TaskSpec) -> Lakehouse:
+    """Where a task's tables are."""
+    config = spec.lakehouse
+    return Lakehouse(config.root, config.catalog, bronze_name=config.bronze, metadata_name=config.metadata)
+
+
+def open_task(spec: TaskSpec, *, writing: bool = True) -> Task:
+    """Start Spark and look at the lakehouse.
+
+    Args:
+        writing: make the bronze table if it is not there.
+
+    Raises:
+        ForeignTable: the place of bronze is taken.
+        LakehouseError: the place cannot be reached.
+    """
+    spark = open_session(f"dmdelta {spec.name}")
+    task = Task(spec, spark, place_of(spec), BlockAllowList.from_config(spec.block_allow_list), uuid.uuid4().hex)
+    if writing:
+        open_bronze(spark, task.lakehouse.bronze, spec.name)
+    return task
+
+
+def with_safe_mode(spec: TaskSpec) -> TaskSpec:
+    """The spec as if it said `safe-mode: true`."""
+    return spec.model_copy(update={"syncer": spec.syncer.model_copy(update={"safe_mode": True})})
