@@ -24,11 +24,6 @@ def at(offset, epoch=1, gtid=None):
     return Point(Position(epoch, f"binlog.{epoch:06d}", offset), gtid)
 
 
-@pytest.fixture
-def lakehouse(tmp_path):
-    return Lakehouse(root=str(tmp_path))
-
-
 def opened(spark, lakehouse, *, source="one", run="r1", task="shop"):
     store = CheckpointStore(spark, lakehouse, task, source, run)
     return store, store.open()
