@@ -126,7 +126,10 @@ def walk_events(stream: BinaryIO, segment: Segment) -> Iterator[tuple[EventHeade
     raw = stream.read(HEADER_SIZE)
     if len(raw) < HEADER_SIZE:
         raise _cut(segment, segment.start)
-    first = raw + stream.read(HEADER.unpack(raw)[3] - HEADER_SIZE)
+    size = HEADER.unpack(raw)[3]
+    first = raw + stream.read(max(size - HEADER_SIZE, 0))
+    if len(first) < size:
+        raise _cut(segment, segment.start)
     trailer = parse_format_description(first, segment.path).trailer
     offset = segment.start
     if offset == FIRST_OFFSET:
@@ -152,7 +155,8 @@ def walk_events(stream: BinaryIO, segment: Segment) -> Iterator[tuple[EventHeade
             stream.seek(rest, 1)
         yield header, body
         offset = header.end
-    if offset != segment.end:
+    # Seeking goes past the end of a file that is cut short without a word.
+    if offset != segment.end or stream.tell() != stream.seek(0, 2):
         raise _cut(segment, offset)
 
 

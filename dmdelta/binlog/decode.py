@@ -6,13 +6,14 @@ rows without loss raises: nothing is skipped but what is known to change no row.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from struct import error as StructError  # noqa: N812 - a class
 from typing import BinaryIO, NoReturn
 
 from dmdelta.binlog.batch import ChangeBatch
 from dmdelta.binlog.events import HEADER, HEADER_SIZE, ROWS_EVENTS, EventFlag, EventType, event_name
 from dmdelta.binlog.framing import RawEvent, SegmentReader
 from dmdelta.binlog.gtid import parse_gtid
-from dmdelta.binlog.image import table_codec
+from dmdelta.binlog.image import misaligned, table_codec
 from dmdelta.binlog.payload import inner_events
 from dmdelta.binlog.query import Query, parse_query
 from dmdelta.binlog.rows import TableState, add_rows
@@ -159,7 +160,10 @@ class _Decoder:
                     self._check_dummy(event)
                     continue
                 batch, row = self._batch, self._row
-                count, layout = add_rows(event, state, batch)
+                try:
+                    count, layout = add_rows(event, state, batch)
+                except (StructError, IndexError) as damage:
+                    raise misaligned(state.codec) from damage
                 if len(event) > _LARGE_EVENT:
                     self._check_sizes(batch, count)
                 committed = self._committed

@@ -78,7 +78,10 @@ class SegmentReader:
         size: int = HEADER.unpack(header)[3]
         if not HEADER_SIZE < size < READ_SIZE:
             raise self.corrupt(f"has a first event of {size} bytes", self._segment.start)
-        return header + self._stream.read(size - HEADER_SIZE)
+        event = header + self._stream.read(size - HEADER_SIZE)
+        if len(event) < size:
+            raise self.corrupt("ends inside its first event", self._segment.start)
+        return event
 
     def corrupt(self, what: str, offset: int) -> CorruptBinlog:
         """The error for damage at `offset` of the server's file."""

@@ -56,10 +56,11 @@ class Statement:
 
 
 _FREQUENT = {"BEGIN": Statement(StatementKind.BEGIN), "COMMIT": Statement(StatementKind.COMMIT)}
-_SPACE = r"(?:\s|/\*(?!!|M!).*?\*/|--(?:[ \t][^\n]*)?(?:\n|$)|#[^\n]*(?:\n|$))"
+_SPACE = r"(?:\s|/\*(?!M?!).*?\*/|--(?:[ \t][^\n]*)?(?:\n|$)|#[^\n]*(?:\n|$))"
 _LEADING = re.compile(rf"{_SPACE}+", re.DOTALL)
-_VERSION_COMMENT = re.compile(r"/\*M?!\d*(.*?)\*/", re.DOTALL)
-_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_COMMENT = re.compile(r"/\*(?!M?!).*?\*/", re.DOTALL)
+_MARK = re.compile(r"/\*M?!\d*|\*/")
+"""What begins and ends a version comment."""
 _SET_FOR = re.compile(r"SET\s+STATEMENT\s.*?\sFOR\s+", re.DOTALL | re.IGNORECASE)
 _HEAD = 2000
 """Characters that decide; statements may be megabytes long."""
@@ -138,15 +139,9 @@ def classify(sql: str) -> Statement:
 
 def significant(sql: str) -> str:
     """The beginning of a statement without comments and with the content of version comments."""
-    text = sql[:_HEAD]
+    text = _strip(_strip(sql)[:_HEAD])
     if "/*" in text:
-        text = _VERSION_COMMENT.sub(r" \1 ", text)
-    text = _strip(text)
-    if "/*" in text:
-        text = _strip(_COMMENT.sub(" ", text))
-    while not text and len(sql) > _HEAD:
-        sql = _after_comment(sql)
-        text = _strip(_VERSION_COMMENT.sub(r" \1 ", sql[:_HEAD]))
+        text = _strip(_MARK.sub(" ", _COMMENT.sub(" ", text)))
     found = _SET_FOR.match(text)
     return _strip(text[found.end() :]) if found else text
 
@@ -154,8 +149,3 @@ def significant(sql: str) -> str:
 def _strip(text: str) -> str:
     found = _LEADING.match(text)
     return (text[found.end() :] if found else text).rstrip("; \t\r\n")
-
-
-def _after_comment(sql: str) -> str:
-    found = _LEADING.match(sql)
-    return sql[found.end() :] if found else ""

@@ -1,0 +1,141 @@
+"""Collation ids and character sets."""
+
+# ruff: noqa: RUF001 - the characters are the point
+
+import codecs
+
+import pytest
+
+from dmdelta.binlog.charset import decoder_of, is_ascii_superset
+from dmdelta.binlog.collation import charset_of
+from dmdelta.errors import UnsupportedEvent
+
+CHARSETS = [
+    "armscii8",
+    "ascii",
+    "big5",
+    "cp1250",
+    "cp1251",
+    "cp1256",
+    "cp1257",
+    "cp850",
+    "cp852",
+    "cp866",
+    "cp932",
+    "dec8",
+    "eucjpms",
+    "euckr",
+    "gb18030",
+    "gb2312",
+    "gbk",
+    "geostd8",
+    "greek",
+    "hebrew",
+    "hp8",
+    "keybcs2",
+    "koi8r",
+    "koi8u",
+    "latin1",
+    "latin2",
+    "latin5",
+    "latin7",
+    "macce",
+    "macroman",
+    "sjis",
+    "swe7",
+    "tis620",
+    "ucs2",
+    "ujis",
+    "utf16",
+    "utf16le",
+    "utf32",
+    "utf8mb3",
+    "utf8mb4",
+]
+
+
+@pytest.mark.parametrize(
+    ("collation", "charset"),
+    [
+        (8, "latin1"),
+        (33, "utf8mb3"),
+        (45, "utf8mb4"),
+        (63, "binary"),
+        (255, "utf8mb4"),
+        (309, "utf8mb4"),
+        (28, "gbk"),
+        (1032, "latin1"),
+        (1069, "utf8mb4"),
+        (2048, "utf8mb3"),
+        (2304, "utf8mb4"),
+        (2560, "ucs2"),
+        (2816, "utf16"),
+        (3271, "utf32"),
+        (576, "utf8mb3"),
+        (1270, "utf8mb4"),
+    ],
+)
+def test_ids_of_both_flavors(collation: int, charset: str) -> None:
+    """MySQL's ids, MariaDB's NOPAD and UCA 14 ids."""
+    assert charset_of(collation) == charset
+
+
+def test_an_unknown_id_is_refused() -> None:
+    """An id that no server has names itself."""
+    with pytest.raises(UnsupportedEvent, match="9999"):
+        charset_of(9999)
+
+
+@pytest.mark.parametrize("charset", CHARSETS)
+def test_every_character_set_decodes_what_is_ascii(charset: str) -> None:
+    """`A` and `1` are there in every set; where ASCII bytes are copied they mean ASCII."""
+    raw = "A1 ".encode({"ucs2": "utf-16-be", "utf16": "utf-16-be"}.get(charset, "ascii"))
+    if charset in ("utf16le", "utf32"):
+        raw = codecs.encode("A1 ", {"utf16le": "utf-16-le", "utf32": "utf-32-be"}[charset])
+    assert decoder_of(charset)(raw) == "A1 "
+    if is_ascii_superset(charset):
+        everything = bytes(range(128))
+        assert decoder_of(charset)(everything) == everything.decode("ascii")
+
+
+@pytest.mark.parametrize(
+    ("charset", "raw", "text"),
+    [
+        ("latin1", b"\x80\x81\x9f\xe9", "€\x81Ÿé"),
+        ("greek", b"\xa1\xe1", "ʽα"),
+        ("swe7", b"[\\]~", "ÄÖÅü"),
+        ("keybcs2", b"\x80\xad", "Č¡"),
+        ("geostd8", b"\xc0\x80", "ა€"),
+        ("armscii8", b"\xb2\xb3", "Աա"),
+        ("hp8", b"\xa1\xe0", "ÀÁ"),
+        ("dec8", b"\xd7\xa8", "Œ¤"),
+        ("cp866", b"\xfc", "ⁿ"),
+        ("koi8u", b"\x95", "•"),
+        ("hebrew", b"\xaf\xe0", "‾א"),
+        ("sjis", b"\x81\x5f\x83\x41\xb1", "\\アｱ"),
+        ("ujis", b"\xa1\xc0\xa5\xa2\x8e\xb1\xf5\xa1", "\\アｱ\ue000"),
+        ("eucjpms", b"\xad\xa1\x8f\xf3\xf3\xa1\xc1\x8f\xf5\xa1", "①ⅰ～\ue3ac"),
+        ("big5", b"\xf9\xd6\xa4\xa4", "碁中"),
+        ("gb18030", b"\x81\x30\x81\x30", "\x80"),
+        ("utf16", b"\xd8\x3d\xde\x00", "😀"),
+        ("macroman", b"\x80", "Ä"),
+    ],
+)
+def test_characters_are_those_of_the_server(charset: str, raw: bytes, text: str) -> None:
+    """Where Python's own codec differs, the server's mapping holds."""
+    assert decoder_of(charset)(raw) == text
+
+
+@pytest.mark.parametrize(
+    ("charset", "raw"), [("utf8mb4", b"\xff"), ("gbk", b"\xff"), ("eucjpms", b"\x8f"), ("dec8", b"\xa4")]
+)
+def test_bytes_without_a_character_are_errors(charset: str, raw: bytes) -> None:
+    """Nothing is replaced by a question mark."""
+    with pytest.raises(UnicodeError):
+        decoder_of(charset)(raw)
+
+
+def test_an_unknown_character_set_is_refused() -> None:
+    """A name that no server has is an error."""
+    with pytest.raises(UnsupportedEvent, match="klingon"):
+        decoder_of("klingon")
