@@ -74,7 +74,7 @@ def open_connection(
     for failures in range(1, retry.attempts):
         try:
             return _connect(endpoint)
-        except SourceUnavailable as error:  # noqa: PERF203 (a network call)
+        except SourceUnavailable as error:
             delay = retry.delay(failures)
             log.warning("source does not answer, trying again", source=str(endpoint), in_s=delay, why=error.message)
             sleep(delay)

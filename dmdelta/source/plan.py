@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from dmdelta.model.gtid import GtidSet, MariadbGtidSet, MysqlGtidSet
+from dmdelta.model.position import file_number
 from dmdelta.model.segment import FIRST_OFFSET
 from dmdelta.source.server import ServerLog
 
@@ -71,6 +72,9 @@ def plan_connect(relay: RelayState, server: ServerLog, created: int | None) -> C
         and next(iter(server.files)) == relay.next_file
     ):
         return Continue(relay.next_file, FIRST_OFFSET)
+    if relay.server_uuid == server.uuid and _started_over(relay, server):
+        # The same server numbers its transactions anew then: its GTIDs prove nothing.
+        return Lost(f"{obstacle}: its binlog was started over")
     if relay.gtid_set is None or server.executed is None or server.purged is None:
         return Lost(f"{obstacle}, and there are no GTIDs to find the place again")
     unknown = missing_from(relay.gtid_set, server.executed)
@@ -92,7 +96,7 @@ def _obstacle(relay: RelayState, server: ServerLog, created: int | None) -> str 
     if server.files[name] < relay.offset:
         return f"the server's {name} has {server.files[name]} bytes, the relay log {relay.offset}"
     if relay.created is not None and created != relay.created:
-        return f"the server's {name} is not the file that was relayed: its binlog was started over"
+        return f"the server's {name} is not the file that was relayed"
     if (
         relay.gtid_set is not None
         and server.executed is not None
@@ -100,6 +104,11 @@ def _obstacle(relay: RelayState, server: ServerLog, created: int | None) -> str 
     ):
         return f"the server does not know {unknown}"
     return None
+
+
+def _started_over(relay: RelayState, server: ServerLog) -> bool:
+    """Whether a server that does not continue our file has not just purged it."""
+    return relay.binlog_file in server.files or file_number(next(iter(server.files))) < file_number(relay.binlog_file)
 
 
 def missing_from(wanted: GtidSet, have: GtidSet) -> str:

@@ -4,10 +4,11 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import dmdelta
-from dmdelta.errors import DmdeltaError, StageFailed
+from dmdelta.errors import DmdeltaError, StageFailed, from_wire
 from dmdelta.source.task import RelayStatus, RelayTask, read_status
 
 STOP_SECONDS = 8.0
@@ -22,13 +23,15 @@ def start_relay(task: RelayTask) -> "RelayProcess":
     child = subprocess.Popen(
         [sys.executable, "-m", "dmdelta.source.relay"],
         stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,  # one line at its end at most: why it failed
         env={**os.environ, "PYTHONPATH": path},
         # A Ctrl-C at the terminal is the parent's to pass on.
         start_new_session=True,
     )
     assert child.stdin is not None
-    child.stdin.write(task.to_json().encode() + b"\n")
-    child.stdin.flush()
+    with suppress(BrokenPipeError):  # it died at once: `error` tells
+        child.stdin.write(task.to_json().encode() + b"\n")
+        child.stdin.flush()
     return RelayProcess(task, child)
 
 
@@ -38,6 +41,7 @@ class RelayProcess:
     def __init__(self, task: RelayTask, child: "subprocess.Popen[bytes]") -> None:
         self._task = task
         self._child = child
+        self._last_words = ""
 
     def __enter__(self) -> "RelayProcess":  # noqa: PYI034 (Self needs Python 3.11)
         return self
@@ -63,8 +67,8 @@ class RelayProcess:
         code = self._child.poll()
         if code is None or code == 0:
             return None
-        status = self.status()
-        failure = status.failure if status is not None else None
+        self._close()
+        failure = from_wire(self._last_words)
         if failure is not None:
             return failure
         how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
@@ -98,8 +102,13 @@ class RelayProcess:
         self._close()
 
     def _close(self) -> None:
-        if self._child.stdin is not None:
-            self._child.stdin.close()
+        assert self._child.stdin is not None
+        assert self._child.stdout is not None
+        if not self._child.stdout.closed:
+            self._last_words = self._child.stdout.read().decode()
+            self._child.stdout.close()
+            with suppress(BrokenPipeError):
+                self._child.stdin.close()
 
 
 def wait_for(process: RelayProcess, seconds: float) -> None:

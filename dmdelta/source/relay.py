@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from dmdelta.errors import DmdeltaError, SourceUnavailable, StageFailed
+from dmdelta.errors import DmdeltaError, SourceUnavailable, StageFailed, to_wire
 from dmdelta.logging import configure, get_logger
 from dmdelta.source.archive import ArchiveSession
 from dmdelta.source.folder import locked
@@ -55,7 +55,7 @@ def _relay(task: RelayTask, stop: Stop, status: StatusFile) -> bool:
     while not stop():
         try:
             return session.run()
-        except SourceUnavailable as error:  # noqa: PERF203 (a network call)
+        except SourceUnavailable as error:
             failures = 1 if session.progressed else failures + 1
             if failures >= task.retry.attempts:
                 raise
@@ -99,6 +99,7 @@ def main() -> int:
     try:
         run_relay(RelayTask.from_json(line.decode()), stop)
     except DmdeltaError as error:
+        print(to_wire(error), flush=True)  # noqa: T201 (the parent reads it)
         log.error("relay failed", exc=error)  # noqa: TRY400 (our logger takes the error as a field)
         return error.exit_code
     return 0

@@ -1,0 +1,314 @@
+"""What stops a relay, and how it goes on after its server changed: errors that name the thing and the next step."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from dmdelta.errors import CorruptBinlog, Fenced, PositionLost, SourceError, SourceUnavailable
+from dmdelta.segments import list_segments
+from dmdelta.source.process import start_relay, wait_for
+from dmdelta.source.relay import run_relay
+from dmdelta.source.task import RelayTask, StartAt, StartEdge, read_status
+from tests.support.relaying import (
+    QUICK,
+    catch_up,
+    endpoint_of,
+    files_differ,
+    relay_task,
+    relayed_bytes,
+    wait_until,
+)
+from tests.support.servers import Server, running
+
+
+def insert(server: Server, database: str, rows: int = 5) -> None:
+    server.execute(
+        "CREATE TABLE IF NOT EXISTS t (id INT PRIMARY KEY AUTO_INCREMENT, v INT)",
+        *["INSERT INTO t (v) VALUES (1)"] * rows,
+        database=database,
+    )
+
+
+def test_a_wrong_password_is_not_retried(mysql80: Server, tmp_path: Path) -> None:
+    """It ends at once, in the parent as in the relay, and the password is in no message or file."""
+    task = relay_task(mysql80, tmp_path, endpoint=endpoint_of(mysql80, password="wr0ng-secret"))
+    relay = start_relay(task)
+    with pytest.raises(SourceError, match="Access denied") as caught:
+        wait_for(relay, 20)
+    assert not isinstance(caught.value, SourceUnavailable)
+    assert "password" in caught.value.hint
+    assert "wr0ng-secret" not in str(caught.value)
+    status = read_status(task.folder)
+    assert status.state == "failed"
+    assert "wr0ng-secret" not in (task.folder / "status.json").read_text()
+
+
+def test_an_unreachable_server_is_retried_and_then_given_up(tmp_path: Path) -> None:
+    """Nobody listens: SourceUnavailable after the attempts that the task allows."""
+    from dmdelta.source.endpoint import Endpoint
+
+    task = RelayTask("src", str(tmp_path), Endpoint("127.0.0.1", 1, "nobody", ""), retry=QUICK)
+    with pytest.raises(SourceUnavailable, match=r"127\.0\.0\.1:1"):
+        catch_up(task)
+    assert read_status(task.folder).retries == QUICK.attempts - 1
+
+
+@pytest.mark.parametrize("flavor", ["mysql80", "mariadb"])
+def test_missing_privileges_are_named(request: pytest.FixtureRequest, tmp_path: Path, flavor: str) -> None:
+    """An account that may only SELECT is told which privilege to grant."""
+    server = request.getfixturevalue(flavor)
+    user = f"reader_{time.monotonic_ns() % 10**9}"
+    server.execute(
+        "SET SESSION sql_log_bin = 0",
+        f"CREATE USER '{user}'@'%' IDENTIFIED BY 'only-reads'",
+        f"GRANT SELECT ON *.* TO '{user}'@'%'",
+    )
+    task = relay_task(server, tmp_path, endpoint=endpoint_of(server, user=user, password="only-reads"))
+    with pytest.raises(SourceError, match="denied") as caught:
+        catch_up(task)
+    assert "GRANT REPLICATION SLAVE" in caught.value.hint
+
+
+@pytest.mark.parametrize("flavor", ["mysql80", "mariadb"])
+def test_a_purged_position_is_lost(tmp_path: Path, flavor: str) -> None:
+    """When the server purged what comes next, the error names the missing transactions and the next step."""
+    with running(flavor) as server:
+        database = server.fresh_database("purged")
+        insert(server, database)
+        task = relay_task(server, tmp_path)
+        catch_up(task)
+        insert(server, database)
+        server.execute("FLUSH BINARY LOGS")
+        insert(server, database)
+        server.execute("FLUSH BINARY LOGS")
+        wait_until(lambda: purged_to_the_newest(server))
+        with pytest.raises(PositionLost, match="purged") as caught:
+            catch_up(task)
+        assert "snapshot" in caught.value.hint
+        assert caught.value.context["missing"] != "unknown"
+        with pytest.raises(PositionLost, match=r"does not have binlog\.000001"):
+            catch_up(relay_task(server, tmp_path / "first", start=StartAt("binlog.000001")))
+
+
+def purged_to_the_newest(server: Server) -> bool:
+    """Purge, which a server declines while a dump that has just ended holds a file; whether it is done."""
+    server.execute(f"PURGE BINARY LOGS TO '{server.position()[0]}'")
+    return len(server.binlog_files()) == 1
+
+
+def test_a_file_purged_after_it_was_relayed_whole_is_not_missed(tmp_path: Path) -> None:
+    """The relay log ends at the end of a file that is gone: the next file goes on in the same epoch."""
+    with running("mysql80") as server:
+        database = server.fresh_database("whole")
+        insert(server, database)
+        with start_relay(relay_task(server, tmp_path, until_caught_up=False)) as relay:
+            server.execute("FLUSH BINARY LOGS")
+            wait_until(lambda: relay.status() is not None and relay.status().binlog_file == "binlog.000002")
+        task = relay_task(server, tmp_path)
+        for path in task.folder.glob("*/binlog.000002/*"):
+            path.unlink()  # as if the relay had stopped at the very end of the first file
+        wait_until(lambda: purged_to_the_newest(server))
+        catch_up(task)
+        assert {segment.epoch for segment in list_segments(task.folder, "src")} == {1}
+        assert b"\xfebin" + relayed_bytes(task, "binlog.000002") != b"\xfebin"
+
+
+@pytest.mark.parametrize("gtid", ["ON", "OFF"])
+def test_reset_master_is_detected(tmp_path: Path, gtid: str) -> None:
+    """After RESET MASTER the same file name is another file: never continued, although its offset is there."""
+    with running("mysql80", gtid_mode=gtid, enforce_gtid_consistency=gtid) as server:
+        database = server.fresh_database("reset")
+        insert(server, database)
+        task = relay_task(server, tmp_path)
+        catch_up(task)
+        time.sleep(1.1)  # a file is known by its second of creation
+        server.execute("RESET MASTER")
+        insert(server, database, rows=60)
+        with pytest.raises(PositionLost, match="started over"):
+            catch_up(task)
+
+
+@pytest.mark.parametrize("flavor", ["mysql80", "mariadb"])
+def test_a_failover_goes_on_in_a_new_epoch(tmp_path: Path, flavor: str) -> None:
+    """A second server with the same GTID history takes over: nothing is missing, nothing comes twice."""
+    with running(flavor) as old, running(flavor, server_id="2", log_slave_updates="ON") as new:
+        database = old.fresh_database("failover")
+        insert(old, database, rows=10)
+        task = relay_task(old, tmp_path)
+        catch_up(task)
+        old.execute(
+            "SET SESSION sql_log_bin = 0", "CREATE USER 'r'@'%' IDENTIFIED BY 'r'", "GRANT ALL ON *.* TO 'r'@'%'"
+        )
+        follow(new, old)
+        insert(old, database, rows=7)
+        expected = old.position()[2]
+        wait_until(lambda: new.position()[2] == expected)
+        new.execute("STOP SLAVE")
+        insert(new, database, rows=3)
+        moved = relay_task(new, tmp_path)
+        catch_up(moved)
+        segments = list_segments(task.folder, "src")
+        assert sorted({segment.epoch for segment in segments}) == [1, 2]
+        gtids = gtids_of(segments)
+        assert len(gtids) == len(set(gtids))
+        assert union_of(gtids, flavor) == new.position()[2].replace("\n", "")
+        new.execute("FLUSH BINARY LOGS")
+        insert(new, database)
+        catch_up(moved)
+        assert max(segment.epoch for segment in list_segments(task.folder, "src")) == 2
+
+
+def follow(replica: Server, primary: Server) -> None:
+    how = "MASTER_AUTO_POSITION = 1, GET_MASTER_PUBLIC_KEY = 1"
+    if replica.flavor == "mariadb":
+        how = "MASTER_USE_GTID = slave_pos"
+    replica.execute(
+        f"CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={primary.port}, MASTER_USER='r', MASTER_PASSWORD='r', {how}",
+        "START SLAVE",
+    )
+
+
+def gtids_of(segments) -> list[str]:
+    from dmdelta.binlog.boundary import scan_gtids
+
+    found: list[str] = []
+    for segment in segments:
+        with open(segment.path, "rb") as stream:
+            found += scan_gtids(stream, segment)
+    return found
+
+
+def union_of(gtids: list[str], flavor: str) -> str:
+    from dmdelta.source.folder import gathered
+
+    return str(gathered(gtids, "mariadb" if flavor == "mariadb" else "mysql"))
+
+
+def test_another_server_without_our_history_is_refused(mysql80: Server, tmp_path: Path) -> None:
+    """A server that never executed what is relayed is another history: PositionLost names what it lacks."""
+    with running("mysql80") as other:
+        insert(mysql80, mysql80.fresh_database("mine"))
+        catch_up(relay_task(mysql80, tmp_path))
+        uuid = mysql80.query("SELECT @@server_uuid")[0][0]
+        with pytest.raises(PositionLost, match="never executed") as caught:
+            catch_up(relay_task(other, tmp_path))
+        assert uuid in caught.value.context["missing"]
+
+
+def test_a_second_relay_is_fenced_out(mysql80: Server, tmp_path: Path) -> None:
+    """One relay a source: the second names the first one's process."""
+    task = relay_task(mysql80, tmp_path, until_caught_up=False, start=StartEdge.CURRENT)
+    with start_relay(task) as first:
+        wait_until(lambda: first.status() is not None)
+        second = start_relay(task)
+        with pytest.raises(Fenced, match="another relay") as caught:
+            wait_for(second, 20)
+        assert str(first.pid) in caught.value.hint
+        assert first.poll()
+
+
+def test_sigterm_ends_a_relay_within_seconds(mysql80: Server, tmp_path: Path) -> None:
+    """It ends with code 0 and everything whole on disk."""
+    relay = start_relay(relay_task(mysql80, tmp_path, until_caught_up=False))
+    wait_until(lambda: relay.status() is not None and relay.status().state == "streaming")
+    began = time.monotonic()
+    relay.stop()
+    assert time.monotonic() - began < 5
+    assert relay.error() is None
+    assert relay.status().state == "stopped"
+
+
+def test_a_relay_ends_with_its_parent(mysql80: Server, tmp_path: Path) -> None:
+    """When the process that started it is gone, so is the relay."""
+    relay = start_relay(relay_task(mysql80, tmp_path, until_caught_up=False))
+    wait_until(lambda: relay.status() is not None and relay.status().state == "streaming")
+    relay._child.stdin.close()
+    assert relay.wait(5)
+    assert relay.error() is None
+
+
+def test_a_frozen_server_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that neither sends an event nor a heartbeat counts as lost; when it answers again the relay goes on."""
+    monkeypatch.setattr("dmdelta.source.dump.SILENT_HEARTBEATS", 2)
+    monkeypatch.setattr("dmdelta.source.connection.CONNECT_TIMEOUT", 1)
+    monkeypatch.setattr("dmdelta.source.connection.QUERY_TIMEOUT", 1)
+    with running("mysql80") as server:
+        task = relay_task(server, tmp_path, until_caught_up=False)
+        insert(server, server.fresh_database("frozen"))
+        frozen: list[float] = []
+
+        def stop() -> bool:
+            status = read_status(task.folder)
+            if not frozen and status.state == "streaming" and status.offset > 4:
+                frozen.append(time.monotonic())
+                os.kill(server.pid, signal.SIGSTOP)
+            return False
+
+        with pytest.raises(SourceUnavailable):
+            run_relay(task, stop)
+        os.kill(server.pid, signal.SIGCONT)
+        insert(server, server.fresh_database("thawed"))
+        server.execute("FLUSH BINARY LOGS")
+        catch_up(relay_task(server, tmp_path))
+        assert files_differ(task, server) == []
+
+
+def test_the_log_s_end_is_proven_when_nothing_is_new(mysql80: Server, tmp_path: Path) -> None:
+    """Caught up twice: the second run reads nothing and says so only because the server stands where we stand."""
+    insert(mysql80, mysql80.fresh_database("idle"))
+    task = relay_task(mysql80, tmp_path)
+    catch_up(task)
+    before = list_segments(task.folder, "src")
+    catch_up(task)
+    assert list_segments(task.folder, "src") == before
+    status = read_status(task.folder)
+    assert (status.state, status.offset) == ("caught up", mysql80.position()[1])
+
+
+def test_an_archive_is_relayed_like_a_server(mysql80: Server, tmp_path: Path) -> None:
+    """Whole binlog files in a folder become the same segments; files that come later continue them."""
+    database = mysql80.fresh_database("archive")
+    archive = tmp_path / "archive"
+    archive.mkdir()
+    for _ in range(3):
+        insert(mysql80, database, rows=30)
+        mysql80.execute("FLUSH BINARY LOGS")
+    closed = mysql80.binlog_files()[-4:-1]
+    task = RelayTask("src", str(tmp_path / "relay"), binlog_dir=str(archive), until_caught_up=True)
+    for place in closed:
+        (archive / place.name).write_bytes(place.read_bytes())
+        catch_up(task)
+    for place in closed:
+        assert b"\xfebin" + relayed_bytes(task, place.name) == place.read_bytes()
+    catch_up(task)
+    assert read_status(task.folder).state == "caught up"
+
+
+def test_a_damaged_archive_stops_the_relay(mysql80: Server, tmp_path: Path) -> None:
+    """A flipped bit, a torn end and a missing file are each named with file and offset."""
+    insert(mysql80, mysql80.fresh_database("damage"))
+    mysql80.execute("FLUSH BINARY LOGS")
+    place = mysql80.binlog_files()[-2]
+    data = bytearray(place.read_bytes())
+    flipped = bytes([*data[:-60], data[-60] ^ 1, *data[-59:]])
+    for name, content, message in [
+        ("flipped", flipped, "checksum|bytes are missing"),
+        ("torn", bytes(data[:-20]), "ends inside an event"),
+    ]:
+        archive = tmp_path / name
+        archive.mkdir()
+        (archive / place.name).write_bytes(content)
+        task = RelayTask("src", str(tmp_path / f"{name}.relay"), binlog_dir=str(archive), until_caught_up=True)
+        with pytest.raises(CorruptBinlog, match=message) as caught:
+            catch_up(task)
+        assert place.name in str(caught.value)
+    archive = tmp_path / "missing"
+    archive.mkdir()
+    for number in ("binlog.000001", "binlog.000003"):
+        (archive / number).write_bytes(data)
+    task = RelayTask("src", str(tmp_path / "missing.relay"), binlog_dir=str(archive), until_caught_up=True)
+    with pytest.raises(CorruptBinlog, match=r"after binlog\.000001 comes binlog\.000003"):
+        catch_up(task)

@@ -1,0 +1,57 @@
+"""Relays for tests: over a test server into a folder, and what came of it."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from dmdelta.segments import list_segments
+from dmdelta.source.connection import Retry
+from dmdelta.source.endpoint import Endpoint
+from dmdelta.source.relay import run_relay
+from dmdelta.source.task import RelayTask
+from tests.support.servers import Server
+
+QUICK = Retry(attempts=4, first=0.05, longest=0.3)
+
+
+def endpoint_of(server: Server, **changes: Any) -> Endpoint:
+    """The product's account on a test server."""
+    settings = {"host": server.host, "port": server.port, "user": server.user, "password": server.password, **changes}
+    return Endpoint(**settings)
+
+
+def relay_task(server: Server, folder: Path, **changes: Any) -> RelayTask:
+    """A task that catches up and ends."""
+    settings = {"endpoint": endpoint_of(server), "until_caught_up": True, "retry": QUICK, **changes}
+    return RelayTask("src", str(folder), **settings)
+
+
+def catch_up(task: RelayTask) -> None:
+    run_relay(task, lambda: False)
+
+
+def relayed_bytes(task: RelayTask, binlog_file: str, epoch: int | None = None) -> bytes:
+    """The bytes of the server's file, put together from segments; from the first relayed byte on."""
+    return b"".join(
+        Path(segment.path).read_bytes()[-segment.size :]
+        for segment in list_segments(task.folder, "src")
+        if segment.binlog_file == binlog_file and epoch in (None, segment.epoch)
+    )
+
+
+def files_differ(task: RelayTask, server: Server) -> list[str]:
+    """The closed binlog files of the server that the relay did not copy byte by byte."""
+    return [
+        place.name
+        for place in server.binlog_files()[:-1]
+        if b"\xfebin" + relayed_bytes(task, place.name) != place.read_bytes()
+    ]
+
+
+def wait_until(condition: Callable[[], object], seconds: float = 20.0) -> None:
+    """Raises AssertionError if the condition does not come true in time."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not come true in time"
+        time.sleep(0.05)
