@@ -1,0 +1,91 @@
+"""One run of the event matrix on one server: both acts of every scenario, each landed, applied and compared."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
+
+from tests.support.catalog import structures_of
+from tests.support.diff import Difference, differences
+from tests.support.event_scenarios import SHARED, Scenario, play, scenarios_of
+from tests.support.oracle import bronze_vs_binlog
+from tests.support.pipeline import Pipeline
+from tests.support.recording import event_kinds, record
+from tests.support.replay import Tables, decode, replay_differences
+from tests.support.servers import Server
+from tests.support.values import source_columns
+
+Acts = tuple[list[Difference], list[Difference]]
+
+
+@dataclass
+class EventRun:
+    """What came out.
+
+    Attributes:
+        silver: silver against the source after each act.
+        decoded: the replayed codec output against the source after each act.
+        kinds: the type codes of all events of the log.
+        oracle: bronze against the server's own binlog.
+        ops: (op, xid given, rows) of the bronze rows.
+    """
+
+    silver: Acts
+    decoded: Acts
+    kinds: set[int]
+    oracle: list[str]
+    ops: list[tuple[str, bool, int]]
+
+    def of_scenario(self, acts: Acts, scenario: Scenario) -> list[str]:
+        return [
+            f"act {number}: {one}"
+            for number, act in enumerate(acts, 1)
+            for one in act
+            if scenario.owns(one.table, one.key)
+        ]
+
+
+def run_event_matrix(server: Server, pipeline: Pipeline, folder: Path) -> EventRun:
+    """All scenarios of a server, through codec, bronze and silver."""
+    database = server.fresh_database("events")
+    source = f"{server.name}-events"
+    archive = folder / source
+    scenarios = list(scenarios_of(server.name))
+    tables = sorted({table for scenario in scenarios for table in scenario.tables})
+    server.execute(*SHARED, database=database)
+    silver: list[list[Difference]] = []
+    decoded: list[list[Difference]] = []
+    for act in ("first", "second"):
+        for scenario in scenarios:
+            play(server, database, getattr(scenario, act))
+        record(server, archive)
+        pipeline.catch_up(archive, source, [database], server.flavor, lambda: structures_of(server, database))
+        silver.append(
+            [
+                found
+                for table in tables
+                for found in differences(server, database, table, pipeline.silver(database, table))
+            ]
+        )
+        decoded.append(_replay(server, database, tables, archive))
+    bronze = pipeline.bronze(source)
+    counted = bronze.groupBy("op", F.col("xid").isNotNull().alias("prepared")).count().collect()
+    return EventRun(
+        (silver[0], silver[1]),
+        (decoded[0], decoded[1]),
+        event_kinds(archive),
+        bronze_vs_binlog(server, bronze, [database]),
+        [(row["op"], row["prepared"], row["count"]) for row in counted],
+    )
+
+
+def _replay(server: Server, database: str, tables: Collection[str], archive: Path) -> list[Difference]:
+    keys = {table: source_columns(server, database, table)[1] for table in tables}
+    keyed = [table for table in tables if keys[table]]
+    known = {(one.schema, one.table): [one] for one in structures_of(server, database)}
+    state = Tables(lambda name: keys[name[1]])
+    for change in decode(archive, lambda schema, table: schema == database and table in keyed, known):
+        state.apply(change)
+    faults = [Difference(fault.split(":")[0].split(".")[0], fault) for fault in state.faults]
+    return faults + [line for table in keyed for line in replay_differences(server, database, table, state)]
