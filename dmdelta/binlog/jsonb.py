@@ -6,6 +6,7 @@ Format: sql-common/json_binary.h. Objects and arrays hold offsets from their own
 
 from base64 import encodebytes
 from struct import Struct
+from struct import error as StructError  # noqa: N812 - a class
 
 from dmdelta.binlog import temporal, variant
 from dmdelta.binlog.columntype import WireType
@@ -16,7 +17,7 @@ from dmdelta.errors import CorruptBinlog
 SMALL_OBJECT, LARGE_OBJECT, SMALL_ARRAY, LARGE_ARRAY = 0, 1, 2, 3
 LITERAL, INT16, UINT16, INT32, UINT32, INT64, UINT64, DOUBLE, STRING, OPAQUE = 4, 5, 6, 7, 8, 9, 10, 11, 12, 15
 _LITERALS = {0: variant.NULL, 1: variant.TRUE, 2: variant.FALSE}
-_I16, _U16, _I32, _U32, _I64, _U64 = (Struct("<" + code).unpack_from for code in "hHiIqQ")
+_I16, _U16, _I32, _U32, _I64, _U64, _F64 = (Struct("<" + code).unpack_from for code in "hHiIqQd")
 _INT64_MAX = (1 << 63) - 1
 _MICROS = 6
 
@@ -31,7 +32,7 @@ def json_value(document: bytes, keys: KeyDictionary) -> bytes:
         return variant.NULL
     try:
         return value(document[0], 1, document, keys)
-    except (IndexError, UnicodeDecodeError, RecursionError) as damage:
+    except (StructError, IndexError, UnicodeDecodeError, RecursionError) as damage:
         raise CorruptBinlog(
             f"cannot read a JSON document: {damage}", hint="report this event to the project"
         ) from damage
@@ -42,6 +43,8 @@ def value(kind: int, at: int, data: bytes, keys: KeyDictionary) -> bytes:
     if kind == STRING:
         size, at = var_length(data, at)
         text = data[at : at + size]
+        if len(text) < size:
+            raise IndexError("a string is cut short")
         if not text.isascii():
             text.decode()
         return variant.string_piece(text)
@@ -75,7 +78,7 @@ def _scalar(kind: int, data: bytes, at: int) -> bytes:
         number = _U64(data, at)[0]
         return variant.int64_piece(number) if number <= _INT64_MAX else variant.uint64_piece(number)
     if kind == DOUBLE:
-        return bytes((variant.DOUBLE,)) + data[at : at + 8]
+        return variant.double_piece(_F64(data, at)[0])
     raise IndexError(f"unknown JSON type {kind}")
 
 
