@@ -2,7 +2,6 @@
 PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
-DEMO_SPEC := pipelines/quickstart.yml
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-unit test-mysql97 check fmt bench docs clean
@@ -19,8 +18,7 @@ $(VENV)/installed: pyproject.toml
 install: $(VENV)/installed ## install dmdelta with Spark, Delta and the development tools into .venv
 
 demo: install ## relay, land and apply the shipped binlogs, without a server
-	$(VENV)/bin/dmdelta run $(DEMO_SPEC) --until-caught-up
-	$(VENV)/bin/dmdelta demo-show $(DEMO_SPEC)
+	$(PY) examples/quickstart.py
 
 servers: install ## install the real servers that the tests start
 	$(PY) -m tests.support.servers install mysql80 mysql57 mariadb

@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
+from dmdelta.lakehouse.session import SessionSettings, open_session
 from tests.support.servers import Server, running
 
 _FOLDER_MARKERS = ("unit", "spark", "integration", "crash")
@@ -55,3 +57,11 @@ def mysql97() -> Iterator[Server]:
     """MySQL 9.7, for tests marked `mysql97`."""
     with running("mysql97") as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """The one local session of the test process: two cores, two shuffle partitions."""
+    session = open_session("dmdelta tests", SessionSettings("local[2]", "3g", 2))
+    yield session
+    session.stop()

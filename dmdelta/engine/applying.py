@@ -92,6 +92,8 @@ class ApplyingLoop:
         failure = next((error for error in results if error is not None), None)
         if failure is not None:
             raise failure
+        if any(table.ddl for table in found):
+            self.request_flush(FlushReason.DDL)
         log.info("range applied", source=self.target.source_id, end=str(landed.end), tables=len(found))
 
     def _apply_table(self, table: TableEvents, landed: Landed, end: Point) -> None:
@@ -122,8 +124,6 @@ class ApplyingLoop:
             self._structures[name] = result.structure
             self._versions[name] = result.commit.tag.version
         self.points.applied(TablePoint(*name, end, result.delta_version, result.table_info))
-        if table.ddl:
-            self.request_flush(FlushReason.DDL)
         self.report(result)
 
     def _plan(self, spark: SparkSession, table: TableEvents) -> RestartPlan:

@@ -34,12 +34,17 @@ class LoggedEvent:
 
 
 def bronze_vs_binlog(
-    server: Server, bronze: DataFrame, databases: Collection[str], since: Place = ("", 0)
+    server: Server,
+    bronze: DataFrame,
+    databases: Collection[str],
+    since: Place = ("", 0),
+    tables: Collection[str] = (),
 ) -> list[str]:
     """Gaps, duplicates and strangers of bronze against the server's binlog from `since` on; empty: none.
 
     Args:
         databases: those whose rows bronze should hold.
+        tables: of these databases, the ones that take part; all if empty.
 
     Compared per event, hence per transaction: place, table, op, number of rows and GTID.
     """
@@ -62,7 +67,7 @@ def bronze_vs_binlog(
             event["op"],
         )
         landed[key] = (event["n"], event["gtid"])
-    logged = (event for event in logged_events(server) if event.table.split(".")[0] in databases)
+    logged = (event for event in logged_events(server) if _takes_part(event.table, databases, tables))
     wanted = _by_key(event for event in logged if event.place >= since)
     for key, events in wanted.items():
         lines += _compare(key, events, landed.get(key))
@@ -70,6 +75,11 @@ def bronze_vs_binlog(
         f"{place[0]}:{place[1]} {op} {table}: in bronze, not in the binlog"
         for place, table, op in landed.keys() - wanted.keys()
     ]
+
+
+def _takes_part(name: str, databases: Collection[str], tables: Collection[str]) -> bool:
+    database, _, table = name.partition(".")
+    return database in databases and (not tables or table in tables)
 
 
 def logged_events(server: Server) -> Iterator[LoggedEvent]:

@@ -15,7 +15,6 @@ from dmdelta.bronze.datasource import register
 from dmdelta.bronze.landing import Landed, LandingSource, land, newest_landed, open_bronze, plan_landing
 from dmdelta.lakehouse.place import Lakehouse
 from dmdelta.lakehouse.session import clone_session
-from dmdelta.model.gtid import parse_gtid_set
 from dmdelta.model.schema import TableSchema
 from dmdelta.rules.block_allow_list import BlockAllowList
 from dmdelta.segments import list_segments
@@ -54,7 +53,7 @@ class Pipeline:
             "test",
             self.lakehouse.bronze,
             BlockAllowList(do_dbs=tuple(databases)),
-            parse_gtid_set("", flavor),
+            flavor,
         )
         landed = newest_landed(self.spark, source)
         segments = list_segments(archive, source_id)

@@ -1,0 +1,64 @@
+"""CPU time of one decoder over the same binlog, in a process of its own: prints a JSON line.
+
+    python -m benchmarks.decoders dmdelta FILE...
+    python -m benchmarks.decoders mysql-replication '{"host": …, "port": …, "user": …, "passwd": …}' FILE-NAME...
+"""
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+
+def decode_with_dmdelta(files: list[str]) -> int:
+    """Segments to Arrow, as an executor does it."""
+    from dmdelta.binlog.decode import DecodeOptions, decode_segment
+    from dmdelta.bronze.arrow import to_record_batch
+    from dmdelta.ddl.statements import statement_targets
+    from dmdelta.rules import BlockAllowList
+    from dmdelta.segments import read_path
+
+    options = DecodeOptions(wanted=BlockAllowList().wanted, known_schemas={}, statement_targets=statement_targets)
+    rows = 0
+    for file in files:
+        (segment,) = read_path(Path(file), "bench")
+        with open(segment.path, "rb") as stream:
+            for batch in decode_segment(stream, segment, options):
+                ops = to_record_batch(batch, segment).column("op").to_pylist()
+                rows += sum(op in ("insert", "update", "delete") for op in ops)
+    return rows
+
+
+def decode_with_mysql_replication(connection: dict[str, Any], files: list[str]) -> int:
+    """The whole log from the server, to Python rows."""
+    from pymysqlreplication import BinLogStreamReader
+    from pymysqlreplication.row_event import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
+
+    stream = BinLogStreamReader(
+        connection_settings=connection,
+        server_id=987_654,
+        log_file=Path(files[0]).name,
+        log_pos=4,
+        resume_stream=True,
+        only_events=[WriteRowsEvent, UpdateRowsEvent, DeleteRowsEvent],
+        enable_logging=False,
+    )
+    try:
+        return sum(len(event.rows) for event in stream)
+    finally:
+        stream.close()
+
+
+def main() -> None:
+    name, *arguments = sys.argv[1:]
+    started = time.process_time()
+    if name == "dmdelta":
+        rows = decode_with_dmdelta(arguments)
+    else:
+        rows = decode_with_mysql_replication(json.loads(arguments[0]), arguments[1:])
+    print(json.dumps({"rows": rows, "cpu_seconds": time.process_time() - started}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,18 @@
+"""A task over four tables of a busy shop: keys that change, a composite key, rows that go, and one without a key."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.servers import Server
+from tests.support.task import Task
+
+TABLES = ("orders", "order_items", "inventory", "page_views")
+
+
+@pytest.fixture
+def task(mysql80: Server, tmp_path: Path) -> Task:
+    """It begins where the server is now: older history is other tests' business."""
+    made = Task(tmp_path, mysql80, mysql80.fresh_database("crash"), tables=TABLES)
+    made.start_here()
+    return made

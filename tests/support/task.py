@@ -1,0 +1,170 @@
+"""A task of its own for a test: its spec on disk, the command line in a process, its tables."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+
+from dmdelta.failpoint import VARIABLE, CrashPoint
+from tests.support.servers import Server
+
+PASSWORD_VARIABLE = "DMDELTA_TEST_PASSWORD"
+JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""A process that lives for seconds is not worth the second compiler."""
+
+
+@dataclass
+class Task:
+    """A task over one source in a folder of its own."""
+
+    folder: Path
+    server: Server
+    database: str
+    name: str = "t"
+    source_id: str = "s1"
+    tables: tuple[str, ...] = ()
+    """The tables that take part; all of the database if empty."""
+    settings: dict[str, object] = field(default_factory=dict)
+    lake: Path | None = None
+    """Another task's lakehouse, for a second runner of the same task."""
+
+    @property
+    def spec(self) -> Path:
+        return self.folder / "task.yml"
+
+    @property
+    def root(self) -> Path:
+        return self.lake or self.folder / "lake"
+
+    @property
+    def relay(self) -> Path:
+        return self.folder / "relay"
+
+    def write_spec(self) -> Path:
+        """The spec file; `settings` are laid over the defaults key by key."""
+        position = self.settings.get("meta")
+        source: dict[str, object] = {
+            "source-id": self.source_id,
+            "host": self.server.host,
+            "port": self.server.port,
+            "user": self.server.user,
+            "password": f"${{{PASSWORD_VARIABLE}}}",
+            "relay": {"dir": str(self.relay)},
+        }
+        if position is not None:
+            source["meta"] = position
+        chosen = [{"db-name": self.database, "tbl-name": table} for table in self.tables]
+        spec = {
+            "name": self.name,
+            "sources": [source],
+            "block-allow-list": {"do-dbs": [self.database], **({"do-tables": chosen} if chosen else {})},
+            "syncer": {"checkpoint-flush-interval": "2s"},
+            "lakehouse": {"root": str(self.root)},
+        }
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.spec.write_text(yaml.safe_dump(spec))
+        return self.spec
+
+    def start_here(self) -> None:
+        """Begin at the server's present position: older history is other tests' business."""
+        file, offset, _ = self.server.position()
+        self.settings["meta"] = {"binlog-name": file, "binlog-pos": offset}
+
+    @contextmanager
+    def process(self, *arguments: str, crash_at: CrashPoint | None = None, nth: int = 1) -> Iterator["TaskProcess"]:
+        """`dmdelta run` in a process group of its own, gone at the end whatever happens."""
+        process = TaskProcess(self, arguments, crash_at, nth)
+        try:
+            yield process
+        finally:
+            process.end()
+
+    def catch_up(self, *arguments: str) -> None:
+        """Run until everything the server has now is in silver."""
+        with self.process("--until-caught-up", *arguments) as process:
+            code = process.wait(180)
+            assert code == 0, process.log()
+
+
+class TaskProcess:
+    """One running `dmdelta run`."""
+
+    def __init__(self, task: Task, arguments: tuple[str, ...], crash_at: CrashPoint | None, nth: int) -> None:
+        self._task = task
+        task.write_spec()
+        environment = {
+            **os.environ,
+            PASSWORD_VARIABLE: task.server.password,
+            "JDK_JAVA_OPTIONS": JVM_OPTIONS,
+            "PYTHONUNBUFFERED": "1",
+        }
+        if crash_at is not None:
+            environment[VARIABLE] = f"{crash_at.value}:{nth}"
+        self._output = task.folder / f"run-{time.monotonic_ns()}.log"
+        with self._output.open("wb") as output:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "dmdelta.cli.main", "run", str(task.spec), *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                start_new_session=True,
+            )
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def poll(self) -> int | None:
+        return self._process.poll()
+
+    def log(self) -> str:
+        """What it printed, the end of it."""
+        return self._output.read_text(errors="replace")[-6000:]
+
+    def wait(self, seconds: float) -> int:
+        """Its exit code; a process that does not end in time fails the test with its log."""
+        try:
+            return self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"still running after {seconds} s:\n{self.log()}") from None
+
+    def relay_pid(self) -> int:
+        """The process id of the relay that works now."""
+        folder = self._task.relay / self._task.source_id
+        return int(json.loads((folder / "status.json").read_text())["pid"])
+
+    def count(self, text: str) -> int:
+        """How often it has printed `text`."""
+        return self._output.read_text(errors="replace").count(text)
+
+    def wait_for(self, text: str, seconds: float = 90, times: int = 1) -> None:
+        """Wait until it has printed `text` so many times."""
+        end = time.monotonic() + seconds
+        while self.count(text) < times:
+            assert self.poll() is None, f"ended before {text!r}:\n{self.log()}"
+            assert time.monotonic() < end, f"no {text!r} in {seconds} s:\n{self.log()}"
+            time.sleep(0.05)
+
+    def terminate(self) -> None:
+        self._process.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """SIGKILL to the runner alone: its relay and its JVM must end by themselves."""
+        self._process.kill()
+        self._process.wait()
+
+    def end(self) -> None:
+        """Nothing of it is left."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+        self._process.wait()
