@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 
-from tests.support.catalog import structures_of
+from tests.support.catalog import Observer
 from tests.support.diff import Difference, differences
 from tests.support.event_scenarios import SHARED, Scenario, play, scenarios_of
 from tests.support.oracle import bronze_vs_binlog
@@ -54,13 +54,14 @@ def run_event_matrix(server: Server, pipeline: Pipeline, folder: Path) -> EventR
     scenarios = list(scenarios_of(server.name))
     tables = sorted({table for scenario in scenarios for table in scenario.tables})
     server.execute(*SHARED, database=database)
+    observer = Observer(server, database)
     silver: list[list[Difference]] = []
     decoded: list[list[Difference]] = []
     for act in ("first", "second"):
         for scenario in scenarios:
-            play(server, database, getattr(scenario, act))
+            play(server, database, getattr(scenario, act), observer.look)
         record(server, archive)
-        pipeline.catch_up(archive, source, [database], server.flavor, lambda: structures_of(server, database))
+        pipeline.catch_up(archive, source, [database], server.flavor, observer.structures)
         silver.append(
             [
                 found
@@ -68,7 +69,9 @@ def run_event_matrix(server: Server, pipeline: Pipeline, folder: Path) -> EventR
                 for found in differences(server, database, table, pipeline.silver(database, table))
             ]
         )
-        decoded.append(_replay(server, database, tables, archive))
+        decoded.append(_replay(server, database, tables, archive, observer))
+    if server.flavor == "mysql":
+        server.execute("SET GLOBAL gtid_mode = ON_PERMISSIVE")  # else it does not send its anonymous transactions
     bronze = pipeline.bronze(source)
     counted = bronze.groupBy("op", F.col("xid").isNotNull().alias("prepared")).count().collect()
     return EventRun(
@@ -80,12 +83,13 @@ def run_event_matrix(server: Server, pipeline: Pipeline, folder: Path) -> EventR
     )
 
 
-def _replay(server: Server, database: str, tables: Collection[str], archive: Path) -> list[Difference]:
+def _replay(
+    server: Server, database: str, tables: Collection[str], archive: Path, observer: Observer
+) -> list[Difference]:
     keys = {table: source_columns(server, database, table)[1] for table in tables}
     keyed = [table for table in tables if keys[table]]
-    known = {(one.schema, one.table): [one] for one in structures_of(server, database)}
     state = Tables(lambda name: keys[name[1]])
-    for change in decode(archive, lambda schema, table: schema == database and table in keyed, known):
+    for change in decode(archive, lambda schema, table: schema == database and table in keyed, observer.by_name()):
         state.apply(change)
     faults = [Difference(fault.split(":")[0].split(".")[0], fault) for fault in state.faults]
     return faults + [line for table in keyed for line in replay_differences(server, database, table, state)]

@@ -4,7 +4,7 @@ A scenario has two acts; between them the log is recorded, landed and applied, s
 (a prepared XA transaction) must not be seen yet. Each act is a list of sessions, each a list of statements.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from dmdelta.binlog.events import EventType as Event
@@ -65,10 +65,13 @@ class Scenario:
         return self.block is None or key is None or int(str(key[0])) // BLOCK == self.block // BLOCK
 
 
-def play(server: Server, database: str, act: tuple[Session, ...]) -> None:
+def play(
+    server: Server, database: str, act: tuple[Session, ...], after_each: Callable[[], None] = lambda: None
+) -> None:
     """Run an act's sessions one after the other."""
     for session in act:
         server.execute(*session, database=database)
+        after_each()
 
 
 def _rows(table: str, first: int, count: int) -> str:
@@ -447,9 +450,8 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario(
         "added_column",
         (
+            (_table("added_column"), _rows("added_column", 1, 2)),
             (
-                _table("added_column"),
-                _rows("added_column", 1, 2),
                 "ALTER TABLE added_column ADD COLUMN e DECIMAL(6,2)",
                 "UPDATE added_column SET e = 1.25 WHERE id = 1",
                 "INSERT INTO added_column VALUES (3, 'x', 1, 'y', NULL, -9.99)",

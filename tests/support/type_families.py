@@ -346,6 +346,24 @@ FAMILIES: tuple[Family, ...] = (
         },
     ),
     Family(
+        "texts_of_other_sets",
+        "texts",
+        {
+            charset: (
+                f"VARCHAR(40) CHARACTER SET {charset}",
+                (*_texts("", "a", "ends  "), f"_{charset} 0x{word.encode(codec).hex()}"),
+            )
+            for charset, codec, word in (
+                ("latin1", "cp1252", "Zoë €"),
+                ("gbk", "gbk", "数据库 é"),
+                ("utf16", "utf-16-be", "Zoë 😀 数"),
+                ("ucs2", "utf-16-be", "Zoë 数"),
+                ("sjis", "shift_jis", "データ ｱ"),
+                ("cp1251", "cp1251", "кириллица"),
+            )
+        },
+    ),
+    Family(
         "binaries",
         "texts",
         {
