@@ -72,7 +72,7 @@ class MysqlGtidSet:
         return bool(self.intervals)
 
     def __str__(self) -> str:
-        return ",".join(f"{name}:{':'.join(map(_span, spans))}" for name, spans in self.intervals.items())
+        return ",".join(f"{name}:{':'.join(map(_span, spans))}" for name, spans in sorted(self.intervals.items()))
 
 
 @dataclass(frozen=True)

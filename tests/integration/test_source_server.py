@@ -1,0 +1,97 @@
+"""Preflight and the catalog against real servers."""
+
+import pytest
+
+from dmdelta.model.schema import Column
+from dmdelta.source.catalog import read_schemas
+from dmdelta.source.connection import open_connection
+from dmdelta.source.preflight import Intent, Level, check_source
+from dmdelta.source.server import server_identity, server_position
+from tests.support.relaying import endpoint_of
+from tests.support.servers import Server, running
+
+
+@pytest.fixture(params=["mysql80", "mysql57", "mariadb"])
+def server(request: pytest.FixtureRequest) -> Server:
+    return request.getfixturevalue(request.param)
+
+
+def test_a_test_server_passes_preflight(server: Server) -> None:
+    """Only what the server cannot do is a warning: column names on 5.7, replicas of MariaDB."""
+    with open_connection(endpoint_of(server)) as connection:
+        findings = check_source(connection, Intent(server_id=4711))
+    raised = {found.name for found in findings if found.level is not Level.PASS}
+    assert raised == {"mysql80": set(), "mysql57": {"binlog_row_metadata"}, "mariadb": {"server_id"}}[server.name]
+
+
+def test_a_server_that_is_set_up_wrongly_fails_with_fixes(mysql80: Server) -> None:
+    """Statement format, minimal metadata, no GTIDs, short retention and no privileges: each with its statement."""
+    wrong = {"gtid_mode": "OFF", "enforce_gtid_consistency": "OFF", "binlog_expire_logs_seconds": "600"}
+    with running("mysql80", binlog_format="STATEMENT", binlog_row_metadata="MINIMAL", **wrong) as server:
+        server.execute("CREATE USER 'poor'@'%' IDENTIFIED BY 'poor'")
+        endpoint = endpoint_of(server, user="poor", password="poor")
+        with open_connection(endpoint) as connection:
+            findings = {found.name: found for found in check_source(connection, Intent(server_id=1))}
+    failed = {name for name, found in findings.items() if found.level is Level.FAIL}
+    assert failed == {
+        "binlog_format",
+        "privilege replication slave",
+        "privilege replication client",
+        "privilege select",
+        "server_id",
+        "start position",
+    }
+    warned = {name for name, found in findings.items() if found.level is Level.WARN}
+    assert warned == {"binlog_row_metadata", "gtid_mode", "retention"}
+    assert all(findings[name].fix for name in failed | warned)
+
+
+def test_the_position_is_the_server_s(server: Server) -> None:
+    """File, offset and GTID set as the server itself tells them."""
+    with open_connection(endpoint_of(server)) as connection:
+        assert server_identity(connection).flavor == server.flavor
+        found = server_position(connection)
+    binlog_file, offset, gtids = server.position()
+    assert (found.binlog_file, found.offset, str(found.gtid_set)) == (binlog_file, offset, gtids)
+
+
+def test_structures_are_read_exactly(server: Server) -> None:
+    """Types, sizes in bytes, precision, character sets, members, keys and generated columns."""
+    database = server.fresh_database("catalog")
+    server.execute(
+        "CREATE TABLE t (id BIGINT UNSIGNED NOT NULL, a CHAR(5) CHARACTER SET utf8, b VARCHAR(20) CHARACTER SET latin1,"
+        " c DECIMAL(20,4), d DATETIME(3) NOT NULL, e ENUM('x','it''s'), f BIT(5), g INT GENERATED ALWAYS AS (id + 1) VIRTUAL,"
+        " h VARBINARY(9), i POINT, j TEXT, PRIMARY KEY (d, id))",
+        "CREATE TABLE keyless (a INT, UNIQUE (a))",
+        "CREATE TABLE wide_key (a INT NOT NULL, b INT NOT NULL, c INT NOT NULL, UNIQUE (a, b), UNIQUE (c))",
+        "CREATE VIEW v AS SELECT id FROM t",
+        database=database,
+    )
+    with open_connection(endpoint_of(server)) as connection:
+        found = {schema.table: schema for schema in read_schemas(connection, lambda schema, _: schema == database)}
+    assert set(found) == {"t", "keyless", "wide_key"}
+    assert found["keyless"].primary_key == ()
+    assert found["wide_key"].primary_key == ("c",)
+    assert found["t"].primary_key == ("d", "id")
+    assert found["t"].columns == (
+        Column("id", "bigint", unsigned=True, nullable=False),
+        Column("a", "char", length=15, charset="utf8mb3"),
+        Column("b", "varchar", length=20, charset="latin1"),
+        Column("c", "decimal", precision=20, scale=4),
+        Column("d", "datetime", precision=3, nullable=False),
+        Column("e", "enum", charset="utf8mb4", members=("x", "it's")),
+        Column("f", "bit", length=5),
+        Column("g", "int"),
+        Column("h", "varbinary", length=9),
+        Column("i", "geometry"),
+        Column("j", "text", charset="utf8mb4"),
+    )
+
+
+def test_invisible_columns_are_known(mysql80: Server) -> None:
+    """They are part of row images, so they are listed."""
+    database = mysql80.fresh_database("invisible")
+    mysql80.execute("CREATE TABLE t (id INT PRIMARY KEY, hidden INT INVISIBLE)", database=database)
+    with open_connection(endpoint_of(mysql80)) as connection:
+        (schema,) = read_schemas(connection, lambda schema, _: schema == database)
+    assert [column.visible for column in schema.columns] == [True, False]

@@ -1,0 +1,107 @@
+"""GTID sets are sets, in both notations."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dmdelta.errors import ConfigError
+from dmdelta.model.gtid import MariadbGtidSet, MysqlGtidSet, parse_gtid_set
+from dmdelta.source.folder import gathered
+
+A = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+B = "4e11fa47-71ca-11e1-9e33-c80aa9429562"
+
+gtids = st.lists(st.tuples(st.sampled_from([A, B, f"{A}:tag", f"{B}:a_1"]), st.integers(1, 40)), max_size=40)
+maria_gtids = st.lists(st.tuples(st.integers(0, 3), st.integers(1, 3), st.integers(1, 40)), max_size=20)
+
+
+def mysql_set(members) -> MysqlGtidSet:
+    found = MysqlGtidSet()
+    for name, number in members:
+        found = found.add(f"{name}:{number}")
+    return found
+
+
+def members_of(gtid_set: MysqlGtidSet) -> set[tuple[str, int]]:
+    return {
+        (name, number)
+        for name, spans in gtid_set.intervals.items()
+        for first, last in spans
+        for number in range(first, last + 1)
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("", ""),
+        (f"{A}:1-3:5", f"{A}:1-3:5"),
+        (f"{A}:5:1-3:4", f"{A}:1-5"),
+        (f"{A.upper()}:1,\n{B}:7", f"{A}:1,{B}:7"),
+        (f"{A}:1-18:tag:1:3-4", f"{A}:1-18,{A}:tag:1:3-4"),
+        (f"{A}:tag:1", f"{A}:tag:1"),
+    ],
+)
+def test_mysql_s_notations_are_read(text: str, shown: str) -> None:
+    """Line ends, capitals, overlapping intervals and tags mean the same set."""
+    assert str(parse_gtid_set(text, "mysql")) == shown
+
+
+@pytest.mark.parametrize("text", ["x", f"{A}", f"{A}:a-b", f"{A}:1-", "0-1-2", f"{A}:TAG-1:2"])
+def test_what_is_no_mysql_set_is_refused(text: str) -> None:
+    """The error quotes the text."""
+    with pytest.raises(ConfigError, match="is no GTID set"):
+        parse_gtid_set(text, "mysql")
+
+
+@pytest.mark.parametrize("text", ["x", "1-2", f"{A}:1", "0-1-"])
+def test_what_is_no_mariadb_set_is_refused(text: str) -> None:
+    """The error quotes the text."""
+    with pytest.raises(ConfigError, match="is no GTID set"):
+        parse_gtid_set(text, "mariadb")
+
+
+@given(gtids)
+def test_a_mysql_set_survives_its_text(members) -> None:
+    """Parsing what is shown gives the same set, in one spelling."""
+    one = mysql_set(members)
+    assert parse_gtid_set(str(one), "mysql") == one
+    assert str(parse_gtid_set(str(one), "mysql")) == str(one)
+    assert members_of(one) == set(members)
+
+
+@given(gtids, gtids)
+def test_mysql_sets_obey_set_algebra(left, right) -> None:
+    """Union, difference and containment agree with Python's sets of single GTIDs."""
+    one, two = mysql_set(left), mysql_set(right)
+    assert members_of(one.union(two)) == set(left) | set(right)
+    assert members_of(one.minus(two)) == set(left) - set(right)
+    assert one.contains(two) == (set(left) >= set(right))
+    assert bool(one) == bool(left)
+
+
+@given(gtids)
+def test_gathering_is_the_same_as_adding_one_by_one(members) -> None:
+    """The linear way to a set of many GTIDs gives the set that adding gives."""
+    assert gathered([f"{name}:{number}" for name, number in members], "mysql") == mysql_set(sorted(set(members)))
+
+
+@given(maria_gtids, maria_gtids)
+def test_mariadb_sets_keep_the_newest_of_each_domain(left, right) -> None:
+    """A set holds everything of a domain up to its newest sequence number."""
+    one = gathered([f"{d}-{s}-{n}" for d, s, n in left], "mariadb")
+    two = gathered([f"{d}-{s}-{n}" for d, s, n in right], "mariadb")
+    both = one.union(two)
+    assert isinstance(both, MariadbGtidSet)
+    assert {d: n for d, (_, n) in both.newest.items()} == newest([*left, *right])
+    assert both.contains(one)
+    assert both.contains(two)
+    assert one.contains(two) == (not two.minus(one))
+    assert parse_gtid_set(str(both), "mariadb") == both
+
+
+def newest(members) -> dict[int, int]:
+    found: dict[int, int] = {}
+    for domain, _, number in members:
+        found[domain] = max(number, found.get(domain, 0))
+    return found
