@@ -20,13 +20,28 @@ class Writer(Protocol):
 class Flusher:
     """Flushes the points of one source: at an interval, on DDL, when the run ends; never when nothing changed.
 
-    A failed flush ends the thread; the next call raises its error.
+    If the record says that the last run ended, the first range that is handed over waits until the record says that
+    another one runs: else a crash before the first flush would look like that run's orderly stop.
+    A failed flush ends the thread; the next call, or the next hand-over, raises its error.
     """
 
-    def __init__(self, writer: Writer, points: Points, stored: StoredPoints | None, interval: timedelta) -> None:
+    def __init__(
+        self,
+        writer: Writer,
+        points: Points,
+        stored: StoredPoints | None,
+        interval: timedelta,
+        gather: timedelta = timedelta(seconds=2),
+    ) -> None:
+        """Bind the flusher to `points`.
+
+        Args:
+            gather: how long a request waits for others, so that DDL of many tables makes one commit.
+        """
         self._writer = writer
         self._points = points
         self._interval = interval.total_seconds()
+        self._gather = gather.total_seconds()
         self._wake = threading.Condition()
         self._wanted: FlushReason | None = None
         self._ending = False
@@ -36,19 +51,10 @@ class Flusher:
         self._flushed = points.snapshot(FlushReason.INTERVAL)
         self._flushed_exit = stored.exit_point if stored else None
         self._thread = threading.Thread(target=self._run, name=f"flush-{points.source_id}", daemon=True)
+        points.before_apply(self._mark_running)
 
     def start(self) -> None:
         self._thread.start()
-
-    def mark_running(self) -> None:
-        """Before the first range is applied: if the record says that the run ended, say that another one runs.
-
-        Else a crash before the first flush would look like the last run's orderly stop. Writes at most once.
-        """
-        self.check()
-        with self._writing:
-            if self._last_reason is not None and self._last_reason.ends_the_run:
-                self._write(self._points.snapshot(FlushReason.INTERVAL), FlushReason.INTERVAL)
 
     def request(self, reason: FlushReason) -> None:
         """Flush soon. Does not wait."""
@@ -76,12 +82,24 @@ class Flusher:
         self.check()
         self._flush(reason)
 
+    def _mark_running(self) -> None:
+        self.check()
+        if not self._record_says_ended():
+            return  # without the lock: an applier must not wait for a write that is under way
+        with self._writing:
+            if self._record_says_ended():
+                self._write(self._points.snapshot(FlushReason.INTERVAL), FlushReason.INTERVAL)
+
+    def _record_says_ended(self) -> bool:
+        return self._last_reason is not None and self._last_reason.ends_the_run
+
     def _run(self) -> None:
         try:
             while True:
                 with self._wake:
-                    if self._wanted is None and not self._ending:
-                        self._wake.wait(self._interval)
+                    self._wake.wait_for(lambda: self._ending or self._wanted is not None, self._interval)
+                    if self._wanted is not None:
+                        self._wake.wait_for(lambda: self._ending, self._gather)
                     reason, self._wanted = self._wanted or FlushReason.INTERVAL, None
                     if self._ending:
                         return

@@ -8,7 +8,7 @@
 
 import threading
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -125,6 +125,11 @@ class Points:
         self._handed: deque[_HandedRange] = deque()
         self._inherited = Point(exit_point) if exit_point else None
         self._exit = self._farthest(self._inherited)
+        self._before_apply: Callable[[], None] = lambda: None
+
+    def before_apply(self, act: Callable[[], None]) -> None:
+        """Have `act` called at the end of each `hand_over`: what it does is done before the appliers begin."""
+        self._before_apply = act
 
     def hand_over(self, end: Point, tables: Collection[TableName]) -> None:
         """A range up to `end` goes to the appliers now; `tables` have events in it. Call it before they begin."""
@@ -133,6 +138,7 @@ class Points:
             self._handed.append(_HandedRange(end, behind))
             self._exit = max(self._exit, end, key=lambda point: point.position)
             self._advance_global()
+        self._before_apply()
 
     def applied(self, table: TablePoint) -> None:
         """A table's commit is in, of this run or, as its history proves, of an earlier one: it is through below it."""

@@ -47,7 +47,6 @@ class SourcePipeline:
         # The relay first: the lock on its folder keeps a second runner of the task from writing anything.
         self.relaying.start()
         self.flusher.start()
-        self.flusher.mark_running()
         stages = {
             "land": lambda: self.landing.run(self.landed, self.stop),
             "apply": lambda: self.applying.run(self.stop),

@@ -11,6 +11,7 @@ from dmdelta.model.position import Position
 
 A, B = ("shop", "a"), ("shop", "b")
 LONG = timedelta(hours=1)
+SOON = timedelta(0)
 STOP, PAUSE, INTERVAL, DDL = FlushReason.STOP, FlushReason.PAUSE, FlushReason.INTERVAL, FlushReason.DDL
 
 
@@ -56,7 +57,7 @@ def opened():
     made = []
 
     def make(points, recorder, *, before=None, interval=LONG):
-        flusher = Flusher(recorder, points, before, interval)
+        flusher = Flusher(recorder, points, before, interval, SOON)
         flusher.start()
         made.append((flusher, recorder))
         return flusher
@@ -98,6 +99,23 @@ def test_a_request_flushes_at_once_without_waiting_for_it(opened):
     flusher.end(STOP)
     assert [(reason, snapshot.global_point) for reason, snapshot, _ in recorder.written] == [
         (DDL, at(100)),
+        (STOP, at(200)),
+    ]
+
+
+def test_requests_that_come_together_make_one_flush():
+    """The DDL of several tables within the gathering time is written once."""
+    points, recorder = Points("s"), Recorder()
+    flusher = Flusher(recorder, points, None, LONG, timedelta(milliseconds=200))
+    flusher.start()
+    apply(points, 100, A)
+    flusher.request(DDL)
+    apply(points, 200, B)
+    flusher.request(DDL)
+    assert recorder.reached.wait(10)
+    flusher.end(STOP)
+    assert [(reason, snapshot.global_point) for reason, snapshot, _ in recorder.written] == [
+        (DDL, at(200)),
         (STOP, at(200)),
     ]
 
@@ -148,27 +166,32 @@ def test_a_run_after_an_ended_one_is_marked_once_before_it_applies(opened, befor
     record = stored(before) if before else None
     recorder = Recorder()
     points = Points("s", record)
-    flusher = opened(points, recorder, before=record)
+    opened(points, recorder, before=record)
+    assert not recorder.written
     points.hand_over(at(300), {A})
-    flusher.mark_running()
-    flusher.mark_running()
+    points.hand_over(at(300), {A})
     assert recorder.reasons == [INTERVAL] * marks
     assert all(snapshot.exit_point == at(300) for _, snapshot, _ in recorder.written)
 
 
-@pytest.mark.parametrize("call", ["check", "mark_running", "request", "end"])
+@pytest.mark.parametrize("call", ["check", "request", "end", "hand_over"])
 def test_a_failed_flush_is_raised_at_the_next_call(call):
     """No error of the flush thread is swallowed."""
     points = Points("s")
     recorder = Recorder(LakehouseError("disk full"))
-    flusher = Flusher(recorder, points, None, LONG)
+    flusher = Flusher(recorder, points, None, LONG, SOON)
     flusher.start()
     apply(points, 100, A)
     flusher.request(DDL)
     flusher._thread.join(10)
-    arguments = {"request": (INTERVAL,), "end": (STOP,)}.get(call, ())
+    calls = {
+        "check": flusher.check,
+        "request": lambda: flusher.request(INTERVAL),
+        "end": lambda: flusher.end(STOP),
+        "hand_over": lambda: points.hand_over(at(200), {A}),
+    }
     with pytest.raises(LakehouseError, match="disk full"):
-        getattr(flusher, call)(*arguments)
+        calls[call]()
 
 
 def test_a_failed_last_flush_is_raised():
