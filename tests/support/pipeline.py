@@ -4,7 +4,7 @@ The same stages that `dmdelta run` loops over, once and in the test's own proces
 longer than the matrices.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,8 +45,9 @@ class Pipeline:
         databases: Sequence[str],
         flavor: str = "mysql",
         structures: Callable[[], Sequence[TableSchema]] = tuple,
+        apply_to: Collection[str] | None = None,
     ) -> None:
-        """Land every new file of an archive and apply it; `structures` as in `land`."""
+        """Land every new file of an archive and apply it, to the tables `apply_to` if given; `structures` as in `land`."""
         source = LandingSource(
             TASK,
             source_id,
@@ -59,7 +60,7 @@ class Pipeline:
         segments = list_segments(archive, source_id)
         while (batch := plan_landing(segments, landed)) is not None:
             landed = land(self.spark, source, batch, landed, structures())
-            self._apply(source_id, landed)
+            self._apply(source_id, landed, apply_to)
 
     def bronze(self, source_id: str) -> DataFrame:
         return self.spark.read.table(self.lakehouse.bronze).where(f"source_id = '{source_id}'")
@@ -67,8 +68,9 @@ class Pipeline:
     def silver(self, schema: str, table: str) -> DataFrame:
         return self.spark.read.table(self.lakehouse.silver(schema, table))
 
-    def _apply(self, source_id: str, landed: Landed) -> None:
-        tables = tables_with_events(self.spark, self.lakehouse, source_id, landed.begin, landed.end)
+    def _apply(self, source_id: str, landed: Landed, apply_to: Collection[str] | None) -> None:
+        found = tables_with_events(self.spark, self.lakehouse, source_id, landed.begin, landed.end)
+        tables = [table for table in found if apply_to is None or table.table in apply_to]
 
         def apply(name: tuple[str, str]) -> ApplyResult:
             request = ApplyRequest(
