@@ -36,7 +36,7 @@ class FieldLogger:
 
 
 def get_logger(name: str) -> FieldLogger:
-    """A module's logger: `log = get_logger(__name__)`."""
+    """The logger of a module, by its `__name__`."""
     return FieldLogger(name)
 
 

@@ -112,7 +112,7 @@ class TaskProcess:
         self._output = task.folder / f"run-{time.monotonic_ns()}.log"
         with self._output.open("wb") as output:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "dmdelta.cli.main", "run", str(task.spec), *arguments],
+                [str(Path(sys.executable).with_name("dmdelta")), "run", str(task.spec), *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
