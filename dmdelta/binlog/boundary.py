@@ -43,6 +43,10 @@ _INSIDE = ROWS_EVENTS | {
 _CLOSING = frozenset({StatementKind.COMMIT, StatementKind.ROLLBACK, StatementKind.XA_COMMIT, StatementKind.XA_ROLLBACK})
 
 
+_BEGIN = b"\0BEGIN"
+"""How nearly every transaction's query event ends: the database's name, its NUL, the statement."""
+
+
 class BoundaryTracker:
     """Feed it every event in log order.
 
@@ -52,7 +56,9 @@ class BoundaryTracker:
         completed: the text of the GTID that the last event completed, None if it completed none.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, named: bool = True) -> None:
+        """`named` False: `gtid` and `completed` are not wanted, MySQL's GTID events need no parsing then."""
+        self._named = named
         self.gtid: str | None = None
         self.completed: str | None = None
         self._begun = False
@@ -75,6 +81,9 @@ class BoundaryTracker:
         """
         self.completed = None
         if event_type in GTID_EVENTS:
+            if not self._named and event_type != EventType.MARIADB_GTID:
+                self._begun, self._explicit = True, False
+                return False
             gtid = parse_gtid(_whole(event_type, body, server_id))
             self.gtid, self._begun, self._explicit = gtid.text, True, gtid.implicit_begin
             return False
@@ -90,6 +99,9 @@ class BoundaryTracker:
         return not self._begun
 
     def _query(self, body: bytes, event_type: int) -> bool:
+        if event_type == EventType.QUERY and body.endswith(_BEGIN):
+            self._begun = self._explicit = True
+            return False
         try:
             kind = classify(parse_query(_whole(event_type, body, 0)).sql).kind
         except UnsupportedEvent:

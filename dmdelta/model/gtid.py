@@ -1,13 +1,13 @@
 """GTID sets: which transactions a server, or we, already have.
 
-MySQL: `uuid:1-5:7,uuid:tag:1-3` (documentation: "GTID Sets"; tags since 8.3). MariaDB: `domain-server-seq,…`, the newest of
-each domain ("Global Transaction ID").
+MySQL: `uuid:1-5:7,uuid:tag:1-3` (documentation: "GTID Sets"; tags since 8.3). MariaDB: `domain-server-seq,…`, the
+newest of each domain ("Global Transaction ID").
 """
 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Union
+from typing import Literal
 
 from dmdelta.errors import ConfigError
 
@@ -121,7 +121,7 @@ class MariadbGtidSet:
         return ",".join(f"{domain}-{server}-{seq}" for domain, (server, seq) in self.newest.items())
 
 
-GtidSet = Union[MysqlGtidSet, MariadbGtidSet]
+GtidSet = MysqlGtidSet | MariadbGtidSet
 
 
 def parse_gtid_set(text: str, flavor: Flavor) -> GtidSet:

@@ -39,7 +39,7 @@ class Cutter:
         self._description = description
         self._checksum = parse_format_description(description, binlog_file).checksum if description else False
         self._writer = SegmentWriter(epoch_folder, binlog_file, max(offset, skip_to), description)
-        self._tracker = BoundaryTracker()
+        self._tracker = BoundaryTracker(named=bool(skip_to))
         self._since = time.monotonic()
         self._crc = 0
         self._tail = b""
@@ -63,21 +63,16 @@ class Cutter:
             CorruptBinlog: the event is not where its header says, or fails its checksum.
         """
         header, data, first, last = piece
-        kind = header[1]
-        if first:
-            end = self.offset + header[3]
-            if (end - header[4]) % _WRAP:
-                raise self._corrupt(
-                    f"a {event_name(kind)} event claims to end at {header[4]}: bytes are missing before it"
-                )
-        if first and last:
-            if self._checksum and kind != EventType.FORMAT_DESCRIPTION:
-                checked = len(data) - CHECKSUM_SIZE
-                if crc32(data[:checked]) != int.from_bytes(data[checked:], "little"):
-                    raise self._corrupt(f"a {event_name(kind)} event fails its checksum")
-            whole = data
-        else:
+        if first and (self.offset + header[3] - header[4]) % _WRAP:
+            raise self._corrupt(
+                f"a {event_name(header[1])} event claims to end at {header[4]}: bytes are missing before it"
+            )
+        if not (first and last):
             whole = self._collect(piece)
+        elif self._checksum and header[1] != EventType.FORMAT_DESCRIPTION and not checksum_holds(data):
+            raise self._corrupt(f"a {event_name(header[1])} event fails its checksum")
+        else:
+            whole = data
         if self.offset >= self._skip_to:
             self._writer.write(data)
         if last:
@@ -107,13 +102,13 @@ class Cutter:
 
     def _ended(self, kind: int, server_id: int, event: memoryview) -> None:
         body = b""
-        trailer = CHECKSUM_SIZE if self._checksum else 0
         if kind in _TELLING:
+            trailer = CHECKSUM_SIZE if self._checksum else 0
             body = bytes(event[HEADER_SIZE : len(event) - trailer])
         elif kind == EventType.FORMAT_DESCRIPTION:
             self._describe(bytes(event))
-        elif kind in BEGINNINGS and self._skip_to:
-            self.gtids = set_before_file(bytes(event[: len(event) - trailer]))
+        elif self._skip_to and kind in BEGINNINGS:
+            self.gtids = set_before_file(bytes(event[:-CHECKSUM_SIZE] if self._checksum else event))
         if self._tracker.feed(kind, body, server_id):
             self._passed_boundary()
         if self._skip_to:
@@ -176,7 +171,7 @@ class Cutter:
             )
         self.close()
         self._writer = SegmentWriter(self._folder, name, FIRST_OFFSET, b"")
-        self._tracker = BoundaryTracker()
+        self._tracker = BoundaryTracker(named=False)
         self.binlog_file, self.offset, self.boundary = name, FIRST_OFFSET, FIRST_OFFSET
         self._since = time.monotonic()
 
@@ -193,3 +188,8 @@ class Cutter:
             f"{what} ({self.binlog_file}:{self.offset})",
             hint="if it happens again, the server's binlog file or the network damages bytes",
         )
+
+
+def checksum_holds(event: memoryview) -> bool:
+    """Whether the last four bytes of a whole event are the CRC32 of the others."""
+    return crc32(event[:-CHECKSUM_SIZE]) == int.from_bytes(event[-CHECKSUM_SIZE:], "little")

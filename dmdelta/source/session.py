@@ -1,5 +1,6 @@
 """One connection's worth of relaying from a server: decide where to go on, then stream until it breaks or ends."""
 
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -205,6 +206,8 @@ class ServerSession:
         self._status.update(state="streaming")
         count = stalled = 0
         summing = target.sum_gtids
+        # Cheap to compare for each event; only beyond it is it worth to ask whether the end is reached.
+        goal = self._end[1].offset if self._task.until_caught_up and self._end else sys.maxsize
         for piece in pieces:
             count += 1
             if piece is not None:
@@ -213,7 +216,7 @@ class ServerSession:
                 else:
                     cutter.take(piece)
                     stalled = 0
-                if count % _GLANCE and not self._caught_up(cutter.binlog_file, cutter.boundary):
+                if count % _GLANCE and cutter.boundary < goal:
                     continue
             if summing and not cutter.skipping:
                 self._folder(server, replace(target, gtid_set=cutter.gtids))
