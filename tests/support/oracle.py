@@ -67,7 +67,7 @@ def bronze_vs_binlog(
             event["op"],
         )
         landed[key] = (event["n"], event["gtid"])
-    logged = (event for event in logged_events(server) if _takes_part(event.table, databases, tables))
+    logged = (event for event in logged_events(server, since[0]) if _takes_part(event.table, databases, tables))
     wanted = _by_key(event for event in logged if event.place >= since)
     for key, events in wanted.items():
         lines += _compare(key, events, landed.get(key))
@@ -82,10 +82,11 @@ def _takes_part(name: str, databases: Collection[str], tables: Collection[str]) 
     return database in databases and (not tables or table in tables)
 
 
-def logged_events(server: Server) -> Iterator[LoggedEvent]:
-    """Every row event of the server's binlog, in order."""
-    counts = _row_counts(server) if server.flavor == "mysql" else {}
-    for file, *_ in server.query("SHOW BINARY LOGS"):
+def logged_events(server: Server, since_file: str = "") -> Iterator[LoggedEvent]:
+    """Every row event of the server's binlog from a file on, in order."""
+    files = [str(file) for file, *_ in server.query("SHOW BINARY LOGS") if str(file) >= since_file]
+    counts = _row_counts(server, files[0]) if server.flavor == "mysql" else {}
+    for file in files:
         gtid, tables, payload = "", {}, None
         for _, offset, kind, _, _, info in server.query(f"SHOW BINLOG EVENTS IN '{file}'"):
             place = (str(file), int(offset))
@@ -112,7 +113,7 @@ def _gtid(info: str) -> str:
     return info.split("'")[1] if "'" in info else info.split("GTID ")[1].split(" ", maxsplit=1)[0]
 
 
-def _row_counts(server: Server) -> dict[Place, int]:
+def _row_counts(server: Server, first_file: str) -> dict[Place, int]:
     from pymysqlreplication import BinLogStreamReader
     from pymysqlreplication.row_event import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
 
@@ -120,7 +121,7 @@ def _row_counts(server: Server) -> dict[Place, int]:
     reader = BinLogStreamReader(
         connection_settings=settings,
         server_id=random.randrange(10**6, 2**31),
-        log_file=str(server.query("SHOW BINARY LOGS")[0][0]),
+        log_file=first_file,
         log_pos=4,
         resume_stream=True,
         blocking=False,
