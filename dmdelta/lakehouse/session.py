@@ -98,7 +98,10 @@ def _open_local(app: str, settings: SessionSettings) -> SparkSession:
         "spark.driver.host": "localhost",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.catalogImplementation": "in-memory",
+        # As the context's own, so that cloned sessions have them too.
         **SQL_CONFS,
+        **_shuffle(settings),
+        **settings.sql_confs,
         **delta_confs(),
     }
     if settings.driver_memory is not None:

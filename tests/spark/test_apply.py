@@ -1,0 +1,237 @@
+"""From bronze to silver: every kind of batch, structure changes, replays and crashes."""
+
+from dataclasses import replace
+
+import pytest
+
+from dmdelta.errors import Fenced, SchemaError, UnsupportedEvent, UnsupportedSchemaChange
+from dmdelta.failpoint import CrashPoint
+from dmdelta.model.change import Op
+from dmdelta.model.schema import Column, TableSchema
+from dmdelta.silver import apply as applying
+from dmdelta.silver.apply import Mode, Step
+from dmdelta.silver.compaction import compacted, keyed_changes
+from dmdelta.silver.survey import silver_position, tables_with_events
+from tests.spark.changelog import ITEMS, LOG, SOURCE, TASK, Changelog
+
+KEYLESS = ("d", "log")
+
+
+@pytest.fixture
+def changelog(spark, lakehouse):
+    return Changelog(spark, lakehouse)
+
+
+def test_the_example_of_safe_mode(changelog):
+    """The three statements of DM's safe-mode document, replayed twice, leave the same table."""
+    name = ("dummydb", "dummytbl")
+    columns = (Column("id", "int"), Column("int_value", "int"), Column("str_value", "varchar"))
+    changelog.tell(TableSchema(*name, columns, ("id",)))
+    changelog.insert({"id": 888, "int_value": 888888, "str_value": "abc888"}, name)
+    changelog.apply(changelog.position.__class__(1, "binlog.000001", 4), name=name)
+    begin = changelog.position
+    changelog.insert({"id": 123, "int_value": 999, "str_value": "abc"}, name)
+    old, new = ({"id": 123, "int_value": value, "str_value": "abc"} for value in (999, 888999))
+    changelog.update(old, new, name)
+    moved = {"int_value": 888888, "str_value": "abc888"}
+    changelog.update({"id": 888, **moved}, {"id": 999, **moved}, name)
+    wanted = [(123, 888999, "abc"), (999, 888888, "abc888")]
+    assert changelog.apply(begin, name=name).steps == (Step.DELETE, Step.REPLACE)
+    assert changelog.silver(name) == wanted
+    for _ in range(2):
+        assert changelog.apply(begin, mode=Mode.SAFE, name=name).steps == (Step.MERGE,)
+        assert changelog.silver(name) == wanted
+
+
+def test_compaction_algebra(spark, changelog, lakehouse):
+    """Two changes of a row become one by DM's table; a key change is a delete and an insert."""
+    row = [{"id": key, "v": "x"} for key in range(8)]
+    changelog.insert(row[0]), changelog.update(row[0], row[0])
+    changelog.insert(row[1]), changelog.delete(row[1])
+    changelog.update(row[2], row[2]), changelog.update(row[2], row[2])
+    changelog.update(row[3], row[3]), changelog.delete(row[3])
+    changelog.delete(row[4]), changelog.insert(row[4])
+    changelog.update(row[5], row[6])
+    changelog.insert(row[7]), changelog.delete(row[7]), changelog.insert(row[7])
+    changelog.land()
+    changes = keyed_changes(spark.table(lakehouse.bronze), ITEMS, moves=True)
+    net = {line["k0"]: line["op"] for line in compacted(changes, ITEMS).collect()}
+    expected = ["insert", "delete", "update", "delete", "update", "delete", "insert", "insert"]
+    assert net == dict(enumerate(expected))
+
+
+def test_add_column_and_other_statements(changelog):
+    """Rows before ADD COLUMN get its default, later ones their own value; replays change nothing; a default that
+    the log does not tell stops the table with what is before it applied.
+    """
+    begin = changelog.position
+    changelog.ddl("DROP TABLE IF EXISTS items")
+    changelog.ddl("CREATE TABLE items (id BIGINT PRIMARY KEY, v VARCHAR(20))")
+    changelog.tell(ITEMS)
+    changelog.insert({"id": 1, "v": "a"}), changelog.insert({"id": 2, "v": "b"})
+    changelog.ddl("ALTER TABLE items ADD COLUMN n INT NOT NULL DEFAULT 7 AFTER id, ADD INDEX (v)")
+    changelog.tell(TableSchema("d", "items", (ITEMS.columns[0], Column("n", "int"), ITEMS.columns[1]), ("id",)))
+    changelog.update({"id": 1, "n": 7, "v": "a"}, {"id": 1, "n": 8, "v": "a"})
+    changelog.apply(begin)
+    assert changelog.silver() == [(1, 8, "a"), (2, 7, "b")]
+    changelog.apply(begin, mode=Mode.SAFE)
+    assert changelog.silver() == [(1, 8, "a"), (2, 7, "b")]
+    begin = changelog.position
+    changelog.delete({"id": 2, "n": 7, "v": "b"})
+    changelog.ddl("ALTER TABLE items ADD seen TIMESTAMP NULL DEFAULT CURRENT_TIMESTAMP")
+    with pytest.raises(UnsupportedSchemaChange, match="CURRENT_TIMESTAMP") as caught:
+        changelog.apply(begin)
+    assert "d.items" in str(caught.value)
+    assert changelog.silver() == [(1, 8, "a")]
+
+
+def test_dropped_database(changelog, spark, lakehouse):
+    """DROP DATABASE is an event of every table that bronze knows in it."""
+    begin = changelog.position
+    changelog.tell(ITEMS)
+    changelog.insert({"id": 1, "v": "a"})
+    changelog.apply(begin)
+    begin = changelog.position
+    changelog.ddl("DROP DATABASE d", ("d", None))
+    end = changelog.land()
+    (events,) = tables_with_events(spark, lakehouse, SOURCE, begin, end)
+    assert (events.table, events.ddl) == ("items", 1)
+    with pytest.raises(UnsupportedSchemaChange, match="DROP DATABASE"):
+        changelog.apply(begin, end, events=events)
+
+
+def test_prepared_transactions(changelog, spark, lakehouse):
+    """Rows prepared in XA reach silver with their commit, in a later range, and never after a rollback."""
+    begin = changelog.position
+    changelog.tell(ITEMS)
+    changelog.insert({"id": 1, "v": "plain"})
+    changelog.insert({"id": 2, "v": "prepared"}, xid="one")
+    changelog.insert({"id": 3, "v": "rolled back"}, xid="two")
+    changelog.apply(begin)
+    assert changelog.silver() == [(1, "plain")]
+    begin = changelog.position
+    changelog.xa_end(Op.XA_ROLLBACK, "two")
+    changelog.xa_end(Op.XA_COMMIT, "one")
+    changelog.insert({"id": 4, "v": "prepared again"}, xid="two")
+    changelog.xa_end(Op.XA_COMMIT, "two")
+    end = changelog.land()
+    (events,) = tables_with_events(spark, lakehouse, SOURCE, begin, end)
+    assert events.rows == {Op.INSERT: 2}
+    changelog.apply(begin, end, events=events)
+    assert changelog.silver() == [(1, "plain"), (2, "prepared"), (4, "prepared again")]
+
+
+def test_partial_images(changelog):
+    """MINIMAL and NOBLOB images change the columns they hold and no others; moved rows without all columns stop."""
+    name = ("d", "part")
+    schema = TableSchema(*name, (Column("id", "int"), Column("a", "int"), Column("b", "varchar")), ("id",))
+    begin = changelog.position
+    changelog.tell(schema)
+    changelog.insert({"id": 1, "a": 1, "b": "x"}, name), changelog.insert({"id": 2, "a": 2, "b": "y"}, name)
+    changelog.apply(begin, name=name)
+    begin = changelog.position
+    changelog.update({"id": 1}, {"id": 1, "a": 5}, name, image=["id", "a"])
+    changelog.update({"id": 1}, {"id": 1, "b": None}, name, image=["id", "b"])
+    changelog.delete({"id": 2}, name), changelog.insert({"id": 2, "a": 6}, name, image=["id", "a"])
+    changelog.update({"id": 2}, {"id": 2, "a": 7}, name, image=["id", "a"])
+    assert changelog.apply(begin, name=name).steps == (Step.MERGE_FOLDED,)
+    assert changelog.silver(name) == [(1, 5, None), (2, 7, None)]
+    changelog.apply(begin, name=name, mode=Mode.SAFE)
+    assert changelog.silver(name) == [(1, 5, None), (2, 7, None)]
+    begin = changelog.position
+    changelog.update({"id": 1}, {"id": 9}, name, image=["id"])
+    with pytest.raises(UnsupportedEvent, match="change the key"):
+        changelog.apply(begin, name=name)
+
+
+def test_keyless_table(changelog):
+    """Equal rows are counted: as many go as were deleted, and replayed inserts are not added twice."""
+    begin = changelog.position
+    changelog.tell(LOG)
+    for number in (1, 1, 1, 2):
+        changelog.insert({"a": number, "b": None}, KEYLESS)
+    assert changelog.apply(begin, name=KEYLESS).steps == (Step.APPEND_KEYLESS,)
+    changelog.apply(begin, name=KEYLESS, mode=Mode.SAFE)
+    assert changelog.silver(KEYLESS) == [(1, None), (1, None), (1, None), (2, None)]
+    begin = changelog.position
+    changelog.delete({"a": 1, "b": None}, KEYLESS)
+    changelog.update({"a": 1, "b": None}, {"a": 5, "b": "q"}, KEYLESS)
+    changelog.insert({"a": 9, "b": None}, KEYLESS), changelog.delete({"a": 9, "b": None}, KEYLESS)
+    changelog.apply(begin, name=KEYLESS)
+    assert changelog.silver(KEYLESS) == [(1, None), (2, None), (5, "q")]
+
+
+def test_odd_names_and_types(changelog):
+    """Columns of any name, composite keys and values of Delta's edges arrive as they are; zero dates are NULL."""
+    name = ("o dd", "t`x.y")
+    kinds = {
+        "a b": "int", "c.d": "varchar", "e'f": "date", 'g"h?.': "varchar", "ü`": "datetime",
+        "big": "bigint", "doc": "json",
+    }  # fmt: skip
+    columns = tuple(Column(column, kind, unsigned=column == "big") for column, kind in kinds.items())
+    begin = changelog.position
+    changelog.tell(TableSchema(*name, columns, ("a b", "c.d")))
+    top = 2**64 - 1
+    row = {"a b": 1, "c.d": "k'\\1", "e'f": "0000-00-00", 'g"h?.': "ü", "ü`": "2020-02-31 00:00:00", "big": top}
+    changelog.insert({**row, "doc": None}, name), changelog.insert({**row, "a b": 2}, name)
+    changelog.apply(begin, name=name)
+    begin = changelog.position
+    changelog.delete({**row, "doc": None}, name), changelog.update({**row, "a b": 2}, {**row, "a b": 2, "big": 5}, name)
+    assert changelog.apply(begin, name=name).steps == (Step.DELETE, Step.REPLACE)
+    ((*values, document),) = changelog.silver(name)
+    assert [str(value) for value in values] == ["2", "k'\\1", "None", "ü", "None", "5"]
+    assert document is None
+    changelog.apply(begin, name=name, mode=Mode.SAFE)
+    assert len(changelog.silver(name)) == 1
+
+
+@pytest.mark.parametrize("name", [("d", "items"), ("d", "log")])
+def test_crash_between_commits(changelog, spark, lakehouse, monkeypatch, name):
+    """After a crash behind any commit of a batch, the same batch from the table's own position completes it."""
+    begin = changelog.position
+    changelog.tell(ITEMS if name == ("d", "items") else LOG)
+    rows = [{"id": key, "v": "a"} if name == ("d", "items") else {"a": key, "b": "a"} for key in range(4)]
+    for row in rows:
+        changelog.insert(row, name)
+    changelog.apply(begin, name=name)
+    begin = changelog.position
+    changelog.delete(rows[0], name)
+    changelog.update(rows[1], {**rows[1], "v" if name == ("d", "items") else "b": "b"}, name)
+    changelog.ddl(f"ALTER TABLE {name[1]} ADD n INT NOT NULL DEFAULT 7", name)
+    changelog.delete({**rows[2], "n": 7}, name)
+    changelog.insert({**rows[0], "n": 1}, name)
+    end = changelog.land()
+
+    def crash(point):
+        if point is CrashPoint.SILVER_BETWEEN_COMMITS:
+            raise InterruptedError
+
+    for _ in range(9):
+        commit = silver_position(spark, lakehouse, TASK, SOURCE, name)
+        begin = max(begin, commit.tag.end) if commit else begin
+        with monkeypatch.context() as patch:
+            patch.setattr(applying, "reach", crash)
+            try:
+                changelog.batch = 1
+                changelog.apply(begin, end, name=name)
+                break
+            except InterruptedError:
+                continue
+    columns = ["n", *rows[0]]
+    silver = spark.table(lakehouse.silver(*name)).select(*columns).collect()
+    assert sorted(map(tuple, silver)) == [(1, 0, "a"), (7, 1, "b"), (7, 3, "a")]
+    assert silver_position(spark, lakehouse, TASK, SOURCE, name).tag.end == end
+
+
+def test_two_runners_and_two_sources(changelog, spark, lakehouse):
+    """A second runner of the task is fenced out; a second source with the same table is an error naming both."""
+    begin = changelog.position
+    changelog.tell(ITEMS)
+    changelog.insert({"id": 1, "v": "a"})
+    first = changelog.apply(begin)
+    zombie = Changelog(spark, lakehouse, run="run-2")
+    with pytest.raises(Fenced):
+        zombie.apply(begin, changelog.position, known=first.structure, applied=0)
+    request = replace(changelog.request(begin, changelog.position), source_id="second")
+    with pytest.raises(SchemaError, match="'shop' and 'second'"):
+        applying.apply_table(spark, request)

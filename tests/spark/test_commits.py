@@ -1,0 +1,71 @@
+"""Idempotent commits and what the history says about them."""
+
+import pytest
+
+from dmdelta.errors import Fenced, ForeignTable, LakehouseError
+from dmdelta.lakehouse.commits import CommitTag, append, delete, replace_using
+from dmdelta.lakehouse.history import newest_own_commit
+from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.lakehouse.tables import table_state
+from dmdelta.model.position import Position
+from dmdelta.silver.table import create_silver, silver_exists
+from tests.spark.changelog import ITEMS, SOURCE, TASK
+
+OWNER = (TASK, SOURCE)
+
+
+def tag(version, run="one"):
+    return CommitTag(
+        "app", version, TASK, SOURCE, run, Position(1, "b.000001", 4), Position(1, "b.000001", version * 100)
+    )
+
+
+def test_commits_are_idempotent_and_fenced(spark, lakehouse):
+    """A repeated commit changes nothing; another run's commit under the same version is found out; an OPTIMIZE is
+    looked behind.
+    """
+    table = lakehouse.silver("odd name", "a`b,c")
+    spark.sql(
+        f"CREATE TABLE {table} (`k,x` INT, v STRING) USING delta TBLPROPERTIES ('delta.columnMapping.mode'='name')"
+    )
+    rows = spark.sql("SELECT 1 AS `k,x`, 'a' AS v UNION ALL SELECT 2, 'b'")
+    assert newest_own_commit(spark, table, "app") is None
+    first = append(spark, rows, table, tag(1))
+    assert append(spark, rows, table, tag(1)) == first
+    with pytest.raises(Fenced, match="another runner"):
+        append(spark, rows, table, tag(1, "two"))
+    replace_using(spark, spark.sql("SELECT 2 AS `k,x`, 'c' AS v UNION ALL SELECT 3, 'd'"), table, ["k,x"], tag(2))
+    assert delete(spark, table, "`k,x` = 99", tag(3)) is None
+    spark.sql(f"OPTIMIZE {table}")
+    assert newest_own_commit(spark, table, "app").tag == tag(2)
+    assert delete(spark, table, "`k,x` = 1", tag(4)).tag.version == 4
+    assert sorted(map(tuple, spark.table(table).collect())) == [(2, "c"), (3, "d")]
+    with pytest.raises(Fenced):
+        append(spark, rows, table, tag(3))
+
+
+def test_foreign_tables_are_left_alone(spark, lakehouse, tmp_path):
+    """A Delta table of somebody else, one of another task, and other files at our path are errors, not targets."""
+    table = lakehouse.silver("d", "items")
+    spark.sql(f"CREATE TABLE {table} (id BIGINT) USING delta")
+    with pytest.raises(ForeignTable, match="dmdelta did not make"):
+        silver_exists(spark, table, TASK, SOURCE)
+    mine = create_silver(spark, Lakehouse(root=str(tmp_path / "other")), OWNER, ITEMS)
+    assert silver_exists(spark, mine, TASK, SOURCE)
+    with pytest.raises(ForeignTable, match="the task 'task' made"):
+        silver_exists(spark, mine, "another", SOURCE)
+    folder = tmp_path / "third" / "silver" / "d" / "items"
+    folder.mkdir(parents=True)
+    (folder / "notes.txt").write_text("mine")
+    with pytest.raises(ForeignTable, match="no Delta table"):
+        create_silver(spark, Lakehouse(root=str(tmp_path / "third")), OWNER, ITEMS)
+
+
+def test_unreachable_lakehouse(spark, tmp_path):
+    """A root that cannot be is an error that names the table's place and what to check."""
+    (tmp_path / "file").write_text("not a folder")
+    lakehouse = Lakehouse(root=str(tmp_path / "file" / "root"))
+    assert table_state(spark, lakehouse.bronze) is None
+    with pytest.raises(LakehouseError, match="file/root/silver/d/items") as caught:
+        create_silver(spark, lakehouse, OWNER, ITEMS)
+    assert "reachable" in caught.value.hint
