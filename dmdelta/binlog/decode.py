@@ -10,7 +10,16 @@ from struct import error as StructError  # noqa: N812 - a class
 from typing import BinaryIO, NoReturn
 
 from dmdelta.binlog.batch import ChangeBatch
-from dmdelta.binlog.events import HEADER, HEADER_SIZE, ROWS_EVENTS, EventFlag, EventType, event_name
+from dmdelta.binlog.events import (
+    GTID_EVENTS,
+    HEADER,
+    HEADER_SIZE,
+    QUERY_EVENTS,
+    ROWS_EVENTS,
+    EventFlag,
+    EventType,
+    event_name,
+)
 from dmdelta.binlog.framing import RawEvent, SegmentReader
 from dmdelta.binlog.gtid import parse_gtid
 from dmdelta.binlog.image import misaligned, table_codec
@@ -33,7 +42,11 @@ _DUMMY_TABLE_ID = b"\xff\xff\xff\x00\x00\x00"
 """Ends a statement without a table map of its own."""
 _SECOND = 1_000_000
 _ROWS_EVENTS = frozenset(map(int, ROWS_EVENTS))
-_TABLE_MAP, _PAYLOAD = int(EventType.TABLE_MAP), int(EventType.TRANSACTION_PAYLOAD)
+_TABLE_MAP, _PAYLOAD, _XID = (
+    int(EventType.TABLE_MAP),
+    int(EventType.TRANSACTION_PAYLOAD),
+    int(EventType.XID),
+)
 _NO_TABLE = object()
 _LARGE_EVENT = SIZE_LIMIT // 8
 """Bytes of an event whose images may pass the limit: a character may become four bytes of UTF-8, a key some more."""
@@ -147,7 +160,7 @@ class _Decoder:
 
     def _take(self, events: Iterable[RawEvent]) -> Iterator[ChangeBatch]:
         """Events of the segment, or of a payload in it. The loop is flat because it runs for every event of the log."""
-        limit, tables, base = self._options.batch_bytes, self._tables, self._base
+        limit, tables, bodies, base = self._options.batch_bytes, self._tables, self._bodies, self._base
         for kind, offset, timestamp, event, flags in events:
             if offset != self._offset:
                 self._offset, self._row, self._schema_row = offset, 0, -1
@@ -190,7 +203,10 @@ class _Decoder:
                 if batch.size >= limit:
                     yield self._hand_out()
             elif kind == _TABLE_MAP:
-                self._table_map(event, timestamp)
+                body = event[_ID_END:]
+                tables[event[HEADER_SIZE:_ID_END]] = (
+                    bodies[body] if body in bodies else self._table_map(event, timestamp)
+                )
             elif kind == _PAYLOAD:
                 yield from self._take(self._inner_events(offset))
                 self._end_transaction()
@@ -220,11 +236,11 @@ class _Decoder:
 
     def _other(self, kind: int, timestamp: int, event: bytes, flags: int) -> None:
         """Any event but rows, table maps and payloads."""
-        if kind == EventType.XID:
+        if kind == _XID:
             self._end_transaction()
-        elif kind in (EventType.QUERY, EventType.MARIADB_QUERY_COMPRESSED):
+        elif kind in QUERY_EVENTS:
             self._query(parse_query(event), timestamp)
-        elif kind in (EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED, EventType.MARIADB_GTID):
+        elif kind in GTID_EVENTS:
             self._begin(event, timestamp)
         elif kind == EventType.XA_PREPARE:
             self._xa_prepare(event)
@@ -256,19 +272,16 @@ class _Decoder:
         self._open = True
         self._standalone = not gtid.implicit_begin
 
-    def _table_map(self, event: bytes, timestamp: int) -> None:
-        body = event[_ID_END:]
-        if body in self._bodies:
-            state = self._bodies[body]
-        else:
-            state = self._bodies[body] = self._table_state(event)
-        self._tables[event[HEADER_SIZE:_ID_END]] = state
+    def _table_map(self, event: bytes, timestamp: int) -> TableState | None:
+        """A table map with a body that the segment has not had before."""
+        state = self._bodies[event[_ID_END:]] = self._table_state(event)
         if state is not None:
             schema = state.codec.schema
             key = (schema.schema, schema.table, state.version)
             if key not in self._shown:
                 self._shown.add(key)
                 self._note(Op.SCHEMA, schema.schema, schema.table, schema.to_json(), timestamp, state.version)
+        return state
 
     def _table_state(self, event: bytes) -> TableState | None:
         schema_name, table_name = table_names(event)

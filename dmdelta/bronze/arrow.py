@@ -60,24 +60,28 @@ def to_record_batch(batch: ChangeBatch, segment: Segment) -> pa.RecordBatch:
         pa.array(row.astype(np.int32)),
         pa.repeat(pa.scalar(segment.binlog_file, pa.string()), total),
         pa.array(seq & _OFFSET_MASK),
-        _spread(pa.array(gtids, pa.string()), take),
-        _spread(pa.array(committed, pa.int64()).cast(pa.timestamp("us", tz="UTC")), take),
-        _spread(pa.array(schema_name, pa.string()), take),
-        _spread(pa.array(table_name, pa.string()), take),
-        _spread(pa.array(op, pa.string()), take),
-        _spread(pa.array(xid, pa.string()), take),
-        _spread(pa.array(image, pa.list_(pa.string())), take),
-        _spread(pa.array(ddl, pa.string()), take),
-        _spread(pa.array(version, pa.int64()), take),
+        _spread(gtids, pa.string(), take),
+        _spread(committed, pa.int64(), take).cast(pa.timestamp("us", tz="UTC")),
+        _spread(schema_name, pa.string(), take),
+        _spread(table_name, pa.string(), take),
+        _spread(op, pa.string(), take),
+        _spread(xid, pa.string(), take),
+        _spread(image, pa.list_(pa.string()), take),
+        _spread(ddl, pa.string(), take),
+        _spread(version, pa.int64(), take),
         _variants(batch.before, metadata),
         _variants(batch.after, metadata),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=ARROW_SCHEMA)
 
 
-def _spread(values: Any, take: Any) -> Any:
-    """One value a row from one value a run."""
-    return values if take is None else values.take(take)
+def _spread(values: tuple[Any, ...], kind: Any, take: Any) -> Any:
+    """A column of one value a row from one value a run."""
+    rows = len(values) if take is None else len(take)
+    if values.count(values[0]) == len(values):
+        return pa.repeat(pa.scalar(values[0], kind), rows)
+    column = pa.array(values, kind)
+    return column if take is None else column.take(take)
 
 
 def _variants(values: list[bytes], metadata: Any) -> Any:
