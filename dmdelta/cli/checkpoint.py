@@ -1,10 +1,13 @@
 """`dmdelta checkpoint`: the flushed points."""
 
+from typing import Any
+
 import typer
 
 from dmdelta.cli import render
 from dmdelta.cli.options import Json, Spec
 from dmdelta.config import load_spec
+from dmdelta.model.position import Position
 
 app = typer.Typer(no_args_is_help=True, help="The flushed checkpoint.", rich_markup_mode=None)
 
@@ -20,4 +23,25 @@ def show(spec: Spec, json: Json = False) -> None:
     task = load_spec(spec)
     from dmdelta.engine.look import checkpoints
 
-    render.rows(checkpoints(task), as_json=json, empty="no checkpoint yet")
+    rows = checkpoints(task)
+    render.rows(rows if json else [_line(row) for row in rows], as_json=json, empty="no checkpoint yet")
+
+
+def _line(row: dict[str, Any]) -> dict[str, Any]:
+    """A row for people: positions in one word, without structures and GTID sets."""
+    return {
+        "source": row["id"],
+        "table": "(global)" if row["is_global"] else f"{row['cp_schema']}.{row['cp_table']}",
+        "position": _position(row, ""),
+        "exit_point": _position(row, "exit_point_"),
+        "delta_version": row["delta_version"],
+        "reason": row["reason"],
+        "flush": row["flush_id"],
+        "at": row["updated_at"],
+    }
+
+
+def _position(row: dict[str, Any], prefix: str) -> str | None:
+    if row[f"{prefix}binlog_name"] is None:
+        return None
+    return str(Position(row[f"{prefix}epoch"], row[f"{prefix}binlog_name"], row[f"{prefix}binlog_pos"]))

@@ -20,8 +20,10 @@ from rich.text import Text
 from dmdelta.errors import DmdeltaError
 from dmdelta.model.position import Position
 
-PIPE_WIDTH = 240
+PIPE_WIDTH = 400
 """Columns of text that is not for a terminal: wide enough not to wrap a table."""
+CELL_WIDTH = 100
+"""Columns of one value in a table: the whole value is in the JSON."""
 
 
 def plain(value: Any) -> Any:
@@ -118,4 +120,6 @@ def _cell(value: Any) -> str:
         return f"{value:,}"
     if isinstance(value, float):
         return f"{value:,.1f}"
-    return json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, (list, dict)) else str(value)
+    text = json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, (list, dict)) else str(value)
+    line = " ".join(text.split())
+    return line if len(line) <= CELL_WIDTH else line[: CELL_WIDTH - 1] + "…"

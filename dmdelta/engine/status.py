@@ -9,9 +9,8 @@ from dmdelta.checkpoint import checkpoint_rows
 from dmdelta.config import SourceConfig, TaskSpec
 from dmdelta.engine.task import Task, open_task
 from dmdelta.lakehouse.foreign import wrapped
-from dmdelta.lakehouse.history import newest_own_commit
+from dmdelta.lakehouse.history import CommitTag, newest_own_commit
 from dmdelta.lakehouse.place import literal
-from dmdelta.lakehouse.tables import table_state
 from dmdelta.model.position import Position
 from dmdelta.source.task import RelayStatus, read_status
 
@@ -71,10 +70,7 @@ def task_status(spec: TaskSpec) -> TaskStatus:
     task = open_task(spec, writing=False)
     rows = checkpoint_rows(task.spark, task.lakehouse, spec.name)
     points = {row["id"]: row for row in rows if row["is_global"]}
-    changes = _newest_changes(task)
-    sources = tuple(
-        _source(task, source, changes.get(source.source_id), points.get(source.source_id)) for source in spec.sources
-    )
+    sources = tuple(_source(task, source, points.get(source.source_id)) for source in spec.sources)
     tables = tuple(
         TableStatus(
             source_id=row["id"],
@@ -89,7 +85,7 @@ def task_status(spec: TaskSpec) -> TaskStatus:
     return TaskStatus(spec.name, sources, tables)
 
 
-def _source(task: Task, source: SourceConfig, change: datetime | None, point: dict[str, Any] | None) -> SourceStatus:
+def _source(task: Task, source: SourceConfig, point: dict[str, Any] | None) -> SourceStatus:
     app = f"dmdelta:{task.spec.name}:{source.source_id}:land"
     landed = newest_own_commit(task.spark, task.lakehouse.bronze, app)
     relay = read_status(Path(task.spec.relay_dir(source)) / source.source_id)
@@ -100,7 +96,7 @@ def _source(task: Task, source: SourceConfig, change: datetime | None, point: di
         server_at=_server_at(relay),
         relayed_to=str(Position(relay.epoch, relay.binlog_file, relay.offset)) if relay and relay.binlog_file else None,
         landed_to=str(landed.tag.end) if landed else None,
-        newest_change=change,
+        newest_change=_newest_change(task, landed.tag) if landed else None,
         applied_to=_place(point, "") if point else None,
         exit_point=_place(point, "exit_point_") if point and point["exit_point_binlog_name"] else None,
         flushed_at=point["updated_at"] if point else None,
@@ -108,18 +104,16 @@ def _source(task: Task, source: SourceConfig, change: datetime | None, point: di
     )
 
 
-def _newest_changes(task: Task) -> dict[str, datetime]:
+def _newest_change(task: Task, newest: CommitTag) -> datetime | None:
+    """When the last row of the newest landing was committed at the source; file statistics keep the look short."""
     bronze = task.lakehouse.bronze
-    if table_state(task.spark, bronze) is None:
-        return {}
-    sources = ", ".join(literal(source.source_id) for source in task.spec.sources)
     statement = (
-        f"SELECT source_id, max_by(committed_at, struct(epoch, seq, row)) FROM {bronze} "
-        f"WHERE source_id IN ({sources}) GROUP BY source_id"
+        f"SELECT max(committed_at) FROM {bronze} WHERE source_id = {literal(newest.source)} "
+        f"AND epoch = {newest.begin.epoch} AND seq >= {newest.begin.seq}"
     )
     with wrapped(bronze, "reading"):
-        rows = task.spark.sql(statement).collect()
-    return {source: moment.astimezone(timezone.utc) for source, moment in rows if moment is not None}
+        ((moment,),) = task.spark.sql(statement).collect()
+    return moment.astimezone(timezone.utc) if moment is not None else None
 
 
 def _server_at(relay: RelayStatus | None) -> str | None:

@@ -91,6 +91,10 @@ def test_the_checkpoint_is_shown(landed, spec, capsys):
     whole, table = shown(capsys, "checkpoint", "show", str(spec))
     assert (whole["is_global"], whole["binlog_pos"], whole["exit_point_binlog_pos"]) == (True, 200, 300)
     assert (table["cp_table"], table["binlog_pos"], table["delta_version"]) == ("orders", 250, 3)
+    assert execute(["checkpoint", "show", str(spec)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert any("(global)" in line and f"1/{FILE}:200" in line and f"1/{FILE}:300" in line for line in lines)
+    assert any("shop.orders" in line and f"1/{FILE}:250" in line for line in lines)
 
 
 def test_the_status_names_every_stage(landed, spec, capsys):

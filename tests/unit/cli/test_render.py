@@ -77,6 +77,15 @@ def test_rows_do_not_wrap_in_a_pipe(capsys):
     assert any("t" * 90 in line and "binlog.000001:4" in line for line in capsys.readouterr().out.splitlines())
 
 
+def test_a_long_value_is_cut_in_a_table_and_whole_in_json(capsys):
+    """Statements and documents do not tear a table apart."""
+    long = Line("x\n" + "y" * 200, POSITION, 1)
+    render.rows([long], as_json=False, empty="")
+    assert "x " + "y" * 97 + "…" in capsys.readouterr().out
+    render.rows([long], as_json=True, empty="")
+    assert json.loads(capsys.readouterr().out)[0]["table"] == long.table
+
+
 def test_an_error_goes_to_stderr_with_facts_and_hint(capsys):
     """Markup in a message is text."""
     render.print_error(LakehouseError("no [table]", hint="make it", path="x"), debug=False)
