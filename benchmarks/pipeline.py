@@ -122,9 +122,12 @@ def measure(rows: int, folder: Path) -> list[Line]:
     register(spark)
     for temperature in ("cold", "warm"):
         root = folder / f"land-{temperature}"
-        relayed = folder / "relay" / "bench"
         lines.append(
-            timed(f"landing, {temperature}", changes, lambda root=root: land_all(spark, relayed, root, database))
+            timed(
+                f"landing, {temperature}",
+                changes,
+                lambda root=root: land_all(spark, folder / "relay" / "bench", root, database),
+            )
         )
     for temperature in ("cold", "warm"):
         place = folder / f"run-{temperature}"
@@ -145,12 +148,15 @@ def main() -> None:
         lines = measure(rows, Path(folder))
     codec, rival = lines[1], lines[2]
     faster = (rival.seconds / rival.rows) / (codec.seconds / codec.rows)
+    setting = (
+        f"`make bench` on {datetime.now(timezone.utc):%Y-%m-%d}: {os.cpu_count()} cores, a sysbench table "
+        f"(int, int, char(120), char(60)), {rows:,} inserts in 50-row statements and {rows:,} one-row updates."
+    )
     text = "\n".join(
         [
             "# Results",
             "",
-            f"`make bench` on {datetime.now(timezone.utc):%Y-%m-%d}: {os.cpu_count()} cores, a sysbench table "
-            f"(int, int, char(120), char(60)), {rows:,} inserts in 50-row statements and {rows:,} one-row updates.",
+            setting,
             "",
             "| what | rows | time | rows a second |",
             "| --- | ---: | ---: | ---: |",
