@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,6 +13,8 @@ from pyspark.sql import SparkSession
 from dmdelta.errors import LakehouseError
 from dmdelta.lakehouse.jars import delta_confs
 
+_REPLACE_DELTA = (4, 3)
+_REPLACE_RUNTIME = (18, 2)
 DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 LOG4J = Path(__file__).with_name("log4j2.properties")
@@ -20,6 +23,9 @@ SQL_CONFS = {
     "spark.sql.session.timeZone": "UTC",
     # A table's state is small here: with Delta's 50 partitions a first commit takes 8 s, with one 2 s.
     "spark.databricks.delta.snapshotPartitions": "1",
+    # Pushed into the scan, a column is extracted from every row of a file before the filter on its table, and one of
+    # the same name but another type in another table fails the read.
+    "spark.sql.variant.pushVariantIntoScan": "false",
 }
 """Session confs that results or speed depend on, set on every session of ours."""
 
@@ -77,6 +83,25 @@ def clone_session(spark: SparkSession) -> SparkSession:
 def is_provided() -> bool:
     """Somebody else made the session: Databricks or Spark Connect."""
     return any(name in os.environ for name in ("DATABRICKS_RUNTIME_VERSION", "SPARK_REMOTE"))
+
+
+def can_replace() -> bool:
+    """Delta can replace rows by a condition (4.3 on, Databricks 18.2 on). Older ones would overwrite the whole table,
+    so where it cannot be told, the answer is no.
+    """
+    runtime = os.environ.get("DATABRICKS_RUNTIME_VERSION")
+    if runtime is not None:
+        return _numbers(runtime) >= _REPLACE_RUNTIME
+    if is_provided():
+        return False
+    try:
+        return _numbers(version("delta-spark")) >= _REPLACE_DELTA
+    except PackageNotFoundError:
+        return False
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(".")[:2] if part.isdigit())
 
 
 def _shuffle(settings: SessionSettings) -> dict[str, str]:

@@ -10,6 +10,7 @@ from dmdelta.errors import UnsupportedEvent
 from dmdelta.lakehouse.commits import CommitTag, OwnCommit, append, delete, merge, replace_using
 from dmdelta.lakehouse.foreign import wrapped
 from dmdelta.lakehouse.place import literal, quote
+from dmdelta.lakehouse.session import can_replace
 from dmdelta.model.change import Op
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableSchema
@@ -30,6 +31,7 @@ from dmdelta.silver.ranges import of_source, of_table, row_changes
 from dmdelta.silver.survey import TableEvents
 
 SOURCE_VIEW = "dmdelta_changes"
+SMALL_BATCH = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,9 @@ def facts_of(batch: Batch) -> tuple[BatchFacts, NetDeletes]:
     with wrapped(batch.bronze, "reading"):
         if batch.keyed and updates:
             moved = moves_condition(keys_of(batch.schema))
-            moves = batch.changes.where(moved).count()
+            # In a small batch a look for moved keys costs as much as taking it that there are some.
+            sure = deletes and batch.events.row_count <= SMALL_BATCH and not batch.events.partial
+            moves = updates if sure else batch.changes.where(moved).count()
         if batch.events.partial and moves:
             _assert_whole(batch, moved)
         if batch.keyed and (deletes or moves) and batch.mode is Mode.NORMAL and not batch.empty:
@@ -100,6 +104,7 @@ def facts_of(batch: Batch) -> tuple[BatchFacts, NetDeletes]:
         keyed=batch.keyed,
         partial=bool(batch.events.partial),
         empty=batch.empty,
+        replace=can_replace(),
     )
     return facts, NetDeletes(bool(moves), keys)
 
