@@ -74,7 +74,7 @@ def run_event_matrix(server: Server, pipeline: Pipeline, folder: Path) -> EventR
         silver.append(
             [
                 found
-                for table in tables
+                for table in applied
                 for found in differences(server, database, table, pipeline.silver(database, table))
             ]
         )
