@@ -4,10 +4,10 @@ Formats: mysql/binlog/event/control_events.h (`Gtid_event`); tagged GTIDs by mys
 MariaDB, "GTID_EVENT". Texts: `uuid:gno`, `uuid:tag:gno`, `domain-server-seq`.
 """
 
-from dataclasses import dataclass
 from enum import IntFlag
 from functools import lru_cache
 from struct import Struct
+from typing import NamedTuple
 from uuid import UUID
 
 from dmdelta.binlog.events import HEADER, HEADER_SIZE, EventType
@@ -36,8 +36,7 @@ class MariadbGtidFlag(IntFlag):
     COMPLETED_XA = 128
 
 
-@dataclass(frozen=True, slots=True)
-class Gtid:
+class Gtid(NamedTuple):
     """What begins a transaction.
 
     Attributes:

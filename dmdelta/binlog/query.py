@@ -3,8 +3,8 @@
 Format: mysql/binlog/event/statement_events.h (`Query_event`); MariaDB's compressed variant has a compressed text.
 """
 
-from dataclasses import dataclass
 from struct import Struct, error
+from typing import NamedTuple
 
 from dmdelta.binlog.charset import decoder_of
 from dmdelta.binlog.collation import charset_of
@@ -17,8 +17,7 @@ _FLAGS2, _SQL_MODE, _CATALOG, _AUTO_INCREMENT, _CHARSET, _TIME_ZONE, _CATALOG_NZ
 _FIXED = {_FLAGS2: 4, _SQL_MODE: 8, _AUTO_INCREMENT: 4}
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(NamedTuple):
     """A statement; `schema` is the session's default schema, empty if it had none."""
 
     schema: str
@@ -40,14 +39,12 @@ def parse_query(event: bytes) -> Query:
         text = event[at + schema_size + 1 :]
         if event[4] == EventType.MARIADB_QUERY_COMPRESSED:
             text = decompress(text)
-        return Query(schema, _decode(text, _client_collation(status)))
+        return Query(schema, text.decode("ascii") if text.isascii() else _decode(text, _client_collation(status)))
     except (error, IndexError, UnicodeDecodeError) as damage:
         raise CorruptBinlog("cannot read a query event", hint="report this event to the project") from damage
 
 
 def _decode(text: bytes, collation: int) -> str:
-    if text.isascii():
-        return text.decode("ascii")
     charset = charset_of(collation) if collation else "utf8mb4"
     try:
         return decoder_of(charset)(text) if charset != "binary" else text.decode()

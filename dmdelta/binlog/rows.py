@@ -67,7 +67,13 @@ class RowsLayout:
 
 
 class TableState:
-    """A table as a table map describes it, and the layouts of rows events met so far."""
+    """A table as a table map describes it, and the layouts of rows events met so far.
+
+    Attributes:
+        sizes: bytes of column count and bitmaps by kind of event: what stands in front of the images.
+        layouts: by kind of event and those bytes; `make_layout` makes a missing one.
+        metadata: the VARIANT dictionary of every row; None when JSON documents add keys of their own.
+    """
 
     def __init__(self, codec: TableCodec) -> None:
         self.codec = codec
@@ -77,26 +83,15 @@ class TableState:
         columns = len(codec.codecs)
         self._count_size = 1 if columns < 0xFB else 3
         self._bitmap_size = bitmap_size(columns)
-        self._layouts: dict[int, dict[bytes, RowsLayout]] = {kind: {} for kind in _OPS}
-        self._sizes = {
+        self.layouts: dict[int, dict[bytes, RowsLayout]] = {kind: {} for kind in _OPS}
+        self.sizes = {
             int(kind): self._count_size + self._bitmap_size * (2 if op is Op.UPDATE else 1) for kind, op in _OPS.items()
         }
         keyed = any(column.is_json for column in codec.codecs)
         self.metadata = None if keyed else codec.keys.metadata
 
-    def layout(self, event: bytes) -> tuple[RowsLayout, int]:
-        """The layout of a rows event, and where its images begin."""
-        kind, at = event[4], EXTRA_AT
-        if kind in _WITH_EXTRA:
-            at += event[at] | event[at + 1] << 8
-        begin = at + self._sizes[kind]
-        key = event[at:begin]
-        found = self._layouts[kind].get(key)
-        if found is None:
-            found = self._layouts[kind][key] = self._make(kind, key)
-        return found, begin
-
-    def _make(self, kind: int, key: bytes) -> RowsLayout:
+    def make_layout(self, kind: int, key: bytes) -> RowsLayout:
+        """The layout for a column count and bitmaps that `layouts` does not have yet."""
         op, codec = _OPS[kind], self.codec
         columns = len(codec.codecs)
         count, at = packed_int(key, 0)
@@ -112,7 +107,10 @@ class TableState:
         names = tuple(column.name for number, column in enumerate(codec.schema.columns) if number in held)
         partial = op is not Op.DELETE and len(names) < columns
         plain = first is second and kind != EventType.PARTIAL_UPDATE_ROWS
-        return RowsLayout(kind, op, codec, first, second, names if partial else None, plain, kind in _COMPRESSED)
+        image = names if partial else None
+        made = RowsLayout(kind, op, codec, first, second, image, plain, kind in _COMPRESSED)
+        self.layouts[kind][key] = made
+        return made
 
 
 def add_rows(event: bytes, state: TableState, batch: ChangeBatch) -> tuple[int, RowsLayout]:
@@ -122,7 +120,12 @@ def add_rows(event: bytes, state: TableState, batch: ChangeBatch) -> tuple[int, 
         CorruptBinlog: the images do not fill the event.
         UnsupportedEvent: a value or a partial update that cannot be shown without loss.
     """
-    layout, at = state.layout(event)
+    kind, at = event[4], EXTRA_AT
+    if kind in _WITH_EXTRA:
+        at += event[at] | event[at + 1] << 8
+    begin = at + state.sizes[kind]
+    layout = state.layouts[kind].get(event[at:begin]) or state.make_layout(kind, event[at:begin])
+    at = begin
     if layout.compressed:
         event = event[:at] + decompress(event[at:])
     before, after, op = batch.before, batch.after, layout.op
