@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from tests.support.event_matrix import EventRun, run_event_matrix, silver_tables
 from tests.support.event_scenarios import Scenario, scenarios_of
+from tests.support.once import Once
 from tests.support.pipeline import Pipeline
 from tests.support.servers import KINDS, Server, running
 
@@ -29,16 +30,13 @@ def run_of(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
     """The matrix of a server, run when first asked for on a server of its own: scenarios change global settings."""
     folder: Path = tmp_path_factory.mktemp("events")
     pipeline = Pipeline(spark, folder / "lake")
-    runs: dict[str, tuple[Server, EventRun]] = {}
     with ExitStack() as servers:
 
         def run(name: str) -> tuple[Server, EventRun]:
-            if name not in runs:
-                server = servers.enter_context(running(name))
-                runs[name] = (server, run_event_matrix(server, pipeline, folder))
-            return runs[name]
+            server = servers.enter_context(running(name))
+            return server, run_event_matrix(server, pipeline, folder)
 
-        yield run
+        yield Once(run)
 
 
 @pytest.mark.parametrize(("name", "scenario"), _SILVER_CASES)

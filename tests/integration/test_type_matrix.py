@@ -7,6 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.charset_families import CHARSETS
+from tests.support.once import Once
 from tests.support.pipeline import Pipeline
 from tests.support.type_matrix import MatrixRun, family_names, run_type_matrix, silver_families
 
@@ -31,14 +32,7 @@ def run_of(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, reques
     """The matrix of a server, run when first asked for."""
     folder: Path = tmp_path_factory.mktemp("types")
     pipeline = Pipeline(spark, folder / "lake")
-    runs: dict[str, MatrixRun] = {}
-
-    def run(server: str) -> MatrixRun:
-        if server not in runs:
-            runs[server] = run_type_matrix(request.getfixturevalue(server), pipeline, folder)
-        return runs[server]
-
-    return run
+    return Once(lambda server: run_type_matrix(request.getfixturevalue(server), pipeline, folder))
 
 
 @pytest.mark.parametrize(("server", "family"), _SILVER_CASES)
