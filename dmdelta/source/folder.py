@@ -3,11 +3,13 @@
 import fcntl
 import json
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
+from typing import TextIO
 
 from dmdelta.binlog.boundary import scan_gtids, walk_events
 from dmdelta.binlog.events import HEADER, HEADER_SIZE, EventType
@@ -21,6 +23,7 @@ from dmdelta.source.gtid_wire import BEGINNINGS, set_before_file
 from dmdelta.source.plan import RelayState
 from dmdelta.source.segments import remove_parts
 
+LOCK_SECONDS = 3.0
 _BEGIN = "begin.json"
 _ENDS_OF_FILE = frozenset({EventType.ROTATE, EventType.STOP})
 
@@ -52,24 +55,35 @@ class Known:
 def locked(folder: Path) -> Iterator[None]:
     """Hold the source's relay folder for this process, and clear what a killed one left.
 
+    The relay of a runner that was killed notices that within moments: it is waited for.
+
     Raises:
-        Fenced: another process holds it.
+        Fenced: another process holds it and keeps it.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("a+") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lock.seek(0)
-            holder = lock.read().strip() or "unknown"
-            raise Fenced(
-                "another relay writes into this folder", hint=f"stop process {holder} first", folder=str(folder)
-            ) from None
+        end = time.monotonic() + LOCK_SECONDS
+        while not _lock(lock):
+            if time.monotonic() > end:
+                lock.seek(0)
+                holder = lock.read().strip() or "unknown"
+                raise Fenced(
+                    "another relay writes into this folder", hint=f"stop process {holder} first", folder=str(folder)
+                )
+            time.sleep(0.1)
         lock.truncate(0)
         lock.write(str(os.getpid()))
         lock.flush()
         remove_parts(folder)
         yield
+
+
+def _lock(lock: TextIO) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def begin_epoch(folder: Path, begin: EpochBegin) -> Path:
@@ -126,20 +140,21 @@ def with_gtids(state: RelayState, folder: Path, source_id: str, known: Known | N
     engine knows.
     """
     begin = newest_begin(folder)
-    if begin is None or begin.gtid_set is None:
+    if begin is None:
         return state
-    gtids = parse_gtid_set(begin.gtid_set, begin.flavor)
+    gtids = None if begin.gtid_set is None else parse_gtid_set(begin.gtid_set, begin.flavor)
     after = Position(begin.epoch, begin.binlog_file, begin.offset)
-    if known is not None and known.position.epoch == begin.epoch:
+    if gtids is not None and known is not None and known.position.epoch == begin.epoch:
         gtids, after = joined(gtids, parse_gtid_set(known.gtid_set, begin.flavor)), known.position
     for segment in list_segments(folder, source_id):
         if segment.end_position <= after:
             continue
-        with open(segment.path, "rb") as stream:
-            found = scan_gtids(stream, segment)
-        gtids = joined(gtids, gathered(found, begin.flavor))
         before = _set_before(segment) if segment.start == FIRST_OFFSET else None
-        gtids = joined(gtids, before) if before is not None else gtids
+        gtids = gtids if before is None else joined(gtids, before)
+        if gtids is None:
+            continue
+        with open(segment.path, "rb") as stream:
+            gtids = joined(gtids, gathered(scan_gtids(stream, segment), begin.flavor))
     return replace(state, gtid_set=gtids)
 
 
@@ -160,7 +175,7 @@ def _runs(numbers: list[int]) -> tuple[tuple[int, int], ...]:
     return tuple((numbers[first], numbers[last - 1]) for first, last in pairwise(bounds))
 
 
-def joined(one: GtidSet, other: GtidSet) -> GtidSet:
+def joined(one: GtidSet | None, other: GtidSet) -> GtidSet:
     """The union; sets of different flavors have none, the newer replaces the older."""
     if isinstance(one, MysqlGtidSet) and isinstance(other, MysqlGtidSet):
         return one.union(other)

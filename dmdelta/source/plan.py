@@ -75,7 +75,7 @@ def plan_connect(relay: RelayState, server: ServerLog, created: int | None) -> C
     if relay.server_uuid == server.uuid and _started_over(relay, server):
         # The same server numbers its transactions anew then: its GTIDs prove nothing.
         return Lost(f"{obstacle}: its binlog was started over")
-    if relay.gtid_set is None or server.executed is None or server.purged is None:
+    if not relay.gtid_set or server.executed is None or server.purged is None:
         return Lost(f"{obstacle}, and there are no GTIDs to find the place again")
     unknown = missing_from(relay.gtid_set, server.executed)
     if unknown:

@@ -30,7 +30,7 @@ from dmdelta.source.dump import (
 from dmdelta.source.endpoint import Endpoint
 from dmdelta.source.folder import EpochBegin, begin_epoch, created_at, load_state, with_gtids
 from dmdelta.source.pieces import Piece, WirePieces
-from dmdelta.source.plan import Continue, Lost, NewEpoch, RelayState, plan_connect
+from dmdelta.source.plan import Continue, Lost, NewEpoch, RelayState, missing_from, plan_connect
 from dmdelta.source.server import (
     ServerIdentity,
     ServerLog,
@@ -219,6 +219,7 @@ class ServerSession:
                 if count % _GLANCE and cutter.boundary < goal:
                     continue
             if summing and not cutter.skipping:
+                self._agree(cutter.gtids, server)
                 self._folder(server, replace(target, gtid_set=cutter.gtids))
                 summing = False
             cutter.tick()
@@ -228,6 +229,19 @@ class ServerSession:
             if self._caught_up(cutter.binlog_file, cutter.boundary):
                 return True
         return False
+
+    def _agree(self, before: GtidSet | None, server: ServerIdentity) -> None:
+        """What has landed must lie before the place where a lost relay folder is begun anew."""
+        known = self._task.known
+        if known is None or before is None:
+            return
+        lacking = missing_from(parse_gtid_set(known.gtid_set, server.flavor), before)
+        if lacking:
+            raise PositionLost(
+                f"{self._endpoint} has another history at {known.position}",
+                hint="restore the relay folder, or take a new snapshot",
+                missing=lacking,
+            )
 
     def _artificial(self, piece: Piece, cutter: Cutter, stalled: int) -> int:
         """Follow what the server says besides the log; how many heartbeats in a row told of bytes that never came."""

@@ -198,6 +198,24 @@ def test_another_server_without_our_history_is_refused(mysql80: Server, tmp_path
         assert uuid in caught.value.context["missing"]
 
 
+def test_a_lost_relay_folder_is_begun_anew_where_bronze_ends(mysql80: Server, tmp_path: Path) -> None:
+    """From the landed position on, but only if the server's log before it holds what has landed."""
+    from dmdelta.model.position import Position
+    from dmdelta.source.folder import Known
+
+    insert(mysql80, mysql80.fresh_database("landed"))
+    name, offset, gtids = mysql80.position()
+    insert(mysql80, mysql80.fresh_database("landed"))
+    start, known = StartAt(name, offset, epoch=4), Known(Position(4, name, offset), gtids)
+    task = relay_task(mysql80, tmp_path, start=start, known=known)
+    catch_up(task)
+    first = list_segments(task.folder, "src")[0]
+    assert (first.epoch, first.binlog_file, first.start) == (4, name, offset)
+    foreign = Known(Position(4, name, offset), "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5")
+    with pytest.raises(PositionLost, match="another history"):
+        catch_up(relay_task(mysql80, tmp_path / "other", start=start, known=foreign))
+
+
 def test_a_second_relay_is_fenced_out(mysql80: Server, tmp_path: Path) -> None:
     """One relay a source: the second names the first one's process."""
     task = relay_task(mysql80, tmp_path, until_caught_up=False, start=StartEdge.CURRENT)

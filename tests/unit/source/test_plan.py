@@ -57,6 +57,12 @@ def test_what_is_lost_is_named(server: ServerLog, created: int | None, reason: s
     assert reason in plan.reason
 
 
+def test_a_log_without_gtids_is_in_no_history() -> None:
+    """An empty set is contained in every set and proves nothing."""
+    server = replace(SERVER, uuid=B, purged=parse_gtid_set("", "mysql"))
+    assert isinstance(plan_connect(replace(RELAY, gtid_set=parse_gtid_set("", "mysql")), server, None), Lost)
+
+
 def test_the_missing_transactions_are_named() -> None:
     """Exactly those that the server purged and we lack."""
     server = replace(SERVER, files={"binlog.000009": 9000}, purged=parse_gtid_set(f"{A}:1-105", "mysql"))

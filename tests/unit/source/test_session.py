@@ -1,0 +1,60 @@
+"""What a relay makes of heartbeats."""
+
+import struct
+import zlib
+from pathlib import Path
+
+import pytest
+
+from dmdelta.binlog.events import HEADER, EventType
+from dmdelta.errors import SourceUnavailable
+from dmdelta.source.cutter import Cutter
+from dmdelta.source.dump import heartbeat_offset, is_artificial, named_file
+from dmdelta.source.endpoint import Endpoint
+from dmdelta.source.pieces import Piece
+from dmdelta.source.session import STALLED_HEARTBEATS, ServerSession
+from dmdelta.source.task import RelayTask, StatusFile
+
+
+def heartbeat(offset: int, body: bytes = b"binlog.000001", kind: int = EventType.HEARTBEAT) -> Piece:
+    header = (0, kind, 1, 19 + len(body) + 4, offset % 2**32, 0)
+    whole = HEADER.pack(*header) + body
+    return Piece(header, memoryview(whole + struct.pack("<I", zlib.crc32(whole))), first=True, last=True)
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> ServerSession:
+    endpoint = Endpoint("h", 1, "u", "p")
+    return ServerSession(RelayTask("s", str(tmp_path), endpoint), endpoint, lambda: False, StatusFile(tmp_path))
+
+
+def beat(session: ServerSession, cutter: Cutter, offset: int, times: int) -> int:
+    stalled = 0
+    for _ in range(times):
+        stalled = session._artificial(heartbeat(offset), cutter, stalled)
+    return stalled
+
+
+def test_a_server_that_is_ahead_and_sends_nothing_is_left(session: ServerSession, tmp_path: Path) -> None:
+    """Heartbeats that tell of bytes which never come are no success for reading nothing."""
+    cutter = Cutter(tmp_path, "binlog.000001", 500, b"")
+    assert beat(session, cutter, 900, STALLED_HEARTBEATS - 1) == STALLED_HEARTBEATS - 1
+    with pytest.raises(SourceUnavailable, match="ahead but sends no event"):
+        beat(session, cutter, 900, STALLED_HEARTBEATS)
+
+
+def test_heartbeats_at_our_place_are_quiet(session: ServerSession, tmp_path: Path) -> None:
+    """Also beyond 4 GiB, where the heartbeat's offset has wrapped."""
+    assert beat(session, Cutter(tmp_path, "binlog.000001", 500, b""), 500, 20) == 0
+    far = 2**32 + 500
+    assert beat(session, Cutter(tmp_path, "binlog.000001", far, b""), far, 20) == 0
+
+
+def test_both_kinds_of_heartbeats_are_read() -> None:
+    """The old one has file and 32 bits, the new one a list of fields with a variable-length offset."""
+    old = bytes(heartbeat(4711).data)
+    assert (named_file(old), heartbeat_offset(old)) == ("binlog.000001", 4711)
+    fields = bytes([1, 13]) + b"binlog.000002" + bytes([2, 2, 0x80 | 0x67, 0x24]) + b"\0"
+    new = bytes(heartbeat(0, fields, EventType.HEARTBEAT_V2).data)
+    assert (named_file(new), heartbeat_offset(new)) == ("binlog.000002", 0x67 | 0x24 << 7)
+    assert is_artificial(heartbeat(4711).header)
