@@ -8,6 +8,7 @@ from dmdelta.bronze.landing import open_bronze
 from dmdelta.checkpoint import CheckpointStore, FlushReason, Point, Snapshot, TablePoint
 from dmdelta.cli.main import execute
 from dmdelta.lakehouse.commits import CommitTag, append
+from dmdelta.lakehouse.place import Lakehouse
 from dmdelta.model.position import Position, seq_of
 
 FILE = "binlog.000003"
@@ -17,20 +18,27 @@ def at(offset):
     return Position(1, FILE, offset)
 
 
-@pytest.fixture
-def spec(tmp_path, lakehouse):
-    """The path of a spec whose lakehouse is the test's own."""
-    (tmp_path / "archive").mkdir()
-    path = tmp_path / "spec.yml"
+def write_spec(folder):
+    """The path of a spec and the lakehouse that it names, both in `folder`."""
+    (folder / "archive").mkdir()
+    place = Lakehouse(root=str(folder / "lakehouse"))
+    path = folder / "spec.yml"
     path.write_text(
-        f"name: shop\nsources: [{{source-id: one, binlog-dir: archive}}]\nlakehouse: {{root: {lakehouse.root}}}\n"
+        f"name: shop\nsources: [{{source-id: one, binlog-dir: archive}}]\nlakehouse: {{root: {place.root}}}\n"
     )
-    return path
+    return str(path), place
 
 
 @pytest.fixture
-def landed(spark, lakehouse, spec):
-    """Bronze with three rows of a table and a checkpoint."""
+def empty(tmp_path):
+    """A spec of a task that never ran."""
+    return write_spec(tmp_path)[0]
+
+
+@pytest.fixture(scope="module")
+def landed(spark, tmp_path_factory):
+    """A spec with three rows of a table in bronze and a checkpoint; the tests only read them."""
+    spec, lakehouse = write_spec(tmp_path_factory.mktemp("landed"))
     open_bronze(spark, lakehouse.bronze, "shop")
     rows = spark.sql(
         f"""SELECT 'one' AS source_id, 1 AS epoch, CAST(seq AS BIGINT) AS seq, 0 AS row, '{FILE}' AS binlog_file,
@@ -48,6 +56,7 @@ def landed(spark, lakehouse, spec):
     store.open()
     tables = (TablePoint("shop", "orders", Point(at(250)), 3),)
     store.write(Snapshot("one", Point(at(200)), tables, Point(at(300))), tables, FlushReason.INTERVAL)
+    return spec
 
 
 def shown(capsys, *arguments):
@@ -56,9 +65,9 @@ def shown(capsys, *arguments):
     return json.loads(capsys.readouterr().out)
 
 
-def test_events_show_changes_in_the_order_of_the_log(landed, spec, capsys):
+def test_events_show_changes_in_the_order_of_the_log(landed, capsys):
     """Structure rows are left out unless asked for; filters and the limit hold."""
-    everything = shown(capsys, "events", str(spec))
+    everything = shown(capsys, "events", landed)
     assert [row["op"] for row in everything] == ["insert", "delete"]
     assert everything[0] == {
         "source_id": "one",
@@ -72,34 +81,34 @@ def test_events_show_changes_in_the_order_of_the_log(landed, spec, capsys):
         "after": '{"id":7}',
         "ddl": None,
     }
-    assert [row["op"] for row in shown(capsys, "events", str(spec), "--from", f"{FILE}:200")] == ["delete"]
-    assert [row["op"] for row in shown(capsys, "events", str(spec), "--op", "schema")] == ["schema"]
-    assert len(shown(capsys, "events", str(spec), "--limit", "1")) == 1
-    assert shown(capsys, "events", str(spec), "--table", "shop.other") == []
+    assert [row["op"] for row in shown(capsys, "events", landed, "--from", f"{FILE}:200")] == ["delete"]
+    assert [row["op"] for row in shown(capsys, "events", landed, "--op", "schema")] == ["schema"]
+    assert len(shown(capsys, "events", landed, "--limit", "1")) == 1
+    assert shown(capsys, "events", landed, "--table", "shop.other") == []
 
 
-def test_events_are_a_table_for_people(landed, spec, capsys):
+def test_events_are_a_table_for_people(landed, capsys):
     """Without --json each event is a line."""
-    assert execute(["events", str(spec)]) == 0
+    assert execute(["events", landed]) == 0
     out = capsys.readouterr().out
     assert f"1/{FILE}:101" in out
     assert '{"id":7}' in out
 
 
-def test_the_checkpoint_is_shown(landed, spec, capsys):
+def test_the_checkpoint_is_shown(landed, capsys):
     """The global row with its exit point, then the tables."""
-    whole, table = shown(capsys, "checkpoint", "show", str(spec))
+    whole, table = shown(capsys, "checkpoint", "show", landed)
     assert (whole["is_global"], whole["binlog_pos"], whole["exit_point_binlog_pos"]) == (True, 200, 300)
     assert (table["cp_table"], table["binlog_pos"], table["delta_version"]) == ("orders", 250, 3)
-    assert execute(["checkpoint", "show", str(spec)]) == 0
+    assert execute(["checkpoint", "show", landed]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert any("(global)" in line and f"1/{FILE}:200" in line and f"1/{FILE}:300" in line for line in lines)
     assert any("shop.orders" in line and f"1/{FILE}:250" in line for line in lines)
 
 
-def test_the_status_names_every_stage(landed, spec, capsys):
+def test_the_status_names_every_stage(landed, capsys):
     """Where bronze ends, what is applied, what was flushed and why."""
-    status = shown(capsys, "status", str(spec))
+    status = shown(capsys, "status", landed)
     (source,) = status["sources"]
     assert (source["landed_to"], source["applied_to"], source["exit_point"]) == (
         f"1/{FILE}:300",
@@ -112,15 +121,15 @@ def test_the_status_names_every_stage(landed, spec, capsys):
 
 
 @pytest.mark.parametrize("command", ["events", "checkpoint show"])
-def test_before_the_first_run_there_is_nothing_to_see(command, spec, capsys, lakehouse, tmp_path):
+def test_before_the_first_run_there_is_nothing_to_see(command, empty, capsys, tmp_path):
     """Looking makes no table and is no error."""
-    assert shown(capsys, *command.split(), str(spec)) == []
+    assert shown(capsys, *command.split(), empty) == []
     assert not (tmp_path / "lakehouse").exists()
 
 
-def test_before_the_first_run_the_status_is_empty(spec, capsys, tmp_path):
+def test_before_the_first_run_the_status_is_empty(empty, capsys, tmp_path):
     """The source is listed with nothing known of it."""
-    status = shown(capsys, "status", str(spec))
+    status = shown(capsys, "status", empty)
     assert [source["source_id"] for source in status["sources"]] == ["one"]
     assert {value for key, value in status["sources"][0].items() if key != "source_id"} == {None}
     assert not (tmp_path / "lakehouse").exists()
