@@ -49,6 +49,7 @@ bench: servers ## codec, landing and binlog-to-silver speed beside mysql-replica
 docs: install ## rewrite what is generated: the type table, the spec's JSON schema
 	$(PY) -m dmdelta.ddl.types > docs/types.md
 	$(PY) -m dmdelta.config.schema > schemas/pipeline.schema.json
+	$(PY) -m dmdelta.config.reference > docs/spec.md
 
 clean: ## remove what demo and tests left
 	rm -rf var .pytest_cache .mypy_cache .ruff_cache

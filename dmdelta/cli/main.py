@@ -6,8 +6,13 @@ from collections.abc import Sequence
 import typer
 
 from dmdelta import __version__
-from dmdelta.cli import check, checkpoint, events, init, run, status
+from dmdelta.cli import checkpoint
+from dmdelta.cli.check import check
+from dmdelta.cli.events import events
+from dmdelta.cli.init import init
 from dmdelta.cli.render import print_error
+from dmdelta.cli.run import run
+from dmdelta.cli.status import status
 from dmdelta.errors import EXIT_RETRIES_SPENT, DmdeltaError, Retryable
 
 app = typer.Typer(
@@ -18,12 +23,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.command("run")(run.run)
-app.command("check")(check.check)
-app.command("status")(status.status)
-app.command("events")(events.events)
+app.command("run")(run)
+app.command("check")(check)
+app.command("status")(status)
+app.command("events")(events)
 app.add_typer(checkpoint.app, name="checkpoint")
-app.command("init")(init.init)
+app.command("init")(init)
 
 
 def _version(asked: bool) -> None:
