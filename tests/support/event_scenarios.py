@@ -79,12 +79,12 @@ def _rows(table: str, first: int, count: int) -> str:
     return f"INSERT INTO {table} VALUES {rows}"
 
 
-def _changes(table: str, base: int) -> Session:
-    """Each kind of change of four rows, each in a transaction of its own, and then within one."""
+def _changes(table: str, base: int, *, moves: bool = True) -> Session:
+    """Each kind of change of four rows, each in a transaction of its own, and then within one; `moves`: of keys too."""
     return (
         _rows(table, base + 1, 4),
         f"UPDATE {table} SET a = 'changed é', b = b + 1 WHERE id IN ({base + 1}, {base + 2})",
-        f"UPDATE {table} SET id = {base + 10} WHERE id = {base + 3}",
+        f"UPDATE {table} SET {f'id = {base + 10}' if moves else 'b = 10'} WHERE id = {base + 3}",
         f"DELETE FROM {table} WHERE id = {base + 4}",
         "BEGIN",
         _rows(table, base + 20, 3),
@@ -94,10 +94,10 @@ def _changes(table: str, base: int) -> Session:
     )
 
 
-def _more(table: str, base: int) -> Session:
+def _more(table: str, base: int, *, moves: bool = True) -> Session:
     return (
         f"UPDATE {table} SET a = 'second act' WHERE id BETWEEN {base} AND {base + 12}",
-        f"UPDATE {table} SET id = {base + 40}, c = 'moved' WHERE id = {base + 22}",
+        f"UPDATE {table} SET {f'id = {base + 40},' if moves else ''} c = 'moved' WHERE id = {base + 22}",
         f"DELETE FROM {table} WHERE id = {base + 20}",
         _rows(table, base + 30, 2),
     )
@@ -115,7 +115,10 @@ def _changing(name: str, *settings: str, reset: Session = (), **fields) -> Scena
             *settings,
             f"INSERT INTO changes (id, a) VALUES ({base + 15}, 'with defaults') ON DUPLICATE KEY UPDATE b = 8",
         )
-    first, second = (*settings, *_changes("changes", base), *reset), (*settings, *_more("changes", base), *reset)
+    # Silver refuses a key change of which it has only some columns.
+    moves = "binlog_row_image" not in " ".join(settings)
+    first = (*settings, *_changes("changes", base, moves=moves), *reset)
+    second = (*settings, *_more("changes", base, moves=moves), *reset)
     return Scenario(name, (first,), (second,), ("changes",), base, **fields)
 
 
