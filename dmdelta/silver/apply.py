@@ -15,8 +15,8 @@ from dmdelta.model.position import Position
 from dmdelta.model.schema import TableSchema
 from dmdelta.silver.extraction import VERSION
 from dmdelta.silver.pieces import Piece, known_schema, plan_pieces, unfillable
-from dmdelta.silver.plan import Mode, Step, plan_apply
-from dmdelta.silver.steps import Batch, facts_of, run_step
+from dmdelta.silver.plan import Mode, Step
+from dmdelta.silver.steps import Batch, commits_of, facts_of, run_step
 from dmdelta.silver.survey import TableEvents, silver_app, silver_position, structure_before, table_events
 from dmdelta.silver.table import add_columns, assert_shape, create_silver, has_rows, silver_exists
 
@@ -197,14 +197,14 @@ def _apply_rows(work: _Work, piece: Piece, events: TableEvents, *, last: bool) -
         work.empty,
     )
     facts, deletes = facts_of(batch)
-    steps = plan_apply(facts, work.request.mode)
-    for step in steps:
-        final = step is steps[-1]
+    commits = commits_of(batch, facts)
+    for number, (part, step) in enumerate(commits, 1):
+        final = number == len(commits)
         tag = work.tag(piece.begin, piece.end if final else piece.begin, last=final and last)
         reach(CrashPoint.SILVER_BEFORE_COMMIT)
-        work.commit = run_step(batch, step, tag, deletes) or work.commit
+        work.commit = run_step(part, step, tag, deletes) or work.commit
         reach(CrashPoint.SILVER_AFTER_COMMIT if final and last else CrashPoint.SILVER_BETWEEN_COMMITS)
-    work.steps += steps
+    work.steps += [step for _, step in commits]
     work.empty = False
     for op, rows in events.rows.items():
         work.rows[op] = work.rows.get(op, 0) + rows

@@ -37,6 +37,8 @@ class Step(Enum):
     """Everything in one MERGE, each row guarded by its version."""
     MERGE_FOLDED = "merge folded"
     """As MERGE, from images that hold only some of the columns."""
+    MERGE_MOVES = "merge moves"
+    """Key changes in images that hold only some of the columns: the old row's other columns move with it."""
     APPEND_KEYLESS = "append keyless"
     """Rows of a table without a key, under their (epoch, seq, row)."""
     MERGE_KEYLESS = "merge keyless"

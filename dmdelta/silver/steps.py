@@ -1,12 +1,11 @@
 """The effects: one commit for each step of a plan."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
 
 from dmdelta.ddl.types import silver_type
-from dmdelta.errors import UnsupportedEvent
 from dmdelta.lakehouse.commits import CommitTag, OwnCommit, append, delete, merge, replace_using
 from dmdelta.lakehouse.foreign import wrapped
 from dmdelta.lakehouse.place import literal, quote
@@ -25,8 +24,9 @@ from dmdelta.silver.compaction import (
 )
 from dmdelta.silver.extraction import COMMITTED_AT, VERSION, column_list, keys_of, silver_columns
 from dmdelta.silver.keyless import keyless_changes, merge_keyless
+from dmdelta.silver.moves import Slice, find_moves, moved_rows, plan_slices
 from dmdelta.silver.partial import assignments, folded, folded_rows
-from dmdelta.silver.plan import MAX_LITERAL_KEYS, BatchFacts, Mode, Step
+from dmdelta.silver.plan import MAX_LITERAL_KEYS, BatchFacts, Mode, Step, plan_apply
 from dmdelta.silver.ranges import of_source, of_table, row_changes
 from dmdelta.silver.survey import TableEvents
 
@@ -41,6 +41,7 @@ class Batch:
     Attributes:
         bronze, target: SQL identifiers.
         empty: the silver table was made for this batch.
+        part: the slice of the range's rows that is meant, None for all.
     """
 
     spark: SparkSession
@@ -53,15 +54,15 @@ class Batch:
     events: TableEvents
     mode: Mode
     empty: bool
+    part: Slice | None = None
 
     @property
     def changes(self) -> DataFrame:
         """The bronze rows that take effect in the range."""
         table = of_table(self.events.schema, self.events.table)
         effective = row_changes(self.begin, self.end, self.events.groups)
-        return self.spark.sql(
-            f"SELECT * FROM {self.bronze} WHERE {of_source(self.source_id)} AND {table} AND {effective}"
-        )
+        query = f"SELECT * FROM {self.bronze} WHERE {of_source(self.source_id)} AND {table} AND {effective}"
+        return self.spark.sql(query + (f" AND {self.part.condition}" if self.part else ""))
 
     @property
     def keyed(self) -> bool:
@@ -91,8 +92,6 @@ def facts_of(batch: Batch) -> tuple[BatchFacts, NetDeletes]:
             # In a small batch a look for moved keys costs as much as taking it that there are some.
             sure = deletes and batch.events.row_count <= SMALL_BATCH and not batch.events.partial
             moves = updates if sure else batch.changes.where(moved).count()
-        if batch.events.partial and moves:
-            _assert_whole(batch, moved)
         if batch.keyed and (deletes or moves) and batch.mode is Mode.NORMAL and not batch.empty:
             keys = _gone(batch, moves=bool(moves))
     facts = BatchFacts(
@@ -109,6 +108,21 @@ def facts_of(batch: Batch) -> tuple[BatchFacts, NetDeletes]:
     return facts, NetDeletes(bool(moves), keys)
 
 
+def commits_of(batch: Batch, facts: BatchFacts) -> list[tuple[Batch, Step]]:
+    """The commits of a batch: the plan's, or slices where keys change in images that lack columns.
+
+    Raises:
+        UnsupportedEvent: too many key changes to cut apart.
+        LakehouseError: bronze cannot be read.
+    """
+    steps = plan_apply(facts, batch.mode)
+    if not (facts.partial and facts.moves) or Step.MERGE_FOLDED not in steps:
+        return [(batch, step) for step in steps]
+    with wrapped(batch.bronze, "reading"):
+        slices = plan_slices(find_moves(batch.changes, batch.schema), batch.events.row_count)
+    return [(replace(batch, part=part), Step.MERGE_MOVES if part.moves else Step.MERGE_FOLDED) for part in slices]
+
+
 def run_step(batch: Batch, step: Step, tag: CommitTag, deletes: NetDeletes) -> OwnCommit | None:
     """Make the commit of a step; None if there was nothing to delete.
 
@@ -121,9 +135,12 @@ def run_step(batch: Batch, step: Step, tag: CommitTag, deletes: NetDeletes) -> O
     if step is Step.MERGE_KEYLESS:
         statement = merge_keyless(keyless_changes(batch.changes, schema), schema, target)
         return merge(spark, statement, target, tag)
+    if step is Step.MERGE_MOVES:
+        moved_rows(batch.changes, schema, target).createOrReplaceTempView(SOURCE_VIEW)
+        return merge(spark, _merge(batch, _taken(schema)), target, tag)
     if step is Step.DELETE:
         return delete(spark, target, _among(schema, deletes.keys), tag)
-    changes = keyed_changes(batch.changes, schema, moves=deletes.moves)
+    changes = keyed_changes(batch.changes, schema, moves=deletes.moves and batch.part is None)
     if step is Step.MERGE_FOLDED:
         folded_rows(folded(changes, schema), schema).createOrReplaceTempView(SOURCE_VIEW)
         return merge(spark, _merge(batch, assignments(schema)), target, tag)
@@ -133,22 +150,11 @@ def run_step(batch: Batch, step: Step, tag: CommitTag, deletes: NetDeletes) -> O
         return merge(spark, _delete_merge(batch), target, tag)
     if step is Step.MERGE:
         silver_rows(compact, schema, "op").createOrReplaceTempView(SOURCE_VIEW)
-        updated = [f"{quote(name)} = source.{quote(name)}" for name in _values(schema)]
-        return merge(spark, _merge(batch, updated), target, tag)
+        return merge(spark, _merge(batch, _taken(schema)), target, tag)
     upserts = silver_rows(compact.where("op <> 'delete'"), schema)
     if step is Step.REPLACE:
         return replace_using(spark, upserts, target, schema.primary_key, tag)
     return append(spark, upserts, target, tag)
-
-
-def _assert_whole(batch: Batch, moved: str) -> None:
-    """A row under a new key needs all its columns: MINIMAL and NOBLOB images may not have them."""
-    if not batch.changes.where(moved).where("image IS NOT NULL").isEmpty():
-        raise UnsupportedEvent(
-            f"updates of {batch.schema} change the key and log only some of the columns",
-            hint="set binlog_row_image=FULL at the source for sessions that change keys",
-            range=f"{batch.begin} to {batch.end}",
-        )
 
 
 def _gone(batch: Batch, *, moves: bool) -> list[str]:
@@ -177,8 +183,10 @@ def _among(schema: TableSchema, keys: Sequence[str]) -> str:
     return f"({names}) IN ({', '.join(f'({key})' for key in keys)})"
 
 
-def _values(schema: TableSchema) -> list[str]:
-    return [name for name in silver_columns(schema) if name not in (*schema.primary_key, VERSION, COMMITTED_AT)]
+def _taken(schema: TableSchema) -> list[str]:
+    """The SET clauses that take every value from the source."""
+    kept = (*schema.primary_key, VERSION, COMMITTED_AT)
+    return [f"{quote(name)} = source.{quote(name)}" for name in silver_columns(schema) if name not in kept]
 
 
 def _on(schema: TableSchema, names: Sequence[str]) -> str:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from dmdelta.errors import Fenced, SchemaError, UnsupportedEvent, UnsupportedSchemaChange
+from dmdelta.errors import Fenced, SchemaError, UnsupportedSchemaChange
 from dmdelta.failpoint import CrashPoint
 from dmdelta.model.change import Op
 from dmdelta.model.schema import Column, TableSchema
@@ -122,7 +122,7 @@ def test_prepared_transactions(changelog, spark, lakehouse):
 
 
 def test_partial_images(changelog):
-    """MINIMAL and NOBLOB images change the columns they hold and no others; moved rows without all columns stop."""
+    """MINIMAL and NOBLOB images change the columns they hold and no others; a row under a new key keeps the rest."""
     name = ("d", "part")
     schema = TableSchema(*name, (Column("id", "int"), Column("a", "int"), Column("b", "varchar")), ("id",))
     begin = changelog.position
@@ -139,9 +139,17 @@ def test_partial_images(changelog):
     changelog.apply(begin, name=name, mode=Mode.SAFE)
     assert changelog.silver(name) == [(1, 5, None), (2, 7, None)]
     begin = changelog.position
-    changelog.update({"id": 1}, {"id": 9}, name, image=["id"])
-    with pytest.raises(UnsupportedEvent, match="change the key"):
-        changelog.apply(begin, name=name)
+    changelog.update({"id": 1}, {"id": 1, "b": "z"}, name, image=["id", "b"])
+    (
+        changelog.update({"id": 2}, {"id": 3}, name, image=["id"]),
+        changelog.update({"id": 1}, {"id": 2}, name, image=["id"]),
+    )
+    changelog.update({"id": 3}, {"id": 4, "a": 8}, name, image=["id", "a"])
+    changelog.update({"id": 4}, {"id": 4, "b": "w"}, name, image=["id", "b"])
+    for mode in (Mode.NORMAL, Mode.SAFE):
+        steps = changelog.apply(begin, name=name, mode=mode).steps
+        assert steps == (Step.MERGE_FOLDED, Step.MERGE_MOVES, Step.MERGE_MOVES, Step.MERGE_FOLDED)
+        assert changelog.silver(name) == [(2, 5, "z"), (4, 8, "w")]
 
 
 def test_keyless_table(changelog):
