@@ -220,10 +220,14 @@ def _change_structure(work: _Work, piece: Piece) -> None:
     if failure is not None and has_rows(work.spark, table):
         raise failure
     add_columns(work.spark, table, piece.change)
-    filled = [f"{quote(added.name)} = {added.fill.sql}" for added in piece.change.columns if added.fill.sql]
+    filled = {quote(added.name): added.fill.sql for added in piece.change.columns if added.fill.sql}
     if filled:
         tag = work.tag(piece.begin, at, last=False)
+        values = ", ".join(f"{name} = coalesce({name}, {value})" for name, value in filled.items())
         older = f"{VERSION} < named_struct('epoch', {at.epoch}, 'seq', {at.seq}L, 'row', 0)"
+        unfilled = " OR ".join(f"{name} IS NULL" for name in filled)
         reach(CrashPoint.SILVER_BEFORE_COMMIT)
-        work.commit = update(work.spark, table, ", ".join(filled), older, tag) or work.commit
-        reach(CrashPoint.SILVER_BETWEEN_COMMITS)
+        commit = update(work.spark, table, values, f"{older} AND ({unfilled})", tag)
+        if commit is not None:
+            work.commit = commit
+            reach(CrashPoint.SILVER_BETWEEN_COMMITS)

@@ -51,7 +51,7 @@ def change_keyless(changelog, table, rng):
     changelog.update(before, row, KEYLESS)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1])
 def test_keyed(spark, lakehouse, seed):
     """After every batch silver is the table at the batch's end; replays by other splits end in the same table."""
     rng = random.Random(seed)
