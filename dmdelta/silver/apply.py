@@ -202,8 +202,10 @@ def _apply_rows(work: _Work, piece: Piece, events: TableEvents, *, last: bool) -
         final = number == len(commits)
         tag = work.tag(piece.begin, piece.end if final else piece.begin, last=final and last)
         reach(CrashPoint.SILVER_BEFORE_COMMIT)
-        work.commit = run_step(part, step, tag, deletes) or work.commit
-        reach(CrashPoint.SILVER_AFTER_COMMIT if final and last else CrashPoint.SILVER_BETWEEN_COMMITS)
+        commit = run_step(part, step, tag, deletes)
+        work.commit = commit or work.commit
+        if commit is not None:
+            reach(CrashPoint.SILVER_AFTER_COMMIT if final and last else CrashPoint.SILVER_BETWEEN_COMMITS)
     work.steps += [step for _, step in commits]
     work.empty = False
     for op, rows in events.rows.items():
