@@ -7,7 +7,7 @@ from pathlib import Path
 from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 
 from tests.support.catalog import Observer
-from tests.support.diff import Difference, differences
+from tests.support.diff import Difference
 from tests.support.event_scenarios import SHARED, Scenario, play, scenarios_of
 from tests.support.oracle import bronze_vs_binlog
 from tests.support.pipeline import Pipeline
@@ -71,13 +71,7 @@ def run_event_matrix(server: Server, pipeline: Pipeline, folder: Path) -> EventR
             play(server, database, getattr(scenario, act), observer.look)
         record(server, archive)
         pipeline.catch_up(archive, source, [database], server.flavor, observer.structures, applied)
-        silver.append(
-            [
-                found
-                for table in applied
-                for found in differences(server, database, table, pipeline.silver(database, table))
-            ]
-        )
+        silver.append([found for table in applied for found in pipeline.differences(server, database, table)])
         decoded.append(_replay(server, database, tables, archive, observer))
     if server.flavor == "mysql":
         server.execute("SET GLOBAL gtid_mode = ON_PERMISSIVE")  # else it does not send its anonymous transactions

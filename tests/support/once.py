@@ -17,9 +17,9 @@ class Once(Generic[Result]):
         if name not in self._done:
             try:
                 self._done[name] = self._work(name)
-            except Exception as error:  # noqa: BLE001 - raised below, and again for each test
+            except Exception as error:  # noqa: BLE001 - raised below, for each test
                 self._done[name] = error
         found = self._done[name]
         if isinstance(found, Exception):
-            raise found
+            raise RuntimeError(f"the run of {name} failed: {found}") from found.with_traceback(None)  # noqa: TRY004 - a failure, not a type
         return found

@@ -13,13 +13,16 @@ from pyspark.sql import DataFrame, SparkSession
 
 from dmdelta.bronze.datasource import register
 from dmdelta.bronze.landing import Landed, LandingSource, land, newest_landed, open_bronze, plan_landing
+from dmdelta.errors import DmdeltaError
 from dmdelta.lakehouse.place import Lakehouse
 from dmdelta.lakehouse.session import clone_session
 from dmdelta.model.schema import TableSchema
 from dmdelta.rules.block_allow_list import BlockAllowList
 from dmdelta.segments import list_segments
-from dmdelta.silver.apply import ApplyRequest, ApplyResult, apply_table
+from dmdelta.silver.apply import ApplyRequest, apply_table
 from dmdelta.silver.survey import tables_with_events
+from tests.support.diff import Difference, differences
+from tests.support.servers import Server
 
 TASK = "matrix"
 AT_ONCE = 3
@@ -27,11 +30,15 @@ AT_ONCE = 3
 
 @dataclass
 class Pipeline:
-    """One task's lakehouse below `root`."""
+    """One task's lakehouse below `root`.
+
+    Attributes:
+        refused: the error of each table that silver refused to go on with; it is left alone from then on.
+    """
 
     spark: SparkSession
     root: Path
-    results: list[ApplyResult] = field(default_factory=list)
+    refused: dict[tuple[str, str], DmdeltaError] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.lakehouse = Lakehouse(root=str(self.root))
@@ -68,15 +75,25 @@ class Pipeline:
     def silver(self, schema: str, table: str) -> DataFrame:
         return self.spark.read.table(self.lakehouse.silver(schema, table))
 
+    def differences(self, server: Server, schema: str, table: str) -> list[Difference]:
+        """What differs between a source table and silver; a refusal is a difference too."""
+        if (schema, table) in self.refused:
+            return [Difference(table, f"refused: {self.refused[schema, table]}")]
+        return differences(server, schema, table, self.silver(schema, table))
+
     def _apply(self, source_id: str, landed: Landed, apply_to: Collection[str] | None) -> None:
         found = tables_with_events(self.spark, self.lakehouse, source_id, landed.begin, landed.end)
         tables = [table for table in found if apply_to is None or table.table in apply_to]
 
-        def apply(name: tuple[str, str]) -> ApplyResult:
+        def apply(name: tuple[str, str]) -> None:
             request = ApplyRequest(
                 self.lakehouse, TASK, source_id, "test", *name, landed.begin, landed.end, landed.batch
             )
-            return apply_table(clone_session(self.spark), request)
+            try:
+                apply_table(clone_session(self.spark), request)
+            except DmdeltaError as error:
+                self.refused[name] = error
 
+        names = [(table.schema, table.table) for table in tables]
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            self.results += pool.map(apply, [(table.schema, table.table) for table in tables])
+            list(pool.map(apply, [name for name in names if name not in self.refused]))

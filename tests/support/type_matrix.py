@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.support.catalog import Observer
 from tests.support.charset_families import CHARSETS, charset_families
-from tests.support.diff import Difference, differences
+from tests.support.diff import Difference
 from tests.support.pipeline import Pipeline
 from tests.support.recording import record
 from tests.support.replay import Tables, decode, replay_differences
@@ -61,11 +61,7 @@ def run_type_matrix(server: Server, pipeline: Pipeline, folder: Path) -> MatrixR
     def bring() -> list[Difference]:
         record(server, archive)
         pipeline.catch_up(archive, server.name, [database], server.flavor, observer[0].structures)
-        return [
-            found
-            for table in landed
-            for found in differences(server, database, table.table, pipeline.silver(database, table.table))
-        ]
+        return [found for table in landed for found in pipeline.differences(server, database, table.table)]
 
     _write(server, database, [statement for table in landed for statement in (table.create(), *table.inserts())])
     _write(server, apart, [statement for table in decoded for statement in (table.create(), *table.inserts())])
