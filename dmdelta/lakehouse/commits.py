@@ -69,7 +69,7 @@ def delete(spark: SparkSession, table: str, condition: str, tag: CommitTag) -> O
 
 
 def update(spark: SparkSession, table: str, assignments: str, condition: str, tag: CommitTag) -> OwnCommit | None:
-    """Set columns (`assignments`, SQL) of the rows for which `condition` holds, in one commit; None as `delete`.
+    """Set columns (`assignments`, SQL) of the rows for which `condition` holds, in one commit; None if Delta made none.
 
     Raises:
         Fenced, CommitConflict, LakehouseError: as `append`.

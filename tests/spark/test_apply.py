@@ -1,6 +1,7 @@
 """From bronze to silver: every kind of batch, structure changes, replays and crashes."""
 
 from dataclasses import replace
+from itertools import count
 
 import pytest
 
@@ -210,8 +211,11 @@ def test_crash_between_commits(changelog, spark, lakehouse, monkeypatch):
     changelog.insert({**rows[0], "n": 1})
     end = changelog.land()
 
+    passed = count(1)
+
     def crash(point):
-        if point is CrashPoint.SILVER_BETWEEN_COMMITS:
+        # Every second time, so that a restart gets further than its predecessor.
+        if point is CrashPoint.SILVER_BETWEEN_COMMITS and next(passed) % 2:
             raise InterruptedError
 
     monkeypatch.setattr(applying, "reach", crash)
@@ -223,7 +227,7 @@ def test_crash_between_commits(changelog, spark, lakehouse, monkeypatch):
             changelog.apply(max(begin, commit.tag.end), end)
         except InterruptedError:
             crashes += 1
-    assert crashes == 4  # behind the delete, the replace, the fill and the second delete
+    assert crashes == 3  # behind the delete, the fill and the second delete
     assert changelog.silver() == [(0, "a", 1), (1, "b", 7), (3, "a", 7)]
 
 
