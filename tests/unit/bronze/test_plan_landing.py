@@ -62,7 +62,10 @@ def test_a_gap_behind_bronze_is_refused():
 
 def test_joined_batches_bear_the_later_number():
     """A range of several batches stands for the later one's end."""
-    first, second = landed(100), Landed(8, Position(1, "binlog.000001", 100), Position(1, "binlog.000001", 300), NOTHING)
+    first, second = (
+        landed(100),
+        Landed(8, Position(1, "binlog.000001", 100), Position(1, "binlog.000001", 300), NOTHING),
+    )
     joined = first.join(second)
     assert (joined.batch, joined.begin, joined.end) == (8, first.begin, second.end)
 
