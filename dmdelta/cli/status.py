@@ -6,7 +6,7 @@ from dmdelta.config import load_spec
 
 
 def status(spec: Spec, json: Json = False) -> None:
-    """Positions and lag, by source and table."""
+    """Positions from the server to silver, by source and table."""
     task = load_spec(spec)
     from dmdelta.engine.status import task_status
 
