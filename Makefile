@@ -4,7 +4,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-unit test-mysql97 check fmt bench docs clean
+.PHONY: help install demo test test-long test-unit test-mysql97 check fmt bench docs clean
 
 help: ## what can be made
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -23,8 +23,11 @@ demo: install ## relay, land and apply the shipped binlogs, without a server
 servers: install ## install the real servers that the tests start
 	$(PY) -m tests.support.servers install mysql80 mysql57 mariadb
 
-test: servers ## every test but the extra lanes: unit, spark, integration, crash
-	$(PY) -m pytest tests -m "not mysql97"
+test: servers ## unit, spark and integration tests against real servers; what CI runs
+	$(PY) -m pytest tests -m "not mysql97 and not long"
+
+test-long: servers ## the long lane, about an hour on 2 cores: matrices, crash points, random kills, 1 GB
+	$(PY) -m pytest tests -m "long and not mysql97" --timeout 1800
 
 test-unit: install ## the tests without a JVM and without a server
 	$(PY) -m pytest tests/unit
