@@ -7,17 +7,12 @@ from dmdelta.bronze.landing import Landed
 
 
 class LandedLog:
-    """A queue of landed batches of one source with its newest end. Landing appends, applying takes."""
+    """A queue of landed batches of one source. Landing appends, applying takes."""
 
     def __init__(self) -> None:
         self._waiting: deque[Landed] = deque()
         self._changed = threading.Condition()
-        self._newest: Landed | None = None
         self._closed = False
-
-    @property
-    def newest(self) -> Landed | None:
-        return self._newest
 
     @property
     def finished(self) -> bool:
@@ -28,7 +23,6 @@ class LandedLog:
     def append(self, landed: Landed) -> None:
         with self._changed:
             self._waiting.append(landed)
-            self._newest = landed
             self._changed.notify_all()
 
     def close(self) -> None:
