@@ -13,6 +13,7 @@ $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(PY) -m pip install --quiet --editable '.[local,dev]'
 	$(PY) -m dmdelta.lakehouse.jars
+	$(PY) -m dmdelta.lakehouse.class_archive
 	@touch $@
 
 install: $(VENV)/installed ## install dmdelta with Spark, Delta and the development tools into .venv

@@ -59,13 +59,17 @@ def decoder(*arguments: str, name: str) -> Line:
         [sys.executable, "-m", "benchmarks.decoders", *arguments], check=True, stdout=subprocess.PIPE, text=True
     )
     result = json.loads(done.stdout)
-    return Line(name, result["rows"], result["cpu_seconds"], "CPU s")
+    line = Line(name, result["rows"], result["cpu_seconds"], "CPU s")
+    print(line, flush=True)
+    return line
 
 
 def timed(what: str, rows: int, work: Callable[[], object]) -> Line:
     started = time.monotonic()
     work()
-    return Line(what, rows, time.monotonic() - started, "s")
+    line = Line(what, rows, time.monotonic() - started, "s")
+    print(line, flush=True)
+    return line
 
 
 def relay(archive: Path, folder: Path) -> None:

@@ -1,13 +1,15 @@
 """Named points at which a test may kill the process: DM's failpoints.
 
-`DMDELTA_FAILPOINT=silver-before-commit:3` ends the process with SIGKILL at the third passing of that point;
-without the variable a point costs one dictionary look-up.
+`DMDELTA_FAILPOINT=silver-before-commit:3` ends the process with SIGKILL at the third passing of that point.
+`DMDELTA_FAILPOINT=@FILE` takes the same text from a file, as soon as there is one: a running process is killed once,
+when the test wants it. Without the variable a point costs one dictionary look-up.
 """
 
 import os
 import signal
 from collections import Counter
 from enum import Enum
+from pathlib import Path
 
 VARIABLE = "DMDELTA_FAILPOINT"
 _passed: Counter[str] = Counter()
@@ -28,12 +30,22 @@ class CrashPoint(str, Enum):
 
 def reach(point: CrashPoint) -> None:
     """Pass `point`, or die there if the environment says so."""
-    wanted = os.environ.get(VARIABLE)
-    if wanted is None:
+    setting = os.environ.get(VARIABLE)
+    if setting is None:
         return
-    name, _, nth = wanted.partition(":")
+    armed = Path(setting[1:]) if setting.startswith("@") else None
+    name, _, nth = (_read(armed) if armed else setting).partition(":")
     if name != point.value:
         return
     _passed[name] += 1
     if _passed[name] == int(nth or 1):
+        if armed:
+            armed.unlink()  # the process that takes over lives
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text()
+    except FileNotFoundError:
+        return ""

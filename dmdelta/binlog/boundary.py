@@ -4,6 +4,9 @@ The relay cuts its segments at these boundaries, and landing counts the GTIDs th
 """
 
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from mmap import MADV_DONTNEED, MAP_PRIVATE, PROT_READ, mmap
 from struct import Struct
 from typing import BinaryIO
 
@@ -19,17 +22,22 @@ from dmdelta.binlog.events import (
 )
 from dmdelta.binlog.format_description import parse_format_description
 from dmdelta.binlog.gtid import parse_gtid
+from dmdelta.binlog.hop import MYSQL_GTIDS, hop
 from dmdelta.binlog.query import parse_query
 from dmdelta.binlog.statement import StatementKind, classify
 from dmdelta.errors import CorruptBinlog, UnsupportedEvent
+from dmdelta.model.gtid import GtidRun, extend, run_of
 from dmdelta.model.segment import FIRST_OFFSET, MAGIC, Segment
 
 _HEADER_PACK = Struct("<IBIIIH").pack
+_HEAD = Struct("<4xBII").unpack_from
+"""Type, server id, size."""
+_FORGET_BYTES = 32 << 20
 _TELLING = GTID_EVENTS | QUERY_EVENTS
 """Events whose body the tracker looks at."""
 _ENDS = frozenset({EventType.XID, EventType.XA_PREPARE, EventType.TRANSACTION_PAYLOAD})
 _STATEMENTS = frozenset({EventType.EXECUTE_LOAD_QUERY, EventType.INCIDENT})
-_INSIDE = ROWS_EVENTS | {
+INSIDE = ROWS_EVENTS | {
     EventType.TABLE_MAP,
     EventType.ROWS_QUERY,
     EventType.MARIADB_ANNOTATE_ROWS,
@@ -39,7 +47,7 @@ _INSIDE = ROWS_EVENTS | {
     EventType.BEGIN_LOAD_QUERY,
     EventType.APPEND_BLOCK,
 }
-"""Events that only occur on the way to the end of a transaction or statement."""
+"""Events that only occur on the way to the end of a transaction or statement: within one they tell nothing."""
 _CLOSING = frozenset({StatementKind.COMMIT, StatementKind.ROLLBACK, StatementKind.XA_COMMIT, StatementKind.XA_ROLLBACK})
 
 
@@ -91,7 +99,7 @@ class BoundaryTracker:
             return self._end()
         if event_type in QUERY_EVENTS:
             return self._query(body, event_type)
-        if event_type in _INSIDE:
+        if event_type in INSIDE:
             self._begun = True
             return False
         if event_type in _STATEMENTS and not self._explicit:
@@ -125,51 +133,105 @@ def _whole(event_type: int, body: bytes, server_id: int) -> bytes:
     return _HEADER_PACK(0, event_type, server_id, HEADER_SIZE + len(body), 0, 0) + body
 
 
+@dataclass(frozen=True, slots=True)
+class _Log:
+    """A segment file: [first, end) of `data` is the log; byte `at` of it is byte `at + shift` of the server's file."""
+
+    data: mmap | bytes
+    first: int
+    end: int
+    shift: int
+    trailer: int
+
+
+@contextmanager
+def _opened(stream: BinaryIO, segment: Segment) -> Iterator[_Log]:
+    """Raises CorruptBinlog: not a binlog file, or one that does not hold just the segment."""
+    with ExitStack() as stack:
+        data: mmap | bytes
+        try:
+            # A private mapping is possible in mounted object stores too, where a shared one is not.
+            data = stack.enter_context(mmap(stream.fileno(), 0, flags=MAP_PRIVATE, prot=PROT_READ))
+        except (OSError, ValueError):  # no file, an empty one, or no mapping at all
+            data = stream.read()
+        if data[:FIRST_OFFSET] != MAGIC:
+            raise CorruptBinlog(f"{segment.path} is no binlog file", hint="a binlog file begins with fe 62 69 6e")
+        if len(data) < FIRST_OFFSET + HEADER_SIZE:
+            raise _cut(segment, segment.start)
+        behind = FIRST_OFFSET + HEADER.unpack_from(data, FIRST_OFFSET)[3]
+        first = FIRST_OFFSET if segment.start == FIRST_OFFSET else behind
+        if behind > len(data) or first + segment.size != len(data):
+            raise _cut(segment, segment.start + max(len(data) - first, 0))
+        trailer = parse_format_description(data[FIRST_OFFSET:behind], segment.path).trailer
+        yield _Log(data, first, len(data), segment.start - first, trailer)
+
+
+def _events(log: _Log, segment: Segment, at: int) -> Iterator[tuple[int, int, int, int]]:
+    """(type, server id, start, stop) of every event from `at` on."""
+    data, end, smallest, unpack = log.data, log.end, HEADER_SIZE + log.trailer, _HEAD
+    forgotten = at
+    while at < end:
+        if at + HEADER_SIZE > end:
+            raise _cut(segment, at + log.shift)
+        kind, server_id, size = unpack(data, at)
+        stop = at + size
+        if size < smallest or stop > end:
+            raise _cut(segment, at + log.shift)
+        yield kind, server_id, at, stop
+        at = stop
+        if at - forgotten > _FORGET_BYTES:
+            forgotten = at
+            _forget(data)
+
+
+def _forget(data: mmap | bytes) -> None:
+    """Give the pages back that a long walk has seen: they would count as this process's memory."""
+    if isinstance(data, mmap):
+        data.madvise(MADV_DONTNEED)
+
+
 def walk_events(stream: BinaryIO, segment: Segment) -> Iterator[tuple[EventHeader, bytes]]:
-    """(header, body) of every event of [segment.start, segment.end); seeks over what no boundary depends on.
+    """(header, body) of every event of [segment.start, segment.end); looks at nothing that no boundary depends on.
 
     The body is b"" for all but GTID and query events. Checksums are not verified: `decode_segment` does.
 
     Raises:
         CorruptBinlog: not a binlog file, an event cut short, or sizes that do not add up.
     """
-    if stream.read(len(MAGIC)) != MAGIC:
-        raise CorruptBinlog(f"{segment.path} is no binlog file", hint="a binlog file begins with fe 62 69 6e")
-    raw = stream.read(HEADER_SIZE)
-    if len(raw) < HEADER_SIZE:
-        raise _cut(segment, segment.start)
-    size = HEADER.unpack(raw)[3]
-    first = raw + stream.read(max(size - HEADER_SIZE, 0))
-    if len(first) < size:
-        raise _cut(segment, segment.start)
-    trailer = parse_format_description(first, segment.path).trailer
-    offset = segment.start
-    if offset == FIRST_OFFSET:
-        yield parse_header(first, 0, offset), b""
-        offset += len(first)
-    while True:
-        raw = stream.read(HEADER_SIZE)
-        if not raw:
-            break
-        if len(raw) < HEADER_SIZE:
-            raise _cut(segment, offset)
-        header = parse_header(raw, 0, offset)
-        rest = header.size - HEADER_SIZE
-        if rest < trailer or header.end > segment.end:
-            raise _cut(segment, offset)
-        body = b""
-        if header.event_type in _TELLING:
-            whole = stream.read(rest)
-            if len(whole) < rest:
-                raise _cut(segment, offset)
-            body = whole[: rest - trailer]
-        else:
-            stream.seek(rest, 1)
-        yield header, body
-        offset = header.end
-    # Seeking goes past the end of a file that is cut short without a word.
-    if offset != segment.end or stream.tell() != stream.seek(0, 2):
-        raise _cut(segment, offset)
+    with _opened(stream, segment) as log:
+        for kind, _server_id, at, stop in _events(log, segment, log.first):
+            body = log.data[at + HEADER_SIZE : stop - log.trailer] if kind in _TELLING else b""
+            yield parse_header(log.data[at : at + HEADER_SIZE], 0, at + log.shift), body
+
+
+def scan_gtids(stream: BinaryIO, segment: Segment) -> list[GtidRun]:
+    """The GTIDs of the transactions that the segment completes, in log order.
+
+    What lies inside a transaction is not looked at where its GTID event tells its length: `decode_segment` does.
+
+    Raises:
+        CorruptBinlog: as `walk_events`.
+    """
+    tracker, runs = BoundaryTracker(), list[GtidRun]()
+    with _opened(stream, segment) as log:
+        at = log.first
+        while at < log.end:
+            # A hop ends at a GTID event, which sets the tracker anew: what was passed need not be fed.
+            at = hop(log.data, at, log.end, log.trailer, runs)
+            at = _walk(log, segment, at, tracker, runs)
+    return runs
+
+
+def _walk(log: _Log, segment: Segment, at: int, tracker: BoundaryTracker, runs: list[GtidRun]) -> int:
+    """Feed the tracker from `at` up to the next GTID event of MySQL, at least one event; where that lies."""
+    data, trailer, begin = log.data, log.trailer, at
+    for kind, server_id, start, stop in _events(log, segment, at):
+        if kind in MYSQL_GTIDS and start > begin:
+            return start
+        tracker.feed(kind, data[start + HEADER_SIZE : stop - trailer] if kind in _TELLING else b"", server_id)
+        if tracker.completed is not None:
+            extend(runs, run_of(tracker.completed))
+    return log.end
 
 
 def _cut(segment: Segment, offset: int) -> CorruptBinlog:
@@ -179,17 +241,3 @@ def _cut(segment: Segment, offset: int) -> CorruptBinlog:
         binlog_file=segment.binlog_file,
         offset=offset,
     )
-
-
-def scan_gtids(stream: BinaryIO, segment: Segment) -> list[str]:
-    """The GTIDs of the transactions that the segment completes, in log order.
-
-    Raises:
-        CorruptBinlog: as `walk_events`.
-    """
-    tracker, found = BoundaryTracker(), []
-    for header, body in walk_events(stream, segment):
-        tracker.feed(header.event_type, body, header.server_id)
-        if tracker.completed is not None:
-            found.append(tracker.completed)
-    return found

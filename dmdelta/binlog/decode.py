@@ -296,7 +296,7 @@ class _Decoder:
                 f"no column names for {schema_name}.{table_name}: not in the log, and no known structure fits",
                 hint="set binlog_row_metadata=FULL (MySQL 8.0, MariaDB 10.5 and newer), or give the structure it had",
             )
-        return TableState(table_codec(schema, table_map.columns))
+        return TableState(table_codec(schema, table_map.columns), table_map.nullable)
 
     def _note(
         self, op: Op, schema: str | None, table: str | None, ddl: str | None, timestamp: int, version: int | None = None

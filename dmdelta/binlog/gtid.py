@@ -4,10 +4,11 @@ Formats: mysql/binlog/event/control_events.h (`Gtid_event`); tagged GTIDs by mys
 MariaDB, "GTID_EVENT". Texts: `uuid:gno`, `uuid:tag:gno`, `domain-server-seq`.
 """
 
+from collections.abc import Callable
 from enum import IntFlag
 from functools import lru_cache
 from struct import Struct
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from dmdelta.binlog.events import HEADER, HEADER_SIZE, EventType
@@ -74,13 +75,13 @@ def parse_gtid(event: bytes) -> Gtid:
 
 
 @lru_cache(maxsize=256)
-def _uuid_text(raw: bytes) -> str:
+def uuid_text(raw: bytes) -> str:
     return str(UUID(bytes=raw))
 
 
 def _parse_mysql(event: bytes) -> Gtid:
     _flags, uuid, gno = _MYSQL.unpack_from(event, HEADER_SIZE)
-    text = None if event[4] == EventType.ANONYMOUS_GTID else f"{_uuid_text(uuid)}:{gno}"
+    text = None if event[4] == EventType.ANONYMOUS_GTID else f"{uuid_text(uuid)}:{gno}"
     at = HEADER_SIZE + _MYSQL.size
     committed = None
     if len(event) >= at + _CLOCK_SIZE + _TIMESTAMP_SIZE and event[at] == _LOGICAL_CLOCK:
@@ -117,6 +118,9 @@ class _Archive:
 
     def unsigned(self) -> int:
         first = self._data[self.at]
+        if not first & 1:
+            self.at += 1
+            return first >> 1
         size = 1
         while size < 9 and first & (1 << (size - 1)):
             size += 1
@@ -131,7 +135,17 @@ class _Archive:
         return -(raw >> 1) - 1 if raw & 1 else raw >> 1
 
     def uuid(self) -> bytes:
-        return bytes(self.unsigned() for _ in range(16))
+        data, at, found = self._data, self.at, []
+        for _ in range(16):
+            first = data[at]
+            if first & 1:  # a byte above 127 takes two
+                found.append(first >> 2 | data[at + 1] << 6)
+                at += 2
+            else:
+                found.append(first >> 1)
+                at += 1
+        self.at = at
+        return bytes(found)
 
     def text(self) -> str:
         size = self.unsigned()
@@ -139,30 +153,65 @@ class _Archive:
         return self._data[self.at - size : self.at].decode("ascii")
 
 
-def _parse_tagged(event: bytes) -> Gtid:
+class TaggedGtid(NamedTuple):
+    """What MySQL 9 writes for a transaction with a tag; what the event leaves out is 0 or empty.
+
+    Attributes:
+        sequence: number of the transaction in its file.
+        length: bytes of the whole transaction, this event included.
+    """
+
+    uuid: bytes = bytes(16)
+    gno: int = 0
+    tag: str = ""
+    sequence: int = 0
+    immediate_us: int = 0
+    original_us: int = 0
+    length: int = 0
+
+    @property
+    def name(self) -> str:
+        """`uuid:tag`, or `uuid` without a tag."""
+        return f"{uuid_text(self.uuid)}:{self.tag}" if self.tag else uuid_text(self.uuid)
+
+
+def read_tagged(event: bytes) -> TaggedGtid:
+    """The fields of a tagged GTID event (header included).
+
+    Raises:
+        IndexError, ValueError: the event is cut short.
+    """
     archive = _Archive(event, HEADER_SIZE)
     archive.unsigned()  # version of the serialization
     size = archive.unsigned()
     archive.unsigned()  # last field that must be understood
-    uuid, gno, tag, immediate, original = bytes(16), 0, "", 0, 0
+    found: dict[str, Any] = {}
     end = min(len(event), HEADER_SIZE + size)
     while archive.at < end:
-        field = archive.unsigned()
-        if field == 1:
-            uuid = archive.uuid()
-        elif field == 2:
-            gno = archive.signed()
-        elif field == 3:
-            tag = archive.text()
-        elif field in (4, 5):
-            archive.signed()
-        elif field == 6:
-            immediate = archive.unsigned()
-        elif field == 7:
-            original = archive.unsigned()
-        elif field == 0:
-            archive.unsigned()
-        else:
+        number = archive.unsigned()
+        if number >= len(_FIELDS):
             break
-    text = f"{_uuid_text(uuid)}:{tag}:{gno}" if tag else f"{_uuid_text(uuid)}:{gno}"
-    return Gtid(text, original or immediate or None)
+        name, read = _FIELDS[number]
+        value = read(archive)
+        if name:
+            found[name] = value
+    return TaggedGtid(**found)
+
+
+_FIELDS: tuple[tuple[str, Callable[[_Archive], Any]], ...] = (
+    ("", _Archive.unsigned),  # flags
+    ("uuid", _Archive.uuid),
+    ("gno", _Archive.signed),
+    ("tag", _Archive.text),
+    ("", _Archive.signed),  # last committed
+    ("sequence", _Archive.signed),
+    ("immediate_us", _Archive.unsigned),
+    ("original_us", _Archive.unsigned),
+    ("length", _Archive.unsigned),
+)
+"""By number, in `Gtid_event::define_fields`' order."""
+
+
+def _parse_tagged(event: bytes) -> Gtid:
+    found = read_tagged(event)
+    return Gtid(f"{found.name}:{found.gno}", found.original_us or found.immediate_us or None)

@@ -13,6 +13,7 @@ from dmdelta.binlog.mariadb_compression import decompress
 from dmdelta.binlog.partial_update import partial_after
 from dmdelta.binlog.tablemap import TABLE_ID_SIZE
 from dmdelta.binlog.wire import bitmap_size, packed_int, set_bits
+from dmdelta.errors import UnsupportedEvent
 from dmdelta.model.change import Op
 
 EXTRA_AT = HEADER_SIZE + TABLE_ID_SIZE + 2
@@ -44,6 +45,10 @@ _WITH_EXTRA = frozenset(
     }
 )
 _COMPRESSED = frozenset(range(EventType.MARIADB_WRITE_ROWS_COMPRESSED_V1, EventType.MARIADB_DELETE_ROWS_COMPRESSED + 1))
+_DEFAULTS_HINT = (
+    "set binlog_row_image=FULL for every session that writes, or name the columns in its INSERTs; "
+    "take a new snapshot of the table"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +75,15 @@ class TableState:
     """A table as a table map describes it, and the layouts of rows events met so far.
 
     Attributes:
+        nullable: of each column, in the table map's own words: a known structure may be of another time.
         sizes: bytes of column count and bitmaps by kind of event: what stands in front of the images.
         layouts: by kind of event and those bytes; `make_layout` makes a missing one.
         metadata: the VARIANT dictionary of every row; None when JSON documents add keys of their own.
     """
 
-    def __init__(self, codec: TableCodec) -> None:
+    def __init__(self, codec: TableCodec, nullable: tuple[bool, ...]) -> None:
         self.codec = codec
+        self.nullable = nullable
         self.schema = codec.schema.schema
         self.table = codec.schema.table
         self.version = codec.schema.version
@@ -91,13 +98,19 @@ class TableState:
         self.metadata = None if keyed else codec.keys.metadata
 
     def make_layout(self, kind: int, key: bytes) -> RowsLayout:
-        """The layout for a column count and bitmaps that `layouts` does not have yet."""
+        """The layout for a column count and bitmaps that `layouts` does not have yet.
+
+        Raises:
+            UnsupportedEvent: inserts whose images do not hold what the server has.
+        """
         op, codec = _OPS[kind], self.codec
         columns = len(codec.codecs)
         count, at = packed_int(key, 0)
         if count != columns:
             raise misaligned(codec)
         present = set_bits(key[at : at + self._bitmap_size], columns)
+        if op is Op.INSERT and len(present) < columns:
+            self._check_insert(present)
         first = second = ImageDecoder(codec, present)
         held = set(present)
         if op is Op.UPDATE:
@@ -111,6 +124,23 @@ class TableState:
         made = RowsLayout(kind, op, codec, first, second, image, plain, kind in _COMPRESSED)
         self.layouts[kind][key] = made
         return made
+
+    def _check_insert(self, present: tuple[int, ...]) -> None:
+        """A partial image leaves out what took a constant DEFAULT: the log does not say which value that was."""
+        schema = self.codec.schema
+        if not present:
+            # Images of no bytes: not even their number is known.
+            raise UnsupportedEvent(f"{schema}: an INSERT of defaults only, with no column logged", hint=_DEFAULTS_HINT)
+        lost = [
+            column.name
+            for number, column in enumerate(schema.columns)
+            if number not in present and not self.nullable[number]
+        ]
+        if lost:
+            raise UnsupportedEvent(
+                f"{schema}: an INSERT is logged without {', '.join(lost)} (NOT NULL): the DEFAULT is not in the log",
+                hint=_DEFAULTS_HINT,
+            )
 
 
 def add_rows(event: bytes, state: TableState, batch: ChangeBatch) -> tuple[int, RowsLayout]:

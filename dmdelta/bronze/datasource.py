@@ -15,23 +15,21 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from dmdelta.binlog.decode import DecodeOptions, decode_segment
-from dmdelta.bronze.arrow import to_record_batch
 from dmdelta.bronze.schema import DECODED_SCHEMA
-from dmdelta.ddl.statements import statement_targets
-from dmdelta.errors import ConfigError, CorruptBinlog, DmdeltaError, to_wire
+from dmdelta.errors import ConfigError, CorruptBinlog
 from dmdelta.model.position import Position
-from dmdelta.model.schema import TableSchema
 from dmdelta.model.segment import Segment
-from dmdelta.rules.block_allow_list import BlockAllowList
 from dmdelta.segments import follows, read_path
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 PARTITION_BYTES = 16 << 20
 DEFAULT_SOURCE_ID = "binlog"
@@ -43,8 +41,12 @@ def segments_to_json(segments: Sequence[Segment]) -> str:
 
 
 def register(spark: SparkSession) -> None:
-    """Make `mysql_binlog` known to a session."""
-    spark.dataSource.register(MySqlBinlog)
+    """Make `mysql_binlog` known to a session; one that knows it already stays as it is. Cloned sessions do not."""
+    try:
+        spark.dataSource.register(MySqlBinlog)
+    except AnalysisException as error:
+        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+            raise
 
 
 class SegmentGroup(InputPartition):
@@ -81,8 +83,8 @@ class BinlogReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         return group_segments(self._segments())
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return read_group(partition, self.options)
+    def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
+        return _read(partition, self.options)
 
     def _segments(self) -> list[Segment]:
         listed = self.options.get("segments")
@@ -122,8 +124,8 @@ class BinlogStreamReader(DataSourceStreamReader):
             )
         return group_segments(chosen)
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return read_group(partition, self.options)
+    def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
+        return _read(partition, self.options)
 
 
 def group_segments(segments: Sequence[Segment]) -> list[SegmentGroup]:
@@ -138,25 +140,14 @@ def group_segments(segments: Sequence[Segment]) -> list[SegmentGroup]:
     return [SegmentGroup(group) for group in groups.values()]
 
 
-def read_group(partition: InputPartition, options: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
-    """Decode a group's segments one after the other, in bounded memory."""
+def _read(partition: InputPartition, options: Mapping[str, str]) -> "Iterator[pa.RecordBatch]":
     if not isinstance(partition, SegmentGroup):
         raise TypeError(f"not a partition of ours: {type(partition).__name__}")
-    decode_options = _decode_options(options)
-    try:
-        for segment in partition.segments:
-            with open(segment.path, "rb") as stream:
-                for batch in decode_segment(stream, segment, decode_options):
-                    yield to_record_batch(batch, segment)
-    except DmdeltaError as error:
-        # Only the text of an error reaches the driver: make it one that the driver can turn back.
-        raise RuntimeError(to_wire(error)) from error
-    except FileNotFoundError as error:
-        gone = CorruptBinlog(
-            f"segment {error.filename} is gone",
-            hint="it was purged before it was landed; restore it from the source or an archive",
-        )
-        raise RuntimeError(to_wire(gone)) from error
+    # Spark imports this module in every process that plans or registers the source as well: what only reading needs
+    # (numpy, Arrow's kernels, the codec) would cost each of them its start.
+    from dmdelta.bronze.reading import read_group  # noqa: PLC0415
+
+    return read_group(partition.segments, options)
 
 
 def _plain(options: Mapping[str, str]) -> dict[str, str]:
@@ -173,13 +164,3 @@ def _list_path(options: Mapping[str, str]) -> list[Segment]:
 
 def _read_to(offset: dict[str, Any]) -> Position | None:
     return Position.from_dict(offset) if offset["file"] else None
-
-
-def _decode_options(options: Mapping[str, str]) -> DecodeOptions:
-    known: dict[tuple[str, str], list[TableSchema]] = defaultdict(list)
-    for text in json.loads(options.get("schemas", "[]")):
-        schema = TableSchema.from_json(text)
-        known[schema.schema, schema.table].append(schema)
-    rules = options.get("block-allow-list")
-    allow_list = BlockAllowList.from_json(rules) if rules else BlockAllowList()
-    return DecodeOptions(wanted=allow_list.wanted, known_schemas=known, statement_targets=statement_targets)

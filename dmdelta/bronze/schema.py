@@ -9,3 +9,5 @@ schema_version BIGINT, before VARIANT, after VARIANT
 
 BRONZE_SCHEMA = DECODED_SCHEMA + ", landed_at TIMESTAMP, landed_on DATE"
 PARTITION_COLUMN = "landed_on"
+SKIPPING_COLUMNS = ("source_id", "epoch", "seq", "committed_at", "schema_name", "table_name", "op", "xid")
+"""Delta keeps the least and greatest value of these for each file."""

@@ -151,7 +151,8 @@ def _create(spark: SparkSession, table: str, schema: str | None, task: str) -> N
             spark.sql(f"CREATE SCHEMA IF NOT EXISTS {schema}")
         spark.sql(
             f"CREATE TABLE IF NOT EXISTS {table} ({columns}) USING delta "
-            f"TBLPROPERTIES ({literal(OWNER)} = {literal(task)}, 'delta.autoOptimize.autoCompact' = 'true')"
+            f"TBLPROPERTIES ({literal(OWNER)} = {literal(task)}, 'delta.autoOptimize.autoCompact' = 'true', "
+            "'delta.checkpointInterval' = '50')"
         )
     state = table_state(spark, table)
     if state is not None:

@@ -5,12 +5,13 @@ Must not know Spark, tables or servers; a stage is given its own section and nev
 docstring under its field; the JSON schema and `docs/spec.md` are made from those.
 """
 
-from dmdelta.config.block_allow_list import SYSTEM_SCHEMAS, BlockAllowListConfig, TablePattern
+from dmdelta.config.block_allow_list import BlockAllowListConfig, TablePattern
 from dmdelta.config.lakehouse import LakehouseConfig
 from dmdelta.config.loading import load_spec
 from dmdelta.config.source import MetaConfig, RelayConfig, SecurityConfig, SourceConfig
 from dmdelta.config.syncer import SyncerConfig
 from dmdelta.config.task import TaskSpec
+from dmdelta.model.schema import SYSTEM_SCHEMAS
 
 __all__ = [
     "SYSTEM_SCHEMAS",

@@ -6,9 +6,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from dmdelta.config.section import Section
-
-SYSTEM_SCHEMAS = ("mysql", "sys", "information_schema", "performance_schema")
-"""A server's own schemas never take part."""
+from dmdelta.model.schema import SYSTEM_SCHEMAS
 
 
 def _compilable(pattern: str) -> str:

@@ -86,7 +86,7 @@ class SourceConfig(Section):
     """Its password: write `${NAME}` to take it from the environment variable NAME."""
 
     security: SecurityConfig | None = None
-    """TLS towards the server."""
+    """TLS towards the server; without it the connection is not encrypted, even if the server offers TLS."""
 
     flavor: Literal["mysql", "mariadb"] | None = None
     """Kind of server; one of another kind is refused. Any kind by default."""

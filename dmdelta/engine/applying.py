@@ -138,6 +138,8 @@ class ApplyingLoop:
                 self.policy,
             )
             self._plans[name] = plan
+            if state.commit is not None:
+                self._versions[name] = state.commit.tag.version
             if state.position is not None:
                 self.points.applied(TablePoint(*name, Point(state.position), state.delta_version))
             log.info("table goes on", table=f"{table.schema}.{table.table}", start=str(plan.start), why=plan.reason)

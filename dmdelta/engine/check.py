@@ -11,7 +11,7 @@ from dmdelta.errors import DmdeltaError
 from dmdelta.lakehouse.tables import table_state
 from dmdelta.source.archive import archive_files
 from dmdelta.source.connection import open_connection
-from dmdelta.source.preflight import Finding, Intent, Level, check_source
+from dmdelta.source.preflight import Finding, Level, check_relay
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def _source_findings(spec: TaskSpec, source: SourceConfig) -> Iterator[Finding]:
             yield Finding("archive", Level.PASS, f"{len(files)} binlog files, {sum(files.values()):,} bytes")
             return
         with open_connection(task.endpoint, FIRST_TRY) as connection:
-            yield from check_source(connection, Intent(task.endpoint.server_id, task.start))
+            yield from check_relay(connection, task)
     except DmdeltaError as error:
         yield Finding("connection", Level.FAIL, error.message, error.hint or "")
 

@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dmdelta.bronze.datasource import register
 from dmdelta.bronze.landing import Landed, landed_batches, newest_landed
 from dmdelta.checkpoint import (
     CheckpointStore,
@@ -107,10 +106,8 @@ def open_pipeline(task: Task, relaying: Relaying, tally: Tally, stop: StopReques
     for batch in _unapplied(task, source_id, relaying, stored):
         landed_log.append(batch)
     relaying.begin_behind(landed)
-    reading = clone_session(task.spark)
-    register(reading)
     landing = LandingLoop(
-        reading, source, str(relaying.folder), relaying.has_ended, relaying.read_catalog, landed_log, tally
+        task.spark, source, str(relaying.folder), relaying.has_ended, relaying.read_catalog, landed_log, tally
     )
     applying = ApplyingLoop(
         clone_session(task.spark),

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from pyspark.sql import SparkSession
 
+from dmdelta.bronze.datasource import register
 from dmdelta.bronze.landing import LandingSource, open_bronze
 from dmdelta.checkpoint import SafeModePolicy
 from dmdelta.config import TaskSpec
@@ -58,6 +59,7 @@ def open_task(spec: TaskSpec, *, writing: bool = True) -> Task:
         LakehouseError: the place cannot be reached.
     """
     spark = open_session(f"dmdelta {spec.name}")
+    register(spark)
     task = Task(spec, spark, place_of(spec), BlockAllowList.from_config(spec.block_allow_list), uuid.uuid4().hex)
     if writing:
         open_bronze(spark, task.lakehouse.bronze, spec.name)

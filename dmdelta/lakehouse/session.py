@@ -11,6 +11,7 @@ from typing import Any, cast
 from pyspark.sql import SparkSession
 
 from dmdelta.errors import LakehouseError
+from dmdelta.lakehouse.class_archive import archive_options
 from dmdelta.lakehouse.jars import delta_confs
 
 _REPLACE_DELTA = (4, 3)
@@ -18,6 +19,7 @@ _REPLACE_RUNTIME = (18, 2)
 DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 LOG4J = Path(__file__).with_name("log4j2.properties")
+FAIR_POOL = Path(__file__).with_name("fairscheduler.xml")
 
 SQL_CONFS = {
     "spark.sql.session.timeZone": "UTC",
@@ -28,6 +30,21 @@ SQL_CONFS = {
     "spark.sql.variant.pushVariantIntoScan": "false",
 }
 """Session confs that results or speed depend on, set on every session of ours."""
+
+
+_LOCAL_CONFS = {
+    # First in, first out would make every small look-up wait until a landing has no task left to start.
+    "spark.scheduler.mode": "FAIR",
+    "spark.scheduler.allocation.file": FAIR_POOL.as_uri(),
+    # A range's bounds are literals in generated code: fused with all that follows them, each range would be compiled
+    # anew, by Spark and by the JVM. Apart, only its filter is; and the cache must hold what all tables share.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.cache.maxEntries": "2000",
+    # Whole row images hardly ever repeat: a dictionary of them is only built to be thrown away.
+    "spark.hadoop.parquet.enable.dictionary#before.value": "false",
+    "spark.hadoop.parquet.enable.dictionary#after.value": "false",
+}
+"""What makes a local JVM quick; Databricks and other clusters have their own ways."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +127,16 @@ def _shuffle(settings: SessionSettings) -> dict[str, str]:
     return {} if is_provided() else {"spark.sql.shuffle.partitions": str(max(2, os.cpu_count() or 2))}
 
 
+def _java_options() -> str:
+    """What the local JVM is started with."""
+    # The parallel collector leaves the work more of few cores than Java's default; two of them keep Java from starting.
+    given = " ".join(os.environ.get(name, "") for name in ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS"))
+    collector = "" if "GC" in given else "-XX:+UseParallelGC "
+    # Code of hundreds of tables overflows the default code cache, and Java then stops compiling for good.
+    code = "-XX:ReservedCodeCacheSize=512m"
+    return f"{collector}{code} {archive_options()} -Dlog4j2.configurationFile={LOG4J.as_uri()}"
+
+
 def _open_local(app: str, settings: SessionSettings) -> SparkSession:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
@@ -119,10 +146,11 @@ def _open_local(app: str, settings: SessionSettings) -> SparkSession:
         "spark.sql.catalog.spark_catalog": DELTA_CATALOG,
         "spark.ui.enabled": str(settings.ui).lower(),
         "spark.ui.showConsoleProgress": "false",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOG4J.as_uri()}",
+        "spark.driver.extraJavaOptions": _java_options(),
         "spark.driver.host": "localhost",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.catalogImplementation": "in-memory",
+        **_LOCAL_CONFS,
         # As the context's own, so that cloned sessions have them too.
         **SQL_CONFS,
         **_shuffle(settings),

@@ -5,9 +5,9 @@ newest of each domain ("Global Transaction ID").
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from dmdelta.errors import ConfigError
 
@@ -124,6 +124,54 @@ class MariadbGtidSet:
 GtidSet = MysqlGtidSet | MariadbGtidSet
 
 
+class GtidRun(NamedTuple):
+    """Transactions with consecutive numbers, `first` to `last`, that follow one another in a log.
+
+    Attributes:
+        name: `uuid`, `uuid:tag`, or MariaDB's `domain-server`.
+    """
+
+    name: str
+    first: int
+    last: int
+
+
+def run_of(gtid: str) -> GtidRun:
+    """The run that is one transaction: `uuid:7`, `uuid:tag:7` or `0-1-7`."""
+    name, _, number = gtid.rpartition(":" if ":" in gtid else "-")
+    return GtidRun(name, int(number), int(number))
+
+
+def extend(runs: list[GtidRun], run: GtidRun) -> None:
+    """Put what comes next in the log behind `runs`: to the last one, if it goes on there."""
+    if runs and runs[-1].name == run.name and runs[-1].last + 1 == run.first:
+        runs[-1] = GtidRun(run.name, runs[-1].first, run.last)
+    else:
+        runs.append(run)
+
+
+def grown(gtids: GtidSet, runs: Iterable[GtidRun]) -> GtidSet:
+    """The set with all transactions of `runs`, given in log order, at once: to `add` one by one copies it for each.
+
+    Raises:
+        ConfigError: runs of the other flavor.
+    """
+    if isinstance(gtids, MariadbGtidSet):
+        newest: dict[int, tuple[int, int]] = {}
+        for name, _, last in runs:
+            domain, server = _domain_and_server(name)
+            if domain not in newest or last > newest[domain][1]:
+                newest[domain] = (server, last)
+        return gtids.union(MariadbGtidSet(newest))
+    found: dict[str, list[Interval]] = {}
+    for name, first, last in runs:
+        found.setdefault(name.lower(), []).append((first, last))
+    for name in found:
+        if not _UUID.match(name.partition(":")[0]):
+            raise _bad(name)
+    return gtids.union(MysqlGtidSet({name: tuple(spans) for name, spans in found.items()}))
+
+
 def parse_gtid_set(text: str, flavor: Flavor) -> GtidSet:
     """The set that `text` stands for in a flavor's notation; empty text is the empty set.
 
@@ -131,6 +179,13 @@ def parse_gtid_set(text: str, flavor: Flavor) -> GtidSet:
         ConfigError: the text is no GTID set.
     """
     return MariadbGtidSet.parse(text) if flavor == "mariadb" else MysqlGtidSet.parse(text)
+
+
+def _domain_and_server(name: str) -> tuple[int, int]:
+    domain, _, server = name.partition("-")
+    if not (domain.isdecimal() and server.isdecimal()):
+        raise _bad(name)
+    return int(domain), int(server)
 
 
 def _bad(text: str) -> ConfigError:

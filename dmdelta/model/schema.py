@@ -5,6 +5,9 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
+SYSTEM_SCHEMAS = ("mysql", "sys", "information_schema", "performance_schema")
+"""A server's own schemas never take part."""
+
 
 @dataclass(frozen=True, slots=True)
 class Column:

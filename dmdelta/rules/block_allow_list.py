@@ -10,8 +10,12 @@ import json
 import re
 from dataclasses import asdict, dataclass, field
 from functools import cache
+from typing import TYPE_CHECKING
 
-from dmdelta.config.block_allow_list import SYSTEM_SCHEMAS, BlockAllowListConfig
+from dmdelta.model.schema import SYSTEM_SCHEMAS
+
+if TYPE_CHECKING:  # executors decide without the spec, and need not load pydantic
+    from dmdelta.config.block_allow_list import BlockAllowListConfig
 
 TablePatterns = tuple[tuple[str, str], ...]
 """Pairs of a schema's and a table's pattern."""
@@ -28,7 +32,7 @@ class BlockAllowList:
     _decided: dict[tuple[str, str | None], bool] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
-    def from_config(cls, config: BlockAllowListConfig) -> "BlockAllowList":
+    def from_config(cls, config: "BlockAllowListConfig") -> "BlockAllowList":
         return cls(
             config.do_dbs,
             config.ignore_dbs,

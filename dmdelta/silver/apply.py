@@ -169,8 +169,9 @@ def _begin(spark: SparkSession, request: ApplyRequest) -> _Work:
 
 def _look_up(work: _Work, events: TableEvents) -> TableSchema | None:
     request = work.request
-    told_first = bool(events.structure) and events.structure[0].op is Op.SCHEMA
-    if told_first and not events.groups:
+    # A segment tells a structure before its first row; statements before that only matter to a table that is there.
+    matter = events.structure if work.exists else [event for event in events.structure if event.op is Op.SCHEMA]
+    if not events.groups and matter and matter[0].op is Op.SCHEMA:
         return None
     earlier = structure_before(work.spark, request.lakehouse, request.source_id, request.name, request.begin)
     # Statements that no row has followed yet were applied as they are written.

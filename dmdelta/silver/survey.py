@@ -92,12 +92,16 @@ class SilverState:
     """What a silver table says of itself.
 
     Attributes:
-        position: where it is by its newest own commit, None if its kept history has none.
+        commit: its newest own commit, whose tag's `end` is where the table is; None if its kept history has none.
         delta_version: its newest Delta version, whoever made it; None if there is no table.
     """
 
-    position: Position | None
+    commit: OwnCommit | None
     delta_version: int | None
+
+    @property
+    def position(self) -> Position | None:
+        return self.commit.tag.end if self.commit else None
 
 
 def silver_app(task: str, source_id: str, schema: str, table: str) -> str:
@@ -126,7 +130,7 @@ def silver_state(spark: SparkSession, owner: SilverOwner, table: TableEvents) ->
     name = (table.schema, table.table)
     commit = silver_position(spark, owner.lakehouse, owner.task, owner.source_id, name)
     version = newest_version(spark, owner.lakehouse.silver(*name))
-    return SilverState(commit.tag.end if commit else None, version)
+    return SilverState(commit, version)
 
 
 def tables_with_events(

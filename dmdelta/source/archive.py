@@ -11,7 +11,7 @@ from dmdelta.model.position import file_number
 from dmdelta.model.segment import FIRST_OFFSET, MAGIC, epoch_folder
 from dmdelta.source.cutter import Cutter
 from dmdelta.source.folder import EpochBegin, begin_epoch, created_at, format_description, load_state
-from dmdelta.source.pieces import FilePieces
+from dmdelta.source.pieces import Events, FilePieces
 from dmdelta.source.plan import Continue, Lost, plan_connect
 from dmdelta.source.server import ServerLog
 from dmdelta.source.session import Stop
@@ -151,12 +151,14 @@ class ArchiveSession:
         with (self._archive / cutter.binlog_file).open("rb", buffering=1 << 20) as stream:
             stream.seek(cutter.offset)
             pieces = FilePieces(stream)
-            for count, piece in enumerate(pieces):
-                cutter.take(piece)
-                if count % 256 == 0:
-                    self._told(cutter)
-                    if self._stop():
-                        break
+            for read in pieces:
+                if isinstance(read, Events):
+                    cutter.take_events(read.data)
+                else:
+                    cutter.take(read)
+                self._told(cutter)
+                if self._stop():
+                    break
             return pieces.torn
 
     def _unfinished(self, cutter: Cutter, torn: int) -> bool:

@@ -185,7 +185,17 @@ def _dump_error(text: str, where: str) -> SourceError:
         return SourceError(f"{where} ended the dump: {text}", hint="raise max_allowed_packet on the server to 1G")
     if "binary log is not open" in lower or "binlog is not open" in lower:
         return SourceError(f"{where} has no binlog: {text}", hint="start the server with --log-bin")
+    if "gtid_mode" in lower or "replicate anonymous" in lower:
+        return SourceError(f"{where} ended the dump: {text}", hint=_gtid_mode_hint(lower))
     return PositionLost(
         f"{where} cannot go on where we are: {text}",
         hint="the binlog was purged or started over: take a new snapshot, or set `meta` and run with --remove-meta",
     )
+
+
+def _gtid_mode_hint(lower: str) -> str:
+    """By GTID set a server sends in mode ON only; it sends nothing anonymous in mode ON, no GTIDs in mode OFF."""
+    if "auto_position" in lower:
+        return "SET GLOBAL gtid_mode = ON, or begin at a file: `meta` with binlog-name instead of binlog-gtid"
+    mode = "ON_PERMISSIVE" if "anonymous" in lower else "OFF_PERMISSIVE"
+    return f"SET GLOBAL gtid_mode = {mode} until these are relayed, or take a new snapshot and begin behind them"

@@ -4,8 +4,16 @@ import time
 from pathlib import Path
 from zlib import crc32
 
-from dmdelta.binlog.boundary import BoundaryTracker
-from dmdelta.binlog.events import CHECKSUM_SIZE, GTID_EVENTS, HEADER_SIZE, QUERY_EVENTS, EventType, event_name
+from dmdelta.binlog.boundary import INSIDE, BoundaryTracker
+from dmdelta.binlog.events import (
+    CHECKSUM_SIZE,
+    GTID_EVENTS,
+    HEADER,
+    HEADER_SIZE,
+    QUERY_EVENTS,
+    EventType,
+    event_name,
+)
 from dmdelta.binlog.format_description import parse_format_description
 from dmdelta.errors import CorruptBinlog, PositionLost
 from dmdelta.logging import get_logger
@@ -13,13 +21,15 @@ from dmdelta.model.gtid import GtidSet
 from dmdelta.model.position import file_number
 from dmdelta.model.segment import FIRST_OFFSET
 from dmdelta.source.gtid_wire import BEGINNINGS, set_before_file
-from dmdelta.source.pieces import Piece
+from dmdelta.source.pieces import EventFields, Piece
 from dmdelta.source.segments import CUT_BYTES, CUT_SECONDS, SegmentWriter
 
 log = get_logger(__name__)
 
 _TELLING = GTID_EVENTS | QUERY_EVENTS
 _WRAP = 2**32
+_WHOLE = 0x2144DF1C
+"""The CRC32 of any bytes that end in their own CRC32."""
 
 
 class Cutter:
@@ -64,13 +74,11 @@ class Cutter:
         """
         header, data, first, last = piece
         if first and (self.offset + header[3] - header[4]) % _WRAP:
-            raise self._corrupt(
-                f"a {event_name(header[1])} event claims to end at {header[4]}: bytes are missing before it"
-            )
+            raise self._misplaced(header)
         if not (first and last):
             whole = self._collect(piece)
         elif self._checksum and header[1] != EventType.FORMAT_DESCRIPTION and not checksum_holds(data):
-            raise self._corrupt(f"a {event_name(header[1])} event fails its checksum")
+            raise self._fails(header[1])
         else:
             whole = data
         if self.offset >= self._skip_to:
@@ -78,6 +86,31 @@ class Cutter:
         if last:
             self.offset += header[3]
             self._ended(header[1], header[2], whole)
+
+    def take_events(self, data: memoryview) -> None:
+        """Whole events, one behind the other: what `take` does for each, in less time. Not while skipping.
+
+        Raises:
+            CorruptBinlog: as `take`.
+        """
+        unpack, tracker = HEADER.unpack_from, self._tracker
+        at = written = 0
+        while at < len(data):
+            begin, header = at, unpack(data, at)
+            kind, size = header[1], header[3]
+            at += size
+            if (self.offset + size - header[4]) % _WRAP:
+                raise self._misplaced(header)
+            if self._checksum and crc32(data[begin:at]) != _WHOLE and kind != EventType.FORMAT_DESCRIPTION:
+                raise self._fails(kind)
+            self.offset += size
+            if kind in INSIDE and tracker.inside:
+                continue  # it ends nothing: it can be written with what comes next
+            self._writer.write(data[written:at])
+            written = at
+            self._ended(kind, header[2], data[begin:at])
+        if written < at:
+            self._writer.write(data[written:])
 
     def _collect(self, piece: Piece) -> memoryview:
         """Check the checksum as pieces come; the whole event only where its content tells a boundary."""
@@ -97,7 +130,7 @@ class Cutter:
             self._crc = crc32(joined[:-CHECKSUM_SIZE], self._crc)
             self._tail = joined[-CHECKSUM_SIZE:]
         if piece.last and self._checksum and self._crc != int.from_bytes(self._tail, "little"):
-            raise self._corrupt(f"a {event_name(kind)} event fails its checksum")
+            raise self._fails(kind)
         return memoryview(self._collected)
 
     def _ended(self, kind: int, server_id: int, event: memoryview) -> None:
@@ -183,6 +216,14 @@ class Cutter:
             log.info("incomplete transaction dropped", file=self.binlog_file, offset=self.boundary)
         self._writer.discard_from(self.boundary)
 
+    def _misplaced(self, header: EventFields) -> CorruptBinlog:
+        return self._corrupt(
+            f"a {event_name(header[1])} event claims to end at {header[4]}: bytes are missing before it"
+        )
+
+    def _fails(self, kind: int) -> CorruptBinlog:
+        return self._corrupt(f"a {event_name(kind)} event fails its checksum")
+
     def _corrupt(self, what: str) -> CorruptBinlog:
         return CorruptBinlog(
             f"{what} ({self.binlog_file}:{self.offset})",
@@ -192,4 +233,4 @@ class Cutter:
 
 def checksum_holds(event: memoryview) -> bool:
     """Whether the last four bytes of a whole event are the CRC32 of the others."""
-    return crc32(event[:-CHECKSUM_SIZE]) == int.from_bytes(event[-CHECKSUM_SIZE:], "little")
+    return crc32(event) == _WHOLE

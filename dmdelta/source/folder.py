@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from itertools import pairwise
 from pathlib import Path
 from typing import TextIO
 
@@ -15,7 +14,7 @@ from dmdelta.binlog.boundary import scan_gtids, walk_events
 from dmdelta.binlog.events import HEADER, HEADER_SIZE, EventType
 from dmdelta.binlog.format_description import parse_format_description
 from dmdelta.errors import CorruptBinlog, Fenced
-from dmdelta.model.gtid import Flavor, GtidSet, MariadbGtidSet, MysqlGtidSet, parse_gtid_set
+from dmdelta.model.gtid import Flavor, GtidSet, MariadbGtidSet, MysqlGtidSet, grown, parse_gtid_set
 from dmdelta.model.position import Position, file_number
 from dmdelta.model.segment import FIRST_OFFSET, MAGIC, Segment, epoch_folder
 from dmdelta.segments import list_segments
@@ -154,25 +153,8 @@ def with_gtids(state: RelayState, folder: Path, source_id: str, known: Known | N
         if gtids is None:
             continue
         with open(segment.path, "rb") as stream:
-            gtids = joined(gtids, gathered(scan_gtids(stream, segment), begin.flavor))
+            gtids = grown(gtids, scan_gtids(stream, segment))
     return replace(state, gtid_set=gtids)
-
-
-def gathered(gtids: list[str], flavor: Flavor) -> GtidSet:
-    """The set of single GTIDs, in time linear in their number: runs of consecutive ones are joined first."""
-    if flavor == "mariadb":
-        return MariadbGtidSet.parse(",".join(gtids))
-    numbers: dict[str, list[int]] = {}
-    for gtid in gtids:
-        name, _, number = gtid.rpartition(":")
-        numbers.setdefault(name, []).append(int(number))
-    return MysqlGtidSet({name: _runs(sorted(found)) for name, found in sorted(numbers.items())})
-
-
-def _runs(numbers: list[int]) -> tuple[tuple[int, int], ...]:
-    cuts = [index for index, (one, two) in enumerate(pairwise(numbers), start=1) if two > one + 1]
-    bounds = [0, *cuts, len(numbers)]
-    return tuple((numbers[first], numbers[last - 1]) for first, last in pairwise(bounds))
 
 
 def joined(one: GtidSet | None, other: GtidSet) -> GtidSet:

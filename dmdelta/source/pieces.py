@@ -7,6 +7,7 @@ follows) and "COM_BINLOG_DUMP response" (one status byte before the event in its
 import socket
 import time
 from collections.abc import Iterator
+from os import SEEK_END
 from struct import Struct
 from typing import BinaryIO, NamedTuple
 
@@ -19,24 +20,34 @@ BUFFER_SIZE = 1 << 20
 TICK = 0.2
 """Seconds without data after which a reader gets None, to look at its clock and its stop signal."""
 
+EventFields = tuple[int, int, int, int, int, int]
+"""An event's header: timestamp, type, server id, size, log_pos, flags."""
+
 _FULL_PACKET = 0xFFFFFF
 _PACKET = 4
 _OK, _EOF, _ERROR = 0x00, 0xFE, 0xFF
 _ERROR_CODE = Struct("<H")
+_SIZE = Struct("<9xI").unpack_from
 
 
 class Piece(NamedTuple):
     """A part of an event, valid until the next is asked for.
 
     Attributes:
-        header: timestamp, type, server id, size, log_pos, flags.
+        header: of the event that it is a part of.
         data: the bytes; the first piece of an event begins with its header, whole events are one piece.
     """
 
-    header: tuple[int, int, int, int, int, int]
+    header: EventFields
     data: memoryview
     first: bool
     last: bool
+
+
+class Events(NamedTuple):
+    """Whole events, one behind the other."""
+
+    data: memoryview
 
 
 class WirePieces:
@@ -81,7 +92,7 @@ class WirePieces:
             else:
                 yield from self._parts(header, left, length == _FULL_PACKET)
 
-    def _parts(self, header: tuple[int, int, int, int, int, int], left: int, more: bool) -> Iterator[Piece | None]:  # noqa: FBT001
+    def _parts(self, header: EventFields, left: int, more: bool) -> Iterator[Piece | None]:  # noqa: FBT001
         """An event that is too large for the buffer, or for one packet."""
         sent, size, first = 0, header[3], True
         while True:
@@ -156,6 +167,8 @@ class WirePieces:
 class FilePieces:
     """Reads the events of a binlog file from where `stream` stands to the end of the file.
 
+    Iterating gives many whole events at a time, and one in pieces that is too large for that.
+
     Attributes:
         torn: bytes behind the last whole event, set when the iteration ends: the file is still being written, or cut.
     """
@@ -164,30 +177,45 @@ class FilePieces:
         self._stream = stream
         self.torn = 0
 
-    def __iter__(self) -> Iterator[Piece]:
-        read, unpack = self._stream.read, HEADER.unpack
-        while True:
-            head = read(HEADER_SIZE)
-            if len(head) < HEADER_SIZE:
-                self.torn = len(head)
-                return
-            header = unpack(head)
-            size = header[3]
-            if size < HEADER_SIZE:
+    def __iter__(self) -> Iterator[Events | Piece]:
+        rest = b""
+        while chunk := self._stream.read(BUFFER_SIZE):
+            data = rest + chunk
+            whole, size = _whole_events(data)
+            if whole:
+                yield Events(memoryview(data)[:whole])
+            rest = data[whole:]
+            if size is not None and size < HEADER_SIZE:
                 self.torn = HEADER_SIZE
                 return
-            yield from self._parts(header, head, size)
-            if self.torn:
-                return
+            if size is not None and size > BUFFER_SIZE:
+                if not self._holds(size - len(rest)):
+                    break
+                yield from self._parts(rest, size)
+                rest = b""
+        self.torn = len(rest)
 
-    def _parts(self, header: tuple[int, int, int, int, int, int], head: bytes, size: int) -> Iterator[Piece]:
-        sent, part = 0, head + self._stream.read(min(size, BUFFER_SIZE) - HEADER_SIZE)
-        while True:
+    def _holds(self, count: int) -> bool:
+        """Whether so many bytes follow: of an event that is not there whole, no piece may be handed out."""
+        at = self._stream.tell()
+        end = self._stream.seek(0, SEEK_END)
+        self._stream.seek(at)
+        return end - at >= count
+
+    def _parts(self, begun: bytes, size: int) -> Iterator[Piece]:
+        header, part, sent = HEADER.unpack_from(begun), begun, 0
+        while part:
             sent += len(part)
-            if sent < min(size, BUFFER_SIZE) or not part:
-                self.torn = sent
-                return
             yield Piece(header, memoryview(part), sent == len(part), sent == size)
-            if sent == size:
-                return
             part = self._stream.read(min(size - sent, BUFFER_SIZE))
+
+
+def _whole_events(data: bytes) -> tuple[int, int | None]:
+    """Where the last whole event ends, and the size of the one behind it, None if its header is not there."""
+    at, have = 0, len(data)
+    while have - at >= HEADER_SIZE:
+        size: int = _SIZE(data, at)[0]
+        if size < HEADER_SIZE or size > have - at:
+            return at, size
+        at += size
+    return at, None

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from dmdelta.errors import SourceError, SourceUnavailable
 from dmdelta.model.gtid import parse_gtid_set
 from dmdelta.source.connection import query, query_named
-from dmdelta.source.plan import missing_from
+from dmdelta.source.folder import load_state, with_gtids
+from dmdelta.source.plan import Continue, Lost, RelayState, missing_from, plan_connect
 from dmdelta.source.server import ServerIdentity, ServerLog, server_identity, server_log
-from dmdelta.source.task import StartAfter, StartAt, StartEdge
+from dmdelta.source.task import RelayTask, Start, StartAfter, StartAt, StartEdge
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
@@ -68,10 +69,16 @@ class SourceFacts:
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """What the relay is going to do: its announced server id (None: random), where it starts, how far it lags (s)."""
+    """What the relay is going to do.
+
+    Attributes:
+        server_id: what it announces; None: a random one.
+        start: where it begins, or where it stands and goes on.
+        lag_seconds: how far it is behind, if known.
+    """
 
     server_id: int | None = None
-    start: StartAt | StartAfter | StartEdge = StartEdge.OLDEST
+    start: Start | RelayState = StartEdge.OLDEST
     lag_seconds: float | None = None
 
 
@@ -82,6 +89,23 @@ def check_source(connection: "Connection[Any]", intent: Intent) -> list[Finding]
         SourceUnavailable: it does not answer.
     """
     return findings_of(source_facts(connection), intent)
+
+
+def check_relay(connection: "Connection[Any]", task: RelayTask) -> list[Finding]:
+    """All findings for a relay, which goes on where its folder ends, and begins at `task.start` in an empty one.
+
+    Raises:
+        SourceUnavailable: the server does not answer.
+        CorruptBinlog: the relay folder is damaged.
+    """
+    server_id = task.endpoint.server_id if task.endpoint else None
+    state = load_state(task.folder, task.source_id)
+    facts = source_facts(connection)
+    if state is None:
+        return findings_of(facts, Intent(server_id, task.start))
+    if facts.held is not None and not isinstance(plan_connect(state, facts.held, state.created), Continue):
+        state = with_gtids(state, task.folder, task.source_id, task.known)
+    return findings_of(facts, Intent(server_id, state))
 
 
 def source_facts(connection: "Connection[Any]") -> SourceFacts:
@@ -154,11 +178,14 @@ def _row_image(facts: SourceFacts) -> Finding:
     fix = "SET GLOBAL binlog_row_image = 'FULL'"
     if value == "FULL":
         return Finding("binlog_row_image", Level.PASS, value)
-    message = f"{value}: changes hold some columns only, so before images are partial"
+    message = (
+        f"{value}: TEXT and BLOB columns that a statement does not set are not in the log: before images are partial; "
+        "of an INSERT, nullable ones arrive as NULL, NOT NULL ones stop the task"
+    )
     if value == "MINIMAL":
         message = (
-            "MINIMAL: columns that an INSERT leaves out are not in the log: nullable ones arrive as NULL, whatever "
-            "their DEFAULT, NOT NULL ones stop the task"
+            "MINIMAL: columns that an INSERT leaves out are not in the log: nullable ones arrive as NULL, not as their "
+            "DEFAULT (unless it is an expression), NOT NULL ones stop the task"
         )
     return Finding("binlog_row_image", Level.WARN, message, fix)
 
@@ -296,6 +323,8 @@ def _start(facts: SourceFacts, intent: Intent) -> Finding:
         return Finding("start position", Level.PASS, f"{start.binlog_file}:{start.offset} is there")
     if isinstance(start, StartAfter):
         return _start_after(held, start, fix)
+    if isinstance(start, RelayState):
+        return _go_on(held, start, fix)
     return Finding("start position", Level.PASS, f"{start.value}; the oldest binlog is {oldest}")
 
 
@@ -306,3 +335,12 @@ def _start_after(held: ServerLog, start: StartAfter, fix: str) -> Finding:
     if gone:
         return Finding("start position", Level.FAIL, f"the server has purged {gone}", fix)
     return Finding("start position", Level.PASS, "all transactions after the GTID set are there")
+
+
+def _go_on(held: ServerLog, relay: RelayState, fix: str) -> Finding:
+    place = f"{relay.binlog_file}:{relay.offset}"
+    plan = plan_connect(relay, held, relay.created)
+    if not isinstance(plan, Lost):
+        return Finding("start position", Level.PASS, f"the relay, which is at {place}, can go on")
+    missing = f": {plan.missing}" if plan.missing else ""
+    return Finding("start position", Level.FAIL, f"cannot go on at {place}: {plan.reason}{missing}", fix)

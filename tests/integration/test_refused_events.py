@@ -6,15 +6,16 @@ import pymysql
 import pytest
 
 from dmdelta.errors import UnsupportedEvent
+from dmdelta.model.change import Op
 from tests.support.recording import event_kinds, record
-from tests.support.replay import decode
-from tests.support.servers import running
+from tests.support.replay import Change, decode
+from tests.support.servers import Server, running
 
 _LAST = ["mysql80", "mysql57", "mariadb"]
 _INCIDENT = 26
 
 
-def _all(archive: Path, database: str) -> list[object]:
+def _all(archive: Path, database: str) -> list[Change]:
     return list(decode(archive, lambda schema, _: schema == database))
 
 
@@ -52,3 +53,59 @@ def test_an_incident_is_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(UnsupportedEvent, match="incident") as caught:
         _all(tmp_path / "archive", database)
     assert "snapshot" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("image", "insert", "said"),
+    [
+        ("MINIMAL", "INSERT INTO constants (id) VALUES (1)", r"constants: .* without b, t \(NOT NULL\)"),
+        ("MINIMAL", "INSERT INTO constants (id, b) VALUES (1, DEFAULT)", r"constants: .* without t \(NOT NULL\)"),
+        ("NOBLOB", "INSERT INTO constants (id) VALUES (1)", r"constants: .* without t \(NOT NULL\)"),
+        ("MINIMAL", "INSERT INTO keyless VALUES ()", r"keyless: .* no column"),
+    ],
+)
+def test_an_insert_whose_defaults_are_not_logged_is_refused(
+    mysql80: Server, tmp_path: Path, image: str, insert: str, said: str
+) -> None:
+    """binlog_row_image MINIMAL and NOBLOB leave out columns that took a constant DEFAULT: the error says which."""
+    database = mysql80.fresh_database("defaults")
+    mysql80.execute(
+        "CREATE TABLE constants (id INT PRIMARY KEY, a INT, b INT NOT NULL DEFAULT 5, t TEXT NOT NULL)",
+        "CREATE TABLE keyless (a INT DEFAULT 5)",
+        "SET SESSION sql_mode = ''",
+        f"SET SESSION binlog_row_image = {image}",
+        insert,
+        database=database,
+    )
+    record(mysql80, tmp_path / "archive")
+    with pytest.raises(UnsupportedEvent, match=said) as caught:
+        _all(tmp_path / "archive", database)
+    assert "binlog_row_image=FULL" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("image", ["MINIMAL", "NOBLOB"])
+def test_what_a_server_computes_is_logged_though_the_insert_leaves_it_out(
+    mysql80: Server, tmp_path: Path, image: str
+) -> None:
+    """Generated columns, AUTO_INCREMENT, DEFAULT expressions and current timestamps are in every image: nothing is refused."""
+    database = mysql80.fresh_database("computed")
+    mysql80.execute(
+        "CREATE TABLE computed (id INT AUTO_INCREMENT PRIMARY KEY, a INT, x VARCHAR(36) NOT NULL DEFAULT (UUID()),"
+        " n INT DEFAULT (1 + 1), w TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,"
+        " s INT AS (a * 2) STORED NOT NULL, v INT AS (a * 3) VIRTUAL NOT NULL)",
+        f"SET SESSION binlog_row_image = {image}",
+        "INSERT INTO computed (a) VALUES (4)",
+        "UPDATE computed SET a = 5",
+        "REPLACE INTO computed (id, a) VALUES (1, 6)",
+        database=database,
+    )
+    record(mysql80, tmp_path / "archive")
+    inserted, updated, replaced = (
+        change.after or {} for change in _all(tmp_path / "archive", database) if change.op in (Op.INSERT, Op.UPDATE)
+    )
+    assert set(inserted) == {"id", "a", "x", "n", "w", "s", "v"}
+    assert [(row["a"], row["s"], row["v"]) for row in (inserted, updated, replaced)] == [
+        (4, 8, 12),
+        (5, 10, 15),
+        (6, 12, 18),
+    ]

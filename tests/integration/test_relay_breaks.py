@@ -12,11 +12,13 @@ from dmdelta.segments import list_segments
 from dmdelta.source.process import start_relay, wait_for
 from dmdelta.source.relay import run_relay
 from dmdelta.source.task import RelayTask, StartAt, StartEdge, read_status
+from tests.support.gtids import spelled
 from tests.support.relaying import (
     QUICK,
     catch_up,
     endpoint_of,
     files_differ,
+    purged_to_the_newest,
     relay_task,
     relayed_bytes,
     wait_until,
@@ -91,12 +93,6 @@ def test_a_purged_position_is_lost(tmp_path: Path, flavor: str) -> None:
         assert caught.value.context["missing"] != "unknown"
         with pytest.raises(PositionLost, match=r"does not have binlog\.000001"):
             catch_up(relay_task(server, tmp_path / "first", start=StartAt("binlog.000001")))
-
-
-def purged_to_the_newest(server: Server) -> bool:
-    """Purge, which a server declines while a dump that has just ended holds a file; whether it is done."""
-    server.execute(f"PURGE BINARY LOGS TO '{server.position()[0]}'")
-    return len(server.binlog_files()) == 1
 
 
 def test_a_file_purged_after_it_was_relayed_whole_is_not_missed(tmp_path: Path) -> None:
@@ -177,14 +173,14 @@ def gtids_of(segments) -> list[str]:
     found: list[str] = []
     for segment in segments:
         with open(segment.path, "rb") as stream:
-            found += scan_gtids(stream, segment)
+            found += spelled(scan_gtids(stream, segment))
     return found
 
 
 def union_of(gtids: list[str], flavor: str) -> str:
-    from dmdelta.source.folder import gathered
+    from dmdelta.model.gtid import grown, parse_gtid_set, run_of
 
-    return str(gathered(gtids, "mariadb" if flavor == "mariadb" else "mysql"))
+    return str(grown(parse_gtid_set("", "mariadb" if flavor == "mariadb" else "mysql"), map(run_of, gtids)))
 
 
 def test_another_server_without_our_history_is_refused(mysql80: Server, tmp_path: Path) -> None:

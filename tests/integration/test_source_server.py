@@ -1,13 +1,17 @@
 """Preflight and the catalog against real servers."""
 
+from pathlib import Path
+
 import pytest
 
+from dmdelta.errors import PositionLost
 from dmdelta.model.schema import Column
 from dmdelta.source.catalog import read_schemas
 from dmdelta.source.connection import open_connection
-from dmdelta.source.preflight import Intent, Level, check_source
+from dmdelta.source.preflight import Finding, Intent, Level, check_relay, check_source
 from dmdelta.source.server import server_identity, server_position
-from tests.support.relaying import endpoint_of
+from dmdelta.source.task import StartAt
+from tests.support.relaying import catch_up, endpoint_of, purged_to_the_newest, relay_task, wait_until
 from tests.support.servers import Server, running
 
 
@@ -44,6 +48,31 @@ def test_a_server_that_is_set_up_wrongly_fails_with_fixes(mysql80: Server) -> No
     warned = {name for name, found in findings.items() if found.level is Level.WARN}
     assert warned == {"binlog_row_metadata", "gtid_mode", "retention"}
     assert all(findings[name].fix for name in failed | warned)
+
+
+def test_a_relay_that_has_begun_is_checked_where_it_stands(tmp_path: Path) -> None:
+    """`meta` may be purged long since; what the relay lacks may not, and is named."""
+
+    def start_position() -> Finding:
+        with open_connection(task.endpoint) as connection:
+            return next(found for found in check_relay(connection, task) if found.name == "start position")
+
+    with running("mysql80") as server:
+        task = relay_task(server, tmp_path, start=StartAt("binlog.000001"))
+        server.execute("CREATE DATABASE relayed")
+        assert start_position().level is Level.PASS
+        catch_up(task)
+        server.execute("FLUSH BINARY LOGS")
+        catch_up(task)
+        wait_until(lambda: purged_to_the_newest(server))
+        assert start_position().level is Level.PASS
+        server.execute("CREATE DATABASE missed", "FLUSH BINARY LOGS")
+        wait_until(lambda: purged_to_the_newest(server))
+        lost = start_position()
+        assert lost.level is Level.FAIL
+        assert f"{server.query('SELECT @@server_uuid')[0][0]}:2" in lost.message
+        with pytest.raises(PositionLost):
+            catch_up(task)
 
 
 def test_the_position_is_the_server_s(server: Server) -> None:

@@ -93,7 +93,7 @@ class Changelog:
         landed = self.land()
         # As the engine does: what one range told is known to the next.
         earlier = self.results.get(name)
-        if earlier is not None and earlier.commit is not None:
+        if earlier is not None and earlier.commit is not None and earlier.end == begin:
             more = {"known": earlier.structure, "applied": earlier.commit.tag.version, **more}
         result = apply_table(self.spark, self.request(begin, end or landed, mode, name, **more))
         if result.commit is not None and mode is Mode.NORMAL:

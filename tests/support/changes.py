@@ -83,14 +83,18 @@ def packed(number: int) -> bytes:
 
 
 def table_map_body(
-    columns: Sequence[tuple[int, bytes]], optional: bytes, table_id: int = 7, name: tuple[str, str] = ("s", "t")
+    columns: Sequence[tuple[int, bytes]],
+    optional: bytes,
+    table_id: int = 7,
+    name: tuple[str, str] = ("s", "t"),
+    nulls: bytes | None = None,
 ) -> bytes:
-    """A table map of (type code, type metadata); every column is nullable."""
+    """A table map of (type code, type metadata); every column is nullable unless the bitmap `nulls` says otherwise."""
     schema, table = (text.encode() for text in name)
     names = bytes((len(schema),)) + schema + b"\0" + bytes((len(table),)) + table + b"\0"
     types = packed(len(columns)) + bytes(code for code, _ in columns)
     metadata = b"".join(raw for _, raw in columns)
-    nulls = b"\xff" * ((len(columns) + 7) // 8)
+    nulls = b"\xff" * ((len(columns) + 7) // 8) if nulls is None else nulls
     return (
         table_id.to_bytes(6, "little") + b"\1\0" + names + types + packed(len(metadata)) + metadata + nulls + optional
     )
@@ -103,10 +107,17 @@ def names_field(names: Sequence[str]) -> bytes:
     return charset + b"\x04" + packed(len(value)) + value
 
 
-def rows_body(images: bytes, columns: int, bitmaps: int = 1, table_id: int = 7, extra: bytes | None = b"") -> bytes:
-    """A rows event's body with all columns; `extra` None makes version 1."""
+def rows_body(
+    images: bytes,
+    columns: int,
+    bitmaps: int = 1,
+    table_id: int = 7,
+    extra: bytes | None = b"",
+    present: bytes | None = None,
+) -> bytes:
+    """A rows event's body, with all columns unless the bitmap `present` says otherwise; `extra` None makes version 1."""
     head = table_id.to_bytes(6, "little") + b"\1\0"
     if extra is not None:
         head += struct.pack("<H", 2 + len(extra)) + extra
-    bitmap = b"\xff" * ((columns + 7) // 8)
+    bitmap = b"\xff" * ((columns + 7) // 8) if present is None else present
     return head + packed(columns) + bitmap * bitmaps + images

@@ -55,3 +55,9 @@ def wait_until(condition: Callable[[], object], seconds: float = 20.0) -> None:
     while not condition():
         assert time.monotonic() < end, "it did not come true in time"
         time.sleep(0.05)
+
+
+def purged_to_the_newest(server: Server) -> bool:
+    """Purge, which a server declines while a dump that has just ended holds a file; whether it is done."""
+    server.execute(f"PURGE BINARY LOGS TO '{server.position()[0]}'")
+    return len(server.binlog_files()) == 1

@@ -18,7 +18,7 @@ from dmdelta.failpoint import VARIABLE, CrashPoint
 from tests.support.servers import Server
 
 PASSWORD_VARIABLE = "DMDELTA_TEST_PASSWORD"
-JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+JVM_OPTIONS = "-XX:TieredStopAtLevel=1"
 """A process that lives for seconds is not worth the second compiler."""
 
 
@@ -80,10 +80,21 @@ class Task:
         file, offset, _ = self.server.position()
         self.settings["meta"] = {"binlog-name": file, "binlog-pos": offset}
 
+    @property
+    def failpoint(self) -> Path:
+        """The file that arms a crash point of this task's processes."""
+        return self.folder / "failpoint"
+
+    def arm(self, point: CrashPoint, nth: int = 1) -> None:
+        """Whichever process of the task passes `point` for the nth time from now on dies there, once."""
+        fresh = self.failpoint.with_suffix(".new")
+        fresh.write_text(f"{point.value}:{nth}")
+        fresh.rename(self.failpoint)
+
     @contextmanager
-    def process(self, *arguments: str, crash_at: CrashPoint | None = None, nth: int = 1) -> Iterator["TaskProcess"]:
+    def process(self, *arguments: str) -> Iterator["TaskProcess"]:
         """`dmdelta run` in a process group of its own, gone at the end whatever happens."""
-        process = TaskProcess(self, arguments, crash_at, nth)
+        process = TaskProcess(self, arguments)
         try:
             yield process
         finally:
@@ -99,7 +110,7 @@ class Task:
 class TaskProcess:
     """One running `dmdelta run`."""
 
-    def __init__(self, task: Task, arguments: tuple[str, ...], crash_at: CrashPoint | None, nth: int) -> None:
+    def __init__(self, task: Task, arguments: tuple[str, ...]) -> None:
         self._task = task
         task.write_spec()
         environment = {
@@ -107,9 +118,8 @@ class TaskProcess:
             PASSWORD_VARIABLE: task.server.password,
             "JDK_JAVA_OPTIONS": JVM_OPTIONS,
             "PYTHONUNBUFFERED": "1",
+            VARIABLE: f"@{task.failpoint}",
         }
-        if crash_at is not None:
-            environment[VARIABLE] = f"{crash_at.value}:{nth}"
         self._output = task.folder / f"run-{time.monotonic_ns()}.log"
         with self._output.open("wb") as output:
             self._process = subprocess.Popen(
@@ -155,6 +165,11 @@ class TaskProcess:
             assert self.poll() is None, f"ended before {text!r}:\n{self.log()}"
             assert time.monotonic() < end, f"no {text!r} in {seconds} s:\n{self.log()}"
             time.sleep(0.05)
+
+    def wait_applied(self, seconds: float = 120) -> None:
+        """Wait until all that the source has now is in silver. Nobody may write meanwhile."""
+        file, offset, _ = self._task.server.position()
+        self.wait_for(f'{file}:{offset}", "tables"', seconds)
 
     def terminate(self) -> None:
         self._process.send_signal(signal.SIGTERM)

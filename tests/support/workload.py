@@ -6,6 +6,8 @@ went wrong in a writer. `work.transactions` and `work.rows` count what was commi
 
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import Any
 
@@ -46,6 +48,7 @@ class Workload:
         self._stopping = threading.Event()
         self._failures: list[BaseException] = []
         self._clerks: list[Clerk] = []
+        self._turns = [threading.Lock() for _ in range(writers)]
         self._threads = [threading.Thread(target=self._write, args=(lane,), daemon=True) for lane in range(writers)]
 
     @property
@@ -82,6 +85,14 @@ class Workload:
         if self._failures:
             raise self._failures[0]
 
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Nobody writes inside the block: every writer waits at a transaction boundary."""
+        with ExitStack() as turns:
+            for turn in self._turns:
+                turns.enter_context(turn)
+            yield
+
     def wait_for(self, transactions: int, seconds: float = 60.0) -> None:
         """Wait until so many transactions are committed."""
         end = time.monotonic() + seconds
@@ -111,7 +122,8 @@ class Workload:
                 self._clerks.append(clerk)
                 clerk.open_shop()
                 while not self._stopping.wait(self._pause):
-                    _step(clerk, connection)
+                    with self._turns[lane]:
+                        _step(clerk, connection)
         except Exception as error:  # noqa: BLE001 - raised again in the caller's thread by stop()
             self._failures.append(error)
 

@@ -10,6 +10,7 @@ from dmdelta.binlog.decode import DecodeOptions
 from dmdelta.binlog.events import EventFlag, EventType
 from dmdelta.errors import CorruptBinlog, UnsupportedEvent
 from dmdelta.model.change import Op
+from dmdelta.model.schema import Column, TableSchema
 from tests.support.changes import (
     Log,
     event_bytes,
@@ -20,6 +21,7 @@ from tests.support.changes import (
     rows_of,
     table_map_body,
 )
+from tests.support.replay import Change
 
 INT, VARCHAR = (3, b""), (15, b"\x50\x00")
 COLUMNS = (INT, VARCHAR)
@@ -246,6 +248,57 @@ def test_half_an_update_is_damage() -> None:
     """Every before image has its after image."""
     with pytest.raises(CorruptBinlog, match=r"s\.t"):
         transaction(Log(), (EventType.UPDATE_ROWS, rows_body(image(1) * 3, 2, bitmaps=2))).changes()
+
+
+def inserted(images: bytes, present: bytes, *, nulls: bytes, kind: int = EventType.WRITE_ROWS) -> list[Change]:
+    """The rows of an INSERT that logged the columns `present`, of a table whose columns `nulls` may be NULL."""
+    extra = None if kind == EventType.WRITE_ROWS_V1 else b""
+    log = Log().query("BEGIN").add(EventType.TABLE_MAP, table_map_body(COLUMNS, NAMES, nulls=nulls))
+    log.add(kind, rows_body(images, 2, extra=extra, present=present)).add(EventType.XID, bytes(8))
+    return rows_of(log.changes())
+
+
+ONLY_ID = b"\x00" + struct.pack("<i", 5)
+
+
+@pytest.mark.parametrize("kind", [EventType.WRITE_ROWS, EventType.WRITE_ROWS_V1])
+def test_an_insert_without_a_column_that_cannot_be_null_stops_the_task(kind: EventType) -> None:
+    """The row has the column's DEFAULT in the source, and the log does not say what that is."""
+    with pytest.raises(UnsupportedEvent, match=r"s\.t: an INSERT is logged without v \(NOT NULL\)") as caught:
+        inserted(ONLY_ID, b"\x01", nulls=b"\x00", kind=kind)
+    assert "binlog_row_image=FULL" in (caught.value.hint or "")
+    assert caught.value.context["binlog_file"] == "binlog.000007"
+
+
+def test_the_table_map_says_what_is_not_null() -> None:
+    """A known structure, for a table map without names, may be of another time."""
+    columns = (Column("id", "int"), Column("v", "varchar", length=80, charset="utf8mb4"))
+    options = DecodeOptions(wanted=lambda *_: True, known_schemas={("s", "t"): [TableSchema("s", "t", columns)]})
+    log = Log().query("BEGIN").add(EventType.TABLE_MAP, table_map_body(COLUMNS, b"", nulls=b"\x01"))
+    log.add(EventType.WRITE_ROWS, rows_body(ONLY_ID, 2, present=b"\x01")).add(EventType.XID, bytes(8))
+    with pytest.raises(UnsupportedEvent, match=r"without v \(NOT NULL\)"):
+        log.changes(options)
+
+
+def test_an_insert_without_a_nullable_column_names_what_it_holds() -> None:
+    """A column that may be NULL is taken to be so: preflight warns of defaults."""
+    (change,) = inserted(ONLY_ID, b"\x01", nulls=b"\x02")
+    assert (change.after, change.image) == ({"id": 5}, ("id",))
+
+
+@pytest.mark.parametrize("nulls", [b"\x03", b"\x00"])
+def test_an_insert_that_logs_no_column_stops_the_task(nulls: bytes) -> None:
+    """Its image has no bytes: there is a row in the source and none to be seen in the log."""
+    with pytest.raises(UnsupportedEvent, match=r"s\.t: an INSERT .* no column"):
+        inserted(b"", b"\x00", nulls=nulls)
+
+
+def test_an_update_need_not_log_what_it_leaves_alone() -> None:
+    """NOT NULL or not, a column that an after image leaves out keeps its value."""
+    log = Log().query("BEGIN").add(EventType.TABLE_MAP, table_map_body(COLUMNS, NAMES, nulls=b"\x00"))
+    log.add(EventType.UPDATE_ROWS, rows_body(ONLY_ID * 2, 2, bitmaps=2, present=b"\x01")).add(EventType.XID, bytes(8))
+    (change,) = rows_of(log.changes())
+    assert (change.op, change.after, change.image) == (Op.UPDATE, {"id": 5}, ("id",))
 
 
 def test_bytes_outside_the_character_set_stop_the_task() -> None:

@@ -1,12 +1,13 @@
 """GTID sets are sets, in both notations."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dmdelta.errors import ConfigError
-from dmdelta.model.gtid import MariadbGtidSet, MysqlGtidSet, parse_gtid_set
-from dmdelta.source.folder import gathered
+from dmdelta.model.gtid import GtidRun, MariadbGtidSet, MysqlGtidSet, extend, grown, parse_gtid_set, run_of
 
 A = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 B = "4e11fa47-71ca-11e1-9e33-c80aa9429562"
@@ -80,17 +81,57 @@ def test_mysql_sets_obey_set_algebra(left, right) -> None:
     assert bool(one) == bool(left)
 
 
-@given(gtids)
-def test_gathering_is_the_same_as_adding_one_by_one(members) -> None:
-    """The linear way to a set of many GTIDs gives the set that adding gives."""
-    assert gathered([f"{name}:{number}" for name, number in members], "mysql") == mysql_set(sorted(set(members)))
+def runs_of(texts) -> list[GtidRun]:
+    found: list[GtidRun] = []
+    for text in texts:
+        extend(found, run_of(text))
+    return found
+
+
+def mariadb_set(members) -> MariadbGtidSet:
+    found = grown(MariadbGtidSet(), runs_of(f"{d}-{s}-{n}" for d, s, n in members))
+    assert isinstance(found, MariadbGtidSet)
+    return found
+
+
+@given(gtids, gtids)
+def test_growing_by_runs_is_the_same_as_adding_one_by_one(before, members) -> None:
+    """The linear way to a set of many GTIDs gives the set that adding gives, whatever was there before."""
+    runs = runs_of(f"{name}:{number}" for name, number in members)
+    assert grown(mysql_set(before), runs) == mysql_set([*before, *members])
+
+
+@given(maria_gtids, maria_gtids)
+def test_growing_a_mariadb_set_is_the_same_as_adding_one_by_one(before, members) -> None:
+    """Of equal numbers in a domain the first one's server stays."""
+    one_by_one = MariadbGtidSet()
+    for d, s, n in [*before, *members]:
+        one_by_one = one_by_one.add(f"{d}-{s}-{n}")
+    runs = runs_of(f"{d}-{s}-{n}" for d, s, n in members)
+    assert grown(mariadb_set(before), runs) == one_by_one
+
+
+@given(st.lists(st.tuples(st.sampled_from([A, f"{B}:tag"]), st.integers(1, 6)), max_size=30))
+def test_runs_keep_the_log_s_order(members) -> None:
+    """Only neighbours are joined, so that the runs spell the very GTIDs that were put behind one another."""
+    texts = [f"{name}:{number}" for name, number in members]
+    runs = runs_of(texts)
+    assert [f"{name}:{number}" for name, first, last in runs for number in range(first, last + 1)] == texts
+    assert all(one.name != two.name or one.last + 1 != two.first for one, two in pairwise(runs))
+
+
+def test_runs_of_the_other_flavor_are_refused() -> None:
+    """A set of one notation cannot hold the other's GTIDs."""
+    with pytest.raises(ConfigError, match="is no GTID set"):
+        grown(MysqlGtidSet(), [run_of("0-1-7")])
+    with pytest.raises(ConfigError, match="is no GTID set"):
+        grown(MariadbGtidSet(), [run_of(f"{A}:7")])
 
 
 @given(maria_gtids, maria_gtids)
 def test_mariadb_sets_keep_the_newest_of_each_domain(left, right) -> None:
     """A set holds everything of a domain up to its newest sequence number."""
-    one = gathered([f"{d}-{s}-{n}" for d, s, n in left], "mariadb")
-    two = gathered([f"{d}-{s}-{n}" for d, s, n in right], "mariadb")
+    one, two = mariadb_set(left), mariadb_set(right)
     both = one.union(two)
     assert isinstance(both, MariadbGtidSet)
     assert {d: n for d, (_, n) in both.newest.items()} == newest([*left, *right])

@@ -12,7 +12,8 @@ import pytest
 
 from dmdelta.binlog.events import HEADER
 from dmdelta.errors import CorruptBinlog, PositionLost, SourceError, SourceUnavailable
-from dmdelta.source.pieces import BUFFER_SIZE, FilePieces, WirePieces
+from dmdelta.source.connection import server_error
+from dmdelta.source.pieces import BUFFER_SIZE, Events, FilePieces, WirePieces
 
 
 def event(size: int, kind: int = 30) -> bytes:
@@ -93,6 +94,22 @@ def test_error_packets_become_our_errors(code: int, text: str, kind: type[Source
     assert caught.value.hint
 
 
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("Cannot replicate anonymous transaction when @@GLOBAL.GTID_MODE = ON, at file b.3, position 197", "ON_PERM"),
+        ("Cannot replicate GTID-transaction when @@GLOBAL.GTID_MODE = OFF, at file b.1, position 157", "OFF_PERM"),
+        ("Cannot replicate anonymous transaction when AUTO_POSITION = 1, at file b.3", "binlog-name"),
+        ("The sender thread cannot start in AUTO_POSITION mode: this server has GTID_MODE = OFF", "binlog-name"),
+    ],
+)
+def test_a_gtid_mode_that_stops_a_dump_is_no_lost_position(text: str, hint: str) -> None:
+    """What is needed is on the server, which sends it in another mode."""
+    error = server_error(1236, text, "db:1")
+    assert type(error) is SourceError
+    assert hint in (error.hint or "")
+
+
 def test_silence_counts_as_a_lost_connection() -> None:
     """Ticks come while nothing is heard, then SourceUnavailable."""
     ours, theirs = socket.socketpair()
@@ -109,12 +126,48 @@ def test_an_event_that_is_longer_than_it_says_is_damage() -> None:
         read_wire(packets(b"\0" + event(100) + b"more"))
 
 
+def read_file(data: bytes) -> tuple[list[bytes], int]:
+    """What was handed out as whole events or as one event's pieces, and what is torn."""
+    pieces, found, largest = FilePieces(io.BytesIO(data)), list[bytearray](), 0
+    for read in pieces:
+        largest = max(largest, len(read.data))
+        if isinstance(read, Events) or read.first:
+            found.append(bytearray())
+        found[-1] += read.data
+        assert isinstance(read, Events) or read.last == (len(found[-1]) == read.header[3])
+    assert largest <= 2 * BUFFER_SIZE
+    return [bytes(one) for one in found], pieces.torn
+
+
 @pytest.mark.parametrize("cut", [0, 1, 10, 25, 70])
 def test_a_file_s_torn_end_is_counted(cut: int) -> None:
-    """Whole events come, what is behind them is reported and not returned as an event."""
-    events = [event(40), event(BUFFER_SIZE + 100), event(80)]
+    """Whole events come, large ones in pieces; what is behind them is reported and not returned as an event."""
+    events = [event(40), event(3 * BUFFER_SIZE + 100), event(80)]
     data = b"".join(events)
-    pieces = FilePieces(io.BytesIO(data[: len(data) - cut]))
-    found = [bytes(piece.data) for piece in pieces if piece.first and piece.last]
-    assert found == ([events[0], events[2]] if cut == 0 else [events[0]])
-    assert pieces.torn == (0 if cut == 0 else 80 - cut)
+    found, torn = read_file(data[: len(data) - cut])
+    assert found == (events if cut == 0 else events[:2])
+    assert torn == (0 if cut == 0 else 80 - cut)
+
+
+@pytest.mark.parametrize("there", [10, 19, 500, BUFFER_SIZE, 2 * BUFFER_SIZE, 3 * BUFFER_SIZE + 99])
+def test_of_a_torn_large_event_nothing_is_handed_out(there: int) -> None:
+    """Its pieces would come again when the file has grown."""
+    whole, large = event(40), event(3 * BUFFER_SIZE + 100)
+    found, torn = read_file(whole + large[:there])
+    assert found == [whole]
+    assert 0 < torn <= there
+
+
+def test_many_events_are_read_at_once() -> None:
+    """Their order and bytes are the file's, wherever a buffer ends."""
+    data = b"".join(event(size) for size in [23, 700, 5000, BUFFER_SIZE - 1] * 9)
+    found, torn = read_file(data)
+    assert b"".join(found) == data
+    assert torn == 0
+    assert len(found) < 20
+
+
+def test_an_event_smaller_than_its_header_ends_the_reading() -> None:
+    """Such as the zeros that a file system leaves behind a crash."""
+    whole = event(40)
+    assert read_file(whole + bytes(300)) == ([whole], 19)

@@ -5,11 +5,13 @@ from dataclasses import replace
 import pytest
 
 from dmdelta.model.gtid import parse_gtid_set
+from dmdelta.source.plan import RelayState
 from dmdelta.source.preflight import Finding, Intent, Level, SourceFacts, findings_of, retention_seconds
 from dmdelta.source.server import ServerIdentity, ServerLog
 from dmdelta.source.task import StartAfter, StartAt
 
 A = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+B = "4e11fa47-71ca-11e1-9e33-c80aa9429562"
 GOOD = SourceFacts(
     ServerIdentity("mysql", (8, 0, 31), A, 1),
     {
@@ -143,6 +145,29 @@ def test_retention_is_held_against_the_lag(hours: float, level: Level) -> None:
 def test_a_start_that_is_gone_fails(start: StartAt | StartAfter, level: Level) -> None:
     """By file and offset, and by GTID set."""
     assert finding(GOOD, "start position", Intent(start=start)).level is level
+
+
+@pytest.mark.parametrize(
+    ("relay", "level", "said"),
+    [
+        (RelayState(A, 1, "binlog.000003", 900, None), Level.PASS, "binlog.000003:900"),
+        (RelayState(A, 1, "binlog.000002", 900, None, "binlog.000003"), Level.PASS, "binlog.000002:900"),
+        (RelayState(A, 1, "binlog.000002", 900, None), Level.FAIL, "no longer has binlog.000002"),
+        (RelayState(B, 1, "b.000009", 4, None, gtid_set=parse_gtid_set(f"{A}:1-4", "mysql")), Level.PASS, "can go on"),
+        (RelayState(B, 1, "b.000009", 4, None, gtid_set=parse_gtid_set(f"{A}:1-2", "mysql")), Level.FAIL, f"{A}:3"),
+    ],
+)
+def test_a_relay_that_cannot_go_on_fails(relay: RelayState, level: Level, said: str) -> None:
+    """Purged files and another server are judged as the relay itself does."""
+    found = finding(GOOD, "start position", Intent(start=relay))
+    assert found.level is level
+    assert said in found.message
+
+
+@pytest.mark.parametrize("said", ["arrive as NULL, not as their DEFAULT", "NOT NULL ones stop the task"])
+def test_the_warning_of_minimal_images_says_what_is_lost(said: str) -> None:
+    """No error will tell of the nullable ones."""
+    assert said in finding(with_variables(binlog_row_image="MINIMAL"), "binlog_row_image").message
 
 
 def test_the_old_variable_counts_days() -> None:

@@ -1,0 +1,44 @@
+"""Reading a group of segments: bytes in, Arrow record batches out. Runs on the executors."""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+import pyarrow as pa
+
+from dmdelta.binlog.decode import DecodeOptions, decode_segment
+from dmdelta.bronze.arrow import to_record_batch
+from dmdelta.ddl.statements import statement_targets
+from dmdelta.errors import CorruptBinlog, DmdeltaError, to_wire
+from dmdelta.model.schema import TableSchema
+from dmdelta.model.segment import Segment
+from dmdelta.rules.block_allow_list import BlockAllowList
+
+
+def read_group(segments: Sequence[Segment], options: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
+    """Decode a group's segments one after the other, in bounded memory. `options` are the data source's."""
+    decode_options = _decode_options(options)
+    try:
+        for segment in segments:
+            with open(segment.path, "rb") as stream:
+                for batch in decode_segment(stream, segment, decode_options):
+                    yield to_record_batch(batch, segment)
+    except DmdeltaError as error:
+        # Only the text of an error reaches the driver: make it one that the driver can turn back.
+        raise RuntimeError(to_wire(error)) from error
+    except FileNotFoundError as error:
+        gone = CorruptBinlog(
+            f"segment {error.filename} is gone",
+            hint="it was purged before it was landed; restore it from the source or an archive",
+        )
+        raise RuntimeError(to_wire(gone)) from error
+
+
+def _decode_options(options: Mapping[str, str]) -> DecodeOptions:
+    known: dict[tuple[str, str], list[TableSchema]] = defaultdict(list)
+    for text in json.loads(options.get("schemas", "[]")):
+        schema = TableSchema.from_json(text)
+        known[schema.schema, schema.table].append(schema)
+    rules = options.get("block-allow-list")
+    allow_list = BlockAllowList.from_json(rules) if rules else BlockAllowList()
+    return DecodeOptions(wanted=allow_list.wanted, known_schemas=known, statement_targets=statement_targets)
