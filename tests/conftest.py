@@ -12,9 +12,6 @@ from tests.support.servers import Server, running
 _FOLDER_MARKERS = ("unit", "spark", "integration", "crash")
 _EXTRA_LANE = "mysql97"
 _LONG_LANE = {
-    "test_apply.py",
-    "test_any_batching.py",
-    "test_type_matrix.py",
     "test_event_matrix.py",
     "test_huge_transaction.py",
     "test_crash_points.py",

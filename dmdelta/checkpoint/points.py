@@ -154,6 +154,11 @@ class Points:
                     handed.pending.discard(table.name)
             self._advance_global()
 
+    def pending(self) -> set[TableName]:
+        """The tables that are not through a range that was handed over."""
+        with self._lock:
+            return {name for handed in self._handed for name in handed.pending}
+
     def snapshot(self, reason: FlushReason) -> Snapshot:
         """The points as they are to be written for `reason`."""
         with self._lock:

@@ -24,12 +24,13 @@ from dmdelta.checkpoint import (
 from dmdelta.checkpoint.points import TableName
 from dmdelta.engine.landed_log import LandedLog
 from dmdelta.engine.stop import StopRequest
+from dmdelta.errors import StageFailed
 from dmdelta.lakehouse.place import Lakehouse
 from dmdelta.lakehouse.session import clone_session
 from dmdelta.logging import get_logger
 from dmdelta.model.schema import TableSchema
 from dmdelta.silver.apply import ApplyRequest, ApplyResult, Mode, apply_table
-from dmdelta.silver.survey import TableEvents, silver_state, tables_with_events
+from dmdelta.silver.survey import TableEvents, silver_position, silver_state, tables_with_events
 
 log = get_logger(__name__)
 WAIT_SECONDS = 0.5
@@ -70,7 +71,9 @@ class ApplyingLoop:
     _structures: dict[TableName, TableSchema] = field(default_factory=dict)
     _versions: dict[TableName, int] = field(default_factory=dict)
     _began: float = field(default_factory=time.monotonic)
-    _sessions: threading.local = field(default_factory=threading.local)
+    _of_thread: threading.local = field(default_factory=threading.local)
+    _sessions: list[SparkSession] = field(default_factory=list)
+    _given_up: threading.Event = field(default_factory=threading.Event)
 
     def run(self, stop: StopRequest) -> None:
         """Apply until the stop comes, or until landing is done and nothing waits. Ends at a range's end."""
@@ -81,6 +84,24 @@ class ApplyingLoop:
                     self._apply_range(pool, landed)
                 elif self.landed_log.finished:
                     return
+
+    def interrupt(self) -> None:
+        """Give up the range under way: jobs are cancelled, tables that wait their turn are not begun."""
+        self._given_up.set()
+        for session in [self.spark, *self._sessions]:
+            session.interruptAll()
+
+    def settle(self) -> None:
+        """Ask the tables of a range that was given up where they are: each is at a commit of its own.
+
+        Raises:
+            LakehouseError: a table's history cannot be read.
+        """
+        target = self.target
+        for schema, table in self.points.pending():
+            commit = silver_position(self.spark, target.lakehouse, target.task, target.source_id, (schema, table))
+            if commit is not None:
+                self.points.applied(TablePoint(schema, table, Point(commit.tag.end), commit.version))
 
     def _apply_range(self, pool: ThreadPoolExecutor, landed: Landed) -> None:
         end = Point(landed.end, str(landed.gtid_set) or None)
@@ -97,6 +118,8 @@ class ApplyingLoop:
         log.info("range applied", source=self.target.source_id, end=str(landed.end), tables=len(found))
 
     def _apply_table(self, table: TableEvents, landed: Landed, end: Point) -> None:
+        if self._given_up.is_set():
+            raise StageFailed("the range was given up", hint="run again")
         spark = self._own_session()
         plan = self._plan(spark, table)
         begin = max(landed.begin, plan.start)
@@ -147,7 +170,8 @@ class ApplyingLoop:
 
     def _own_session(self) -> SparkSession:
         """A session for this thread: Delta's transaction ids are session confs."""
-        if not hasattr(self._sessions, "spark"):
-            self._sessions.spark = clone_session(self.spark)
-        spark: SparkSession = self._sessions.spark
+        if not hasattr(self._of_thread, "spark"):
+            self._of_thread.spark = clone_session(self.spark)
+            self._sessions.append(self._of_thread.spark)
+        spark: SparkSession = self._of_thread.spark
         return spark

@@ -27,6 +27,8 @@ from dmdelta.lakehouse.session import clone_session
 from dmdelta.logging import get_logger
 
 log = get_logger(__name__)
+INTERRUPT_SECONDS = 0.5
+"""A stage between two Spark jobs has nothing to cancel: it is tried again."""
 
 
 @dataclass(slots=True)
@@ -73,6 +75,18 @@ class SourcePipeline:
         """Wait for the loops to end after a stop, until `deadline` (monotonic); False if one still runs."""
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
+        return self.finished
+
+    def interrupt(self, deadline: float) -> bool:
+        """Cancel what is in flight until the loops have ended or `deadline` (monotonic) is past; False then.
+
+        What is cancelled commits nothing, and what had committed says so itself: nothing is left in doubt.
+        """
+        while not self.finished and time.monotonic() < deadline:
+            self.applying.interrupt()
+            self.join(time.monotonic() + INTERRUPT_SECONDS)
+        if self.finished:
+            self.applying.settle()
         return self.finished
 
     def end(self, reason: FlushReason) -> None:

@@ -11,14 +11,15 @@ from dmdelta.engine.pipeline import SourcePipeline, open_pipeline
 from dmdelta.engine.progress import Progress, RunSummary, Tally
 from dmdelta.engine.relaying import open_relaying
 from dmdelta.engine.stop import StopRequest, stopping_on_signals
-from dmdelta.engine.task import Task, open_task, with_safe_mode
+from dmdelta.engine.task import open_task, with_safe_mode
 from dmdelta.errors import StageFailed
 from dmdelta.logging import get_logger
 
 log = get_logger(__name__)
 WATCH_SECONDS = 0.2
-STOP_SECONDS = 10.0
-"""How long a stop waits for what is in flight to reach a transaction boundary."""
+GRACE_SECONDS = 6.0
+"""How long a stop waits for the ranges in flight; then they are given up, to be applied by the next start."""
+INTERRUPT_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ def run_task(
             pipeline.start()
         _watch(pipelines, stop)
         was_asked = stop.requested and stop.failure is None
-        _end(task, pipelines, stop)
+        _end(pipelines, stop)
     if stop.failure is not None:
         raise stop.failure
     return RunSummary(tally.now(), stopped=was_asked)
@@ -80,18 +81,19 @@ def _watch(pipelines: Sequence[SourcePipeline], stop: StopRequest) -> None:
             return
 
 
-def _end(task: Task, pipelines: Sequence[SourcePipeline], stop: StopRequest) -> None:
+def _end(pipelines: Sequence[SourcePipeline], stop: StopRequest) -> None:
     """Let every pipeline come to its boundary, then write where it is."""
     stop.request()
-    reason = FlushReason.PAUSE if stop.failure is not None else FlushReason.STOP
-    if not _joined(pipelines, STOP_SECONDS):
-        # What is interrupted commits nothing; what has committed says so itself: the next start goes on from there.
-        log.warning("the stop came before a transaction boundary", waited_seconds=STOP_SECONDS)
-        reason, failure = FlushReason.PAUSE, stop.failure
-        task.spark.interruptAll()
-        if not _joined(pipelines, STOP_SECONDS):
-            stop.fail(StageFailed("a stage does not end", hint="kill the process: nothing is lost"))
-        stop.failure = failure
+    failure = stop.failure
+    if not _joined(pipelines, GRACE_SECONDS):
+        log.warning("what is in flight is given up", waited_seconds=GRACE_SECONDS)
+        deadline = time.monotonic() + INTERRUPT_SECONDS
+        ended = [pipeline.interrupt(deadline) for pipeline in pipelines]
+        stop.failure = failure  # not that of the stages that were interrupted
+        if not all(ended):
+            failure = failure or StageFailed("a stage does not end", hint="kill the process: nothing is lost")
+            stop.fail(failure)
+    reason = FlushReason.PAUSE if failure is not None else FlushReason.STOP
     for pipeline in pipelines:
         try:
             pipeline.end(reason)

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 from pyspark.sql import types as T  # noqa: N812 - Spark's convention
 
+from dmdelta.lakehouse.place import quote
 from tests.support.servers import Server
 from tests.support.values import Document, Row, SourceColumn, source_columns, source_rows
 
@@ -67,7 +68,7 @@ def silver_rows(silver: DataFrame, names: list[str]) -> list[Row]:
 
 
 def _expression(name: str, kind: T.DataType) -> Any:
-    column = F.col(f"`{name}`")
+    column = F.col(quote(name))
     if isinstance(kind, T.VariantType):
         return F.to_json(column)
     if isinstance(kind, T.TimestampType):

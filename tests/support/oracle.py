@@ -90,7 +90,7 @@ def logged_events(server: Server, since_file: str = "") -> Iterator[LoggedEvent]
         gtid, tables, payload = "", {}, None
         for _, offset, kind, _, _, info in server.query(f"SHOW BINLOG EVENTS IN '{file}'"):
             place = (str(file), int(offset))
-            if kind in {"Gtid", "Gtid_tagged"}:
+            if kind in {"Gtid", "Gtid_tagged", "Anonymous_Gtid"}:
                 gtid, payload = _gtid(str(info)), None
             elif kind == "Transaction_payload":
                 payload = place
@@ -109,8 +109,8 @@ def _op(kind: str) -> str | None:
 
 
 def _gtid(info: str) -> str:
-    """`SET @@SESSION.GTID_NEXT= 'uuid:1'` and MariaDB's `BEGIN GTID 0-1-3` alike."""
-    return info.split("'")[1] if "'" in info else info.split("GTID ")[1].split(" ", maxsplit=1)[0]
+    """`SET @@SESSION.GTID_NEXT= 'uuid:1'`, and MariaDB's `BEGIN GTID 0-1-3` or `XA START X'…',X'',1 GTID 0-1-3`."""
+    return info.split("'")[1] if "GTID_NEXT" in info else info.split("GTID ")[1].split(" ", maxsplit=1)[0]
 
 
 def _row_counts(server: Server, first_file: str) -> dict[Place, int]:

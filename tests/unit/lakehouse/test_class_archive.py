@@ -1,0 +1,24 @@
+"""Which archive of classes a local JVM starts from."""
+
+import sys
+
+from dmdelta.lakehouse.class_archive import archive_options, class_archive, make
+
+
+def test_sessions_use_the_archive_of_their_environment_when_it_is_there(monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    assert archive_options() == ""
+    archive = class_archive()
+    archive.parent.mkdir(parents=True)
+    archive.touch()
+    assert tmp_path in archive.parents
+    assert f"-XX:SharedArchiveFile={archive} " in archive_options()
+    assert make() == archive
+
+
+def test_no_room_for_an_archive_is_no_error(monkeypatch, tmp_path):
+    """An environment that may not be written to: Spark starts without one."""
+    (tmp_path / "share").touch()
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    assert make() is None
+    assert archive_options() == ""
