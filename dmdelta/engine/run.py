@@ -17,7 +17,7 @@ from dmdelta.logging import get_logger
 
 log = get_logger(__name__)
 WATCH_SECONDS = 0.2
-GRACE_SECONDS = 6.0
+GRACE_SECONDS = 3.0
 """How long a stop waits for the ranges in flight; then they are given up, to be applied by the next start."""
 INTERRUPT_SECONDS = 10.0
 
