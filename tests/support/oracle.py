@@ -95,8 +95,8 @@ def logged_events(server: Server, since_file: str = "") -> Iterator[LoggedEvent]
             elif kind == "Transaction_payload":
                 payload = place
             elif kind == "Table_map":
-                number, _, name = str(info).removeprefix("table_id: ").partition(" ")
-                tables[number] = name.strip("()").split(" ")[0]
+                number, _, name = str(info).removeprefix("table_id: ").partition(" (")
+                tables[number] = name.rpartition(")")[0]  # a name may hold blanks and brackets
             elif (op := _op(str(kind))) is not None:
                 number = str(info).removeprefix("table_id: ").split(" ")[0]
                 yield LoggedEvent(payload or place, op, tables[number], gtid, None if payload else counts.get(place))
