@@ -1,5 +1,6 @@
 """A decoded batch as an Arrow record batch of the 17 columns that the data source yields."""
 
+from datetime import datetime, timezone
 from typing import Any
 
 import numpy as np
@@ -38,11 +39,13 @@ ARROW_SCHEMA = pa.schema(
         pa.field("after", VARIANT),
     ]
 )
+LANDED_FIELDS = (pa.field("landed_at", pa.timestamp("us", tz="UTC")), pa.field("landed_on", pa.date32()))
+_LANDED_SCHEMA = pa.schema([*ARROW_SCHEMA, *LANDED_FIELDS])
 _OFFSET_MASK = (1 << FILE_SHIFT) - 1
 
 
-def to_record_batch(batch: ChangeBatch, segment: Segment) -> pa.RecordBatch:
-    """The rows of a batch that was decoded from `segment`, in `ARROW_SCHEMA`."""
+def to_record_batch(batch: ChangeBatch, segment: Segment, landed_at: datetime | None = None) -> pa.RecordBatch:
+    """The rows of a batch that was decoded from `segment`, in `ARROW_SCHEMA`; with `landed_at`, `LANDED_FIELDS` too."""
     counts, seqs, firsts, gtids, committed, *shared = zip(*batch.runs, strict=True)
     count = np.fromiter(counts, np.int64, len(counts))
     total = int(count.sum())
@@ -72,7 +75,14 @@ def to_record_batch(batch: ChangeBatch, segment: Segment) -> pa.RecordBatch:
         _variants(batch.before, metadata),
         _variants(batch.after, metadata),
     ]
-    return pa.RecordBatch.from_arrays(columns, schema=ARROW_SCHEMA)
+    if landed_at is None:
+        return pa.RecordBatch.from_arrays(columns, schema=ARROW_SCHEMA)
+    day = landed_at.astimezone(timezone.utc).date()
+    columns += [
+        pa.repeat(pa.scalar(value, field.type), total)
+        for value, field in zip((landed_at, day), LANDED_FIELDS, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=_LANDED_SCHEMA)
 
 
 def _spread(values: tuple[Any, ...], kind: Any, take: Any) -> Any:

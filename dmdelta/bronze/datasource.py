@@ -9,6 +9,7 @@ Options:
     source-id: the `source_id` of the rows [binlog].
     block-allow-list: the tables to decode, as `BlockAllowList.to_json` [all but the system schemas].
     schemas: a JSON list of `TableSchema` for servers that send no column names.
+    landed-at: ISO 8601 with a zone: adds `landed_at` and `landed_on`, the time and its UTC date, as bronze has them.
 """
 
 import json
@@ -22,7 +23,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from dmdelta.bronze.schema import DECODED_SCHEMA
+from dmdelta.bronze.schema import DECODED_SCHEMA, LANDED_SCHEMA
 from dmdelta.errors import ConfigError, CorruptBinlog
 from dmdelta.model.position import Position
 from dmdelta.model.segment import Segment
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 PARTITION_BYTES = 16 << 20
 DEFAULT_SOURCE_ID = "binlog"
+LANDED_AT = "landed-at"
 
 
 def segments_to_json(segments: Sequence[Segment]) -> str:
@@ -65,7 +67,7 @@ class MySqlBinlog(DataSource):
         return "mysql_binlog"
 
     def schema(self) -> str:
-        return DECODED_SCHEMA
+        return DECODED_SCHEMA + LANDED_SCHEMA if LANDED_AT in self.options else DECODED_SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - the schema is always ours
         return BinlogReader(self.options)

@@ -7,9 +7,10 @@ where the next batch begins, whatever any metadata table says; so a crash betwee
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, timezone
+from itertools import takewhile
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 
 from dmdelta.binlog.boundary import scan_gtids
 from dmdelta.bronze.datasource import segments_to_json
@@ -23,12 +24,12 @@ from dmdelta.lakehouse.tables import OWNER, table_state
 from dmdelta.model.gtid import Flavor, GtidRun, GtidSet, grown, parse_gtid_set
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableSchema
-from dmdelta.model.segment import Segment
+from dmdelta.model.segment import CUT_BYTES, Segment
 from dmdelta.rules.block_allow_list import BlockAllowList
 from dmdelta.segments import follows
 
-BATCH_BYTES = 128 << 20
-"""One batch's share of the log: big enough to hide a commit's cost, small enough to stop within seconds."""
+BATCH_BYTES = 256 << 20
+"""One batch's share of the log: big enough to hide what a commit costs, here and in silver."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,11 @@ class LandingBatch:
     def end(self) -> Position:
         return self.segments[-1].end_position
 
+    @property
+    def grows(self) -> bool:
+        """Its last segment was cut for its size: the relay is behind the source, and more follows at once."""
+        return self.segments[-1].size >= CUT_BYTES and sum(s.size for s in self.segments) < BATCH_BYTES
+
 
 def plan_landing(
     segments: Sequence[Segment], landed: Landed | None, batch_bytes: int = BATCH_BYTES
@@ -127,9 +133,9 @@ def landed_batches(spark: SparkSession, source: LandingSource, after: Position |
 
     Where it is not, the first of them begins later than `after`: a range that begins at `after` covers it all the same.
     """
-    tags = [commit.tag for commit in own_commits(spark, source.bronze, source.app)]
-    wanted = [tag for tag in tags if after is None or tag.end > after]
-    return [_landed(tag, source) for tag in sorted(wanted, key=lambda tag: tag.version)]
+    commits = own_commits(spark, source.bronze, source.app)
+    wanted = [commit.tag for commit in takewhile(lambda commit: after is None or commit.tag.end > after, commits)]
+    return [_landed(tag, source) for tag in reversed(wanted)]
 
 
 def _landed(tag: CommitTag, source: LandingSource) -> Landed:
@@ -185,9 +191,10 @@ def decoded(
         .option("segments", segments_to_json(batch.segments))
         .option("block-allow-list", source.allow_list.to_json())
         .option("schemas", json.dumps([schema.to_json() for schema in schemas]))
+        # As data: Spark writes a time of its own into the code that it generates, anew for every batch.
+        .option("landed-at", datetime.now(timezone.utc).isoformat())
     )
-    now = F.current_timestamp()
-    return reader.load().withColumns({"landed_at": now, "landed_on": F.to_date(now)})
+    return reader.load()
 
 
 def open_bronze(spark: SparkSession, bronze: str, task: str) -> None:

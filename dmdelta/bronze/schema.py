@@ -7,7 +7,8 @@ schema_version BIGINT, before VARIANT, after VARIANT
 """
 """What the data source `mysql_binlog` gives, as Spark DDL."""
 
-BRONZE_SCHEMA = DECODED_SCHEMA + ", landed_at TIMESTAMP, landed_on DATE"
+LANDED_SCHEMA = ", landed_at TIMESTAMP, landed_on DATE"
+BRONZE_SCHEMA = DECODED_SCHEMA + LANDED_SCHEMA
 PARTITION_COLUMN = "landed_on"
 SKIPPING_COLUMNS = ("source_id", "epoch", "seq", "committed_at", "schema_name", "table_name", "op", "xid")
 """Delta keeps the least and greatest value of these for each file."""

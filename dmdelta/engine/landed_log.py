@@ -33,7 +33,7 @@ class LandedLog:
     def take(self, max_bytes: int, timeout: float) -> Landed | None:
         """Join waiting batches into one range of about `max_bytes`; None if none came in time (seconds)."""
         with self._changed:
-            if not self._waiting:
+            if not self._waiting and not self._closed:
                 self._changed.wait(timeout)
             if not self._waiting:
                 return None

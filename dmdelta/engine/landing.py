@@ -1,5 +1,6 @@
 """The landing loop of one source: whatever the relay has cut goes to bronze, batch by batch."""
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -16,6 +17,8 @@ from dmdelta.segments import list_segments
 
 log = get_logger(__name__)
 POLL_SECONDS = 0.2
+GATHER_SECONDS = 2.0
+"""How long a batch that grows is waited for: many small commits would cost more, here and in silver."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,7 @@ class LandingLoop:
         try:
             while not stop.requested:
                 ended = self.relay_ended()  # asked before listing: what it cut last is then in the list
-                batch = plan_landing(list_segments(self.relay_folder, self.source.source_id), landed)
+                batch = self._next_batch(landed, stop, gather=not ended)
                 if batch is not None:
                     landed = self._land(batch, landed, structures)
                     self.landed_log.append(landed)
@@ -52,6 +55,20 @@ class LandingLoop:
                     stop.wait(POLL_SECONDS)
         finally:
             self.landed_log.close()
+
+    def _next_batch(self, landed: Landed | None, stop: StopRequest, *, gather: bool) -> LandingBatch | None:
+        """What waits to be landed; while it grows, it is waited for. None also when the stop comes."""
+        until = time.monotonic() + (GATHER_SECONDS if gather else 0)
+        while True:
+            batch = plan_landing(list_segments(self.relay_folder, self.source.source_id), landed)
+            if batch is None or not batch.grows or time.monotonic() >= until:
+                return batch
+            if stop.wait(POLL_SECONDS):
+                return None
+
+    def interrupt(self) -> None:
+        """Cancel the batch under way."""
+        self.spark.interruptAll()
 
     def _land(self, batch: LandingBatch, landed: Landed | None, structures: dict[int, TableSchema]) -> Landed:
         try:

@@ -3,9 +3,11 @@
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from dmdelta.bronze.landing import Landed, landed_batches, newest_landed
+from pyspark.sql import SparkSession
+
+from dmdelta.bronze.landing import Landed, LandingSource, landed_batches, newest_landed
 from dmdelta.checkpoint import (
     CheckpointStore,
     Flusher,
@@ -27,13 +29,13 @@ from dmdelta.lakehouse.session import clone_session
 from dmdelta.logging import get_logger
 
 log = get_logger(__name__)
-INTERRUPT_SECONDS = 0.5
+CANCEL_SECONDS = 0.5
 """A stage between two Spark jobs has nothing to cancel: it is tried again."""
 
 
 @dataclass(slots=True)
 class SourcePipeline:
-    """The running stages of one source. `start` once, then `join`, then `end`."""
+    """The running stages of one source, its relay at work already. `start` once, then `join`, then `end`."""
 
     source_id: str
     relaying: Relaying
@@ -42,11 +44,10 @@ class SourcePipeline:
     flusher: Flusher
     landed: Landed | None
     stop: StopRequest
-    _threads: list[threading.Thread]
+    _threads: list[threading.Thread] = field(default_factory=list)
+    _interrupted: bool = False
 
     def start(self) -> None:
-        # The relay first: the lock on its folder keeps a second runner of the task from writing anything.
-        self.relaying.start()
         self.flusher.start()
         stages = {
             "land": lambda: self.landing.run(self.landed, self.stop),
@@ -82,16 +83,22 @@ class SourcePipeline:
 
         What is cancelled commits nothing, and what had committed says so itself: nothing is left in doubt.
         """
+        self._interrupted = True
         while not self.finished and time.monotonic() < deadline:
+            self.landing.interrupt()
             self.applying.interrupt()
-            self.join(time.monotonic() + INTERRUPT_SECONDS)
-        if self.finished:
-            self.applying.settle()
+            self.join(time.monotonic() + CANCEL_SECONDS)
         return self.finished
 
     def end(self, reason: FlushReason) -> None:
-        """End the relay and write the last checkpoint."""
+        """End the relay and write the last checkpoint.
+
+        Raises:
+            DmdeltaError: it could not be written; the next start then takes the run for one that crashed.
+        """
         self.relaying.stop()
+        if self._interrupted:
+            self.applying.settle()
         self.flusher.end(reason)
 
     def _guard(self, stage: Callable[[], None]) -> None:
@@ -102,24 +109,27 @@ class SourcePipeline:
 
 
 def open_pipeline(task: Task, relaying: Relaying, tally: Tally, stop: StopRequest) -> SourcePipeline:
-    """Find out where a source stands and put its stages together.
+    """Find out where a source stands, start its relay and put the other stages together.
 
     Raises:
+        Fenced: another runner's relay is at work.
         LakehouseError: bronze and the checkpoint do not fit together.
     """
     source_id = relaying.source_id
     source = task.landing_source(source_id, relaying.flavor)
+    landed = newest_landed(task.spark, source)
+    relaying.begin_behind(landed)
+    # Before all that writes: the lock on its folder keeps a second runner of the task out. It cuts while we open.
+    relaying.start()
     store = CheckpointStore(task.spark, task.lakehouse, task.spec.name, source_id, task.run)
     stored = store.open()
-    landed = newest_landed(task.spark, source)
     evidence = SourceEvidence(landed.end if landed else None, stored)
     check_bronze(evidence)
     points = Points(source_id, stored, inherited_exit(evidence))
     flusher = Flusher(store, points, stored, task.flush_interval)
     landed_log = LandedLog()
-    for batch in _unapplied(task, source_id, relaying, stored):
+    for batch in _unapplied(task.spark, source, landed, stored):
         landed_log.append(batch)
-    relaying.begin_behind(landed)
     landing = LandingLoop(
         task.spark, source, str(relaying.folder), relaying.has_ended, relaying.read_catalog, landed_log, tally
     )
@@ -134,13 +144,17 @@ def open_pipeline(task: Task, relaying: Relaying, tally: Tally, stop: StopReques
         tally.applied,
     )
     log.info("source opened", source=source_id, landed=str(landed.end) if landed else None)
-    return SourcePipeline(source_id, relaying, landing, applying, flusher, landed, stop, [])
+    return SourcePipeline(source_id, relaying, landing, applying, flusher, landed, stop)
 
 
-def _unapplied(task: Task, source_id: str, relaying: Relaying, stored: StoredPoints | None) -> list[Landed]:
+def _unapplied(
+    spark: SparkSession, source: LandingSource, landed: Landed | None, stored: StoredPoints | None
+) -> list[Landed]:
     """What is in bronze and not, for every table, in silver. The first range begins where the checkpoint is."""
     applied = stored.global_point.position if stored else None
-    batches = landed_batches(task.spark, task.landing_source(source_id, relaying.flavor), applied)
+    if landed is None or landed.end == applied:
+        return []
+    batches = landed_batches(spark, source, applied)
     if batches and applied is not None and applied < batches[0].begin:
         first = batches[0]
         batches[0] = Landed(first.batch, applied, first.end, first.gtid_set)

@@ -1,6 +1,7 @@
 """What the history of a table says about our own commits."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,34 +87,27 @@ def newest_own_commit(spark: SparkSession, table: str, app: str) -> OwnCommit | 
     Raises:
         LakehouseError: the table cannot be read.
     """
-    with wrapped(table, "reading the history of"):
-        for limit in (*_PAGES, None):
-            try:
-                query = f"DESCRIBE HISTORY {table}" + (f" LIMIT {limit}" if limit else "")
-                rows = spark.sql(query).select("version", "userMetadata").collect()
-            except Exception as error:
-                if is_absent(error):
-                    return None
-                raise
-            for version, text in rows:
-                tag = CommitTag.from_json(text)
-                if tag is not None and tag.app == app:
-                    return OwnCommit(version, tag)
-            if limit is None or len(rows) < limit:
-                return None
-    return None
+    return next(own_commits(spark, table, app), None)
 
 
-def own_commits(spark: SparkSession, table: str, app: str) -> list[OwnCommit]:
-    """Every commit of `app` that the table's history still has, newest first.
+def own_commits(spark: SparkSession, table: str, app: str) -> Iterator[OwnCommit]:
+    """The commits of `app` that the table's history still has, newest first, read as far back as they are asked for.
 
     Raises:
         LakehouseError: the table cannot be read.
     """
-    with wrapped(table, "reading the history of"):
-        rows = spark.sql(f"DESCRIBE HISTORY {table}").select("version", "userMetadata").collect()
-    tagged = [(version, CommitTag.from_json(text)) for version, text in rows]
-    return [OwnCommit(version, tag) for version, tag in tagged if tag is not None and tag.app == app]
+    oldest: int | None = None
+    for limit in (*_PAGES, None):
+        rows = _history(spark, table, limit)
+        for version, text in rows:
+            if oldest is not None and version >= oldest:
+                continue  # of a page before
+            oldest = version
+            tag = CommitTag.from_json(text)
+            if tag is not None and tag.app == app:
+                yield OwnCommit(version, tag)
+        if limit is None or len(rows) < limit:
+            return
 
 
 def newest_version(spark: SparkSession, table: str) -> int | None:
@@ -122,11 +116,18 @@ def newest_version(spark: SparkSession, table: str) -> int | None:
     Raises:
         LakehouseError: the table cannot be read.
     """
+    rows = _history(spark, table, 1)
+    return rows[0][0] if rows else None
+
+
+def _history(spark: SparkSession, table: str, limit: int | None) -> list[tuple[int, str | None]]:
+    """(version, userMetadata) of the newest `limit` commits, newest first; none if the table is not there."""
+    query = f"DESCRIBE HISTORY {table}" + (f" LIMIT {limit}" if limit else "")
     with wrapped(table, "reading the history of"):
         try:
-            rows = spark.sql(f"DESCRIBE HISTORY {table} LIMIT 1").select("version").collect()
+            rows = spark.sql(query).select("version", "userMetadata").collect()
         except Exception as error:
             if is_absent(error):
-                return None
+                return []
             raise
-    return rows[0]["version"] if rows else None
+    return [(row["version"], row["userMetadata"]) for row in rows]

@@ -1,8 +1,10 @@
 """Delta tables as such: whether they are there and whose they are."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from dmdelta.errors import ForeignTable
@@ -11,6 +13,7 @@ from dmdelta.lakehouse.foreign import is_absent, wrapped
 OWNER = "dmdelta.task"
 SOURCE_ID = "dmdelta.source-id"
 SOURCE_TABLE = "dmdelta.source-table"
+_ONLY_DELTA = "delta.minReaderVersion"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,12 @@ def table_state(spark: SparkSession, table: str) -> TableState | None:
         LakehouseError: it cannot be told.
     """
     with wrapped(table, "looking at"):
+        with suppress(AnalysisException):  # which of many things it means, the detail tells
+            properties = dict(spark.sql(f"SHOW TBLPROPERTIES {table}").collect())
+            if _ONLY_DELTA in properties:
+                return TableState(properties)
         try:
+            # Reads all of the log that is not checkpointed: half a second for what is there.
             (row,) = spark.sql(f"DESCRIBE DETAIL {table}").select("format", "properties").collect()
         except Exception as error:
             if is_absent(error):

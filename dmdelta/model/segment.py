@@ -15,6 +15,8 @@ MAGIC = b"\xfebin"
 FIRST_OFFSET = len(MAGIC)
 OFFSET_DIGITS = 14
 EPOCH_DIGITS = 6
+CUT_BYTES = 16 << 20
+"""At this size the relay cuts; a larger segment holds a larger transaction."""
 
 _NAME = re.compile(r"^(\d+)-(\d+)\.binlog$")
 _EPOCH = re.compile(r"^(.+)\.(\d+)$")

@@ -5,6 +5,8 @@ an update that changes the key is a delete of the old one and an insert of the n
 chosen whole, as VARIANT: typed columns are extracted for the survivors only.
 """
 
+from collections.abc import Sequence
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 
@@ -12,7 +14,8 @@ from dmdelta.lakehouse.place import quote
 from dmdelta.model.schema import Column, TableSchema
 from dmdelta.silver.extraction import extracted, keys_of, own_values
 
-NET_OP = "CASE WHEN last.op = 'delete' THEN 'delete' WHEN first = 'insert' THEN 'insert' ELSE 'update' END"
+NET_OP = "CASE WHEN op = 'delete' THEN 'delete' WHEN first = 'insert' THEN 'insert' ELSE 'update' END"
+"""Of a key whose last change is `op` and whose first is `first`."""
 _ORDER = "named_struct('epoch', epoch, 'seq', seq, 'row', row, 'part', part)"
 
 
@@ -25,45 +28,38 @@ def keyed_changes(changes: DataFrame, schema: TableSchema, *, moves: bool) -> Da
     """Changes under the key that they touch: columns k0…, op, part, after, image, epoch, seq, row, committed_at.
 
     Args:
-        moves: some updates change the key; each becomes two changes: part 0 deletes the old key, part 1 inserts.
+        moves: updates may change the key; those that do become two changes: part 0 deletes the old key, part 1 inserts.
     """
-    keys = keys_of(schema)
+    keys, names = keys_of(schema), key_names(schema)
     rest = ("image", "epoch", "seq", "row", "committed_at")
-    touched = [
-        f"{extracted(_touched_image(), key)} AS {name}" for key, name in zip(keys, key_names(schema), strict=True)
-    ]
+    touched = [f"{extracted(_touched_image(), key)} AS {name}" for key, name in zip(keys, names, strict=True)]
     if not moves:
         return changes.selectExpr(*touched, "op", "1 AS part", "after", *rest)
-    moved = moves_condition(keys)
-    stays = changes.selectExpr(*touched, f"IF({moved}, 'insert', op) AS op", "1 AS part", "after", *rest)
-    old = [f"{extracted('before', key)} AS {name}" for key, name in zip(keys, key_names(schema), strict=True)]
-    leaves = changes.where(moved).selectExpr(
-        *old, "'delete' AS op", "0 AS part", "CAST(NULL AS VARIANT) AS after", *rest
-    )
-    return stays.unionByName(leaves)
+    left = [f"old_{name}" for name in names]
+    old = [f"{extracted('before', key)} AS {name}" for key, name in zip(keys, left, strict=True)]
+    moved = f"(op = 'update' AND ({_any_differs(left, names)}))"
+    parts = f"IF({moved}, array({_change(left, 'delete', 0)}, {_change(names, 'insert', 1)}), array({_change(names)}))"
+    return changes.selectExpr(*touched, *old, "op", "after", *rest).selectExpr(f"inline({parts})", *rest)
 
 
 def moves_condition(keys: tuple[Column, ...]) -> str:
     """An update that changes the key (SQL). A before image always holds the key; a partial after image may not."""
-    changed = [f"{extracted('before', key)} <> {extracted('after', key)}" for key in keys]
-    return f"(op = 'update' AND ({' OR '.join(changed)}))"
+    before, after = ([extracted(image, key) for key in keys] for image in ("before", "after"))
+    return f"(op = 'update' AND ({_any_differs(before, after)}))"
 
 
 def compacted(changes: DataFrame, schema: TableSchema) -> DataFrame:
     """One row per key of `keyed_changes`: k0…, op (the net one), after, epoch, seq, row, committed_at."""
-    last = f"max_by(named_struct('op', op, 'after', after, 'committed_at', committed_at), {_ORDER}) AS last"
-    grouped = changes.groupBy(*key_names(schema)).agg(
-        F.expr(last), F.expr(f"max({_ORDER}) AS at"), F.expr(f"min_by(op, {_ORDER}) AS first")
+    # Ranked, not aggregated: an aggregate over VARIANT sorts all rows twice.
+    keys = ", ".join(key_names(schema))
+    newest_first = f"(PARTITION BY {keys} ORDER BY epoch DESC, seq DESC, row DESC, part DESC"
+    ranked = changes.selectExpr(
+        "*",
+        f"row_number() OVER {newest_first}) AS age",
+        f"last_value(op) OVER {newest_first} ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS first",
     )
-    return grouped.selectExpr(
-        *key_names(schema),
-        f"{NET_OP} AS op",
-        "last.after AS after",
-        "at.epoch AS epoch",
-        "at.seq AS seq",
-        "at.row AS row",
-        "last.committed_at AS committed_at",
-    )
+    newest = ranked.where("age = 1")
+    return newest.selectExpr(*key_names(schema), f"{NET_OP} AS op", "after", "epoch", "seq", "row", "committed_at")
 
 
 def net_deletes(changes: DataFrame, schema: TableSchema) -> DataFrame:
@@ -89,3 +85,15 @@ def inserted_rows(changes: DataFrame, schema: TableSchema) -> DataFrame:
 
 def _touched_image() -> str:
     return "IF(op = 'delete', before, after)"
+
+
+def _any_differs(left: Sequence[str], right: Sequence[str]) -> str:
+    return " OR ".join(f"{one} <> {other}" for one, other in zip(left, right, strict=True))
+
+
+def _change(keys: Sequence[str], op: str | None = None, part: int = 1) -> str:
+    """A change as a struct (SQL): under `keys`, as it is in the log or as one half of a key change."""
+    values = [f"'k{index}', {key}" for index, key in enumerate(keys)]
+    values += [f"'op', '{op}'" if op else "'op', op", f"'part', {part}"]
+    values += ["'after', CAST(NULL AS VARIANT)" if op == "delete" else "'after', after"]
+    return f"named_struct({', '.join(values)})"

@@ -36,7 +36,7 @@ def folded(changes: DataFrame, schema: TableSchema) -> DataFrame:
         value = f"named_struct('v', {extracted('after', column)})"
         values.append(f"max_by({value}, at) FILTER (WHERE {told}) AS c{index}")
     grouped = changes.sparkSession.sql(
-        f"""SELECT {keys}, max_by(named_struct('op', op, 'committed_at', committed_at), at) AS last, max(at) AS at,
+        f"""SELECT {keys}, max_by(op, at) AS op, max_by(committed_at, at) AS committed_at, max(at) AS at,
             any_value(first) AS first, any_value(born) IS NOT NULL AS whole{"".join(", " + value for value in values)}
         FROM {{ordered}} GROUP BY {keys}""",
         ordered=ordered,
@@ -51,7 +51,7 @@ def folded(changes: DataFrame, schema: TableSchema) -> DataFrame:
         "at.epoch AS epoch",
         "at.seq AS seq",
         "at.row AS row",
-        "last.committed_at AS committed_at",
+        "committed_at",
     )
 
 

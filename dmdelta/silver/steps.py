@@ -88,10 +88,7 @@ def facts_of(batch: Batch) -> tuple[BatchFacts, NetDeletes]:
     moves, keys = 0, list[str]()
     with wrapped(batch.bronze, "reading"):
         if batch.keyed and updates:
-            moved = moves_condition(keys_of(batch.schema))
-            # In a small batch a look for moved keys costs as much as taking it that there are some.
-            sure = deletes and batch.events.row_count <= SMALL_BATCH and not batch.events.partial
-            moves = updates if sure else batch.changes.where(moved).count()
+            moves = _moves(batch, updates)
         if batch.keyed and (deletes or moves) and batch.mode is Mode.NORMAL and not batch.empty:
             keys = _gone(batch, moves=bool(moves))
     facts = BatchFacts(
@@ -155,6 +152,16 @@ def run_step(batch: Batch, step: Step, tag: CommitTag, deletes: NetDeletes) -> O
     if step is Step.REPLACE:
         return replace_using(spark, upserts, target, schema.primary_key, tag)
     return append(spark, upserts, target, tag)
+
+
+def _moves(batch: Batch, updates: int) -> int:
+    """How many of the updates change the key; all of them where it is cheaper to take each for one."""
+    if not batch.events.partial:
+        asks_for_deletes = batch.mode is Mode.NORMAL and not batch.empty
+        few_after_deletes = batch.events.rows.get(Op.DELETE, 0) and batch.events.row_count <= SMALL_BATCH
+        if not asks_for_deletes or few_after_deletes:
+            return updates
+    return batch.changes.where(moves_condition(keys_of(batch.schema))).count()
 
 
 def _gone(batch: Batch, *, moves: bool) -> list[str]:

@@ -19,7 +19,8 @@ _STRUCTURE = (Op.SCHEMA.value, Op.DDL.value, Op.TRUNCATE.value)
 _OF_DATABASE = "(op = 'ddl' AND table_name IS NULL)"
 _AT = "struct(epoch, seq, row, binlog_file AS file, binlog_pos AS pos)"
 _COUNTS = f"""
-    schema_name, table_name, op, count(*) AS rows, count(image) AS partial, min({_AT}) AS first, max({_AT}) AS last,
+    schema_name, table_name, op, epoch, binlog_file, count(*) AS rows, count(image) AS partial,
+    min(binlog_pos) AS first, max(binlog_pos) AS last,
     collect_list(CASE WHEN op IN ('schema', 'ddl', 'truncate') THEN struct({_AT} AS at, op, ddl) END) AS structure
 """
 
@@ -189,13 +190,15 @@ def _gather(spark: SparkSession, lakehouse: Lakehouse, scope: tuple[str, str], o
     lines = spark.sql(
         f"""SELECT {_COUNTS} FROM {lakehouse.bronze}
         WHERE {source} AND {inside} AND ((xid IS NULL AND {of_tables}) OR op = 'xa_commit' OR {_OF_DATABASE})
-        GROUP BY schema_name, table_name, op"""
+        GROUP BY schema_name, table_name, op, epoch, binlog_file"""
     ).collect()
     found: dict[tuple[str, str], _Gathered] = defaultdict(_Gathered)
+    if any(line["op"] == Op.XA_COMMIT.value for line in lines):
+        _add_committed(found, spark, lakehouse, scope, of_tables)
     for line in lines:
         if line["op"] == Op.XA_COMMIT.value:
-            _add_committed(found, spark, lakehouse, scope, of_tables)
-        elif line["table_name"] is None:
+            continue
+        if line["table_name"] is None:
             for table in _dropped_tables(spark, lakehouse, source, line, of_tables):
                 _add(found[line["schema_name"], table], line)
         else:
@@ -233,7 +236,7 @@ def _add_committed(
 
 
 def _add(gathered: _Gathered, line: Row) -> None:
-    gathered.positions += [_position(line["first"]), _position(line["last"])]
+    gathered.positions += [Position(line["epoch"], line["binlog_file"], line[end]) for end in ("first", "last")]
     gathered.partial += line["partial"]
     if line["op"] in _STRUCTURE:
         gathered.structure += map(_structure_event, line["structure"])

@@ -19,10 +19,10 @@ from dmdelta.errors import CorruptBinlog, PositionLost
 from dmdelta.logging import get_logger
 from dmdelta.model.gtid import GtidSet
 from dmdelta.model.position import file_number
-from dmdelta.model.segment import FIRST_OFFSET
+from dmdelta.model.segment import CUT_BYTES, FIRST_OFFSET
 from dmdelta.source.gtid_wire import BEGINNINGS, set_before_file
 from dmdelta.source.pieces import EventFields, Piece
-from dmdelta.source.segments import CUT_BYTES, CUT_SECONDS, SegmentWriter
+from dmdelta.source.segments import CUT_SECONDS, SegmentWriter
 
 log = get_logger(__name__)
 

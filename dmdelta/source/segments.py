@@ -10,7 +10,6 @@ from dmdelta.model.segment import FIRST_OFFSET, MAGIC, segment_name
 SUFFIX = ".part"
 """Ends the name of a file that is still being written."""
 
-CUT_BYTES = 16 << 20
 CUT_SECONDS = 1.0
 
 
