@@ -32,6 +32,7 @@ class ChangeBatch:
         runs: what the rows of one event share; a run of n rows owns the next n entries of the lists.
         before, after: VARIANT values of the row images, b"" where a row has none.
         metadata: the VARIANT dictionary of each row's images, b"" where it has none.
+        moved: indexes of the updates that change the primary key, in order.
         size: bytes of events that went in, about.
     """
 
@@ -39,6 +40,7 @@ class ChangeBatch:
     before: list[bytes] = field(default_factory=list)
     after: list[bytes] = field(default_factory=list)
     metadata: list[bytes] = field(default_factory=list)
+    moved: list[int] = field(default_factory=list)
     size: int = 0
 
     def add_note(self, run: Run) -> None:

@@ -16,11 +16,12 @@ from typing import Any
 from dmdelta.binlog import variant
 from dmdelta.binlog.column import ColumnCodec
 
-Runner = Callable[[bytes, int, int, list[bytes], list[bytes]], int]
-"""(event, place, end, list, other list) → the place behind the images decoded.
+Runner = Callable[[bytes, int, int, list[bytes], list[bytes], list[Any]], int]
+"""(event, place, end, list, other list, keys) → the place behind the images decoded.
 
 It decodes at least one image, and goes on while the next one begins before `end` and has the same null bitmap. Images
-go to the two lists by turns: before and after images of updates; the same list twice for inserts and deletes.
+go to the two lists by turns: before and after images of updates; the same list twice for inserts and deletes. Each
+image's primary key, as it is in the log, goes to `keys`.
 """
 _WIDTH_CODES = {1: "B", 2: "H", 4: "I"}
 _PREFIX_CODES = {1: "B", 2: "H", 3: "HB", 4: "I"}
@@ -36,12 +37,14 @@ class ImageShape:
         nulls: field ids of the columns that are NULL and shown as VARIANT null.
         order: field ids of both in the lexicographic order of their names.
         bitmap: the null bitmap of such an image.
+        key: field ids of the primary key; none if the table has no key or the image not all of it.
     """
 
     columns: tuple[tuple[int, ColumnCodec], ...]
     nulls: tuple[int, ...]
     order: tuple[int, ...]
     bitmap: bytes
+    key: tuple[int, ...] = ()
 
 
 @lru_cache(maxsize=1024)
@@ -80,6 +83,8 @@ class _Writer:
     variable: list[_Value] = field(default_factory=list)
     fixed: list[tuple[int, int, str, list[str]]] = field(default_factory=list)
     """(field id, size, pack codes, arguments) of values whose size is known."""
+    raw: dict[int, str] = field(default_factory=dict)
+    """Variables that hold a value as it is in the log, by field id."""
 
     def source(self) -> str:
         bitmap = self.shape.bitmap
@@ -92,12 +97,14 @@ class _Writer:
         if self.shape.nulls:
             self._fix_nulls()
         self._write()
+        if self.shape.key:
+            self.lines.append(f"keys.append(({', '.join(self.raw[number] for number in self.shape.key)}))")
         same = f"event[pos] == {bitmap[0]}" if len(bitmap) == 1 else f"event[pos : pos + {len(bitmap)}] == NULLS"
         self.lines += [f"if pos >= end or not ({same}): return pos", "sink, other = other, sink"]
         # Defaults make the constants local variables.
         constants = ", ".join(f"{name}={name}" for name in self.names)
         body = "\n        ".join(self.lines)
-        return f"def run(event, pos, end, sink, other, {constants}):\n    while True:\n        {body}\n"
+        return f"def run(event, pos, end, sink, other, keys, {constants}):\n    while True:\n        {body}\n"
 
     def _const(self, value: Any) -> str:
         name = f"K{len(self.names)}"
@@ -123,11 +130,13 @@ class _Writer:
             parts = [f"a{number}_{part}" for part in range(len(codec.packed.unpack.lstrip("0123456789")))]
             self.codes += codec.packed.unpack
             self.targets += parts
+            self.raw[number] = ", ".join(parts)
             size = Struct("<B" + codec.packed.pack).size
             self.fixed.append((number, size, "B" + codec.packed.pack, [str(codec.packed.tag), *parts]))
         elif codec.size:
             self.codes += f"{codec.size}s"
             self.targets.append(f"r{number}")
+            self.raw[number] = f"r{number}"
             self.converted.append(self._convert(number, codec, f"r{number}"))
         else:
             self._read_prefixed(number, codec)
@@ -138,6 +147,7 @@ class _Writer:
 
     def _read_prefixed(self, number: int, codec: ColumnCodec) -> None:
         size, raw = f"l{number}", f"v{number}"
+        self.raw[number] = raw
         self.codes += _PREFIX_CODES[codec.prefix]
         self.targets += [size, f"{size}h"] if codec.prefix == 3 else [size]
         self._flush()

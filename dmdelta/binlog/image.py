@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from dmdelta.binlog import variant
 from dmdelta.binlog.column import GEOMETRY_KEYS, ColumnCodec, column_codec
@@ -22,12 +23,14 @@ class TableCodec:
 
     Attributes:
         order: column numbers in the lexicographic order of their names (UTF-8 bytes).
+        key: column numbers of the primary key.
     """
 
     schema: TableSchema
     codecs: tuple[ColumnCodec, ...]
     keys: KeyDictionary
     order: tuple[int, ...]
+    key: tuple[int, ...] = ()
 
     @property
     def all_columns(self) -> tuple[int, ...]:
@@ -46,7 +49,8 @@ def table_codec(schema: TableSchema, wires: Sequence[WireColumn]) -> TableCodec:
     codecs = tuple(
         column_codec(wire, column, keys, str(schema)) for wire, column in zip(wires, schema.columns, strict=True)
     )
-    return TableCodec(schema, codecs, keys, tuple(sorted(range(len(names)), key=names.__getitem__)))
+    order = tuple(sorted(range(len(names)), key=names.__getitem__))
+    return TableCodec(schema, codecs, keys, order, tuple(names.index(name.encode()) for name in schema.primary_key))
 
 
 def assemble(table: TableCodec, values: Mapping[int, bytes]) -> bytes:
@@ -78,11 +82,11 @@ class ImageDecoder:
         self.bitmap_size = bitmap_size(len(present))
         self.runners: dict[bytes, Runner] = {}
 
-    def one(self, event: bytes, at: int, sink: list[bytes]) -> int:
-        """One image at `at`; the place behind it."""
+    def one(self, event: bytes, at: int, sink: list[bytes], keys: list[Any]) -> int:
+        """One image at `at`, its key to `keys`; the place behind it."""
         bitmap = event[at : at + self.bitmap_size]
         run = self.runners.get(bitmap) or self.runner(bitmap)
-        return run(event, at, at, sink, sink)
+        return run(event, at, at, sink, sink, keys)
 
     def raws(self, event: bytes, at: int) -> tuple[dict[int, bytes | None], int]:
         """The bytes of one image's values by column number, None for NULL, and the place behind the image."""
@@ -109,9 +113,20 @@ class ImageDecoder:
         raws, at = self.raws(event, at)
         return convert(self.table, raws), at
 
-    def _general(self, event: bytes, at: int, end: int, sink: list[bytes], other: list[bytes]) -> int:  # noqa: ARG002 - a Runner
+    def _general(
+        self,
+        event: bytes,
+        at: int,
+        end: int,  # noqa: ARG002 - a Runner
+        sink: list[bytes],
+        other: list[bytes],  # noqa: ARG002
+        keys: list[Any],
+    ) -> int:
         values, at = self.values(event, at)
         sink.append(assemble(self.table, values))
+        if self.table.key:
+            # Never equal to what generated code makes of the same key: a key that is taken for changed does no harm.
+            keys.append([values.get(number) for number in self.table.key])
         return at
 
     def runner(self, bitmap: bytes) -> Runner:
@@ -130,7 +145,8 @@ class ImageDecoder:
         shown = tuple(number for number in self.present if number in null and not codecs[number].is_json)
         held = {number for number, _ in columns} | set(shown)
         order = tuple(number for number in self.table.order if number in held)
-        return ImageShape(columns, shown, order, bitmap)
+        key = self.table.key if {number for number, _ in columns}.issuperset(self.table.key) else ()
+        return ImageShape(columns, shown, order, bitmap, key)
 
 
 def misaligned(table: TableCodec) -> CorruptBinlog:

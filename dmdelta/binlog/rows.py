@@ -5,6 +5,7 @@ Format: mysql/binlog/event/rows_event.h (`Rows_event`, versions 1 and 2, `PARTIA
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 from dmdelta.binlog.batch import ChangeBatch
 from dmdelta.binlog.events import HEADER_SIZE, EventType
@@ -160,22 +161,25 @@ def add_rows(event: bytes, state: TableState, batch: ChangeBatch) -> tuple[int, 
         event = event[:at] + decompress(event[at:])
     before, after, op = batch.before, batch.after, layout.op
     had = len(before)
+    keys: list[Any] = []
     if op is _INSERT:
-        _add_images(event, at, layout.first, after, after)
+        _add_images(event, at, layout.first, (after, after), keys)
         count = len(after) - had
         before += [b""] * count
     elif op is _DELETE:
-        _add_images(event, at, layout.first, before, before)
+        _add_images(event, at, layout.first, (before, before), keys)
         count = len(before) - had
         after += [b""] * count
     else:
         if layout.plain:
-            _add_images(event, at, layout.first, before, after)
+            _add_images(event, at, layout.first, (before, after), keys)
         else:
-            _add_unlike(event, at, layout, batch)
+            _add_unlike(event, at, layout, batch, keys)
         count = len(after) - had
         if len(before) - had != count:
             raise misaligned(state.codec)
+        if len(keys) == 2 * count and keys[::2] != keys[1::2]:
+            batch.moved += [had + row for row in range(count) if keys[2 * row] != keys[2 * row + 1]]
     if state.metadata is not None:
         batch.metadata += [state.metadata] * count
     else:
@@ -184,14 +188,17 @@ def add_rows(event: bytes, state: TableState, batch: ChangeBatch) -> tuple[int, 
     return count, layout
 
 
-def _add_images(event: bytes, at: int, decoder: ImageDecoder, sink: list[bytes], other: list[bytes]) -> None:
-    """All images from `at` on, by turns to `sink` and `other`; one list twice takes all."""
+def _add_images(
+    event: bytes, at: int, decoder: ImageDecoder, sinks: tuple[list[bytes], list[bytes]], keys: list[Any]
+) -> None:
+    """All images from `at` on, by turns to the two `sinks`; one list twice takes all."""
     end, size, runners = len(event), decoder.bitmap_size, decoder.runners
+    sink, other = sinks
     ahead = len(sink) - len(other)
     while at < end:
         bitmap = event[at : at + size]
         run = runners.get(bitmap) or decoder.runner(bitmap)
-        at = run(event, at, end, sink, other)
+        at = run(event, at, end, sink, other, keys)
         if at < end and len(sink) - len(other) != ahead:
             sink, other = other, sink
             ahead = len(sink) - len(other)
@@ -199,15 +206,15 @@ def _add_images(event: bytes, at: int, decoder: ImageDecoder, sink: list[bytes],
         raise misaligned(decoder.table)
 
 
-def _add_unlike(event: bytes, at: int, layout: RowsLayout, batch: ChangeBatch) -> None:
+def _add_unlike(event: bytes, at: int, layout: RowsLayout, batch: ChangeBatch, keys: list[Any]) -> None:
     """Updates whose before and after images have different columns, or JSON as a diff."""
     end, table = len(event), layout.table
     partial = layout.kind == EventType.PARTIAL_UPDATE_ROWS
     shown = set(layout.second.present)
     if not partial and set(layout.first.present) <= shown:
         while at < end:
-            at = layout.first.one(event, at, batch.before)
-            at = layout.second.one(event, at, batch.after)
+            at = layout.first.one(event, at, batch.before, keys)
+            at = layout.second.one(event, at, batch.after, keys)
     while at < end:
         raws, at = layout.first.raws(event, at)
         if partial:
@@ -218,5 +225,6 @@ def _add_unlike(event: bytes, at: int, layout: RowsLayout, batch: ChangeBatch) -
         merged = {number: value for number, value in before.items() if number not in shown} | after
         batch.before.append(assemble(table, before))
         batch.after.append(assemble(table, merged))
+        keys += [[values.get(number) for number in table.key] for values in (before, merged)]
     if at != end:
         raise misaligned(table)

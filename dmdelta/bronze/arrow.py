@@ -1,4 +1,4 @@
-"""A decoded batch as an Arrow record batch of the 17 columns that the data source yields."""
+"""A decoded batch as an Arrow record batch of the 18 columns that the data source yields."""
 
 from datetime import datetime, timezone
 from typing import Any
@@ -33,6 +33,7 @@ ARROW_SCHEMA = pa.schema(
         pa.field("op", pa.string()),
         pa.field("xid", pa.string()),
         pa.field("image", pa.list_(pa.string())),
+        pa.field("key_changed", pa.bool_()),
         pa.field("ddl", pa.string()),
         pa.field("schema_version", pa.int64()),
         pa.field("before", VARIANT),
@@ -70,6 +71,7 @@ def to_record_batch(batch: ChangeBatch, segment: Segment, landed_at: datetime | 
         _spread(op, pa.string(), take),
         _spread(xid, pa.string(), take),
         _spread(image, pa.list_(pa.string()), take),
+        _marked(batch.moved, total),
         _spread(ddl, pa.string(), take),
         _spread(version, pa.int64(), take),
         _variants(batch.before, metadata),
@@ -92,6 +94,15 @@ def _spread(values: tuple[Any, ...], kind: Any, take: Any) -> Any:
         return pa.repeat(pa.scalar(values[0], kind), rows)
     column = pa.array(values, kind)
     return column if take is None else column.take(take)
+
+
+def _marked(rows: list[int], total: int) -> Any:
+    """A column that is true at `rows`."""
+    if not rows:
+        return pa.repeat(pa.scalar(value=False), total)
+    marks = np.zeros(total, bool)
+    marks[rows] = True
+    return pa.array(marks)
 
 
 def _variants(values: list[bytes], metadata: Any) -> Any:

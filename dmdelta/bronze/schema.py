@@ -2,8 +2,8 @@
 
 DECODED_SCHEMA = """
 source_id STRING, epoch INT, seq BIGINT, row INT, binlog_file STRING, binlog_pos BIGINT, gtid STRING,
-committed_at TIMESTAMP, schema_name STRING, table_name STRING, op STRING, xid STRING, image ARRAY<STRING>, ddl STRING,
-schema_version BIGINT, before VARIANT, after VARIANT
+committed_at TIMESTAMP, schema_name STRING, table_name STRING, op STRING, xid STRING, image ARRAY<STRING>,
+key_changed BOOLEAN, ddl STRING, schema_version BIGINT, before VARIANT, after VARIANT
 """
 """What the data source `mysql_binlog` gives, as Spark DDL."""
 

@@ -42,7 +42,7 @@ def table_state(spark: SparkSession, table: str) -> TableState | None:
     """
     with wrapped(table, "looking at"):
         with suppress(AnalysisException):  # which of many things it means, the detail tells
-            properties = dict(spark.sql(f"SHOW TBLPROPERTIES {table}").collect())
+            properties: dict[str, str] = dict(spark.sql(f"SHOW TBLPROPERTIES {table}").collect())
             if _ONLY_DELTA in properties:
                 return TableState(properties)
         try:

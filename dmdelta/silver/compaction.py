@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 
 from dmdelta.lakehouse.place import quote
-from dmdelta.model.schema import Column, TableSchema
+from dmdelta.model.schema import TableSchema
 from dmdelta.silver.extraction import extracted, keys_of, own_values
 
 NET_OP = "CASE WHEN op = 'delete' THEN 'delete' WHEN first = 'insert' THEN 'insert' ELSE 'update' END"
@@ -28,7 +28,7 @@ def keyed_changes(changes: DataFrame, schema: TableSchema, *, moves: bool) -> Da
     """Changes under the key that they touch: columns k0…, op, part, after, image, epoch, seq, row, committed_at.
 
     Args:
-        moves: updates may change the key; those that do become two changes: part 0 deletes the old key, part 1 inserts.
+        moves: some updates change the key: each becomes two changes, part 0 deletes the old key, part 1 inserts.
     """
     keys, names = keys_of(schema), key_names(schema)
     rest = ("image", "epoch", "seq", "row", "committed_at")
@@ -37,15 +37,9 @@ def keyed_changes(changes: DataFrame, schema: TableSchema, *, moves: bool) -> Da
         return changes.selectExpr(*touched, "op", "1 AS part", "after", *rest)
     left = [f"old_{name}" for name in names]
     old = [f"{extracted('before', key)} AS {name}" for key, name in zip(keys, left, strict=True)]
-    moved = f"(op = 'update' AND ({_any_differs(left, names)}))"
-    parts = f"IF({moved}, array({_change(left, 'delete', 0)}, {_change(names, 'insert', 1)}), array({_change(names)}))"
-    return changes.selectExpr(*touched, *old, "op", "after", *rest).selectExpr(f"inline({parts})", *rest)
-
-
-def moves_condition(keys: tuple[Column, ...]) -> str:
-    """An update that changes the key (SQL). A before image always holds the key; a partial after image may not."""
-    before, after = ([extracted(image, key) for key in keys] for image in ("before", "after"))
-    return f"(op = 'update' AND ({_any_differs(before, after)}))"
+    halves = f"array({_change(left, 'delete', 0)}, {_change(names, 'insert', 1)})"
+    parts = f"IF(key_changed, {halves}, array({_change(names)}))"
+    return changes.selectExpr(*touched, *old, "op", "key_changed", "after", *rest).selectExpr(f"inline({parts})", *rest)
 
 
 def compacted(changes: DataFrame, schema: TableSchema) -> DataFrame:
@@ -85,10 +79,6 @@ def inserted_rows(changes: DataFrame, schema: TableSchema) -> DataFrame:
 
 def _touched_image() -> str:
     return "IF(op = 'delete', before, after)"
-
-
-def _any_differs(left: Sequence[str], right: Sequence[str]) -> str:
-    return " OR ".join(f"{one} <> {other}" for one, other in zip(left, right, strict=True))
 
 
 def _change(keys: Sequence[str], op: str | None = None, part: int = 1) -> str:

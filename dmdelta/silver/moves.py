@@ -13,7 +13,6 @@ from dmdelta.ddl.types import silver_type
 from dmdelta.errors import UnsupportedEvent
 from dmdelta.lakehouse.place import literal, quote
 from dmdelta.model.schema import TableSchema
-from dmdelta.silver.compaction import moves_condition
 from dmdelta.silver.extraction import COMMITTED_AT, VERSION, column_list, extracted, keys_of
 
 MAX_MOVES = 10_000
@@ -94,9 +93,7 @@ def find_moves(changes: DataFrame, schema: TableSchema) -> list[Move]:
         for image in ("before", "after")
     )
     ranked = changes.selectExpr("*", "row_number() OVER (ORDER BY epoch, seq, row) AS rank")
-    found = ranked.where(moves_condition(keys)).selectExpr(
-        "rank", "epoch", "seq", "row", f"{old} AS old", f"{new} AS new"
-    )
+    found = ranked.where("key_changed").selectExpr("rank", "epoch", "seq", "row", f"{old} AS old", f"{new} AS new")
     moves = [
         Move(rank, (epoch, seq, row), old, new)
         for rank, epoch, seq, row, old, new in found.limit(MAX_MOVES + 1).collect()

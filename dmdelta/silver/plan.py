@@ -51,7 +51,7 @@ class BatchFacts:
 
     Attributes:
         inserts, updates, deletes: row changes by op.
-        moves: updates that change the key, or may.
+        moves: updates that change the key.
         net_deletes: keys that are gone at the end, counted up to MAX_LITERAL_KEYS + 1.
         keyed: the table has a key.
         partial: some images hold only some of the columns.

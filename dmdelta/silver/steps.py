@@ -18,7 +18,6 @@ from dmdelta.silver.compaction import (
     inserted_rows,
     key_names,
     keyed_changes,
-    moves_condition,
     net_deletes,
     silver_rows,
 )
@@ -31,7 +30,6 @@ from dmdelta.silver.ranges import of_source, of_table, row_changes
 from dmdelta.silver.survey import TableEvents
 
 SOURCE_VIEW = "dmdelta_changes"
-SMALL_BATCH = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,29 +67,19 @@ class Batch:
         return bool(self.schema.primary_key)
 
 
-@dataclass(frozen=True, slots=True)
-class NetDeletes:
-    """What one look at the batch told: whether keys move, and SQL literals of the keys that are gone at the end."""
-
-    moves: bool
-    keys: Sequence[str] = ()
-
-
-def facts_of(batch: Batch) -> tuple[BatchFacts, NetDeletes]:
-    """What the plan depends on; looks into the images only where updates or deletes make it necessary.
+def facts_of(batch: Batch) -> tuple[BatchFacts, Sequence[str]]:
+    """What the plan depends on, and SQL literals of the keys that are gone at the end, if the plan needs them.
 
     Raises:
         LakehouseError: bronze cannot be read.
     """
     rows = batch.events.rows
     inserts, updates, deletes = (rows.get(op, 0) for op in (Op.INSERT, Op.UPDATE, Op.DELETE))
-    moves, keys = 0, list[str]()
-    with wrapped(batch.bronze, "reading"):
-        if batch.keyed and updates:
-            moves = _moves(batch, updates)
-        if batch.keyed and (deletes or moves) and batch.mode is Mode.NORMAL and not batch.empty:
-            keys = _gone(batch, moves=bool(moves))
-    facts = BatchFacts(
+    moves, keys = batch.events.moves, list[str]()
+    if batch.keyed and (deletes or moves) and batch.mode is Mode.NORMAL and not batch.empty:
+        with wrapped(batch.bronze, "reading"):
+            keys = _gone(batch)
+    return BatchFacts(
         inserts,
         updates,
         deletes,
@@ -101,8 +89,7 @@ def facts_of(batch: Batch) -> tuple[BatchFacts, NetDeletes]:
         partial=bool(batch.events.partial),
         empty=batch.empty,
         replace=can_replace(),
-    )
-    return facts, NetDeletes(bool(moves), keys)
+    ), keys
 
 
 def commits_of(batch: Batch, facts: BatchFacts) -> list[tuple[Batch, Step]]:
@@ -120,8 +107,11 @@ def commits_of(batch: Batch, facts: BatchFacts) -> list[tuple[Batch, Step]]:
     return [(replace(batch, part=part), Step.MERGE_MOVES if part.moves else Step.MERGE_FOLDED) for part in slices]
 
 
-def run_step(batch: Batch, step: Step, tag: CommitTag, deletes: NetDeletes) -> OwnCommit | None:
+def run_step(batch: Batch, step: Step, tag: CommitTag, gone: Sequence[str]) -> OwnCommit | None:
     """Make the commit of a step; None if there was nothing to delete.
+
+    Args:
+        gone: SQL literals of the keys that a DELETE takes.
 
     Raises:
         Fenced, CommitConflict, LakehouseError: as `dmdelta.lakehouse.commits`.
@@ -136,8 +126,8 @@ def run_step(batch: Batch, step: Step, tag: CommitTag, deletes: NetDeletes) -> O
         moved_rows(batch.changes, schema, target).createOrReplaceTempView(SOURCE_VIEW)
         return merge(spark, _merge(batch, _taken(schema)), target, tag)
     if step is Step.DELETE:
-        return delete(spark, target, _among(schema, deletes.keys), tag)
-    changes = keyed_changes(batch.changes, schema, moves=deletes.moves and batch.part is None)
+        return delete(spark, target, _among(schema, gone), tag)
+    changes = keyed_changes(batch.changes, schema, moves=bool(batch.events.moves) and batch.part is None)
     if step is Step.MERGE_FOLDED:
         folded_rows(folded(changes, schema), schema).createOrReplaceTempView(SOURCE_VIEW)
         return merge(spark, _merge(batch, assignments(schema)), target, tag)
@@ -154,19 +144,9 @@ def run_step(batch: Batch, step: Step, tag: CommitTag, deletes: NetDeletes) -> O
     return append(spark, upserts, target, tag)
 
 
-def _moves(batch: Batch, updates: int) -> int:
-    """How many of the updates change the key; all of them where it is cheaper to take each for one."""
-    if not batch.events.partial:
-        asks_for_deletes = batch.mode is Mode.NORMAL and not batch.empty
-        few_after_deletes = batch.events.rows.get(Op.DELETE, 0) and batch.events.row_count <= SMALL_BATCH
-        if not asks_for_deletes or few_after_deletes:
-            return updates
-    return batch.changes.where(moves_condition(keys_of(batch.schema))).count()
-
-
-def _gone(batch: Batch, *, moves: bool) -> list[str]:
+def _gone(batch: Batch) -> list[str]:
     """SQL literals of the keys whose last change is a delete, up to one more than a DELETE takes."""
-    frame = net_deletes(keyed_changes(batch.changes, batch.schema, moves=moves), batch.schema)
+    frame = net_deletes(keyed_changes(batch.changes, batch.schema, moves=bool(batch.events.moves)), batch.schema)
     kinds = [silver_type(key) for key in keys_of(batch.schema)]
     texts = [_text_of(name, kind) for name, kind in zip(key_names(batch.schema), kinds, strict=True)]
     found = frame.selectExpr(*texts).limit(MAX_LITERAL_KEYS + 1).collect()

@@ -20,7 +20,7 @@ _OF_DATABASE = "(op = 'ddl' AND table_name IS NULL)"
 _AT = "struct(epoch, seq, row, binlog_file AS file, binlog_pos AS pos)"
 _COUNTS = f"""
     schema_name, table_name, op, epoch, binlog_file, count(*) AS rows, count(image) AS partial,
-    min(binlog_pos) AS first, max(binlog_pos) AS last,
+    count_if(key_changed) AS moves, min(binlog_pos) AS first, max(binlog_pos) AS last,
     collect_list(CASE WHEN op IN ('schema', 'ddl', 'truncate') THEN struct({_AT} AS at, op, ddl) END) AS structure
 """
 
@@ -44,6 +44,7 @@ class TableEvents:
         structure: what happens to its structure, in order.
         first, last: where its first and its last event are; an XA commit counts where it commits.
         partial: row images with only some of the columns.
+        moves: updates that change the primary key.
         groups: XA transactions with rows of this table that commit in the range.
     """
 
@@ -54,6 +55,7 @@ class TableEvents:
     last: Position
     structure: tuple[StructureEvent, ...] = ()
     partial: int = 0
+    moves: int = 0
     groups: tuple[XaGroup, ...] = ()
 
     @property
@@ -74,6 +76,7 @@ class _Gathered:
     structure: list[StructureEvent] = field(default_factory=list)
     positions: list[Position] = field(default_factory=list)
     partial: int = 0
+    moves: int = 0
     groups: list[XaGroup] = field(default_factory=list)
 
 
@@ -230,6 +233,7 @@ def _add_committed(
         gathered = found[line["schema_name"], line["table_name"]]
         gathered.rows[Op(line["op"])] += line["rows"]
         gathered.partial += line["partial"]
+        gathered.moves += line["moves"]
         gathered.positions.append(at)
         if group not in gathered.groups:
             gathered.groups.append(group)
@@ -238,6 +242,7 @@ def _add_committed(
 def _add(gathered: _Gathered, line: Row) -> None:
     gathered.positions += [Position(line["epoch"], line["binlog_file"], line[end]) for end in ("first", "last")]
     gathered.partial += line["partial"]
+    gathered.moves += line["moves"]
     if line["op"] in _STRUCTURE:
         gathered.structure += map(_structure_event, line["structure"])
     elif Op(line["op"]) in ROW_OPS:
@@ -255,6 +260,7 @@ def _finished(schema: str, table: str, gathered: _Gathered) -> TableEvents:
         max(gathered.positions),
         tuple(structure),
         gathered.partial,
+        gathered.moves,
         tuple(gathered.groups),
     )
 
@@ -279,7 +285,8 @@ def _committed(
         earlier = [(end["epoch"], end["seq"]) for end in ends if end["xid"] == commit["xid"]]
         group = XaGroup(commit["xid"], max((end for end in earlier if end < until), default=None), until)
         lines = spark.sql(
-            f"""SELECT schema_name, table_name, op, count(*) AS rows, count(image) AS partial FROM {lakehouse.bronze}
+            f"""SELECT schema_name, table_name, op, count(*) AS rows, count(image) AS partial,
+            count_if(key_changed) AS moves FROM {lakehouse.bronze}
             WHERE {source} AND {in_group(group)} AND op IN ('insert', 'update', 'delete') AND {of_tables}
             GROUP BY schema_name, table_name, op"""
         ).collect()

@@ -17,7 +17,7 @@ START = datetime(2026, 1, 1, tzinfo=timezone.utc)
 COLUMNS = (
     "source_id STRING, epoch INT, seq BIGINT, row INT, binlog_file STRING, binlog_pos BIGINT, gtid STRING, "
     "committed_at TIMESTAMP, schema_name STRING, table_name STRING, op STRING, xid STRING, image ARRAY<STRING>, "
-    "ddl STRING, schema_version BIGINT, before STRING, after STRING, landed_at TIMESTAMP, landed_on DATE"
+    "key_changed BOOLEAN, ddl STRING, schema_version BIGINT, before STRING, after STRING, landed_at TIMESTAMP, landed_on DATE"
 )
 
 
@@ -68,8 +68,9 @@ class Changelog:
     def _row(self, op, name, row, *, before=None, after=None, ddl=None, xid=None, image=None):
         at = START + timedelta(milliseconds=self.offset)
         texts = [None if side is None else json.dumps(side) for side in (before, after)]
+        moved = op is Op.UPDATE and "id" in before and before["id"] != after.get("id", before["id"])
         position = (1, self.position.seq, row, "binlog.000001", self.offset)
-        rest = (None, at, *name, op.value, xid, image, ddl, None, *texts, at, date(2026, 1, 1))
+        rest = (None, at, *name, op.value, xid, image, moved, ddl, None, *texts, at, date(2026, 1, 1))
         self.rows.append((SOURCE, *position, *rest))
 
     def land(self):

@@ -18,14 +18,14 @@ EVERYTHING = DecodeOptions(wanted=lambda _schema, _table: True)
 
 def changes_of(batch: ChangeBatch) -> Iterator[Change]:
     """The rows of a batch."""
-    at = 0
+    at, moved = 0, set(batch.moved)
     for count, seq, first, gtid, _, schema, table, op, xid, image, ddl, _ in batch.runs:
         for number in range(count):
             images = [
                 read_variant(value, batch.metadata[at]) if value else None
                 for value in (batch.before[at], batch.after[at])
             ]
-            yield Change(op, schema, table, *images, image, xid, seq, first + number, gtid, ddl)
+            yield Change(op, schema, table, *images, image, xid, seq, first + number, gtid, ddl, at in moved)
             at += 1
     assert at == len(batch.before) == len(batch.after) == len(batch.metadata)
 

@@ -42,6 +42,7 @@ class Change:
     row: int
     gtid: str | None
     ddl: str | None
+    moved: bool
 
 
 def decode(
@@ -52,15 +53,16 @@ def decode(
     for segment in list_segments(archive, "test"):
         with open(segment.path, "rb") as stream:
             for batch in decode_segment(stream, segment, options):
-                at = 0
+                at, moved = 0, set(batch.moved)
                 for count, seq, first, gtid, _, schema, table, op, xid, image, ddl, _ in batch.runs:
                     for number in range(count):
                         before, after = (
                             _image(batch.before[at], batch.metadata[at]),
                             _image(batch.after[at], batch.metadata[at]),
                         )
+                        place = (seq, first + number)
+                        yield Change(op, schema, table, before, after, image, xid, *place, gtid, ddl, at in moved)
                         at += 1
-                        yield Change(op, schema, table, before, after, image, xid, seq, first + number, gtid, ddl)
 
 
 def _image(value: bytes, metadata: bytes) -> Image | None:
@@ -98,6 +100,11 @@ class Tables:
             if change.after is not None:
                 row = {**old, **change.after} if change.image is not None else change.after
                 rows[self._key(name, row)] = row
+                moved = change.op is Op.UPDATE and self._key(name, old) != self._key(name, row)
+                if change.moved != moved:
+                    self.faults.append(
+                        f"{name[1]}: a key change told {change.moved}, not {moved}: {change.after!r:.200}"
+                    )
 
     def _take(self, name: Name, change: Change) -> Image:
         before = change.before or {}

@@ -115,14 +115,14 @@ def test_generated_and_general_decoders_agree(made: tuple[list[Made], list[str],
     table = table_codec(TableSchema("s", "t", tuple(described)), wires)
     decoder = ImageDecoder(table, present)
     event = b"head" + b"".join(map(_image, rows))
-    at, fast = 4, list[bytes]()
+    at, fast, keys = 4, list[bytes](), list[object]()
     while at < len(event):
-        at = decoder.one(event, at, fast)
+        at = decoder.one(event, at, fast, keys)
     run = list[bytes]()
     at = 4
     while at < len(event):
         bitmap = event[at : at + decoder.bitmap_size]
-        at = (decoder.runners.get(bitmap) or decoder.runner(bitmap))(event, at, len(event), run, run)
+        at = (decoder.runners.get(bitmap) or decoder.runner(bitmap))(event, at, len(event), run, run, keys)
     general, at = list[bytes](), 4
     for _ in rows:
         values, at = decoder.values(event, at)
@@ -143,7 +143,7 @@ def test_null_patterns_beyond_the_limit_take_the_general_way() -> None:
     for pattern in range(256):
         row = [None if pattern >> number & 1 else struct.pack("<i", number) for number in range(count)]
         event = _image(row)
-        assert decoder.one(event, 0, images) == len(event)
+        assert decoder.one(event, 0, images, []) == len(event)
     assert len(decoder.runners) == MOST_PATTERNS
     found = [read_variant(value, decoder.table.keys.metadata) for value in images]
     assert found == [

@@ -38,6 +38,7 @@ def test_every_row_has_its_columns() -> None:
                         change.xid,
                     )
                     assert row["image"] == (None if change.image is None else list(change.image))
+                    assert row["key_changed"] == change.moved
                     assert (row["ddl"], row["binlog_file"]) == (change.ddl, segment.binlog_file)
                     assert row["binlog_pos"] == change.seq & (1 << 40) - 1
                     for side, expected in (("before", change.before), ("after", change.after)):
