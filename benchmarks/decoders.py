@@ -16,21 +16,14 @@ def decode_with_dmdelta(files: list[str]) -> tuple[int, float]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from dmdelta.binlog.decode import DecodeOptions, decode_segment
-    from dmdelta.bronze.arrow import to_record_batch
-    from dmdelta.ddl.statements import statement_targets
-    from dmdelta.rules import BlockAllowList
+    from dmdelta.bronze.reading import read_group
     from dmdelta.segments import read_path
 
-    options = DecodeOptions(wanted=BlockAllowList().wanted, known_schemas={}, statement_targets=statement_targets)
     changes = pa.array(["insert", "update", "delete"])
+    segments = [segment for file in files for segment in read_path(Path(file), "bench")]
     rows, started = 0, time.process_time()
-    for file in files:
-        (segment,) = read_path(Path(file), "bench")
-        with open(segment.path, "rb") as stream:
-            for batch in decode_segment(stream, segment, options):
-                ops = to_record_batch(batch, segment).column("op")
-                rows += pc.sum(pc.is_in(ops, changes)).as_py() or 0
+    for batch in read_group(segments, {}):
+        rows += pc.sum(pc.is_in(batch.column("op"), changes)).as_py() or 0
     return rows, time.process_time() - started
 
 

@@ -43,6 +43,9 @@ _LOCAL_CONFS = {
     # Whole row images hardly ever repeat: a dictionary of them is only built to be thrown away.
     "spark.hadoop.parquet.enable.dictionary#before.value": "false",
     "spark.hadoop.parquet.enable.dictionary#after.value": "false",
+    # Nor does anybody ask for the least or greatest image.
+    "spark.hadoop.parquet.column.statistics.enabled#before.value": "false",
+    "spark.hadoop.parquet.column.statistics.enabled#after.value": "false",
 }
 """What makes a local JVM quick; Databricks and other clusters have their own ways."""
 

@@ -9,13 +9,12 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dmdelta.model.schema import Column, TableSchema
+from dmdelta.model.schema import SYSTEM_SCHEMAS, Column, TableSchema
 from dmdelta.source.connection import query
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
 
-SYSTEM_SCHEMAS = ("information_schema", "mysql", "performance_schema", "sys")
 
 _COLUMNS = """
 SELECT c.table_schema, c.table_name, c.column_name, c.data_type, c.column_type, c.character_octet_length,
