@@ -6,7 +6,7 @@ where the next batch begins, whatever any metadata table says; so a crash betwee
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from itertools import takewhile
 
@@ -51,12 +51,17 @@ class LandingSource:
 
 @dataclass(frozen=True, slots=True)
 class Landed:
-    """How far bronze is: the newest landing commit of a source."""
+    """How far bronze is: the newest landing commit of a source.
+
+    Attributes:
+        safe_until: what begins before it may have been applied already, from an earlier epoch of the same log.
+    """
 
     batch: int
     begin: Position
     end: Position
     gtid_set: GtidSet
+    safe_until: Position | None = None
 
     @property
     def size(self) -> int:
@@ -66,7 +71,7 @@ class Landed:
 
     def join(self, following: "Landed") -> "Landed":
         """One range of two neighbours; it bears the later one's number, which stands for its end."""
-        return Landed(following.batch, self.begin, following.end, following.gtid_set)
+        return replace(following, begin=self.begin, safe_until=following.safe_until or self.safe_until)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +144,7 @@ def landed_batches(spark: SparkSession, source: LandingSource, after: Position |
 
 
 def _landed(tag: CommitTag, source: LandingSource) -> Landed:
-    return Landed(tag.version, tag.begin, tag.end, parse_gtid_set(tag.gtid_set or "", source.flavor))
+    return Landed(tag.version, tag.begin, tag.end, parse_gtid_set(tag.gtid_set or "", source.flavor), tag.safe_until)
 
 
 def land(
@@ -163,23 +168,60 @@ def land(
     for segment in batch.segments:
         with open(segment.path, "rb") as stream:
             runs += scan_gtids(stream, segment)
-    gtid_set = grown(gtid_set, runs)
-    tag = CommitTag(
-        app=source.app,
-        version=batch.number,
-        task=source.task,
-        source=source.source_id,
-        run=source.run,
-        begin=batch.begin,
-        end=batch.end,
-        gtid_set=str(gtid_set),
-    )
+    safe_until = landed.safe_until if landed else None
+    if safe_until is not None and safe_until <= batch.begin:
+        safe_until = None
+    done = Landed(batch.number, batch.begin, batch.end, grown(gtid_set, runs), safe_until)
     reach(CrashPoint.LAND_BEFORE_COMMIT)
     with wrapped(source.bronze, "landing in"):
         rows = decoded(spark, source, batch, schemas)
-    append(spark, rows, source.bronze, tag)
+    append(spark, rows, source.bronze, _tag(source, done))
     reach(CrashPoint.LAND_AFTER_COMMIT)
-    return Landed(batch.number, batch.begin, batch.end, gtid_set)
+    return done
+
+
+def begin_anew(
+    spark: SparkSession, source: LandingSource, landed: Landed | None, begin: Position, safe_until: Position
+) -> Landed:
+    """Have the next batch begin at `begin`, of an epoch of its own, by a commit without rows.
+
+    Args:
+        safe_until: where the source's log ends now: nothing beyond it can have been applied before.
+
+    Raises:
+        Fenced: another runner of this task landed a batch.
+    """
+    number = landed.batch + 1 if landed else 1
+    mark = Landed(number, begin, begin, parse_gtid_set("", source.flavor), safe_until)
+    append(spark, spark.read.table(source.bronze).where("false"), source.bronze, _tag(source, mark))
+    return mark
+
+
+def newest_beginning(spark: SparkSession, source: LandingSource) -> Position | None:
+    """Where the newest epoch was begun on purpose (`begin_anew`); None if it was not, or nobody remembers."""
+    epoch: int | None = None
+    for commit in own_commits(spark, source.bronze, source.app):
+        end = commit.tag.end
+        epoch = end.epoch if epoch is None else epoch
+        if end.epoch != epoch:
+            return None
+        if commit.tag.begin == end:
+            return end
+    return None
+
+
+def _tag(source: LandingSource, landed: Landed) -> CommitTag:
+    return CommitTag(
+        app=source.app,
+        version=landed.batch,
+        task=source.task,
+        source=source.source_id,
+        run=source.run,
+        begin=landed.begin,
+        end=landed.end,
+        gtid_set=str(landed.gtid_set),
+        safe_until=landed.safe_until,
+    )
 
 
 def decoded(

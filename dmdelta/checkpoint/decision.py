@@ -117,7 +117,7 @@ def inherited_exit(source: SourceEvidence) -> Position | None:
     """
     stored = source.stored
     exit_point = stored.exit_point.position if stored and stored.exit_point else None
-    if stored is not None and (stored.reason is FlushReason.STOP or (exit_point and stored.reason.ends_the_run)):
+    if stored is not None and (stored.reason.is_orderly or (exit_point and stored.reason.ends_the_run)):
         return exit_point
     # The run went on after its last flush: it may have applied more than that flush's exit point says, but never
     # more than has landed. DM, which has no such bound, counts on time alone.

@@ -33,9 +33,17 @@ class FlushReason(str, Enum):
     STOP = "stop"
     """The task ended in order; nothing was in flight."""
 
+    RESET = "reset"
+    """The task begins anew: what it was is forgotten."""
+
     @property
     def ends_the_run(self) -> bool:
-        return self in (FlushReason.PAUSE, FlushReason.STOP)
+        return self is FlushReason.PAUSE or self.is_orderly
+
+    @property
+    def is_orderly(self) -> bool:
+        """The run left nothing in flight."""
+        return self in (FlushReason.STOP, FlushReason.RESET)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +174,7 @@ class Points:
             return Snapshot(self.source_id, self._global, tables, self._exit_point(reason))
 
     def _exit_point(self, reason: FlushReason) -> Point | None:
-        if reason is not FlushReason.STOP:
+        if not reason.is_orderly:
             return self._exit
         # All appliers have ended, so this run leaves nothing in doubt; a run before it may have.
         if self._inherited is None or self._inherited.position <= self._global.position:

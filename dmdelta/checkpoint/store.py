@@ -56,7 +56,7 @@ class CheckpointStore:
         self._table = checkpoint_table(lakehouse, task)
         self._schema = lakehouse.schema_of(lakehouse.metadata_name)
         self._task = task
-        self._source_id = source_id
+        self.source_id = source_id
         self._run = run
         self._flush_id = 0
         self._begin: Position | None = None
@@ -70,7 +70,7 @@ class CheckpointStore:
             LakehouseError: it cannot be made or read.
         """
         _create(self._spark, self._table, self._schema, self._task)
-        rows = _newest_rows(self._spark, self._table, self._source_id)
+        rows = _newest_rows(self._spark, self._table, self.source_id)
         self._created = {(row["cp_schema"], row["cp_table"]): _utc(row["created_at"]) for row in rows}
         stored = _stored(rows)
         if stored is not None:
@@ -111,10 +111,10 @@ class CheckpointStore:
     def _tag(self, flush_id: int, snapshot: Snapshot) -> CommitTag:
         end = snapshot.global_point
         return CommitTag(
-            app=f"dmdelta:{self._task}:{self._source_id}:checkpoint",
+            app=f"dmdelta:{self._task}:{self.source_id}:checkpoint",
             version=flush_id,
             task=self._task,
-            source=self._source_id,
+            source=self.source_id,
             run=self._run,
             begin=self._begin or end.position,
             end=end.position,

@@ -27,6 +27,15 @@ def show(spec: Spec, json: Json = False) -> None:
     render.rows(rows if json else [_line(row) for row in rows], as_json=json, empty="no checkpoint yet")
 
 
+@app.command("reset")
+def reset(spec: Spec, json: Json = False) -> None:
+    """Forget where the task stands: the next run begins anew, as the first start did. Bronze and silver stay."""
+    task = load_spec(spec)
+    from dmdelta.engine.reset import reset_task
+
+    render.rows(reset_task(task), as_json=json, empty="no sources")
+
+
 def _line(row: dict[str, Any]) -> dict[str, Any]:
     """A row for people: positions in one word, without structures and GTID sets."""
     return {

@@ -1,5 +1,6 @@
 """Arguments and options that several commands share."""
 
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Annotated
 
@@ -7,3 +8,16 @@ import typer
 
 Spec = Annotated[Path, typer.Argument(metavar="SPEC", help="The task's YAML file.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, one document.")]
+
+
+def moment(text: str) -> datetime:
+    """A time in ISO 8601; without a zone it is UTC.
+
+    Raises:
+        typer.BadParameter: it is none.
+    """
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is no time such as 2026-11-21T10:00:00+01:00") from None
+    return found if found.tzinfo else found.replace(tzinfo=timezone.utc)

@@ -1,10 +1,11 @@
 """`dmdelta run`: the main job."""
 
+from datetime import datetime
 from typing import Annotated
 
 import typer
 
-from dmdelta.cli.options import Spec
+from dmdelta.cli.options import Spec, moment
 from dmdelta.cli.progress import print_summary, showing_progress
 from dmdelta.config import load_spec
 
@@ -15,12 +16,24 @@ def run(
         bool, typer.Option("--until-caught-up", help="End when all that the source has now is in silver.")
     ] = False,
     safe_mode: Annotated[bool, typer.Option("--safe-mode", help="Apply as if anything may be there already.")] = False,
+    start_time: Annotated[
+        datetime | None,
+        typer.Option(
+            "--start-time",
+            metavar="TIME",
+            parser=moment,
+            help="Begin anew at the first transaction committed at or after this time: 2026-11-21T10:00:00+01:00.",
+        ),
+    ] = None,
+    remove_meta: Annotated[
+        bool, typer.Option("--remove-meta", help="Forget where the task stands and begin anew, as its first start did.")
+    ] = False,
 ) -> None:
     """Relay, land and apply, until SIGTERM or Ctrl-C."""
     task = load_spec(spec)
     from dmdelta.engine.run import RunOptions, run_task
 
-    options = RunOptions(until_caught_up=until_caught_up, safe_mode=safe_mode)
+    options = RunOptions(until_caught_up, safe_mode, start_time, remove_meta)
     with showing_progress() as report:
         summary = run_task(task, options, report)
     print_summary(summary)

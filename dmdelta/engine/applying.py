@@ -125,7 +125,9 @@ class ApplyingLoop:
         begin = max(landed.begin, plan.start)
         if begin >= landed.end:
             return
-        safe = plan.is_safe(begin, timedelta(seconds=time.monotonic() - self._began))
+        elapsed = timedelta(seconds=time.monotonic() - self._began)
+        again = landed.safe_until is not None and begin < landed.safe_until
+        safe = again or plan.is_safe(begin, elapsed)
         name = (table.schema, table.table)
         request = ApplyRequest(
             lakehouse=self.target.lakehouse,

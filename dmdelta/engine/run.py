@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from datetime import datetime
 
 from dmdelta.checkpoint import FlushReason
 from dmdelta.config import TaskSpec
@@ -14,6 +15,8 @@ from dmdelta.engine.stop import StopRequest, stopping_on_signals
 from dmdelta.engine.task import open_task, with_safe_mode
 from dmdelta.errors import StageFailed
 from dmdelta.logging import get_logger
+from dmdelta.source.start import StartTime
+from dmdelta.source.task import Start
 
 log = get_logger(__name__)
 WATCH_SECONDS = 0.2
@@ -28,10 +31,20 @@ class RunOptions:
     Attributes:
         until_caught_up: end when everything that the sources had at the start is in silver.
         safe_mode: apply everything as if it may have been applied before.
+        start_time: begin anew at the first transaction that was committed then or later.
+        remove_meta: forget where the task stands and begin anew, as its first start did.
     """
 
     until_caught_up: bool = False
     safe_mode: bool = False
+    start_time: datetime | None = None
+    remove_meta: bool = False
+
+    def anew(self, first: Start) -> Start | StartTime | None:
+        """Where a source is begun anew whose `first` start is given; None to go on where it stands."""
+        if self.start_time is not None:
+            return StartTime(self.start_time)
+        return first if self.remove_meta else None
 
 
 def run_task(
@@ -58,7 +71,9 @@ def run_task(
             for source in spec.sources
         ]
         task = open_task(with_safe_mode(spec) if options.safe_mode else spec)
-        pipelines = [open_pipeline(task, relaying, tally, stop) for relaying in relayings]
+        pipelines = [
+            open_pipeline(task, relaying, tally, stop, options.anew(relaying.task.start)) for relaying in relayings
+        ]
         for pipeline in pipelines:
             pipeline.start()
         _watch(pipelines, stop)

@@ -24,6 +24,7 @@ class CommitTag:
         begin: where the range begins.
         end: where the table is after the commit: the next range begins here.
         gtid_set: every transaction up to `end`, None where nobody needs it.
+        safe_until: what follows may have been applied before, up to there; None: nothing.
     """
 
     app: str
@@ -34,6 +35,7 @@ class CommitTag:
     begin: Position
     end: Position
     gtid_set: str | None = None
+    safe_until: Position | None = None
 
     def to_json(self) -> str:
         return json.dumps(
@@ -47,6 +49,7 @@ class CommitTag:
                 "from": self.begin.to_dict(),
                 "to": self.end.to_dict(),
                 "gtid_set": self.gtid_set,
+                **({"safe_until": self.safe_until.to_dict()} if self.safe_until else {}),
             }
         )
 
@@ -68,6 +71,7 @@ class CommitTag:
             begin=Position.from_dict(fields["from"]),
             end=Position.from_dict(fields["to"]),
             gtid_set=fields["gtid_set"],
+            safe_until=Position.from_dict(fields["safe_until"]) if "safe_until" in fields else None,
         )
 
 

@@ -15,7 +15,7 @@ from dmdelta.source.pieces import Events, FilePieces
 from dmdelta.source.plan import Continue, Lost, plan_connect
 from dmdelta.source.server import ServerLog
 from dmdelta.source.session import Stop
-from dmdelta.source.task import RelayTask, StartAfter, StartAt, StartEdge, StatusFile
+from dmdelta.source.task import RelayTask, StartAfter, StartEdge, StatusFile, first_start
 
 UUID = "archive"
 """Stands for a server's uuid in the folder of the epoch."""
@@ -87,7 +87,7 @@ class ArchiveSession:
     def _begin(self) -> tuple[int, str, int]:
         files = archive_files(self._archive)
         state = load_state(self._task.folder, self._task.source_id)
-        if state is None:
+        if state is None or state.epoch < self._task.epoch:
             return self._first(files)
         created = None
         if state.binlog_file in files:
@@ -105,11 +105,7 @@ class ArchiveSession:
         start = self._task.start
         if isinstance(start, StartAfter) or start is StartEdge.CURRENT:
             raise SourceError("an archive is read from a file, not from a GTID set", hint="set meta.binlog-name")
-        begin = start if isinstance(start, StartAt) else StartAt(next(iter(files)))
-        if files.get(begin.binlog_file, 0) < begin.offset:
-            raise PositionLost(
-                f"the archive {self._archive} does not have {begin.binlog_file}:{begin.offset}", hint="mend `meta`"
-            )
+        begin = first_start(start, files, f"the archive {self._archive}")
         flavor = self._flavor(files)
         record = EpochBegin(UUID, begin.epoch, flavor, begin.binlog_file, begin.offset, None)
         begin_epoch(self._task.folder, record)

@@ -39,7 +39,7 @@ from dmdelta.source.server import (
     server_log,
     server_position,
 )
-from dmdelta.source.task import RelayTask, StartAfter, StartAt, StartEdge, StatusFile
+from dmdelta.source.task import RelayTask, StartAfter, StartEdge, StatusFile, first_start
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
@@ -138,6 +138,8 @@ class ServerSession:
 
     def _target(self, control: "Connection[Any]", server: ServerIdentity) -> _Target:
         state = load_state(self._task.folder, self._task.source_id)
+        if state is not None and state.epoch < self._task.epoch:
+            state = None  # the task has begun anew since then
         held = server_log(control, server)
         return self._first_target(control, server, held) if state is None else self._next_target(state, server, held)
 
@@ -149,14 +151,7 @@ class ServerSession:
         if start is StartEdge.CURRENT:
             here = server_position(control, server)
             return _Target(1, here.binlog_file, here.offset, here.gtid_set, fresh=True)
-        if start is StartEdge.OLDEST:
-            start = StartAt(next(iter(held.files)))
-        assert isinstance(start, StartAt)
-        if start.binlog_file not in held.files or held.files[start.binlog_file] < start.offset:
-            raise PositionLost(
-                f"{self._endpoint} does not have {start.binlog_file}:{start.offset}",
-                hint=f"its binlog begins with {next(iter(held.files))}: mend `meta`, or take a new snapshot",
-            )
+        start = first_start(start, held.files, str(self._endpoint))
         at_begin = start.offset == FIRST_OFFSET
         gtid_set = held.purged if at_begin and start.binlog_file == next(iter(held.files)) else None
         sum_gtids = not at_begin and held.executed is not None

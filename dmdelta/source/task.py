@@ -3,12 +3,13 @@
 import json
 import os
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from dmdelta.errors import DmdeltaError, from_wire, to_wire
+from dmdelta.errors import DmdeltaError, PositionLost, from_wire, to_wire
 from dmdelta.model.gtid import Flavor
 from dmdelta.model.position import Position
 from dmdelta.model.segment import FIRST_OFFSET
@@ -49,6 +50,21 @@ class StartAfter:
 Start = StartEdge | StartAt | StartAfter
 
 
+def first_start(start: StartAt | StartEdge, files: Mapping[str, int], where: str) -> StartAt:
+    """The start as a place in one of a source's `files` (sizes by name, oldest first); at the oldest unless it says so.
+
+    Raises:
+        PositionLost: the files do not hold it.
+    """
+    begin = start if isinstance(start, StartAt) else StartAt(next(iter(files)))
+    if files.get(begin.binlog_file, 0) < begin.offset:
+        raise PositionLost(
+            f"{where} does not have {begin.binlog_file}:{begin.offset}",
+            hint=f"its binlog begins with {next(iter(files))}: mend `meta`, or take a new snapshot",
+        )
+    return begin
+
+
 @dataclass(frozen=True, slots=True)
 class RelayTask:
     """One source to relay: a server (`endpoint`) or a folder of whole binlog files (`binlog_dir`).
@@ -74,6 +90,11 @@ class RelayTask:
     def folder(self) -> Path:
         """The source's own folder: give this one to `list_segments`."""
         return Path(self.relay_dir) / self.source_id
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that `start` begins; a folder of older ones only is begun anew."""
+        return 1 if isinstance(self.start, StartEdge) else self.start.epoch
 
     def to_json(self) -> str:
         """With the password: for a pipe."""

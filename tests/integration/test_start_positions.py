@@ -1,0 +1,144 @@
+"""Where a task begins: a time, the recorded place, the spec's `meta`; and beginning anew when asked to."""
+
+import json
+import shutil
+import time
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+
+from dmdelta.cli.main import execute
+from dmdelta.errors import PositionLost, SourceError
+from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.source.start import StartTime, find_in_archive, find_on_server
+from tests.support.check import assert_silver_equals_source
+from tests.support.relaying import endpoint_of, purged_to_the_newest
+from tests.support.servers import Server, running
+from tests.support.task import PASSWORD_VARIABLE, Task
+
+SERVERS = ("mysql80", "mysql57", "mariadb")
+TABLES = ("a", "b", "c")
+
+
+def now() -> datetime:
+    return datetime.now(timezone.utc)
+
+
+def write_at_known_times(server: Server, database: str) -> list[tuple[datetime, tuple[str, int]]]:
+    """Transactions in three files, more than a second apart: (a moment right before one, the place where it begins)."""
+    server.execute("CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT)", database=database)
+    known = []
+    for _ in range(3):
+        server.execute("FLUSH BINARY LOGS")
+        for _ in range(2):
+            time.sleep(1.1)
+            known.append((now(), server.position()[:2]))
+            server.execute("INSERT INTO t VALUES ()", database=database)
+    time.sleep(1.1)
+    return known
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_a_start_time_is_found_on_a_server_and_in_its_archive(name, request, tmp_path):
+    """The first transaction at or after the moment; after the newest one, the end of the log; never the future."""
+    server: Server = request.getfixturevalue(name)
+    known = write_at_known_times(server, server.fresh_database("start"))
+    endpoint = endpoint_of(server)
+    for moment, place in known:
+        assert find_on_server(endpoint, StartTime(moment)).begin == place
+    assert find_on_server(endpoint, StartTime(now())).begin == server.position()[:2]
+    with pytest.raises(SourceError, match="future"):
+        find_on_server(endpoint, StartTime(now() + timedelta(hours=1)))
+
+    server.execute("FLUSH BINARY LOGS")
+    for file in server.binlog_files()[:-1]:
+        shutil.copy(file, tmp_path)
+    for moment, place in known:
+        assert find_in_archive(tmp_path, StartTime(moment)).begin == place
+    newest = sorted(tmp_path.iterdir())[-1]
+    assert find_in_archive(tmp_path, StartTime(now())).begin == (newest.name, newest.stat().st_size)
+
+
+def test_a_start_time_before_what_the_server_has_kept_is_lost():
+    """What was purged may hold transactions of that time: they are not skipped."""
+    with running("mysql80") as server:
+        before = now()
+        time.sleep(1.1)
+        server.execute("FLUSH BINARY LOGS")
+        assert purged_to_the_newest(server)
+        with pytest.raises(PositionLost, match="reaches back to"):
+            find_on_server(endpoint_of(server), StartTime(before))
+
+
+@pytest.fixture
+def task(mysql80: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
+    """Three tables, begun where the server is now."""
+    made = Task(tmp_path, mysql80, mysql80.fresh_database("anew"), tables=TABLES)
+    made.start_here()
+    monkeypatch.setenv(PASSWORD_VARIABLE, mysql80.password)
+    for table in TABLES:
+        mysql80.execute(
+            f"CREATE TABLE {table} (id INT PRIMARY KEY, v VARCHAR(20))",
+            f"INSERT INTO {table} VALUES (1, 'first'), (2, 'goes'), (3, 'comes back')",
+            database=made.database,
+        )
+    return made
+
+
+def change(task: Task, word: str) -> None:
+    """Rows change, go, move to another key, and come back."""
+    for table in TABLES:
+        task.server.execute(
+            f"UPDATE {table} SET v = '{word}' WHERE id = 1",
+            f"DELETE FROM {table} WHERE id IN (2, 3)",
+            f"INSERT INTO {table} VALUES (3, '{word}')",
+            f"UPDATE {table} SET id = id + 100 WHERE id = 3",
+            f"INSERT INTO {table} VALUES (2, '{word}'), (3, 'again')",
+            database=task.database,
+        )
+        task.server.execute(f"DELETE FROM {table} WHERE id > 100", database=task.database)
+
+
+CHANGES = len(TABLES) * 8
+"""Row changes of one `change`."""
+
+
+def run(task: Task, *arguments: str) -> None:
+    assert execute(["run", str(task.write_spec()), "--until-caught-up", *arguments]) == 0
+
+
+def bronze_epochs(spark, task: Task) -> dict[int, int]:
+    """Row changes by epoch."""
+    bronze = spark.table(Lakehouse(root=str(task.root)).bronze)
+    counted = bronze.where("op IN ('insert', 'update', 'delete')").groupBy("epoch").count().collect()
+    return {row["epoch"]: row["count"] for row in counted}
+
+
+def test_a_task_begins_anew_at_meta_or_at_a_time(task, spark, capsys):
+    """What is read again is applied in safe mode, in an epoch of its own: silver = source after each of them.
+
+    `checkpoint reset` also forgets a silver table that was removed. The same start time is not begun twice.
+    """
+    run(task)
+    first = bronze_epochs(spark, task)[1]
+    change(task, "one")
+    shutil.rmtree(task.root / "silver" / task.database / "b")
+    capsys.readouterr()
+    assert execute(["checkpoint", "reset", str(task.spec), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["begins"].startswith("2/")
+    run(task)
+    assert_silver_equals_source(spark, task)
+    landed = bronze_epochs(spark, task)
+    assert landed == {1: first, 2: first + CHANGES}
+
+    time.sleep(1.1)
+    moment = now().isoformat()
+    change(task, "two")
+    run(task, "--start-time", moment)
+    assert_silver_equals_source(spark, task)
+    assert bronze_epochs(spark, task) == {**landed, 3: CHANGES}
+    change(task, "three")
+    run(task, "--start-time", moment)
+    assert_silver_equals_source(spark, task)
+    assert bronze_epochs(spark, task) == {**landed, 3: 2 * CHANGES}
