@@ -178,7 +178,10 @@ def add_rows(event: bytes, state: TableState, batch: ChangeBatch) -> tuple[int, 
         count = len(after) - had
         if len(before) - had != count:
             raise misaligned(state.codec)
-        if len(keys) == 2 * count and keys[::2] != keys[1::2]:
+        if len(keys) == 2 and count == 1:  # by far the most: one row a statement
+            if keys[0] != keys[1]:
+                batch.moved.append(had)
+        elif len(keys) == 2 * count and keys[::2] != keys[1::2]:
             batch.moved += [had + row for row in range(count) if keys[2 * row] != keys[2 * row + 1]]
     if state.metadata is not None:
         batch.metadata += [state.metadata] * count
@@ -194,14 +197,13 @@ def _add_images(
     """All images from `at` on, by turns to the two `sinks`; one list twice takes all."""
     end, size, runners = len(event), decoder.bitmap_size, decoder.runners
     sink, other = sinks
-    ahead = len(sink) - len(other)
     while at < end:
+        had = len(sink) - len(other)
         bitmap = event[at : at + size]
         run = runners.get(bitmap) or decoder.runner(bitmap)
         at = run(event, at, end, sink, other, keys)
-        if at < end and len(sink) - len(other) != ahead:
+        if at < end and len(sink) - len(other) != had:
             sink, other = other, sink
-            ahead = len(sink) - len(other)
     if at != end:
         raise misaligned(decoder.table)
 

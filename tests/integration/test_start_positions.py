@@ -56,7 +56,7 @@ def test_a_start_time_is_found_on_a_server_and_in_its_archive(name, request, tmp
         shutil.copy(file, tmp_path)
     for moment, place in known:
         assert find_in_archive(tmp_path, StartTime(moment)).begin == place
-    newest = sorted(tmp_path.iterdir())[-1]
+    newest = max(tmp_path.iterdir())
     assert find_in_archive(tmp_path, StartTime(now())).begin == (newest.name, newest.stat().st_size)
 
 
@@ -104,10 +104,6 @@ CHANGES = len(TABLES) * 8
 """Row changes of one `change`."""
 
 
-def run(task: Task, *arguments: str) -> None:
-    assert execute(["run", str(task.write_spec()), "--until-caught-up", *arguments]) == 0
-
-
 def bronze_epochs(spark, task: Task) -> dict[int, int]:
     """Row changes by epoch."""
     bronze = spark.table(Lakehouse(root=str(task.root)).bronze)
@@ -120,14 +116,14 @@ def test_a_task_begins_anew_at_meta_or_at_a_time(task, spark, capsys):
 
     `checkpoint reset` also forgets a silver table that was removed. The same start time is not begun twice.
     """
-    run(task)
+    task.catch_up()
     first = bronze_epochs(spark, task)[1]
     change(task, "one")
     shutil.rmtree(task.root / "silver" / task.database / "b")
     capsys.readouterr()
     assert execute(["checkpoint", "reset", str(task.spec), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)[0]["begins"].startswith("2/")
-    run(task)
+    task.catch_up()
     assert_silver_equals_source(spark, task)
     landed = bronze_epochs(spark, task)
     assert landed == {1: first, 2: first + CHANGES}
@@ -135,10 +131,10 @@ def test_a_task_begins_anew_at_meta_or_at_a_time(task, spark, capsys):
     time.sleep(1.1)
     moment = now().isoformat()
     change(task, "two")
-    run(task, "--start-time", moment)
+    task.catch_up("--start-time", moment)
     assert_silver_equals_source(spark, task)
     assert bronze_epochs(spark, task) == {**landed, 3: CHANGES}
     change(task, "three")
-    run(task, "--start-time", moment)
+    task.catch_up("--start-time", moment)
     assert_silver_equals_source(spark, task)
     assert bronze_epochs(spark, task) == {**landed, 3: 2 * CHANGES}

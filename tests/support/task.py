@@ -11,9 +11,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from unittest.mock import patch
 
 import yaml
 
+from dmdelta.cli.main import execute
 from dmdelta.failpoint import VARIABLE, CrashPoint
 from tests.support.servers import Server
 
@@ -101,10 +103,10 @@ class Task:
             process.end()
 
     def catch_up(self, *arguments: str) -> None:
-        """Run until everything the server has now is in silver."""
-        with self.process("--until-caught-up", *arguments) as process:
-            code = process.wait(180)
-            assert code == 0, process.log()
+        """`dmdelta run` in this process, whose Spark is warm, until everything the server has now is in silver."""
+        environment = {PASSWORD_VARIABLE: self.server.password, VARIABLE: f"@{self.failpoint}"}
+        with patch.dict(os.environ, environment):
+            assert execute(["run", str(self.write_spec()), "--until-caught-up", *arguments]) == 0
 
 
 class TaskProcess:
@@ -165,11 +167,6 @@ class TaskProcess:
             assert self.poll() is None, f"ended before {text!r}:\n{self.log()}"
             assert time.monotonic() < end, f"no {text!r} in {seconds} s:\n{self.log()}"
             time.sleep(0.05)
-
-    def wait_applied(self, seconds: float = 120) -> None:
-        """Wait until all that the source has now is in silver. Nobody may write meanwhile."""
-        file, offset, _ = self._task.server.position()
-        self.wait_for(f'{file}:{offset}", "tables"', seconds)
 
     def terminate(self) -> None:
         self._process.send_signal(signal.SIGTERM)
