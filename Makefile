@@ -27,7 +27,7 @@ servers: install ## install the real servers that the tests start
 test: servers ## unit, spark and integration tests against real servers; what CI runs
 	$(PY) -m pytest tests -m "not mysql97 and not long"
 
-test-long: servers ## the long lane, half an hour on 2 cores: event matrix, crash points, random kills, stops, 1 GB
+test-long: servers ## the long lane, a quarter of an hour on 2 cores: event matrix, random kills, runners on two machines
 	$(PY) -m pytest tests -m "long and not mysql97" --timeout 1800
 
 test-unit: install ## the tests without a JVM and without a server

@@ -11,14 +11,6 @@ from tests.support.servers import Server, running
 
 _FOLDER_MARKERS = ("unit", "spark", "integration", "crash")
 _EXTRA_LANE = "mysql97"
-_LONG_LANE = {
-    "test_event_matrix.py",
-    "test_huge_transaction.py",
-    "test_crash_points.py",
-    "test_random_kills.py",
-    "test_stopping.py",
-}
-"""Modules of `make test-long`: each takes minutes on two cores."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -33,8 +25,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         folder = item.path.relative_to(root).parts[0]
         if folder in _FOLDER_MARKERS:
             item.add_marker(folder)
-        if item.path.name in _LONG_LANE:
-            item.add_marker("long")
     if _EXTRA_LANE not in config.getoption("-m"):
         extra = [item for item in items if item.get_closest_marker(_EXTRA_LANE)]
         items[:] = [item for item in items if item not in extra]

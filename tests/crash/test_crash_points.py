@@ -2,6 +2,8 @@
 
 import signal
 
+import pytest
+
 from dmdelta.failpoint import CrashPoint
 from tests.support.check import assert_exactly_once
 from tests.support.workload import Workload
@@ -12,6 +14,7 @@ RELAY = (CrashPoint.RELAY_BEFORE_RENAME, CrashPoint.RELAY_AFTER_RENAME)
 """Points of a process of its own: its death is seen and healed within the same run."""
 
 
+@pytest.mark.timeout(1200)
 def test_a_kill_at_each_crash_point_is_healed_by_a_restart(task, spark):
     """SIGKILL at a point, restart, catch up: silver = source row by row, bronze = the server's binlog. Then the next.
 

@@ -5,6 +5,8 @@ import random
 import signal
 import time
 
+import pytest
+
 from tests.support.check import assert_exactly_once
 from tests.support.workload import Workload
 
@@ -13,6 +15,7 @@ RELAY_KILLS = 4
 """Before each kill of the runner, which takes long to come up again."""
 
 
+@pytest.mark.long
 def test_twenty_random_kills_leave_silver_equal_to_the_source(task, spark, record_property):
     """Whatever is killed whenever, also while it comes up: after a last catch-up nothing is lost, nothing there twice."""
     seed = int(os.environ.get("DMDELTA_TEST_SEED") or time.time_ns() % 1_000_000)

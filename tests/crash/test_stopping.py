@@ -3,6 +3,8 @@
 import json
 import time
 
+import pytest
+
 from dmdelta.checkpoint import load_points
 from dmdelta.lakehouse.place import Lakehouse
 from tests.support.check import assert_exactly_once
@@ -40,6 +42,7 @@ def test_sigterm_ends_at_a_boundary_and_a_second_runner_is_fenced_out(task, spar
     assert json.loads(capsys.readouterr().out.strip().splitlines()[-1])["idle"] is True
 
 
+@pytest.mark.long
 def test_a_second_runner_on_another_machine_is_fenced_by_the_commits(task, spark, tmp_path):
     """With a relay folder of its own no lock stops it: the Delta transactions do, and one of the two ends with Fenced."""
     file, offset, _ = task.server.position()

@@ -13,6 +13,7 @@ from tests.support.once import Once
 from tests.support.pipeline import Pipeline
 from tests.support.servers import KINDS, Server, running
 
+pytestmark = pytest.mark.long
 _MARKS = {"mysql97": [pytest.mark.mysql97]}
 _CASES = [
     pytest.param(server, scenario, id=f"{server}-{scenario.name}", marks=_MARKS.get(server, []))
