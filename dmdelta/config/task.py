@@ -25,6 +25,9 @@ class TaskSpec(Section):
     sources: Annotated[tuple[SourceConfig, ...], Field(min_length=1)]
     """The servers or archives to read."""
 
+    ignore_checking_items: tuple[str, ...] = ()
+    """Checks whose findings do not count, by the names that `dmdelta check` shows; `all` for all of them."""
+
     block_allow_list: BlockAllowListConfig = BlockAllowListConfig()
     """Which schemas and tables take part; all by default."""
 
@@ -41,6 +44,10 @@ class TaskSpec(Section):
         if self.lakehouse.root is None or is_uri(self.lakehouse.root):
             raise ValueError(f"source {source.source_id!r} needs relay.dir: the lakehouse is no folder of this machine")
         return str(Path(self.lakehouse.root) / "relay")
+
+    def is_ignored(self, check: str) -> bool:
+        """Whether the findings of a check do not count."""
+        return check in self.ignore_checking_items or "all" in self.ignore_checking_items
 
     @model_validator(mode="after")
     def _relays_have_folders(self) -> "TaskSpec":

@@ -1,6 +1,6 @@
 """Would the task run? Every source and the lakehouse are asked, nothing is written."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,9 +9,11 @@ from dmdelta.engine.relaying import FIRST_TRY, relay_task
 from dmdelta.engine.task import open_task
 from dmdelta.errors import DmdeltaError
 from dmdelta.lakehouse.tables import table_state
+from dmdelta.rules import BlockAllowList
 from dmdelta.source.archive import archive_files
 from dmdelta.source.connection import open_connection
 from dmdelta.source.preflight import Finding, Level, check_relay
+from dmdelta.source.table_checks import check_tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +33,24 @@ class TaskFinding:
 
 
 def check_task(spec: TaskSpec) -> list[TaskFinding]:
-    """All findings, sources first. A source that does not answer is a finding, not an error."""
+    """All findings but those that the spec ignores, sources first.
+
+    A source that does not answer is a finding, not an error.
+    """
     found = [
         TaskFinding(source.source_id, finding.name, finding.level, finding.message, finding.fix)
         for source in spec.sources
         for finding in _source_findings(spec, source)
     ]
-    return [*found, _lakehouse_finding(spec)]
+    counted = [finding for finding in found if not spec.is_ignored(finding.check)]
+    return [*counted, *_not_checks(spec, {finding.check for finding in found}), _lakehouse_finding(spec)]
+
+
+def _not_checks(spec: TaskSpec, names: Collection[str]) -> list[TaskFinding]:
+    """A name that ignores nothing is probably misspelt."""
+    wrong = [name for name in spec.ignore_checking_items if name not in names and name != "all"]
+    message, fix = "ignore-checking-items: there was no such check", "use the names that this table shows"
+    return [TaskFinding("spec", name, Level.WARN, message, fix) for name in wrong]
 
 
 def _source_findings(spec: TaskSpec, source: SourceConfig) -> Iterator[Finding]:
@@ -49,6 +62,7 @@ def _source_findings(spec: TaskSpec, source: SourceConfig) -> Iterator[Finding]:
             return
         with open_connection(task.endpoint, FIRST_TRY) as connection:
             yield from check_relay(connection, task)
+            yield from check_tables(connection, BlockAllowList.from_config(spec.block_allow_list).wanted)
     except DmdeltaError as error:
         yield Finding("connection", Level.FAIL, error.message, error.hint or "")
 

@@ -21,6 +21,7 @@ from dmdelta.source.folder import Known, format_description
 from dmdelta.source.preflight import Finding, Intent, Level, check_source
 from dmdelta.source.process import RelayProcess, start_relay
 from dmdelta.source.server import server_identity
+from dmdelta.source.table_checks import check_tables
 from dmdelta.source.task import RelayTask, Start, StartAfter, StartAt, StartEdge
 
 log = get_logger(__name__)
@@ -118,7 +119,11 @@ def open_relaying(spec: TaskSpec, source: SourceConfig, *, until_caught_up: bool
     else:
         with open_connection(task.endpoint, FIRST_TRY) as connection:
             flavor = server_identity(connection).flavor
-            _heed(source.source_id, check_source(connection, Intent(task.endpoint.server_id)))
+            found = [
+                *check_source(connection, Intent(task.endpoint.server_id)),
+                *check_tables(connection, BlockAllowList.from_config(spec.block_allow_list).wanted),
+            ]
+            _heed(source.source_id, [finding for finding in found if not spec.is_ignored(finding.name)])
     relaying = Relaying(task, flavor, BlockAllowList.from_config(spec.block_allow_list))
     try:
         yield relaying

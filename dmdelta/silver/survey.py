@@ -132,9 +132,10 @@ def silver_state(spark: SparkSession, owner: SilverOwner, table: TableEvents) ->
         LakehouseError: the history cannot be read.
     """
     name = (table.schema, table.table)
-    commit = silver_position(spark, owner.lakehouse, owner.task, owner.source_id, name)
     version = newest_version(spark, owner.lakehouse.silver(*name))
-    return SilverState(commit, version)
+    if version is None:
+        return SilverState(None, None)
+    return SilverState(silver_position(spark, owner.lakehouse, owner.task, owner.source_id, name), version)
 
 
 def tables_with_events(

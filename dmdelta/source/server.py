@@ -79,8 +79,7 @@ def server_position(connection: "Connection[Any]", server: ServerIdentity | None
         SourceError: the server writes no binlog, or the account may not ask.
     """
     server = server or server_identity(connection)
-    newer = server.flavor == "mysql" and server.version >= (8, 2, 0)
-    rows = query_named(connection, "SHOW BINARY LOG STATUS" if newer else "SHOW MASTER STATUS")
+    rows = query_named(connection, status_statement(server))
     if not rows:
         raise SourceError("the server writes no binlog", hint="start it with --log-bin and binlog_format=ROW")
     row = rows[0]
@@ -91,6 +90,12 @@ def server_position(connection: "Connection[Any]", server: ServerIdentity | None
     elif gtid_mode(connection):
         gtid_set = parse_gtid_set(row["executed_gtid_set"], "mysql")
     return ServerPosition(row["file"], int(row["position"]), gtid_set)
+
+
+def status_statement(server: ServerIdentity) -> str:
+    """How the server is asked for the state of its binlog."""
+    newer = server.flavor == "mysql" and server.version >= (8, 2, 0)
+    return "SHOW BINARY LOG STATUS" if newer else "SHOW MASTER STATUS"
 
 
 def gtid_mode(connection: "Connection[Any]") -> bool:
