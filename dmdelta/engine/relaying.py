@@ -8,7 +8,7 @@ from pathlib import Path
 from dmdelta.binlog.format_description import parse_format_description
 from dmdelta.bronze.landing import Landed
 from dmdelta.config import MetaConfig, SourceConfig, TaskSpec
-from dmdelta.errors import SourceError, StageFailed
+from dmdelta.errors import DmdeltaError, SourceError, StageFailed
 from dmdelta.logging import get_logger
 from dmdelta.model.gtid import Flavor
 from dmdelta.model.schema import TableSchema
@@ -69,10 +69,12 @@ class Relaying:
             DmdeltaError: why it does not start.
         """
         self._process = start_relay(self.task)
-        if not self._process.wait_ready(READY_SECONDS):
-            raise self._process.error() or StageFailed(
-                f"the relay of {self.source_id} does not start", hint="see its log above; run again"
-            )
+        if self._process.wait_ready(READY_SECONDS):
+            return
+        error = self._process.error()
+        if error is None:
+            raise StageFailed(f"the relay of {self.source_id} does not start", hint="see its log above; run again")
+        self._start_again(error)
 
     def check(self) -> None:
         """Start a relay that was killed again; a killed relay has lost nothing.
@@ -81,12 +83,14 @@ class Relaying:
             DmdeltaError: it ended for a reason that another start does not mend.
         """
         error = self._process.error() if self._process is not None else None
-        if error is None:
-            return
+        if error is not None:
+            self._start_again(error)
+
+    def _start_again(self, error: DmdeltaError) -> None:
         self._deaths += 1
-        log.warning("relay process ended", source=self.source_id, why=error.message, deaths=self._deaths)
         if not isinstance(error, StageFailed) or self._deaths > RESTARTS:
             raise error
+        log.warning("relay process ended", source=self.source_id, why=error.message, deaths=self._deaths)
         self.start()
 
     def has_ended(self) -> bool:
