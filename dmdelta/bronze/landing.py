@@ -69,6 +69,11 @@ class Landed:
         same_file = self.begin.binlog_file == self.end.binlog_file
         return self.end.offset - self.begin.offset if same_file else BATCH_BYTES
 
+    @property
+    def safe_beyond(self) -> Position | None:
+        """What the next batch inherits of `safe_until`."""
+        return self.safe_until if self.safe_until is not None and self.safe_until > self.end else None
+
     def join(self, following: "Landed") -> "Landed":
         """One range of two neighbours; it bears the later one's number, which stands for its end."""
         return replace(following, begin=self.begin, safe_until=following.safe_until or self.safe_until)
@@ -168,9 +173,7 @@ def land(
     for segment in batch.segments:
         with open(segment.path, "rb") as stream:
             runs += scan_gtids(stream, segment)
-    safe_until = landed.safe_until if landed else None
-    if safe_until is not None and safe_until <= batch.begin:
-        safe_until = None
+    safe_until = landed.safe_beyond if landed else None
     done = Landed(batch.number, batch.begin, batch.end, grown(gtid_set, runs), safe_until)
     reach(CrashPoint.LAND_BEFORE_COMMIT)
     with wrapped(source.bronze, "landing in"):

@@ -17,7 +17,7 @@ def moment(text: str) -> datetime:
         typer.BadParameter: it is none.
     """
     try:
-        found = datetime.fromisoformat(text)
+        found = datetime.fromisoformat(f"{text[:-1]}+00:00" if text.endswith("Z") else text)  # Python 3.10 knows no Z
     except ValueError:
         raise typer.BadParameter(f"{text!r} is no time such as 2026-11-21T10:00:00+01:00") from None
     return found if found.tzinfo else found.replace(tzinfo=timezone.utc)

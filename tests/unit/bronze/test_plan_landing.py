@@ -80,3 +80,20 @@ def test_small_segments_share_a_task_and_big_ones_do_not():
     groups = group_segments(listing)
     assert [len(group.segments) for group in groups] == [2, 1, 2, 1]
     assert [s for group in groups for s in group.segments] == listing
+
+
+def test_a_task_begun_anew_is_safe_until_the_former_end():
+    """Each batch hands on up to where ranges are applied in safe mode, until that is passed; joined ranges keep it."""
+    former_end = Position(2, "binlog.000001", 200)
+
+    def batch(begin: int, end: int, safe_until: Position | None) -> Landed:
+        at = [Position(2, "binlog.000001", offset) for offset in (begin, end)]
+        return Landed(1, *at, NOTHING, safe_until)
+
+    mark, within, across = batch(4, 4, former_end), batch(4, 150, former_end), batch(150, 300, former_end)
+    assert mark.safe_beyond == within.safe_beyond == former_end
+    assert across.safe_beyond is None
+    behind = batch(300, 400, None)
+    assert mark.join(within).safe_until == former_end
+    assert across.join(behind).safe_until == former_end
+    assert behind.join(batch(400, 500, None)).safe_until is None

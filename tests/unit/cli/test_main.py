@@ -10,7 +10,7 @@ from dmdelta.cli import main as command_line
 from dmdelta.cli.main import execute
 from dmdelta.errors import CommitConflict, ConfigError, LakehouseError, SchemaError, SourceError, SourceUnavailable
 
-COMMANDS = ["run", "check", "status", "events", "checkpoint show", "init"]
+COMMANDS = ["run", "check", "status", "events", "checkpoint show", "checkpoint reset", "init"]
 README = Path(__file__).resolve().parents[3] / "README.md"
 
 
@@ -33,7 +33,7 @@ def test_help_and_spec_errors_do_not_import_spark(tmp_path):
     assert ended.returncode == 0, ended.stderr
 
 
-@pytest.mark.parametrize("command", ["run", "check", "status", "events", "checkpoint show"])
+@pytest.mark.parametrize("command", ["run", "check", "status", "events", "checkpoint show", "checkpoint reset"])
 def test_a_wrong_spec_ends_with_2_and_names_the_place(command, tmp_path, capsys):
     """Every command that takes a spec reports its mistakes on stderr, without a traceback."""
     path = tmp_path / "spec.yml"

@@ -1,5 +1,7 @@
 """Where tables are."""
 
+from dataclasses import replace
+
 import pytest
 
 from dmdelta.errors import ConfigError
@@ -40,6 +42,8 @@ def test_tag_round_trip():
     begin, end = Position(1, "b.000001", 4), Position(2, "b.000002", 99)
     tag = CommitTag("app", 7, "task", "source", "run", begin, end, "a-b:1-5")
     assert CommitTag.from_json(tag.to_json()) == tag
+    anew = replace(tag, safe_until=Position(2, "b.000003", 7))
+    assert CommitTag.from_json(anew.to_json()) == anew
     assert CommitTag.from_json("nightly job") is None
     assert CommitTag.from_json('{"dmdelta": 2}') is None
     assert CommitTag.from_json(None) is None
