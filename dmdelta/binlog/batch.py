@@ -17,8 +17,10 @@ Run = tuple[
     tuple[str, ...] | None,
     str | None,
     int | None,
+    bytes,
 ]
-"""(rows, seq, number of the first row, gtid, committed_at in µs, schema, table, op, xid, image, ddl, schema version).
+"""(rows, seq, number of the first row, gtid, committed_at in µs, schema, table, op, xid, image, ddl, schema version,
+the VARIANT dictionary of the rows' images, b"" if they have none).
 
 A plain tuple: one is made for every rows event.
 """
@@ -31,7 +33,6 @@ class ChangeBatch:
     Attributes:
         runs: what the rows of one event share; a run of n rows owns the next n entries of the lists.
         before, after: VARIANT values of the row images, b"" where a row has none.
-        metadata: the VARIANT dictionary of each row's images, b"" where it has none.
         moved: indexes of the updates that change the primary key, in order.
         size: bytes of events that went in, about.
     """
@@ -39,7 +40,6 @@ class ChangeBatch:
     runs: list[Run] = field(default_factory=list)
     before: list[bytes] = field(default_factory=list)
     after: list[bytes] = field(default_factory=list)
-    metadata: list[bytes] = field(default_factory=list)
     moved: list[int] = field(default_factory=list)
     size: int = 0
 
@@ -48,4 +48,3 @@ class ChangeBatch:
         self.runs.append(run)
         self.before.append(b"")
         self.after.append(b"")
-        self.metadata.append(b"")

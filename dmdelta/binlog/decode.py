@@ -174,7 +174,7 @@ class _Decoder:
                     continue
                 batch, row = self._batch, self._row
                 try:
-                    count, layout = add_rows(event, state, batch)
+                    count, layout, metadata = add_rows(event, state, batch)
                 except (StructError, IndexError) as damage:
                     raise misaligned(state.codec) from damage
                 if len(event) > _LARGE_EVENT:
@@ -196,6 +196,7 @@ class _Decoder:
                         layout.image,
                         None,
                         state.version,
+                        metadata,
                     )
                 )
                 self._row, self._rows_seen = row + count, True
@@ -308,7 +309,9 @@ class _Decoder:
             row, self._row = self._row, self._row + 1
         committed = self._committed if self._committed is not None else timestamp * _SECOND
         seq = self._base + self._offset
-        self._batch.add_note((1, seq, row, self._gtid, committed, schema, table, op, self._xid, None, ddl, version))
+        self._batch.add_note(
+            (1, seq, row, self._gtid, committed, schema, table, op, self._xid, None, ddl, version, b"")
+        )
         self._batch.size += len(ddl or "")
 
     def _query(self, query: Query, timestamp: int) -> None:

@@ -144,8 +144,11 @@ class TableState:
             )
 
 
-def add_rows(event: bytes, state: TableState, batch: ChangeBatch) -> tuple[int, RowsLayout]:
-    """Decode a rows event (header included, checksum not) into `batch`; its number of rows and its layout.
+def add_rows(event: bytes, state: TableState, batch: ChangeBatch) -> tuple[int, RowsLayout, bytes]:
+    """Decode a rows event (header included, checksum not) into `batch`.
+
+    Returns:
+        Its number of rows, its layout and the VARIANT dictionary of its images.
 
     Raises:
         CorruptBinlog: the images do not fill the event.
@@ -183,12 +186,11 @@ def add_rows(event: bytes, state: TableState, batch: ChangeBatch) -> tuple[int, 
                 batch.moved.append(had)
         elif len(keys) == 2 * count and keys[::2] != keys[1::2]:
             batch.moved += [had + row for row in range(count) if keys[2 * row] != keys[2 * row + 1]]
-    if state.metadata is not None:
-        batch.metadata += [state.metadata] * count
-    else:
-        batch.metadata += [state.codec.keys.metadata] * count
+    metadata = state.metadata
+    if metadata is None:
+        metadata = state.codec.keys.metadata
         state.codec.keys.trim()
-    return count, layout
+    return count, layout, metadata
 
 
 def _add_images(

@@ -55,8 +55,8 @@ def to_record_batch(batch: ChangeBatch, segment: Segment, landed_at: datetime | 
     seq = np.fromiter(seqs, np.int64, len(counts))[run_of_row]
     row = np.arange(total) - begins[run_of_row] + np.fromiter(firsts, np.int64, len(counts))[run_of_row]
     take = None if total == len(count) else pa.array(run_of_row)
-    schema_name, table_name, op, xid, image, ddl, version = shared
-    metadata = pa.array(batch.metadata, pa.binary())
+    schema_name, table_name, op, xid, image, ddl, version, dictionaries = shared
+    metadata = _spread(dictionaries, pa.binary(), take)
     columns = [
         pa.repeat(pa.scalar(segment.source_id, pa.string()), total),
         pa.repeat(pa.scalar(segment.epoch, pa.int32()), total),

@@ -54,11 +54,11 @@ def decode(
         with open(segment.path, "rb") as stream:
             for batch in decode_segment(stream, segment, options):
                 at, moved = 0, set(batch.moved)
-                for count, seq, first, gtid, _, schema, table, op, xid, image, ddl, _ in batch.runs:
+                for count, seq, first, gtid, _, schema, table, op, xid, image, ddl, _, metadata in batch.runs:
                     for number in range(count):
                         before, after = (
-                            _image(batch.before[at], batch.metadata[at]),
-                            _image(batch.after[at], batch.metadata[at]),
+                            _image(batch.before[at], metadata),
+                            _image(batch.after[at], metadata),
                         )
                         place = (seq, first + number)
                         yield Change(op, schema, table, before, after, image, xid, *place, gtid, ddl, at in moved)
