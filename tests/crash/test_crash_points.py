@@ -23,7 +23,7 @@ def test_a_kill_at_each_crash_point_is_healed_by_a_restart(task, spark):
     """
     file, offset, _ = task.server.position()
     later = [point for point in CrashPoint if point not in (WHILE_NEW, *RELAY)]
-    with Workload(task.server, task.database, seed=7, keyless=True, per_second=25) as workload:
+    with Workload(task.server, task.database, seed=7, keyless=True, per_second=10) as workload:
         for point in (WHILE_NEW, *later):
             workload.wait_for(workload.transactions + 20)
             task.arm(point)

@@ -17,7 +17,7 @@ def test_sigterm_ends_at_a_boundary_and_a_second_runner_is_fenced_out(task, spar
     with code 0 and nothing in doubt. The next start goes on there, and the one after it says that nothing is new.
     """
     file, offset, _ = task.server.position()
-    with Workload(task.server, task.database, seed=3, keyless=True) as workload, task.process() as first:
+    with Workload(task.server, task.database, seed=3, keyless=True, per_second=20) as workload, task.process() as first:
         first.wait_for('"range applied"', seconds=120)
         with task.process() as second:
             assert second.wait(60) == 5, second.log()
@@ -48,7 +48,7 @@ def test_a_second_runner_on_another_machine_is_fenced_by_the_commits(task, spark
     file, offset, _ = task.server.position()
     other = Task(tmp_path / "elsewhere", task.server, task.database, tables=task.tables, lake=task.root)
     other.settings = task.settings
-    with Workload(task.server, task.database, seed=9, keyless=True) as workload, task.process() as first:
+    with Workload(task.server, task.database, seed=9, keyless=True, per_second=20) as workload, task.process() as first:
         first.wait_for('"range applied"', seconds=120)
         with other.process() as second:
             loser = wait_for_one(first, second)
