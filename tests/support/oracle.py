@@ -19,6 +19,7 @@ from tests.support.servers import Server
 Place = tuple[str, int]
 """(binlog file, byte offset of an event's start)."""
 
+_SETS = frozenset({"Previous_gtids", "Gtid_list"})
 _OPS = {"Write_rows": "insert", "Update_rows": "update", "Delete_rows": "delete"}
 
 
@@ -90,7 +91,7 @@ def logged_events(server: Server, since_file: str = "") -> Iterator[LoggedEvent]
         gtid, tables, payload = "", {}, None
         for _, offset, kind, _, _, info in server.query(f"SHOW BINLOG EVENTS IN '{file}'"):
             place = (str(file), int(offset))
-            if kind in {"Gtid", "Gtid_tagged", "Anonymous_Gtid"}:
+            if "gtid" in str(kind).lower() and kind not in _SETS:
                 gtid, payload = _gtid(str(info)), None
             elif kind == "Transaction_payload":
                 payload = place
