@@ -21,7 +21,7 @@ Runner = Callable[[bytes, int, int, list[bytes], list[bytes], list[Any]], int]
 
 It decodes at least one image, and goes on while the next one begins before `end` and has the same null bitmap. Images
 go to the two lists by turns: before and after images of updates; the same list twice for inserts and deletes. Each
-image's primary key, as it is in the log, goes to `keys`.
+image's primary key, as it is in the log, goes to `keys` where the shape has one.
 """
 _WIDTH_CODES = {1: "B", 2: "H", 4: "I"}
 _PREFIX_CODES = {1: "B", 2: "H", 3: "HB", 4: "I"}
@@ -37,7 +37,7 @@ class ImageShape:
         nulls: field ids of the columns that are NULL and shown as VARIANT null.
         order: field ids of both in the lexicographic order of their names.
         bitmap: the null bitmap of such an image.
-        key: field ids of the primary key; none if the table has no key or the image not all of it.
+        key: field ids of the primary key; none if nobody wants it, the table has none or the image not all of it.
     """
 
     columns: tuple[tuple[int, ColumnCodec], ...]

@@ -72,18 +72,20 @@ class ImageDecoder:
     """Decodes images that hold the columns `present` of a table.
 
     Attributes:
+        keyed: the keys are wanted: images of updates, whose key may change.
         bitmap_size: bytes of the null bitmap that begins every image.
         runners: the generated decoders by null bitmap; `runner` makes a missing one.
     """
 
-    def __init__(self, table: TableCodec, present: tuple[int, ...]) -> None:
+    def __init__(self, table: TableCodec, present: tuple[int, ...], *, keyed: bool) -> None:
         self.table = table
         self.present = present
+        self.keyed = keyed
         self.bitmap_size = bitmap_size(len(present))
         self.runners: dict[bytes, Runner] = {}
 
     def one(self, event: bytes, at: int, sink: list[bytes], keys: list[Any]) -> int:
-        """One image at `at`, its key to `keys`; the place behind it."""
+        """One image at `at`, its key to `keys` if it is wanted; the place behind it."""
         bitmap = event[at : at + self.bitmap_size]
         run = self.runners.get(bitmap) or self.runner(bitmap)
         return run(event, at, at, sink, sink, keys)
@@ -124,7 +126,7 @@ class ImageDecoder:
     ) -> int:
         values, at = self.values(event, at)
         sink.append(assemble(self.table, values))
-        if self.table.key:
+        if self.keyed and self.table.key:
             # Never equal to what generated code makes of the same key: a key that is taken for changed does no harm.
             keys.append([values.get(number) for number in self.table.key])
         return at
@@ -145,7 +147,8 @@ class ImageDecoder:
         shown = tuple(number for number in self.present if number in null and not codecs[number].is_json)
         held = {number for number, _ in columns} | set(shown)
         order = tuple(number for number in self.table.order if number in held)
-        key = self.table.key if {number for number, _ in columns}.issuperset(self.table.key) else ()
+        whole_key = {number for number, _ in columns}.issuperset(self.table.key)
+        key = self.table.key if self.keyed and whole_key else ()
         return ImageShape(columns, shown, order, bitmap, key)
 
 

@@ -112,11 +112,11 @@ class TableState:
         present = set_bits(key[at : at + self._bitmap_size], columns)
         if op is Op.INSERT and len(present) < columns:
             self._check_insert(present)
-        first = second = ImageDecoder(codec, present)
+        first = second = ImageDecoder(codec, present, keyed=op is Op.UPDATE)
         held = set(present)
         if op is Op.UPDATE:
             after = set_bits(key[at + self._bitmap_size :], columns)
-            second = first if after == present else ImageDecoder(codec, after)
+            second = first if after == present else ImageDecoder(codec, after, keyed=True)
             held.update(after)
         names = tuple(column.name for number, column in enumerate(codec.schema.columns) if number in held)
         partial = op is not Op.DELETE and len(names) < columns

@@ -26,7 +26,11 @@ def run(
         ),
     ] = None,
     remove_meta: Annotated[
-        bool, typer.Option("--remove-meta", help="Forget where the task stands and begin anew, as its first start did.")
+        bool,
+        typer.Option(
+            "--remove-meta",
+            help="Forget where the task stands and begin anew: at --start-time, else as its first start did.",
+        ),
     ] = False,
 ) -> None:
     """Relay, land and apply, until SIGTERM or Ctrl-C."""

@@ -11,10 +11,8 @@ from dmdelta.config.loading import load_spec
 from dmdelta.config.source import MetaConfig, RelayConfig, SecurityConfig, SourceConfig
 from dmdelta.config.syncer import SyncerConfig
 from dmdelta.config.task import TaskSpec
-from dmdelta.model.schema import SYSTEM_SCHEMAS
 
 __all__ = [
-    "SYSTEM_SCHEMAS",
     "BlockAllowListConfig",
     "LakehouseConfig",
     "MetaConfig",

@@ -11,7 +11,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from dmdelta.bronze.landing import Landed, LandingSource, begin_anew, newest_beginning, newest_landed
-from dmdelta.checkpoint import CheckpointStore, FlushReason, Point, Snapshot, StoredPoints
+from dmdelta.checkpoint import CheckpointStore, FlushReason, Point, Snapshot
 from dmdelta.engine.relaying import Relaying
 from dmdelta.engine.task import Task
 from dmdelta.logging import get_logger
@@ -23,15 +23,28 @@ from dmdelta.source.task import Start
 log = get_logger(__name__)
 
 
-def start_anew(
-    spark: SparkSession, source: LandingSource, relaying: Relaying, landed: Landed | None, start: Start | StartTime
-) -> Landed:
-    """Mark in bronze where the source is begun anew; a start time that the newest epoch began with is not begun twice.
+def begin_source(task: Task, relaying: Relaying, start: Start | StartTime) -> Position:
+    """Forget where a source stands: the next run begins it anew at `start`. Where that is.
 
     Raises:
+        Fenced: the task is running.
         PositionLost, SourceError, SourceUnavailable: the source does not have the place.
-        Fenced: another runner is at work.
     """
+    source = task.landing_source(relaying.source_id, relaying.flavor)
+    with locked(relaying.folder):
+        landed = newest_landed(task.spark, source)
+        begun = _mark(task.spark, source, relaying, landed, start)
+        if begun != landed:
+            _forget_tables(
+                CheckpointStore(task.spark, task.lakehouse, task.spec.name, source.source_id, task.run), begun
+            )
+    return begun.end
+
+
+def _mark(
+    spark: SparkSession, source: LandingSource, relaying: Relaying, landed: Landed | None, start: Start | StartTime
+) -> Landed:
+    """Say so in bronze; a start time that the newest epoch began with is not begun twice."""
     found = _find(relaying, start)
     if isinstance(start, StartTime) and landed is not None:
         begun = newest_beginning(spark, source)
@@ -50,34 +63,14 @@ def start_anew(
     return begin_anew(spark, source, landed, begin, Position(epoch, *found.log_end))
 
 
-def forget_tables(store: CheckpointStore, stored: StoredPoints, begin: Position) -> StoredPoints:
-    """Write down that every table goes on at `begin`, whatever became of it; what is stored from now on.
-
-    Raises:
-        Fenced, LakehouseError: as any flush.
-    """
-    point = Point(begin)
+def _forget_tables(store: CheckpointStore, begun: Landed) -> None:
+    """Write down that every table goes on where the source begins, whatever became of it."""
+    stored = store.open()
+    if stored is None:
+        return
+    point = Point(begun.end)
     tables = tuple(replace(table, point=point, delta_version=None) for table in stored.tables.values())
     store.write(Snapshot(store.source_id, point, tables, None), tables, FlushReason.RESET)
-    return StoredPoints(stored.flush_id + 1, FlushReason.RESET, point, {table.name: table for table in tables}, None)
-
-
-def reset_source(task: Task, relaying: Relaying) -> Position:
-    """Forget where a source stands: the next run begins it anew, as its first start did. Where that is.
-
-    Raises:
-        Fenced: the task is running.
-        PositionLost, SourceError, SourceUnavailable: the source does not have the place.
-    """
-    source = task.landing_source(relaying.source_id, relaying.flavor)
-    with locked(relaying.folder):
-        landed = newest_landed(task.spark, source)
-        begin = start_anew(task.spark, source, relaying, landed, relaying.task.start).end
-        store = CheckpointStore(task.spark, task.lakehouse, task.spec.name, source.source_id, task.run)
-        stored = store.open()
-        if stored is not None:
-            forget_tables(store, stored, begin)
-    return begin
 
 
 def _find(relaying: Relaying, start: Start | StartTime) -> Beginning:

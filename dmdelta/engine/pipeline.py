@@ -18,7 +18,6 @@ from dmdelta.checkpoint import (
     inherited_exit,
 )
 from dmdelta.checkpoint.decision import check_bronze
-from dmdelta.engine.anew import forget_tables, start_anew
 from dmdelta.engine.applying import ApplyingLoop
 from dmdelta.engine.landed_log import LandedLog
 from dmdelta.engine.landing import LandingLoop
@@ -28,8 +27,6 @@ from dmdelta.engine.stop import StopRequest
 from dmdelta.engine.task import Task
 from dmdelta.lakehouse.session import clone_session
 from dmdelta.logging import get_logger
-from dmdelta.source.start import StartTime
-from dmdelta.source.task import Start
 
 log = get_logger(__name__)
 CANCEL_SECONDS = 0.5
@@ -111,13 +108,8 @@ class SourcePipeline:
             self.stop.fail(error)
 
 
-def open_pipeline(
-    task: Task, relaying: Relaying, tally: Tally, stop: StopRequest, anew: Start | StartTime | None = None
-) -> SourcePipeline:
+def open_pipeline(task: Task, relaying: Relaying, tally: Tally, stop: StopRequest) -> SourcePipeline:
     """Find out where a source stands, start its relay and put the other stages together.
-
-    Args:
-        anew: forget where it stands and begin there.
 
     Raises:
         Fenced: another runner's relay is at work.
@@ -125,16 +117,12 @@ def open_pipeline(
     """
     source_id = relaying.source_id
     source = task.landing_source(source_id, relaying.flavor)
-    stood = landed = newest_landed(task.spark, source)
-    if anew is not None:
-        landed = start_anew(task.spark, source, relaying, stood, anew)
+    landed = newest_landed(task.spark, source)
     relaying.begin_behind(landed)
     # Before all that writes: the lock on its folder keeps a second runner of the task out. It cuts while we open.
     relaying.start()
     store = CheckpointStore(task.spark, task.lakehouse, task.spec.name, source_id, task.run)
     stored = store.open()
-    if stored is not None and landed is not None and landed != stood:
-        stored = forget_tables(store, stored, landed.end)
     evidence = SourceEvidence(landed.end if landed else None, stored)
     check_bronze(evidence)
     points = Points(source_id, stored, inherited_exit(evidence))

@@ -118,6 +118,7 @@ def open_relaying(spec: TaskSpec, source: SourceConfig, *, until_caught_up: bool
         SourceError, SourceUnavailable: it cannot, with the fix of the first finding that says so.
     """
     task = relay_task(spec, source, until_caught_up=until_caught_up)
+    allow_list = BlockAllowList.from_config(spec.block_allow_list)
     if task.endpoint is None:
         flavor = _archive_flavor(Path(task.binlog_dir or ""))
     else:
@@ -125,10 +126,10 @@ def open_relaying(spec: TaskSpec, source: SourceConfig, *, until_caught_up: bool
             flavor = server_identity(connection).flavor
             found = [
                 *check_source(connection, Intent(task.endpoint.server_id)),
-                *check_tables(connection, BlockAllowList.from_config(spec.block_allow_list).wanted),
+                *check_tables(connection, allow_list.wanted),
             ]
             _heed(source.source_id, [finding for finding in found if not spec.is_ignored(finding.name)])
-    relaying = Relaying(task, flavor, BlockAllowList.from_config(spec.block_allow_list))
+    relaying = Relaying(task, flavor, allow_list)
     try:
         yield relaying
     finally:

@@ -4,7 +4,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from dmdelta.config import TaskSpec
-from dmdelta.engine.anew import reset_source
+from dmdelta.engine.anew import begin_source
 from dmdelta.engine.relaying import open_relaying
 from dmdelta.engine.task import open_task
 from dmdelta.model.position import Position
@@ -28,4 +28,6 @@ def reset_task(spec: TaskSpec) -> list[ResetSource]:
     with ExitStack() as opened:
         relayings = [opened.enter_context(open_relaying(spec, source, until_caught_up=True)) for source in spec.sources]
         task = open_task(spec)
-        return [ResetSource(relaying.source_id, reset_source(task, relaying)) for relaying in relayings]
+        return [
+            ResetSource(relaying.source_id, begin_source(task, relaying, relaying.task.start)) for relaying in relayings
+        ]

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from dmdelta.checkpoint import FlushReason
 from dmdelta.config import TaskSpec
+from dmdelta.engine.anew import begin_source
 from dmdelta.engine.pipeline import SourcePipeline, open_pipeline
 from dmdelta.engine.progress import Progress, RunSummary, Tally
 from dmdelta.engine.relaying import open_relaying
@@ -32,7 +33,7 @@ class RunOptions:
         until_caught_up: end when everything that the sources had at the start is in silver.
         safe_mode: apply everything as if it may have been applied before.
         start_time: begin anew at the first transaction that was committed then or later.
-        remove_meta: forget where the task stands and begin anew, as its first start did.
+        remove_meta: forget where the task stands and begin anew: at `start_time`, else as its first start did.
     """
 
     until_caught_up: bool = False
@@ -71,9 +72,11 @@ def run_task(
             for source in spec.sources
         ]
         task = open_task(with_safe_mode(spec) if options.safe_mode else spec)
-        pipelines = [
-            open_pipeline(task, relaying, tally, stop, options.anew(relaying.task.start)) for relaying in relayings
-        ]
+        for relaying in relayings:
+            anew = options.anew(relaying.task.start)
+            if anew is not None:
+                begin_source(task, relaying, anew)
+        pipelines = [open_pipeline(task, relaying, tally, stop) for relaying in relayings]
         for pipeline in pipelines:
             pipeline.start()
         _watch(pipelines, stop)

@@ -15,7 +15,7 @@ from dmdelta.source.pieces import Events, FilePieces
 from dmdelta.source.plan import Continue, Lost, plan_connect
 from dmdelta.source.server import ServerLog
 from dmdelta.source.session import Stop
-from dmdelta.source.task import RelayTask, StartAfter, StartEdge, StatusFile, first_start
+from dmdelta.source.task import RelayTask, Start, StartAfter, StartAt, StartEdge, StatusFile, first_start
 
 UUID = "archive"
 """Stands for a server's uuid in the folder of the epoch."""
@@ -54,6 +54,17 @@ def _is_binlog(place: Path) -> bool:
     if magic != MAGIC:
         raise CorruptBinlog(f"{place} is no binlog file", hint="remove it from the archive, or restore it")
     return True
+
+
+def named_start(start: Start) -> StartAt | StartEdge:
+    """The start of an archive.
+
+    Raises:
+        SourceError: it is one that only a server knows.
+    """
+    if isinstance(start, StartAfter) or start is StartEdge.CURRENT:
+        raise SourceError("an archive is read from a file, not from a GTID set", hint="set meta.binlog-name")
+    return start
 
 
 class ArchiveSession:
@@ -102,10 +113,7 @@ class ArchiveSession:
         )
 
     def _first(self, files: dict[str, int]) -> tuple[int, str, int]:
-        start = self._task.start
-        if isinstance(start, StartAfter) or start is StartEdge.CURRENT:
-            raise SourceError("an archive is read from a file, not from a GTID set", hint="set meta.binlog-name")
-        begin = first_start(start, files, f"the archive {self._archive}")
+        begin = first_start(named_start(self._task.start), files, f"the archive {self._archive}")
         flavor = self._flavor(files)
         record = EpochBegin(UUID, begin.epoch, flavor, begin.binlog_file, begin.offset, None)
         begin_epoch(self._task.folder, record)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pymysql
 
@@ -17,6 +17,7 @@ from dmdelta.source.endpoint import Endpoint
 if TYPE_CHECKING:
     from pymysql.connections import Connection
 
+_T = TypeVar("_T")
 log = get_logger(__name__)
 
 CONNECT_TIMEOUT = 5
@@ -126,6 +127,20 @@ def query_named(connection: "Connection[Any]", sql: str, arguments: Sequence[Any
         cursor.execute(sql, tuple(arguments) or None)
         names = [column[0].lower() for column in cursor.description or ()]
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+
+def unless_refused(ask: Callable[[], _T]) -> _T | None:
+    """What the server answers; None if it refuses, as it does an account without the privilege.
+
+    Raises:
+        SourceUnavailable: it does not answer.
+    """
+    try:
+        return ask()
+    except SourceUnavailable:
+        raise
+    except SourceError:
+        return None
 
 
 @contextmanager

@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from dmdelta.errors import SourceError, SourceUnavailable
 from dmdelta.model.gtid import parse_gtid_set
-from dmdelta.source.connection import query, query_named
+from dmdelta.source.connection import query, query_named, unless_refused
 from dmdelta.source.folder import load_state, with_gtids
 from dmdelta.source.plan import Continue, Lost, RelayState, missing_from, plan_connect
 from dmdelta.source.server import ServerIdentity, ServerLog, server_identity, server_log
@@ -56,14 +55,14 @@ class SourceFacts:
     Attributes:
         variables: global variables by name; absent ones are missing.
         grants: the lines of SHOW GRANTS.
-        replicas: (server id, uuid) of the replicas that are connected; None if the account may not ask.
+        replicas: server ids of the replicas that are connected; None if the account may not ask.
         held: the binlog's files and GTID sets; None if there are none or the account may not ask.
     """
 
     server: ServerIdentity
     variables: dict[str, str]
     grants: tuple[str, ...]
-    replicas: tuple[tuple[int, str], ...] | None
+    replicas: tuple[int, ...] | None
     held: ServerLog | None = field(default=None)
 
 
@@ -115,22 +114,10 @@ def source_facts(connection: "Connection[Any]") -> SourceFacts:
     variables = {str(name).lower(): str(value) for name, value in rows}
     grants = tuple(str(row[0]) for row in query(connection, "SHOW GRANTS"))
     newer = server.flavor == "mysql" and server.version >= (8, 0, 22)
-    try:
-        listed = query_named(connection, "SHOW REPLICAS" if newer else "SHOW SLAVE HOSTS")
-    except SourceUnavailable:
-        raise
-    except SourceError:
-        replicas = None
-    else:
-        replicas = tuple(
-            (int(row["server_id"]), str(row.get("replica_uuid", row.get("slave_uuid", "")))) for row in listed
-        )
-    try:
-        held = server_log(connection, server)
-    except SourceUnavailable:
-        raise
-    except SourceError:
-        held = None
+    statement = "SHOW REPLICAS" if newer else "SHOW SLAVE HOSTS"
+    listed = unless_refused(lambda: query_named(connection, statement))
+    replicas = None if listed is None else tuple(int(row["server_id"]) for row in listed)
+    held = unless_refused(lambda: server_log(connection, server))
     return SourceFacts(server, variables, grants, replicas, held)
 
 
@@ -264,7 +251,7 @@ def _server_id(facts: SourceFacts, intent: Intent) -> Finding:
         return Finding("server_id", Level.FAIL, f"{ours} is the server's own", fix)
     if facts.replicas is None:
         return Finding("server_id", Level.WARN, f"{ours}: the account may not see the server's replicas", fix)
-    if any(server_id == ours for server_id, _ in facts.replicas):
+    if ours in facts.replicas:
         message = f"{ours} is a connected replica's: the server would end one for the other (unless it is this task)"
         return Finding("server_id", Level.WARN, message, fix)
     return Finding("server_id", Level.PASS, f"{ours} is not in use")

@@ -17,7 +17,7 @@ from dmdelta.model.gtid import parse_gtid_set
 from dmdelta.model.position import file_number, seq_of
 from dmdelta.model.segment import FIRST_OFFSET
 from dmdelta.segments import read_path
-from dmdelta.source.archive import archive_files
+from dmdelta.source.archive import archive_files, named_start
 from dmdelta.source.connection import open_connection
 from dmdelta.source.dump import (
     HEARTBEATS,
@@ -73,8 +73,7 @@ def find_on_server(endpoint: Endpoint, start: Start | StartTime) -> Beginning:
         return Beginning(locate_after(replace(request, after=parse_gtid_set(start.gtid_set, server.flavor))), log_end)
     if start is StartEdge.CURRENT:
         return Beginning(log_end, log_end)
-    held_start = first_start(start, held.files, str(endpoint))
-    return Beginning((held_start.binlog_file, held_start.offset), log_end)
+    return Beginning(first_start(start, held.files, str(endpoint)).place, log_end)
 
 
 def find_in_archive(folder: Path, start: Start | StartTime) -> Beginning:
@@ -90,12 +89,7 @@ def find_in_archive(folder: Path, start: Start | StartTime) -> Beginning:
         first = _file_of(start, list(files), lambda name: created_at(format_description(folder / name)), str(folder))
         later = [folder / name for name in files if file_number(name) >= file_number(first)]
         return Beginning(_first_in_files(later, start) or log_end, log_end)
-    if isinstance(start, StartAfter):
-        raise SourceError("an archive is read from a file, not from a GTID set", hint="set meta.binlog-name")
-    if start is StartEdge.CURRENT:
-        return Beginning(log_end, log_end)
-    held_start = first_start(start, files, str(folder))
-    return Beginning((held_start.binlog_file, held_start.offset), log_end)
+    return Beginning(first_start(named_start(start), files, str(folder)).place, log_end)
 
 
 def _created_on_server(request: DumpRequest, name: str) -> int:

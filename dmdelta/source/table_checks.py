@@ -8,10 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dmdelta.errors import SourceError, SourceUnavailable
 from dmdelta.model.schema import SYSTEM_SCHEMAS, TableSchema
 from dmdelta.source.catalog import read_schemas
-from dmdelta.source.connection import query, query_named
+from dmdelta.source.connection import query, query_named, unless_refused
 from dmdelta.source.preflight import Finding, Level
 from dmdelta.source.server import ServerIdentity, server_identity, status_statement
 
@@ -88,12 +87,8 @@ def _quoted(*names: str) -> str:
 
 def _unlogged(connection: "Connection[Any]", server: ServerIdentity, schemas: Sequence[str]) -> list[str]:
     """Of `schemas`, those that --binlog-do-db and --binlog-ignore-db keep out of the log."""
-    try:
-        rows = query_named(connection, status_statement(server))
-    except SourceUnavailable:
-        raise
-    except SourceError:
-        return []  # the missing privilege is a finding of its own
+    # Without the privilege, which is a finding of its own, there is nothing to tell.
+    rows = unless_refused(lambda: query_named(connection, status_statement(server))) or []
     do = {name for row in rows for name in str(row["binlog_do_db"] or "").split(",") if name}
     ignore = {name for row in rows for name in str(row["binlog_ignore_db"] or "").split(",") if name}
     return [name for name in schemas if (name not in do if do else name in ignore)]

@@ -38,6 +38,10 @@ class StartAt:
     offset: int = FIRST_OFFSET
     epoch: int = 1
 
+    @property
+    def place(self) -> tuple[str, int]:
+        return (self.binlog_file, self.offset)
+
 
 @dataclass(frozen=True, slots=True)
 class StartAfter:

@@ -87,10 +87,10 @@ class Task:
         """The file that arms a crash point of this task's processes."""
         return self.folder / "failpoint"
 
-    def arm(self, point: CrashPoint, nth: int = 1) -> None:
-        """Whichever process of the task passes `point` for the nth time from now on dies there, once."""
+    def arm(self, point: CrashPoint) -> None:
+        """Whichever process of the task passes `point` next dies there, once."""
         fresh = self.failpoint.with_suffix(".new")
-        fresh.write_text(f"{point.value}:{nth}")
+        fresh.write_text(f"{point.value}:1")
         fresh.rename(self.failpoint)
 
     @contextmanager

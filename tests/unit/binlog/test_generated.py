@@ -113,7 +113,7 @@ def test_generated_and_general_decoders_agree(made: tuple[list[Made], list[str],
         for name, (_, column, _) in zip(names, columns, strict=True)
     ]
     table = table_codec(TableSchema("s", "t", tuple(described)), wires)
-    decoder = ImageDecoder(table, present)
+    decoder = ImageDecoder(table, present, keyed=True)
     event = b"head" + b"".join(map(_image, rows))
     at, fast, keys = 4, list[bytes](), list[object]()
     while at < len(event):
@@ -138,7 +138,7 @@ def test_null_patterns_beyond_the_limit_take_the_general_way() -> None:
     count = 8
     wires = [WireColumn(WireType.LONG)] * count
     columns = tuple(Column(f"c{number}", "int") for number in range(count))
-    decoder = ImageDecoder(table_codec(TableSchema("s", "t", columns), wires), tuple(range(count)))
+    decoder = ImageDecoder(table_codec(TableSchema("s", "t", columns), wires), tuple(range(count)), keyed=True)
     images = list[bytes]()
     for pattern in range(256):
         row = [None if pattern >> number & 1 else struct.pack("<i", number) for number in range(count)]

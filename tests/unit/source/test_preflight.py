@@ -122,7 +122,7 @@ def test_select_is_needed_where_the_log_has_no_names() -> None:
 @pytest.mark.parametrize(("ours", "level"), [(None, Level.PASS), (1, Level.FAIL), (7, Level.WARN), (8, Level.PASS)])
 def test_a_server_id_in_use_is_named(ours: int | None, level: Level) -> None:
     """The server's own fails, a connected replica's warns."""
-    facts = replace(GOOD, replicas=((7, "u"),))
+    facts = replace(GOOD, replicas=(7,))
     assert finding(facts, "server_id", Intent(server_id=ours)).level is level
 
 
