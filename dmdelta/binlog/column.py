@@ -44,7 +44,7 @@ class ColumnCodec:
 
     Attributes:
         size: bytes of a fixed-size value, 0 for one with a length in front.
-        prefix: bytes of that length.
+        prefix: bytes of that length; 0: it is length-encoded, as in result sets.
         convert: raw bytes to a VARIANT value.
         packed: for numbers.
         utf8: for text whose ASCII bytes may be copied: any other bytes to UTF-8.
@@ -61,7 +61,7 @@ class ColumnCodec:
     is_json: bool = False
 
 
-_PACKED: dict[tuple[WireType, bool], Packed] = {
+PACKED: dict[tuple[WireType, bool], Packed] = {
     (WireType.TINY, False): Packed("b", "b", variant.INT8),
     (WireType.TINY, True): Packed("B", "h", variant.INT16),
     (WireType.SHORT, False): Packed("h", "h", variant.INT16),
@@ -85,9 +85,9 @@ def column_codec(wire: WireColumn, column: Column, keys: KeyDictionary, table: s
     Raises:
         UnsupportedEvent: a type without one.
     """
-    packed = _PACKED.get((wire.type, column.unsigned))
+    packed = PACKED.get((wire.type, column.unsigned))
     if packed is not None:
-        return _packed_codec(packed)
+        return packed_codec(packed)
     if wire.type in _FIXED:
         size, convert = _FIXED[wire.type]
         return ColumnCodec(size, 0, convert)
@@ -97,15 +97,15 @@ def column_codec(wire: WireColumn, column: Column, keys: KeyDictionary, table: s
     if wire.type == WireType.NEWDECIMAL:
         return ColumnCodec(decimal_size(wire.precision, wire.scale), 0, decimal_of(wire.precision, wire.scale))
     if wire.type == WireType.BIT:
-        return ColumnCodec((wire.length + 7) // 8, 0, _bit if wire.length < 64 else _bit64)
+        return ColumnCodec((wire.length + 7) // 8, 0, bit_of(wire.length))
     if wire.type == WireType.ENUM:
-        return ColumnCodec(wire.length, 0, _enum(column, table))
+        return ColumnCodec(wire.length, 0, enum_of(column, table))
     if wire.type == WireType.SET:
-        return ColumnCodec(wire.length, 0, _set(column))
+        return ColumnCodec(wire.length, 0, set_of(column))
     return _prefixed(wire, column, keys, table)
 
 
-def _packed_codec(packed: Packed) -> ColumnCodec:
+def packed_codec(packed: Packed) -> ColumnCodec:
     unpack, pack = Struct("<" + packed.unpack), Struct("<B" + packed.pack)
     tag = packed.tag
     return ColumnCodec(unpack.size, 0, lambda raw: pack.pack(tag, *unpack.unpack(raw)), packed)
@@ -115,7 +115,7 @@ def _year(raw: bytes) -> bytes:
     return variant.int16_piece(1900 + raw[0] if raw[0] else 0)
 
 
-def _unsigned_bigint(raw: bytes) -> bytes:
+def unsigned_bigint(raw: bytes) -> bytes:
     return bytes((variant.DECIMAL16, 0)) + raw + bytes(8)
 
 
@@ -128,7 +128,7 @@ def _bit64(raw: bytes) -> bytes:
 
 
 _FIXED: dict[WireType, tuple[int, Convert]] = {
-    WireType.LONGLONG: (8, _unsigned_bigint),  # the signed one is packed
+    WireType.LONGLONG: (8, unsigned_bigint),  # the signed one is packed
     WireType.YEAR: (1, _year),
     WireType.DATE: (3, temporal.date_of),
     WireType.NEWDATE: (3, temporal.date_of),
@@ -143,7 +143,13 @@ _TEMPORAL: dict[WireType, tuple[int, Callable[[int], Convert]]] = {
 }
 
 
-def _enum(column: Column, table: str) -> Convert:
+def bit_of(bits: int) -> Convert:
+    """The converter of a BIT(bits)."""
+    return _bit if bits < 64 else _bit64
+
+
+def enum_of(column: Column, table: str) -> Convert:
+    """The converter of an ENUM's index, little endian; `table` is for messages."""
     if not column.members:
         return lambda raw: variant.int64_piece(int.from_bytes(raw, "little"))
     pieces = [variant.string_piece(name.encode()) for name in ("", *column.members)]
@@ -159,7 +165,8 @@ def _enum(column: Column, table: str) -> Convert:
     return convert
 
 
-def _set(column: Column) -> Convert:
+def set_of(column: Column) -> Convert:
+    """The converter of a SET's bits, little endian."""
     members = column.members
     if not members:
         return lambda raw: _bit(raw[::-1]) if raw[-1] < 0x80 else _bit64(raw[::-1])
@@ -189,9 +196,9 @@ def _prefixed(wire: WireColumn, column: Column, keys: KeyDictionary, table: str)
     if wire.type == WireType.JSON:
         return ColumnCodec(0, wire.length, lambda raw: json_value(raw, keys), is_json=True)
     if wire.type == WireType.GEOMETRY:
-        return ColumnCodec(0, wire.length, _geometry(keys))
+        return ColumnCodec(0, wire.length, geometry_of(keys))
     if wire.type == WireType.VECTOR:
-        return ColumnCodec(0, wire.length, _vector)
+        return ColumnCodec(0, wire.length, vector_of)
     if wire.type in _COMPRESSED:
         plain_type, extra = _COMPRESSED[wire.type]
         plain = _prefixed(replace(wire, type=plain_type), column, keys, table)
@@ -203,12 +210,13 @@ def _prefixed(wire: WireColumn, column: Column, keys: KeyDictionary, table: str)
     if column.type == "binary":
         size = column.length or wire.length
         return ColumnCodec(0, prefix, lambda raw: variant.binary_piece(raw.ljust(size, b"\0")))
+    return bytes_codec(prefix, column, table)
+
+
+def bytes_codec(prefix: int, column: Column, table: str) -> ColumnCodec:
+    """The codec of a text or binary column whose bytes stand behind a length of `prefix` bytes."""
     if column.charset in (None, "binary"):
         return ColumnCodec(0, prefix, variant.binary_piece, blob=True)
-    return _text(prefix, column, table)
-
-
-def _text(prefix: int, column: Column, table: str) -> ColumnCodec:
     charset = column.charset or "utf8mb4"
     to_utf8 = _to_utf8(charset, decoder_of(charset), f"{table}.{column.name}")
     ascii_as_is = is_ascii_superset(charset)
@@ -236,7 +244,8 @@ def _to_utf8(charset: str, decode: Decoder, name: str) -> Convert:
     return convert
 
 
-def _geometry(keys: KeyDictionary) -> Convert:
+def geometry_of(keys: KeyDictionary) -> Convert:
+    """The converter of SRID and WKB, as MySQL stores a geometry."""
     srid_key, wkb_key = (keys.id_of(key) for key in GEOMETRY_KEYS)
 
     def convert(raw: bytes) -> bytes:
@@ -249,5 +258,6 @@ def _geometry(keys: KeyDictionary) -> Convert:
 _FLOAT_TAG = bytes((variant.FLOAT,))
 
 
-def _vector(raw: bytes) -> bytes:
+def vector_of(raw: bytes) -> bytes:
+    """The VARIANT array of a VECTOR's floats."""
     return variant.array_piece([_FLOAT_TAG + raw[at : at + 4] for at in range(0, len(raw), 4)])

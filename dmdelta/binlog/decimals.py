@@ -68,3 +68,10 @@ def decimal_of(precision: int, scale: int) -> Callable[[bytes], bytes]:
     if precision > MAX_PRECISION:
         return lambda raw: string_piece(decimal_text(unscaled(raw), scale).encode())
     return lambda raw: decimal_piece(unscaled(raw), scale, precision)
+
+
+def decimal_text_of(precision: int, scale: int) -> Callable[[bytes], bytes]:
+    """The converter of the text that MySQL shows of a DECIMAL(precision, scale): as `decimal_of`."""
+    if precision > MAX_PRECISION:
+        return string_piece
+    return lambda raw: decimal_piece(int(raw.replace(b".", b"")), scale, precision)

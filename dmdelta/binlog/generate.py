@@ -15,6 +15,7 @@ from typing import Any
 
 from dmdelta.binlog import variant
 from dmdelta.binlog.column import ColumnCodec
+from dmdelta.binlog.wire import packed_int
 
 Runner = Callable[[bytes, int, int, list[bytes], list[bytes], list[Any]], int]
 """(event, place, end, list, other list, keys) → the place behind the images decoded.
@@ -24,7 +25,7 @@ go to the two lists by turns: before and after images of updates; the same list 
 image's primary key, as it is in the log, goes to `keys` where the shape has one.
 """
 _WIDTH_CODES = {1: "B", 2: "H", 4: "I"}
-_PREFIX_CODES = {1: "B", 2: "H", 3: "HB", 4: "I"}
+_PREFIX_CODES = {0: "B", 1: "B", 2: "H", 3: "HB", 4: "I"}
 _MOST_CONCATENATED = 3
 
 
@@ -36,7 +37,7 @@ class ImageShape:
         columns: (field id, codec) of the image's columns that hold a value, in column order.
         nulls: field ids of the columns that are NULL and shown as VARIANT null.
         order: field ids of both in the lexicographic order of their names.
-        bitmap: the null bitmap of such an image.
+        bitmap: the null bitmap of such an image; `lead` bytes stand in front of it.
         key: field ids of the primary key; none if nobody wants it, the table has none or the image not all of it.
     """
 
@@ -45,6 +46,7 @@ class ImageShape:
     order: tuple[int, ...]
     bitmap: bytes
     key: tuple[int, ...] = ()
+    lead: int = 0
 
 
 @lru_cache(maxsize=1024)
@@ -90,7 +92,7 @@ class _Writer:
         bitmap = self.shape.bitmap
         self.names.update(HEADERS=variant.STRING_HEADERS, SIZES=variant.STRING_SIZES)
         self.names.update(LONG=Struct("<BI").pack, JOIN=b"".join, NULLS=bitmap)
-        self.codes = f"{len(bitmap)}x"
+        self.codes = f"{self.shape.lead + len(bitmap)}x"
         for number, codec in self.shape.columns:
             self._read(number, codec)
         self._flush()
@@ -99,7 +101,8 @@ class _Writer:
         self._write()
         if self.shape.key:
             self.lines.append(f"keys.append(({', '.join(self.raw[number] for number in self.shape.key)}))")
-        same = f"event[pos] == {bitmap[0]}" if len(bitmap) == 1 else f"event[pos : pos + {len(bitmap)}] == NULLS"
+        at = f"pos + {self.shape.lead}" if self.shape.lead else "pos"
+        same = f"event[{at}] == {bitmap[0]}" if len(bitmap) == 1 else f"NULLS == event[{at} : {at} + {len(bitmap)}]"
         self.lines += [f"if pos >= end or not ({same}): return pos", "sink, other = other, sink"]
         # Defaults make the constants local variables.
         constants = ", ".join(f"{name}={name}" for name in self.names)
@@ -153,6 +156,9 @@ class _Writer:
         self._flush()
         if codec.prefix == 3:
             self.lines.append(f"{size} |= {size}h << 16")
+        if codec.prefix == 0:
+            self.names["LENGTH"] = packed_int
+            self.lines.append(f"if {size} > 250: {size}, pos = LENGTH(event, pos - 1)")
         self.lines += [f"{raw} = event[pos : pos + {size}]", f"pos += {size}"]
         if codec.utf8 is not None:
             to_utf8 = self._const(codec.utf8)

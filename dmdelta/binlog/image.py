@@ -1,17 +1,17 @@
 """Row images of one table: which decoder takes which image, and the general way that needs no generated code."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from dmdelta.binlog import variant
 from dmdelta.binlog.column import GEOMETRY_KEYS, ColumnCodec, column_codec
-from dmdelta.binlog.columntype import WireColumn, WireType
+from dmdelta.binlog.columntype import WireColumn
 from dmdelta.binlog.generate import ImageShape, Runner, generate
 from dmdelta.binlog.variant import KeyDictionary
-from dmdelta.binlog.wire import bitmap_size
+from dmdelta.binlog.wire import bitmap_size, packed_int
 from dmdelta.errors import CorruptBinlog
-from dmdelta.model.schema import TableSchema
+from dmdelta.model.schema import Column, TableSchema
 
 MOST_PATTERNS = 64
 """Null patterns of one table with a generated decoder each; images of further ones take the general way."""
@@ -37,18 +37,35 @@ class TableCodec:
         return tuple(range(len(self.codecs)))
 
 
+@dataclass(frozen=True, slots=True)
+class RowForm:
+    """What rows look like around their values.
+
+    Attributes:
+        lead: bytes in front of the null bitmap.
+        spare: unused bits at the begin of the bitmap.
+    """
+
+    lead: int = 0
+    spare: int = 0
+
+
 def table_codec(schema: TableSchema, wires: Sequence[WireColumn]) -> TableCodec:
-    """The codec of a table.
+    """The codec of the row images of a table.
 
     Raises:
         UnsupportedEvent: a column type or character set without one.
     """
+    by_column = dict(zip(schema.columns, wires, strict=True))
+    return make_codec(schema, lambda column, keys: column_codec(by_column[column], column, keys, str(schema)))
+
+
+def make_codec(schema: TableSchema, codec_of: Callable[[Column, KeyDictionary], ColumnCodec]) -> TableCodec:
+    """The codec of a table's rows, given that of its columns."""
     names = [column.name.encode() for column in schema.columns]
-    extra = GEOMETRY_KEYS if any(wire.type == WireType.GEOMETRY for wire in wires) else ()
+    extra = GEOMETRY_KEYS if any(column.type == "geometry" for column in schema.columns) else ()
     keys = KeyDictionary((*names, *extra))
-    codecs = tuple(
-        column_codec(wire, column, keys, str(schema)) for wire, column in zip(wires, schema.columns, strict=True)
-    )
+    codecs = tuple(codec_of(column, keys) for column in schema.columns)
     order = tuple(sorted(range(len(names)), key=names.__getitem__))
     return TableCodec(schema, codecs, keys, order, tuple(names.index(name.encode()) for name in schema.primary_key))
 
@@ -68,40 +85,49 @@ def convert(table: TableCodec, raws: Mapping[int, bytes | None]) -> dict[int, by
     }
 
 
+LOGGED = RowForm()
+
+
 class ImageDecoder:
     """Decodes images that hold the columns `present` of a table.
 
     Attributes:
         keyed: the keys are wanted: images of updates, whose key may change.
+        form: how the images lie; that of the log's by default.
         bitmap_size: bytes of the null bitmap that begins every image.
         runners: the generated decoders by null bitmap; `runner` makes a missing one.
     """
 
-    def __init__(self, table: TableCodec, present: tuple[int, ...], *, keyed: bool) -> None:
+    def __init__(self, table: TableCodec, present: tuple[int, ...], *, keyed: bool, form: RowForm = LOGGED) -> None:
         self.table = table
         self.present = present
         self.keyed = keyed
-        self.bitmap_size = bitmap_size(len(present))
+        self.form = form
+        self.bitmap_size = bitmap_size(form.spare + len(present))
         self.runners: dict[bytes, Runner] = {}
 
     def one(self, event: bytes, at: int, sink: list[bytes], keys: list[Any]) -> int:
         """One image at `at`, its key to `keys` if it is wanted; the place behind it."""
-        bitmap = event[at : at + self.bitmap_size]
+        begin = at + self.form.lead
+        bitmap = event[begin : begin + self.bitmap_size]
         run = self.runners.get(bitmap) or self.runner(bitmap)
         return run(event, at, at, sink, sink, keys)
 
     def raws(self, event: bytes, at: int) -> tuple[dict[int, bytes | None], int]:
         """The bytes of one image's values by column number, None for NULL, and the place behind the image."""
+        at += self.form.lead
         bits = event[at : at + self.bitmap_size]
         at += self.bitmap_size
         found: dict[int, bytes | None] = {}
-        for ordinal, number in enumerate(self.present):
-            if bits[ordinal >> 3] & 1 << (ordinal & 7):
+        for bit, number in enumerate(self.present, self.form.spare):
+            if bits[bit >> 3] & 1 << (bit & 7):
                 found[number] = None
                 continue
             codec = self.table.codecs[number]
             size = codec.size
-            if not size:
+            if not size and not codec.prefix:
+                size, at = packed_int(event, at)
+            elif not size:
                 size = int.from_bytes(event[at : at + codec.prefix], "little")
                 at += codec.prefix
             found[number] = event[at : at + size]
@@ -141,7 +167,8 @@ class ImageDecoder:
         return made
 
     def _shape(self, bitmap: bytes) -> ImageShape:
-        null = {number for bit, number in enumerate(self.present) if bitmap[bit >> 3] & 1 << (bit & 7)}
+        bits = enumerate(self.present, self.form.spare)
+        null = {number for bit, number in bits if bitmap[bit >> 3] & 1 << (bit & 7)}
         codecs = self.table.codecs
         columns = tuple((number, codecs[number]) for number in self.present if number not in null)
         shown = tuple(number for number in self.present if number in null and not codecs[number].is_json)
@@ -149,7 +176,7 @@ class ImageDecoder:
         order = tuple(number for number in self.table.order if number in held)
         whole_key = {number for number, _ in columns}.issuperset(self.table.key)
         key = self.table.key if self.keyed and whole_key else ()
-        return ImageShape(columns, shown, order, bitmap, key)
+        return ImageShape(columns, shown, order, bitmap, key, self.form.lead)
 
 
 def misaligned(table: TableCodec) -> CorruptBinlog:

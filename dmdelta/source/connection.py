@@ -129,6 +129,11 @@ def query_named(connection: "Connection[Any]", sql: str, arguments: Sequence[Any
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
+def quoted(*names: str) -> str:
+    """Identifiers as SQL: `schema`.`table`."""
+    return ".".join("`" + name.replace("`", "``") + "`" for name in names)
+
+
 def unless_refused(ask: Callable[[], _T]) -> _T | None:
     """What the server answers; None if it refuses, as it does an account without the privilege.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dmdelta.model.schema import SYSTEM_SCHEMAS, TableSchema
 from dmdelta.source.catalog import read_schemas
-from dmdelta.source.connection import query, query_named, unless_refused
+from dmdelta.source.connection import query, query_named, quoted, unless_refused
 from dmdelta.source.preflight import Finding, Level
 from dmdelta.source.server import ServerIdentity, server_identity, status_statement
 
@@ -77,12 +77,8 @@ def table_facts(connection: "Connection[Any]", wanted: Wanted) -> TableFacts:
 def _cascading(connection: "Connection[Any]", wanted: Wanted) -> list[tuple[str, str]]:
     """Children of foreign keys that cascade, out of their own statements: MariaDB shows the rules to few accounts."""
     children = [name for name in query(connection, _CHILDREN, (SYSTEM_SCHEMAS,)) if wanted(*name)]
-    made = {name: str(query(connection, f"SHOW CREATE TABLE {_quoted(*name)}")[0][1]) for name in children}
+    made = {name: str(query(connection, f"SHOW CREATE TABLE {quoted(*name)}")[0][1]) for name in children}
     return sorted(name for name, statement in made.items() if _CASCADE.search(statement))
-
-
-def _quoted(*names: str) -> str:
-    return ".".join("`" + name.replace("`", "``") + "`" for name in names)
 
 
 def _unlogged(connection: "Connection[Any]", server: ServerIdentity, schemas: Sequence[str]) -> list[str]:

@@ -55,3 +55,10 @@ def test_bronze_keeps_every_value_as_it_was(server: str, family: str, run_of: Ru
     run = run_of(server)
     assert run.of_family(run.decoded, family) == []
     assert [fault for fault in run.faults if f".{family}__" in fault] == []
+
+
+@pytest.mark.parametrize(("server", "family"), _CASES)
+def test_a_snapshot_reads_what_the_log_tells(server: str, family: str, run_of: RunOf) -> None:
+    """Each value read by a snapshot is the value that the log gave, in the same VARIANT type."""
+    run = run_of(server)
+    assert run.of_family(run.read, family) == []

@@ -57,15 +57,15 @@ def decode(
                 for count, seq, first, gtid, _, schema, table, op, xid, image, ddl, _, metadata in batch.runs:
                     for number in range(count):
                         before, after = (
-                            _image(batch.before[at], metadata),
-                            _image(batch.after[at], metadata),
+                            image_of(batch.before[at], metadata),
+                            image_of(batch.after[at], metadata),
                         )
                         place = (seq, first + number)
                         yield Change(op, schema, table, before, after, image, xid, *place, gtid, ddl, at in moved)
                         at += 1
 
 
-def _image(value: bytes, metadata: bytes) -> Image | None:
+def image_of(value: bytes, metadata: bytes) -> Image | None:
     with decimal.localcontext(decimal.Context(prec=80)):  # PySpark's reader rounds to the context's digits
         return VariantVal(value, metadata).toPython() if value else None
 
@@ -174,14 +174,14 @@ def as_source(value: Any, kind: str) -> Any:
 
 def same_as_document(decoded: Any, document: Any) -> bool:
     """A decoded JSON value says what the source's text does; `document` is parsed with exact numbers."""
-    return same_document(_plain(decoded), document)
+    return same_document(plain(decoded), document)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: plain(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
     if isinstance(value, datetime):

@@ -11,6 +11,7 @@ from tests.support.pipeline import Pipeline
 from tests.support.recording import record
 from tests.support.replay import Tables, decode, replay_differences
 from tests.support.servers import Server
+from tests.support.snapshot import snapshot_differences
 from tests.support.type_families import FAMILIES, SQL_MODE, TIME_ZONE, Matrix, family_of, matrices
 
 
@@ -21,12 +22,14 @@ class MatrixRun:
     Attributes:
         inserted, changed: silver against the source after the inserts, after the updates and deletes.
         decoded: the replayed codec output against the source at the end; odd dates as the text that bronze keeps.
+        read: the rows as a snapshot reads them against the replayed codec output at the end.
         faults: before images that were not the row as it was.
     """
 
     inserted: list[Difference]
     changed: list[Difference]
     decoded: list[Difference]
+    read: list[Difference]
     faults: list[str]
     columns: dict[str, set[str]] = field(default_factory=dict)
 
@@ -78,10 +81,12 @@ def run_type_matrix(server: Server, pipeline: Pipeline, folder: Path) -> MatrixR
         state.apply(change)
     found = [line for table in landed for line in replay_differences(server, database, table.table, state)]
     found += [line for table in decoded for line in replay_differences(server, apart, table.table, state)]
+    read = [line for table in landed for line in snapshot_differences(server, database, table.table, state)]
+    read += [line for table in decoded for line in snapshot_differences(server, apart, table.table, state)]
     columns: dict[str, set[str]] = {family.name: set() for family in families}
     for family in families:
         columns[family.name] |= set(family.columns)
-    return MatrixRun(inserted, changed, found, state.faults, columns)
+    return MatrixRun(inserted, changed, found, read, state.faults, columns)
 
 
 def _in_silver(server: Server, table: Matrix) -> bool:

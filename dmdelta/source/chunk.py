@@ -1,0 +1,121 @@
+"""A chunk of a table and how it is read. Runs wherever a chunk is read: on the executors."""
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from dmdelta.binlog.resultset import RowReader
+from dmdelta.model.gtid import Flavor
+from dmdelta.model.schema import Column, TableSchema
+from dmdelta.source.connection import open_connection, query, quoted
+from dmdelta.source.endpoint import Endpoint
+from dmdelta.source.result_rows import row_packets
+from dmdelta.source.server import ServerPosition, server_position
+
+if TYPE_CHECKING:
+    from pymysql.connections import Connection
+
+LOCK_SECONDS = 30
+"""How long a chunk waits for the writers of its table, if it must be read at one known position."""
+_SESSION = {
+    "mysql": ("character_set_results = NULL", "sql_mode = ''", "net_write_timeout = 3600", "max_execution_time = 0"),
+    "mariadb": ("character_set_results = NULL", "sql_mode = ''", "net_write_timeout = 3600", "max_statement_time = 0"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Some rows of a table.
+
+    Attributes:
+        number: its place in the snapshot, from 1 on.
+        condition: which rows, as SQL; empty: all.
+        transactional: its engine has consistent reads.
+        rows: how many there are about.
+    """
+
+    number: int
+    schema: TableSchema
+    condition: str = ""
+    transactional: bool = True
+    rows: int = 0
+
+    def to_json(self) -> str:
+        return json.dumps({**asdict(self), "schema": self.schema.to_json()})
+
+    @classmethod
+    def from_json(cls, text: str) -> "Chunk":
+        fields: dict[str, Any] = json.loads(text)
+        return cls(**{**fields, "schema": TableSchema.from_json(fields["schema"])})
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRows:
+    """Rows of a chunk as VARIANT values, and the dictionary that they share."""
+
+    rows: list[bytes]
+    metadata: bytes
+
+
+def read_chunk(endpoint: Endpoint, chunk: Chunk, flavor: Flavor) -> Iterator[ServerPosition | ReadRows]:
+    """First where the source's log was before the chunk was read, then its rows, in bounded memory.
+
+    Rows of a table with a key may be of any time after that position: the log is applied over them, key by key. Without
+    a key that cannot be, so such a table is locked for the moment in which its reader's snapshot is opened, and for as
+    long as it is read if its engine has no snapshots: the rows are exactly those at the position.
+
+    Raises:
+        SourceUnavailable, SourceError: the server does not answer, or refuses.
+        UnsupportedEvent: a value that cannot be shown without loss.
+    """
+    select = f"SELECT {select_list(chunk.schema, flavor)} FROM {quoted(chunk.schema.schema, chunk.schema.table)}"
+    if chunk.condition:
+        select += f" WHERE {chunk.condition}"
+    reader = RowReader(chunk.schema)
+    with ExitStack() as opened:
+        connection = opened.enter_context(closing(_open(endpoint, flavor)))
+        if chunk.schema.primary_key:
+            yield server_position(connection)
+        else:
+            connection, position = _locked(opened, connection, endpoint, chunk, flavor)
+            yield position
+        for packets, end in row_packets(connection, select):
+            yield ReadRows(*reader.read(packets, end))
+
+
+def select_list(schema: TableSchema, flavor: Flavor) -> str:
+    """The columns as `RowReader` wants them."""
+    return ", ".join(_selected(column, flavor) for column in schema.columns)
+
+
+def _selected(column: Column, flavor: Flavor) -> str:
+    name = quoted(column.name)
+    if column.type in ("enum", "set"):
+        return f"CAST(CAST({name} AS UNSIGNED) AS CHAR)"  # a number's width would be the server's choice
+    if column.type == "binary" and flavor == "mariadb":
+        return f"CAST({name} AS BINARY({column.length}))"  # INET4, INET6 and UUID would be text
+    return name
+
+
+def _open(endpoint: Endpoint, flavor: Flavor) -> "Connection[Any]":
+    connection = open_connection(endpoint)
+    query(connection, "SET " + ", ".join(f"SESSION {setting}" for setting in _SESSION[flavor]))
+    return connection
+
+
+def _locked(
+    opened: ExitStack, locker: "Connection[Any]", endpoint: Endpoint, chunk: Chunk, flavor: Flavor
+) -> tuple["Connection[Any]", ServerPosition]:
+    """The connection to read with, and where the log is while nobody can write to the table."""
+    query(locker, f"SET SESSION lock_wait_timeout = {LOCK_SECONDS}")
+    query(locker, f"LOCK TABLES {quoted(chunk.schema.schema, chunk.schema.table)} READ")
+    position = server_position(locker)
+    if not chunk.transactional:
+        return locker, position
+    reader = opened.enter_context(closing(_open(endpoint, flavor)))
+    query(reader, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+    query(reader, "START TRANSACTION WITH CONSISTENT SNAPSHOT")
+    query(locker, "UNLOCK TABLES")
+    return reader, position

@@ -1,0 +1,48 @@
+"""Rows as a snapshot reads them, without Spark."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from dmdelta.model.schema import TableSchema
+from dmdelta.source.chunk import Chunk, ReadRows, read_chunk
+from dmdelta.source.endpoint import Endpoint
+from tests.support.catalog import structures_of
+from tests.support.diff import Difference
+from tests.support.replay import Image, Tables, image_of, plain, same_as_document
+from tests.support.servers import Server
+
+
+def endpoint_of(server: Server) -> Endpoint:
+    return Endpoint(server.host, server.port, server.user, server.password)
+
+
+def read_rows(server: Server, schema: TableSchema) -> Iterator[Image]:
+    """All rows of a table, read as one chunk."""
+    for read in read_chunk(endpoint_of(server), Chunk(1, schema), server.flavor):
+        if isinstance(read, ReadRows):
+            for row in read.rows:
+                image = image_of(row, read.metadata)
+                assert image is not None
+                yield image
+
+
+def snapshot_differences(server: Server, database: str, table: str, state: Tables) -> list[Difference]:
+    """What the snapshot of a table and the replayed log do not agree on, type by type; documents compare as values."""
+    (schema,) = (found for found in structures_of(server, database) if found.table == table)
+    documents = {column.name for column in schema.columns if column.type == "json"}
+    read = {row["id"]: row for row in read_rows(server, schema)}
+    logged = {row["id"]: row for row in state.rows.get((database, table), {}).values()}
+    lines = [Difference(table, "not in the snapshot", key=(key,)) for key in logged.keys() - read.keys()]
+    lines += [Difference(table, "in the snapshot only", key=(key,)) for key in read.keys() - logged.keys()]
+    for key in read.keys() & logged.keys():
+        for column in read[key].keys() | logged[key].keys():
+            ours, theirs = read[key].get(column, "absent"), logged[key].get(column, "absent")
+            if not _same(ours, theirs, document=column in documents):
+                lines.append(Difference(table, f"read {ours!r:.200}, logged {theirs!r:.200}", column, (key,)))
+    return lines
+
+
+def _same(read: Any, logged: Any, *, document: bool) -> bool:
+    if document:  # its text does not tell decimals from doubles, nor dates from strings
+        return same_as_document(logged, plain(read))
+    return type(read) is type(logged) and bool(read == logged)
