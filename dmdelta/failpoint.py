@@ -18,6 +18,9 @@ _passed: Counter[str] = Counter()
 class CrashPoint(str, Enum):
     """Every place between two effects where a crash must lose nothing and repeat nothing."""
 
+    SNAPSHOT_CHUNK_READ = "snapshot-chunk-read"
+    SNAPSHOT_BETWEEN_BATCHES = "snapshot-between-batches"
+    SNAPSHOT_END = "snapshot-end"
     RELAY_BEFORE_RENAME = "relay-before-rename"
     RELAY_AFTER_RENAME = "relay-after-rename"
     LAND_BEFORE_COMMIT = "land-before-commit"

@@ -1,7 +1,7 @@
 """A decoded batch as an Arrow record batch of the 18 columns that the data source yields."""
 
 from datetime import datetime, timezone
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -9,7 +9,6 @@ import pyarrow.compute as pc
 
 from dmdelta.binlog.batch import ChangeBatch
 from dmdelta.model.position import FILE_SHIFT
-from dmdelta.model.segment import Segment
 
 VARIANT = pa.struct(
     [
@@ -45,7 +44,18 @@ _LANDED_SCHEMA = pa.schema([*ARROW_SCHEMA, *LANDED_FIELDS])
 _OFFSET_MASK = (1 << FILE_SHIFT) - 1
 
 
-def to_record_batch(batch: ChangeBatch, segment: Segment, landed_at: datetime | None = None) -> pa.RecordBatch:
+class Origin(Protocol):
+    """Which part of a source's log rows are from."""
+
+    @property
+    def source_id(self) -> str: ...
+    @property
+    def epoch(self) -> int: ...
+    @property
+    def binlog_file(self) -> str: ...
+
+
+def to_record_batch(batch: ChangeBatch, segment: Origin, landed_at: datetime | None = None) -> pa.RecordBatch:
     """The rows of a batch that was decoded from `segment`, in `ARROW_SCHEMA`; with `landed_at`, `LANDED_FIELDS` too."""
     counts, seqs, firsts, gtids, committed, *shared = zip(*batch.runs, strict=True)
     count = np.fromiter(counts, np.int64, len(counts))

@@ -19,7 +19,7 @@ from dmdelta.errors import CorruptBinlog
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.lakehouse.commits import CommitTag, append
 from dmdelta.lakehouse.foreign import wrapped
-from dmdelta.lakehouse.history import newest_own_commit, own_commits
+from dmdelta.lakehouse.history import OwnCommit, newest_own_commit, own_commits
 from dmdelta.lakehouse.tables import OWNER, table_state
 from dmdelta.model.gtid import Flavor, GtidRun, GtidSet, grown, parse_gtid_set
 from dmdelta.model.position import Position
@@ -178,24 +178,31 @@ def land(
     reach(CrashPoint.LAND_BEFORE_COMMIT)
     with wrapped(source.bronze, "landing in"):
         rows = decoded(spark, source, batch, schemas)
-    append(spark, rows, source.bronze, _tag(source, done))
+    land_rows(spark, source, rows, done)
     reach(CrashPoint.LAND_AFTER_COMMIT)
     return done
 
 
 def begin_anew(
-    spark: SparkSession, source: LandingSource, landed: Landed | None, begin: Position, safe_until: Position
+    spark: SparkSession,
+    source: LandingSource,
+    landed: Landed | None,
+    begin: Position,
+    *,
+    safe_until: Position | None = None,
+    gtid_set: GtidSet | None = None,
 ) -> Landed:
     """Have the next batch begin at `begin`, of an epoch of its own, by a commit without rows.
 
     Args:
-        safe_until: where the source's log ends now: nothing beyond it can have been applied before.
+        safe_until: what begins before it may be in silver already.
+        gtid_set: all transactions below `begin`, if that is known.
 
     Raises:
         Fenced: another runner of this task landed a batch.
     """
     number = landed.batch + 1 if landed else 1
-    mark = Landed(number, begin, begin, parse_gtid_set("", source.flavor), safe_until)
+    mark = Landed(number, begin, begin, gtid_set or parse_gtid_set("", source.flavor), safe_until)
     append(spark, spark.read.table(source.bronze).where("false"), source.bronze, _tag(source, mark))
     return mark
 
@@ -211,6 +218,15 @@ def newest_beginning(spark: SparkSession, source: LandingSource) -> Position | N
         if commit.tag.begin == end:
             return end
     return None
+
+
+def land_rows(spark: SparkSession, source: LandingSource, rows: DataFrame, landed: Landed) -> OwnCommit:
+    """Append the bronze rows that `landed` stands for in one commit.
+
+    Raises:
+        Fenced: another runner of this task landed a batch.
+    """
+    return append(spark, rows, source.bronze, _tag(source, landed))
 
 
 def _tag(source: LandingSource, landed: Landed) -> CommitTag:

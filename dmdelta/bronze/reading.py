@@ -4,7 +4,9 @@ import gc
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
+from typing import BinaryIO
 
 import pyarrow as pa
 
@@ -21,26 +23,37 @@ def read_group(segments: Sequence[Segment], options: Mapping[str, str]) -> Itera
     """Decode a group's segments one after the other, in bounded memory. `options` are the data source's."""
     decode_options = _decode_options(options)
     landed_at = datetime.fromisoformat(options["landed-at"]) if "landed-at" in options else None
+    with decoding():
+        for segment in segments:
+            with _opened(segment) as stream:
+                for batch in decode_segment(stream, segment, decode_options):
+                    yield to_record_batch(batch, segment, landed_at)
+
+
+@contextmanager
+def decoding() -> Iterator[None]:
+    """Around what decodes on an executor: no search for garbage, and errors that reach the driver."""
     # A batch is hundreds of thousands of objects without one cycle: looking for cycles costs a sixth of the time.
     collecting = gc.isenabled()
     gc.disable()
     try:
-        for segment in segments:
-            with open(segment.path, "rb") as stream:
-                for batch in decode_segment(stream, segment, decode_options):
-                    yield to_record_batch(batch, segment, landed_at)
+        yield
     except DmdeltaError as error:
         # Only the text of an error reaches the driver: make it one that the driver can turn back.
         raise RuntimeError(to_wire(error)) from error
-    except FileNotFoundError as error:
-        gone = CorruptBinlog(
-            f"segment {error.filename} is gone",
-            hint="it was purged before it was landed; restore it from the source or an archive",
-        )
-        raise RuntimeError(to_wire(gone)) from error
     finally:
         if collecting:
             gc.enable()
+
+
+def _opened(segment: Segment) -> BinaryIO:
+    try:
+        return open(segment.path, "rb")
+    except FileNotFoundError as error:
+        raise CorruptBinlog(
+            f"segment {error.filename} is gone",
+            hint="it was purged before it was landed; restore it from the source or an archive",
+        ) from error
 
 
 def _decode_options(options: Mapping[str, str]) -> DecodeOptions:

@@ -19,8 +19,10 @@ class TaskSpec(Section):
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_-]*$", max_length=64)]
     """Name of the task: part of its tables and commits. Never change it afterwards."""
 
-    task_mode: Literal["incremental"] = "incremental"
-    """`incremental`: follow the binlog from a position on."""
+    task_mode: Literal["incremental", "full", "all"] = "incremental"
+    """`incremental`: follow the binlog from a position on. `all`: on its first start, load the tables as they are, then
+    follow the binlog; a source with `meta` begins there without a load. `full`: as `all`, but end once the tables are
+    loaded and at one position."""
 
     sources: Annotated[tuple[SourceConfig, ...], Field(min_length=1)]
     """The servers or archives to read."""
@@ -53,6 +55,19 @@ class TaskSpec(Section):
     def _relays_have_folders(self) -> "TaskSpec":
         for source in self.sources:
             self.relay_dir(source)
+        return self
+
+    @model_validator(mode="after")
+    def _servers_are_loaded(self) -> "TaskSpec":
+        for source in self.sources:
+            if self.task_mode != "incremental" and source.host is None:
+                raise ValueError(
+                    f"source {source.source_id!r} is an archive, which has no tables to load: task-mode is incremental"
+                )
+            if self.task_mode == "full" and source.meta is not None:
+                raise ValueError(
+                    f"source {source.source_id!r} has meta, so that nothing would be loaded: use task-mode all"
+                )
         return self
 
     @field_validator("sources")

@@ -14,6 +14,7 @@ from dmdelta.bronze.landing import Landed, LandingSource, begin_anew, newest_beg
 from dmdelta.checkpoint import CheckpointStore, FlushReason, Point, Snapshot
 from dmdelta.engine.relaying import Relaying
 from dmdelta.engine.task import Task
+from dmdelta.errors import ConfigError
 from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
 from dmdelta.source.folder import locked, newest_begin
@@ -27,9 +28,15 @@ def begin_source(task: Task, relaying: Relaying, start: Start | StartTime) -> Po
     """Forget where a source stands: the next run begins it anew at `start`. Where that is.
 
     Raises:
+        ConfigError: the source's first start is a full load, and no start time is given.
         Fenced: the task is running.
         PositionLost, SourceError, SourceUnavailable: the source does not have the place.
     """
+    if task.loads(relaying.source_id) and not isinstance(start, StartTime):
+        raise ConfigError(
+            f"{relaying.source_id}: a full load cannot be begun anew over tables that are there",
+            hint="remove the task's lakehouse tables, or begin at a --start-time or at `meta`",
+        )
     source = task.landing_source(relaying.source_id, relaying.flavor)
     with locked(relaying.folder):
         landed = newest_landed(task.spark, source)
@@ -60,7 +67,7 @@ def _mark(
         safe_mode_until=str(Position(epoch, *found.log_end)),
         caveat="rows of tables without a key that are read again are there twice",
     )
-    return begin_anew(spark, source, landed, begin, Position(epoch, *found.log_end))
+    return begin_anew(spark, source, landed, begin, safe_until=Position(epoch, *found.log_end))
 
 
 def _forget_tables(store: CheckpointStore, begun: Landed) -> None:

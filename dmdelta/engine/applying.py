@@ -28,6 +28,7 @@ from dmdelta.errors import StageFailed
 from dmdelta.lakehouse.place import Lakehouse
 from dmdelta.lakehouse.session import clone_session
 from dmdelta.logging import get_logger
+from dmdelta.model.position import Position
 from dmdelta.model.schema import TableSchema
 from dmdelta.silver.apply import ApplyRequest, ApplyResult, Mode, apply_table
 from dmdelta.silver.survey import TableEvents, silver_position, silver_state, tables_with_events
@@ -55,6 +56,7 @@ class ApplyingLoop:
 
     Attributes:
         evidence: what was known of the source when the run began: a table's first range is planned from it.
+        read_at: where the log goes on for tables that a snapshot read exactly at one position.
         request_flush: asks the flusher to write the checkpoint soon.
         report: told of every applied table.
     """
@@ -67,6 +69,7 @@ class ApplyingLoop:
     policy: SafeModePolicy
     request_flush: Callable[[FlushReason], None]
     report: Callable[[ApplyResult], None]
+    read_at: dict[TableName, Position] = field(default_factory=dict)
     _plans: dict[TableName, RestartPlan] = field(default_factory=dict)
     _structures: dict[TableName, TableSchema] = field(default_factory=dict)
     _versions: dict[TableName, int] = field(default_factory=dict)
@@ -122,13 +125,16 @@ class ApplyingLoop:
             raise StageFailed("the range was given up", hint="run again")
         spark = self._own_session()
         plan = self._plan(spark, table)
-        begin = max(landed.begin, plan.start)
+        name = (table.schema, table.table)
+        read_at = self._read_at(name, landed)
+        begin = max(landed.begin, plan.start, read_at or landed.begin)
         if begin >= landed.end:
+            if begin == read_at:
+                self.points.applied(TablePoint(*name, end))  # what the range holds of it was read by the snapshot
             return
         elapsed = timedelta(seconds=time.monotonic() - self._began)
-        again = landed.safe_until is not None and begin < landed.safe_until
+        again = read_at is None and landed.safe_until is not None and begin < landed.safe_until
         safe = again or plan.is_safe(begin, elapsed)
-        name = (table.schema, table.table)
         request = ApplyRequest(
             lakehouse=self.target.lakehouse,
             task=self.target.task,
@@ -150,6 +156,11 @@ class ApplyingLoop:
             self._versions[name] = result.commit.tag.version
         self.points.applied(TablePoint(*name, end, result.delta_version, result.table_info))
         self.report(result)
+
+    def _read_at(self, name: TableName, landed: Landed) -> Position | None:
+        """Where the log goes on for a table that was read exactly there, if the range is of that log."""
+        position = self.read_at.get(name)
+        return position if position is not None and landed.end.epoch >= position.epoch else None
 
     def _plan(self, spark: SparkSession, table: TableEvents) -> RestartPlan:
         """The plan of a table that this run meets for the first time; later ranges follow the first by themselves."""

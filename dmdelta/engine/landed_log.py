@@ -38,6 +38,11 @@ class LandedLog:
             if not self._waiting:
                 return None
             joined = self._waiting.popleft()
-            while self._waiting and joined.size + self._waiting[0].size <= max_bytes:
+            while self._waiting and _neighbours(joined, self._waiting[0], max_bytes):
                 joined = joined.join(self._waiting.popleft())
             return joined
+
+
+def _neighbours(landed: Landed, following: Landed, max_bytes: int) -> bool:
+    # Not across an epoch: a snapshot's rows are new, what follows them in the log may be in silver already.
+    return landed.end.epoch == following.end.epoch and landed.size + following.size <= max_bytes

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import SparkSession
 
 from dmdelta.bronze.landing import Landed, LandingSource, landed_batches, newest_landed
+from dmdelta.bronze.watermarks import exact_positions
 from dmdelta.checkpoint import (
     CheckpointStore,
     Flusher,
@@ -19,6 +20,7 @@ from dmdelta.checkpoint import (
 )
 from dmdelta.checkpoint.decision import check_bronze
 from dmdelta.engine.applying import ApplyingLoop
+from dmdelta.engine.full_load import FullLoad, open_full_load
 from dmdelta.engine.landed_log import LandedLog
 from dmdelta.engine.landing import LandingLoop
 from dmdelta.engine.progress import Tally
@@ -44,13 +46,14 @@ class SourcePipeline:
     flusher: Flusher
     landed: Landed | None
     stop: StopRequest
+    load: FullLoad | None = None
     _threads: list[threading.Thread] = field(default_factory=list)
     _interrupted: bool = False
 
     def start(self) -> None:
         self.flusher.start()
         stages = {
-            "land": lambda: self.landing.run(self.landed, self.stop),
+            "land": self._land,
             "apply": lambda: self.applying.run(self.stop),
         }
         for name, stage in stages.items():
@@ -101,6 +104,17 @@ class SourcePipeline:
             self.applying.settle()
         self.flusher.end(reason)
 
+    def _land(self) -> None:
+        landed = self.landed
+        if self.load is not None:
+            landed = self.load.run(self.landing.landed_log, self.landing.tally, self.stop)
+            if landed is None:
+                self.landing.landed_log.close()
+                return
+            self.applying.read_at.update(self.load.exact_positions())
+            self.relaying.catch_up()
+        self.landing.run(landed, self.stop)
+
     def _guard(self, stage: Callable[[], None]) -> None:
         try:
             stage()
@@ -117,8 +131,12 @@ def open_pipeline(task: Task, relaying: Relaying, tally: Tally, stop: StopReques
     """
     source_id = relaying.source_id
     source = task.landing_source(source_id, relaying.flavor)
-    landed = newest_landed(task.spark, source)
-    relaying.begin_behind(landed)
+    load = open_full_load(task, relaying)
+    landed = load.landed if load else newest_landed(task.spark, source)
+    if load:
+        relaying.begin_ahead(load.log_begin)
+    else:
+        relaying.begin_behind(landed)
     # Before all that writes: the lock on its folder keeps a second runner of the task out. It cuts while we open.
     relaying.start()
     store = CheckpointStore(task.spark, task.lakehouse, task.spec.name, source_id, task.run)
@@ -142,9 +160,10 @@ def open_pipeline(task: Task, relaying: Relaying, tally: Tally, stop: StopReques
         task.policy,
         flusher.request,
         tally.applied,
+        exact_positions(task.spark, source.bronze, source_id) if task.loads(source_id) and not load else {},
     )
     log.info("source opened", source=source_id, landed=str(landed.end) if landed else None)
-    return SourcePipeline(source_id, relaying, landing, applying, flusher, landed, stop)
+    return SourcePipeline(source_id, relaying, landing, applying, flusher, landed, stop, load)
 
 
 def _unapplied(

@@ -38,6 +38,7 @@ class Relaying:
     task: RelayTask
     flavor: Flavor
     allow_list: BlockAllowList
+    until_caught_up: bool
     _process: RelayProcess | None = None
     _deaths: int = field(default=0)
 
@@ -60,6 +61,22 @@ class Relaying:
             start=StartAt(end.binlog_file, end.offset, end.epoch),
             known=Known(end, str(landed.gtid_set)),
         )
+
+    def begin_ahead(self, landed: Landed) -> None:
+        """Relay from there on without end, while something else lands first; then `catch_up`."""
+        self.begin_behind(landed)
+        self.task = replace(self.task, until_caught_up=False)
+
+    def catch_up(self) -> None:
+        """Have a relay that began ahead end with the log that is there by now, if the run is to end there.
+
+        Raises:
+            DmdeltaError: why it does not start again.
+        """
+        if self.until_caught_up:
+            self.stop()
+            self.task = replace(self.task, until_caught_up=True)
+            self.start()
 
     def start(self) -> None:
         """Start the process and wait until it holds the folder.
@@ -129,7 +146,7 @@ def open_relaying(spec: TaskSpec, source: SourceConfig, *, until_caught_up: bool
                 *check_tables(connection, allow_list.wanted),
             ]
             _heed(source.source_id, [finding for finding in found if not spec.is_ignored(finding.name)])
-    relaying = Relaying(task, flavor, allow_list)
+    relaying = Relaying(task, flavor, allow_list, until_caught_up)
     try:
         yield relaying
     finally:

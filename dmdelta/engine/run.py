@@ -65,10 +65,11 @@ def run_task(
     """
     stop = stop or StopRequest()
     tally = Tally(report)
+    until_caught_up = options.until_caught_up or spec.task_mode == "full"
     with stopping_on_signals(stop), ExitStack() as opened:
         # The relays first: their locks keep a second runner of the task from anything else.
         relayings = [
-            opened.enter_context(open_relaying(spec, source, until_caught_up=options.until_caught_up))
+            opened.enter_context(open_relaying(spec, source, until_caught_up=until_caught_up))
             for source in spec.sources
         ]
         task = open_task(with_safe_mode(spec) if options.safe_mode else spec)

@@ -11,6 +11,9 @@ class Op(str, Enum):
     DELETE = "delete"
     READ = "read"
     """A row read by a snapshot."""
+    WATERMARK = "watermark"
+    """Where a source's log was before a snapshot read a chunk; `ddl` holds it as JSON (file, pos, gtid_set,
+    exact: the rows are those of that position)."""
     DDL = "ddl"
     TRUNCATE = "truncate"
     SCHEMA = "schema"
@@ -21,4 +24,4 @@ class Op(str, Enum):
     """The rows prepared under this row's `xid` never take effect."""
 
 
-ROW_OPS = (Op.INSERT, Op.UPDATE, Op.DELETE)
+ROW_OPS = (Op.INSERT, Op.UPDATE, Op.DELETE, Op.READ)

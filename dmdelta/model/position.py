@@ -7,6 +7,7 @@ from typing import Any
 
 from dmdelta.errors import ConfigError
 
+SNAPSHOT = "snapshot"
 _FILE_NUMBER = re.compile(r"\.(\d+)$")
 FILE_SHIFT = 40
 
@@ -41,6 +42,17 @@ class Position:
     epoch: int
     binlog_file: str
     offset: int
+
+    @classmethod
+    def of_chunk(cls, epoch: int, number: int) -> "Position":
+        """Where a chunk of a snapshot begins: a snapshot is a log of its own, whose files are its chunks."""
+        return cls(epoch, f"{SNAPSHOT}.{number:06d}", 0)
+
+    @property
+    def chunk(self) -> int | None:
+        """The chunk that begins here, None in a server's log."""
+        name, _, number = self.binlog_file.partition(".")
+        return int(number) if name == SNAPSHOT else None
 
     @property
     def seq(self) -> int:

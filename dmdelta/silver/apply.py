@@ -179,12 +179,14 @@ def _look_up(work: _Work, events: TableEvents) -> TableSchema | None:
 
 
 def _apply_rows(work: _Work, piece: Piece, events: TableEvents, *, last: bool) -> None:
-    if not events.row_count:
+    if not events.row_count and not events.read:
         return
     schema = known_schema(piece, work.request.name)
     if not work.exists:
         create_silver(work.spark, work.request.lakehouse, (work.request.task, work.request.source_id), schema)
         work.exists = work.empty = True
+    if not events.row_count:
+        return
     batch = Batch(
         work.spark,
         work.request.lakehouse.bronze,

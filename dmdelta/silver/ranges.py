@@ -57,4 +57,4 @@ def row_changes(begin: Position, end: Position, groups: tuple[XaGroup, ...]) -> 
     """The row changes that take effect in a range: outside XA, and prepared earlier but committed in it."""
     plain = f"({within(begin, end)} AND xid IS NULL)"
     effective = " OR ".join([plain, *(in_group(group) for group in groups)])
-    return f"op IN ('insert', 'update', 'delete') AND ({effective})"
+    return f"op IN ('read', 'insert', 'update', 'delete') AND ({effective})"

@@ -59,7 +59,9 @@ class Batch:
         """The bronze rows that take effect in the range."""
         table = of_table(self.events.schema, self.events.table)
         effective = row_changes(self.begin, self.end, self.events.groups)
-        query = f"SELECT * FROM {self.bronze} WHERE {of_source(self.source_id)} AND {table} AND {effective}"
+        # A row that a snapshot read is new, like an inserted one.
+        columns = "* EXCEPT (op), IF(op = 'read', 'insert', op) AS op" if Op.READ in self.events.rows else "*"
+        query = f"SELECT {columns} FROM {self.bronze} WHERE {of_source(self.source_id)} AND {table} AND {effective}"
         return self.spark.sql(query + (f" AND {self.part.condition}" if self.part else ""))
 
     @property
@@ -74,13 +76,13 @@ def facts_of(batch: Batch) -> tuple[BatchFacts, Sequence[str]]:
         LakehouseError: bronze cannot be read.
     """
     rows = batch.events.rows
-    inserts, updates, deletes = (rows.get(op, 0) for op in (Op.INSERT, Op.UPDATE, Op.DELETE))
+    reads, inserts, updates, deletes = (rows.get(op, 0) for op in (Op.READ, Op.INSERT, Op.UPDATE, Op.DELETE))
     moves, keys = batch.events.moves, list[str]()
     if batch.keyed and (deletes or moves) and batch.mode is Mode.NORMAL and not batch.empty:
         with wrapped(batch.bronze, "reading"):
             keys = _gone(batch)
     return BatchFacts(
-        inserts,
+        inserts + reads,
         updates,
         deletes,
         moves=moves,

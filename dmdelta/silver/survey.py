@@ -46,6 +46,7 @@ class TableEvents:
         partial: row images with only some of the columns.
         moves: updates that change the primary key.
         groups: XA transactions with rows of this table that commit in the range.
+        read: a snapshot read the table, if only to find it empty.
     """
 
     schema: str
@@ -57,6 +58,7 @@ class TableEvents:
     partial: int = 0
     moves: int = 0
     groups: tuple[XaGroup, ...] = ()
+    read: bool = False
 
     @property
     def ddl(self) -> int:
@@ -78,6 +80,7 @@ class _Gathered:
     partial: int = 0
     moves: int = 0
     groups: list[XaGroup] = field(default_factory=list)
+    read: bool = False
 
 
 class SilverOwner(Protocol):
@@ -248,6 +251,7 @@ def _add(gathered: _Gathered, line: Row) -> None:
         gathered.structure += map(_structure_event, line["structure"])
     elif Op(line["op"]) in ROW_OPS:
         gathered.rows[Op(line["op"])] += line["rows"]
+    gathered.read |= line["op"] == Op.WATERMARK.value
 
 
 def _finished(schema: str, table: str, gathered: _Gathered) -> TableEvents:
@@ -263,6 +267,7 @@ def _finished(schema: str, table: str, gathered: _Gathered) -> TableEvents:
         gathered.partial,
         gathered.moves,
         tuple(gathered.groups),
+        gathered.read,
     )
 
 

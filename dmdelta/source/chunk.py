@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from dmdelta.binlog.resultset import RowReader
+from dmdelta.errors import SourceError, SourceUnavailable
 from dmdelta.model.gtid import Flavor
 from dmdelta.model.schema import Column, TableSchema
 from dmdelta.source.connection import open_connection, query, quoted
@@ -42,6 +43,11 @@ class Chunk:
     transactional: bool = True
     rows: int = 0
 
+    @property
+    def is_exact(self) -> bool:
+        """It holds the rows of one position: what has no key cannot be mended by the log."""
+        return not self.schema.primary_key
+
     def to_json(self) -> str:
         return json.dumps({**asdict(self), "schema": self.schema.to_json()})
 
@@ -76,11 +82,11 @@ def read_chunk(endpoint: Endpoint, chunk: Chunk, flavor: Flavor) -> Iterator[Ser
     reader = RowReader(chunk.schema)
     with ExitStack() as opened:
         connection = opened.enter_context(closing(_open(endpoint, flavor)))
-        if chunk.schema.primary_key:
-            yield server_position(connection)
-        else:
+        if chunk.is_exact:
             connection, position = _locked(opened, connection, endpoint, chunk, flavor)
             yield position
+        else:
+            yield server_position(connection)
         for packets, end in row_packets(connection, select):
             yield ReadRows(*reader.read(packets, end))
 
@@ -105,12 +111,24 @@ def _open(endpoint: Endpoint, flavor: Flavor) -> "Connection[Any]":
     return connection
 
 
+def _lock(connection: "Connection[Any]", table: TableSchema) -> None:
+    try:
+        query(connection, f"LOCK TABLES {quoted(table.schema, table.table)} READ")
+    except SourceUnavailable:
+        raise
+    except SourceError as error:
+        raise SourceError(
+            f"{table} has no key, so it must be locked for the moment in which its snapshot begins: {error.message}",
+            hint="GRANT LOCK TABLES ON the schema to the account, or leave the table out with the block-allow-list",
+        ) from error
+
+
 def _locked(
     opened: ExitStack, locker: "Connection[Any]", endpoint: Endpoint, chunk: Chunk, flavor: Flavor
 ) -> tuple["Connection[Any]", ServerPosition]:
     """The connection to read with, and where the log is while nobody can write to the table."""
     query(locker, f"SET SESSION lock_wait_timeout = {LOCK_SECONDS}")
-    query(locker, f"LOCK TABLES {quoted(chunk.schema.schema, chunk.schema.table)} READ")
+    _lock(locker, chunk.schema)
     position = server_position(locker)
     if not chunk.transactional:
         return locker, position

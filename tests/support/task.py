@@ -35,6 +35,7 @@ class Task:
     source_id: str = "s1"
     tables: tuple[str, ...] = ()
     """The tables that take part; all of the database if empty."""
+    mode: str = "incremental"
     settings: dict[str, object] = field(default_factory=dict)
     lake: Path | None = None
     """Another task's lakehouse, for a second runner of the same task."""
@@ -67,6 +68,7 @@ class Task:
         chosen = [{"db-name": self.database, "tbl-name": table} for table in self.tables]
         spec = {
             "name": self.name,
+            "task-mode": self.mode,
             "sources": [source],
             "block-allow-list": {"do-dbs": [self.database], **({"do-tables": chosen} if chosen else {})},
             "syncer": {"checkpoint-flush-interval": "2s"},

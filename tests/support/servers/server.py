@@ -22,7 +22,7 @@ from tests.support.servers.kinds import COMMON, Options
 
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0
-PRIVILEGES = "SELECT, REPLICATION SLAVE, REPLICATION CLIENT"
+PRIVILEGES = "SELECT, LOCK TABLES, REPLICATION SLAVE, REPLICATION CLIENT"
 """What dmdelta's documentation asks for."""
 
 

@@ -1,0 +1,190 @@
+"""Full load: the tables of a source as they are, chunk by chunk, before its log is followed.
+
+A snapshot is a log of its own, in an epoch of its own: its files are the chunks, and bronze's newest commit says where
+it is, as for any log. The binlog is relayed meanwhile, from a position before the first chunk on; it lands in the next
+epoch. What of it begins before the end of the snapshot is applied in safe mode, because readers may have seen it.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from json import dumps
+
+from pyspark.sql import DataFrame
+
+from dmdelta.bronze.landing import Landed, LandingSource, begin_anew, land_rows, newest_landed
+from dmdelta.bronze.watermarks import exact_positions
+from dmdelta.engine.chunk_source import register
+from dmdelta.engine.chunk_store import ChunkStore, Snapshot
+from dmdelta.engine.landed_log import LandedLog
+from dmdelta.engine.progress import Tally
+from dmdelta.engine.relaying import Relaying
+from dmdelta.engine.stop import StopRequest
+from dmdelta.engine.task import Task
+from dmdelta.failpoint import CrashPoint, reach
+from dmdelta.lakehouse.history import newest_own_commit
+from dmdelta.logging import get_logger
+from dmdelta.model.gtid import parse_gtid_set
+from dmdelta.model.position import Position
+from dmdelta.source.chunk import Chunk
+from dmdelta.source.endpoint import Endpoint
+from dmdelta.source.folder import locked, newest_begin
+from dmdelta.source.snapshot import plan_snapshot, snapshot_end
+
+log = get_logger(__name__)
+BATCH_ROWS = 400_000
+"""One commit's share: applying the last one goes on while the next one is read."""
+BATCH_CHUNKS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkBatch:
+    """Neighbouring chunks that land in one commit."""
+
+    chunks: tuple[Chunk, ...]
+
+    @property
+    def rows(self) -> int:
+        """About."""
+        return sum(chunk.rows for chunk in self.chunks)
+
+
+def plan_batches(chunks: Sequence[Chunk]) -> Iterator[ChunkBatch]:
+    """Commits of about BATCH_ROWS rows; small tables share one."""
+    waiting: list[Chunk] = []
+    rows = 0
+    for chunk in chunks:
+        if waiting and (rows + chunk.rows > BATCH_ROWS or len(waiting) == BATCH_CHUNKS):
+            yield ChunkBatch(tuple(waiting))
+            waiting, rows = [], 0
+        waiting.append(chunk)
+        rows += chunk.rows
+    if waiting:
+        yield ChunkBatch(tuple(waiting))
+
+
+@dataclass(frozen=True, slots=True)
+class FullLoad:
+    """A snapshot under way.
+
+    Attributes:
+        landed: where bronze is: at the snapshot's begin, or behind one of its chunks.
+    """
+
+    task: Task
+    source: LandingSource
+    endpoint: Endpoint
+    store: ChunkStore
+    snapshot: Snapshot
+    landed: Landed
+
+    @property
+    def log_begin(self) -> Landed:
+        """Where the relay begins, while the snapshot is read."""
+        begin = self.snapshot.log_begin
+        return Landed(0, begin, begin, self.snapshot.gtid_set or parse_gtid_set("", self.source.flavor))
+
+    def run(self, landed_log: LandedLog, tally: Tally, stop: StopRequest) -> Landed | None:
+        """Land what is missing, then mark where the log goes on; None if the stop came before.
+
+        Raises:
+            SourceError: a chunk cannot be read. Fenced: another runner of this task is at work.
+        """
+        register(self.task.spark)
+        landed = self.landed
+        done = landed.end.chunk or 0
+        for batch in plan_batches([chunk for chunk in self.snapshot.chunks if chunk.number >= done]):
+            if stop.requested:
+                return None
+            landed = self._land(batch, landed)
+            landed_log.append(landed)
+            tally.landed(self.source.source_id, str(landed.end))
+            reach(CrashPoint.SNAPSHOT_BETWEEN_BATCHES)
+        return self._follow_log(landed)
+
+    def exact_positions(self) -> dict[tuple[str, str], Position]:
+        """Where the log goes on, by (schema, table), for tables that were read exactly at one position.
+
+        Raises:
+            LakehouseError: bronze cannot be read.
+        """
+        return exact_positions(self.task.spark, self.source.bronze, self.source.source_id)
+
+    def _land(self, batch: ChunkBatch, landed: Landed) -> Landed:
+        end = self.snapshot.behind(batch.chunks[-1])
+        done = Landed(landed.batch + 1, landed.end, end, landed.gtid_set)
+        commit = land_rows(self.task.spark, self.source, self._rows(batch), done)
+        self.store.landed(self.snapshot, batch.chunks, commit)
+        log.info("chunks landed", source=self.source.source_id, chunks=len(batch.chunks), end=str(end))
+        return done
+
+    def _rows(self, batch: ChunkBatch) -> DataFrame:
+        reader = (
+            self.task.spark.read.format("mysql_chunks")
+            .option("endpoint-secret", dumps(self.endpoint.to_dict()))
+            .option("chunks", dumps([chunk.to_json() for chunk in batch.chunks]))
+            .option("flavor", self.source.flavor)
+            .option("source-id", self.source.source_id)
+            .option("epoch", str(self.snapshot.epoch))
+            .option("landed-at", datetime.now(timezone.utc).isoformat())
+        )
+        return reader.load()
+
+    def _follow_log(self, landed: Landed) -> Landed:
+        end = snapshot_end(self.endpoint)
+        begin = self.snapshot.log_begin
+        safe_until = Position(begin.epoch, end.binlog_file, end.offset)
+        mark = begin_anew(
+            self.task.spark, self.source, landed, begin, safe_until=safe_until, gtid_set=self.snapshot.gtid_set
+        )
+        reach(CrashPoint.SNAPSHOT_END)
+        log.info("snapshot landed", source=self.source.source_id, log=str(begin), safe_mode_until=str(safe_until))
+        return mark
+
+
+def open_full_load(task: Task, relaying: Relaying) -> FullLoad | None:
+    """The full load that a source needs first, begun or gone on with; None if its log is followed already.
+
+    Raises:
+        Fenced: the task is running.
+        SourceError, SourceUnavailable: the source's tables cannot be planned.
+        LakehouseError: the plan of a snapshot that has begun is gone.
+    """
+    endpoint = relaying.task.endpoint
+    if endpoint is None or not task.loads(relaying.source_id):
+        return None
+    source = task.landing_source(relaying.source_id, relaying.flavor)
+    landed = newest_landed(task.spark, source)
+    if landed is not None and landed.end.chunk is None:
+        return None
+    store = ChunkStore(task.spark, task.lakehouse, task.spec.name, source.source_id, task.run)
+    with locked(relaying.folder):
+        store.open()
+        if landed is None:
+            return _begin(task, source, endpoint, store, relaying)
+        snapshot = store.load(landed.end.epoch, source.flavor)
+        _record_missed(task, source, store, snapshot)
+    return FullLoad(task, source, endpoint, store, snapshot, landed)
+
+
+def _begin(task: Task, source: LandingSource, endpoint: Endpoint, store: ChunkStore, relaying: Relaying) -> FullLoad:
+    plan = plan_snapshot(endpoint, source.allow_list.wanted)
+    relayed = newest_begin(relaying.folder)
+    epoch = 1 + max(store.newest_epoch(), relayed.epoch if relayed else 0)
+    begin = Position(epoch + 1, plan.begin.binlog_file, plan.begin.offset)
+    snapshot = Snapshot(epoch, begin, plan.begin.gtid_set, plan.chunks)
+    store.plan(snapshot)
+    landed = begin_anew(task.spark, source, None, snapshot.begin, gtid_set=snapshot.gtid_set)
+    log.info("snapshot begins", source=source.source_id, chunks=len(plan.chunks), log=str(begin))
+    return FullLoad(task, source, endpoint, store, snapshot, landed)
+
+
+def _record_missed(task: Task, source: LandingSource, store: ChunkStore, snapshot: Snapshot) -> None:
+    """Write down what a killed run had landed and not yet written down."""
+    commit = newest_own_commit(task.spark, source.bronze, source.app)
+    if commit is None or commit.tag.begin == commit.tag.end:
+        return
+    recorded = store.newest_landed(snapshot.epoch)
+    missed = [chunk for chunk in snapshot.chunks if recorded < chunk.number < (commit.tag.end.chunk or 0)]
+    if missed:
+        store.landed(snapshot, missed, commit)

@@ -1,0 +1,138 @@
+"""What a snapshot reads and from where the log is followed: chunks of tables, and the position before the first one."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from dmdelta.errors import SourceError
+from dmdelta.logging import get_logger
+from dmdelta.model.gtid import parse_gtid_set
+from dmdelta.model.schema import SYSTEM_SCHEMAS, TableSchema
+from dmdelta.source.catalog import read_schemas
+from dmdelta.source.chunk import Chunk
+from dmdelta.source.connection import open_connection, query, unless_refused
+from dmdelta.source.dump import DumpRequest, Replica, locate_after
+from dmdelta.source.endpoint import Endpoint
+from dmdelta.source.key_ranges import key_ranges
+from dmdelta.source.server import ServerIdentity, ServerPosition, server_identity, server_position
+
+if TYPE_CHECKING:
+    from pymysql.connections import Connection
+
+log = get_logger(__name__)
+SETTLE_SECONDS = 1.0
+"""How long a commit may stand in the log and not yet be seen by readers, on a server that cannot be asked."""
+STILL_TRIES = 5
+_TABLES = """
+SELECT table_schema, table_name, table_rows, engine FROM information_schema.tables
+WHERE table_type = 'BASE TABLE' AND table_schema NOT IN %s
+"""
+_SNAPSHOT_STATUS = ("binlog_snapshot_file", "binlog_snapshot_position")
+_WITHOUT_SNAPSHOTS = frozenset({"myisam", "aria", "memory", "csv", "archive", "merge", "mrg_myisam"})
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotPlan:
+    """What is read, and where the log is followed from: every change that a reader may not see is behind `begin`."""
+
+    begin: ServerPosition
+    chunks: tuple[Chunk, ...]
+
+
+def plan_snapshot(endpoint: Endpoint, wanted: Callable[[str, str], bool]) -> SnapshotPlan:
+    """Look at the tables that take part.
+
+    Raises:
+        SourceUnavailable, SourceError: the server does not answer, or tables are altered all the time.
+    """
+    with closing(open_connection(endpoint)) as connection:
+        server = server_identity(connection)
+        begin, tables = _still(connection, endpoint, server, wanted)
+        _warn_of_prepared(connection)
+        return SnapshotPlan(begin, tuple(_chunks(connection, tables)))
+
+
+def snapshot_end(endpoint: Endpoint) -> ServerPosition:
+    """Where the log is now: no row that has been read is of a later time.
+
+    Raises:
+        SourceUnavailable, SourceError: the server does not answer.
+    """
+    with closing(open_connection(endpoint)) as connection:
+        return server_position(connection)
+
+
+def _still(
+    connection: "Connection[Any]", endpoint: Endpoint, server: ServerIdentity, wanted: Callable[[str, str], bool]
+) -> tuple[ServerPosition, list[TableSchema]]:
+    """A position, and the structures as they are there: read before and after it, until both are the same."""
+    tables = read_schemas(connection, wanted)
+    for _ in range(STILL_TRIES):
+        begin = _begin(connection, endpoint, server)
+        again = read_schemas(connection, wanted)
+        if again == tables:
+            return begin, tables
+        tables = again
+    raise SourceError("tables are altered all the time", hint="run again when the migration is through")
+
+
+def _begin(connection: "Connection[Any]", endpoint: Endpoint, server: ServerIdentity) -> ServerPosition:
+    """A position before which everything is seen by whoever reads from now on.
+
+    A transaction stands in the binlog before readers see it, so the end of the binlog would be too late.
+    """
+    if server.flavor == "mariadb":
+        return _seen_by_snapshots(connection, server)
+    here = server_position(connection, server)
+    if here.gtid_set is not None and _gtids_only(connection):
+        # @@gtid_executed holds what is committed in the engine.
+        request = DumpRequest(endpoint, server, Replica.random(endpoint.server_id), after=here.gtid_set)
+        return ServerPosition(*locate_after(request), here.gtid_set)
+    time.sleep(SETTLE_SECONDS)
+    return here
+
+
+def _gtids_only(connection: "Connection[Any]") -> bool:
+    return str(query(connection, "SELECT @@global.gtid_mode")[0][0]).upper() == "ON"
+
+
+def _seen_by_snapshots(connection: "Connection[Any]", server: ServerIdentity) -> ServerPosition:
+    """MariaDB tells which position a consistent snapshot stands for."""
+    query(connection, "START TRANSACTION WITH CONSISTENT SNAPSHOT")
+    status = dict(query(connection, "SHOW STATUS LIKE 'binlog_snapshot_%'"))
+    query(connection, "ROLLBACK")
+    name, offset = (next((v for k, v in status.items() if k.lower() == key), "") for key in _SNAPSHOT_STATUS)
+    if not name:
+        here = server_position(connection, server)
+        time.sleep(SETTLE_SECONDS)
+        return here
+    gtids = query(connection, "SELECT BINLOG_GTID_POS(%s, %s)", (name, int(offset)))[0][0]
+    return ServerPosition(name, int(offset), parse_gtid_set(gtids or "", "mariadb"))
+
+
+def _warn_of_prepared(connection: "Connection[Any]") -> None:
+    prepared = unless_refused(lambda: query(connection, "XA RECOVER")) or []
+    if prepared:
+        log.warning(
+            "XA transactions are prepared",
+            count=len(prepared),
+            caveat="rows of those that commit after their table was read are missing: snapshot the table again then",
+        )
+
+
+def _chunks(connection: "Connection[Any]", tables: Sequence[TableSchema]) -> Iterator[Chunk]:
+    query(connection, "SET SESSION sql_mode = ''")
+    numbers = count(1)
+    rows = {
+        (str(schema), str(table)): fields for schema, table, *fields in query(connection, _TABLES, (SYSTEM_SCHEMAS,))
+    }
+    for table in tables:
+        estimate, engine = rows.get((table.schema, table.table), (None, None))
+        conditions = key_ranges(connection, table, int(estimate or 0))
+        transactional = str(engine or "").lower() not in _WITHOUT_SNAPSHOTS
+        share = max(1, int(estimate or 0) // len(conditions))
+        for condition in conditions:
+            yield Chunk(next(numbers), table, condition, transactional, share)
