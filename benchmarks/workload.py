@@ -40,3 +40,25 @@ def rotated_files(server: Server) -> list[Path]:
     """Close the current binlog file; the files that are now complete."""
     server.execute("FLUSH BINARY LOGS")
     return server.binlog_files()[:-1]
+
+
+def write_table(server: Server, rows: int) -> str:
+    """A sysbench table of `rows` rows, made inside the server; the name of the database it is in."""
+    database = server.fresh_database("sbtest")
+    with server.connect(database=database) as connection, connection.cursor() as cursor:
+        cursor.execute("SET sql_log_bin = 0")
+        cursor.execute(CREATE)
+        cursor.execute(
+            f"INSERT INTO {TABLE} VALUES (1, 1, RPAD('', 119, SHA2('c', 512)), RPAD('', 59, SHA2('p', 512)))"
+        )
+        count = 1
+        while count < rows:
+            cursor.execute(
+                f"INSERT INTO {TABLE} SELECT id + {count}, FLOOR(RAND() * {rows}),"
+                f" RPAD(SHA2(CONCAT(id, '-{count}'), 512), 119, SHA2(RAND(), 224)), LEFT(SHA2(id + {count}, 512), 59)"
+                f" FROM {TABLE} WHERE id <= {rows - count}"
+            )
+            count = min(2 * count, rows)
+        cursor.execute(f"ANALYZE TABLE {TABLE}")
+        cursor.fetchall()
+    return database

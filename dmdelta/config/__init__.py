@@ -8,6 +8,7 @@ docstring under its field; the JSON schema and `docs/spec.md` are made from thos
 from dmdelta.config.block_allow_list import BlockAllowListConfig, TablePattern
 from dmdelta.config.lakehouse import LakehouseConfig
 from dmdelta.config.loading import load_spec
+from dmdelta.config.snapshot import SnapshotConfig
 from dmdelta.config.source import MetaConfig, RelayConfig, SecurityConfig, SourceConfig
 from dmdelta.config.syncer import SyncerConfig
 from dmdelta.config.task import TaskSpec
@@ -18,6 +19,7 @@ __all__ = [
     "MetaConfig",
     "RelayConfig",
     "SecurityConfig",
+    "SnapshotConfig",
     "SourceConfig",
     "SyncerConfig",
     "TablePattern",

@@ -9,6 +9,7 @@ from pydantic import Field, field_validator, model_validator
 from dmdelta.config.block_allow_list import BlockAllowListConfig
 from dmdelta.config.lakehouse import LakehouseConfig
 from dmdelta.config.section import Section, is_uri
+from dmdelta.config.snapshot import SnapshotConfig
 from dmdelta.config.source import SourceConfig
 from dmdelta.config.syncer import SyncerConfig
 
@@ -36,6 +37,9 @@ class TaskSpec(Section):
     syncer: SyncerConfig = SyncerConfig()
     """How changes are applied."""
 
+    snapshot: SnapshotConfig = SnapshotConfig()
+    """How tables are loaded before the binlog is followed."""
+
     lakehouse: LakehouseConfig
     """Where the Delta tables stand."""
 
@@ -50,6 +54,10 @@ class TaskSpec(Section):
     def is_ignored(self, check: str) -> bool:
         """Whether the findings of a check do not count."""
         return check in self.ignore_checking_items or "all" in self.ignore_checking_items
+
+    def loads(self, source: SourceConfig) -> bool:
+        """Whether a source's first start is a full load: its tables as they are, before its log."""
+        return self.task_mode != "incremental" and source.meta is None
 
     @model_validator(mode="after")
     def _relays_have_folders(self) -> "TaskSpec":

@@ -32,7 +32,7 @@ def begin_source(task: Task, relaying: Relaying, start: Start | StartTime) -> Po
         Fenced: the task is running.
         PositionLost, SourceError, SourceUnavailable: the source does not have the place.
     """
-    if task.loads(relaying.source_id) and not isinstance(start, StartTime):
+    if relaying.loads and not isinstance(start, StartTime):
         raise ConfigError(
             f"{relaying.source_id}: a full load cannot be begun anew over tables that are there",
             hint="remove the task's lakehouse tables, or begin at a --start-time or at `meta`",

@@ -62,7 +62,9 @@ def _source_findings(spec: TaskSpec, source: SourceConfig) -> Iterator[Finding]:
             return
         with open_connection(task.endpoint, FIRST_TRY) as connection:
             yield from check_relay(connection, task)
-            yield from check_tables(connection, BlockAllowList.from_config(spec.block_allow_list).wanted)
+            yield from check_tables(
+                connection, BlockAllowList.from_config(spec.block_allow_list).wanted, loads=spec.loads(source)
+            )
     except DmdeltaError as error:
         yield Finding("connection", Level.FAIL, error.message, error.hint or "")
 

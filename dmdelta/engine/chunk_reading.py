@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import TYPE_CHECKING, cast
 
 from dmdelta.binlog.batch import ChangeBatch
@@ -48,7 +49,8 @@ def read_chunks(chunks: Sequence[Chunk], options: Mapping[str, str]) -> "Iterato
     with decoding():
         for chunk in chunks:
             origin = _ChunkOrigin(options["source-id"], int(options["epoch"]), chunk)
-            for batch in _batches(origin, read_chunk(endpoint, chunk, flavor)):
+            parts = read_chunk(endpoint, chunk, flavor)
+            for batch in _batches(origin, parts if options["rows"] == "true" else islice(parts, 1)):
                 reach(CrashPoint.SNAPSHOT_CHUNK_READ)
                 yield to_record_batch(batch, origin, landed_at)
 

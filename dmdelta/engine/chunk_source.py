@@ -7,6 +7,7 @@ Options:
     chunks: a JSON list of `Chunk.to_json`.
     flavor, source-id, epoch: of the source, and of the snapshot.
     landed-at: ISO 8601 with a zone.
+    rows: `false` for the structures and watermarks only [true].
 """
 
 import json

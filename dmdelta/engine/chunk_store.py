@@ -4,6 +4,7 @@ A chunk has a row when it is planned, and another one, with `landed_version`, wh
 are the truth about what has landed; these rows are for people, and for the plan.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -21,6 +22,7 @@ from dmdelta.lakehouse.session import clone_session
 from dmdelta.lakehouse.tables import OWNER, table_state
 from dmdelta.model.gtid import Flavor, GtidSet, parse_gtid_set
 from dmdelta.model.position import Position
+from dmdelta.model.schema import TableSchema
 from dmdelta.source.chunk import Chunk
 
 COLUMNS: dict[str, T.DataType] = {
@@ -63,6 +65,12 @@ class Snapshot:
     @property
     def end(self) -> Position:
         return self.behind(self.chunks[-1]) if self.chunks else self.begin
+
+    @property
+    def cut_tables(self) -> frozenset[TableSchema]:
+        """Those of more than one chunk."""
+        count = Counter(chunk.schema for chunk in self.chunks)
+        return frozenset(schema for schema, chunks in count.items() if chunks > 1)
 
     def behind(self, chunk: Chunk) -> Position:
         """The position of the chunk that follows."""

@@ -8,6 +8,8 @@ epoch. What of it begins before the end of the snapshot is applied in safe mode,
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from functools import reduce
+from itertools import groupby
 from json import dumps
 
 from pyspark.sql import DataFrame
@@ -24,8 +26,11 @@ from dmdelta.engine.task import Task
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.lakehouse.history import newest_own_commit
 from dmdelta.logging import get_logger
+from dmdelta.model.change import Op
 from dmdelta.model.gtid import parse_gtid_set
 from dmdelta.model.position import Position
+from dmdelta.silver.apply import ApplyRequest
+from dmdelta.silver.direct import append_read
 from dmdelta.source.chunk import Chunk
 from dmdelta.source.endpoint import Endpoint
 from dmdelta.source.folder import locked, newest_begin
@@ -61,6 +66,11 @@ def plan_batches(chunks: Sequence[Chunk]) -> Iterator[ChunkBatch]:
         rows += chunk.rows
     if waiting:
         yield ChunkBatch(tuple(waiting))
+
+
+def by_table(chunks: Sequence[Chunk]) -> list[tuple[Chunk, ...]]:
+    """Neighbouring chunks of the same table together."""
+    return [tuple(group) for _, group in groupby(chunks, key=lambda chunk: chunk.schema)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,19 +123,42 @@ class FullLoad:
     def _land(self, batch: ChunkBatch, landed: Landed) -> Landed:
         end = self.snapshot.behind(batch.chunks[-1])
         done = Landed(landed.batch + 1, landed.end, end, landed.gtid_set)
-        commit = land_rows(self.task.spark, self.source, self._rows(batch), done)
+        big = frozenset() if self.task.spec.snapshot.bronze else self.snapshot.cut_tables
+        past = tuple(chunk for chunk in batch.chunks if chunk.schema in big)
+        for chunks in by_table(past):
+            self._append_to_silver(chunks, done)
+        kept = tuple(chunk for chunk in batch.chunks if chunk not in past)
+        frames = [self._frame(chunks, rows=rows) for chunks, rows in ((kept, True), (past, False)) if chunks]
+        commit = land_rows(self.task.spark, self.source, reduce(DataFrame.unionAll, frames), done)
         self.store.landed(self.snapshot, batch.chunks, commit)
         log.info("chunks landed", source=self.source.source_id, chunks=len(batch.chunks), end=str(end))
         return done
 
-    def _rows(self, batch: ChunkBatch) -> DataFrame:
+    def _append_to_silver(self, chunks: Sequence[Chunk], done: Landed) -> None:
+        schema, task = chunks[0].schema, self.task
+        request = ApplyRequest(
+            lakehouse=task.lakehouse,
+            task=task.spec.name,
+            source_id=self.source.source_id,
+            run=task.run,
+            schema=schema.schema,
+            table=schema.table,
+            begin=done.begin,
+            end=done.end,
+            batch=done.batch,
+        )
+        rows = self._frame(chunks, rows=True).where(f"op = '{Op.READ.value}'")
+        append_read(task.spark, request, schema, rows)
+
+    def _frame(self, chunks: Sequence[Chunk], *, rows: bool) -> DataFrame:
         reader = (
             self.task.spark.read.format("mysql_chunks")
             .option("endpoint-secret", dumps(self.endpoint.to_dict()))
-            .option("chunks", dumps([chunk.to_json() for chunk in batch.chunks]))
+            .option("chunks", dumps([chunk.to_json() for chunk in chunks]))
             .option("flavor", self.source.flavor)
             .option("source-id", self.source.source_id)
             .option("epoch", str(self.snapshot.epoch))
+            .option("rows", str(rows).lower())
             .option("landed-at", datetime.now(timezone.utc).isoformat())
         )
         return reader.load()
@@ -151,7 +184,7 @@ def open_full_load(task: Task, relaying: Relaying) -> FullLoad | None:
         LakehouseError: the plan of a snapshot that has begun is gone.
     """
     endpoint = relaying.task.endpoint
-    if endpoint is None or not task.loads(relaying.source_id):
+    if endpoint is None or not relaying.loads:
         return None
     source = task.landing_source(relaying.source_id, relaying.flavor)
     landed = newest_landed(task.spark, source)

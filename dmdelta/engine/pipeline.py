@@ -160,7 +160,7 @@ def open_pipeline(task: Task, relaying: Relaying, tally: Tally, stop: StopReques
         task.policy,
         flusher.request,
         tally.applied,
-        exact_positions(task.spark, source.bronze, source_id) if task.loads(source_id) and not load else {},
+        exact_positions(task.spark, source.bronze, source_id) if relaying.loads and not load else {},
     )
     log.info("source opened", source=source_id, landed=str(landed.end) if landed else None)
     return SourcePipeline(source_id, relaying, landing, applying, flusher, landed, stop, load)

@@ -33,12 +33,18 @@ READY_SECONDS = 30.0
 
 @dataclass(slots=True)
 class Relaying:
-    """A source and its relay process. Made by `open_relaying`."""
+    """A source and its relay process. Made by `open_relaying`.
+
+    Attributes:
+        until_caught_up: the relay ends with the log that is there when it starts.
+        loads: the source's first start is a full load.
+    """
 
     task: RelayTask
     flavor: Flavor
     allow_list: BlockAllowList
     until_caught_up: bool
+    loads: bool
     _process: RelayProcess | None = None
     _deaths: int = field(default=0)
 
@@ -143,10 +149,10 @@ def open_relaying(spec: TaskSpec, source: SourceConfig, *, until_caught_up: bool
             flavor = server_identity(connection).flavor
             found = [
                 *check_source(connection, Intent(task.endpoint.server_id)),
-                *check_tables(connection, allow_list.wanted),
+                *check_tables(connection, allow_list.wanted, loads=spec.loads(source)),
             ]
             _heed(source.source_id, [finding for finding in found if not spec.is_ignored(finding.name)])
-    relaying = Relaying(task, flavor, allow_list, until_caught_up)
+    relaying = Relaying(task, flavor, allow_list, until_caught_up, spec.loads(source))
     try:
         yield relaying
     finally:

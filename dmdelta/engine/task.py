@@ -35,11 +35,6 @@ class Task:
     def flush_interval(self) -> timedelta:
         return self.spec.syncer.checkpoint_flush_interval
 
-    def loads(self, source_id: str) -> bool:
-        """Whether a source's first start is a full load: its tables as they are, before its log."""
-        (source,) = (source for source in self.spec.sources if source.source_id == source_id)
-        return self.spec.task_mode != "incremental" and source.meta is None
-
     def landing_source(self, source_id: str, flavor: Flavor) -> LandingSource:
         return LandingSource(self.spec.name, source_id, self.run, self.lakehouse.bronze, self.allow_list, flavor)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from dmdelta.errors import CommitConflict, DmdeltaError, Fenced, ForeignTable, LakehouseError, from_wire
+from dmdelta.errors import CommitConflict, DmdeltaError, Fenced, ForeignTable, LakehouseError, StageFailed, from_wire
 
 _CONFLICT = re.compile(
     r"Concurrent\w*Exception|(Metadata|Protocol)ChangedException|DELTA_CONCURRENT_|DELTA_\w+_CHANGED"
@@ -45,6 +45,11 @@ def translate(error: Exception, table: str, doing: str) -> DmdeltaError:
     if "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION" in text or "TABLE_OR_VIEW_ALREADY_EXISTS" in text:
         return ForeignTable(
             f"there are files at {table} that are no Delta table", hint="move them or choose a new root"
+        )
+    if "Python worker exited unexpectedly" in text:
+        return StageFailed(
+            f"a Python worker of Spark died while {doing} {table}",
+            hint="it was killed or ran out of memory: see Spark's log above; nothing was committed, run again",
         )
     hint = "check that the lakehouse exists, is reachable and may be written by this account"
     return LakehouseError(f"{doing} {table} failed: {_reason(error)}", hint=hint)

@@ -110,11 +110,18 @@ class _Work:
     commit: OwnCommit | None = None
 
     def tag(self, begin: Position, end: Position, *, last: bool) -> CommitTag:
-        ordinal = LAST_STEP if last else next(self.ordinals)
-        request = self.request
-        version = (request.batch << STEP_BITS) | ordinal
-        app = silver_app(request.task, request.source_id, request.schema, request.table)
-        return CommitTag(app, version, request.task, request.source_id, request.run, begin, end)
+        return _tag(self.request, LAST_STEP if last else next(self.ordinals), begin, end)
+
+
+def last_tag(request: ApplyRequest) -> CommitTag:
+    """The tag of the commit that completes a request."""
+    return _tag(request, LAST_STEP, request.begin, request.end)
+
+
+def _tag(request: ApplyRequest, ordinal: int, begin: Position, end: Position) -> CommitTag:
+    version = (request.batch << STEP_BITS) | ordinal
+    app = silver_app(request.task, request.source_id, request.schema, request.table)
+    return CommitTag(app, version, request.task, request.source_id, request.run, begin, end)
 
 
 def apply_table(spark: SparkSession, request: ApplyRequest) -> ApplyResult:

@@ -16,6 +16,7 @@ _PLAIN = frozenset({"decimal", "year"})
 _QUOTED = frozenset({"date", "datetime", "timestamp"})
 _TEXT = frozenset({"char", "varchar"})
 _BYTES = frozenset({"binary", "varbinary"})
+_ORDERED = _INTEGERS | _PLAIN | _QUOTED | _TEXT | _BYTES
 
 
 def key_ranges(connection: "Connection[Any]", table: TableSchema, rows: int, chunk_rows: int = CHUNK_ROWS) -> list[str]:
@@ -30,7 +31,7 @@ def key_ranges(connection: "Connection[Any]", table: TableSchema, rows: int, chu
     by_name = {column.name: column for column in table.columns}
     key = [by_name[name] for name in table.primary_key]
     parts = -(-rows // chunk_rows)
-    if parts <= 1 or not all(column.type in _INTEGERS | _PLAIN | _QUOTED | _TEXT | _BYTES for column in key):
+    if parts <= 1 or not key or any(column.type not in _ORDERED for column in key):
         return [""]
     if len(key) == 1 and key[0].type in _INTEGERS:
         return even_ranges(quoted(key[0].name), *_ends(connection, table, key[0]), parts)

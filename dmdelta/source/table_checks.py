@@ -27,6 +27,8 @@ _CHILDREN = """
 SELECT DISTINCT table_schema, table_name FROM information_schema.key_column_usage
 WHERE referenced_table_name IS NOT NULL AND table_schema NOT IN %s
 """
+_GRANT = re.compile(r"^GRANT (.+?) ON (\S+) TO ", re.IGNORECASE)
+_LOCKS = re.compile(r"\b(LOCK TABLES|ALL PRIVILEGES)\b", re.IGNORECASE)
 _CASCADE = re.compile(r" ON (DELETE|UPDATE) (CASCADE|SET NULL|SET DEFAULT)")
 
 Wanted = Callable[[str, str], bool]
@@ -42,6 +44,7 @@ class TableFacts:
         cascading: children of foreign keys whose rows the server changes by itself.
         unlogged: schemas with tables that take part and that the server's own filters keep out of its log.
         connections: (most allowed, connected now).
+        grants: the lines of SHOW GRANTS.
     """
 
     server: ServerIdentity
@@ -49,15 +52,17 @@ class TableFacts:
     cascading: Sequence[str]
     unlogged: Sequence[str]
     connections: tuple[int, int]
+    grants: tuple[str, ...] = ()
 
 
-def check_tables(connection: "Connection[Any]", wanted: Wanted) -> list[Finding]:
-    """All findings for the tables that take part.
+def check_tables(connection: "Connection[Any]", wanted: Wanted, *, loads: bool) -> list[Finding]:
+    """All findings for the tables that take part; `loads`: they are to be read as they are, too.
 
     Raises:
         SourceUnavailable, SourceError: the server does not answer.
     """
-    return table_findings(table_facts(connection, wanted))
+    facts = table_facts(connection, wanted)
+    return [*table_findings(facts), *([_lock_tables(facts)] if loads else [])]
 
 
 def table_facts(connection: "Connection[Any]", wanted: Wanted) -> TableFacts:
@@ -71,6 +76,7 @@ def table_facts(connection: "Connection[Any]", wanted: Wanted) -> TableFacts:
         [f"{schema}.{table}" for schema, table in _cascading(connection, wanted)],
         _unlogged(connection, server, sorted({table.schema for table in tables})),
         (most, int(status["Threads_connected"])),
+        tuple(str(row[0]) for row in query(connection, "SHOW GRANTS")),
     )
 
 
@@ -118,6 +124,24 @@ def _primary_key(facts: TableFacts) -> Finding:
         "again in safe mode may leave rows twice"
     )
     return Finding("primary_key", Level.WARN, message, "ALTER TABLE … ADD PRIMARY KEY")
+
+
+def _lock_tables(facts: TableFacts) -> Finding:
+    name = "privilege lock tables"
+    missing = sorted({t.schema for t in facts.tables if not t.primary_key and not _may_lock(facts.grants, t.schema)})
+    if not missing:
+        return Finding(name, Level.PASS, "granted where a table has no key")
+    message = f"not granted on {_listed(missing)}: a table without a key is locked for the moment its snapshot begins"
+    # A role may hold it: only the attempt would tell.
+    level = Level.FAIL if all(_GRANT.match(line) for line in facts.grants) else Level.WARN
+    return Finding(name, level, message, "GRANT LOCK TABLES ON the schema to <account>")
+
+
+def _may_lock(grants: Sequence[str], schema: str) -> bool:
+    """Whether LOCK TABLES is held on all schemas, or on this one by its name."""
+    found = (_GRANT.match(line) for line in grants)
+    held = {one[2].replace("\\", "") for one in found if one and _LOCKS.search(one[1])}
+    return bool(held & {"*.*", f"`{schema}`.*"})
 
 
 def _foreign_key(facts: TableFacts) -> Finding:

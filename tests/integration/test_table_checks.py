@@ -1,6 +1,7 @@
 """DM's prechecks of the tables that take part, against real servers."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from dmdelta.source.table_checks import check_tables
 from tests.support.relaying import endpoint_of
 from tests.support.servers import Server, running
 
-NAMES = {"tables", "binlog_db", "primary_key", "foreign_key", "conn_number"}
+NAMES = {"tables", "binlog_db", "primary_key", "foreign_key", "conn_number", "privilege lock tables"}
 
 
 @pytest.fixture(params=["mysql80", "mysql57", "mariadb"])
@@ -24,7 +25,7 @@ def server(request: pytest.FixtureRequest) -> Server:
 
 def findings(server: Server, rules: BlockAllowList) -> dict[str, Finding]:
     with open_connection(endpoint_of(server)) as connection:
-        return {found.name: found for found in check_tables(connection, rules.wanted)}
+        return {found.name: found for found in check_tables(connection, rules.wanted, loads=True)}
 
 
 def test_good_tables_pass_and_others_are_named(server: Server) -> None:
@@ -52,6 +53,27 @@ def test_good_tables_pass_and_others_are_named(server: Server) -> None:
     assert {finding.level for finding in findings(server, quiet).values()} == {Level.PASS}
     nobody = findings(server, BlockAllowList(do_dbs=("there_is_no_such_schema",)))
     assert nobody["tables"].level is Level.WARN
+
+
+def test_a_load_of_keyless_tables_needs_lock_tables(server: Server) -> None:
+    """The account that may not lock fails the check, with the statement that mends it; one schema's grant is enough."""
+    database = server.fresh_database("checks")
+    server.execute("CREATE TABLE keyless (id INT)", database=database)
+    server.execute(
+        "CREATE USER IF NOT EXISTS 'unlocked'@'%' IDENTIFIED BY 'unlocked'",
+        "GRANT SELECT, REPLICATION CLIENT ON *.* TO 'unlocked'@'%'",
+    )
+    account = replace(endpoint_of(server), user="unlocked", password="unlocked")
+    wanted = BlockAllowList(do_dbs=(database,)).wanted
+    with open_connection(account) as connection:
+        (found,) = (one for one in check_tables(connection, wanted, loads=True) if "lock" in one.name)
+        assert found.level is Level.FAIL
+        assert database in found.message
+        assert "GRANT LOCK TABLES" in found.fix
+        assert all("lock" not in one.name for one in check_tables(connection, wanted, loads=False))
+        server.execute(f"GRANT LOCK TABLES ON `{database}`.* TO 'unlocked'@'%'")
+        (found,) = (one for one in check_tables(connection, wanted, loads=True) if "lock" in one.name)
+        assert found.level is Level.PASS
 
 
 def test_what_the_server_keeps_out_of_its_log_fails_the_check_and_the_run(tmp_path: Path, capsys) -> None:

@@ -72,6 +72,7 @@ class Task:
             "sources": [source],
             "block-allow-list": {"do-dbs": [self.database], **({"do-tables": chosen} if chosen else {})},
             "syncer": {"checkpoint-flush-interval": "2s"},
+            **({"snapshot": self.settings["snapshot"]} if "snapshot" in self.settings else {}),
             "lakehouse": {"root": str(self.root)},
         }
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -105,10 +106,14 @@ class Task:
             process.end()
 
     def catch_up(self, *arguments: str) -> None:
-        """`dmdelta run` in this process, whose Spark is warm, until everything the server has now is in silver."""
+        """Run until everything the server has now is in silver."""
+        self.run("--until-caught-up", *arguments)
+
+    def run(self, *arguments: str) -> None:
+        """`dmdelta run` in this process, whose Spark is warm, to its good end."""
         environment = {PASSWORD_VARIABLE: self.server.password, VARIABLE: f"@{self.failpoint}"}
         with patch.dict(os.environ, environment):
-            assert execute(["run", str(self.write_spec()), "--until-caught-up", *arguments]) == 0
+            assert execute(["run", str(self.write_spec()), *arguments]) == 0
 
 
 class TaskProcess:

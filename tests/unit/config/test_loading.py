@@ -111,7 +111,7 @@ def test_a_password_is_never_shown(tmp_path):
         ("1m30s", "true", "20: syncer.checkpoint-flush-interval: a duration is written like 30s"),
         ("root: lake", "catalog: main\n  root: lake", "21: lakehouse: lakehouse has either root or catalog"),
         ("name: shop\n", "name: 'shop:1'\n", "1: name: String should match pattern"),
-        ("name: shop\n", "name: shop\ntask-mode: all\n", "2: task-mode: Input should be 'incremental'"),
+        ("name: shop\n", "name: shop\ntask-mode: both\n", "2: task-mode: Input should be 'incremental'"),
         ("name: shop\n", "", "1: name: is required"),
         ("lakehouse:\n  root: lake", "", "1: lakehouse: is required"),
     ],

@@ -1,0 +1,44 @@
+"""Kills in every phase of a full load, while the tables change."""
+
+import random
+import signal
+
+import pytest
+
+from dmdelta.errors import StageFailed
+from dmdelta.failpoint import CrashPoint
+from tests.crash.test_crash_points import SNAPSHOT
+from tests.integration.test_full_load import chunks_of
+from tests.support.check import assert_silver_equals_source
+from tests.support.loadable import fill
+from tests.support.meddler import Meddler
+from tests.support.task import Task
+
+BIG = 450_000
+"""More than one commit's share."""
+OVERLAP = (CrashPoint.SILVER_BEFORE_COMMIT, CrashPoint.SILVER_AFTER_COMMIT)
+"""Points passed while the log is applied over the snapshot, behind those of the snapshot itself."""
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_a_full_load_killed_in_each_phase_goes_on_and_repeats_nothing(seed, mysql80, spark, tmp_path):
+    """A chunk half read, between commits, at the snapshot's end, in the overlap: the next start goes on from there."""
+    bronze = random.Random(seed).random() < 0.5
+    settings = {"snapshot": {"bronze": bronze}}
+    task = Task(tmp_path, mysql80, mysql80.fresh_database("load"), mode="all", settings=settings)
+    fill(mysql80, task.database, BIG)
+    pause = random.Random(seed).uniform(0.05, 0.3)
+    with Meddler(mysql80, task.database, pause):
+        for point in (*SNAPSHOT, *OVERLAP):
+            task.arm(point)
+            with task.process() as process:
+                # A chunk is read in a worker of Spark: the run sees it die, and ends with what to do.
+                worker = point is CrashPoint.SNAPSHOT_CHUNK_READ
+                ended = StageFailed.exit_code if worker else -signal.SIGKILL
+                assert process.wait(200) == ended, f"{point.value}: {process.log()}"
+    task.catch_up()
+    assert_silver_equals_source(spark, task)
+    recorded = chunks_of(spark, task)
+    assert recorded["planned"] == recorded["landed"]

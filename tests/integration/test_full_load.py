@@ -1,0 +1,71 @@
+"""Task-mode all: tables as they are while they change, then the log, so that silver is the source."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dmdelta.lakehouse.place import Lakehouse
+from tests.support.check import assert_silver_equals_source
+from tests.support.loadable import fill
+from tests.support.meddler import Meddler
+from tests.support.task import Task
+
+LONG = [pytest.mark.long]
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    ("server", "bronze"),
+    [
+        pytest.param("mysql80", False, id="mysql80-past-bronze"),
+        pytest.param("mysql80", True, id="mysql80", marks=LONG),
+        pytest.param("mysql57", True, id="mysql57", marks=LONG),
+        pytest.param("mariadb", True, id="mariadb", marks=LONG),
+    ],
+)
+def test_a_database_that_changes_while_it_is_read_is_loaded_exactly(server, bronze, request, spark, tmp_path, capsys):
+    """Every type, every kind of key, no key, no rows: after a catch-up silver equals the source, and goes on from there."""
+    source = request.getfixturevalue(server)
+    task = Task(tmp_path, source, source.fresh_database("load"), mode="all", settings={"snapshot": {"bronze": bronze}})
+    fill(source, task.database, 120_000)
+    with Meddler(source, task.database) as meddler:
+        task.catch_up()
+        loaded = meddler.rounds
+        assert loaded > 0, "nothing was changed meanwhile"
+    task.catch_up()
+    assert_silver_equals_source(spark, task)
+    capsys.readouterr()
+    task.catch_up()
+    assert json.loads(capsys.readouterr().out.strip().splitlines()[-1])["idle"] is True
+    recorded = chunks_of(spark, task)
+    assert recorded["planned"] == recorded["landed"] > len(recorded["tables"]) > 10
+    reads = bronze_reads(spark, task)
+    assert ("big" in reads) is bronze
+    assert {"notes", "old_notes"} <= reads
+
+
+def chunks_of(spark, task: Task) -> dict:
+    """What dm_meta says of the snapshot."""
+    rows = spark.table(Lakehouse(root=str(task.root)).metadata(f"{task.name}_snapshot")).collect()
+    planned = [row.chunk for row in rows if row.landed_version is None]
+    landed = [row.chunk for row in rows if row.landed_version is not None]
+    assert sorted(landed) == sorted(set(landed))
+    return {"planned": len(planned), "landed": len(landed), "tables": {row.cp_table for row in rows}}
+
+
+def bronze_reads(spark, task: Task) -> set[str]:
+    """The tables whose rows a snapshot has left in bronze."""
+    bronze = Lakehouse(root=str(task.root)).bronze
+    rows = spark.sql(f"SELECT DISTINCT table_name FROM {bronze} WHERE op = 'read'").collect()
+    return {row.table_name for row in rows}
+
+
+def test_full_ends_when_the_tables_are_loaded(mysql80, spark, tmp_path: Path):
+    """Task-mode full needs no --until-caught-up: it ends by itself, and what is changed later comes with the next run."""
+    task = Task(tmp_path, mysql80, mysql80.fresh_database("load"), mode="full")
+    for table in ("a", "b", "c"):
+        mysql80.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY, v INT)", database=task.database)
+    mysql80.execute("INSERT INTO a VALUES (1, 1), (2, 2)", database=task.database)
+    task.run()
+    assert_silver_equals_source(spark, task)

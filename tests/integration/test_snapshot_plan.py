@@ -1,0 +1,121 @@
+"""Planning a snapshot on real servers: chunks hold every row once, the position misses nothing."""
+
+import random
+from contextlib import closing
+
+import pytest
+
+from dmdelta.errors import SourceError
+from dmdelta.model.schema import TableSchema
+from dmdelta.source.chunk import Chunk, ReadRows, read_chunk
+from dmdelta.source.connection import open_connection, query, quoted
+from dmdelta.source.key_ranges import key_ranges
+from dmdelta.source.snapshot import plan_snapshot, snapshot_end
+from tests.support.catalog import structures_of
+from tests.support.relaying import endpoint_of
+from tests.support.servers import Server
+
+CHUNK = 150
+TABLES = {
+    "ints": "id INT PRIMARY KEY",
+    "pairs": "a VARCHAR(20) CHARACTER SET utf8, b INT, PRIMARY KEY (a, b)",
+    "folded": "a CHAR(10) CHARACTER SET latin1 COLLATE latin1_swedish_ci, b VARBINARY(9), PRIMARY KEY (b, a)",
+    "times": "a DATETIME(3), b DECIMAL(9,3), c DATE, PRIMARY KEY (a, b, c)",
+    "wide": "a VARCHAR(20) CHARACTER SET gbk PRIMARY KEY",
+    "states": "a ENUM('x','y') PRIMARY KEY",
+    "keyless": "a INT",
+}
+PIECES = ["a", "B", "Ä", "é", "ß", "z ", "y'", "\\", "Z", "%"]
+
+
+@pytest.fixture(params=["mysql80", "mysql57", "mariadb"])
+def server(request: pytest.FixtureRequest) -> Server:
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture
+def database(server: Server) -> str:
+    """Tables with keys of many kinds, some hundred rows each."""
+    name = server.fresh_database("plan")
+    rng = random.Random(5)
+    rows = range(700)
+
+    def text(size: int, pieces: list[str]) -> str:
+        return "".join(rng.choice(pieces) for _ in range(size))
+
+    values = {
+        "ints": [(rng.randrange(-(2**31), 2**31),) for _ in rows],
+        "pairs": [(text(3, [*PIECES, "中"]), rng.randrange(50)) for _ in rows],
+        "folded": [(text(3, PIECES), rng.randbytes(2)) for _ in rows],
+        "times": [
+            (f"2020-01-{n % 28 + 1:02d} 10:00:00.{n:03d}", rng.randrange(9999) / 1000, "2021-01-01") for n in rows
+        ],
+        "wide": [(text(7, ["中", "国", "a", "人", "b"]),) for _ in rows],
+        "states": [("x",), ("y",)],
+        "keyless": [(n % 9,) for n in rows],
+    }
+    with server.connect(database=name, autocommit=True) as connection, connection.cursor() as cursor:
+        for table, columns in TABLES.items():
+            cursor.execute(f"CREATE TABLE {table} ({columns})")
+            marks = ", ".join(["%s"] * len(values[table][0]))
+            cursor.executemany(f"INSERT IGNORE INTO {table} VALUES ({marks})", values[table])
+    return name
+
+
+def test_ranges_hold_every_row_once(server: Server, database: str) -> None:
+    """Integers, text of several collations, bytes, dates and decimals: the ranges' rows together are the table."""
+    with closing(open_connection(endpoint_of(server))) as connection:
+        for schema in structures_of(server, database):
+            name = quoted(database, schema.table)
+            ((rows,),) = query(connection, f"SELECT count(*) FROM {name}")
+            conditions = key_ranges(connection, schema, rows, CHUNK)
+            counts = [
+                query(connection, f"SELECT count(*) FROM {name} WHERE {one or 'TRUE'}")[0][0] for one in conditions
+            ]
+            assert sum(counts) == rows, schema.table
+            if schema.table in ("states", "keyless"):
+                assert conditions == [""]
+            else:
+                assert len(conditions) > 2, schema.table
+                assert max(counts) <= 2 * CHUNK, schema.table
+
+
+def test_a_plan_has_every_table_and_begins_where_readers_are(server: Server, database: str) -> None:
+    """Nothing is committed between: the plan begins at the log's end, and so does what was read."""
+    plan = plan_snapshot(endpoint_of(server), lambda schema, _: schema == database)
+    assert {chunk.schema.table for chunk in plan.chunks} == set(TABLES)
+    assert [chunk.number for chunk in plan.chunks] == list(range(1, len(plan.chunks) + 1))
+    end = snapshot_end(endpoint_of(server))
+    assert (plan.begin.binlog_file, plan.begin.offset) == (end.binlog_file, end.offset)
+    assert plan.begin.gtid_set == end.gtid_set
+
+
+def test_a_table_without_a_key_is_read_at_one_position(server: Server, database: str) -> None:
+    """While a writer is not yet through, the reader waits; then it reads what is committed, and says where that is."""
+    (schema,) = (found for found in structures_of(server, database) if found.table == "keyless")
+    before = snapshot_end(endpoint_of(server))
+    with server.connect(database=database, autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.execute("INSERT INTO keyless VALUES (77)")
+    rows, position = read_all(server, schema)
+    assert rows == 701
+    assert position.offset > before.offset
+    assert (position.binlog_file, position.offset) == snapshot_place(server)
+
+
+def test_a_table_that_is_gone_is_an_error_with_its_name(server: Server, database: str) -> None:
+    """Dropped between plan and reading."""
+    (schema,) = (found for found in structures_of(server, database) if found.table == "ints")
+    server.execute("DROP TABLE ints", database=database)
+    with pytest.raises(SourceError, match="ints"):
+        read_all(server, schema)
+
+
+def read_all(server: Server, schema: TableSchema):
+    """How many rows a chunk of the whole table has, and where it was read."""
+    position, *parts = read_chunk(endpoint_of(server), Chunk(1, schema), server.flavor)
+    return sum(len(part.rows) for part in parts if isinstance(part, ReadRows)), position
+
+
+def snapshot_place(server: Server) -> tuple[str, int]:
+    end = snapshot_end(endpoint_of(server))
+    return (end.binlog_file, end.offset)

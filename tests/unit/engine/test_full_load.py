@@ -1,0 +1,66 @@
+"""What lands in one commit, what one task reads, what is applied as one range."""
+
+from dmdelta.bronze.landing import Landed
+from dmdelta.engine.chunk_source import group_chunks
+from dmdelta.engine.full_load import BATCH_CHUNKS, BATCH_ROWS, by_table, plan_batches
+from dmdelta.engine.landed_log import LandedLog
+from dmdelta.model.gtid import parse_gtid_set
+from dmdelta.model.position import Position
+from dmdelta.model.schema import TableSchema
+from dmdelta.source.chunk import Chunk
+from dmdelta.source.key_ranges import CHUNK_ROWS
+
+SMALL, BIG = TableSchema("s", "small", (), ()), TableSchema("s", "big", (), ("id",))
+
+
+def chunks(*rows: int, schema: TableSchema = BIG) -> list[Chunk]:
+    return [Chunk(number, schema, rows=count) for number, count in enumerate(rows, 1)]
+
+
+def test_commits_are_about_as_big_as_they_should_be() -> None:
+    """Chunks fill a commit in their order; one that is too big has its own; small ones are not gathered without end."""
+    batches = list(plan_batches(chunks(BATCH_ROWS // 2, BATCH_ROWS // 2, 1, 2 * BATCH_ROWS, 0)))
+    assert [[chunk.number for chunk in batch.chunks] for batch in batches] == [[1, 2], [3], [4], [5]]
+    assert [len(batch.chunks) for batch in plan_batches(chunks(*[0] * (BATCH_CHUNKS + 1)))] == [BATCH_CHUNKS, 1]
+    assert list(plan_batches([])) == []
+
+
+def test_small_chunks_share_a_task() -> None:
+    """Each task reads about CHUNK_ROWS."""
+    groups = group_chunks(chunks(CHUNK_ROWS, 1, 2, CHUNK_ROWS - 3, 1))
+    assert [[chunk.number for chunk in group.chunks] for group in groups] == [[1], [2, 3, 4], [5]]
+
+
+def test_chunks_go_to_silver_table_by_table() -> None:
+    """Neighbours of one table are one append."""
+    mixed = [*chunks(1, 1), *chunks(1, schema=SMALL)]
+    assert [[chunk.schema.table for chunk in group] for group in by_table(mixed)] == [["big", "big"], ["small"]]
+
+
+def test_a_chunk_survives_its_way_to_the_executor() -> None:
+    """As JSON, structure included."""
+    chunk = Chunk(3, BIG, "`id` >= 7", transactional=False, rows=9)
+    assert Chunk.from_json(chunk.to_json()) == chunk
+
+
+def test_a_snapshot_is_applied_apart_from_the_log_behind_it() -> None:
+    """What was read is new, what follows may be in silver already: they are never one range."""
+    gtids = parse_gtid_set("", "mysql")
+    log = Position(2, "binlog.000001", 4)
+    mark = Landed(3, log, log, gtids, safe_until=Position(2, "binlog.000001", 900))
+    read = Landed(2, Position.of_chunk(1, 1), Position.of_chunk(1, 4), gtids)
+    first = Landed(4, log, Position(2, "binlog.000001", 500), gtids)
+    queue = LandedLog()
+    for landed in (read, mark, first):
+        queue.append(landed)
+    assert queue.take(1 << 40, 0) == read
+    joined = queue.take(1 << 40, 0)
+    assert joined is not None
+    assert (joined.begin, joined.end, joined.safe_until) == (log, first.end, mark.safe_until)
+
+
+def test_a_chunk_has_a_place_before_the_log() -> None:
+    """Positions of a snapshot are ordered by chunk, before the next epoch's log, and know that they are chunks."""
+    assert Position.of_chunk(1, 9) < Position.of_chunk(1, 10) < Position(2, "binlog.000001", 4)
+    assert Position.of_chunk(1, 9).chunk == 9
+    assert Position(2, "binlog.000001", 4).chunk is None
