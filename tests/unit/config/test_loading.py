@@ -112,6 +112,8 @@ def test_a_password_is_never_shown(tmp_path):
         ("root: lake", "catalog: main\n  root: lake", "21: lakehouse: lakehouse has either root or catalog"),
         ("name: shop\n", "name: 'shop:1'\n", "1: name: String should match pattern"),
         ("name: shop\n", "name: shop\ntask-mode: both\n", "2: task-mode: Input should be 'incremental'"),
+        ("name: shop\n", "name: shop\ntask-mode: all\n", "1: source 'two' is an archive, which has no tables to load"),
+        ("name: shop\n", "name: shop\ntask-mode: full\n", "1: source 'one' has meta, so that nothing would be loaded"),
         ("name: shop\n", "", "1: name: is required"),
         ("lakehouse:\n  root: lake", "", "1: lakehouse: is required"),
     ],
