@@ -14,7 +14,7 @@ from dmdelta.cli.render import console, print_json, table_of
 from dmdelta.logging import configure
 
 if TYPE_CHECKING:  # the engine imports Spark
-    from dmdelta.engine.progress import Progress, RunSummary
+    from dmdelta.engine.progress import Progress, RunSummary, TableLoad
 
 
 @contextmanager
@@ -53,4 +53,16 @@ def _view(progress: "Progress") -> Group:
     )
     tables = [{"table": name, "row_changes": rows} for name, rows in sorted(progress.tables.items())]
     sources = [{"source": name, "landed_to": end} for name, end in sorted(progress.landed_to.items())]
-    return Group(Text(head), *(table_of(records) for records in (sources, tables) if records))
+    loads = [_load(name, load) for name, load in sorted(progress.loads.items())]
+    return Group(Text(head), *(table_of(records) for records in (sources, loads, tables) if records))
+
+
+def _load(name: str, load: "TableLoad") -> dict[str, str]:
+    left = "" if load.seconds_left is None else f"{load.seconds_left:,.0f} s"
+    return {
+        "load of": name,
+        "chunks": f"{load.chunks:,} of {load.all_chunks:,}",
+        "rows, about": f"{load.rows:,} of {load.all_rows:,}",
+        "rows a second": "" if load.rows_per_second is None else f"{load.rows_per_second:,.0f}",
+        "left": left if load.chunks < load.all_chunks else "loaded",
+    }

@@ -73,6 +73,11 @@ def by_table(chunks: Sequence[Chunk]) -> list[tuple[Chunk, ...]]:
     return [tuple(group) for _, group in groupby(chunks, key=lambda chunk: chunk.schema)]
 
 
+def _shares(chunks: Sequence[Chunk]) -> list[tuple[str, int]]:
+    """Each chunk's table and rows."""
+    return [(str(chunk.schema), chunk.rows) for chunk in chunks]
+
+
 @dataclass(frozen=True, slots=True)
 class FullLoad:
     """A snapshot under way.
@@ -103,12 +108,15 @@ class FullLoad:
         register(self.task.spark)
         landed = self.landed
         done = landed.end.chunk or 0
-        for batch in plan_batches([chunk for chunk in self.snapshot.chunks if chunk.number >= done]):
+        missing = [chunk for chunk in self.snapshot.chunks if chunk.number >= done]
+        tally.loading(_shares(self.snapshot.chunks), _shares(self.snapshot.chunks[: -len(missing) or None]))
+        for batch in plan_batches(missing):
             if stop.requested:
                 return None
             landed = self._land(batch, landed)
             landed_log.append(landed)
             tally.landed(self.source.source_id, str(landed.end))
+            tally.loaded(_shares(batch.chunks))
             reach(CrashPoint.SNAPSHOT_BETWEEN_BATCHES)
         return self._follow_log(landed)
 

@@ -2,10 +2,46 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from dmdelta.silver.apply import ApplyResult
+
+
+@dataclass(frozen=True, slots=True)
+class TableLoad:
+    """How far the full load of one table is.
+
+    Attributes:
+        chunks, all_chunks: landed and planned.
+        rows, all_rows: the same, as the server estimates them.
+        rows_per_second: of this run; None before the first chunk.
+        seconds_left: at that rate.
+    """
+
+    chunks: int
+    all_chunks: int
+    rows: int
+    all_rows: int
+    rows_per_second: float | None = None
+    seconds_left: float | None = None
+
+
+@dataclass(slots=True)
+class _Load:
+    """The full load of one table while it is counted; `resumed` rows had landed before this run."""
+
+    all_chunks: int = 0
+    all_rows: int = 0
+    chunks: int = 0
+    rows: int = 0
+    resumed: int = 0
+
+    def after(self, seconds: float) -> TableLoad:
+        here = self.rows - self.resumed
+        rate = here / seconds if here and seconds else None
+        left = (self.all_rows - self.rows) / rate if rate else None
+        return TableLoad(self.chunks, self.all_chunks, self.rows, self.all_rows, rate, left)
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,6 +49,7 @@ class Progress:
     """A moment of a run.
 
     Attributes:
+        loads: of tables that are loaded in this run, by silver table.
         landed_batches, landed_to: of this run; where bronze ends, by source.
         applied_rows: row changes applied in this run, before compaction.
         tables: row changes by silver table (`schema.table`).
@@ -23,6 +60,7 @@ class Progress:
     landed_to: dict[str, str]
     applied_rows: int
     tables: dict[str, int]
+    loads: dict[str, TableLoad] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +86,32 @@ class Tally:
     _batches: int = 0
     _landed_to: dict[str, str] = field(default_factory=dict)
     _tables: dict[str, int] = field(default_factory=dict)
+    _loads: dict[str, _Load] = field(default_factory=dict)
+    _load_began: float = 0.0
+
+    def loading(self, chunks: Iterable[tuple[str, int]], landed: Iterable[tuple[str, int]]) -> None:
+        """A full load is begun or gone on with: (table, rows) of all its chunks, and of those that have landed."""
+        with self._lock:
+            self._load_began = time.monotonic()
+            for table, rows in chunks:
+                load = self._loads.setdefault(table, _Load())
+                load.all_chunks += 1
+                load.all_rows += rows
+            self._count(landed)
+            for load in self._loads.values():
+                load.resumed = load.rows
+        self.listener(self.now())
+
+    def loaded(self, chunks: Iterable[tuple[str, int]]) -> None:
+        """(table, rows) of chunks that have landed now."""
+        with self._lock:
+            self._count(chunks)
+        self.listener(self.now())
+
+    def _count(self, chunks: Iterable[tuple[str, int]]) -> None:
+        for table, rows in chunks:
+            self._loads[table].chunks += 1
+            self._loads[table].rows += rows
 
     def landed(self, source_id: str, end: str) -> None:
         with self._lock:
@@ -65,4 +129,6 @@ class Tally:
         with self._lock:
             seconds = time.monotonic() - self._began
             tables = dict(self._tables)
-            return Progress(seconds, self._batches, dict(self._landed_to), sum(tables.values()), tables)
+            loading = time.monotonic() - self._load_began
+            loads = {table: load.after(loading) for table, load in self._loads.items()}
+            return Progress(seconds, self._batches, dict(self._landed_to), sum(tables.values()), tables, loads)

@@ -4,13 +4,13 @@ import io
 import json
 import logging
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 
 import pytest
 
 from dmdelta.cli import progress, render
-from dmdelta.engine.progress import Progress, RunSummary
+from dmdelta.engine.progress import Progress, RunSummary, TableLoad
 from dmdelta.errors import LakehouseError
 from dmdelta.model.change import Op
 from dmdelta.model.position import Position
@@ -140,6 +140,16 @@ def test_a_terminal_gets_a_summary_for_people(monkeypatch):
     assert "1,200 row changes applied" in shown
     assert "shop.orders" in shown
     assert "stopped as asked" in shown
+
+
+def test_a_terminal_shows_how_far_a_load_is(monkeypatch):
+    """Chunks, rows, rate and the time left of each table."""
+    terminal = on_terminal(monkeypatch)
+    loads = {"shop.orders": TableLoad(3, 8, 150_000, 400_000, 25_000.0, 10.0), "shop.tiny": TableLoad(1, 1, 4, 4)}
+    progress.print_summary(RunSummary(replace(PROGRESS, loads=loads), stopped=True))
+    shown = terminal.getvalue()
+    for text in ("3 of 8", "150,000 of 400,000", "25,000", "10 s", "shop.tiny", "loaded"):
+        assert text in shown
 
 
 def test_an_idle_run_says_that_nothing_is_new(monkeypatch):
