@@ -6,6 +6,7 @@ epoch. What of it begins before the end of the snapshot is applied in safe mode,
 """
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import reduce
@@ -24,7 +25,7 @@ from dmdelta.engine.relaying import Relaying
 from dmdelta.engine.stop import StopRequest
 from dmdelta.engine.task import Task
 from dmdelta.failpoint import CrashPoint, reach
-from dmdelta.lakehouse.history import newest_own_commit
+from dmdelta.lakehouse.history import OwnCommit, newest_own_commit
 from dmdelta.logging import get_logger
 from dmdelta.model.change import Op
 from dmdelta.model.gtid import parse_gtid_set
@@ -110,14 +111,22 @@ class FullLoad:
         done = landed.end.chunk or 0
         missing = [chunk for chunk in self.snapshot.chunks if chunk.number >= done]
         tally.loading(_shares(self.snapshot.chunks), _shares(self.snapshot.chunks[: -len(missing) or None]))
-        for batch in plan_batches(missing):
-            if stop.requested:
-                return None
-            landed = self._land(batch, landed)
-            landed_log.append(landed)
-            tally.landed(self.source.source_id, str(landed.end))
-            tally.loaded(_shares(batch.chunks))
-            reach(CrashPoint.SNAPSHOT_BETWEEN_BATCHES)
+        recorded: Future[None] | None = None
+        with ThreadPoolExecutor(1, thread_name_prefix="record") as recorder:
+            for batch in plan_batches(missing):
+                if stop.requested:
+                    return None
+                landed, commit = self._land(batch, landed)
+                landed_log.append(landed)
+                tally.landed(self.source.source_id, str(landed.end))
+                tally.loaded(_shares(batch.chunks))
+                if recorded is not None:
+                    recorded.result()
+                # Meanwhile the next one is read: a start after a crash writes down what is missing.
+                recorded = recorder.submit(self.store.landed, self.snapshot, batch.chunks, commit)
+                reach(CrashPoint.SNAPSHOT_BETWEEN_BATCHES)
+        if recorded is not None:
+            recorded.result()
         return self._follow_log(landed)
 
     def exact_positions(self) -> dict[tuple[str, str], Position]:
@@ -128,19 +137,18 @@ class FullLoad:
         """
         return exact_positions(self.task.spark, self.source.bronze, self.source.source_id)
 
-    def _land(self, batch: ChunkBatch, landed: Landed) -> Landed:
+    def _land(self, batch: ChunkBatch, landed: Landed) -> tuple[Landed, OwnCommit]:
         end = self.snapshot.behind(batch.chunks[-1])
         done = Landed(landed.batch + 1, landed.end, end, landed.gtid_set)
         big = frozenset() if self.task.spec.snapshot.bronze else self.snapshot.cut_tables
-        past = tuple(chunk for chunk in batch.chunks if chunk.schema in big)
+        past = [chunk for chunk in batch.chunks if chunk.schema in big]
+        kept = [chunk for chunk in batch.chunks if chunk.schema not in big]
         for chunks in by_table(past):
             self._append_to_silver(chunks, done)
-        kept = tuple(chunk for chunk in batch.chunks if chunk not in past)
         frames = [self._frame(chunks, rows=rows) for chunks, rows in ((kept, True), (past, False)) if chunks]
         commit = land_rows(self.task.spark, self.source, reduce(DataFrame.unionAll, frames), done)
-        self.store.landed(self.snapshot, batch.chunks, commit)
         log.info("chunks landed", source=self.source.source_id, chunks=len(batch.chunks), end=str(end))
-        return done
+        return done, commit
 
     def _append_to_silver(self, chunks: Sequence[Chunk], done: Landed) -> None:
         schema, task = chunks[0].schema, self.task

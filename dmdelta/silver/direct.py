@@ -27,6 +27,8 @@ def append_read(spark: SparkSession, request: ApplyRequest, schema: TableSchema,
         newest = silver_position(spark, request.lakehouse, request.task, request.source_id, request.name)
         if newest is not None and newest.tag.end >= request.end:
             return None
+        if newest is not None and newest.tag.end > request.begin:
+            rows = rows.where(f"seq >= {newest.tag.end.seq}")  # a run that was killed had cut its ranges otherwise
     else:
         create_silver(spark, request.lakehouse, (request.task, request.source_id), schema)
     return append(spark, inserted_rows(rows, schema), request.target, last_tag(request))
