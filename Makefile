@@ -4,7 +4,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-long test-unit test-mysql97 check fmt bench docs clean
+.PHONY: help install demo test test-long test-unit test-mysql97 check fmt bench bench-load docs clean
 
 help: ## what can be made
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -27,7 +27,7 @@ servers: install ## install the real servers that the tests start
 test: servers ## unit, spark and integration tests against real servers; what CI runs
 	$(PY) -m pytest tests -m "not mysql97 and not long"
 
-test-long: servers ## the long lane, a quarter of an hour on 2 cores: event matrix, random kills, runners on two machines
+test-long: servers ## the long lane, an hour on 2 cores: event matrix, random kills, two machines, full loads of every server and killed ones
 	$(PY) -m pytest tests -m "long and not mysql97" --timeout 1800
 
 test-unit: install ## the tests without a JVM and without a server
@@ -49,6 +49,9 @@ fmt: install ## format
 
 bench: servers ## codec, landing and binlog-to-silver speed beside mysql-replication; writes benchmarks/RESULTS.md
 	$(PY) -m benchmarks.pipeline
+
+bench-load: servers ## full load speed and memory; writes benchmarks/FULL_LOAD.md
+	$(PY) -m benchmarks.full_load
 
 docs: install ## rewrite what is generated: the type table, the spec's JSON schema
 	$(PY) -m dmdelta.ddl.types > docs/types.md
