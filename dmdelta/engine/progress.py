@@ -93,8 +93,10 @@ class Tally:
         """A full load is begun or gone on with: (table, rows) of all its chunks, and of those that have landed."""
         with self._lock:
             self._load_began = time.monotonic()
-            for table, rows in chunks:
-                load = self._loads.setdefault(table, _Load())
+            planned = list(chunks)
+            self._loads |= {table: _Load() for table, _ in planned}
+            for table, rows in planned:
+                load = self._loads[table]
                 load.all_chunks += 1
                 load.all_rows += rows
             self._count(landed)

@@ -59,6 +59,7 @@ class Relaying:
 
     def begin_behind(self, landed: Landed | None) -> None:
         """Tell the relay what has landed: it need not fetch that again, whatever became of its folder."""
+        self.task = replace(self.task, until_caught_up=self.until_caught_up)
         if landed is None:
             return
         end = landed.end

@@ -9,12 +9,13 @@ from datetime import datetime
 from dmdelta.checkpoint import FlushReason
 from dmdelta.config import TaskSpec
 from dmdelta.engine.anew import begin_source
+from dmdelta.engine.control import ControlTable, State, obeying, plan_after_failure
 from dmdelta.engine.pipeline import SourcePipeline, open_pipeline
 from dmdelta.engine.progress import Progress, RunSummary, Tally
-from dmdelta.engine.relaying import open_relaying
+from dmdelta.engine.relaying import Relaying, open_relaying
 from dmdelta.engine.stop import StopRequest, stopping_on_signals
-from dmdelta.engine.task import open_task, with_safe_mode
-from dmdelta.errors import StageFailed
+from dmdelta.engine.task import Task, open_task, with_safe_mode
+from dmdelta.errors import DmdeltaError, StageFailed
 from dmdelta.logging import get_logger
 from dmdelta.source.start import StartTime
 from dmdelta.source.task import Start
@@ -24,6 +25,8 @@ WATCH_SECONDS = 0.2
 GRACE_SECONDS = 3.0
 """How long a stop waits for the ranges in flight; then they are given up, to be applied by the next start."""
 INTERRUPT_SECONDS = 10.0
+HEALTHY_SECONDS = 600.0
+"""After so long without a failure, the next one counts as the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,41 +64,93 @@ def run_task(
         stop: lets another thread stop the run; signals always do.
 
     Raises:
-        DmdeltaError: what made a stage fail; the checkpoint then has an exit point.
+        DmdeltaError: what made a stage fail and does not pass; the checkpoint then has an exit point.
     """
     stop = stop or StopRequest()
     tally = Tally(report)
-    until_caught_up = options.until_caught_up or spec.task_mode == "full"
+    ends = options.until_caught_up or spec.task_mode == "full"
     with stopping_on_signals(stop), ExitStack() as opened:
         # The relays first: their locks keep a second runner of the task from anything else.
-        relayings = [
-            opened.enter_context(open_relaying(spec, source, until_caught_up=until_caught_up))
-            for source in spec.sources
-        ]
+        relayings = [opened.enter_context(open_relaying(spec, source, until_caught_up=ends)) for source in spec.sources]
         task = open_task(with_safe_mode(spec) if options.safe_mode else spec)
         for relaying in relayings:
             anew = options.anew(relaying.task.start)
             if anew is not None:
                 begin_source(task, relaying, anew)
-        pipelines = [open_pipeline(task, relaying, tally, stop) for relaying in relayings]
-        for pipeline in pipelines:
-            pipeline.start()
-        _watch(pipelines, stop)
-        was_asked = stop.requested and stop.failure is None
-        _end(pipelines, stop)
-    if stop.failure is not None:
-        raise stop.failure
-    return RunSummary(tally.now(), stopped=was_asked)
+        control = opened.enter_context(obeying(task, stop))
+        stopped = _keep_following(_Following(task, relayings, tally, stop, ends), control)
+    return RunSummary(tally.now(), stopped=stopped)
 
 
-def _watch(pipelines: Sequence[SourcePipeline], stop: StopRequest) -> None:
+@dataclass(frozen=True, slots=True)
+class _Following:
+    """What is followed, and for how long; `ends`: until everything is in silver that the sources had at the start."""
+
+    task: Task
+    relayings: Sequence[Relaying]
+    tally: Tally
+    stop: StopRequest
+    ends: bool
+
+
+def _keep_following(following: _Following, control: ControlTable) -> bool:
+    """Follow the sources through pauses and failures that pass; True if the end was asked for.
+
+    Raises:
+        DmdeltaError: a failure that does not pass.
+    """
+    stop, failures = following.stop, 0
+    while True:
+        began = time.monotonic()
+        try:
+            asked = _follow(following)
+        except DmdeltaError as error:
+            failures = 1 if time.monotonic() - began > HEALTHY_SECONDS else failures + 1
+            after = plan_after_failure(error, failures, ends=following.ends)
+            control.tell(after.state, error)
+            if after.delay is None:
+                raise
+            log.warning("failed, goes on by itself", in_s=after.delay, why=error.message, hint=error.hint)
+            asked = stop.wait(after.delay)
+            if not asked:
+                control.tell(State.RUNNING)
+                continue
+        if not stop.is_pause:
+            return asked
+        control.tell(State.PAUSED)
+        log.warning("paused", task=following.task.spec.name)
+        if not stop.wait_for_resume():
+            return True
+        control.tell(State.RUNNING)
+
+
+def _follow(following: _Following) -> bool:
+    """All sources' pipelines until they are done, or the end or a pause is asked for; True then.
+
+    Raises:
+        DmdeltaError: what made a stage fail; the checkpoint then has an exit point.
+    """
+    stop, turn = following.stop, StopRequest()
+    pipelines = [open_pipeline(following.task, relaying, following.tally, turn) for relaying in following.relayings]
+    for pipeline in pipelines:
+        pipeline.start()
+    _watch(pipelines, turn, stop)
+    asked = stop.requested and turn.failure is None
+    _end(pipelines, turn)
+    failure = turn.failure or stop.failure
+    if failure is not None:
+        raise failure
+    return asked
+
+
+def _watch(pipelines: Sequence[SourcePipeline], turn: StopRequest, stop: StopRequest) -> None:
     """Wait for the end: a stop, a failure, or nothing left to do."""
-    while not stop.wait(WATCH_SECONDS):
+    while not stop.wait(WATCH_SECONDS) and not turn.requested:
         try:
             for pipeline in pipelines:
                 pipeline.check()
         except Exception as error:  # noqa: BLE001 - the run raises it once all is stopped
-            stop.fail(error)
+            turn.fail(error)
         if all(pipeline.finished for pipeline in pipelines):
             return
 

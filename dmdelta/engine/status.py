@@ -7,6 +7,7 @@ from typing import Any
 
 from dmdelta.checkpoint import checkpoint_rows
 from dmdelta.config import SourceConfig, TaskSpec
+from dmdelta.engine.control import ControlTable
 from dmdelta.engine.task import Task, open_task
 from dmdelta.lakehouse.foreign import wrapped
 from dmdelta.lakehouse.history import CommitTag, newest_own_commit
@@ -56,7 +57,18 @@ class TableStatus:
 
 @dataclass(frozen=True, slots=True)
 class TaskStatus:
+    """
+    Attributes:
+        state: what the task last said of itself; None if it never had anything to say: it just ran.
+        error, hint: why it failed, and the next step.
+    """
+
     task: str
+    state: str | None
+    state_at: datetime | None
+    process: str | None
+    error: str | None
+    hint: str | None
     sources: tuple[SourceStatus, ...]
     tables: tuple[TableStatus, ...]
 
@@ -82,7 +94,17 @@ def task_status(spec: TaskSpec) -> TaskStatus:
         for row in rows
         if not row["is_global"]
     )
-    return TaskStatus(spec.name, sources, tables)
+    told = ControlTable(task.spark, task.lakehouse, spec.name).told()
+    return TaskStatus(
+        task=spec.name,
+        state=told.state.value if told else None,
+        state_at=told.at if told else None,
+        process=told.process if told else None,
+        error=told.error if told else None,
+        hint=told.hint if told else None,
+        sources=sources,
+        tables=tables,
+    )
 
 
 def _source(task: Task, source: SourceConfig, point: dict[str, Any] | None) -> SourceStatus:

@@ -1,4 +1,4 @@
-"""Asking a task to stop, from a signal, from a failed stage or because all is done."""
+"""Asking a task to stop or to pause: from a signal, another process, a failed stage or because all is done."""
 
 import signal
 import threading
@@ -8,28 +8,65 @@ from types import FrameType
 
 
 class StopRequest:
-    """Set once, seen by every loop. The first failure is kept: it is what the run raises."""
+    """Set, seen by every loop. A pause is a stop that can be taken back; a stop and a failure cannot.
+
+    The first failure is kept: it is what the run raises.
+    """
 
     def __init__(self) -> None:
-        self._event = threading.Event()
-        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+        self._going = threading.Event()
+        self._going.set()
+        # Re-entrant: a signal may come while its thread is in here.
+        self._lock = threading.RLock()
+        self._paused = False
         self.failure: BaseException | None = None
 
     @property
     def requested(self) -> bool:
-        return self._event.is_set()
+        """The loops are to end, for a while or for good."""
+        return self._stopping.is_set()
+
+    @property
+    def is_pause(self) -> bool:
+        """They are to end for a while only."""
+        return self._paused
 
     def request(self) -> None:
-        self._event.set()
+        with self._lock:
+            self._paused = False
+            self._stopping.set()
+            self._going.set()
+
+    def pause(self) -> None:
+        """Stop until `resume`; without effect on a stop."""
+        with self._lock:
+            if not self.requested:
+                self._paused = True
+                self._going.clear()
+                self._stopping.set()
+
+    def resume(self) -> None:
+        """Take a pause back; without effect on a stop."""
+        with self._lock:
+            if self._paused:
+                self._paused = False
+                self._stopping.clear()
+                self._going.set()
 
     def fail(self, error: BaseException) -> None:
         with self._lock:
             self.failure = self.failure or error
-        self._event.set()
+            self.request()
 
     def wait(self, seconds: float) -> bool:
         """Sleep, but wake at once when the stop comes. True if it has come."""
-        return self._event.wait(seconds)
+        return self._stopping.wait(seconds)
+
+    def wait_for_resume(self) -> bool:
+        """Wait for the end of a pause; False if it ends with a stop."""
+        self._going.wait()
+        return not self.requested
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from unittest.mock import patch
@@ -111,9 +111,12 @@ class Task:
 
     def run(self, *arguments: str) -> None:
         """`dmdelta run` in this process, whose Spark is warm, to its good end."""
-        environment = {PASSWORD_VARIABLE: self.server.password, VARIABLE: f"@{self.failpoint}"}
-        with patch.dict(os.environ, environment):
+        with self.environment():
             assert execute(["run", str(self.write_spec()), *arguments]) == 0
+
+    def environment(self) -> AbstractContextManager[object]:
+        """What commands on this task need of the environment, in this process."""
+        return patch.dict(os.environ, {PASSWORD_VARIABLE: self.server.password, VARIABLE: f"@{self.failpoint}"})
 
 
 class TaskProcess:

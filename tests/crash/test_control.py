@@ -1,0 +1,107 @@
+"""Pause, resume and stop from another process, while writers go on."""
+
+import json
+import random
+import threading
+import time
+
+import pytest
+
+from dmdelta.checkpoint import load_points
+from dmdelta.checkpoint.points import ORIGIN
+from dmdelta.cli.main import execute
+from dmdelta.config import load_spec
+from dmdelta.engine.asking import ask_task
+from dmdelta.engine.control import Request, State
+from dmdelta.lakehouse.place import Lakehouse
+from tests.support.check import assert_exactly_once
+from tests.support.workload import Workload
+
+PAUSES = 20
+
+
+@pytest.mark.long
+def test_a_running_task_is_paused_resumed_and_stopped(task, spark):
+    """A pause leaves nothing in doubt, what is written meanwhile comes with the resume, a stop ends the run."""
+    file, offset, _ = task.server.position()
+    task.write_spec()
+    ended = []
+    run = threading.Thread(target=lambda: ended.append(execute(["run", str(task.spec)])), daemon=True)
+    with (
+        Workload(task.server, task.database, seed=4, keyless=True, per_second=10) as workload,
+        task.environment(),
+    ):
+        run.start()
+        wait_until(lambda: applied_to(spark, task) > ORIGIN)
+        assert ask(task, Request.PAUSE) is State.PAUSED
+        stored = load_points(spark, Lakehouse(root=str(task.root)), task.name, task.source_id)
+        assert (stored.reason.value, stored.exit_point) == ("stop", None)
+        workload.wait_for(workload.transactions + 5)
+        assert applied_to(spark, task) == stored.global_point.position
+        assert ask(task, Request.RESUME) is State.RUNNING
+        wait_until(lambda: applied_to(spark, task) > stored.global_point.position)
+        assert ask(task, Request.STOP) is State.STOPPED
+        run.join(30)
+        assert ended == [0]
+        workload.stop()
+    task.catch_up()
+    assert_exactly_once(spark, task, (file, offset))
+
+
+def ask(task, request):
+    return ask_task(load_spec(task.spec), request).state
+
+
+def applied_to(spark, task):
+    """The flushed global point."""
+    stored = load_points(spark, Lakehouse(root=str(task.root)), task.name, task.source_id)
+    return stored.global_point.position if stored else ORIGIN
+
+
+def wait_until(holds, seconds=120):
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.5)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_a_process_is_paused_and_resumed_twenty_times(task, spark, capsys):
+    """From another process, under load: nothing is lost, nothing there twice, no safe mode after a pause."""
+    file, offset, _ = task.server.position()
+    rng = random.Random(11)
+    with Workload(task.server, task.database, seed=4, keyless=True, per_second=20) as workload, task.process() as run:
+        run.wait_for('"range applied"', seconds=120)
+        for _ in range(PAUSES):
+            workload.wait_for(workload.transactions + rng.randrange(5, 40))
+            assert asked(task, "pause", capsys)["state"] == "paused"
+            assert run.poll() is None, run.log()
+            applied = run.count('"range applied"')
+            workload.wait_for(workload.transactions + 5)
+            assert run.count('"range applied"') == applied
+            assert asked(task, "resume", capsys)["state"] == "running"
+            run.wait_for('"range applied"', times=applied + 1, seconds=60)
+        assert asked(task, "stop", capsys)["state"] == "stopped"
+        assert run.wait(30) == 0, run.log()
+        assert run.count("safe mode for") + run.count("safe mode until") == 0, run.log()
+        workload.stop()
+    task.catch_up()
+    assert_exactly_once(spark, task, (file, offset))
+
+
+def asked(task, request, capsys):
+    """What the command line answers."""
+    capsys.readouterr()
+    with task.environment():
+        assert execute([request, str(task.spec), "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_a_task_that_does_not_run_does_not_answer(task, capsys, monkeypatch):
+    """The error says so, and how to look."""
+    monkeypatch.setattr("dmdelta.engine.asking.ANSWER_SECONDS", 1.0)
+    task.write_spec()
+    with task.environment():
+        assert execute(["pause", str(task.spec)]) == 1
+    assert "does not answer" in capsys.readouterr().err
