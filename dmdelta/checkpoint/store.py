@@ -14,10 +14,10 @@ from pyspark.sql import types as T  # noqa: N812 - Spark's convention
 from dmdelta.checkpoint.points import FlushReason, Point, Snapshot, StoredPoints, TableName, TablePoint
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.lakehouse.commits import CommitTag, append
-from dmdelta.lakehouse.foreign import is_absent, wrapped
+from dmdelta.lakehouse.foreign import wrapped
+from dmdelta.lakehouse.metadata import create_metadata, metadata_frame, metadata_rows
 from dmdelta.lakehouse.place import Lakehouse, literal
 from dmdelta.lakehouse.session import clone_session
-from dmdelta.lakehouse.tables import OWNER, table_state
 from dmdelta.model.position import Position
 
 GLOBAL: TableName = ("", "")
@@ -45,7 +45,6 @@ COLUMNS: dict[str, T.DataType] = {
 }
 COMPACT_EVERY = 100
 """Flushes: each makes a small file. Delta's automatic compaction costs a process's first flush a second."""
-_SCHEMA = T.StructType([T.StructField(name, kind) for name, kind in COLUMNS.items()])
 
 
 class CheckpointStore:
@@ -54,7 +53,7 @@ class CheckpointStore:
     def __init__(self, spark: SparkSession, lakehouse: Lakehouse, task: str, source_id: str, run: str) -> None:
         self._spark = clone_session(spark)
         self._table = checkpoint_table(lakehouse, task)
-        self._schema = lakehouse.schema_of(lakehouse.metadata_name)
+        self._lakehouse = lakehouse
         self._task = task
         self.source_id = source_id
         self._run = run
@@ -69,7 +68,7 @@ class CheckpointStore:
             ForeignTable: the table there is not this task's.
             LakehouseError: it cannot be made or read.
         """
-        _create(self._spark, self._table, self._schema, self._task)
+        create_metadata(self._spark, self._lakehouse, self._table, COLUMNS, self._task)
         rows = _newest_rows(self._spark, self._table, self.source_id)
         self._created = {(row["cp_schema"], row["cp_table"]): _utc(row["created_at"]) for row in rows}
         stored = _stored(rows)
@@ -98,9 +97,9 @@ class CheckpointStore:
         for row in rows:
             name = (row.setdefault("cp_schema", ""), row.setdefault("cp_table", ""))
             row["created_at"] = created.setdefault(name, now)
-        frame = self._spark.createDataFrame([tuple(row.get(column) for column in COLUMNS) for row in rows], _SCHEMA)
+        frame = metadata_frame(self._spark, COLUMNS, rows)
         reach(CrashPoint.CHECKPOINT_MID_FLUSH)
-        append(self._spark, frame.coalesce(1), self._table, self._tag(flush_id, snapshot))
+        append(self._spark, frame, self._table, self._tag(flush_id, snapshot))
         self._flush_id = flush_id
         self._begin = snapshot.global_point.position
         self._created = created
@@ -148,30 +147,10 @@ def checkpoint_rows(spark: SparkSession, lakehouse: Lakehouse, task: str) -> lis
     return sorted(rows, key=lambda row: (row["id"], row["cp_schema"], row["cp_table"]))
 
 
-def _create(spark: SparkSession, table: str, schema: str | None, task: str) -> None:
-    columns = ", ".join(f"{name} {kind.simpleString()}" for name, kind in COLUMNS.items())
-    with wrapped(table, "creating"):
-        if schema is not None:
-            spark.sql(f"CREATE SCHEMA IF NOT EXISTS {schema}")
-        spark.sql(
-            f"CREATE TABLE IF NOT EXISTS {table} ({columns}) USING delta "
-            f"TBLPROPERTIES ({literal(OWNER)} = {literal(task)}, 'delta.checkpointInterval' = '50')"
-        )
-    state = table_state(spark, table)
-    if state is not None:
-        state.assert_owned(table, task)
-
-
 def _newest_rows(spark: SparkSession, table: str, source_id: str | None) -> list[Row]:
     wanted = "" if source_id is None else f"WHERE id = {literal(source_id)} "
     query = f"SELECT max_by(struct(*), flush_id) AS newest FROM {table} {wanted}GROUP BY id, cp_schema, cp_table"
-    with wrapped(table, "reading"):
-        try:
-            return [row["newest"] for row in spark.sql(query).collect()]
-        except Exception as error:
-            if is_absent(error):
-                return []
-            raise
+    return [row["newest"] for row in metadata_rows(spark, table, query)]
 
 
 def _stored(rows: Sequence[Row]) -> StoredPoints | None:

@@ -17,9 +17,9 @@ from dmdelta.errors import LakehouseError
 from dmdelta.lakehouse.commits import CommitTag, append
 from dmdelta.lakehouse.foreign import wrapped
 from dmdelta.lakehouse.history import OwnCommit
+from dmdelta.lakehouse.metadata import create_metadata, metadata_frame
 from dmdelta.lakehouse.place import Lakehouse, literal
 from dmdelta.lakehouse.session import clone_session
-from dmdelta.lakehouse.tables import OWNER, table_state
 from dmdelta.model.gtid import Flavor, GtidSet, parse_gtid_set
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableSchema
@@ -39,7 +39,6 @@ COLUMNS: dict[str, T.DataType] = {
     "landed_version": T.LongType(),
     "updated_at": T.TimestampType(),
 }
-_SCHEMA = T.StructType([T.StructField(name, kind) for name, kind in COLUMNS.items()])
 _CHUNK_BITS = 32
 
 
@@ -63,10 +62,6 @@ class Snapshot:
         return Position.of_chunk(self.epoch, 1)
 
     @property
-    def end(self) -> Position:
-        return self.behind(self.chunks[-1]) if self.chunks else self.begin
-
-    @property
     def cut_tables(self) -> frozenset[TableSchema]:
         """Those of more than one chunk."""
         count = Counter(chunk.schema for chunk in self.chunks)
@@ -83,7 +78,7 @@ class ChunkStore:
     def __init__(self, spark: SparkSession, lakehouse: Lakehouse, task: str, source_id: str, run: str) -> None:
         self._spark = clone_session(spark)
         self._table = lakehouse.metadata(f"{task}_snapshot")
-        self._schema = lakehouse.schema_of(lakehouse.metadata_name)
+        self._lakehouse = lakehouse
         self._task = task
         self._source_id = source_id
         self._run = run
@@ -95,32 +90,15 @@ class ChunkStore:
             ForeignTable: the table there is not this task's.
             LakehouseError: it cannot be made.
         """
-        columns = ", ".join(f"{name} {kind.simpleString()}" for name, kind in COLUMNS.items())
-        with wrapped(self._table, "creating"):
-            if self._schema is not None:
-                self._spark.sql(f"CREATE SCHEMA IF NOT EXISTS {self._schema}")
-            self._spark.sql(
-                f"CREATE TABLE IF NOT EXISTS {self._table} ({columns}) USING delta "
-                f"TBLPROPERTIES ({literal(OWNER)} = {literal(self._task)})"
-            )
-        state = table_state(self._spark, self._table)
-        if state is not None:
-            state.assert_owned(self._table, self._task)
+        create_metadata(self._spark, self._lakehouse, self._table, COLUMNS, self._task)
 
     def newest_epoch(self) -> int:
         """The epoch of the newest plan, 0 if there is none."""
-        query = f"SELECT max(epoch) FROM {self._table} WHERE id = {literal(self._source_id)}"
-        with wrapped(self._table, "reading"):
-            return int(self._spark.sql(query).collect()[0][0] or 0)
+        return self._greatest("epoch", "true")
 
     def newest_landed(self, epoch: int) -> int:
         """The last chunk of an epoch that is written down as landed, 0 if there is none."""
-        query = (
-            f"SELECT max(chunk) FROM {self._table} WHERE id = {literal(self._source_id)} AND epoch = {epoch} "
-            "AND landed_version IS NOT NULL"
-        )
-        with wrapped(self._table, "reading"):
-            return int(self._spark.sql(query).collect()[0][0] or 0)
+        return self._greatest("chunk", f"epoch = {epoch} AND landed_version IS NOT NULL")
 
     def plan(self, snapshot: Snapshot) -> None:
         """Write a plan down."""
@@ -157,6 +135,12 @@ class ChunkStore:
             tuple(Chunk.from_json(row["chunk_info"]) for row in rows if row["chunk_info"] is not None),
         )
 
+    def _greatest(self, column: str, condition: str) -> int:
+        """Of this source's rows for which `condition` (SQL) holds, 0 if there are none."""
+        query = f"SELECT max({column}) FROM {self._table} WHERE id = {literal(self._source_id)} AND {condition}"
+        with wrapped(self._table, "reading"):
+            return int(self._spark.sql(query).collect()[0][0] or 0)
+
     def _append(self, snapshot: Snapshot, chunks: Sequence[Chunk], upto: int, landed_version: int | None) -> None:
         now = datetime.now(timezone.utc)
         begin = snapshot.log_begin
@@ -170,12 +154,12 @@ class ChunkStore:
             "updated_at": now,
         }
         rows = [{**common, **_told(chunk)} for chunk in chunks] or [common]  # a plan of nothing has a begin, too
-        frame = self._spark.createDataFrame([_ordered(row) for row in rows], _SCHEMA)
+        frame = metadata_frame(self._spark, COLUMNS, rows)
         app = f"dmdelta:{self._task}:{self._source_id}:snapshot"
         version = snapshot.epoch << _CHUNK_BITS | upto
         end = Position.of_chunk(snapshot.epoch, upto + 1)
         tag = CommitTag(app, version, self._task, self._source_id, self._run, snapshot.begin, end)
-        append(self._spark, frame.coalesce(1), self._table, tag)
+        append(self._spark, frame, self._table, tag)
 
 
 def _told(chunk: Chunk) -> dict[str, Any]:
@@ -186,7 +170,3 @@ def _told(chunk: Chunk) -> dict[str, Any]:
         "chunk_info": chunk.to_json(),
         "estimated_rows": chunk.rows,
     }
-
-
-def _ordered(row: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple(row.get(column) for column in COLUMNS)

@@ -20,10 +20,10 @@ from pyspark.sql import types as T  # noqa: N812 - Spark's convention
 from dmdelta.engine.stop import StopRequest
 from dmdelta.engine.task import Task
 from dmdelta.errors import DmdeltaError, Retryable
-from dmdelta.lakehouse.foreign import is_absent, wrapped
-from dmdelta.lakehouse.place import Lakehouse, literal
+from dmdelta.lakehouse.foreign import wrapped
+from dmdelta.lakehouse.metadata import create_metadata, metadata_frame, metadata_rows
+from dmdelta.lakehouse.place import Lakehouse
 from dmdelta.lakehouse.session import clone_session
-from dmdelta.lakehouse.tables import OWNER, table_state
 from dmdelta.logging import get_logger
 from dmdelta.source.connection import Retry
 
@@ -41,7 +41,6 @@ COLUMNS: dict[str, T.DataType] = {
     "error": T.StringType(),
     "hint": T.StringType(),
 }
-_SCHEMA = T.StructType([T.StructField(name, kind) for name, kind in COLUMNS.items()])
 
 
 class Request(str, Enum):
@@ -113,21 +112,8 @@ class ControlTable:
     def __init__(self, spark: SparkSession, lakehouse: Lakehouse, task: str) -> None:
         self._spark = clone_session(spark)
         self._table = lakehouse.metadata(f"{task}_control")
-        self._schema = lakehouse.schema_of(lakehouse.metadata_name)
+        self._lakehouse = lakehouse
         self._task = task
-
-    def _open(self) -> None:
-        columns = ", ".join(f"{name} {kind.simpleString()}" for name, kind in COLUMNS.items())
-        with wrapped(self._table, "creating"):
-            if self._schema is not None:
-                self._spark.sql(f"CREATE SCHEMA IF NOT EXISTS {self._schema}")
-            self._spark.sql(
-                f"CREATE TABLE IF NOT EXISTS {self._table} ({columns}) USING delta "
-                f"TBLPROPERTIES ({literal(OWNER)} = {literal(self._task)})"
-            )
-        state = table_state(self._spark, self._table)
-        if state is not None:
-            state.assert_owned(self._table, self._task)
 
     def ask(self, request: Request) -> None:
         """Write a request down.
@@ -170,22 +156,15 @@ class ControlTable:
 
     def _newest(self, column: str) -> T.Row | None:
         query = f"SELECT max_by(struct(*), at) AS newest FROM {self._table} WHERE {column} IS NOT NULL"
-        with wrapped(self._table, "reading"):
-            try:
-                row: T.Row | None = self._spark.sql(query).collect()[0]["newest"]
-            except Exception as error:
-                if is_absent(error):
-                    return None
-                raise
-        return row
+        rows = metadata_rows(self._spark, self._table, query)
+        return rows[0]["newest"] if rows else None
 
     def _append(self, fields: dict[str, str | None]) -> None:
         process = f"{socket.gethostname()}:{os.getpid()}"
         row = {"id": uuid.uuid4().hex, "at": datetime.now(timezone.utc), "process": process, **fields}
-        self._open()
+        create_metadata(self._spark, self._lakehouse, self._table, COLUMNS, self._task)
         with wrapped(self._table, "appending to"):
-            frame = self._spark.createDataFrame([tuple(row.get(column) for column in COLUMNS)], _SCHEMA)
-            frame.coalesce(1).writeTo(self._table).append()
+            metadata_frame(self._spark, COLUMNS, [row]).writeTo(self._table).append()
 
 
 @contextmanager

@@ -1,0 +1,55 @@
+"""Tables of dm_meta: made when first needed, owned by their task, only ever added to."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import types as T  # noqa: N812 - Spark's convention
+
+from dmdelta.lakehouse.foreign import is_absent, wrapped
+from dmdelta.lakehouse.place import Lakehouse, literal
+from dmdelta.lakehouse.tables import OWNER, table_state
+
+Columns = Mapping[str, T.DataType]
+
+
+def create_metadata(spark: SparkSession, lakehouse: Lakehouse, table: str, columns: Columns, task: str) -> None:
+    """Make a table of dm_meta (`table`: its SQL identifier) if it is not there.
+
+    Raises:
+        ForeignTable: the table there is not this task's.
+        LakehouseError: it cannot be made.
+    """
+    listed = ", ".join(f"{name} {kind.simpleString()}" for name, kind in columns.items())
+    schema = lakehouse.schema_of(lakehouse.metadata_name)
+    with wrapped(table, "creating"):
+        if schema is not None:
+            spark.sql(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+        spark.sql(
+            f"CREATE TABLE IF NOT EXISTS {table} ({listed}) USING delta "
+            f"TBLPROPERTIES ({literal(OWNER)} = {literal(task)}, 'delta.checkpointInterval' = '50')"
+        )
+    state = table_state(spark, table)
+    if state is not None:
+        state.assert_owned(table, task)
+
+
+def metadata_rows(spark: SparkSession, table: str, query: str) -> list[Row]:
+    """What a query on a table of dm_meta gives; nothing if the table is not there.
+
+    Raises:
+        LakehouseError: it cannot be read.
+    """
+    with wrapped(table, "reading"):
+        try:
+            return spark.sql(query).collect()
+        except Exception as error:
+            if is_absent(error):
+                return []
+            raise
+
+
+def metadata_frame(spark: SparkSession, columns: Columns, rows: Sequence[Mapping[str, Any]]) -> DataFrame:
+    """Rows to add, in one file; what a row does not name is NULL."""
+    schema = T.StructType([T.StructField(name, kind) for name, kind in columns.items()])
+    return spark.createDataFrame([tuple(row.get(name) for name in columns) for row in rows], schema).coalesce(1)
