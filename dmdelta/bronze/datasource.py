@@ -13,10 +13,9 @@ Options:
 """
 
 import json
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
@@ -32,6 +31,7 @@ from dmdelta.segments import follows, read_path
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_Item = TypeVar("_Item")
 PARTITION_BYTES = 16 << 20
 DEFAULT_SOURCE_ID = "binlog"
 LANDED_AT = "landed-at"
@@ -42,10 +42,12 @@ def segments_to_json(segments: Sequence[Segment]) -> str:
     return json.dumps([asdict(segment) for segment in segments])
 
 
-def register(spark: SparkSession) -> None:
-    """Make `mysql_binlog` known to a session; one that knows it already stays as it is. Cloned sessions do not."""
+def register(spark: SparkSession, kind: type[DataSource] | None = None) -> None:
+    """Make `mysql_binlog`, or another source, known to a session; one that knows it already stays as it is. Cloned
+    sessions do not.
+    """
     try:
-        spark.dataSource.register(MySqlBinlog)
+        spark.dataSource.register(kind or MySqlBinlog)
     except AnalysisException as error:
         if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
             raise
@@ -80,7 +82,7 @@ class BinlogReader(DataSourceReader):
     """Reads a fixed list of segments, some of them a task."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        self.options = _plain(options)
+        self.options = plain_options(options)
 
     def partitions(self) -> Sequence[InputPartition]:
         return group_segments(self._segments())
@@ -99,7 +101,7 @@ class BinlogStreamReader(DataSourceStreamReader):
     """Follows a relay folder; an offset is the position after the last segment read."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        self.options = _plain(options)
+        self.options = plain_options(options)
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - PySpark's own name
         return {"epoch": 0, "file": "", "pos": 0}
@@ -132,14 +134,23 @@ class BinlogStreamReader(DataSourceStreamReader):
 
 def group_segments(segments: Sequence[Segment]) -> list[SegmentGroup]:
     """Neighbours together until a group has `PARTITION_BYTES`: small segments share a task, big ones have their own."""
-    groups: dict[int, list[Segment]] = defaultdict(list)
-    number, filled = 0, 0
-    for segment in segments:
-        if filled and filled + segment.size > PARTITION_BYTES:
-            number, filled = number + 1, 0
-        groups[number].append(segment)
-        filled += segment.size
-    return [SegmentGroup(group) for group in groups.values()]
+    return [SegmentGroup(group) for group in neighbours(segments, lambda segment: segment.size, PARTITION_BYTES)]
+
+
+def neighbours(
+    items: Iterable[_Item], size_of: Callable[[_Item], int], most: int, count: int | None = None
+) -> list[list[_Item]]:
+    """Neighbouring items together, up to `most` in size and `count` in number; a bigger one is alone."""
+    groups: list[list[_Item]] = []
+    filled = 0
+    for item in items:
+        size = size_of(item)
+        if not groups or filled + size > most or len(groups[-1]) == count:
+            groups.append([])
+            filled = 0
+        groups[-1].append(item)
+        filled += size
+    return groups
 
 
 def _read(partition: InputPartition, options: Mapping[str, str]) -> "Iterator[pa.RecordBatch]":
@@ -152,7 +163,7 @@ def _read(partition: InputPartition, options: Mapping[str, str]) -> "Iterator[pa
     return read_group(partition.segments, options)
 
 
-def _plain(options: Mapping[str, str]) -> dict[str, str]:
+def plain_options(options: Mapping[str, str]) -> dict[str, str]:
     """The options with lower-case keys: Spark's own mapping does not travel to the executors."""
     return {key.lower(): value for key, value in options.items()}
 

@@ -7,33 +7,23 @@ Options:
     chunks: a JSON list of `Chunk.to_json`.
     flavor, source-id, epoch: of the source, and of the snapshot.
     landed-at: ISO 8601 with a zone.
-    rows: `false` for the structures and watermarks only [true].
+    rows: `true`, or `false` for the structures and watermarks only.
 """
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pyspark.errors import AnalysisException
-from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
+from dmdelta.bronze.datasource import neighbours, plain_options
 from dmdelta.bronze.schema import BRONZE_SCHEMA
 from dmdelta.source.chunk import Chunk
 from dmdelta.source.key_ranges import CHUNK_ROWS
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-def register(spark: SparkSession) -> None:
-    """Make `mysql_chunks` known to a session; one that knows it already stays as it is."""
-    try:
-        spark.dataSource.register(MySqlChunks)
-    except AnalysisException as error:
-        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
-            raise
 
 
 class ChunkGroup(InputPartition):
@@ -62,7 +52,7 @@ class ChunksReader(DataSourceReader):
     """Reads a fixed list of chunks, big ones in a task of their own."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        self.options = {key.lower(): value for key, value in options.items()}
+        self.options = plain_options(options)
 
     def partitions(self) -> Sequence[InputPartition]:
         return group_chunks([Chunk.from_json(text) for text in json.loads(self.options["chunks"])])
@@ -77,12 +67,4 @@ class ChunksReader(DataSourceReader):
 
 def group_chunks(chunks: Sequence[Chunk]) -> list[ChunkGroup]:
     """Neighbours together until a group has about CHUNK_ROWS: small tables share a task."""
-    groups: list[list[Chunk]] = []
-    rows = 0
-    for chunk in chunks:
-        if not groups or rows + chunk.rows > CHUNK_ROWS:
-            groups.append([])
-            rows = 0
-        groups[-1].append(chunk)
-        rows += chunk.rows
-    return [ChunkGroup(group) for group in groups]
+    return [ChunkGroup(group) for group in neighbours(chunks, lambda chunk: chunk.rows, CHUNK_ROWS)]

@@ -5,7 +5,7 @@ it is, as for any log. The binlog is relayed meanwhile, from a position before t
 epoch. What of it begins before the end of the snapshot is applied in safe mode, because readers may have seen it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -15,9 +15,10 @@ from json import dumps
 
 from pyspark.sql import DataFrame
 
-from dmdelta.bronze.landing import Landed, LandingSource, begin_anew, land_rows, newest_landed
+from dmdelta.bronze.datasource import neighbours, register
+from dmdelta.bronze.landing import Landed, LandingSource, begin_anew, land_rows
 from dmdelta.bronze.watermarks import exact_positions
-from dmdelta.engine.chunk_source import register
+from dmdelta.engine.chunk_source import MySqlChunks
 from dmdelta.engine.chunk_store import ChunkStore, Snapshot
 from dmdelta.engine.landed_log import LandedLog
 from dmdelta.engine.progress import Tally
@@ -43,30 +44,9 @@ BATCH_ROWS = 400_000
 BATCH_CHUNKS = 256
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkBatch:
-    """Neighbouring chunks that land in one commit."""
-
-    chunks: tuple[Chunk, ...]
-
-    @property
-    def rows(self) -> int:
-        """About."""
-        return sum(chunk.rows for chunk in self.chunks)
-
-
-def plan_batches(chunks: Sequence[Chunk]) -> Iterator[ChunkBatch]:
+def plan_batches(chunks: Sequence[Chunk]) -> list[list[Chunk]]:
     """Commits of about BATCH_ROWS rows; small tables share one."""
-    waiting: list[Chunk] = []
-    rows = 0
-    for chunk in chunks:
-        if waiting and (rows + chunk.rows > BATCH_ROWS or len(waiting) == BATCH_CHUNKS):
-            yield ChunkBatch(tuple(waiting))
-            waiting, rows = [], 0
-        waiting.append(chunk)
-        rows += chunk.rows
-    if waiting:
-        yield ChunkBatch(tuple(waiting))
+    return neighbours(chunks, lambda chunk: chunk.rows, BATCH_ROWS, BATCH_CHUNKS)
 
 
 def by_table(chunks: Sequence[Chunk]) -> list[tuple[Chunk, ...]]:
@@ -106,11 +86,12 @@ class FullLoad:
         Raises:
             SourceError: a chunk cannot be read. Fenced: another runner of this task is at work.
         """
-        register(self.task.spark)
+        register(self.task.spark, MySqlChunks)
         landed = self.landed
         done = landed.end.chunk or 0
-        missing = [chunk for chunk in self.snapshot.chunks if chunk.number >= done]
-        tally.loading(_shares(self.snapshot.chunks), _shares(self.snapshot.chunks[: -len(missing) or None]))
+        there = [chunk for chunk in self.snapshot.chunks if chunk.number < done]
+        missing = self.snapshot.chunks[len(there) :]
+        tally.loading(_shares(self.snapshot.chunks), _shares(there))
         recorded: Future[None] | None = None
         with ThreadPoolExecutor(1, thread_name_prefix="record") as recorder:
             for batch in plan_batches(missing):
@@ -119,11 +100,11 @@ class FullLoad:
                 landed, commit = self._land(batch, landed)
                 landed_log.append(landed)
                 tally.landed(self.source.source_id, str(landed.end))
-                tally.loaded(_shares(batch.chunks))
+                tally.loaded(_shares(batch))
                 if recorded is not None:
                     recorded.result()
                 # Meanwhile the next one is read: a start after a crash writes down what is missing.
-                recorded = recorder.submit(self.store.landed, self.snapshot, batch.chunks, commit)
+                recorded = recorder.submit(self.store.landed, self.snapshot, batch, commit)
                 reach(CrashPoint.SNAPSHOT_BETWEEN_BATCHES)
         if recorded is not None:
             recorded.result()
@@ -137,17 +118,17 @@ class FullLoad:
         """
         return exact_positions(self.task.spark, self.source.bronze, self.source.source_id)
 
-    def _land(self, batch: ChunkBatch, landed: Landed) -> tuple[Landed, OwnCommit]:
-        end = self.snapshot.behind(batch.chunks[-1])
+    def _land(self, batch: Sequence[Chunk], landed: Landed) -> tuple[Landed, OwnCommit]:
+        end = self.snapshot.behind(batch[-1])
         done = Landed(landed.batch + 1, landed.end, end, landed.gtid_set)
         big = frozenset() if self.task.spec.snapshot.bronze else self.snapshot.cut_tables
-        past = [chunk for chunk in batch.chunks if chunk.schema in big]
-        kept = [chunk for chunk in batch.chunks if chunk.schema not in big]
+        past = [chunk for chunk in batch if chunk.schema in big]
+        kept = [chunk for chunk in batch if chunk.schema not in big]
         for chunks in by_table(past):
             self._append_to_silver(chunks, done)
         frames = [self._frame(chunks, rows=rows) for chunks, rows in ((kept, True), (past, False)) if chunks]
         commit = land_rows(self.task.spark, self.source, reduce(DataFrame.unionAll, frames), done)
-        log.info("chunks landed", source=self.source.source_id, chunks=len(batch.chunks), end=str(end))
+        log.info("chunks landed", source=self.source.source_id, chunks=len(batch), end=str(end))
         return done, commit
 
     def _append_to_silver(self, chunks: Sequence[Chunk], done: Landed) -> None:
@@ -191,8 +172,11 @@ class FullLoad:
         return mark
 
 
-def open_full_load(task: Task, relaying: Relaying) -> FullLoad | None:
+def open_full_load(task: Task, relaying: Relaying, source: LandingSource, landed: Landed | None) -> FullLoad | None:
     """The full load that a source needs first, begun or gone on with; None if its log is followed already.
+
+    Args:
+        landed: how far bronze is.
 
     Raises:
         Fenced: the task is running.
@@ -202,8 +186,6 @@ def open_full_load(task: Task, relaying: Relaying) -> FullLoad | None:
     endpoint = relaying.task.endpoint
     if endpoint is None or not relaying.loads:
         return None
-    source = task.landing_source(relaying.source_id, relaying.flavor)
-    landed = newest_landed(task.spark, source)
     if landed is not None and landed.end.chunk is None:
         return None
     store = ChunkStore(task.spark, task.lakehouse, task.spec.name, source.source_id, task.run)

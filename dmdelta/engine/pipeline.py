@@ -131,9 +131,10 @@ def open_pipeline(task: Task, relaying: Relaying, tally: Tally, stop: StopReques
     """
     source_id = relaying.source_id
     source = task.landing_source(source_id, relaying.flavor)
-    load = open_full_load(task, relaying)
-    landed = load.landed if load else newest_landed(task.spark, source)
+    landed = newest_landed(task.spark, source)
+    load = open_full_load(task, relaying, source, landed)
     if load:
+        landed = load.landed
         relaying.begin_ahead(load.log_begin)
     else:
         relaying.begin_behind(landed)

@@ -19,10 +19,10 @@ def chunks(*rows: int, schema: TableSchema = BIG) -> list[Chunk]:
 
 def test_commits_are_about_as_big_as_they_should_be() -> None:
     """Chunks fill a commit in their order; one that is too big has its own; small ones are not gathered without end."""
-    batches = list(plan_batches(chunks(BATCH_ROWS // 2, BATCH_ROWS // 2, 1, 2 * BATCH_ROWS, 0)))
-    assert [[chunk.number for chunk in batch.chunks] for batch in batches] == [[1, 2], [3], [4], [5]]
-    assert [len(batch.chunks) for batch in plan_batches(chunks(*[0] * (BATCH_CHUNKS + 1)))] == [BATCH_CHUNKS, 1]
-    assert list(plan_batches([])) == []
+    batches = plan_batches(chunks(BATCH_ROWS // 2, BATCH_ROWS // 2, 1, 2 * BATCH_ROWS, 0))
+    assert [[chunk.number for chunk in batch] for batch in batches] == [[1, 2], [3], [4], [5]]
+    assert [len(batch) for batch in plan_batches(chunks(*[0] * (BATCH_CHUNKS + 1)))] == [BATCH_CHUNKS, 1]
+    assert plan_batches([]) == []
 
 
 def test_small_chunks_share_a_task() -> None:
