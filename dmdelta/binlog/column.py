@@ -106,6 +106,7 @@ def column_codec(wire: WireColumn, column: Column, keys: KeyDictionary, table: s
 
 
 def packed_codec(packed: Packed) -> ColumnCodec:
+    """The codec of a number."""
     unpack, pack = Struct("<" + packed.unpack), Struct("<B" + packed.pack)
     tag = packed.tag
     return ColumnCodec(unpack.size, 0, lambda raw: pack.pack(tag, *unpack.unpack(raw)), packed)
@@ -116,6 +117,7 @@ def _year(raw: bytes) -> bytes:
 
 
 def unsigned_bigint(raw: bytes) -> bytes:
+    """A BIGINT UNSIGNED, little endian."""
     return bytes((variant.DECIMAL16, 0)) + raw + bytes(8)
 
 
@@ -215,9 +217,9 @@ def _prefixed(wire: WireColumn, column: Column, keys: KeyDictionary, table: str)
 
 def bytes_codec(prefix: int, column: Column, table: str) -> ColumnCodec:
     """The codec of a text or binary column whose bytes stand behind a length of `prefix` bytes."""
-    if column.charset in (None, "binary"):
+    charset = column.charset
+    if charset is None or charset == "binary":
         return ColumnCodec(0, prefix, variant.binary_piece, blob=True)
-    charset = column.charset or "utf8mb4"
     to_utf8 = _to_utf8(charset, decoder_of(charset), f"{table}.{column.name}")
     ascii_as_is = is_ascii_superset(charset)
 

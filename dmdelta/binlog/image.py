@@ -50,6 +50,9 @@ class RowForm:
     spare: int = 0
 
 
+LOGGED = RowForm()
+
+
 def table_codec(schema: TableSchema, wires: Sequence[WireColumn]) -> TableCodec:
     """The codec of the row images of a table.
 
@@ -83,9 +86,6 @@ def convert(table: TableCodec, raws: Mapping[int, bytes | None]) -> dict[int, by
         for number, raw in raws.items()
         if raw is not None or not codecs[number].is_json
     }
-
-
-LOGGED = RowForm()
 
 
 class ImageDecoder:

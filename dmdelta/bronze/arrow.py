@@ -55,8 +55,8 @@ class Origin(Protocol):
     def binlog_file(self) -> str: ...
 
 
-def to_record_batch(batch: ChangeBatch, segment: Origin, landed_at: datetime | None = None) -> pa.RecordBatch:
-    """The rows of a batch that was decoded from `segment`, in `ARROW_SCHEMA`; with `landed_at`, `LANDED_FIELDS` too."""
+def to_record_batch(batch: ChangeBatch, origin: Origin, landed_at: datetime | None = None) -> pa.RecordBatch:
+    """The rows of a batch that was decoded from `origin`, in `ARROW_SCHEMA`; with `landed_at`, `LANDED_FIELDS` too."""
     counts, seqs, firsts, gtids, committed, *shared = zip(*batch.runs, strict=True)
     count = np.fromiter(counts, np.int64, len(counts))
     total = int(count.sum())
@@ -68,11 +68,11 @@ def to_record_batch(batch: ChangeBatch, segment: Origin, landed_at: datetime | N
     schema_name, table_name, op, xid, image, ddl, version, dictionaries = shared
     metadata = _spread(dictionaries, pa.binary(), take)
     columns = [
-        pa.repeat(pa.scalar(segment.source_id, pa.string()), total),
-        pa.repeat(pa.scalar(segment.epoch, pa.int32()), total),
+        pa.repeat(pa.scalar(origin.source_id, pa.string()), total),
+        pa.repeat(pa.scalar(origin.epoch, pa.int32()), total),
         pa.array(seq),
         pa.array(row.astype(np.int32)),
-        pa.repeat(pa.scalar(segment.binlog_file, pa.string()), total),
+        pa.repeat(pa.scalar(origin.binlog_file, pa.string()), total),
         pa.array(seq & _OFFSET_MASK),
         _spread(gtids, pa.string(), take),
         _spread(committed, pa.int64(), take).cast(pa.timestamp("us", tz="UTC")),

@@ -12,9 +12,9 @@ ANSWER_SECONDS = 60.0
 """A look for requests, a transaction's end, a last checkpoint."""
 _POLL_SECONDS = 0.5
 _ANSWERS = {
-    Request.PAUSE: (State.PAUSED,),
-    Request.RESUME: (State.RUNNING,),
-    Request.STOP: (State.STOPPED,),
+    Request.PAUSE: State.PAUSED,
+    Request.RESUME: State.RUNNING,
+    Request.STOP: State.STOPPED,
 }
 
 
@@ -37,13 +37,13 @@ def ask_task(spec: TaskSpec, request: Request) -> Answer:
     task = open_task(spec, writing=False)
     table = ControlTable(task.spark, task.lakehouse, spec.name)
     before = table.told()
-    if before is not None and before.state in _ANSWERS[request]:
-        return Answer(spec.name, before.state, before.process)
+    if before is not None and before.state is _ANSWERS[request]:
+        return _answer(spec.name, before)
     table.ask(request)
     deadline = time.monotonic() + ANSWER_SECONDS
     while time.monotonic() < deadline:
         told = table.told()
-        if told is not None and told != before and told.state in (*_ANSWERS[request], State.FAILED):
+        if told is not None and told != before and told.state in (_ANSWERS[request], State.FAILED):
             return _answer(spec.name, told)
         time.sleep(_POLL_SECONDS)
     raise StageFailed(

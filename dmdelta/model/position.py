@@ -52,7 +52,8 @@ class Position:
     def chunk(self) -> int | None:
         """The chunk that begins here, None in a server's log."""
         name, _, number = self.binlog_file.partition(".")
-        return int(number) if name == SNAPSHOT else None
+        # A server may call its log so, too; an event never stands at 0.
+        return int(number) if name == SNAPSHOT and self.offset == 0 else None
 
     @property
     def seq(self) -> int:

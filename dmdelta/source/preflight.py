@@ -26,7 +26,7 @@ VARIABLES = (
     "binlog_expire_logs_seconds",
     "expire_logs_days",
 )
-_GRANT = re.compile(r"^GRANT (.+?) ON (\S+) TO ", re.IGNORECASE)
+GRANT = re.compile(r"^GRANT (.+?) ON (\S+) TO ", re.IGNORECASE)
 _ROLE = re.compile(r"^GRANT [`'\"]?[^ ]+[`'\"]? TO ", re.IGNORECASE)
 
 
@@ -112,13 +112,18 @@ def source_facts(connection: "Connection[Any]") -> SourceFacts:
     server = server_identity(connection)
     rows = query(connection, "SHOW GLOBAL VARIABLES WHERE Variable_name IN %s", (VARIABLES,))
     variables = {str(name).lower(): str(value) for name, value in rows}
-    grants = tuple(str(row[0]) for row in query(connection, "SHOW GRANTS"))
+    grants = grants_of(connection)
     newer = server.flavor == "mysql" and server.version >= (8, 0, 22)
     statement = "SHOW REPLICAS" if newer else "SHOW SLAVE HOSTS"
     listed = unless_refused(lambda: query_named(connection, statement))
     replicas = None if listed is None else tuple(int(row["server_id"]) for row in listed)
     held = unless_refused(lambda: server_log(connection, server))
     return SourceFacts(server, variables, grants, replicas, held)
+
+
+def grants_of(connection: "Connection[Any]") -> tuple[str, ...]:
+    """The lines of SHOW GRANTS; `GRANT` takes them apart, but for roles."""
+    return tuple(str(row[0]) for row in query(connection, "SHOW GRANTS"))
 
 
 def findings_of(facts: SourceFacts, intent: Intent) -> list[Finding]:
@@ -207,7 +212,7 @@ def _granted(grants: tuple[str, ...]) -> tuple[set[str], bool, bool]:
     everywhere: set[str] = set()
     select = roles = False
     for line in grants:
-        found = _GRANT.match(line)
+        found = GRANT.match(line)
         if found is None:
             roles = roles or bool(_ROLE.match(line))
             continue

@@ -87,7 +87,7 @@ def server_position(connection: "Connection[Any]", server: ServerIdentity | None
     if server.flavor == "mariadb":
         text = query(connection, "SELECT BINLOG_GTID_POS(%s, %s)", (row["file"], row["position"]))[0][0]
         gtid_set = parse_gtid_set(text or "", "mariadb")
-    elif gtid_mode(connection):
+    elif gtid_mode(connection).startswith("ON"):
         gtid_set = parse_gtid_set(row["executed_gtid_set"], "mysql")
     return ServerPosition(row["file"], int(row["position"]), gtid_set)
 
@@ -98,9 +98,9 @@ def status_statement(server: ServerIdentity) -> str:
     return "SHOW BINARY LOG STATUS" if newer else "SHOW MASTER STATUS"
 
 
-def gtid_mode(connection: "Connection[Any]") -> bool:
-    """Whether a MySQL server writes GTIDs."""
-    return str(query(connection, "SELECT @@global.gtid_mode")[0][0]).upper().startswith("ON")
+def gtid_mode(connection: "Connection[Any]") -> str:
+    """A MySQL server's `gtid_mode`: it writes GTIDs in `ON` and `ON_PERMISSIVE`, nothing else in `ON`."""
+    return str(query(connection, "SELECT @@global.gtid_mode")[0][0]).upper()
 
 
 def server_log(connection: "Connection[Any]", server: ServerIdentity) -> ServerLog:
@@ -116,7 +116,7 @@ def server_log(connection: "Connection[Any]", server: ServerIdentity) -> ServerL
     if server.flavor == "mariadb":
         executed = query(connection, "SELECT @@global.gtid_binlog_pos")[0][0]
         purged = query(connection, "SELECT BINLOG_GTID_POS(%s, 4)", (next(iter(files)),))[0][0]
-    elif gtid_mode(connection):
+    elif gtid_mode(connection).startswith("ON"):
         executed, purged = query(connection, "SELECT @@global.gtid_executed, @@global.gtid_purged")[0]
     else:
         return ServerLog(server.uuid, server.flavor, files)

@@ -17,7 +17,7 @@ from dmdelta.source.connection import open_connection, query, unless_refused
 from dmdelta.source.dump import DumpRequest, Replica, locate_after
 from dmdelta.source.endpoint import Endpoint
 from dmdelta.source.key_ranges import key_ranges
-from dmdelta.source.server import ServerIdentity, ServerPosition, server_identity, server_position
+from dmdelta.source.server import ServerIdentity, ServerPosition, gtid_mode, server_identity, server_position
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
@@ -30,7 +30,6 @@ _TABLES = """
 SELECT table_schema, table_name, table_rows, engine FROM information_schema.tables
 WHERE table_type = 'BASE TABLE' AND table_schema NOT IN %s
 """
-_SNAPSHOT_STATUS = ("binlog_snapshot_file", "binlog_snapshot_position")
 _WITHOUT_SNAPSHOTS = frozenset({"myisam", "aria", "memory", "csv", "archive", "merge", "mrg_myisam"})
 
 
@@ -84,10 +83,10 @@ def _begin(connection: "Connection[Any]", endpoint: Endpoint, server: ServerIden
 
     A transaction stands in the binlog before readers see it, so the end of the binlog would be too late.
     """
-    if server.flavor == "mariadb":
-        return _seen_by_snapshots(connection, server)
+    if server.flavor == "mariadb" and (seen := _seen_by_snapshots(connection)) is not None:
+        return seen
     here = server_position(connection, server)
-    if here.gtid_set is not None and _gtids_only(connection):
+    if server.flavor == "mysql" and here.gtid_set is not None and gtid_mode(connection) == "ON":
         # @@gtid_executed holds what is committed in the engine.
         request = DumpRequest(endpoint, server, Replica.random(endpoint.server_id), after=here.gtid_set)
         return ServerPosition(*locate_after(request), here.gtid_set)
@@ -95,20 +94,14 @@ def _begin(connection: "Connection[Any]", endpoint: Endpoint, server: ServerIden
     return here
 
 
-def _gtids_only(connection: "Connection[Any]") -> bool:
-    return str(query(connection, "SELECT @@global.gtid_mode")[0][0]).upper() == "ON"
-
-
-def _seen_by_snapshots(connection: "Connection[Any]", server: ServerIdentity) -> ServerPosition:
-    """MariaDB tells which position a consistent snapshot stands for."""
+def _seen_by_snapshots(connection: "Connection[Any]") -> ServerPosition | None:
+    """MariaDB tells which position a consistent snapshot stands for; None if this one does not."""
     query(connection, "START TRANSACTION WITH CONSISTENT SNAPSHOT")
-    status = dict(query(connection, "SHOW STATUS LIKE 'binlog_snapshot_%'"))
+    told = {name.lower(): value for name, value in query(connection, "SHOW STATUS LIKE 'binlog_snapshot_%'")}
     query(connection, "ROLLBACK")
-    name, offset = (next((v for k, v in status.items() if k.lower() == key), "") for key in _SNAPSHOT_STATUS)
-    if not name:
-        here = server_position(connection, server)
-        time.sleep(SETTLE_SECONDS)
-        return here
+    name, offset = told.get("binlog_snapshot_file"), told.get("binlog_snapshot_position")
+    if not name or offset is None:
+        return None
     gtids = query(connection, "SELECT BINLOG_GTID_POS(%s, %s)", (name, int(offset)))[0][0]
     return ServerPosition(name, int(offset), parse_gtid_set(gtids or "", "mariadb"))
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dmdelta.model.schema import SYSTEM_SCHEMAS, TableSchema
 from dmdelta.source.catalog import read_schemas
 from dmdelta.source.connection import query, query_named, quoted, unless_refused
-from dmdelta.source.preflight import Finding, Level
+from dmdelta.source.preflight import GRANT, Finding, Level, grants_of
 from dmdelta.source.server import ServerIdentity, server_identity, status_statement
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ _CHILDREN = """
 SELECT DISTINCT table_schema, table_name FROM information_schema.key_column_usage
 WHERE referenced_table_name IS NOT NULL AND table_schema NOT IN %s
 """
-_GRANT = re.compile(r"^GRANT (.+?) ON (\S+) TO ", re.IGNORECASE)
 _LOCKS = re.compile(r"\b(LOCK TABLES|ALL PRIVILEGES)\b", re.IGNORECASE)
 _CASCADE = re.compile(r" ON (DELETE|UPDATE) (CASCADE|SET NULL|SET DEFAULT)")
 
@@ -44,7 +43,6 @@ class TableFacts:
         cascading: children of foreign keys whose rows the server changes by itself.
         unlogged: schemas with tables that take part and that the server's own filters keep out of its log.
         connections: (most allowed, connected now).
-        grants: the lines of SHOW GRANTS.
     """
 
     server: ServerIdentity
@@ -52,7 +50,6 @@ class TableFacts:
     cascading: Sequence[str]
     unlogged: Sequence[str]
     connections: tuple[int, int]
-    grants: tuple[str, ...] = ()
 
 
 def check_tables(connection: "Connection[Any]", wanted: Wanted, *, loads: bool) -> list[Finding]:
@@ -62,7 +59,7 @@ def check_tables(connection: "Connection[Any]", wanted: Wanted, *, loads: bool) 
         SourceUnavailable, SourceError: the server does not answer.
     """
     facts = table_facts(connection, wanted)
-    return [*table_findings(facts), *([_lock_tables(facts)] if loads else [])]
+    return [*table_findings(facts), *([_lock_tables(facts.tables, grants_of(connection))] if loads else [])]
 
 
 def table_facts(connection: "Connection[Any]", wanted: Wanted) -> TableFacts:
@@ -76,7 +73,6 @@ def table_facts(connection: "Connection[Any]", wanted: Wanted) -> TableFacts:
         [f"{schema}.{table}" for schema, table in _cascading(connection, wanted)],
         _unlogged(connection, server, sorted({table.schema for table in tables})),
         (most, int(status["Threads_connected"])),
-        tuple(str(row[0]) for row in query(connection, "SHOW GRANTS")),
     )
 
 
@@ -126,20 +122,20 @@ def _primary_key(facts: TableFacts) -> Finding:
     return Finding("primary_key", Level.WARN, message, "ALTER TABLE … ADD PRIMARY KEY")
 
 
-def _lock_tables(facts: TableFacts) -> Finding:
+def _lock_tables(tables: Sequence[TableSchema], grants: Sequence[str]) -> Finding:
     name = "privilege lock tables"
-    missing = sorted({t.schema for t in facts.tables if not t.primary_key and not _may_lock(facts.grants, t.schema)})
+    missing = sorted({t.schema for t in tables if not t.primary_key and not _may_lock(grants, t.schema)})
     if not missing:
         return Finding(name, Level.PASS, "granted where a table has no key")
     message = f"not granted on {_listed(missing)}: a table without a key is locked for the moment its snapshot begins"
     # A role may hold it: only the attempt would tell.
-    level = Level.FAIL if all(_GRANT.match(line) for line in facts.grants) else Level.WARN
+    level = Level.FAIL if all(GRANT.match(line) for line in grants) else Level.WARN
     return Finding(name, level, message, "GRANT LOCK TABLES ON the schema to <account>")
 
 
 def _may_lock(grants: Sequence[str], schema: str) -> bool:
     """Whether LOCK TABLES is held on all schemas, or on this one by its name."""
-    found = (_GRANT.match(line) for line in grants)
+    found = (GRANT.match(line) for line in grants)
     held = {one[2].replace("\\", "") for one in found if one and _LOCKS.search(one[1])}
     return bool(held & {"*.*", f"`{schema}`.*"})
 

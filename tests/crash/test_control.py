@@ -3,7 +3,6 @@
 import json
 import random
 import threading
-import time
 
 import pytest
 
@@ -15,6 +14,7 @@ from dmdelta.engine.asking import ask_task
 from dmdelta.engine.control import Request, State
 from dmdelta.lakehouse.place import Lakehouse
 from tests.support.check import assert_exactly_once
+from tests.support.relaying import wait_until
 from tests.support.workload import Workload
 
 PAUSES = 20
@@ -32,14 +32,14 @@ def test_a_running_task_is_paused_resumed_and_stopped(task, spark):
         task.environment(),
     ):
         run.start()
-        wait_until(lambda: applied_to(spark, task) > ORIGIN)
+        wait_until(lambda: applied_to(spark, task) > ORIGIN, 120)
         assert ask(task, Request.PAUSE) is State.PAUSED
         stored = load_points(spark, Lakehouse(root=str(task.root)), task.name, task.source_id)
         assert (stored.reason.value, stored.exit_point) == ("stop", None)
         workload.wait_for(workload.transactions + 5)
         assert applied_to(spark, task) == stored.global_point.position
         assert ask(task, Request.RESUME) is State.RUNNING
-        wait_until(lambda: applied_to(spark, task) > stored.global_point.position)
+        wait_until(lambda: applied_to(spark, task) > stored.global_point.position, 120)
         assert ask(task, Request.STOP) is State.STOPPED
         run.join(30)
         assert ended == [0]
@@ -56,13 +56,6 @@ def applied_to(spark, task):
     """The flushed global point."""
     stored = load_points(spark, Lakehouse(root=str(task.root)), task.name, task.source_id)
     return stored.global_point.position if stored else ORIGIN
-
-
-def wait_until(holds, seconds=120):
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.5)
 
 
 @pytest.mark.long

@@ -62,7 +62,7 @@ def bronze_reads(spark, task: Task) -> set[str]:
 
 
 def test_full_ends_when_the_tables_are_loaded(mysql80, spark, tmp_path: Path):
-    """Task-mode full needs no --until-caught-up: it ends by itself, and what is changed later comes with the next run."""
+    """Task-mode full needs no --until-caught-up: it ends by itself, with empty tables as empty tables."""
     task = Task(tmp_path, mysql80, mysql80.fresh_database("load"), mode="full")
     for table in ("a", "b", "c"):
         mysql80.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY, v INT)", database=task.database)

@@ -1,6 +1,7 @@
 """Planning a snapshot on real servers: chunks hold every row once, the position misses nothing."""
 
 import random
+from concurrent.futures import ThreadPoolExecutor, TimeoutError  # noqa: A004 - its own until Python 3.11
 from contextlib import closing
 
 import pytest
@@ -94,9 +95,17 @@ def test_a_table_without_a_key_is_read_at_one_position(server: Server, database:
     """While a writer is not yet through, the reader waits; then it reads what is committed, and says where that is."""
     (schema,) = (found for found in structures_of(server, database) if found.table == "keyless")
     before = snapshot_end(endpoint_of(server))
-    with server.connect(database=database, autocommit=True) as connection, connection.cursor() as cursor:
+    with (
+        ThreadPoolExecutor(1) as reader,
+        server.connect(database=database, autocommit=False) as connection,
+        connection.cursor() as cursor,
+    ):
         cursor.execute("INSERT INTO keyless VALUES (77)")
-    rows, position = read_all(server, schema)
+        reading = reader.submit(read_all, server, schema)
+        with pytest.raises(TimeoutError):
+            reading.result(1.0)
+        connection.commit()
+        rows, position = reading.result(20.0)
     assert rows == 701
     assert position.offset > before.offset
     assert (position.binlog_file, position.offset) == snapshot_place(server)

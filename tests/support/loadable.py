@@ -6,14 +6,13 @@ from tests.support.type_families import FAMILIES, SQL_MODE, TIME_ZONE, matrices
 TABLES = {
     "nothing": "id INT PRIMARY KEY, v VARCHAR(10)",
     "words": "word VARCHAR(30) CHARACTER SET latin1 PRIMARY KEY, n INT",
-    "pairs": "a CHAR(8), b DECIMAL(6,2), v INT, UNIQUE KEY (b, a)",
+    "pairs": "a CHAR(8) NOT NULL, b DECIMAL(6,2) NOT NULL, v INT, UNIQUE KEY (b, a)",
     "states": "state ENUM('on','off','broken') PRIMARY KEY, n INT",
     "notes": "text VARCHAR(20), n INT",
     "old_notes": "text VARCHAR(20), n INT",
     "big": "id INT AUTO_INCREMENT PRIMARY KEY, k INT NOT NULL",
 }
 """`notes` and `old_notes` have no key; the engine of the latter has no snapshots."""
-_NOT_NULL = {"pairs": "a CHAR(8) NOT NULL, b DECIMAL(6,2) NOT NULL, v INT, UNIQUE KEY (b, a)"}
 
 
 def fill(server: Server, database: str, big: int) -> None:
@@ -23,7 +22,7 @@ def fill(server: Server, database: str, big: int) -> None:
         for table in matrices(family for family in FAMILIES if server.name in family.servers):
             for statement in (table.create(), *table.inserts()):
                 cursor.execute(statement)
-        for name, columns in {**TABLES, **_NOT_NULL}.items():
+        for name, columns in TABLES.items():
             cursor.execute(f"CREATE TABLE {name} ({columns}){' ENGINE=MyISAM' if name == 'old_notes' else ''}")
         cursor.executemany("INSERT INTO words VALUES (%s, %s)", [(f"wörd {n}", n) for n in range(300)])
         cursor.executemany("INSERT INTO pairs VALUES (%s, %s, %s)", [(f"a{n % 7}", n / 4, n) for n in range(300)])

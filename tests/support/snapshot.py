@@ -5,15 +5,11 @@ from typing import Any
 
 from dmdelta.model.schema import TableSchema
 from dmdelta.source.chunk import Chunk, ReadRows, read_chunk
-from dmdelta.source.endpoint import Endpoint
 from tests.support.catalog import structures_of
 from tests.support.diff import Difference
+from tests.support.relaying import endpoint_of
 from tests.support.replay import Image, Tables, image_of, plain, same_as_document
 from tests.support.servers import Server
-
-
-def endpoint_of(server: Server) -> Endpoint:
-    return Endpoint(server.host, server.port, server.user, server.password)
 
 
 def read_rows(server: Server, schema: TableSchema) -> Iterator[Image]:

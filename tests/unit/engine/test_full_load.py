@@ -64,3 +64,4 @@ def test_a_chunk_has_a_place_before_the_log() -> None:
     assert Position.of_chunk(1, 9) < Position.of_chunk(1, 10) < Position(2, "binlog.000001", 4)
     assert Position.of_chunk(1, 9).chunk == 9
     assert Position(2, "binlog.000001", 4).chunk is None
+    assert Position(2, "snapshot.000001", 4).chunk is None, "a server's log of that name"
