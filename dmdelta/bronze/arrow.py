@@ -84,8 +84,8 @@ def to_record_batch(batch: ChangeBatch, origin: Origin, landed_at: datetime | No
         _marked(batch.moved, total),
         _spread(ddl, pa.string(), take),
         _spread(version, pa.int64(), take),
-        _variants(batch.before, metadata),
-        _variants(batch.after, metadata),
+        variants(batch.before, metadata),
+        variants(batch.after, metadata),
     ]
     if landed_at is None:
         return pa.RecordBatch.from_arrays(columns, schema=ARROW_SCHEMA)
@@ -115,7 +115,8 @@ def _marked(rows: list[int], total: int) -> Any:
     return pa.array(marks)
 
 
-def _variants(values: list[bytes], metadata: Any) -> Any:
+def variants(values: list[bytes], metadata: Any) -> Any:
+    """A VARIANT column of values, b"" for an absent one, and a column of the dictionaries that they refer to."""
     value = pa.array(values, pa.binary())
     absent = pc.equal(pc.binary_length(value), 0)
     return pa.StructArray.from_arrays([value, metadata], fields=list(VARIANT), mask=absent)

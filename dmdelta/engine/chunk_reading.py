@@ -9,13 +9,14 @@ from itertools import islice
 from typing import TYPE_CHECKING, cast
 
 from dmdelta.binlog.batch import ChangeBatch
+from dmdelta.binlog.resultset import RowReader
 from dmdelta.bronze.arrow import to_record_batch
 from dmdelta.bronze.reading import decoding
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.model.change import Op
 from dmdelta.model.gtid import Flavor
 from dmdelta.model.position import Position
-from dmdelta.source.chunk import Chunk, ReadRows, read_chunk
+from dmdelta.source.chunk import Chunk, RowPackets, read_chunk
 from dmdelta.source.endpoint import Endpoint
 from dmdelta.source.server import ServerPosition
 
@@ -55,12 +56,12 @@ def read_chunks(chunks: Sequence[Chunk], options: Mapping[str, str]) -> "Iterato
                 yield to_record_batch(batch, origin, landed_at)
 
 
-def _batches(origin: _ChunkOrigin, parts: Iterator[ServerPosition | ReadRows]) -> Iterator[ChangeBatch]:
+def _batches(origin: _ChunkOrigin, parts: Iterator[ServerPosition | RowPackets]) -> Iterator[ChangeBatch]:
     """The structure, where the log was, and the rows; numbered, all at the chunk's place."""
     schema, seq, count = origin.chunk.schema, origin.position.seq, 0
     table = (schema.schema, schema.table)
     moment = time.time_ns() // 1000
-    batch = ChangeBatch()
+    reader, batch = RowReader(schema), ChangeBatch()
     batch.add_note((1, seq, -1, None, moment, *table, Op.SCHEMA, None, None, schema.to_json(), schema.version, b""))
     for part in parts:
         if isinstance(part, ServerPosition):
@@ -68,12 +69,13 @@ def _batches(origin: _ChunkOrigin, parts: Iterator[ServerPosition | ReadRows]) -
                 (1, seq, -2, None, moment, *table, Op.WATERMARK, None, None, _told(part, origin.chunk), None, b"")
             )
             continue
-        rows = len(part.rows)
+        values, metadata = reader.read(part.data, part.end)
+        rows = len(values)
         place = (rows, seq, count, None, moment)
-        batch.runs.append((*place, *table, Op.READ, None, None, None, schema.version, part.metadata))
+        batch.runs.append((*place, *table, Op.READ, None, None, None, schema.version, metadata))
         batch.before += [b""] * rows
-        batch.after += part.rows
-        batch.size += sum(map(len, part.rows))
+        batch.after += values
+        batch.size += part.end
         count += rows
         if batch.size > BATCH_BYTES:
             yield batch

@@ -1,17 +1,18 @@
-"""The Spark data source `mysql_chunks`: chunks of source tables in, bronze rows with op = read out.
+"""The Spark data sources `mysql_chunks` and `mysql_rows`: chunks of source tables in, rows out.
 
-It stands here because no stage knows another: how a chunk is read is `source`'s business, a bronze row `bronze`'s.
+`mysql_chunks` gives bronze rows with op = read, `mysql_rows` one table's own columns, for silver directly.
+They stand here because no stage knows another: how a chunk is read is `source`'s business, a row's form theirs.
 
 Options:
     endpoint-secret: the server (`Endpoint.to_dict`, JSON); Spark blacks out an option of such a name.
-    chunks: a JSON list of `Chunk.to_json`.
+    chunks: a JSON list of `Chunk.to_json`; for `mysql_rows` all of one table.
     flavor, source-id, epoch: of the source, and of the snapshot.
     landed-at: ISO 8601 with a zone.
     rows: `true`, or `false` for the structures and watermarks only.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
@@ -19,11 +20,15 @@ from pyspark.sql.types import StructType
 
 from dmdelta.bronze.datasource import neighbours, plain_options
 from dmdelta.bronze.schema import BRONZE_SCHEMA
+from dmdelta.engine.chunk_reading import read_chunks
+from dmdelta.engine.row_reading import read_rows, rows_schema
 from dmdelta.source.chunk import Chunk
 from dmdelta.source.key_ranges import CHUNK_ROWS
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    Read = Callable[[Sequence[Chunk], Mapping[str, str]], Iterator[pa.RecordBatch]]
 
 
 class ChunkGroup(InputPartition):
@@ -45,24 +50,42 @@ class MySqlChunks(DataSource):
         return BRONZE_SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - the schema is always ours
-        return ChunksReader(self.options)
+        return ChunksReader(self.options, read_chunks)
+
+
+class MySqlRows(DataSource):
+    """See the module."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "mysql_rows"
+
+    def schema(self) -> str:
+        return rows_schema(_chunks(self.options)[0].schema)
+
+    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - the schema is always ours
+        return ChunksReader(self.options, read_rows)
 
 
 class ChunksReader(DataSourceReader):
     """Reads a fixed list of chunks, big ones in a task of their own."""
 
-    def __init__(self, options: Mapping[str, str]) -> None:
+    def __init__(self, options: Mapping[str, str], read: "Read") -> None:
         self.options = plain_options(options)
+        self._read = read
 
     def partitions(self) -> Sequence[InputPartition]:
-        return group_chunks([Chunk.from_json(text) for text in json.loads(self.options["chunks"])])
+        chunks = _chunks(self.options)
+        return group_chunks(chunks) if self.options["rows"] == "true" else [ChunkGroup(chunks)]
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
         if not isinstance(partition, ChunkGroup):
             raise TypeError(f"not a partition of ours: {type(partition).__name__}")
-        from dmdelta.engine.chunk_reading import read_chunks  # noqa: PLC0415 - only reading needs the codec
+        return self._read(partition.chunks, self.options)
 
-        return read_chunks(partition.chunks, self.options)
+
+def _chunks(options: Mapping[str, str]) -> list[Chunk]:
+    return [Chunk.from_json(text) for text in json.loads(options["chunks"])]
 
 
 def group_chunks(chunks: Sequence[Chunk]) -> list[ChunkGroup]:

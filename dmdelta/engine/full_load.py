@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame
 from dmdelta.bronze.datasource import neighbours, register
 from dmdelta.bronze.landing import Landed, LandingSource, begin_anew, land_rows
 from dmdelta.bronze.watermarks import exact_positions
-from dmdelta.engine.chunk_source import MySqlChunks
+from dmdelta.engine.chunk_source import MySqlChunks, MySqlRows
 from dmdelta.engine.chunk_store import ChunkStore, Snapshot
 from dmdelta.engine.landed_log import LandedLog
 from dmdelta.engine.progress import Tally
@@ -28,7 +28,6 @@ from dmdelta.engine.task import Task
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.lakehouse.history import OwnCommit, newest_own_commit
 from dmdelta.logging import get_logger
-from dmdelta.model.change import Op
 from dmdelta.model.gtid import parse_gtid_set
 from dmdelta.model.position import Position
 from dmdelta.silver.apply import ApplyRequest
@@ -86,7 +85,8 @@ class FullLoad:
         Raises:
             SourceError: a chunk cannot be read. Fenced: another runner of this task is at work.
         """
-        register(self.task.spark, MySqlChunks)
+        for source in (MySqlChunks, MySqlRows):
+            register(self.task.spark, source)
         landed = self.landed
         done = landed.end.chunk or 0
         there = [chunk for chunk in self.snapshot.chunks if chunk.number < done]
@@ -126,7 +126,8 @@ class FullLoad:
         kept = [chunk for chunk in batch if chunk.schema not in big]
         for chunks in by_table(past):
             self._append_to_silver(chunks, done)
-        frames = [self._frame(chunks, rows=rows) for chunks, rows in ((kept, True), (past, False)) if chunks]
+        shares = [(chunks, rows) for chunks, rows in ((kept, True), (past, False)) if chunks]
+        frames = [self._read("mysql_chunks", chunks, rows=rows) for chunks, rows in shares]
         commit = land_rows(self.task.spark, self.source, reduce(DataFrame.unionAll, frames), done)
         log.info("chunks landed", source=self.source.source_id, chunks=len(batch), end=str(end))
         return done, commit
@@ -144,12 +145,11 @@ class FullLoad:
             end=done.end,
             batch=done.batch,
         )
-        rows = self._frame(chunks, rows=True).where(f"op = '{Op.READ.value}'")
-        append_read(task.spark, request, schema, rows)
+        append_read(task.spark, request, schema, self._read("mysql_rows", chunks, rows=True))
 
-    def _frame(self, chunks: Sequence[Chunk], *, rows: bool) -> DataFrame:
+    def _read(self, source: str, chunks: Sequence[Chunk], *, rows: bool) -> DataFrame:
         reader = (
-            self.task.spark.read.format("mysql_chunks")
+            self.task.spark.read.format(source)
             .option("endpoint-secret", dumps(self.endpoint.to_dict()))
             .option("chunks", dumps([chunk.to_json() for chunk in chunks]))
             .option("flavor", self.source.flavor)

@@ -16,6 +16,10 @@ _ABSENT = re.compile(
 )
 
 
+_FRAME = re.compile(r'File "[^"]*?([\w.]+/[\w.]+\.py)", line (\d+)')
+_RAISED = re.compile(r"^(\w+(?:\.\w+)*)(?::|$)", re.MULTILINE)
+
+
 @contextmanager
 def wrapped(table: str, doing: str) -> Iterator[None]:
     """Raise our error in place of a foreign one.
@@ -72,9 +76,18 @@ def _reason(error: Any) -> str:
     """What went wrong without the row values that Spark's messages may quote: its name, or an I/O error's line."""
     condition = getattr(error, "getCondition", lambda: None)()
     if condition:
-        return str(condition)
+        return f"{condition} {_raised(str(error))}".strip()
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     io = next(
         (line for line in lines if re.search(r"java\.(io|nio)\.|hadoop\.|FileSystem|Permission|denied", line)), ""
     )
     return f"{type(error).__name__} {io}".strip()[:300]
+
+
+def _raised(text: str) -> str:
+    """The class of the exception that a Python worker's traceback ends with, and where it was raised."""
+    frames = list(_FRAME.finditer(text))
+    if not frames:
+        return ""
+    kind = _RAISED.search(text, frames[-1].end())
+    return f"{kind[1] if kind else ''} in {frames[-1][1]}, line {frames[-1][2]}".strip()

@@ -31,11 +31,16 @@ def extracted(image: str, column: Column) -> str:
 
     Dates that Delta cannot hold are text in the image and become NULL.
     """
-    path, kind = variant_path(column.name), silver_type(column)
+    path = variant_path(column.name)
     if path is None:
-        image, path = f"CAST({image} AS MAP<STRING, VARIANT>)[{literal(column.name)}]", "$"
+        return converted(f"CAST({image} AS MAP<STRING, VARIANT>)[{literal(column.name)}]", column)
+    return converted(image, column, path)
+
+
+def converted(variant: str, column: Column, path: str = "$") -> str:
+    """The SQL expression of a column's value, which is at `path` in a VARIANT, without an alias."""
     get = "try_variant_get" if column.type in ZERO_DATE_TYPES else "variant_get"
-    value = f"{get}({image}, {literal(path)}, {literal(kind)})"
+    value = f"{get}({variant}, {literal(path)}, {literal(silver_type(column))})"
     # Spark reads text of the year 0 as a date; neither Python nor most readers can.
     return f"IF({value} >= {_FIRST_DAY[column.type]}, {value}, NULL)" if column.type in _FIRST_DAY else value
 

@@ -6,7 +6,6 @@ from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from dmdelta.binlog.resultset import RowReader
 from dmdelta.errors import SourceError, SourceUnavailable
 from dmdelta.model.gtid import Flavor
 from dmdelta.model.schema import Column, TableSchema
@@ -58,14 +57,14 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadRows:
-    """Rows of a chunk as VARIANT values, and the dictionary that they share."""
+class RowPackets:
+    """Rows as they came: whole packets of a binary result set up to `end`, what is behind it is to be ignored."""
 
-    rows: list[bytes]
-    metadata: bytes
+    data: bytes
+    end: int
 
 
-def read_chunk(endpoint: Endpoint, chunk: Chunk, flavor: Flavor) -> Iterator[ServerPosition | ReadRows]:
+def read_chunk(endpoint: Endpoint, chunk: Chunk, flavor: Flavor) -> Iterator[ServerPosition | RowPackets]:
     """First where the source's log was before the chunk was read, then its rows, in bounded memory.
 
     Rows of a table with a key may be of any time after that position: the log is applied over them, key by key. Without
@@ -74,12 +73,10 @@ def read_chunk(endpoint: Endpoint, chunk: Chunk, flavor: Flavor) -> Iterator[Ser
 
     Raises:
         SourceUnavailable, SourceError: the server does not answer, or refuses.
-        UnsupportedEvent: a value that cannot be shown without loss.
     """
     select = f"SELECT {select_list(chunk.schema, flavor)} FROM {quoted(chunk.schema.schema, chunk.schema.table)}"
     if chunk.condition:
         select += f" WHERE {chunk.condition}"
-    reader = RowReader(chunk.schema)
     with ExitStack() as opened:
         connection = opened.enter_context(closing(_open(endpoint, flavor)))
         if chunk.is_exact:
@@ -88,11 +85,11 @@ def read_chunk(endpoint: Endpoint, chunk: Chunk, flavor: Flavor) -> Iterator[Ser
         else:
             yield server_position(connection)
         for packets, end in row_packets(connection, select):
-            yield ReadRows(*reader.read(packets, end))
+            yield RowPackets(packets, end)
 
 
 def select_list(schema: TableSchema, flavor: Flavor) -> str:
-    """The columns as `RowReader` wants them."""
+    """The columns as `binlog.resultset` wants them."""
     return ", ".join(_selected(column, flavor) for column in schema.columns)
 
 

@@ -10,8 +10,16 @@ TABLES = {
     "states": "state ENUM('on','off','broken') PRIMARY KEY, n INT",
     "notes": "text VARCHAR(20), n INT",
     "old_notes": "text VARCHAR(20), n INT",
-    "big": "id INT AUTO_INCREMENT PRIMARY KEY, k INT NOT NULL",
+    "big": "id INT AUTO_INCREMENT PRIMARY KEY, k INT NOT NULL, u BIGINT UNSIGNED, f FLOAT, d DOUBLE, p DECIMAL(12,3), "
+    "t VARCHAR(20) CHARACTER SET utf8mb4, l VARCHAR(20) CHARACTER SET latin1, w VARCHAR(9) CHARACTER SET utf16, "
+    "b VARBINARY(9), at DATETIME(6), stamp TIMESTAMP(3) NULL, day DATE, y YEAR, e ENUM('on','öff'), j JSON",
 }
+_BIG_ROW = (
+    "18446744073709551615, 1.25, -2.5e200, -123456789.125, 'grün 🌱', 'ÿes', 'weit', X'00FF', "
+    "'2026-11-21 08:30:15.000007', '2026-11-21 08:30:15.5', '2026-11-21', 2026, 'öff', '{\"a\": [1, null]}'"
+)
+"""The columns of `big` behind its numbers."""
+_BIG = "u, f, d, p, t, l, w, b, at, stamp, day, y, e, j"
 """`notes` and `old_notes` have no key; the engine of the latter has no snapshots."""
 
 
@@ -29,10 +37,12 @@ def fill(server: Server, database: str, big: int) -> None:
         cursor.executemany("INSERT INTO states VALUES (%s, %s)", [("on", 1), ("off", None), ("broken", 3)])
         for name in ("notes", "old_notes"):
             cursor.executemany(f"INSERT INTO {name} VALUES (%s, %s)", [(f"t{n % 5}", n % 3) for n in range(60)])
-        cursor.execute("INSERT INTO big (k) VALUES (1), (2)")
-        rows = 2
+        cursor.execute("INSERT INTO big (k) VALUES (1)")
+        cursor.execute(f"INSERT INTO big VALUES (2, 2, {_BIG_ROW}), (3, 3, {', '.join(['NULL'] * 14)})")
+        cursor.execute("UPDATE big SET at = '0000-00-00', day = '0000-00-00', j = 'null' WHERE id = 1")
+        rows = 3
         while rows < big:
-            cursor.execute(f"INSERT INTO big (k) SELECT k + {rows} FROM big LIMIT {big - rows}")
+            cursor.execute(f"INSERT INTO big (k, {_BIG}) SELECT k + {rows}, {_BIG} FROM big LIMIT {big - rows}")
             rows = min(2 * rows, big)
         cursor.execute("ANALYZE TABLE big")
         cursor.fetchall()

@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 from typing import Any
 
-from dmdelta.model.schema import TableSchema
-from dmdelta.source.chunk import Chunk, ReadRows, read_chunk
+from dmdelta.binlog.resultset import RowReader
+from dmdelta.binlog.resultset_columns import ColumnReader
+from dmdelta.model.schema import Column, TableSchema
+from dmdelta.source.chunk import Chunk, RowPackets, read_chunk
 from tests.support.catalog import structures_of
 from tests.support.diff import Difference
 from tests.support.relaying import endpoint_of
@@ -13,13 +15,30 @@ from tests.support.servers import Server
 
 
 def read_rows(server: Server, schema: TableSchema) -> Iterator[Image]:
-    """All rows of a table, read as one chunk."""
+    """All rows of a table, read as one chunk, whose columns are the same ones read by themselves."""
+    images, columns = RowReader(schema), ColumnReader(schema)
     for read in read_chunk(endpoint_of(server), Chunk(1, schema), server.flavor):
-        if isinstance(read, ReadRows):
-            for row in read.rows:
-                image = image_of(row, read.metadata)
+        if isinstance(read, RowPackets):
+            rows, metadata = images.read(read.data, read.end)
+            columns.clear()
+            columns.read(read.data, read.end)
+            for number, row in enumerate(rows):
+                image = image_of(row, metadata)
                 assert image is not None
+                for place, column in enumerate(schema.columns):
+                    alone = _alone(columns, place, number, column)
+                    assert _same(alone, image.get(column.name), document=False), (schema, column, alone, image)
                 yield image
+
+
+def _alone(reader: ColumnReader, place: int, number: int, column: Column) -> Any:
+    """A column's value as it is read past bronze."""
+    value = reader.columns[place][number]
+    if value is None:
+        return None
+    if not reader.plain[place]:
+        return image_of(value, reader.metadata)
+    return value.decode() if isinstance(value, bytes) and column.charset not in (None, "binary") else value
 
 
 def snapshot_differences(server: Server, database: str, table: str, state: Tables) -> list[Difference]:

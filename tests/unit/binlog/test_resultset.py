@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from dmdelta.binlog.resultset import RowReader, json_text_value
+from dmdelta.binlog.resultset_columns import ColumnReader
 from dmdelta.binlog.variant import KeyDictionary
 from dmdelta.errors import CorruptBinlog, UnsupportedEvent
 from dmdelta.model.schema import Column, TableSchema
@@ -124,3 +125,32 @@ def test_text_that_is_no_json_is_refused() -> None:
     """A damaged document stops the reading instead of becoming a string."""
     with pytest.raises(UnsupportedEvent, match="JSON"):
         json_text_value(b'{"a": ', KeyDictionary(()))
+
+
+def test_columns_hold_what_the_images_hold() -> None:
+    """Plain where there is one meaning, the image's own VARIANT bytes elsewhere; NULL in either; empty after `clear`."""
+    packets = packet(row(1, b"x")) + packet([None] * len(COLUMNS)) + packet(row(-2, b"\xe9" * 300))
+    images, metadata = RowReader(SCHEMA).read(packets, len(packets))
+    reader = ColumnReader(SCHEMA)
+    reader.read(packets + b"more", len(packets))
+    assert reader.plain == (True, *[False] * 7, True)
+    assert reader.rows == 3
+    for number, image in enumerate(images):
+        expected = read_variant(image, metadata)
+        for column, plain, values in zip(COLUMNS, reader.plain, reader.columns, strict=True):
+            value = values[number]
+            if value is None:
+                assert expected[column.name] is None
+            elif not plain:
+                assert read_variant(value, reader.metadata) == expected[column.name]
+            else:
+                assert (value.decode() if isinstance(value, bytes) else value) == expected[column.name]
+    reader.clear()
+    assert reader.rows == 0
+
+
+def test_columns_of_other_rows_are_not_taken() -> None:
+    """Rows that do not end where their packets do are of another structure."""
+    packets = packet(row(1, b"x"))
+    with pytest.raises(CorruptBinlog):
+        ColumnReader(SCHEMA).read(packets, len(packets) - 1)

@@ -62,3 +62,19 @@ def test_tag_round_trip():
 def test_foreign_errors(text, kind):
     """Each of Delta's errors becomes the one of ours that says what to do."""
     assert type(translate(RuntimeError(text), "delta.`/x`", "changing")).__name__ == kind
+
+
+def test_a_broken_worker_is_named_without_the_values_it_met():
+    """What a Python worker raised and where, not its message: that may quote a row."""
+    text = (
+        '[PYTHON_EXCEPTION] Traceback (most recent call last):\n  File "/x/dmdelta/engine/row_reading.py", line 86, in f\n'
+        "    raise it\nTypeError: secret value\n\tat org.apache.spark.Task.run(Task.scala:1)"
+    )
+
+    class SparkError(Exception):
+        def getCondition(self) -> str:  # noqa: N802 - Spark's name
+            return "PYTHON_EXCEPTION"
+
+    message = translate(SparkError(text), "delta.`/x`", "appending to").message
+    assert message.endswith("failed: PYTHON_EXCEPTION TypeError in engine/row_reading.py, line 86")
+    assert translate(SparkError("no traceback"), "t", "reading").message.endswith("failed: PYTHON_EXCEPTION")
