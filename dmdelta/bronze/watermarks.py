@@ -1,6 +1,7 @@
 """What a snapshot wrote down about where a source's log was when it read a table."""
 
 import json
+from collections.abc import Collection
 
 from pyspark.sql import SparkSession
 
@@ -8,16 +9,24 @@ from dmdelta.lakehouse.foreign import wrapped
 from dmdelta.lakehouse.place import literal
 from dmdelta.model.change import Op
 from dmdelta.model.position import Position
+from dmdelta.model.schema import TableName
 
 
-def exact_positions(spark: SparkSession, bronze: str, source_id: str) -> dict[tuple[str, str], Position]:
-    """Where, by (schema, table), the log goes on for tables whose newest snapshot read them exactly at one position.
+def exact_positions(
+    spark: SparkSession, bronze: str, source_id: str, snapshot: tuple[int, int] | None = None
+) -> dict[TableName, Position]:
+    """Where the log goes on for tables that a snapshot read exactly at one position.
+
+    Args:
+        snapshot: (its epoch, the log's) for one snapshot; None: the newest full load of each table, whose log is in the
+            epoch behind it.
 
     Raises:
         LakehouseError: bronze cannot be read.
     """
+    epochs = "epoch > 0" if snapshot is None else f"epoch = {snapshot[0]}"
     query = f"""SELECT schema_name, table_name, max_by(struct(epoch, ddl), struct(epoch, seq)) AS newest FROM {bronze}
-        WHERE source_id = {literal(source_id)} AND op = {literal(Op.WATERMARK.value)}
+        WHERE source_id = {literal(source_id)} AND op = {literal(Op.WATERMARK.value)} AND {epochs}
         GROUP BY schema_name, table_name"""
     with wrapped(bronze, "reading"):
         rows = spark.sql(query).collect()
@@ -25,7 +34,21 @@ def exact_positions(spark: SparkSession, bronze: str, source_id: str) -> dict[tu
         (row["schema_name"], row["table_name"]): (row["newest"]["epoch"], json.loads(row["newest"]["ddl"]))
         for row in rows
     }
-    # The log lands in the epoch behind the snapshot's.
     return {
-        name: Position(epoch + 1, mark["file"], mark["pos"]) for name, (epoch, mark) in told.items() if mark["exact"]
+        name: Position(epoch + 1 if snapshot is None else snapshot[1], mark["file"], mark["pos"])
+        for name, (epoch, mark) in told.items()
+        if mark["exact"]
     }
+
+
+def heard_of(spark: SparkSession, bronze: str, source_id: str, tables: Collection[TableName]) -> set[TableName]:
+    """Those of `tables` whose structure the log has ever told.
+
+    Raises:
+        LakehouseError: bronze cannot be read.
+    """
+    listed = ", ".join(f"({literal(schema)}, {literal(table)})" for schema, table in sorted(tables))
+    query = f"""SELECT DISTINCT schema_name, table_name FROM {bronze} WHERE source_id = {literal(source_id)}
+        AND op IN ('schema', 'ddl') AND epoch > 0 AND (schema_name, table_name) IN ({listed})"""
+    with wrapped(bronze, "reading"):
+        return {(row["schema_name"], row["table_name"]) for row in spark.sql(query).collect()}

@@ -13,12 +13,10 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from dmdelta.model.position import Position
+from dmdelta.model.schema import TableName
 
 ORIGIN = Position(0, "origin.000000", 0)
 """Before everything: where a task stands that has applied nothing."""
-
-TableName = tuple[str, str]
-"""Schema and table in the source."""
 
 
 class FlushReason(str, Enum):

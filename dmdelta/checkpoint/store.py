@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import types as T  # noqa: N812 - Spark's convention
 
-from dmdelta.checkpoint.points import FlushReason, Point, Snapshot, StoredPoints, TableName, TablePoint
+from dmdelta.checkpoint.points import FlushReason, Point, Snapshot, StoredPoints, TablePoint
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.lakehouse.commits import CommitTag, append
 from dmdelta.lakehouse.foreign import wrapped
@@ -19,6 +19,7 @@ from dmdelta.lakehouse.metadata import create_metadata, metadata_frame, metadata
 from dmdelta.lakehouse.place import Lakehouse, literal
 from dmdelta.lakehouse.session import clone_session
 from dmdelta.model.position import Position
+from dmdelta.model.schema import TableName
 
 GLOBAL: TableName = ("", "")
 """Schema and table of a global row."""

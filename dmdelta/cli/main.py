@@ -13,6 +13,7 @@ from dmdelta.cli.events import events
 from dmdelta.cli.init import init
 from dmdelta.cli.render import print_error
 from dmdelta.cli.run import run
+from dmdelta.cli.snapshot import snapshot
 from dmdelta.cli.status import status
 from dmdelta.errors import EXIT_RETRIES_SPENT, DmdeltaError, Retryable
 
@@ -29,6 +30,7 @@ app.command("check")(check)
 app.command("pause")(pause)
 app.command("resume")(resume)
 app.command("stop")(stop)
+app.command("snapshot")(snapshot)
 app.command("status")(status)
 app.command("events")(events)
 app.add_typer(checkpoint.app, name="checkpoint")

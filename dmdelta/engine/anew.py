@@ -5,6 +5,7 @@ where the source's log ended at that moment, is applied in safe mode. The mark i
 crash right after it leaves a task that goes on at the new place.
 """
 
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,12 +13,16 @@ from pyspark.sql import SparkSession
 
 from dmdelta.bronze.landing import Landed, LandingSource, begin_anew, newest_beginning, newest_landed
 from dmdelta.checkpoint import CheckpointStore, FlushReason, Point, Snapshot
+from dmdelta.engine.chunk_store import ChunkStore
 from dmdelta.engine.relaying import Relaying
 from dmdelta.engine.task import Task
-from dmdelta.errors import ConfigError
 from dmdelta.logging import get_logger
+from dmdelta.model.gtid import parse_gtid_set
 from dmdelta.model.position import Position
+from dmdelta.source.connection import open_connection
+from dmdelta.source.endpoint import Endpoint
 from dmdelta.source.folder import locked, newest_begin
+from dmdelta.source.server import server_position
 from dmdelta.source.start import Beginning, StartTime, find_in_archive, find_on_server
 from dmdelta.source.task import Start
 
@@ -28,19 +33,17 @@ def begin_source(task: Task, relaying: Relaying, start: Start | StartTime) -> Po
     """Forget where a source stands: the next run begins it anew at `start`. Where that is.
 
     Raises:
-        ConfigError: the source's first start is a full load, and no start time is given.
         Fenced: the task is running.
         PositionLost, SourceError, SourceUnavailable: the source does not have the place.
     """
-    if relaying.loads and not isinstance(start, StartTime):
-        raise ConfigError(
-            f"{relaying.source_id}: a full load cannot be begun anew over tables that are there",
-            hint="remove the task's lakehouse tables, or begin at a --start-time or at `meta`",
-        )
     source = task.landing_source(relaying.source_id, relaying.flavor)
     with locked(relaying.folder):
         landed = newest_landed(task.spark, source)
-        begun = _mark(task.spark, source, relaying, landed, start)
+        endpoint = relaying.task.endpoint
+        if relaying.loads and endpoint is not None and not isinstance(start, StartTime):
+            begun = _load_again(task, source, relaying, landed, endpoint)
+        else:
+            begun = _mark(task.spark, source, relaying, landed, start)
         if begun != landed:
             _forget_tables(
                 CheckpointStore(task.spark, task.lakehouse, task.spec.name, source.source_id, task.run), begun
@@ -57,8 +60,7 @@ def _mark(
         begun = newest_beginning(spark, source)
         if begun is not None and (begun.binlog_file, begun.offset) == found.begin:
             return landed
-    relayed = newest_begin(relaying.folder)
-    epoch = 1 + max(landed.end.epoch if landed else 0, relayed.epoch if relayed else 0)
+    epoch = _next_epoch(relaying, landed)
     begin = Position(epoch, *found.begin)
     log.warning(
         "source is begun anew",
@@ -68,6 +70,28 @@ def _mark(
         caveat="rows of tables without a key that are read again are there twice",
     )
     return begin_anew(spark, source, landed, begin, safe_until=Position(epoch, *found.log_end))
+
+
+def _load_again(
+    task: Task, source: LandingSource, relaying: Relaying, landed: Landed | None, endpoint: Endpoint
+) -> Landed:
+    """Have every table read again, and the log followed from where the server is now."""
+    with closing(open_connection(endpoint)) as connection:
+        now = server_position(connection)
+    begin = Position(_next_epoch(relaying, landed), now.binlog_file, now.offset)
+    if landed is None:
+        return Landed(0, begin, begin, now.gtid_set or parse_gtid_set("", source.flavor))  # the first run loads anyway
+    store = ChunkStore(task.spark, task.lakehouse, task.spec.name, source.source_id, task.run)
+    store.open()
+    tables = [schema.name for schema in relaying.read_catalog()]
+    store.request(tables)
+    log.warning("source is loaded again", source=source.source_id, begin=str(begin), tables=len(tables))
+    return begin_anew(task.spark, source, landed, begin, gtid_set=now.gtid_set)
+
+
+def _next_epoch(relaying: Relaying, landed: Landed | None) -> int:
+    relayed = newest_begin(relaying.folder)
+    return 1 + max(landed.end.epoch if landed else 0, relayed.epoch if relayed else 0)
 
 
 def _forget_tables(store: CheckpointStore, begun: Landed) -> None:

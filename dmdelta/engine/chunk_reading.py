@@ -16,8 +16,9 @@ from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.model.change import Op
 from dmdelta.model.gtid import Flavor
 from dmdelta.model.position import Position
-from dmdelta.source.chunk import Chunk, RowPackets, read_chunk
+from dmdelta.source.chunk import Chunk, RowPackets, read_chunk, read_together
 from dmdelta.source.endpoint import Endpoint
+from dmdelta.source.meeting import Meeting
 from dmdelta.source.server import ServerPosition
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ class _ChunkOrigin:
     source_id: str
     epoch: int
     chunk: Chunk
+    exact: bool
+    """The rows are those of one position."""
 
     @property
     def position(self) -> Position:
@@ -43,17 +46,32 @@ class _ChunkOrigin:
         return self.position.binlog_file
 
 
-def read_chunks(chunks: Sequence[Chunk], options: Mapping[str, str]) -> "Iterator[pa.RecordBatch]":
-    """The bronze rows of the chunks, one after the other, in bounded memory. `options` are the data source's."""
-    endpoint = Endpoint.from_dict(json.loads(options["endpoint-secret"]))
-    flavor, landed_at = cast("Flavor", options["flavor"]), datetime.fromisoformat(options["landed-at"])
+def read_chunks(chunks: Sequence[Chunk], options: Mapping[str, str], number: int = 0) -> "Iterator[pa.RecordBatch]":
+    """The bronze rows of the chunks, one after the other, in bounded memory. `options` are the data source's.
+
+    Args:
+        number: of the reader, among those of a meeting.
+    """
+    landed_at = datetime.fromisoformat(options["landed-at"])
+    exact = "meeting" in options
     with decoding():
-        for chunk in chunks:
-            origin = _ChunkOrigin(options["source-id"], int(options["epoch"]), chunk)
-            parts = read_chunk(endpoint, chunk, flavor)
+        for chunk, parts in _parts(chunks, options, number):
+            origin = _ChunkOrigin(options["source-id"], int(options["epoch"]), chunk, exact or chunk.is_exact)
             for batch in _batches(origin, parts if options["rows"] == "true" else islice(parts, 1)):
                 reach(CrashPoint.SNAPSHOT_CHUNK_READ)
                 yield to_record_batch(batch, origin, landed_at)
+
+
+def _parts(
+    chunks: Sequence[Chunk], options: Mapping[str, str], number: int
+) -> Iterator[tuple[Chunk, Iterator[ServerPosition | RowPackets]]]:
+    endpoint = Endpoint.from_dict(json.loads(options["endpoint-secret"]))
+    flavor = cast("Flavor", options["flavor"])
+    if "meeting" in options:
+        yield from read_together(endpoint, chunks, flavor, Meeting(**json.loads(options["meeting"])), number)
+        return
+    for chunk in chunks:
+        yield chunk, read_chunk(endpoint, chunk, flavor)
 
 
 def _batches(origin: _ChunkOrigin, parts: Iterator[ServerPosition | RowPackets]) -> Iterator[ChangeBatch]:
@@ -66,7 +84,7 @@ def _batches(origin: _ChunkOrigin, parts: Iterator[ServerPosition | RowPackets])
     for part in parts:
         if isinstance(part, ServerPosition):
             batch.add_note(
-                (1, seq, -2, None, moment, *table, Op.WATERMARK, None, None, _told(part, origin.chunk), None, b"")
+                (1, seq, -2, None, moment, *table, Op.WATERMARK, None, None, _told(part, exact=origin.exact), None, b"")
             )
             continue
         values, metadata = reader.read(part.data, part.end)
@@ -84,7 +102,7 @@ def _batches(origin: _ChunkOrigin, parts: Iterator[ServerPosition | RowPackets])
         yield batch
 
 
-def _told(position: ServerPosition, chunk: Chunk) -> str:
+def _told(position: ServerPosition, *, exact: bool) -> str:
     gtid_set = None if position.gtid_set is None else str(position.gtid_set)
-    fields = {"file": position.binlog_file, "pos": position.offset, "gtid_set": gtid_set, "exact": chunk.is_exact}
+    fields = {"file": position.binlog_file, "pos": position.offset, "gtid_set": gtid_set, "exact": exact}
     return json.dumps(fields)

@@ -9,34 +9,42 @@ Options:
     flavor, source-id, epoch: of the source, and of the snapshot.
     landed-at: ISO 8601 with a zone.
     rows: `true`, or `false` for the structures and watermarks only.
+    meeting: `Meeting`, JSON: its readers read all chunks as they are at one position; only for `mysql_chunks`.
 """
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from dmdelta.bronze.datasource import neighbours, plain_options
+from dmdelta.bronze.datasource import neighbours, plain_options, register
 from dmdelta.bronze.schema import BRONZE_SCHEMA
 from dmdelta.engine.chunk_reading import read_chunks
 from dmdelta.engine.row_reading import read_rows, rows_schema
+from dmdelta.model.gtid import Flavor
 from dmdelta.source.chunk import Chunk
+from dmdelta.source.endpoint import Endpoint
 from dmdelta.source.key_ranges import CHUNK_ROWS
+from dmdelta.source.meeting import Meeting
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    Read = Callable[[Sequence[Chunk], Mapping[str, str]], Iterator[pa.RecordBatch]]
+    Read = Callable[[Sequence[Chunk], Mapping[str, str], int], Iterator[pa.RecordBatch]]
 
 
 class ChunkGroup(InputPartition):
-    """Neighbouring chunks that one task reads."""
+    """Chunks that one task reads, the one with this number."""
 
-    def __init__(self, chunks: Sequence[Chunk]) -> None:
+    def __init__(self, chunks: Sequence[Chunk], number: int = 0) -> None:
         super().__init__(None)
         self.chunks = tuple(chunks)
+        self.number = number
 
 
 class MySqlChunks(DataSource):
@@ -76,12 +84,62 @@ class ChunksReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         chunks = _chunks(self.options)
+        if "meeting" in self.options:
+            return share_chunks(chunks, Meeting(**json.loads(self.options["meeting"])).readers)
         return group_chunks(chunks) if self.options["rows"] == "true" else [ChunkGroup(chunks)]
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
         if not isinstance(partition, ChunkGroup):
             raise TypeError(f"not a partition of ours: {type(partition).__name__}")
-        return self._read(partition.chunks, self.options)
+        return self._read(partition.chunks, self.options, partition.number)
+
+
+def share_chunks(chunks: Sequence[Chunk], readers: int) -> list[ChunkGroup]:
+    """All chunks to as many readers, each with about as many rows; there are at least as many chunks."""
+    shares: list[list[Chunk]] = [[] for _ in range(readers)]
+    rows = [0] * readers
+    for chunk in sorted(chunks, key=lambda chunk: -chunk.rows):
+        least = min(range(readers), key=lambda number: (rows[number], len(shares[number])))
+        shares[least].append(chunk)
+        rows[least] += chunk.rows
+    return [ChunkGroup(share, number) for number, share in enumerate(shares)]
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkFrames:
+    """Frames that read chunks of one snapshot, of the epoch `epoch`, from one server."""
+
+    spark: SparkSession
+    endpoint: Endpoint
+    source_id: str
+    flavor: Flavor
+    epoch: int
+
+    def bronze_rows(self, chunks: Sequence[Chunk], *, rows: bool = True) -> DataFrame:
+        """As bronze has them; without `rows` the structures and watermarks only."""
+        return self._frame(MySqlChunks, chunks, rows=str(rows).lower())
+
+    def bronze_rows_together(self, chunks: Sequence[Chunk], meeting: Meeting) -> DataFrame:
+        """As bronze has them, all as they are at one position."""
+        return self._frame(MySqlChunks, chunks, rows="true", meeting=json.dumps(asdict(meeting)))
+
+    def table_rows(self, chunks: Sequence[Chunk]) -> DataFrame:
+        """The own columns of the one table that the chunks are of: `rows_schema`."""
+        return self._frame(MySqlRows, chunks, rows="true")
+
+    def _frame(self, kind: type[DataSource], chunks: Sequence[Chunk], **options: str) -> DataFrame:
+        register(self.spark, kind)
+        reader = (
+            self.spark.read.format(kind.name())
+            .option("endpoint-secret", json.dumps(self.endpoint.to_dict()))
+            .option("chunks", json.dumps([chunk.to_json() for chunk in chunks]))
+            .option("flavor", self.flavor)
+            .option("source-id", self.source_id)
+            .option("epoch", str(self.epoch))
+            .options(**options)
+            .option("landed-at", datetime.now(timezone.utc).isoformat())
+        )
+        return reader.load()
 
 
 def _chunks(options: Mapping[str, str]) -> list[Chunk]:

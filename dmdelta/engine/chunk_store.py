@@ -1,75 +1,82 @@
-"""The table `dm_meta.<task>_snapshot`: what a snapshot reads, and which of it has landed with which commit of bronze.
+"""The table `dm_meta.<task>_snapshot`: what snapshots read, which of it has landed, and what people ask to be read.
 
-A chunk has a row when it is planned, and another one, with `landed_version`, when it has landed. Bronze's own commits
-are the truth about what has landed; these rows are for people, and for the plan.
+Bronze's own commits are the truth about what has landed; these rows are for people, for the plans, and for requests.
 """
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from enum import Enum
 from typing import Any
+from uuid import uuid4
 
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 from pyspark.sql import types as T  # noqa: N812 - Spark's convention
 
+from dmdelta.engine.planned_snapshot import LAST_CHUNK, PlannedSnapshot
 from dmdelta.errors import LakehouseError
 from dmdelta.lakehouse.commits import CommitTag, append
 from dmdelta.lakehouse.foreign import wrapped
 from dmdelta.lakehouse.history import OwnCommit
-from dmdelta.lakehouse.metadata import create_metadata, metadata_frame
+from dmdelta.lakehouse.metadata import create_metadata, metadata_frame, metadata_rows
 from dmdelta.lakehouse.place import Lakehouse, literal
 from dmdelta.lakehouse.session import clone_session
-from dmdelta.model.gtid import Flavor, GtidSet, parse_gtid_set
+from dmdelta.model.gtid import Flavor, parse_gtid_set
 from dmdelta.model.position import Position
-from dmdelta.model.schema import TableSchema
+from dmdelta.model.schema import TableName
 from dmdelta.source.chunk import Chunk
 
 COLUMNS: dict[str, T.DataType] = {
     "id": T.StringType(),
+    "kind": T.StringType(),
     "epoch": T.IntegerType(),
     "chunk": T.IntegerType(),
     "cp_schema": T.StringType(),
     "cp_table": T.StringType(),
     "chunk_info": T.StringType(),
     "estimated_rows": T.LongType(),
+    "log_epoch": T.IntegerType(),
     "binlog_name": T.StringType(),
     "binlog_pos": T.LongType(),
     "binlog_gtid": T.StringType(),
     "landed_version": T.LongType(),
+    "request": T.StringType(),
     "updated_at": T.TimestampType(),
 }
-_CHUNK_BITS = 32
+
+
+class Kind(str, Enum):
+    """What a row of the table says."""
+
+    REQUESTED = "requested"
+    """Somebody asks for a table to be read."""
+    SERVED = "served"
+    """A plan took the request up."""
+    PLANNED = "planned"
+    """A chunk is to be read."""
+    LANDED = "landed"
+    """It is in bronze."""
+    ENDED = "ended"
+    """An ad-hoc snapshot is in silver, or was given up for another one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
-    """A planned snapshot.
+class Awaited:
+    """Ad-hoc snapshots that are not done.
 
     Attributes:
-        epoch: of the rows that it reads.
-        log_begin: from where the log is followed, in an epoch of its own: the one behind.
-        gtid_set: all transactions below that, if the source has GTIDs.
+        requests: the tables that are asked for and that no plan has taken up, by request.
+        epoch: of the one that is under way, None if there is none.
+        begun: the tables of that one.
     """
 
-    epoch: int
-    log_begin: Position
-    gtid_set: GtidSet | None
-    chunks: tuple[Chunk, ...]
+    requests: Mapping[str, TableName]
+    epoch: int | None
+    begun: frozenset[TableName]
 
     @property
-    def begin(self) -> Position:
-        return Position.of_chunk(self.epoch, 1)
-
-    @property
-    def cut_tables(self) -> frozenset[TableSchema]:
-        """Those of more than one chunk."""
-        count = Counter(chunk.schema for chunk in self.chunks)
-        return frozenset(schema for schema, chunks in count.items() if chunks > 1)
-
-    def behind(self, chunk: Chunk) -> Position:
-        """The position of the chunk that follows."""
-        return Position.of_chunk(self.epoch, chunk.number + 1)
+    def tables(self) -> frozenset[TableName]:
+        return self.begun.union(self.requests.values())
 
 
 class ChunkStore:
@@ -93,33 +100,77 @@ class ChunkStore:
         create_metadata(self._spark, self._lakehouse, self._table, COLUMNS, self._task)
 
     def newest_epoch(self) -> int:
-        """The epoch of the newest plan, 0 if there is none."""
-        return self._greatest("epoch", "true")
+        """The epoch of the newest full load's plan, 0 if there is none."""
+        return max(0, *self._extremes())
+
+    def next_ad_hoc_epoch(self) -> int:
+        """An epoch for an ad-hoc snapshot: below 0, and below that of every one before."""
+        return min(0, *self._extremes()) - 1
 
     def newest_landed(self, epoch: int) -> int:
         """The last chunk of an epoch that is written down as landed, 0 if there is none."""
-        return self._greatest("chunk", f"epoch = {epoch} AND landed_version IS NOT NULL")
+        query = f"SELECT max(chunk) FROM {self._rows(Kind.LANDED)} AND epoch = {epoch}"
+        rows = self._collect(query)
+        return int(rows[0][0] or 0) if rows else 0
 
-    def plan(self, snapshot: Snapshot) -> None:
-        """Write a plan down."""
-        self._append(snapshot, snapshot.chunks, 0, None)
+    def plan(self, snapshot: PlannedSnapshot, served: Collection[str] = ()) -> None:
+        """Write a plan down, and which requests it serves."""
+        self._append(snapshot, Kind.PLANNED, snapshot.chunks, extra=[_mark(Kind.SERVED, request=one) for one in served])
 
-    def landed(self, snapshot: Snapshot, chunks: Sequence[Chunk], commit: OwnCommit) -> None:
+    def landed(self, snapshot: PlannedSnapshot, chunks: Sequence[Chunk], commit: OwnCommit) -> None:
         """Write down that chunks have landed, and with which commit of bronze."""
-        self._append(snapshot, chunks, chunks[-1].number, commit.version)
+        self._append(snapshot, Kind.LANDED, chunks, commit)
 
-    def load(self, epoch: int, flavor: Flavor) -> Snapshot:
+    def end(self, snapshot: PlannedSnapshot, again: Collection[TableName] = ()) -> None:
+        """Write down that nothing is left to do of an ad-hoc snapshot; `again`: it was in vain, these are asked for."""
+        asked = [_mark(Kind.REQUESTED, name, uuid4().hex) for name in again]
+        self._append(snapshot, Kind.ENDED, (), extra=asked)
+
+    def request(self, tables: Collection[TableName]) -> None:
+        """Ask for tables to be read. May be called by any process.
+
+        Raises:
+            LakehouseError: the commit failed.
+        """
+        asked = [_mark(Kind.REQUESTED, name, uuid4().hex) for name in tables]
+        rows = [{"id": self._source_id, "updated_at": datetime.now(timezone.utc), **row} for row in asked]
+        with wrapped(self._table, "appending to"):
+            metadata_frame(self._spark, COLUMNS, rows).writeTo(self._table).append()
+
+    def awaited(self) -> Awaited:
+        """What is still to be done, besides a full load.
+
+        Raises:
+            LakehouseError: the table cannot be read.
+        """
+        rows = self._collect(
+            f"SELECT DISTINCT kind, epoch, request, cp_schema, cp_table FROM {self._table} "
+            f"WHERE id = {literal(self._source_id)} AND (epoch < 0 OR request IS NOT NULL) AND kind <> 'landed'"
+        )
+        served = {row["request"] for row in rows if row["kind"] == Kind.SERVED.value}
+        ended = {row["epoch"] for row in rows if row["kind"] == Kind.ENDED.value}
+        asked = {
+            row["request"]: (row["cp_schema"], row["cp_table"])
+            for row in rows
+            if row["kind"] == Kind.REQUESTED.value and row["request"] not in served
+        }
+        begun = [row for row in rows if row["kind"] == Kind.PLANNED.value and row["epoch"] not in ended]
+        tables = {(row["cp_schema"], row["cp_table"]) for row in begun if row["cp_table"] is not None}
+        return Awaited(asked, max((row["epoch"] for row in begun), default=None), frozenset(tables))
+
+    def planned_tables(self) -> set[TableName]:
+        """All tables that a snapshot was ever planned for."""
+        rows = self._collect(f"SELECT DISTINCT cp_schema, cp_table FROM {self._rows(Kind.PLANNED)}")
+        return {(row["cp_schema"], row["cp_table"]) for row in rows}
+
+    def load(self, epoch: int, flavor: Flavor) -> PlannedSnapshot:
         """The plan of an epoch.
 
         Raises:
             LakehouseError: there is none.
         """
-        query = (
-            f"SELECT chunk_info, binlog_name, binlog_pos, binlog_gtid FROM {self._table} "
-            f"WHERE id = {literal(self._source_id)} AND epoch = {epoch} AND landed_version IS NULL ORDER BY chunk"
-        )
-        with wrapped(self._table, "reading"):
-            rows = self._spark.sql(query).collect()
+        columns = "chunk_info, log_epoch, binlog_name, binlog_pos, binlog_gtid"
+        rows = self._collect(f"SELECT {columns} FROM {self._rows(Kind.PLANNED)} AND epoch = {epoch} ORDER BY chunk")
         if not rows:
             raise LakehouseError(
                 f"{self._table} does not have the plan of a snapshot that bronze has begun",
@@ -128,38 +179,60 @@ class ChunkStore:
             )
         first = rows[0]
         gtids = first["binlog_gtid"]
-        return Snapshot(
+        return PlannedSnapshot(
             epoch,
-            Position(epoch + 1, first["binlog_name"], first["binlog_pos"]),
+            Position(first["log_epoch"], first["binlog_name"], first["binlog_pos"]),
             None if gtids is None else parse_gtid_set(gtids, flavor),
             tuple(Chunk.from_json(row["chunk_info"]) for row in rows if row["chunk_info"] is not None),
         )
 
-    def _greatest(self, column: str, condition: str) -> int:
-        """Of this source's rows for which `condition` (SQL) holds, 0 if there are none."""
-        query = f"SELECT max({column}) FROM {self._table} WHERE id = {literal(self._source_id)} AND {condition}"
-        with wrapped(self._table, "reading"):
-            return int(self._spark.sql(query).collect()[0][0] or 0)
+    def _rows(self, kind: Kind) -> str:
+        """FROM clause of this source's rows of a kind; a condition may follow."""
+        return f"{self._table} WHERE id = {literal(self._source_id)} AND kind = {literal(kind.value)}"
 
-    def _append(self, snapshot: Snapshot, chunks: Sequence[Chunk], upto: int, landed_version: int | None) -> None:
-        now = datetime.now(timezone.utc)
-        begin = snapshot.log_begin
+    def _collect(self, query: str) -> list[Row]:
+        return metadata_rows(self._spark, self._table, query)
+
+    def _extremes(self) -> tuple[int, int]:
+        """The least and the greatest epoch of all plans, 0 if there are none."""
+        rows = self._collect(f"SELECT min(epoch), max(epoch) FROM {self._rows(Kind.PLANNED)}")
+        return (int(rows[0][0] or 0), int(rows[0][1] or 0)) if rows else (0, 0)
+
+    def _append(
+        self,
+        snapshot: PlannedSnapshot,
+        kind: Kind,
+        chunks: Sequence[Chunk],
+        commit: OwnCommit | None = None,
+        extra: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        begin, plain = snapshot.log_begin, {"id": self._source_id, "updated_at": datetime.now(timezone.utc)}
         common = {
-            "id": self._source_id,
+            **plain,
+            "kind": kind.value,
             "epoch": snapshot.epoch,
+            "log_epoch": begin.epoch,
             "binlog_name": begin.binlog_file,
             "binlog_pos": begin.offset,
             "binlog_gtid": None if snapshot.gtid_set is None else str(snapshot.gtid_set),
-            "landed_version": landed_version,
-            "updated_at": now,
+            "landed_version": commit.version if commit else None,
         }
         rows = [{**common, **_told(chunk)} for chunk in chunks] or [common]  # a plan of nothing has a begin, too
-        frame = metadata_frame(self._spark, COLUMNS, rows)
-        app = f"dmdelta:{self._task}:{self._source_id}:snapshot"
-        version = snapshot.epoch << _CHUNK_BITS | upto
+        frame = metadata_frame(self._spark, COLUMNS, [*rows, *({**plain, **row} for row in extra)])
+        append(self._spark, frame, self._table, self._tag(snapshot, kind, chunks))
+
+    def _tag(self, snapshot: PlannedSnapshot, kind: Kind, chunks: Sequence[Chunk]) -> CommitTag:
+        """Versions grow from plan to landed chunks to the end, and from one ad-hoc snapshot to the next."""
+        upto = {Kind.PLANNED: 0, Kind.ENDED: LAST_CHUNK}.get(kind) or (chunks[-1].number if chunks else 0)
+        app = f"dmdelta:{self._task}:{self._source_id}:{'ad-hoc' if snapshot.is_ad_hoc else 'snapshot'}"
         end = Position.of_chunk(snapshot.epoch, upto + 1)
-        tag = CommitTag(app, version, self._task, self._source_id, self._run, snapshot.begin, end)
-        append(self._spark, frame, self._table, tag)
+        version = snapshot.version(upto)
+        return CommitTag(app, version, self._task, self._source_id, self._run, snapshot.begin, end)
+
+
+def _mark(kind: Kind, name: TableName | None = None, request: str | None = None) -> dict[str, Any]:
+    schema, table = name or (None, None)
+    return {"kind": kind.value, "cp_schema": schema, "cp_table": table, "request": request}
 
 
 def _told(chunk: Chunk) -> dict[str, Any]:

@@ -7,24 +7,27 @@ epoch. What of it begins before the end of the snapshot is applied in safe mode,
 
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from functools import reduce
 from itertools import groupby
-from json import dumps
+from threading import Event
+from uuid import uuid4
 
 from pyspark.sql import DataFrame
 
-from dmdelta.bronze.datasource import neighbours, register
+from dmdelta.bronze.datasource import neighbours
 from dmdelta.bronze.landing import Landed, LandingSource, begin_anew, land_rows
 from dmdelta.bronze.watermarks import exact_positions
-from dmdelta.engine.chunk_source import MySqlChunks, MySqlRows
-from dmdelta.engine.chunk_store import ChunkStore, Snapshot
+from dmdelta.engine.chunk_source import ChunkFrames
+from dmdelta.engine.chunk_store import ChunkStore
 from dmdelta.engine.landed_log import LandedLog
+from dmdelta.engine.planned_snapshot import PlannedSnapshot
 from dmdelta.engine.progress import Tally
 from dmdelta.engine.relaying import Relaying
 from dmdelta.engine.stop import StopRequest
 from dmdelta.engine.task import Task
+from dmdelta.errors import ConfigError
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.lakehouse.history import OwnCommit, newest_own_commit
 from dmdelta.logging import get_logger
@@ -33,8 +36,10 @@ from dmdelta.model.position import Position
 from dmdelta.silver.apply import ApplyRequest
 from dmdelta.silver.direct import append_read
 from dmdelta.source.chunk import Chunk
+from dmdelta.source.connection import open_connection
 from dmdelta.source.endpoint import Endpoint
 from dmdelta.source.folder import locked, newest_begin
+from dmdelta.source.meeting import Meeting, call, lead
 from dmdelta.source.snapshot import plan_snapshot, snapshot_end
 
 log = get_logger(__name__)
@@ -53,7 +58,7 @@ def by_table(chunks: Sequence[Chunk]) -> list[tuple[Chunk, ...]]:
     return [tuple(group) for _, group in groupby(chunks, key=lambda chunk: chunk.schema)]
 
 
-def _shares(chunks: Sequence[Chunk]) -> list[tuple[str, int]]:
+def shares_of(chunks: Sequence[Chunk]) -> list[tuple[str, int]]:
     """Each chunk's table and rows."""
     return [(str(chunk.schema), chunk.rows) for chunk in chunks]
 
@@ -70,7 +75,7 @@ class FullLoad:
     source: LandingSource
     endpoint: Endpoint
     store: ChunkStore
-    snapshot: Snapshot
+    snapshot: PlannedSnapshot
     landed: Landed
 
     @property
@@ -85,22 +90,20 @@ class FullLoad:
         Raises:
             SourceError: a chunk cannot be read. Fenced: another runner of this task is at work.
         """
-        for source in (MySqlChunks, MySqlRows):
-            register(self.task.spark, source)
         landed = self.landed
         done = landed.end.chunk or 0
         there = [chunk for chunk in self.snapshot.chunks if chunk.number < done]
         missing = self.snapshot.chunks[len(there) :]
-        tally.loading(_shares(self.snapshot.chunks), _shares(there))
+        tally.loading(shares_of(self.snapshot.chunks), shares_of(there))
         recorded: Future[None] | None = None
         with ThreadPoolExecutor(1, thread_name_prefix="record") as recorder:
-            for batch in plan_batches(missing):
+            for batch in [missing] if self._together and missing else plan_batches(missing):
                 if stop.requested:
                     return None
-                landed, commit = self._land(batch, landed)
+                landed, commit = (self._land_together if self._together else self._land)(batch, landed)
                 landed_log.append(landed)
                 tally.landed(self.source.source_id, str(landed.end))
-                tally.loaded(_shares(batch))
+                tally.loaded(shares_of(batch))
                 if recorded is not None:
                     recorded.result()
                 # Meanwhile the next one is read: a start after a crash writes down what is missing.
@@ -127,9 +130,36 @@ class FullLoad:
         for chunks in by_table(past):
             self._append_to_silver(chunks, done)
         shares = [(chunks, rows) for chunks, rows in ((kept, True), (past, False)) if chunks]
-        frames = [self._read("mysql_chunks", chunks, rows=rows) for chunks, rows in shares]
+        frames = [self._frames.bronze_rows(chunks, rows=rows) for chunks, rows in shares]
         commit = land_rows(self.task.spark, self.source, reduce(DataFrame.unionAll, frames), done)
         log.info("chunks landed", source=self.source.source_id, chunks=len(batch), end=str(end))
+        return done, commit
+
+    @property
+    def _together(self) -> bool:
+        return self.task.spec.snapshot.consistency == "snapshot"
+
+    def _land_together(self, batch: Sequence[Chunk], landed: Landed) -> tuple[Landed, OwnCommit]:
+        """All chunks as they are at one position, in one commit."""
+        loose = sorted({str(chunk.schema) for chunk in batch if not chunk.transactional})
+        if loose:
+            raise ConfigError(
+                f"consistency: snapshot cannot read {', '.join(loose)}: the engine has no snapshots",
+                hint="leave the table out with the block-allow-list, or use consistency: none",
+            )
+        done = Landed(landed.batch + 1, landed.end, self.snapshot.behind(batch[-1]), landed.gtid_set)
+        meeting = Meeting(uuid4().hex, min(self.task.spec.snapshot.readers, len(batch)))
+        over = Event()
+        with closing(open_connection(self.endpoint)) as connection, ThreadPoolExecutor(1) as leader:
+            call(connection, meeting)
+            led = leader.submit(lead, connection, meeting, over.is_set)
+            try:
+                frame = self._frames.bronze_rows_together(batch, meeting)
+                commit = land_rows(self.task.spark, self.source, frame, done)
+            finally:
+                over.set()
+                led.result()  # why the readers failed, if it was the leader
+        log.info("chunks landed", source=self.source.source_id, chunks=len(batch), end=str(done.end))
         return done, commit
 
     def _append_to_silver(self, chunks: Sequence[Chunk], done: Landed) -> None:
@@ -145,20 +175,12 @@ class FullLoad:
             end=done.end,
             batch=done.batch,
         )
-        append_read(task.spark, request, schema, self._read("mysql_rows", chunks, rows=True))
+        append_read(task.spark, request, schema, self._frames.table_rows(chunks))
 
-    def _read(self, source: str, chunks: Sequence[Chunk], *, rows: bool) -> DataFrame:
-        reader = (
-            self.task.spark.read.format(source)
-            .option("endpoint-secret", dumps(self.endpoint.to_dict()))
-            .option("chunks", dumps([chunk.to_json() for chunk in chunks]))
-            .option("flavor", self.source.flavor)
-            .option("source-id", self.source.source_id)
-            .option("epoch", str(self.snapshot.epoch))
-            .option("rows", str(rows).lower())
-            .option("landed-at", datetime.now(timezone.utc).isoformat())
-        )
-        return reader.load()
+    @property
+    def _frames(self) -> ChunkFrames:
+        source = self.source
+        return ChunkFrames(self.task.spark, self.endpoint, source.source_id, source.flavor, self.snapshot.epoch)
 
     def _follow_log(self, landed: Landed) -> Landed:
         end = snapshot_end(self.endpoint)
@@ -203,14 +225,14 @@ def _begin(task: Task, source: LandingSource, endpoint: Endpoint, store: ChunkSt
     relayed = newest_begin(relaying.folder)
     epoch = 1 + max(store.newest_epoch(), relayed.epoch if relayed else 0)
     begin = Position(epoch + 1, plan.begin.binlog_file, plan.begin.offset)
-    snapshot = Snapshot(epoch, begin, plan.begin.gtid_set, plan.chunks)
+    snapshot = PlannedSnapshot(epoch, begin, plan.begin.gtid_set, plan.chunks)
     store.plan(snapshot)
     landed = begin_anew(task.spark, source, None, snapshot.begin, gtid_set=snapshot.gtid_set)
     log.info("snapshot begins", source=source.source_id, chunks=len(plan.chunks), log=str(begin))
     return FullLoad(task, source, endpoint, store, snapshot, landed)
 
 
-def _record_missed(task: Task, source: LandingSource, store: ChunkStore, snapshot: Snapshot) -> None:
+def _record_missed(task: Task, source: LandingSource, store: ChunkStore, snapshot: PlannedSnapshot) -> None:
     """Write down what a killed run had landed and not yet written down."""
     commit = newest_own_commit(task.spark, source.bronze, source.app)
     if commit is None or commit.tag.begin == commit.tag.end:

@@ -19,7 +19,9 @@ from dmdelta.checkpoint import (
     inherited_exit,
 )
 from dmdelta.checkpoint.decision import check_bronze
+from dmdelta.engine.ad_hoc import AdHocSnapshots, joining_tables
 from dmdelta.engine.applying import ApplyingLoop
+from dmdelta.engine.chunk_store import ChunkStore
 from dmdelta.engine.full_load import FullLoad, open_full_load
 from dmdelta.engine.landed_log import LandedLog
 from dmdelta.engine.landing import LandingLoop
@@ -47,19 +49,14 @@ class SourcePipeline:
     landed: Landed | None
     stop: StopRequest
     load: FullLoad | None = None
+    ad_hoc: AdHocSnapshots | None = None
     _threads: list[threading.Thread] = field(default_factory=list)
     _interrupted: bool = False
 
     def start(self) -> None:
         self.flusher.start()
-        stages = {
-            "land": self._land,
-            "apply": lambda: self.applying.run(self.stop),
-        }
-        for name, stage in stages.items():
-            thread = threading.Thread(target=self._guard, args=(stage,), name=f"{name}-{self.source_id}", daemon=True)
-            thread.start()
-            self._threads.append(thread)
+        self._start("land", self._land)
+        self._start("apply", lambda: self.applying.run(self.stop))
 
     @property
     def finished(self) -> bool:
@@ -90,6 +87,8 @@ class SourcePipeline:
         while not self.finished and time.monotonic() < deadline:
             self.landing.interrupt()
             self.applying.interrupt()
+            if self.ad_hoc is not None:
+                self.ad_hoc.interrupt()
             self.join(time.monotonic() + CANCEL_SECONDS)
         return self.finished
 
@@ -112,8 +111,18 @@ class SourcePipeline:
                 self.landing.landed_log.close()
                 return
             self.applying.read_at.update(self.load.exact_positions())
-            self.relaying.catch_up()
+        ad_hoc = self.ad_hoc
+        if ad_hoc is not None and self.relaying.until_caught_up:
+            ad_hoc.run(self.stop)
+        elif ad_hoc is not None:
+            self._start("snapshot", lambda: ad_hoc.follow(self.stop))
+        self.relaying.catch_up()
         self.landing.run(landed, self.stop)
+
+    def _start(self, name: str, stage: Callable[[], None]) -> None:
+        thread = threading.Thread(target=self._guard, args=(stage,), name=f"{name}-{self.source_id}", daemon=True)
+        self._threads.append(thread)
+        thread.start()
 
     def _guard(self, stage: Callable[[], None]) -> None:
         try:
@@ -133,11 +142,13 @@ def open_pipeline(task: Task, relaying: Relaying, tally: Tally, stop: StopReques
     source = task.landing_source(source_id, relaying.flavor)
     landed = newest_landed(task.spark, source)
     load = open_full_load(task, relaying, source, landed)
+    chunks = ChunkStore(task.spark, task.lakehouse, task.spec.name, source_id, task.run)
+    joining = frozenset() if load else joining_tables(task.spark, source, relaying, chunks)
+    waiting = joining if relaying.task.endpoint is None else joining | chunks.awaited().tables
     if load:
         landed = load.landed
-        relaying.begin_ahead(load.log_begin)
-    else:
-        relaying.begin_behind(landed)
+    begin = load.log_begin if load else landed
+    (relaying.begin_ahead if load or waiting else relaying.begin_behind)(begin)
     # Before all that writes: the lock on its folder keeps a second runner of the task out. It cuts while we open.
     relaying.start()
     store = CheckpointStore(task.spark, task.lakehouse, task.spec.name, source_id, task.run)
@@ -163,8 +174,12 @@ def open_pipeline(task: Task, relaying: Relaying, tally: Tally, stop: StopReques
         tally.applied,
         exact_positions(task.spark, source.bronze, source_id) if relaying.loads and not load else {},
     )
+    applying.hold(waiting)
     log.info("source opened", source=source_id, landed=str(landed.end) if landed else None)
-    return SourcePipeline(source_id, relaying, landing, applying, flusher, landed, stop, load)
+    pipeline = SourcePipeline(source_id, relaying, landing, applying, flusher, landed, stop, load)
+    if relaying.task.endpoint is not None:
+        pipeline.ad_hoc = AdHocSnapshots(task, source, relaying, chunks, applying, tally, evidence.landed, joining)
+    return pipeline
 
 
 def _unapplied(

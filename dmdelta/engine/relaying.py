@@ -69,8 +69,8 @@ class Relaying:
             known=Known(end, str(landed.gtid_set)),
         )
 
-    def begin_ahead(self, landed: Landed) -> None:
-        """Relay from there on without end, while something else lands first; then `catch_up`."""
+    def begin_ahead(self, landed: Landed | None) -> None:
+        """Relay from there on without end, while tables are read; then `catch_up`."""
         self.begin_behind(landed)
         self.task = replace(self.task, until_caught_up=False)
 
@@ -80,7 +80,7 @@ class Relaying:
         Raises:
             DmdeltaError: why it does not start again.
         """
-        if self.until_caught_up:
+        if self.until_caught_up and not self.task.until_caught_up:
             self.stop()
             self.task = replace(self.task, until_caught_up=True)
             self.start()

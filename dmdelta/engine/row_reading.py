@@ -44,7 +44,11 @@ def rows_schema(schema: TableSchema) -> str:
     return ", ".join([*(f"c{number} {kind}" for number, kind in enumerate(kinds)), _OWN_TYPES])
 
 
-def read_rows(chunks: Sequence[Chunk], options: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
+def read_rows(
+    chunks: Sequence[Chunk],
+    options: Mapping[str, str],
+    number: int = 0,  # noqa: ARG001 - readers of tables past bronze do not meet
+) -> Iterator[pa.RecordBatch]:
     """The rows of chunks of one table, one after the other, in bounded memory. `options` are the data source's."""
     endpoint = Endpoint.from_dict(json.loads(options["endpoint-secret"]))
     flavor, epoch = cast("Flavor", options["flavor"]), int(options["epoch"])

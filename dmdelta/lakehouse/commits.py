@@ -7,12 +7,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 
 from dmdelta.lakehouse.foreign import fenced, wrapped
 from dmdelta.lakehouse.history import CommitTag, OwnCommit, newest_own_commit
 from dmdelta.lakehouse.place import quote
 
-__all__ = ["CommitTag", "OwnCommit", "append", "delete", "merge", "replace_using", "update"]
+__all__ = ["CommitTag", "OwnCommit", "append", "delete", "merge", "overwrite", "replace_using", "update"]
 
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 _APP = "spark.databricks.delta.write.txnAppId"
@@ -31,6 +32,24 @@ def append(spark: SparkSession, rows: DataFrame, table: str, tag: CommitTag) -> 
         # Not saveAsTable: in a thread that no SQL statement has run in, it does not find a table by its path.
         writer = rows.writeTo(table).option("userMetadata", tag.to_json())
         writer.option("txnAppId", tag.app).option("txnVersion", str(tag.version)).append()
+    return _read_back(spark, table, tag)
+
+
+def overwrite(
+    spark: SparkSession, rows: DataFrame, table: str, tag: CommitTag, *, columns_too: bool = False
+) -> OwnCommit:
+    """Put `rows` in the place of all rows, in one commit.
+
+    Args:
+        columns_too: the table's columns become those of `rows`; Delta then forgets what it is clustered by.
+
+    Raises:
+        Fenced, CommitConflict, LakehouseError: as `append`.
+    """
+    with wrapped(table, "overwriting"):
+        writer = rows.writeTo(table).option("userMetadata", tag.to_json())
+        writer.option("overwriteSchema", str(columns_too).lower())
+        writer.option("txnAppId", tag.app).option("txnVersion", str(tag.version)).overwrite(F.lit(True))
     return _read_back(spark, table, tag)
 
 

@@ -8,6 +8,9 @@ from typing import Any
 SYSTEM_SCHEMAS = ("mysql", "sys", "information_schema", "performance_schema")
 """A server's own schemas never take part."""
 
+TableName = tuple[str, str]
+"""Schema and table in the source."""
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -51,6 +54,10 @@ class TableSchema:
 
     def __str__(self) -> str:
         return f"{self.schema}.{self.table}"
+
+    @property
+    def name(self) -> TableName:
+        return (self.schema, self.table)
 
     @property
     def version(self) -> int:

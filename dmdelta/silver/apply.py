@@ -37,6 +37,7 @@ class ApplyRequest:
         known: the table's structure at `begin`, None to look it up.
         events: what the range holds (`tables_with_events`), None to look it up.
         applied: the transaction version of the table's newest own commit, None to look it up.
+        safe_until: what begins before it may be in silver already; a commit that ends before it says so, too.
     """
 
     lakehouse: Lakehouse
@@ -52,6 +53,7 @@ class ApplyRequest:
     known: TableSchema | None = None
     events: TableEvents | None = None
     applied: int | None = None
+    safe_until: Position | None = None
 
     @property
     def name(self) -> tuple[str, str]:
@@ -121,7 +123,8 @@ def last_tag(request: ApplyRequest) -> CommitTag:
 def _tag(request: ApplyRequest, ordinal: int, begin: Position, end: Position) -> CommitTag:
     version = (request.batch << STEP_BITS) | ordinal
     app = silver_app(request.task, request.source_id, request.schema, request.table)
-    return CommitTag(app, version, request.task, request.source_id, request.run, begin, end)
+    inherited = request.safe_until if request.safe_until is not None and end < request.safe_until else None
+    return CommitTag(app, version, request.task, request.source_id, request.run, begin, end, safe_until=inherited)
 
 
 def apply_table(spark: SparkSession, request: ApplyRequest) -> ApplyResult:

@@ -13,6 +13,7 @@ from dmdelta.lakehouse.history import OwnCommit, newest_own_commit, newest_versi
 from dmdelta.lakehouse.place import Lakehouse, literal
 from dmdelta.model.change import ROW_OPS, Op
 from dmdelta.model.position import Position
+from dmdelta.model.schema import TableName
 from dmdelta.silver.ranges import XaGroup, before, in_group, of_source, of_table, within
 
 _STRUCTURE = (Op.SCHEMA.value, Op.DDL.value, Op.TRUNCATE.value)
@@ -59,6 +60,10 @@ class TableEvents:
     moves: int = 0
     groups: tuple[XaGroup, ...] = ()
     read: bool = False
+
+    @property
+    def name(self) -> TableName:
+        return (self.schema, self.table)
 
     @property
     def ddl(self) -> int:

@@ -62,7 +62,7 @@ def create_silver(spark: SparkSession, lakehouse: Lakehouse, owner: tuple[str, s
     """
     table = lakehouse.silver(schema.schema, schema.table)
     columns = silver_columns(schema)
-    cluster = [quote(name) for name in schema.primary_key if columns[name].startswith(_CLUSTERABLE)]
+    cluster = _cluster_columns(schema)
     properties = {
         **_PROPERTIES,
         "dmdelta.kind": "silver",
@@ -74,7 +74,7 @@ def create_silver(spark: SparkSession, lakehouse: Lakehouse, owner: tuple[str, s
     if cluster and max(positions) >= _INDEXED_COLUMNS:
         properties["delta.dataSkippingNumIndexedCols"] = str(max(positions) + 1)
     listed = ", ".join(f"{quote(name)} {kind}" for name, kind in columns.items())
-    clustered = f"CLUSTER BY ({', '.join(cluster[:CLUSTERED_COLUMNS])})" if cluster else ""
+    clustered = f"CLUSTER BY ({cluster})" if cluster else ""
     set_to = ", ".join(f"{literal(name)} = {literal(value)}" for name, value in properties.items())
     with wrapped(table, "making"):
         if (database := lakehouse.schema_of(schema.schema)) is not None:
@@ -83,22 +83,58 @@ def create_silver(spark: SparkSession, lakehouse: Lakehouse, owner: tuple[str, s
     return table
 
 
+def _cluster_columns(schema: TableSchema) -> str:
+    """The key columns that a table is clustered by, as SQL; empty: none."""
+    columns = silver_columns(schema)
+    names = [quote(name) for name in schema.primary_key if columns[name].startswith(_CLUSTERABLE)]
+    return ", ".join(names[:CLUSTERED_COLUMNS])
+
+
+def cluster_again(spark: SparkSession, table: str, schema: TableSchema) -> None:
+    """Cluster a table whose columns were replaced.
+
+    Raises:
+        LakehouseError: the table cannot be changed.
+    """
+    if cluster := _cluster_columns(schema):
+        with wrapped(table, "clustering"):
+            spark.sql(f"ALTER TABLE {table} CLUSTER BY ({cluster})")
+
+
+def has_shape(spark: SparkSession, table: str, schema: TableSchema) -> bool:
+    """Silver's columns are those of the source table, with their types, and no others.
+
+    Raises:
+        LakehouseError: the table cannot be read.
+    """
+    present, wanted = _shapes(spark, table, schema)
+    return present == wanted
+
+
+def _shapes(spark: SparkSession, table: str, schema: TableSchema) -> tuple[dict[str, str], dict[str, str]]:
+    """Names and types (as Spark writes them) of the columns that are there, and of those that should be."""
+    wanted = silver_columns(schema)
+    with wrapped(table, "looking at"):
+        fields = spark.table(table).schema.fields
+        probe = spark.sql("SELECT " + ", ".join(f"CAST(NULL AS {kind})" for kind in wanted.values())).schema.fields
+    return (
+        {field.name: field.dataType.simpleString() for field in fields},
+        {name: field.dataType.simpleString() for name, field in zip(wanted, probe, strict=True)},
+    )
+
+
 def assert_shape(spark: SparkSession, table: str, schema: TableSchema) -> None:
     """Every column of the source table is in silver with its type. Silver may have more: an ALTER may be ahead.
 
     Raises:
         UnsupportedSchemaChange: a column is missing or of another type.
     """
-    with wrapped(table, "looking at"):
-        fields = spark.table(table).schema.fields
-        wanted = silver_columns(schema)
-        probe = spark.sql("SELECT " + ", ".join(f"CAST(NULL AS {kind})" for kind in wanted.values())).schema.fields
-    present = {field.name: field.dataType.simpleString() for field in fields}
-    for (name, kind), expected in zip(wanted.items(), probe, strict=True):
-        if present.get(name) != expected.dataType.simpleString():
+    present, wanted = _shapes(spark, table, schema)
+    for name, kind in wanted.items():
+        if present.get(name) != kind:
             raise UnsupportedSchemaChange(
                 f"the column {name} of {schema} is {kind} by the log and {present.get(name, 'not there')} in {table}",
-                hint="drop the silver table and start the task again with --remove-meta",
+                hint=f"have the table read again: dmdelta snapshot SPEC --table {schema}",
             )
 
 

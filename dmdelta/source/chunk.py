@@ -1,9 +1,10 @@
 """A chunk of a table and how it is read. Runs wherever a chunk is read: on the executors."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from dmdelta.errors import SourceError, SourceUnavailable
@@ -11,6 +12,7 @@ from dmdelta.model.gtid import Flavor
 from dmdelta.model.schema import Column, TableSchema
 from dmdelta.source.connection import open_connection, query, quoted
 from dmdelta.source.endpoint import Endpoint
+from dmdelta.source.meeting import Meeting, meet
 from dmdelta.source.result_rows import row_packets
 from dmdelta.source.server import ServerPosition, server_position
 
@@ -74,9 +76,6 @@ def read_chunk(endpoint: Endpoint, chunk: Chunk, flavor: Flavor) -> Iterator[Ser
     Raises:
         SourceUnavailable, SourceError: the server does not answer, or refuses.
     """
-    select = f"SELECT {select_list(chunk.schema, flavor)} FROM {quoted(chunk.schema.schema, chunk.schema.table)}"
-    if chunk.condition:
-        select += f" WHERE {chunk.condition}"
     with ExitStack() as opened:
         connection = opened.enter_context(closing(_open(endpoint, flavor)))
         if chunk.is_exact:
@@ -84,8 +83,32 @@ def read_chunk(endpoint: Endpoint, chunk: Chunk, flavor: Flavor) -> Iterator[Ser
             yield position
         else:
             yield server_position(connection)
-        for packets, end in row_packets(connection, select):
-            yield RowPackets(packets, end)
+        yield from _rows(connection, chunk, flavor)
+
+
+def read_together(
+    endpoint: Endpoint, chunks: Sequence[Chunk], flavor: Flavor, meeting: Meeting, number: int
+) -> Iterator[tuple[Chunk, Iterator[ServerPosition | RowPackets]]]:
+    """Each chunk with what `read_chunk` gives of it, all as they were at one position, which `meeting` agrees on.
+
+    Args:
+        number: of this reader, from 0 on.
+
+    Raises:
+        SourceUnavailable, SourceError: the server does not answer, or refuses; or the meeting failed.
+    """
+    with closing(_open(endpoint, flavor)) as connection:
+        position = meet(connection, meeting, number)
+        for chunk in chunks:
+            yield chunk, chain([position], _rows(connection, chunk, flavor))
+
+
+def _rows(connection: "Connection[Any]", chunk: Chunk, flavor: Flavor) -> Iterator[RowPackets]:
+    select = f"SELECT {select_list(chunk.schema, flavor)} FROM {quoted(chunk.schema.schema, chunk.schema.table)}"
+    if chunk.condition:
+        select += f" WHERE {chunk.condition}"
+    for packets, end in row_packets(connection, select):
+        yield RowPackets(packets, end)
 
 
 def select_list(schema: TableSchema, flavor: Flavor) -> str:

@@ -37,6 +37,7 @@ _WITHOUT_SNAPSHOTS = frozenset({"myisam", "aria", "memory", "csv", "archive", "m
 class SnapshotPlan:
     """What is read, and where the log is followed from: every change that a reader may not see is behind `begin`."""
 
+    server: ServerIdentity
     begin: ServerPosition
     chunks: tuple[Chunk, ...]
 
@@ -51,7 +52,7 @@ def plan_snapshot(endpoint: Endpoint, wanted: Callable[[str, str], bool]) -> Sna
         server = server_identity(connection)
         begin, tables = _still(connection, endpoint, server, wanted)
         _warn_of_prepared(connection)
-        return SnapshotPlan(begin, tuple(_chunks(connection, tables)))
+        return SnapshotPlan(server, begin, tuple(_chunks(connection, tables)))
 
 
 def snapshot_end(endpoint: Endpoint) -> ServerPosition:

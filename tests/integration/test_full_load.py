@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from dmdelta.cli.main import execute
 from dmdelta.lakehouse.place import Lakehouse
 from tests.support.check import assert_silver_equals_source
 from tests.support.loadable import fill
@@ -45,11 +46,43 @@ def test_a_database_that_changes_while_it_is_read_is_loaded_exactly(server, bron
     assert {"notes", "old_notes"} <= reads
 
 
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    "server",
+    ["mysql80", pytest.param("mysql57", marks=LONG), pytest.param("mariadb", marks=LONG)],
+)
+def test_readers_that_share_a_snapshot_read_one_position(server, request, spark, tmp_path):
+    """consistency: snapshot, while tables change: every chunk is of the same position, and the log goes on there."""
+    source = request.getfixturevalue(server)
+    settings = {"snapshot": {"consistency": "snapshot"}}
+    task = Task(tmp_path, source, source.fresh_database("load"), mode="all", settings=settings)
+    fill(source, task.database, 60_000)
+    source.execute("ALTER TABLE old_notes ENGINE=InnoDB", database=task.database)
+    with Meddler(source, task.database):
+        task.catch_up()
+    task.catch_up()
+    assert_silver_equals_source(spark, task)
+    bronze = Lakehouse(root=str(task.root)).bronze
+    told = spark.sql(f"SELECT DISTINCT ddl FROM {bronze} WHERE op = 'watermark'").collect()
+    assert len(told) == 1
+    assert json.loads(told[0].ddl)["exact"] is True
+
+
+def test_a_table_without_snapshots_is_not_read_together(mysql80, spark, tmp_path, capsys):
+    """Its engine cannot show it as it was: refused with its name, before anything is locked."""
+    settings = {"snapshot": {"consistency": "snapshot"}}
+    task = Task(tmp_path, mysql80, mysql80.fresh_database("load"), mode="full", settings=settings)
+    mysql80.execute("CREATE TABLE old (id INT PRIMARY KEY) ENGINE=MyISAM", database=task.database)
+    with task.environment():
+        assert execute(["run", str(task.write_spec())]) == 2
+    assert f"{task.database}.old: the engine has no snapshots" in capsys.readouterr().err
+
+
 def chunks_of(spark, task: Task) -> dict:
     """What dm_meta says of the snapshot."""
     rows = spark.table(Lakehouse(root=str(task.root)).metadata(f"{task.name}_snapshot")).collect()
-    planned = [row.chunk for row in rows if row.landed_version is None]
-    landed = [row.chunk for row in rows if row.landed_version is not None]
+    planned = [row.chunk for row in rows if row.kind == "planned"]
+    landed = [row.chunk for row in rows if row.kind == "landed"]
     assert sorted(landed) == sorted(set(landed))
     return {"planned": len(planned), "landed": len(landed), "tables": {row.cp_table for row in rows}}
 

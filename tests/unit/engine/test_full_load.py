@@ -1,7 +1,7 @@
 """What lands in one commit, what one task reads, what is applied as one range."""
 
 from dmdelta.bronze.landing import Landed
-from dmdelta.engine.chunk_source import group_chunks
+from dmdelta.engine.chunk_source import group_chunks, share_chunks
 from dmdelta.engine.full_load import BATCH_CHUNKS, BATCH_ROWS, by_table, plan_batches
 from dmdelta.engine.landed_log import LandedLog
 from dmdelta.model.gtid import parse_gtid_set
@@ -29,6 +29,15 @@ def test_small_chunks_share_a_task() -> None:
     """Each task reads about CHUNK_ROWS."""
     groups = group_chunks(chunks(CHUNK_ROWS, 1, 2, CHUNK_ROWS - 3, 1))
     assert [[chunk.number for chunk in group.chunks] for group in groups] == [[1], [2, 3, 4], [5]]
+
+
+def test_readers_of_one_snapshot_share_all_chunks() -> None:
+    """Each has about as many rows, none has nothing, and knows its number."""
+    shares = share_chunks(chunks(5, 1, 3, 0, 1), 2)
+    assert [share.number for share in shares] == [0, 1]
+    assert [sum(chunk.rows for chunk in share.chunks) for share in shares] == [5, 5]
+    assert sorted(chunk.number for share in shares for chunk in share.chunks) == [1, 2, 3, 4, 5]
+    assert [len(share.chunks) for share in share_chunks(chunks(0, 0, 0), 3)] == [1, 1, 1]
 
 
 def test_chunks_go_to_silver_table_by_table() -> None:

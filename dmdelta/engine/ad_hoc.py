@@ -1,0 +1,225 @@
+"""Ad-hoc snapshots: tables that are read while the log of the others is followed.
+
+That is done for tables that the block-allow-list lets in later, and for those that somebody asks for. Their chunks land
+in bronze, in an epoch below 0: older than any log. Meanwhile the appliers leave these tables as they are. Then each
+silver table is made anew in one commit, which says where the log goes on, and catches up with the others.
+
+Whatever is killed on the way, the plan in dm_meta and bronze's newest commit say what is missing.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+
+from pyspark.sql import SparkSession
+
+from dmdelta.bronze.landing import LandingSource
+from dmdelta.bronze.structures import structure_rows
+from dmdelta.bronze.watermarks import exact_positions, heard_of
+from dmdelta.checkpoint.points import ORIGIN
+from dmdelta.engine.applying import ApplyingLoop
+from dmdelta.engine.chunk_source import ChunkFrames
+from dmdelta.engine.chunk_store import ChunkStore
+from dmdelta.engine.full_load import plan_batches, shares_of
+from dmdelta.engine.planned_snapshot import LAST_CHUNK, PlannedSnapshot
+from dmdelta.engine.progress import Tally
+from dmdelta.engine.relaying import Relaying
+from dmdelta.engine.stop import StopRequest
+from dmdelta.engine.task import Task
+from dmdelta.failpoint import CrashPoint, reach
+from dmdelta.lakehouse.commits import CommitTag, append
+from dmdelta.lakehouse.history import newest_own_commit
+from dmdelta.lakehouse.session import clone_session
+from dmdelta.logging import get_logger
+from dmdelta.model.position import Position
+from dmdelta.model.schema import TableName, TableSchema
+from dmdelta.silver.reload import ReloadRequest, reload_table
+from dmdelta.source.chunk import Chunk
+from dmdelta.source.endpoint import Endpoint
+from dmdelta.source.folder import newest_begin
+from dmdelta.source.snapshot import SnapshotPlan, plan_snapshot, snapshot_end
+
+log = get_logger(__name__)
+WAIT_SECONDS = 0.5
+LOOK_SECONDS = 5.0
+"""How often a running task looks for requests."""
+
+
+@dataclass(slots=True)
+class AdHocSnapshots:
+    """The ad-hoc snapshots of one source, one after the other. Has a session of its own.
+
+    Attributes:
+        landed: where bronze was when the run began; None: nowhere.
+        joining: tables that have joined since the last run.
+    """
+
+    task: Task
+    source: LandingSource
+    relaying: Relaying
+    store: ChunkStore
+    applying: ApplyingLoop
+    tally: Tally
+    landed: Position | None
+    joining: frozenset[TableName]
+    spark: SparkSession = field(init=False)
+    endpoint: Endpoint = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.spark = clone_session(self.task.spark)
+        endpoint = self.relaying.task.endpoint
+        assert endpoint is not None, "an archive has no tables to read"
+        self.endpoint = endpoint
+
+    def follow(self, stop: StopRequest) -> None:
+        """Carry out what is asked for until the stop comes."""
+        while not stop.requested:
+            self.run(stop)
+            stop.wait(LOOK_SECONDS)
+
+    def run(self, stop: StopRequest) -> None:
+        """Carry out what is under way and what is asked for now, or as much as the stop allows.
+
+        Raises:
+            SourceError, SourceUnavailable: the source cannot be read.
+            LakehouseError, Fenced: bronze or silver cannot be written.
+        """
+        while not stop.requested:
+            awaited = self.store.awaited()
+            if awaited.epoch is not None:
+                snapshot = self.store.load(awaited.epoch, self.source.flavor)
+            else:
+                planned = self._plan(awaited.requests, stop)
+                if planned is None:
+                    return
+                snapshot = planned
+            self._carry_out(snapshot, stop)
+
+    def interrupt(self) -> None:
+        """Cancel what is under way."""
+        self.spark.interruptAll()
+
+    def _plan(self, requests: Mapping[str, TableName], stop: StopRequest) -> PlannedSnapshot | None:
+        names = {*self.joining, *requests.values()}
+        if not names:
+            return None
+        self.store.open()
+        self.applying.hold(names)
+        found = self._plan_behind_landed(names, stop)
+        if found is None:
+            return None
+        plan, begin = found
+        snapshot = PlannedSnapshot(self.store.next_ad_hoc_epoch(), begin, plan.begin.gtid_set, plan.chunks)
+        gone = names - snapshot.tables
+        if gone:
+            log.warning("tables that are not there", tables=sorted(".".join(name) for name in gone))
+            self.applying.release(dict.fromkeys(gone, ORIGIN))
+        self.store.plan(snapshot, requests)
+        self.joining = frozenset()
+        log.info("ad-hoc snapshot begins", source=self.source.source_id, chunks=len(plan.chunks), log=str(begin))
+        return snapshot
+
+    def _plan_behind_landed(
+        self, names: Collection[TableName], stop: StopRequest
+    ) -> tuple[SnapshotPlan, Position] | None:
+        """A plan whose position is in the epoch that is relayed, and behind all that was applied before the hold."""
+        while not stop.requested:
+            plan = plan_snapshot(self.endpoint, lambda schema, table: (schema, table) in names)
+            relayed = newest_begin(self.relaying.folder)
+            if relayed is not None and relayed.server_uuid == plan.server.uuid:
+                begin = Position(relayed.epoch, plan.begin.binlog_file, plan.begin.offset)
+                if begin >= max(self.landed or ORIGIN, self.applying.reached or ORIGIN):
+                    return plan, begin
+            stop.wait(WAIT_SECONDS)
+        return None
+
+    def _carry_out(self, snapshot: PlannedSnapshot, stop: StopRequest) -> None:
+        self.applying.hold(snapshot.tables)
+        done = self._landed_chunks(snapshot)
+        self.tally.loading(shares_of(snapshot.chunks), shares_of(snapshot.chunks[:done]))
+        for batch in plan_batches(snapshot.chunks[done:]):
+            if stop.requested:
+                return
+            self._land(snapshot, batch)
+        end = snapshot_end(self.endpoint)
+        relayed = newest_begin(self.relaying.folder)
+        if relayed is None or relayed.epoch != snapshot.log_begin.epoch:
+            log.warning("another server is followed by now: the tables are read again", source=self.source.source_id)
+            self.store.end(snapshot, again=snapshot.tables)
+            return
+        safe_until = Position(snapshot.log_begin.epoch, end.binlog_file, end.offset)
+        goes_on = self._reload(snapshot, safe_until)
+        self.store.end(snapshot)
+        reach(CrashPoint.SNAPSHOT_END)
+        self.applying.release(goes_on)
+        log.info("ad-hoc snapshot applied", source=self.source.source_id, tables=len(goes_on), log=str(safe_until))
+
+    def _landed_chunks(self, snapshot: PlannedSnapshot) -> int:
+        commit = newest_own_commit(self.spark, self.source.bronze, self._app)
+        return (commit.tag.end.chunk or 1) - 1 if commit and commit.tag.end.epoch == snapshot.epoch else 0
+
+    def _land(self, snapshot: PlannedSnapshot, batch: Sequence[Chunk]) -> None:
+        source = self.source
+        frames = ChunkFrames(self.spark, self.endpoint, source.source_id, source.flavor, snapshot.epoch)
+        tag = self._tag(snapshot, batch[0].number, batch[-1].number)
+        commit = append(self.spark, frames.bronze_rows(batch), source.bronze, tag)
+        self.tally.loaded(shares_of(batch))
+        self.store.landed(snapshot, batch, commit)
+        reach(CrashPoint.SNAPSHOT_BETWEEN_BATCHES)
+
+    def _reload(self, snapshot: PlannedSnapshot, safe_until: Position) -> dict[TableName, Position]:
+        """Make each silver table anew; where its log goes on."""
+        task, source = self.task, self.source
+        log_epoch = snapshot.log_begin.epoch
+        exact = exact_positions(self.spark, source.bronze, source.source_id, (snapshot.epoch, log_epoch))
+        schemas = {chunk.schema.name: chunk.schema for chunk in snapshot.chunks}
+        goes_on = {name: exact.get(name, snapshot.log_begin) for name in schemas}
+        self._tell_structures(snapshot, [(schemas[name], position) for name, position in goes_on.items()])
+        for name, schema in schemas.items():
+            until = None if name in exact else safe_until
+            reload_table(
+                self.spark,
+                ReloadRequest(
+                    task.lakehouse,
+                    task.spec.name,
+                    source.source_id,
+                    task.run,
+                    schema,
+                    snapshot.epoch,
+                    goes_on[name],
+                    until,
+                ),
+            )
+        return goes_on
+
+    def _tell_structures(self, snapshot: PlannedSnapshot, structures: Iterable[tuple[TableSchema, Position]]) -> None:
+        """Say in bronze what the tables look like where their log goes on."""
+        now = datetime.now(timezone.utc)
+        rows = structure_rows(self.spark, self.source.bronze, self.source.source_id, structures, now)
+        append(self.spark, rows, self.source.bronze, self._tag(snapshot, LAST_CHUNK, LAST_CHUNK))
+
+    @property
+    def _app(self) -> str:
+        return f"dmdelta:{self.source.task}:{self.source.source_id}:ad-hoc"
+
+    def _tag(self, snapshot: PlannedSnapshot, first: int, last: int) -> CommitTag:
+        source = self.source
+        begin, end = (Position.of_chunk(snapshot.epoch, number) for number in (first, last + 1))
+        return CommitTag(self._app, snapshot.version(last), source.task, source.source_id, source.run, begin, end)
+
+
+def joining_tables(
+    spark: SparkSession, source: LandingSource, relaying: Relaying, store: ChunkStore
+) -> frozenset[TableName]:
+    """Tables that take part and of which neither a snapshot nor the log has told anything yet.
+
+    Raises:
+        SourceError, SourceUnavailable: the source does not answer.
+        LakehouseError: bronze or the plans cannot be read.
+    """
+    if not relaying.loads:
+        return frozenset()
+    unknown = {schema.name for schema in relaying.read_catalog()} - store.planned_tables()
+    if not unknown:
+        return frozenset()
+    return frozenset(unknown - heard_of(spark, source.bronze, source.source_id, unknown))

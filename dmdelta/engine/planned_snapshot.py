@@ -1,0 +1,56 @@
+"""What a snapshot reads, and where it stands beside the log."""
+
+from collections import Counter
+from dataclasses import dataclass
+
+from dmdelta.model.gtid import GtidSet
+from dmdelta.model.position import Position
+from dmdelta.model.schema import TableName, TableSchema
+from dmdelta.source.chunk import Chunk
+
+_CHUNK_BITS = 32
+LAST_CHUNK = (1 << _CHUNK_BITS) - 1
+"""Behind every chunk: what ends a snapshot."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedSnapshot:
+    """What a snapshot reads.
+
+    Attributes:
+        epoch: of the rows that it reads; below 0 for one that is taken while the log is followed.
+        log_begin: from where the log is followed: every change that a reader may not see is behind it.
+        gtid_set: all transactions below that, if the source has GTIDs.
+    """
+
+    epoch: int
+    log_begin: Position
+    gtid_set: GtidSet | None
+    chunks: tuple[Chunk, ...]
+
+    @property
+    def begin(self) -> Position:
+        return Position.of_chunk(self.epoch, 1)
+
+    @property
+    def is_ad_hoc(self) -> bool:
+        """It is taken while the log is followed."""
+        return self.epoch < 0
+
+    @property
+    def tables(self) -> frozenset[TableName]:
+        return frozenset(chunk.schema.name for chunk in self.chunks)
+
+    @property
+    def cut_tables(self) -> frozenset[TableSchema]:
+        """Those of more than one chunk."""
+        count = Counter(chunk.schema for chunk in self.chunks)
+        return frozenset(schema for schema, chunks in count.items() if chunks > 1)
+
+    def version(self, upto: int) -> int:
+        """The Delta transaction version of what is up to a chunk."""
+        return abs(self.epoch) << _CHUNK_BITS | upto
+
+    def behind(self, chunk: Chunk) -> Position:
+        """The position of the chunk that follows."""
+        return Position.of_chunk(self.epoch, chunk.number + 1)

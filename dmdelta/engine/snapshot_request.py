@@ -1,0 +1,77 @@
+"""Asking for tables to be read again: what `dmdelta snapshot` does."""
+
+from collections.abc import Collection, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+
+from dmdelta.bronze.landing import newest_landed
+from dmdelta.config import SourceConfig, TaskSpec
+from dmdelta.engine.chunk_store import ChunkStore
+from dmdelta.engine.relaying import FIRST_TRY, endpoint_of
+from dmdelta.engine.task import Task, open_task
+from dmdelta.errors import ConfigError
+from dmdelta.model.schema import TableName
+from dmdelta.source.catalog import read_schemas
+from dmdelta.source.connection import open_connection
+from dmdelta.source.server import server_identity
+
+
+@dataclass(frozen=True, slots=True)
+class RequestedTable:
+    """A table that a source's next ad-hoc snapshot reads."""
+
+    source: str
+    table: str
+
+
+def request_snapshot(spec: TaskSpec, tables: Sequence[str]) -> list[RequestedTable]:
+    """Ask for tables (`schema.table`) to be read from their sources again. A running task begins within seconds.
+
+    Raises:
+        ConfigError: a table takes no part, is not there, or the task has not begun.
+        SourceError, SourceUnavailable: a source does not answer.
+        LakehouseError: the request cannot be written down.
+    """
+    task = open_task(spec, writing=False)
+    wanted = {_name(task, table) for table in tables}
+    found = {source.source_id: _tables_of(source, wanted) for source in spec.sources}
+    missing = wanted.difference(*found.values())
+    if missing:
+        listed = ", ".join(sorted(".".join(name) for name in missing))
+        raise ConfigError(f"no server of the task has {listed}", hint="names are as the source writes them")
+    for source in spec.sources:
+        _request(task, source, found[source.source_id])
+    return [RequestedTable(source, ".".join(name)) for source, names in found.items() for name in sorted(names)]
+
+
+def _name(task: Task, table: str) -> TableName:
+    schema, point, name = table.partition(".")
+    if not point or not task.allow_list.wanted(schema, name):
+        raise ConfigError(
+            f"{table} takes no part in the task", hint="give it as schema.table, and let it in by the block-allow-list"
+        )
+    return schema, name
+
+
+def _tables_of(source: SourceConfig, names: Collection[TableName]) -> set[TableName]:
+    endpoint = endpoint_of(source)
+    if endpoint is None:
+        return set()
+    with closing(open_connection(endpoint, FIRST_TRY)) as connection:
+        return {found.name for found in read_schemas(connection, lambda schema, table: (schema, table) in names)}
+
+
+def _request(task: Task, source: SourceConfig, names: Collection[TableName]) -> None:
+    endpoint = endpoint_of(source)
+    if endpoint is None or not names:
+        return
+    with closing(open_connection(endpoint, FIRST_TRY)) as connection:
+        flavor = server_identity(connection).flavor
+    if newest_landed(task.spark, task.landing_source(source.source_id, flavor)) is None:
+        raise ConfigError(
+            f"the task {task.spec.name} has not begun with {source.source_id}",
+            hint="run it: with task-mode all or full, its first run reads every table",
+        )
+    store = ChunkStore(task.spark, task.lakehouse, task.spec.name, source.source_id, task.run)
+    store.open()
+    store.request(names)

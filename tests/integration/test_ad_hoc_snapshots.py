@@ -1,0 +1,67 @@
+"""Tables that join later, and tables that are read again, while the others' log is followed."""
+
+import json
+
+import pytest
+
+from dmdelta.cli.main import execute
+from dmdelta.lakehouse.place import Lakehouse
+from tests.support.check import assert_silver_equals_source
+from tests.support.loadable import fill
+from tests.support.meddler import Meddler
+from tests.support.task import Task
+
+LONG = [pytest.mark.long]
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    "server",
+    ["mysql80", pytest.param("mysql57", marks=LONG), pytest.param("mariadb", marks=LONG)],
+)
+def test_tables_join_later_and_are_read_again_while_they_change(server, request, spark, tmp_path, capsys):
+    """Of every type and kind of key: silver equals the source, whatever it was before, and the log goes on over it."""
+    source = request.getfixturevalue(server)
+    task = Task(tmp_path, source, source.fresh_database("adhoc"), mode="all", tables=("words", "states", "notes"))
+    fill(source, task.database, 3_000)
+    with Meddler(source, task.database):
+        task.catch_up()
+        task.tables = ()
+        task.catch_up()
+    task.catch_up()
+    assert_silver_equals_source(spark, task)
+
+    lakehouse = Lakehouse(root=str(task.root))
+    for table in ("words", "notes"):
+        spark.sql(f"DELETE FROM {lakehouse.silver(task.database, table)} WHERE n % 2 = 0")
+    spark.sql(f"ALTER TABLE {lakehouse.silver(task.database, 'big')} DROP COLUMN t")
+    names = [f"{task.database}.{table}" for table in ("words", "notes", "old_notes", "big")]
+    capsys.readouterr()
+    with task.environment():
+        assert execute(["snapshot", str(task.spec), *(f"--table={name}" for name in names), "--json"]) == 0
+    assert [line["table"] for line in json.loads(capsys.readouterr().out)] == sorted(names)
+    with Meddler(source, task.database):
+        task.catch_up()
+    task.catch_up()
+    assert_silver_equals_source(spark, task)
+    capsys.readouterr()
+    task.catch_up()
+    assert json.loads(capsys.readouterr().out.strip().splitlines()[-1])["idle"] is True
+
+
+def test_a_table_that_takes_no_part_is_not_asked_for(mysql80, spark, tmp_path, capsys):
+    """What cannot be read is refused at once, with the reason."""
+    task = Task(tmp_path, mysql80, mysql80.fresh_database("adhoc"), mode="incremental")
+    mysql80.execute("CREATE TABLE a (id INT PRIMARY KEY)", database=task.database)
+    task.start_here()
+    task.write_spec()
+    with task.environment():
+        for table, reason in (
+            ("other.a", "takes no part"),
+            ("a", "takes no part"),
+            (f"{task.database}.b", "no server"),
+        ):
+            assert execute(["snapshot", str(task.spec), "--table", table]) == 2
+            assert reason in capsys.readouterr().err
+        assert execute(["snapshot", str(task.spec), "--table", f"{task.database}.a"]) == 2
+        assert "has not begun" in capsys.readouterr().err
