@@ -27,7 +27,7 @@ servers: install ## install the real servers that the tests start
 test: servers ## unit, spark and integration tests against real servers; what CI runs
 	$(PY) -m pytest tests -m "not mysql97 and not long"
 
-test-long: servers ## the long lane, an hour on 2 cores: event matrix, random kills, two machines, pauses, full loads of every server and killed ones
+test-long: servers ## the long lane, an hour on 2 cores: event matrix, random kills, two machines, pauses, a server switch, full loads of every server and killed ones
 	$(PY) -m pytest tests -m "long and not mysql97" --timeout 1800
 
 test-unit: install ## the tests without a JVM and without a server

@@ -1,6 +1,7 @@
 """Writing the points down while the appliers go on: one thread a source."""
 
 import threading
+import time
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Protocol
@@ -63,6 +64,13 @@ class Flusher:
             self._wanted = reason
             self._wake.notify()
 
+    def change_interval(self, interval: timedelta) -> None:
+        """From now on; what has been waited already counts."""
+        with self._wake:
+            if interval.total_seconds() != self._interval:
+                self._interval = interval.total_seconds()
+                self._wake.notify()
+
     def check(self) -> None:
         """Raise the error of a flush that failed."""
         if self._failure is not None:
@@ -97,7 +105,7 @@ class Flusher:
         try:
             while True:
                 with self._wake:
-                    self._wake.wait_for(lambda: self._ending or self._wanted is not None, self._interval)
+                    self._await_interval()
                     if self._wanted is not None:
                         self._wake.wait_for(lambda: self._ending, self._gather)
                     reason, self._wanted = self._wanted or FlushReason.INTERVAL, None
@@ -106,6 +114,15 @@ class Flusher:
                 self._flush(reason)
         except BaseException as error:  # noqa: BLE001 - raised to the engine at its next call
             self._failure = error
+
+    def _await_interval(self) -> None:
+        """Wait for a request, the end, or an interval's time: the interval may change meanwhile."""
+        began = time.monotonic()
+        while not self._ending and self._wanted is None:
+            left = began + self._interval - time.monotonic()
+            if left <= 0:
+                return
+            self._wake.wait(left)
 
     def _flush(self, reason: FlushReason) -> None:
         with self._writing:

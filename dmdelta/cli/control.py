@@ -1,4 +1,4 @@
-"""`dmdelta pause`, `resume`, `stop`: asking a running task from another process."""
+"""`dmdelta pause`, `resume`, `stop`, `update`: asking a running task from another process."""
 
 from dmdelta.cli import render
 from dmdelta.cli.options import Json, Spec
@@ -20,9 +20,17 @@ def stop(spec: Spec, json: Json = False) -> None:
     _ask(spec, "stop", as_json=json)
 
 
+def update(spec: Spec, json: Json = False) -> None:
+    """Have a running task take over the spec's `checkpoint-flush-interval`. All else counts from its next start."""
+    task = load_spec(spec)
+    from dmdelta.engine.asking import update_task
+
+    render.record(update_task(task), as_json=json)
+
+
 def _ask(spec: Spec, request: str, *, as_json: bool) -> None:
     task = load_spec(spec)
     from dmdelta.engine.asking import ask_task
-    from dmdelta.engine.control import Request
+    from dmdelta.engine.control_table import Request
 
     render.record(ask_task(task, Request(request)), as_json=as_json)

@@ -8,7 +8,7 @@ import typer
 from dmdelta import __version__
 from dmdelta.cli import checkpoint
 from dmdelta.cli.check import check
-from dmdelta.cli.control import pause, resume, stop
+from dmdelta.cli.control import pause, resume, stop, update
 from dmdelta.cli.events import events
 from dmdelta.cli.init import init
 from dmdelta.cli.render import print_error
@@ -31,6 +31,7 @@ app.command("pause")(pause)
 app.command("resume")(resume)
 app.command("stop")(stop)
 app.command("snapshot")(snapshot)
+app.command("update")(update)
 app.command("status")(status)
 app.command("events")(events)
 app.add_typer(checkpoint.app, name="checkpoint")

@@ -11,14 +11,14 @@ class SyncerConfig(Section):
     """Checkpoints and safe mode."""
 
     checkpoint_flush_interval: Duration = timedelta(seconds=30)
-    """How often the checkpoint is written, if anything changed."""
+    """How often the checkpoint is written, if anything changed. `dmdelta update` changes it in a running task."""
 
     safe_mode: bool = False
     """Apply everything as if it may have been applied before: slower, and replaces rows silently."""
 
     safe_mode_duration: Duration | None = None
-    """How long safe mode lasts after a start that cannot know where the last run ended; by default two
-    flush intervals."""
+    """How long safe mode lasts after a start that cannot know where the last run ended; by default two flush
+    intervals, as the spec has them when a run begins: an update of a running task does not change it."""
 
     @property
     def safe_window(self) -> timedelta:

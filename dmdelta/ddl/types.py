@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from dmdelta.errors import SchemaError
-from dmdelta.model.schema import Column
+from dmdelta.model.schema import Column, TableSchema
 
 MAX_DECIMAL_DIGITS = 38
 """What Delta's DECIMAL holds; MySQL's goes to 65."""
@@ -36,6 +36,12 @@ ZERO_DATE_TYPES = ("date", "datetime", "timestamp")
 """Types whose values Delta cannot always hold: zero dates are text in bronze and NULL in silver."""
 
 
+VERSION = "_dm_version"
+COMMITTED_AT = "_dm_committed_at"
+OWN_COLUMNS = {VERSION: "STRUCT<epoch: INT, seq: BIGINT, row: INT>", COMMITTED_AT: "TIMESTAMP"}
+"""The columns that silver adds to the source's own: the event that wrote the row, and when it was committed."""
+
+
 def silver_type(column: Column) -> str:
     """The SQL type of a source column in silver.
 
@@ -55,6 +61,21 @@ def silver_type(column: Column) -> str:
         raise SchemaError(
             f"the type {column.type!r} of column {column.name} is not known", hint="report it with the table's DDL"
         ) from None
+
+
+def silver_columns(schema: TableSchema) -> dict[str, str]:
+    """The names and SQL types of a table's columns in silver, in their order.
+
+    Raises:
+        SchemaError: a column has the name of one of silver's own, or a type that is not known.
+    """
+    for column in schema.columns:
+        if column.name.lower() in OWN_COLUMNS:
+            raise SchemaError(
+                f"the column {column.name} of {schema} has a name that silver keeps for itself",
+                hint="rename it at the source, or leave the table out with the block-allow-list",
+            )
+    return {**{column.name: silver_type(column) for column in schema.columns}, **OWN_COLUMNS}
 
 
 @dataclass(frozen=True, slots=True)

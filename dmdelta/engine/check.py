@@ -5,14 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dmdelta.config import SourceConfig, TaskSpec
-from dmdelta.engine.relaying import FIRST_TRY, relay_task
+from dmdelta.engine.relaying import FIRST_TRY, reading_of, relay_task
 from dmdelta.engine.task import open_task
 from dmdelta.errors import DmdeltaError
 from dmdelta.lakehouse.tables import table_state
 from dmdelta.rules import BlockAllowList
 from dmdelta.source.archive import archive_files
 from dmdelta.source.connection import open_connection
-from dmdelta.source.preflight import Finding, Level, check_relay
+from dmdelta.source.finding import Finding, Level
+from dmdelta.source.preflight import check_relay
 from dmdelta.source.table_checks import check_tables
 
 
@@ -62,9 +63,8 @@ def _source_findings(spec: TaskSpec, source: SourceConfig) -> Iterator[Finding]:
             return
         with open_connection(task.endpoint, FIRST_TRY) as connection:
             yield from check_relay(connection, task)
-            yield from check_tables(
-                connection, BlockAllowList.from_config(spec.block_allow_list).wanted, loads=spec.loads(source)
-            )
+            wanted = BlockAllowList.from_config(spec.block_allow_list).wanted
+            yield from check_tables(connection, wanted, reading_of(spec, source))
     except DmdeltaError as error:
         yield Finding("connection", Level.FAIL, error.message, error.hint or "")
 

@@ -25,6 +25,7 @@ from dmdelta.engine.chunk_store import ChunkStore
 from dmdelta.engine.full_load import FullLoad, open_full_load
 from dmdelta.engine.landed_log import LandedLog
 from dmdelta.engine.landing import LandingLoop
+from dmdelta.engine.live import LiveSettings
 from dmdelta.engine.progress import Tally
 from dmdelta.engine.relaying import Relaying
 from dmdelta.engine.stop import StopRequest
@@ -71,6 +72,10 @@ class SourcePipeline:
         """
         self.relaying.check()
         self.flusher.check()
+
+    def use(self, settings: LiveSettings) -> None:
+        """Take over settings that may have changed."""
+        self.flusher.change_interval(settings.flush_interval)
 
     def join(self, deadline: float) -> bool:
         """Wait for the loops to end after a stop, until `deadline` (monotonic); False if one still runs."""
@@ -156,7 +161,7 @@ def open_pipeline(task: Task, relaying: Relaying, tally: Tally, stop: StopReques
     evidence = SourceEvidence(landed.end if landed else None, stored)
     check_bronze(evidence)
     points = Points(source_id, stored, inherited_exit(evidence))
-    flusher = Flusher(store, points, stored, task.flush_interval)
+    flusher = Flusher(store, points, stored, task.in_force.settings.flush_interval)
     landed_log = LandedLog()
     for batch in _unapplied(task.spark, source, landed, stored):
         landed_log.append(batch)

@@ -9,6 +9,7 @@ from dmdelta.binlog.format_description import parse_format_description
 from dmdelta.bronze.landing import Landed
 from dmdelta.config import MetaConfig, SourceConfig, TaskSpec
 from dmdelta.errors import DmdeltaError, SourceError, StageFailed
+from dmdelta.lakehouse.session import tasks_at_once
 from dmdelta.logging import get_logger
 from dmdelta.model.gtid import Flavor
 from dmdelta.model.schema import TableSchema
@@ -17,11 +18,12 @@ from dmdelta.source.archive import archive_files
 from dmdelta.source.catalog import read_schemas
 from dmdelta.source.connection import Retry, open_connection
 from dmdelta.source.endpoint import Endpoint, Tls
+from dmdelta.source.finding import Finding, Level
 from dmdelta.source.folder import Known, format_description
-from dmdelta.source.preflight import Finding, Intent, Level, check_source
+from dmdelta.source.preflight import Intent, check_source
 from dmdelta.source.process import RelayProcess, start_relay
 from dmdelta.source.server import server_identity
-from dmdelta.source.table_checks import check_tables
+from dmdelta.source.table_checks import Reading, check_tables
 from dmdelta.source.task import RelayTask, Start, StartAfter, StartAt, StartEdge
 
 log = get_logger(__name__)
@@ -150,7 +152,7 @@ def open_relaying(spec: TaskSpec, source: SourceConfig, *, until_caught_up: bool
             flavor = server_identity(connection).flavor
             found = [
                 *check_source(connection, Intent(task.endpoint.server_id)),
-                *check_tables(connection, allow_list.wanted, loads=spec.loads(source)),
+                *check_tables(connection, allow_list.wanted, reading_of(spec, source)),
             ]
             _heed(source.source_id, [finding for finding in found if not spec.is_ignored(finding.name)])
     relaying = Relaying(task, flavor, allow_list, until_caught_up, spec.loads(source))
@@ -170,6 +172,11 @@ def relay_task(spec: TaskSpec, source: SourceConfig, *, until_caught_up: bool) -
         start=start_of(source.meta),
         until_caught_up=until_caught_up,
     )
+
+
+def reading_of(spec: TaskSpec, source: SourceConfig) -> Reading:
+    """How the tables of a source are read as they are."""
+    return Reading(loads=True, at_once=tasks_at_once()) if spec.loads(source) else Reading()
 
 
 def endpoint_of(source: SourceConfig) -> Endpoint | None:

@@ -9,7 +9,9 @@ from datetime import datetime
 from dmdelta.checkpoint import FlushReason
 from dmdelta.config import TaskSpec
 from dmdelta.engine.anew import begin_source
-from dmdelta.engine.control import ControlTable, State, obeying, plan_after_failure
+from dmdelta.engine.control import obeying, plan_after_failure
+from dmdelta.engine.control_table import ControlTable, State
+from dmdelta.engine.live import InForce
 from dmdelta.engine.pipeline import SourcePipeline, open_pipeline
 from dmdelta.engine.progress import Progress, RunSummary, Tally
 from dmdelta.engine.relaying import Relaying, open_relaying
@@ -134,7 +136,7 @@ def _follow(following: _Following) -> bool:
     pipelines = [open_pipeline(following.task, relaying, following.tally, turn) for relaying in following.relayings]
     for pipeline in pipelines:
         pipeline.start()
-    _watch(pipelines, turn, stop)
+    _watch(pipelines, turn, stop, following.task.in_force)
     asked = stop.requested and turn.failure is None
     _end(pipelines, turn)
     failure = turn.failure or stop.failure
@@ -143,12 +145,13 @@ def _follow(following: _Following) -> bool:
     return asked
 
 
-def _watch(pipelines: Sequence[SourcePipeline], turn: StopRequest, stop: StopRequest) -> None:
-    """Wait for the end: a stop, a failure, or nothing left to do."""
+def _watch(pipelines: Sequence[SourcePipeline], turn: StopRequest, stop: StopRequest, in_force: InForce) -> None:
+    """Wait for the end: a stop, a failure, or nothing left to do; meanwhile pass on settings that change."""
     while not stop.wait(WATCH_SECONDS) and not turn.requested:
         try:
             for pipeline in pipelines:
                 pipeline.check()
+                pipeline.use(in_force.settings)
         except Exception as error:  # noqa: BLE001 - the run raises it once all is stopped
             turn.fail(error)
         if all(pipeline.finished for pipeline in pipelines):

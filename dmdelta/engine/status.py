@@ -7,7 +7,7 @@ from typing import Any
 
 from dmdelta.checkpoint import checkpoint_rows
 from dmdelta.config import SourceConfig, TaskSpec
-from dmdelta.engine.control import ControlTable
+from dmdelta.engine.control_table import ControlTable
 from dmdelta.engine.task import Task, open_task
 from dmdelta.lakehouse.foreign import wrapped
 from dmdelta.lakehouse.history import CommitTag, newest_own_commit

@@ -2,7 +2,6 @@
 
 import uuid
 from dataclasses import dataclass
-from datetime import timedelta
 
 from pyspark.sql import SparkSession
 
@@ -11,6 +10,7 @@ from dmdelta.bronze.landing import LandingSource, open_bronze
 from dmdelta.checkpoint import SafeModePolicy
 from dmdelta.config import TaskSpec
 from dmdelta.engine.applying import SilverTarget
+from dmdelta.engine.live import InForce, LiveSettings
 from dmdelta.lakehouse.place import Lakehouse
 from dmdelta.lakehouse.session import open_session
 from dmdelta.model.gtid import Flavor
@@ -19,21 +19,23 @@ from dmdelta.rules import BlockAllowList
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What every stage of a run knows of it; `run` tells this process's commits from another's."""
+    """What every stage of a run knows of it.
+
+    Attributes:
+        run: tells this process's commits from another's.
+        in_force: what of the spec can change while it runs, as it is now.
+    """
 
     spec: TaskSpec
     spark: SparkSession
     lakehouse: Lakehouse
     allow_list: BlockAllowList
     run: str
+    in_force: InForce
 
     @property
     def policy(self) -> SafeModePolicy:
         return SafeModePolicy(self.spec.syncer.safe_mode, self.spec.syncer.safe_window)
-
-    @property
-    def flush_interval(self) -> timedelta:
-        return self.spec.syncer.checkpoint_flush_interval
 
     def landing_source(self, source_id: str, flavor: Flavor) -> LandingSource:
         return LandingSource(self.spec.name, source_id, self.run, self.lakehouse.bronze, self.allow_list, flavor)
@@ -60,7 +62,8 @@ def open_task(spec: TaskSpec, *, writing: bool = True) -> Task:
     """
     spark = open_session(f"dmdelta {spec.name}")
     register(spark)
-    task = Task(spec, spark, place_of(spec), BlockAllowList.from_config(spec.block_allow_list), uuid.uuid4().hex)
+    allow_list, in_force = BlockAllowList.from_config(spec.block_allow_list), InForce(LiveSettings.of(spec))
+    task = Task(spec, spark, place_of(spec), allow_list, uuid.uuid4().hex, in_force)
     if writing:
         open_bronze(spark, task.lakehouse.bronze, spec.name)
     return task

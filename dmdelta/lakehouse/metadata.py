@@ -14,7 +14,7 @@ Columns = Mapping[str, T.DataType]
 
 
 def create_metadata(spark: SparkSession, lakehouse: Lakehouse, table: str, columns: Columns, task: str) -> None:
-    """Make a table of dm_meta (`table`: its SQL identifier) if it is not there.
+    """Make a table of dm_meta (`table`: its SQL identifier) if it is not there, and widen one of an older version.
 
     Raises:
         ForeignTable: the table there is not this task's.
@@ -32,6 +32,16 @@ def create_metadata(spark: SparkSession, lakehouse: Lakehouse, table: str, colum
     state = table_state(spark, table)
     if state is not None:
         state.assert_owned(table, task)
+    _widen(spark, table, columns)
+
+
+def _widen(spark: SparkSession, table: str, columns: Columns) -> None:
+    """Add those of `columns` that a table of an older version lacks; NULL in the rows that are there."""
+    with wrapped(table, "widening"):
+        there = spark.sql(f"SELECT * FROM {table}").columns
+        missing = [f"{name} {kind.simpleString()}" for name, kind in columns.items() if name not in there]
+        if missing:
+            spark.sql(f"ALTER TABLE {table} ADD COLUMNS ({', '.join(missing)})")
 
 
 def metadata_rows(spark: SparkSession, table: str, query: str) -> list[Row]:

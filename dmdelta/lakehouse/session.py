@@ -1,6 +1,7 @@
 """The only place that builds a SparkSession."""
 
 import os
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -103,6 +104,17 @@ def clone_session(spark: SparkSession) -> SparkSession:
 def is_provided() -> bool:
     """Somebody else made the session: Databricks or Spark Connect."""
     return any(name in os.environ for name in ("DATABRICKS_RUNTIME_VERSION", "SPARK_REMOTE"))
+
+
+def tasks_at_once() -> int | None:
+    """How many tasks a session runs at the same time that `open_session` makes; None: a cluster decides."""
+    if is_provided():
+        return None
+    master = os.environ.get("SPARK_MASTER", "local[*]")
+    cores = re.fullmatch(r"local(?:\[(\*|\d+)(?:,.*)?\])?", master)
+    if cores is None:
+        return None
+    return (os.cpu_count() or 1) if cores[1] == "*" else int(cores[1] or 1)
 
 
 def can_replace() -> bool:

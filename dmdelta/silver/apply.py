@@ -7,13 +7,13 @@ from itertools import count
 
 from pyspark.sql import SparkSession
 
+from dmdelta.ddl.types import VERSION
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.lakehouse.commits import CommitTag, OwnCommit, update
 from dmdelta.lakehouse.place import Lakehouse, quote
 from dmdelta.model.change import Op
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableSchema
-from dmdelta.silver.extraction import VERSION
 from dmdelta.silver.pieces import Piece, known_schema, plan_pieces, unfillable
 from dmdelta.silver.plan import Mode, Step
 from dmdelta.silver.steps import Batch, commits_of, facts_of, run_step

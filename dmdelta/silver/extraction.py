@@ -2,15 +2,9 @@
 
 import re
 
-from dmdelta.ddl.types import ZERO_DATE_TYPES, silver_type
-from dmdelta.errors import SchemaError
+from dmdelta.ddl.types import COMMITTED_AT, VERSION, ZERO_DATE_TYPES, silver_columns, silver_type
 from dmdelta.lakehouse.place import literal, quote
 from dmdelta.model.schema import Column, TableSchema
-
-VERSION = "_dm_version"
-COMMITTED_AT = "_dm_committed_at"
-OWN_COLUMNS = {VERSION: "STRUCT<epoch: INT, seq: BIGINT, row: INT>", COMMITTED_AT: "TIMESTAMP"}
-"""The columns that silver adds to the source's own: the event that wrote the row, and when it was committed."""
 
 _FIRST_DAY = {"date": "DATE'0001-01-01'", "datetime": "TIMESTAMP_NTZ'0001-01-01 00:00:00'"}
 _PLAIN_KEY = re.compile(r"[^.\[]+")
@@ -55,21 +49,6 @@ def own_values() -> tuple[str, str]:
     """The expressions of `_dm_version` and `_dm_committed_at` from a bronze row."""
     version = f"named_struct('epoch', epoch, 'seq', seq, 'row', row) AS {VERSION}"
     return version, f"committed_at AS {COMMITTED_AT}"
-
-
-def silver_columns(schema: TableSchema) -> dict[str, str]:
-    """The names and SQL types of a table's columns in silver, in their order.
-
-    Raises:
-        SchemaError: a column has the name of one of silver's own, or a type that is not known.
-    """
-    for column in schema.columns:
-        if column.name.lower() in OWN_COLUMNS:
-            raise SchemaError(
-                f"the column {column.name} of {schema} has a name that silver keeps for itself",
-                hint="rename it at the source, or leave the table out with the block-allow-list",
-            )
-    return {**{column.name: silver_type(column) for column in schema.columns}, **OWN_COLUMNS}
 
 
 def column_list(schema: TableSchema) -> str:

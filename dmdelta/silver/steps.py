@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
 
-from dmdelta.ddl.types import silver_type
+from dmdelta.ddl.types import COMMITTED_AT, VERSION, silver_columns, silver_type
 from dmdelta.lakehouse.commits import CommitTag, OwnCommit, append, delete, merge, replace_using
 from dmdelta.lakehouse.foreign import wrapped
 from dmdelta.lakehouse.place import literal, quote
@@ -21,7 +21,7 @@ from dmdelta.silver.compaction import (
     net_deletes,
     silver_rows,
 )
-from dmdelta.silver.extraction import COMMITTED_AT, VERSION, column_list, keys_of, silver_columns
+from dmdelta.silver.extraction import column_list, keys_of
 from dmdelta.silver.keyless import keyless_changes, merge_keyless
 from dmdelta.silver.moves import Slice, find_moves, moved_rows, plan_slices
 from dmdelta.silver.partial import assignments, folded, folded_rows

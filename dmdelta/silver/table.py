@@ -3,12 +3,12 @@
 from pyspark.sql import SparkSession
 
 from dmdelta.ddl.evolution import AddColumns
+from dmdelta.ddl.types import OWN_COLUMNS, silver_columns
 from dmdelta.errors import SchemaError, UnsupportedSchemaChange
 from dmdelta.lakehouse.foreign import wrapped
 from dmdelta.lakehouse.place import Lakehouse, literal, quote
 from dmdelta.lakehouse.tables import OWNER, SOURCE_ID, SOURCE_TABLE, table_state
 from dmdelta.model.schema import TableSchema
-from dmdelta.silver.extraction import OWN_COLUMNS, silver_columns
 
 CLUSTERED_COLUMNS = 4
 _CLUSTERABLE = ("TINYINT", "SMALLINT", "INT", "BIGINT", "DECIMAL", "FLOAT", "DOUBLE", "DATE", "TIMESTAMP", "STRING")

@@ -1,14 +1,14 @@
 """Preflight: what of a server's settings, the account and the start position stands in the way, and how to mend it."""
 
-import re
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from dmdelta.model.gtid import parse_gtid_set
 from dmdelta.source.connection import query, query_named, unless_refused
+from dmdelta.source.finding import Finding, Level
 from dmdelta.source.folder import load_state, with_gtids
 from dmdelta.source.plan import Continue, Lost, RelayState, missing_from, plan_connect
+from dmdelta.source.privileges import grants_of, privilege_findings
 from dmdelta.source.server import ServerIdentity, ServerLog, server_identity, server_log
 from dmdelta.source.task import RelayTask, Start, StartAfter, StartAt, StartEdge
 
@@ -26,26 +26,6 @@ VARIABLES = (
     "binlog_expire_logs_seconds",
     "expire_logs_days",
 )
-GRANT = re.compile(r"^GRANT (.+?) ON (\S+) TO ", re.IGNORECASE)
-_ROLE = re.compile(r"^GRANT [`'\"]?[^ ]+[`'\"]? TO ", re.IGNORECASE)
-
-
-class Level(str, Enum):
-    """`fail` stops a run, `warn` is for the operator to judge."""
-
-    PASS = "pass"  # noqa: S105
-    WARN = "warn"
-    FAIL = "fail"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One checked thing; `fix` is the statement or step that mends it, empty for a pass."""
-
-    name: str
-    level: Level
-    message: str
-    fix: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +99,6 @@ def source_facts(connection: "Connection[Any]") -> SourceFacts:
     replicas = None if listed is None else tuple(int(row["server_id"]) for row in listed)
     held = unless_refused(lambda: server_log(connection, server))
     return SourceFacts(server, variables, grants, replicas, held)
-
-
-def grants_of(connection: "Connection[Any]") -> tuple[str, ...]:
-    """The lines of SHOW GRANTS; `GRANT` takes them apart, but for roles."""
-    return tuple(str(row[0]) for row in query(connection, "SHOW GRANTS"))
 
 
 def findings_of(facts: SourceFacts, intent: Intent) -> list[Finding]:
@@ -207,44 +182,9 @@ def _value_options(facts: SourceFacts) -> Finding:
     return Finding(name, Level.FAIL, message, "SET GLOBAL binlog_row_value_options = ''")
 
 
-def _granted(grants: tuple[str, ...]) -> tuple[set[str], bool, bool]:
-    """Privileges on *.*, whether SELECT is held anywhere, and whether there are roles that may hold more."""
-    everywhere: set[str] = set()
-    select = roles = False
-    for line in grants:
-        found = GRANT.match(line)
-        if found is None:
-            roles = roles or bool(_ROLE.match(line))
-            continue
-        names = {re.sub(r"\s*\(.*", "", name).strip().upper() for name in found.group(1).split(",")}
-        select = select or bool(names & {"SELECT", "ALL PRIVILEGES"})
-        if found.group(2) == "*.*":
-            everywhere |= names
-    return everywhere, select, roles
-
-
 def _privileges(facts: SourceFacts) -> list[Finding]:
-    held, select, roles = _granted(facts.grants)
-    needed = {"REPLICATION SLAVE": {"REPLICATION SLAVE", "REPLICATION REPLICA"}}
-    monitor = {"REPLICATION CLIENT", "BINLOG MONITOR", "SUPER"}
-    needed["BINLOG MONITOR" if facts.server.flavor == "mariadb" else "REPLICATION CLIENT"] = monitor
-    findings = []
-    for privilege, names in needed.items():
-        name = f"privilege {privilege.lower()}"
-        if held & (names | {"ALL PRIVILEGES"}):
-            findings.append(Finding(name, Level.PASS, "granted"))
-            continue
-        level = Level.WARN if roles else Level.FAIL
-        message = "not granted" + (", unless by a role" if roles else "")
-        findings.append(Finding(name, level, message, f"GRANT {privilege} ON *.* TO <account>"))
-    if select:
-        findings.append(Finding("privilege select", Level.PASS, "granted"))
-    else:
-        full = facts.variables.get("binlog_row_metadata", "").upper() == "FULL"
-        level = Level.WARN if full or roles else Level.FAIL
-        message = "not granted: structures cannot be read from information_schema"
-        findings.append(Finding("privilege select", level, message, "GRANT SELECT ON *.* TO <account>"))
-    return findings
+    names_in_log = facts.variables.get("binlog_row_metadata", "").upper() == "FULL"
+    return privilege_findings(facts.grants, facts.server.flavor, names_in_log=names_in_log)
 
 
 def _server_id(facts: SourceFacts, intent: Intent) -> Finding:

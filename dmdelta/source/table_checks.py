@@ -8,17 +8,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dmdelta.model.schema import SYSTEM_SCHEMAS, TableSchema
+from dmdelta.binlog.charset import decoder_of
+from dmdelta.ddl.types import OWN_COLUMNS, silver_type
+from dmdelta.errors import SchemaError, UnsupportedEvent
+from dmdelta.model.schema import SYSTEM_SCHEMAS, Column, TableSchema
 from dmdelta.source.catalog import read_schemas
 from dmdelta.source.connection import query, query_named, quoted, unless_refused
-from dmdelta.source.preflight import GRANT, Finding, Level, grants_of
+from dmdelta.source.finding import Finding, Level, listed
+from dmdelta.source.privileges import grants_of, lock_tables_finding
 from dmdelta.source.server import ServerIdentity, server_identity, status_statement
+from dmdelta.source.time_zone import Zone, read_zone, zone_finding
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
 
-SHOWN = 5
-"""So many names stand in a message; the number of the others behind them."""
 CONNECTIONS = 4
 """A source takes two for its relay, one for its catalog, one for checks."""
 _LOGS_CASCADES = (9, 6, 0)
@@ -27,11 +30,23 @@ _CHILDREN = """
 SELECT DISTINCT table_schema, table_name FROM information_schema.key_column_usage
 WHERE referenced_table_name IS NOT NULL AND table_schema NOT IN %s
 """
-_LOCKS = re.compile(r"\b(LOCK TABLES|ALL PRIVILEGES)\b", re.IGNORECASE)
 _CASCADE = re.compile(r" ON (DELETE|UPDATE) (CASCADE|SET NULL|SET DEFAULT)")
 
 Wanted = Callable[[str, str], bool]
 """(schema, table) → it takes part."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How a source's tables are read as they are.
+
+    Attributes:
+        loads: whether they are at all.
+        at_once: so many chunks at the same time; None: a cluster decides.
+    """
+
+    loads: bool = False
+    at_once: int | None = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +65,18 @@ class TableFacts:
     cascading: Sequence[str]
     unlogged: Sequence[str]
     connections: tuple[int, int]
+    zone: Zone
 
 
-def check_tables(connection: "Connection[Any]", wanted: Wanted, *, loads: bool) -> list[Finding]:
-    """All findings for the tables that take part; `loads`: they are to be read as they are, too.
+def check_tables(connection: "Connection[Any]", wanted: Wanted, reading: Reading) -> list[Finding]:
+    """All findings for the tables that take part.
 
     Raises:
         SourceUnavailable, SourceError: the server does not answer.
     """
     facts = table_facts(connection, wanted)
-    return [*table_findings(facts), *([_lock_tables(facts.tables, grants_of(connection))] if loads else [])]
+    locks = [lock_tables_finding(facts.tables, grants_of(connection))] if reading.loads else []
+    return [*table_findings(facts, reading), *locks]
 
 
 def table_facts(connection: "Connection[Any]", wanted: Wanted) -> TableFacts:
@@ -73,6 +90,7 @@ def table_facts(connection: "Connection[Any]", wanted: Wanted) -> TableFacts:
         [f"{schema}.{table}" for schema, table in _cascading(connection, wanted)],
         _unlogged(connection, server, sorted({table.schema for table in tables})),
         (most, int(status["Threads_connected"])),
+        read_zone(connection, wanted),
     )
 
 
@@ -92,9 +110,17 @@ def _unlogged(connection: "Connection[Any]", server: ServerIdentity, schemas: Se
     return [name for name in schemas if (name not in do if do else name in ignore)]
 
 
-def table_findings(facts: TableFacts) -> list[Finding]:
+def table_findings(facts: TableFacts, reading: Reading) -> list[Finding]:
     """Judge the facts."""
-    return [_tables(facts), _binlog_db(facts), _primary_key(facts), _foreign_key(facts), _connections(facts)]
+    return [
+        _tables(facts),
+        _binlog_db(facts),
+        _table_schema(facts),
+        _primary_key(facts),
+        _foreign_key(facts),
+        zone_finding(facts.zone, loads=reading.loads),
+        _connections(facts, reading),
+    ]
 
 
 def _tables(facts: TableFacts) -> Finding:
@@ -107,7 +133,7 @@ def _tables(facts: TableFacts) -> Finding:
 def _binlog_db(facts: TableFacts) -> Finding:
     if not facts.unlogged:
         return Finding("binlog_db", Level.PASS, "every schema that takes part is in the binlog")
-    message = f"the server keeps out of its binlog: {_listed(facts.unlogged)}"
+    message = f"the server keeps out of its binlog: {listed(facts.unlogged)}"
     return Finding("binlog_db", Level.FAIL, message, "start it without --binlog-do-db and --binlog-ignore-db")
 
 
@@ -116,28 +142,10 @@ def _primary_key(facts: TableFacts) -> Finding:
     if not keyless:
         return Finding("primary_key", Level.PASS, "every table has a primary or a unique key")
     message = (
-        f"without a primary or unique key: {_listed(keyless)}: updates match whole rows, and ranges that are applied "
+        f"without a primary or unique key: {listed(keyless)}: updates match whole rows, and ranges that are applied "
         "again in safe mode may leave rows twice"
     )
     return Finding("primary_key", Level.WARN, message, "ALTER TABLE … ADD PRIMARY KEY")
-
-
-def _lock_tables(tables: Sequence[TableSchema], grants: Sequence[str]) -> Finding:
-    name = "privilege lock tables"
-    missing = sorted({t.schema for t in tables if not t.primary_key and not _may_lock(grants, t.schema)})
-    if not missing:
-        return Finding(name, Level.PASS, "granted where a table has no key")
-    message = f"not granted on {_listed(missing)}: a table without a key is locked for the moment its snapshot begins"
-    # A role may hold it: only the attempt would tell.
-    level = Level.FAIL if all(GRANT.match(line) for line in grants) else Level.WARN
-    return Finding(name, level, message, "GRANT LOCK TABLES ON the schema to <account>")
-
-
-def _may_lock(grants: Sequence[str], schema: str) -> bool:
-    """Whether LOCK TABLES is held on all schemas, or on this one by its name."""
-    found = (GRANT.match(line) for line in grants)
-    held = {one[2].replace("\\", "") for one in found if one and _LOCKS.search(one[1])}
-    return bool(held & {"*.*", f"`{schema}`.*"})
 
 
 def _foreign_key(facts: TableFacts) -> Finding:
@@ -146,20 +154,56 @@ def _foreign_key(facts: TableFacts) -> Finding:
     if facts.server.flavor == "mysql" and facts.server.version >= _LOGS_CASCADES:
         return Finding("foreign_key", Level.PASS, "the server logs what foreign keys change")
     message = (
-        f"foreign keys with CASCADE or SET NULL change rows of {_listed(facts.cascading)}, and the server does not log "
+        f"foreign keys with CASCADE or SET NULL change rows of {listed(facts.cascading)}, and the server does not log "
         "it: those rows stay in silver as they were"
     )
     return Finding("foreign_key", Level.WARN, message, "change such rows by statements of their own")
 
 
-def _connections(facts: TableFacts) -> Finding:
+def _table_schema(facts: TableFacts) -> Finding:
+    problems = [
+        f"{table}.{column.name}: {problem}"
+        for table in facts.tables
+        for column in table.columns
+        if (problem := column_problem(column))
+    ]
+    if not problems:
+        return Finding("table_schema", Level.PASS, "silver takes every column's name, type and character set")
+    message = f"silver has no place for {listed(problems)}"
+    fix = "rename or change the columns, or leave their tables out with the block-allow-list"
+    return Finding("table_schema", Level.FAIL, message, fix)
+
+
+def column_problem(column: Column) -> str | None:
+    """Why a column cannot go to silver; None if it can."""
+    if column.name.lower() in OWN_COLUMNS:
+        return "silver keeps that name for itself"
+    try:
+        silver_type(column)
+        if column.charset is not None:
+            decoder_of(column.charset)
+    except SchemaError:
+        return f"the type {column.type} is not known"
+    except UnsupportedEvent:
+        return f"the character set {column.charset} is not known"
+    return None
+
+
+def _connections(facts: TableFacts, reading: Reading) -> Finding:
     most, now = facts.connections
-    text = f"{now} of {most} connections are in use"
-    if most - now >= CONNECTIONS:
-        return Finding("conn_number", Level.PASS, text)
-    return Finding("conn_number", Level.WARN, f"{text}, a task takes {CONNECTIONS}", "SET GLOBAL max_connections = …")
+    text, needed = f"{now} of {most} connections are in use", connections_of(facts.tables, reading)
+    more = " and one more for each task that the cluster runs at once" if reading.at_once is None else ""
+    if most - now >= needed:
+        return Finding("conn_number", Level.PASS, f"{text}, the task takes up to {needed}{more}")
+    message = f"{text}, the task takes up to {needed}{more}"
+    return Finding("conn_number", Level.WARN, message, f"SET GLOBAL max_connections = {now + needed}")
 
 
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more
+def connections_of(tables: Sequence[TableSchema], reading: Reading) -> int:
+    """How many connections a source's task holds at once at most: its own, and those that read chunks.
+
+    A chunk of a table without a key is read while another connection has locked the table.
+    """
+    readers = reading.at_once or 0
+    keyless = sum(1 for table in tables if not table.primary_key)
+    return CONNECTIONS + readers + min(readers, keyless)

@@ -11,7 +11,7 @@ from dmdelta.checkpoint.points import ORIGIN
 from dmdelta.cli.main import execute
 from dmdelta.config import load_spec
 from dmdelta.engine.asking import ask_task
-from dmdelta.engine.control import Request, State
+from dmdelta.engine.control_table import Request, State
 from dmdelta.lakehouse.place import Lakehouse
 from tests.support.check import assert_exactly_once
 from tests.support.relaying import wait_until
@@ -91,10 +91,36 @@ def asked(task, request, capsys):
     return json.loads(capsys.readouterr().out)
 
 
-def test_a_task_that_does_not_run_does_not_answer(task, capsys, monkeypatch):
+INTERVAL = '"reason": "interval"'
+
+
+@pytest.mark.long
+def test_an_update_counts_at_once_and_outlasts_a_pause(task, capsys):
+    """An hour's interval becomes a second's while it is waited for; only what has stopped is not updated."""
+    task.syncer["checkpoint-flush-interval"] = "1h"
+    with Workload(task.server, task.database, seed=4, keyless=True, per_second=10) as workload, task.process() as run:
+        run.wait_for('"range applied"', seconds=120)
+        workload.wait_for(workload.transactions + 20)
+        assert run.count(INTERVAL) == 0
+        task.syncer["checkpoint-flush-interval"] = "1s"
+        task.write_spec()
+        assert asked(task, "update", capsys)["checkpoint_flush_interval"] == 1.0
+        run.wait_for(INTERVAL, times=2, seconds=30)
+        asked(task, "pause", capsys)
+        asked(task, "resume", capsys)
+        run.wait_for(INTERVAL, times=run.count(INTERVAL) + 2, seconds=60)
+        asked(task, "stop", capsys)
+        assert run.wait(30) == 0, run.log()
+        with task.environment():
+            assert execute(["update", str(task.spec)]) == 1
+        assert "does not run: it has stopped" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["pause", "update"])
+def test_a_task_that_does_not_run_does_not_answer(task, command, capsys, monkeypatch):
     """The error says so, and how to look."""
     monkeypatch.setattr("dmdelta.engine.asking.ANSWER_SECONDS", 1.0)
     task.write_spec()
     with task.environment():
-        assert execute(["pause", str(task.spec)]) == 1
+        assert execute([command, str(task.spec)]) == 1
     assert "does not answer" in capsys.readouterr().err

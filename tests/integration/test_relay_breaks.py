@@ -23,6 +23,7 @@ from tests.support.relaying import (
     relayed_bytes,
     wait_until,
 )
+from tests.support.replication import follow, promote
 from tests.support.servers import Server, running
 
 
@@ -135,14 +136,9 @@ def test_a_failover_goes_on_in_a_new_epoch(tmp_path: Path, flavor: str) -> None:
         insert(old, database, rows=10)
         task = relay_task(old, tmp_path)
         catch_up(task)
-        old.execute(
-            "SET SESSION sql_log_bin = 0", "CREATE USER 'r'@'%' IDENTIFIED BY 'r'", "GRANT ALL ON *.* TO 'r'@'%'"
-        )
         follow(new, old)
         insert(old, database, rows=7)
-        expected = old.position()[2]
-        wait_until(lambda: new.position()[2] == expected)
-        new.execute("STOP SLAVE")
+        promote(new, old)
         insert(new, database, rows=3)
         moved = relay_task(new, tmp_path)
         catch_up(moved)
@@ -155,16 +151,6 @@ def test_a_failover_goes_on_in_a_new_epoch(tmp_path: Path, flavor: str) -> None:
         insert(new, database)
         catch_up(moved)
         assert max(segment.epoch for segment in list_segments(task.folder, "src")) == 2
-
-
-def follow(replica: Server, primary: Server) -> None:
-    how = "MASTER_AUTO_POSITION = 1, GET_MASTER_PUBLIC_KEY = 1"
-    if replica.flavor == "mariadb":
-        how = "MASTER_USE_GTID = slave_pos"
-    replica.execute(
-        f"CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={primary.port}, MASTER_USER='r', MASTER_PASSWORD='r', {how}",
-        "START SLAVE",
-    )
 
 
 def gtids_of(segments) -> list[str]:

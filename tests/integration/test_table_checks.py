@@ -1,6 +1,7 @@
 """DM's prechecks of the tables that take part, against real servers."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,12 +11,23 @@ import yaml
 from dmdelta.cli.main import execute
 from dmdelta.rules import BlockAllowList
 from dmdelta.source.connection import open_connection
-from dmdelta.source.preflight import Finding, Level
-from dmdelta.source.table_checks import check_tables
+from dmdelta.source.finding import Finding, Level
+from dmdelta.source.table_checks import CONNECTIONS, Reading, check_tables
 from tests.support.relaying import endpoint_of
 from tests.support.servers import Server, running
 
-NAMES = {"tables", "binlog_db", "primary_key", "foreign_key", "conn_number", "privilege lock tables"}
+NAMES = {
+    "tables",
+    "binlog_db",
+    "primary_key",
+    "foreign_key",
+    "conn_number",
+    "privilege lock tables",
+    "table_schema",
+    "time_zone",
+}
+
+LOADED = Reading(loads=True, at_once=2)
 
 
 @pytest.fixture(params=["mysql80", "mysql57", "mariadb"])
@@ -25,7 +37,7 @@ def server(request: pytest.FixtureRequest) -> Server:
 
 def findings(server: Server, rules: BlockAllowList) -> dict[str, Finding]:
     with open_connection(endpoint_of(server)) as connection:
-        return {found.name: found for found in check_tables(connection, rules.wanted, loads=True)}
+        return {found.name: found for found in check_tables(connection, rules.wanted, LOADED)}
 
 
 def test_good_tables_pass_and_others_are_named(server: Server) -> None:
@@ -66,14 +78,83 @@ def test_a_load_of_keyless_tables_needs_lock_tables(server: Server) -> None:
     account = replace(endpoint_of(server), user="unlocked", password="unlocked")
     wanted = BlockAllowList(do_dbs=(database,)).wanted
     with open_connection(account) as connection:
-        (found,) = (one for one in check_tables(connection, wanted, loads=True) if "lock" in one.name)
+        (found,) = (one for one in check_tables(connection, wanted, LOADED) if "lock" in one.name)
         assert found.level is Level.FAIL
         assert database in found.message
         assert "GRANT LOCK TABLES" in found.fix
-        assert all("lock" not in one.name for one in check_tables(connection, wanted, loads=False))
+        assert all("lock" not in one.name for one in check_tables(connection, wanted, Reading()))
         server.execute(f"GRANT LOCK TABLES ON `{database}`.* TO 'unlocked'@'%'")
-        (found,) = (one for one in check_tables(connection, wanted, loads=True) if "lock" in one.name)
+        (found,) = (one for one in check_tables(connection, wanted, LOADED) if "lock" in one.name)
         assert found.level is Level.PASS
+
+
+def test_a_column_that_silver_has_no_place_for_fails_the_check(server: Server) -> None:
+    """A name of silver's own is named with its table; a table that takes no part does not count."""
+    database = server.fresh_database("checks")
+    server.execute(
+        "CREATE TABLE taken (id INT PRIMARY KEY, _DM_Version INT)",
+        "CREATE TABLE fine (id INT PRIMARY KEY, v VARCHAR(9) CHARACTER SET cp852, g POINT, s SET('a'))",
+        database=database,
+    )
+    found = findings(server, BlockAllowList(do_dbs=(database,)))["table_schema"]
+    assert found.level is Level.FAIL
+    assert f"{database}.taken._DM_Version" in found.message
+    assert "fine" not in found.message
+    assert found.fix
+    quiet = BlockAllowList(do_dbs=(database,), ignore_tables=((database, "taken"),))
+    assert findings(server, quiet)["table_schema"].level is Level.PASS
+
+
+@pytest.mark.parametrize("name", ["mysql80", "mariadb"])
+def test_virtual_columns_of_a_server_in_another_zone_are_named(name: str) -> None:
+    """Those, and only those, whose value a session in UTC reads differently; a task that loads nothing need not care."""
+    with running(name, default_time_zone="+08:00") as server:
+        database = server.fresh_database("checks")
+        server.execute(
+            "CREATE TABLE t (id INT PRIMARY KEY, ts TIMESTAMP NULL, dt DATETIME, day DATE AS (DATE(ts)) VIRTUAL, "
+            "again DATE AS (DATE(day)) VIRTUAL, instant TIMESTAMP AS (dt) VIRTUAL, since DATETIME AS (FROM_UNIXTIME(id)) "
+            "VIRTUAL, kept DATE AS (DATE(dt)) VIRTUAL, more INT AS (id + 1) VIRTUAL, made DATE AS (DATE(dt)) STORED)",
+            "INSERT INTO t (id, ts, dt) VALUES (1, '2020-01-01 04:00:00', '2020-01-01 04:00:00')",
+            database=database,
+        )
+        with server.connect(database=database) as there, there.cursor() as cursor:
+            cursor.execute("SELECT *, UNIX_TIMESTAMP(instant) AS instant FROM t")
+            names = [column[0] for column in cursor.description]
+            written = dict(zip(names, cursor.fetchone(), strict=True))
+            cursor.execute("SET time_zone = '+00:00'")
+            cursor.execute("SELECT *, UNIX_TIMESTAMP(instant) AS instant FROM t")
+            read = dict(zip(names, cursor.fetchone(), strict=True))
+        differing = {column for column in names if written[column] != read[column]} - {"ts"}
+        wanted = BlockAllowList(do_dbs=(database,)).wanted
+        with open_connection(endpoint_of(server)) as connection:
+            (loaded,) = (one for one in check_tables(connection, wanted, LOADED) if one.name == "time_zone")
+            (followed,) = (one for one in check_tables(connection, wanted, Reading()) if one.name == "time_zone")
+        assert (loaded.level, followed.level) == (Level.WARN, Level.PASS)
+        assert "+08:00" in loaded.message
+        assert "+08:00" in followed.message
+        assert (
+            set(re.findall(rf"{database}\.t\.(\w+)", loaded.message))
+            == differing
+            == {"day", "again", "instant", "since"}
+        )
+
+
+def test_a_load_counts_its_readers(mysql80: Server) -> None:
+    """One connection for each chunk that is read at once, two where the table has no key."""
+    database = mysql80.fresh_database("checks")
+    mysql80.execute("CREATE TABLE keyed (id INT PRIMARY KEY)", "CREATE TABLE keyless (id INT)", database=database)
+    wanted = BlockAllowList(do_dbs=(database,)).wanted
+    said = {}
+    with open_connection(endpoint_of(mysql80)) as connection:
+        for at_once in (0, 1, 8, 500, None):
+            found = {one.name: one for one in check_tables(connection, wanted, Reading(True, at_once))}["conn_number"]
+            said[at_once] = found
+    assert f"up to {CONNECTIONS}" in said[0].message
+    assert f"up to {CONNECTIONS + 2}" in said[1].message
+    assert f"up to {CONNECTIONS + 9}" in said[8].message
+    assert "each task that the cluster runs" in said[None].message
+    assert [found.level is Level.WARN for found in said.values()] == [False, False, False, True, False]
+    assert "SET GLOBAL max_connections" in said[500].fix
 
 
 def test_what_the_server_keeps_out_of_its_log_fails_the_check_and_the_run(tmp_path: Path, capsys) -> None:
@@ -95,7 +176,7 @@ def test_what_the_server_keeps_out_of_its_log_fails_the_check_and_the_run(tmp_pa
         assert execute(["run", str(spec), "--until-caught-up"]) == 3
         assert "hidden" in capsys.readouterr().err
         assert execute(["check", str(spec), "--json"]) == 1
-        capsys.readouterr()
+        assert {row["check"] for row in json.loads(capsys.readouterr().out)} >= NAMES - {"privilege lock tables"}
         spec.write_text(yaml.safe_dump({**content, "ignore-checking-items": ["binlog_db", "binlog_bd"]}))
         assert execute(["check", str(spec), "--json"]) == 0
         checks = {row["check"]: row["level"] for row in json.loads(capsys.readouterr().out)}

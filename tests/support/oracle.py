@@ -78,6 +78,32 @@ def bronze_vs_binlog(
     ]
 
 
+def bronze_vs_transactions(
+    server: Server, bronze: DataFrame, databases: Collection[str], tables: Collection[str] = ()
+) -> list[str]:
+    """Gaps and duplicates of bronze against the transactions of a log that holds them all; empty: none.
+
+    For a history that went on at another server: by GTID, wherever and in whichever epoch a transaction landed.
+    """
+    rows = bronze.where(F.col("op").isin([op.value for op in ROW_OPS]))
+    found = rows.groupBy("gtid", F.concat_ws(".", "schema_name", "table_name").alias("table"), "op").agg(
+        F.count("*").alias("n"), F.collect_set("epoch").alias("epochs")
+    )
+    landed = {(row["gtid"], row["table"], row["op"]): (row["n"], row["epochs"]) for row in found.collect()}
+    logged: dict[tuple[str, str, str], list[int | None]] = defaultdict(list)
+    for event in logged_events(server):
+        if _takes_part(event.table, databases, tables):
+            logged[event.gtid, event.table, event.op].append(event.rows)
+    lines = [f"{key} in epochs {sorted(epochs)}" for key, (_, epochs) in landed.items() if len(epochs) > 1]
+    lines += [f"{key}: in bronze, not in the log" for key in landed.keys() - logged.keys()]
+    lines += [f"{key}: in the log, not in bronze" for key in logged.keys() - landed.keys()]
+    for key in logged.keys() & landed.keys():
+        known = [rows for rows in logged[key] if rows is not None]
+        if len(known) == len(logged[key]) and sum(known) != landed[key][0]:
+            lines.append(f"{key}: {landed[key][0]} rows in bronze, {sum(known)} in the log")
+    return lines
+
+
 def _takes_part(name: str, databases: Collection[str], tables: Collection[str]) -> bool:
     database, _, table = name.partition(".")
     return database in databases and (not tables or table in tables)

@@ -37,6 +37,7 @@ class Task:
     """The tables that take part; all of the database if empty."""
     mode: str = "incremental"
     settings: dict[str, object] = field(default_factory=dict)
+    syncer: dict[str, object] = field(default_factory=dict)
     lake: Path | None = None
     """Another task's lakehouse, for a second runner of the same task."""
 
@@ -71,7 +72,7 @@ class Task:
             "task-mode": self.mode,
             "sources": [source],
             "block-allow-list": {"do-dbs": [self.database], **({"do-tables": chosen} if chosen else {})},
-            "syncer": {"checkpoint-flush-interval": "2s"},
+            "syncer": {"checkpoint-flush-interval": "2s", **self.syncer},
             **({"snapshot": self.settings["snapshot"]} if "snapshot" in self.settings else {}),
             "lakehouse": {"root": str(self.root)},
         }

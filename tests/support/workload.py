@@ -144,10 +144,12 @@ def create_tables(server: Server, database: str, *, keyless: bool = False) -> No
     server.execute(*statements.values(), database=database)
 
 
-def write_steps(server: Server, database: str, steps: int, *, seed: int = 1, keyless: bool = False) -> Clerk:
-    """Open the shop and do `steps` transactions in this thread; the tables must be there."""
+def write_steps(
+    server: Server, database: str, steps: int, *, seed: int = 1, lane: int = 0, keyless: bool = False
+) -> Clerk:
+    """Open the shop and do `steps` transactions in this thread; the tables must be there, the lane's keys not."""
     with server.connect(database=database, autocommit=False) as connection, connection.cursor() as cursor:
-        clerk = Clerk(cursor, seed, keyless=keyless)
+        clerk = Clerk(cursor, seed, lane, keyless=keyless)
         clerk.open_shop()
         for _ in range(steps):
             clerk.step()

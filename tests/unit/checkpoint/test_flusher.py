@@ -1,6 +1,7 @@
 """When the points are written down: never in the appliers' way, never without news, never silently failing."""
 
 import threading
+import time
 from datetime import timedelta
 
 import pytest
@@ -83,6 +84,36 @@ def test_the_interval_flushes_what_moved(opened):
     reason, snapshot, changed = recorder.written[0]
     assert (reason, snapshot.global_point, changed) == (INTERVAL, at(200), [B])
     assert not idle.written
+
+
+def test_a_shorter_interval_wakes_a_long_wait(opened):
+    """It counts at once, not after the long one is over; and again when it is changed back."""
+    points, recorder = Points("s"), Recorder()
+    apply(points, 100, A)
+    flusher = opened(points, recorder)
+    apply(points, 200, A, version=2)
+    assert not recorder.reached.wait(0.2)
+    flusher.change_interval(timedelta(milliseconds=10))
+    assert recorder.reached.wait(10)
+    flusher.change_interval(LONG)
+    flusher.request(DDL)  # ends a wait of the short interval that may have begun
+    time.sleep(0.1)
+    recorder.reached.clear()
+    apply(points, 300, A, version=3)
+    assert not recorder.reached.wait(0.3)
+    assert recorder.reasons == [INTERVAL]
+
+
+def test_what_was_waited_counts_for_the_new_interval(opened):
+    """An interval that is over already when it comes is not waited for once more."""
+    points, recorder = Points("s"), Recorder()
+    flusher = opened(points, recorder)
+    apply(points, 100, A)
+    time.sleep(0.5)
+    began = time.monotonic()
+    flusher.change_interval(timedelta(seconds=0.4))
+    assert recorder.reached.wait(10)
+    assert time.monotonic() - began < 0.4
 
 
 def test_a_request_flushes_at_once_without_waiting_for_it(opened):

@@ -10,7 +10,7 @@ from dmdelta.cli import main as command_line
 from dmdelta.cli.main import execute
 from dmdelta.errors import CommitConflict, ConfigError, LakehouseError, SchemaError, SourceError, SourceUnavailable
 
-COMMANDS = ["run", "check", "status", "events", "checkpoint show", "checkpoint reset", "init"]
+COMMANDS = ["run", "check", "update", "status", "events", "checkpoint show", "checkpoint reset", "init"]
 README = Path(__file__).resolve().parents[3] / "README.md"
 
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from dmdelta.ddl.types import silver_type, types_page
+from dmdelta.ddl.types import silver_columns, silver_type, types_page
 from dmdelta.errors import SchemaError
-from dmdelta.model.schema import Column
+from dmdelta.model.schema import Column, TableSchema
 
 
 @pytest.mark.parametrize(
@@ -35,3 +35,10 @@ def test_unknown_type():
 def test_page_is_up_to_date():
     """docs/types.md is what the code says."""
     assert Path("docs/types.md").read_text(encoding="utf-8") == types_page()
+
+
+@pytest.mark.parametrize("name", ["_dm_version", "_DM_COMMITTED_AT"])
+def test_reserved_names(name):
+    """A source column with a name of silver's own is an error."""
+    with pytest.raises(SchemaError, match="silver keeps for itself"):
+        silver_columns(TableSchema("db", "t", (Column(name, "int"),)))

@@ -2,7 +2,8 @@
 
 import threading
 
-from dmdelta.engine.control import AUTO_RESUME, Request, State, obey, plan_after_failure
+from dmdelta.engine.control import AUTO_RESUME, obey, plan_after_failure
+from dmdelta.engine.control_table import Request, State
 from dmdelta.engine.stop import StopRequest
 from dmdelta.errors import ConfigError, SourceUnavailable
 

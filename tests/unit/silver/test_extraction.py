@@ -2,10 +2,9 @@
 
 import pytest
 
-from dmdelta.errors import SchemaError
 from dmdelta.model.position import Position
-from dmdelta.model.schema import Column, TableSchema
-from dmdelta.silver.extraction import extracted, silver_columns, variant_path
+from dmdelta.model.schema import Column
+from dmdelta.silver.extraction import extracted, variant_path
 from dmdelta.silver.ranges import within
 
 
@@ -23,13 +22,6 @@ def test_name_without_a_path():
     assert extracted("after", Column("a?.b", "int")) == (
         "variant_get(CAST(after AS MAP<STRING, VARIANT>)['a?.b'], '$', 'INT')"
     )
-
-
-@pytest.mark.parametrize("name", ["_dm_version", "_DM_COMMITTED_AT"])
-def test_reserved_names(name):
-    """A source column with a name of silver's own is an error."""
-    with pytest.raises(SchemaError, match="silver keeps for itself"):
-        silver_columns(TableSchema("db", "t", (Column(name, "int"),)))
 
 
 def test_range_across_epochs():

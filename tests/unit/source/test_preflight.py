@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from dmdelta.model.gtid import parse_gtid_set
+from dmdelta.source.finding import Finding, Level
 from dmdelta.source.plan import RelayState
-from dmdelta.source.preflight import Finding, Intent, Level, SourceFacts, findings_of, retention_seconds
+from dmdelta.source.preflight import Intent, SourceFacts, findings_of, retention_seconds
 from dmdelta.source.server import ServerIdentity, ServerLog
 from dmdelta.source.task import StartAfter, StartAt
 
