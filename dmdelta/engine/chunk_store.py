@@ -223,7 +223,8 @@ class ChunkStore:
 
     def _tag(self, snapshot: PlannedSnapshot, kind: Kind, chunks: Sequence[Chunk]) -> CommitTag:
         """Versions grow from plan to landed chunks to the end, and from one ad-hoc snapshot to the next."""
-        upto = {Kind.PLANNED: 0, Kind.ENDED: LAST_CHUNK}.get(kind) or (chunks[-1].number if chunks else 0)
+        landed = chunks[-1].number if chunks else 0
+        upto = {Kind.PLANNED: 0, Kind.ENDED: LAST_CHUNK}.get(kind, landed)
         app = f"dmdelta:{self._task}:{self._source_id}:{'ad-hoc' if snapshot.is_ad_hoc else 'snapshot'}"
         end = Position.of_chunk(snapshot.epoch, upto + 1)
         version = snapshot.version(upto)

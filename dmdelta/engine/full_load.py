@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import groupby
 from threading import Event
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from pyspark.sql import DataFrame
@@ -42,6 +43,9 @@ from dmdelta.source.folder import locked, newest_begin
 from dmdelta.source.meeting import Meeting, call, lead
 from dmdelta.source.snapshot import plan_snapshot, snapshot_end
 
+if TYPE_CHECKING:
+    from pymysql.connections import Connection
+
 log = get_logger(__name__)
 BATCH_ROWS = 400_000
 """One commit's share: applying the last one goes on while the next one is read."""
@@ -61,6 +65,14 @@ def by_table(chunks: Sequence[Chunk]) -> list[tuple[Chunk, ...]]:
 def shares_of(chunks: Sequence[Chunk]) -> list[tuple[str, int]]:
     """Each chunk's table and rows."""
     return [(str(chunk.schema), chunk.rows) for chunk in chunks]
+
+
+def _lead(connection: "Connection[Any]", meeting: Meeting, over: Event) -> None:
+    try:
+        lead(connection, meeting, over.is_set)
+    except BaseException:
+        connection.close()  # the readers must not wait
+        raise
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +162,10 @@ class FullLoad:
         done = Landed(landed.batch + 1, landed.end, self.snapshot.behind(batch[-1]), landed.gtid_set)
         meeting = Meeting(uuid4().hex, min(self.task.spec.snapshot.readers, len(batch)))
         over = Event()
-        with closing(open_connection(self.endpoint)) as connection, ThreadPoolExecutor(1) as leader:
+        connection = open_connection(self.endpoint)
+        with ThreadPoolExecutor(1, thread_name_prefix="meeting") as leader, closing(connection):
             call(connection, meeting)
-            led = leader.submit(lead, connection, meeting, over.is_set)
+            led = leader.submit(_lead, connection, meeting, over)
             try:
                 frame = self._frames.bronze_rows_together(batch, meeting)
                 commit = land_rows(self.task.spark, self.source, frame, done)

@@ -176,7 +176,9 @@ def relay_task(spec: TaskSpec, source: SourceConfig, *, until_caught_up: bool) -
 
 def reading_of(spec: TaskSpec, source: SourceConfig) -> Reading:
     """How the tables of a source are read as they are."""
-    return Reading(loads=True, at_once=tasks_at_once()) if spec.loads(source) else Reading()
+    if not spec.loads(source):
+        return Reading()
+    return Reading(loads=True, at_once=tasks_at_once(), together=spec.snapshot.consistency == "snapshot")
 
 
 def endpoint_of(source: SourceConfig) -> Endpoint | None:

@@ -45,6 +45,8 @@ def call(connection: "Connection[Any]", meeting: Meeting) -> None:
 def lead(connection: "Connection[Any]", meeting: Meeting, over: Callable[[], bool]) -> None:
     """Wait for the readers, lock all tables, wait until each has its snapshot, unlock.
 
+    If that fails, the connection is to be closed: the readers wait as long as it is there.
+
     Args:
         over: True once the readers will not come any more.
 
@@ -61,13 +63,22 @@ def lead(connection: "Connection[Any]", meeting: Meeting, over: Callable[[], boo
             hint="each takes a task slot of Spark: lower snapshot.readers, or free some slots",
         )
     query(connection, f"SET SESSION lock_wait_timeout = {LOCK_WAIT_SECONDS}")
-    query(connection, "FLUSH TABLES WITH READ LOCK")
+    try:
+        query(connection, "FLUSH TABLES WITH READ LOCK")
+    except SourceUnavailable:
+        raise
+    except SourceError as error:
+        raise SourceError(
+            f"all tables must be locked for a moment: {error.message}",
+            hint="GRANT RELOAD ON *.* to the account, or use consistency: none",
+        ) from error
     try:
         _take(connection, meeting.lock("go"))
         if not _all_hold(connection, meeting, "open", LOCKED_SECONDS, over):
             raise SourceError("the readers did not open their snapshot in time", hint="run again")
     finally:
         query(connection, "UNLOCK TABLES")
+        query(connection, "SELECT RELEASE_LOCK(%s)", (meeting.lock("go"),))
 
 
 def meet(connection: "Connection[Any]", meeting: Meeting, number: int) -> ServerPosition:
@@ -88,6 +99,8 @@ def meet(connection: "Connection[Any]", meeting: Meeting, number: int) -> Server
     if not _is_held(connection, go):
         raise _late()
     _take(connection, meeting.lock("open", number))
+    while _is_held(connection, go):  # a quick reader must not be gone before the leader has seen it
+        time.sleep(_POLL_SECONDS)
     return position
 
 

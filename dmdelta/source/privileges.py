@@ -62,6 +62,16 @@ def lock_tables_finding(tables: Sequence[TableSchema], grants: Sequence[str]) ->
     return Finding(name, level, message, "GRANT LOCK TABLES ON the schema to <account>")
 
 
+def reload_finding(grants: Sequence[str]) -> Finding:
+    """Whether all tables may be locked for the moment in which readers open one snapshot."""
+    name = "privilege reload"
+    held, _, roles = _granted(grants)
+    if held & {"RELOAD", "FLUSH_TABLES", "ALL PRIVILEGES"}:
+        return Finding(name, Level.PASS, "granted")
+    message = "not granted: consistency: snapshot locks all tables for a moment"
+    return Finding(name, Level.WARN if roles else Level.FAIL, message, "GRANT RELOAD ON *.* TO <account>")
+
+
 def _granted(grants: Sequence[str]) -> tuple[set[str], bool, bool]:
     """Privileges on *.*, whether SELECT is held anywhere, and whether there are roles that may hold more."""
     everywhere: set[str] = set()

@@ -15,7 +15,7 @@ from dmdelta.model.schema import SYSTEM_SCHEMAS, Column, TableSchema
 from dmdelta.source.catalog import read_schemas
 from dmdelta.source.connection import query, query_named, quoted, unless_refused
 from dmdelta.source.finding import Finding, Level, listed
-from dmdelta.source.privileges import grants_of, lock_tables_finding
+from dmdelta.source.privileges import grants_of, lock_tables_finding, reload_finding
 from dmdelta.source.server import ServerIdentity, server_identity, status_statement
 from dmdelta.source.time_zone import Zone, read_zone, zone_finding
 
@@ -43,10 +43,12 @@ class Reading:
     Attributes:
         loads: whether they are at all.
         at_once: so many chunks at the same time; None: a cluster decides.
+        together: all of them in one snapshot, under a lock.
     """
 
     loads: bool = False
     at_once: int | None = 0
+    together: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +77,13 @@ def check_tables(connection: "Connection[Any]", wanted: Wanted, reading: Reading
         SourceUnavailable, SourceError: the server does not answer.
     """
     facts = table_facts(connection, wanted)
-    locks = [lock_tables_finding(facts.tables, grants_of(connection))] if reading.loads else []
-    return [*table_findings(facts, reading), *locks]
+    return [*table_findings(facts, reading), *_locks(facts.tables, reading, grants_of(connection))]
+
+
+def _locks(tables: Sequence[TableSchema], reading: Reading, grants: Sequence[str]) -> list[Finding]:
+    if not reading.loads:
+        return []
+    return [reload_finding(grants) if reading.together else lock_tables_finding(tables, grants)]
 
 
 def table_facts(connection: "Connection[Any]", wanted: Wanted) -> TableFacts:

@@ -6,6 +6,7 @@ import pytest
 
 from dmdelta.cli.main import execute
 from dmdelta.lakehouse.place import Lakehouse
+from tests.integration.test_full_load import chunks_of
 from tests.support.check import assert_silver_equals_source
 from tests.support.loadable import fill
 from tests.support.meddler import Meddler
@@ -16,14 +17,19 @@ LONG = [pytest.mark.long]
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
-    "server",
-    ["mysql80", pytest.param("mysql57", marks=LONG), pytest.param("mariadb", marks=LONG)],
+    ("server", "every_type"),
+    [
+        pytest.param("mysql80", False, id="mysql80"),
+        pytest.param("mysql80", True, id="mysql80-every-type", marks=LONG),
+        pytest.param("mysql57", True, id="mysql57-every-type", marks=LONG),
+        pytest.param("mariadb", True, id="mariadb-every-type", marks=LONG),
+    ],
 )
-def test_tables_join_later_and_are_read_again_while_they_change(server, request, spark, tmp_path, capsys):
+def test_tables_join_later_and_are_read_again_while_they_change(server, every_type, request, spark, tmp_path, capsys):
     """Of every type and kind of key: silver equals the source, whatever it was before, and the log goes on over it."""
     source = request.getfixturevalue(server)
     task = Task(tmp_path, source, source.fresh_database("adhoc"), mode="all", tables=("words", "states", "notes"))
-    fill(source, task.database, 3_000)
+    fill(source, task.database, 3_000, every_type=every_type)
     with Meddler(source, task.database):
         task.catch_up()
         task.tables = ()
@@ -47,6 +53,8 @@ def test_tables_join_later_and_are_read_again_while_they_change(server, request,
     capsys.readouterr()
     task.catch_up()
     assert json.loads(capsys.readouterr().out.strip().splitlines()[-1])["idle"] is True
+    recorded = chunks_of(spark, task)
+    assert recorded["planned"] == recorded["landed"] > len(recorded["tables"])
 
 
 def test_a_table_that_takes_no_part_is_not_asked_for(mysql80, spark, tmp_path, capsys):

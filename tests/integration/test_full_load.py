@@ -56,7 +56,7 @@ def test_readers_that_share_a_snapshot_read_one_position(server, request, spark,
     source = request.getfixturevalue(server)
     settings = {"snapshot": {"consistency": "snapshot"}}
     task = Task(tmp_path, source, source.fresh_database("load"), mode="all", settings=settings)
-    fill(source, task.database, 60_000)
+    fill(source, task.database, 60_000, every_type=False)
     source.execute("ALTER TABLE old_notes ENGINE=InnoDB", database=task.database)
     with Meddler(source, task.database):
         task.catch_up()
@@ -81,8 +81,8 @@ def test_a_table_without_snapshots_is_not_read_together(mysql80, spark, tmp_path
 def chunks_of(spark, task: Task) -> dict:
     """What dm_meta says of the snapshot."""
     rows = spark.table(Lakehouse(root=str(task.root)).metadata(f"{task.name}_snapshot")).collect()
-    planned = [row.chunk for row in rows if row.kind == "planned"]
-    landed = [row.chunk for row in rows if row.kind == "landed"]
+    planned = [(row.epoch, row.chunk) for row in rows if row.kind == "planned"]
+    landed = [(row.epoch, row.chunk) for row in rows if row.kind == "landed"]
     assert sorted(landed) == sorted(set(landed))
     return {"planned": len(planned), "landed": len(landed), "tables": {row.cp_table for row in rows}}
 

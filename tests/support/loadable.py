@@ -23,11 +23,12 @@ _BIG = "u, f, d, p, t, l, w, b, at, stamp, day, y, e, j"
 """`notes` and `old_notes` have no key; the engine of the latter has no snapshots."""
 
 
-def fill(server: Server, database: str, big: int) -> None:
-    """Make and fill the tables; `big` has so many rows."""
+def fill(server: Server, database: str, big: int, *, every_type: bool = True) -> None:
+    """Make and fill the tables; `big` has so many rows. `every_type`: also a table of each family of types."""
     session = server.connect(database=database, sql_mode=SQL_MODE, init_command=f"SET time_zone = '{TIME_ZONE}'")
     with session as connection, connection.cursor() as cursor:
-        for table in matrices(family for family in FAMILIES if server.name in family.servers):
+        families = [family for family in FAMILIES if every_type and server.name in family.servers]
+        for table in matrices(families):
             for statement in (table.create(), *table.inserts()):
                 cursor.execute(statement)
         for name, columns in TABLES.items():

@@ -1,0 +1,72 @@
+"""Readers that open one consistent snapshot, on real servers, without Spark."""
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+from threading import Event
+
+import pytest
+
+from dmdelta.errors import DmdeltaError, SourceUnavailable
+from dmdelta.source import meeting as meetings
+from dmdelta.source.chunk import Chunk, RowPackets, read_together
+from dmdelta.source.connection import open_connection
+from dmdelta.source.meeting import Meeting, call, lead, meet
+from tests.support.catalog import structures_of
+from tests.support.relaying import endpoint_of
+from tests.support.servers import Server
+
+SERVERS = ["mysql80", "mysql57", "mariadb"]
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_readers_see_one_position_while_a_writer_writes(server: str, request: pytest.FixtureRequest) -> None:
+    """Two tables that one transaction changes at a time have the same number of rows in both readers."""
+    source: Server = request.getfixturevalue(server)
+    database = source.fresh_database("meet")
+    for table in ("a", "b"):
+        source.execute(f"CREATE TABLE {table} (id INT AUTO_INCREMENT PRIMARY KEY)", database=database)
+    schemas = structures_of(source, database)
+    endpoint, shared = endpoint_of(source), Meeting("one", len(schemas))
+    begun, over = Event(), Event()
+
+    def write() -> None:
+        with source.connect(database=database) as connection, connection.cursor() as cursor:
+            while not over.is_set():
+                cursor.execute("INSERT INTO a VALUES (NULL)")
+                cursor.execute("INSERT INTO b VALUES (NULL)")
+                connection.commit()
+                begun.set()
+
+    def read(number: int) -> tuple[object, int]:
+        chunks = [Chunk(1, schemas[number])]
+        (parts,) = (list(parts) for _, parts in read_together(endpoint, chunks, source.flavor, shared, number))
+        return parts[0], sum(part.end for part in parts[1:] if isinstance(part, RowPackets))
+
+    with ThreadPoolExecutor() as pool, closing(open_connection(endpoint)) as leader:
+        writing = pool.submit(write)
+        try:
+            assert begun.wait(10)
+            call(leader, shared)
+            reading = [pool.submit(read, number) for number in range(shared.readers)]
+            lead(leader, shared, lambda: False)
+            (one, first), (other, second) = (future.result() for future in reading)
+        finally:
+            over.set()
+        writing.result()
+    assert one == other
+    assert first == second > 0
+
+
+def test_readers_whose_leader_goes_or_never_comes_do_not_wait(mysql80: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A meeting that fails ends for all: too few readers for the leader, no leader for a reader."""
+    monkeypatch.setattr(meetings, "READY_SECONDS", 0.3)
+    endpoint, shared = endpoint_of(mysql80), Meeting("two", 2)
+    with ThreadPoolExecutor() as pool, closing(open_connection(endpoint)) as reader:
+        leader = open_connection(endpoint)
+        call(leader, shared)
+        waiting = pool.submit(meet, reader, shared, 0)
+        with suppress(DmdeltaError), closing(leader):
+            lead(leader, shared, lambda: False)
+            pytest.fail("a reader is missing")
+        with pytest.raises(SourceUnavailable, match="missed the shared snapshot"):
+            waiting.result(10)
