@@ -20,8 +20,7 @@ from dmdelta.checkpoint.points import ORIGIN
 from dmdelta.engine.applying import ApplyingLoop
 from dmdelta.engine.chunk_source import ChunkFrames
 from dmdelta.engine.chunk_store import ChunkStore
-from dmdelta.engine.full_load import plan_batches, shares_of
-from dmdelta.engine.planned_snapshot import LAST_CHUNK, PlannedSnapshot
+from dmdelta.engine.planned_snapshot import LAST_CHUNK, PlannedSnapshot, plan_batches, shares_of
 from dmdelta.engine.progress import Tally
 from dmdelta.engine.relaying import Relaying
 from dmdelta.engine.stop import StopRequest
@@ -41,7 +40,7 @@ from dmdelta.source.snapshot import SnapshotPlan, plan_snapshot, snapshot_end
 
 log = get_logger(__name__)
 WAIT_SECONDS = 0.5
-LOOK_SECONDS = 5.0
+LOOK_SECONDS = 10.0
 """How often a running task looks for requests."""
 
 

@@ -5,30 +5,26 @@ it is, as for any log. The binlog is relayed meanwhile, from a position before t
 epoch. What of it begins before the end of the snapshot is applied in safe mode, because readers may have seen it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
-from itertools import groupby
-from threading import Event
-from typing import TYPE_CHECKING, Any
-from uuid import uuid4
+from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 
-from dmdelta.bronze.datasource import neighbours
 from dmdelta.bronze.landing import Landed, LandingSource, begin_anew, land_rows
 from dmdelta.bronze.watermarks import exact_positions
 from dmdelta.engine.chunk_source import ChunkFrames
 from dmdelta.engine.chunk_store import ChunkStore
 from dmdelta.engine.landed_log import LandedLog
-from dmdelta.engine.planned_snapshot import PlannedSnapshot
+from dmdelta.engine.planned_snapshot import PlannedSnapshot, Share, by_table, plan_batches, shares_of
 from dmdelta.engine.progress import Tally
 from dmdelta.engine.relaying import Relaying
 from dmdelta.engine.stop import StopRequest
 from dmdelta.engine.task import Task
-from dmdelta.errors import ConfigError
+from dmdelta.engine.together import land_together
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.lakehouse.history import OwnCommit, newest_own_commit
 from dmdelta.logging import get_logger
@@ -37,42 +33,14 @@ from dmdelta.model.position import Position
 from dmdelta.silver.apply import ApplyRequest
 from dmdelta.silver.direct import append_read
 from dmdelta.source.chunk import Chunk
-from dmdelta.source.connection import open_connection
 from dmdelta.source.endpoint import Endpoint
 from dmdelta.source.folder import locked, newest_begin
-from dmdelta.source.meeting import Meeting, call, lead
 from dmdelta.source.snapshot import plan_snapshot, snapshot_end
 
 if TYPE_CHECKING:
-    from pymysql.connections import Connection
+    pass
 
 log = get_logger(__name__)
-BATCH_ROWS = 400_000
-"""One commit's share: applying the last one goes on while the next one is read."""
-BATCH_CHUNKS = 256
-
-
-def plan_batches(chunks: Sequence[Chunk]) -> list[list[Chunk]]:
-    """Commits of about BATCH_ROWS rows; small tables share one."""
-    return neighbours(chunks, lambda chunk: chunk.rows, BATCH_ROWS, BATCH_CHUNKS)
-
-
-def by_table(chunks: Sequence[Chunk]) -> list[tuple[Chunk, ...]]:
-    """Neighbouring chunks of the same table together."""
-    return [tuple(group) for _, group in groupby(chunks, key=lambda chunk: chunk.schema)]
-
-
-def shares_of(chunks: Sequence[Chunk]) -> list[tuple[str, int]]:
-    """Each chunk's table and rows."""
-    return [(str(chunk.schema), chunk.rows) for chunk in chunks]
-
-
-def _lead(connection: "Connection[Any]", meeting: Meeting, over: Event) -> None:
-    try:
-        lead(connection, meeting, over.is_set)
-    except BaseException:
-        connection.close()  # the readers must not wait
-        raise
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,22 +76,44 @@ class FullLoad:
         missing = self.snapshot.chunks[len(there) :]
         tally.loading(shares_of(self.snapshot.chunks), shares_of(there))
         recorded: Future[None] | None = None
-        with ThreadPoolExecutor(1, thread_name_prefix="record") as recorder:
-            for batch in [missing] if self._together and missing else plan_batches(missing):
+        shares = self._shares(missing)
+        with self._passing_bronze(shares) as passed, ThreadPoolExecutor(1, thread_name_prefix="record") as recorder:
+            for share, past in zip(shares, passed, strict=True):
                 if stop.requested:
                     return None
-                landed, commit = (self._land_together if self._together else self._land)(batch, landed)
+                past.result()
+                commit = (
+                    land_together(self.task, self.source, self._frames, share) if self._together else self._land(share)
+                )
+                landed = share.landed
                 landed_log.append(landed)
                 tally.landed(self.source.source_id, str(landed.end))
-                tally.loaded(shares_of(batch))
+                tally.loaded(shares_of(share.chunks))
                 if recorded is not None:
                     recorded.result()
                 # Meanwhile the next one is read: a start after a crash writes down what is missing.
-                recorded = recorder.submit(self.store.landed, self.snapshot, batch, commit)
+                recorded = recorder.submit(self.store.landed, self.snapshot, share.chunks, commit)
                 reach(CrashPoint.SNAPSHOT_BETWEEN_BATCHES)
         if recorded is not None:
             recorded.result()
         return self._follow_log(landed)
+
+    def _shares(self, missing: Sequence[Chunk]) -> list[Share]:
+        """What each commit lands, in order."""
+        landed, shares = self.landed, list[Share]()
+        for batch in [missing] if self._together and missing else plan_batches(missing):
+            landed = Landed(landed.batch + 1, landed.end, self.snapshot.behind(batch[-1]), landed.gtid_set)
+            shares.append(Share(batch, landed))
+        return shares
+
+    @contextmanager
+    def _passing_bronze(self, shares: Sequence[Share]) -> Iterator[list[Future[None]]]:
+        """Bring what goes past bronze to silver, share by share, ahead of what lands: silver's commits say so."""
+        ahead = ThreadPoolExecutor(1, thread_name_prefix="past-bronze")
+        try:
+            yield [ahead.submit(self._append_to_silver, share) for share in shares]
+        finally:
+            ahead.shutdown(cancel_futures=True)
 
     def exact_positions(self) -> dict[tuple[str, str], Position]:
         """Where the log goes on, by (schema, table), for tables that were read exactly at one position.
@@ -133,62 +123,43 @@ class FullLoad:
         """
         return exact_positions(self.task.spark, self.source.bronze, self.source.source_id)
 
-    def _land(self, batch: Sequence[Chunk], landed: Landed) -> tuple[Landed, OwnCommit]:
-        end = self.snapshot.behind(batch[-1])
-        done = Landed(landed.batch + 1, landed.end, end, landed.gtid_set)
+    def _land(self, share: Share) -> OwnCommit:
+        if self._together:
+            return land_together(self.task, self.source, self._frames, share)
+        kept, past = self._kept_and_past(share.chunks)
+        parts = [(chunks, rows) for chunks, rows in ((kept, True), (past, False)) if chunks]
+        frames = [self._frames.bronze_rows(chunks, rows=rows) for chunks, rows in parts]
+        commit = land_rows(self.task.spark, self.source, reduce(DataFrame.unionAll, frames), share.landed)
+        log.info("chunks landed", source=self.source.source_id, chunks=len(share.chunks), end=str(share.landed.end))
+        return commit
+
+    def _kept_and_past(self, chunks: Sequence[Chunk]) -> tuple[list[Chunk], list[Chunk]]:
+        """Chunks whose rows land in bronze, and those of big tables that go past it."""
         big = frozenset() if self.task.spec.snapshot.bronze else self.snapshot.cut_tables
-        past = [chunk for chunk in batch if chunk.schema in big]
-        kept = [chunk for chunk in batch if chunk.schema not in big]
-        for chunks in by_table(past):
-            self._append_to_silver(chunks, done)
-        shares = [(chunks, rows) for chunks, rows in ((kept, True), (past, False)) if chunks]
-        frames = [self._frames.bronze_rows(chunks, rows=rows) for chunks, rows in shares]
-        commit = land_rows(self.task.spark, self.source, reduce(DataFrame.unionAll, frames), done)
-        log.info("chunks landed", source=self.source.source_id, chunks=len(batch), end=str(end))
-        return done, commit
+        past = [chunk for chunk in chunks if chunk.schema in big]
+        return [chunk for chunk in chunks if chunk.schema not in big], past
 
     @property
     def _together(self) -> bool:
         return self.task.spec.snapshot.consistency == "snapshot"
 
-    def _land_together(self, batch: Sequence[Chunk], landed: Landed) -> tuple[Landed, OwnCommit]:
-        """All chunks as they are at one position, in one commit."""
-        loose = sorted({str(chunk.schema) for chunk in batch if not chunk.transactional})
-        if loose:
-            raise ConfigError(
-                f"consistency: snapshot cannot read {', '.join(loose)}: the engine has no snapshots",
-                hint="leave the table out with the block-allow-list, or use consistency: none",
+    def _append_to_silver(self, share: Share) -> None:
+        task, landed = self.task, share.landed
+        _, past = self._kept_and_past(share.chunks)
+        for chunks in by_table(past):
+            schema = chunks[0].schema
+            request = ApplyRequest(
+                lakehouse=task.lakehouse,
+                task=task.spec.name,
+                source_id=self.source.source_id,
+                run=task.run,
+                schema=schema.schema,
+                table=schema.table,
+                begin=landed.begin,
+                end=landed.end,
+                batch=landed.batch,
             )
-        done = Landed(landed.batch + 1, landed.end, self.snapshot.behind(batch[-1]), landed.gtid_set)
-        meeting = Meeting(uuid4().hex, min(self.task.spec.snapshot.readers, len(batch)))
-        over = Event()
-        connection = open_connection(self.endpoint)
-        with ThreadPoolExecutor(1, thread_name_prefix="meeting") as leader, closing(connection):
-            call(connection, meeting)
-            led = leader.submit(_lead, connection, meeting, over)
-            try:
-                frame = self._frames.bronze_rows_together(batch, meeting)
-                commit = land_rows(self.task.spark, self.source, frame, done)
-            finally:
-                over.set()
-                led.result()  # why the readers failed, if it was the leader
-        log.info("chunks landed", source=self.source.source_id, chunks=len(batch), end=str(done.end))
-        return done, commit
-
-    def _append_to_silver(self, chunks: Sequence[Chunk], done: Landed) -> None:
-        schema, task = chunks[0].schema, self.task
-        request = ApplyRequest(
-            lakehouse=task.lakehouse,
-            task=task.spec.name,
-            source_id=self.source.source_id,
-            run=task.run,
-            schema=schema.schema,
-            table=schema.table,
-            begin=done.begin,
-            end=done.end,
-            batch=done.batch,
-        )
-        append_read(task.spark, request, schema, self._frames.table_rows(chunks))
+            append_read(task.spark, request, schema, self._frames.table_rows(chunks))
 
     @property
     def _frames(self) -> ChunkFrames:

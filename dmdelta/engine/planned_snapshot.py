@@ -1,8 +1,12 @@
-"""What a snapshot reads, and where it stands beside the log."""
+"""What a snapshot reads, where it stands beside the log, and which chunks share a commit. Pure."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
+from dmdelta.bronze.datasource import neighbours
+from dmdelta.bronze.landing import Landed
 from dmdelta.model.gtid import GtidSet
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
@@ -11,6 +15,9 @@ from dmdelta.source.chunk import Chunk
 _CHUNK_BITS = 32
 LAST_CHUNK = (1 << _CHUNK_BITS) - 1
 """Behind every chunk: what ends a snapshot."""
+BATCH_ROWS = 400_000
+"""One commit's share: applying the last one goes on while the next one is read."""
+BATCH_CHUNKS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,3 +61,26 @@ class PlannedSnapshot:
     def behind(self, chunk: Chunk) -> Position:
         """The position of the chunk that follows."""
         return Position.of_chunk(self.epoch, chunk.number + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The chunks of one commit of bronze, and what it says."""
+
+    chunks: Sequence[Chunk]
+    landed: Landed
+
+
+def plan_batches(chunks: Sequence[Chunk]) -> list[list[Chunk]]:
+    """Commits of about BATCH_ROWS rows; small tables share one."""
+    return neighbours(chunks, lambda chunk: chunk.rows, BATCH_ROWS, BATCH_CHUNKS)
+
+
+def by_table(chunks: Sequence[Chunk]) -> list[tuple[Chunk, ...]]:
+    """Neighbouring chunks of the same table together."""
+    return [tuple(group) for _, group in groupby(chunks, key=lambda chunk: chunk.schema)]
+
+
+def shares_of(chunks: Sequence[Chunk]) -> list[tuple[str, int]]:
+    """Each chunk's table and rows."""
+    return [(str(chunk.schema), chunk.rows) for chunk in chunks]

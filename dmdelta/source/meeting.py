@@ -7,6 +7,7 @@ unlocks. A lock ends with the connection of its holder, whatever becomes of it.
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -43,9 +44,7 @@ def call(connection: "Connection[Any]", meeting: Meeting) -> None:
 
 
 def lead(connection: "Connection[Any]", meeting: Meeting, over: Callable[[], bool]) -> None:
-    """Wait for the readers, lock all tables, wait until each has its snapshot, unlock.
-
-    If that fails, the connection is to be closed: the readers wait as long as it is there.
+    """Wait for the readers, lock all tables, wait until each has its snapshot, unlock. If it fails, readers give up.
 
     Args:
         over: True once the readers will not come any more.
@@ -54,31 +53,26 @@ def lead(connection: "Connection[Any]", meeting: Meeting, over: Callable[[], boo
         SourceError: not all readers came in time, or the account may not lock (it needs RELOAD).
         SourceUnavailable: the connection is lost.
     """
-    ready = _all_hold(connection, meeting, "ready", READY_SECONDS, over)
-    if over():
-        return
-    if not ready:
-        raise SourceError(
-            f"not all {meeting.readers} readers came within {READY_SECONDS:.0f} s",
-            hint="each takes a task slot of Spark: lower snapshot.readers, or free some slots",
-        )
-    query(connection, f"SET SESSION lock_wait_timeout = {LOCK_WAIT_SECONDS}")
     try:
-        query(connection, "FLUSH TABLES WITH READ LOCK")
-    except SourceUnavailable:
+        if not _all_hold(connection, meeting, "ready", READY_SECONDS, over):
+            if over():
+                return
+            raise SourceError(
+                f"not all {meeting.readers} readers came within {READY_SECONDS:.0f} s",
+                hint="each takes a task slot of Spark: lower snapshot.readers, or free some slots",
+            )
+        _lock_all(connection)
+        try:
+            _take(connection, meeting.lock("go"))
+            if not _all_hold(connection, meeting, "open", LOCKED_SECONDS, over):
+                raise SourceError("the readers did not open their snapshot in time", hint="run again")
+        finally:
+            query(connection, "UNLOCK TABLES")
+            _release(connection, meeting.lock("go"))
+    except SourceError:
+        with suppress(SourceUnavailable):  # a lost connection holds nothing
+            _release(connection, meeting.lock("lead"))
         raise
-    except SourceError as error:
-        raise SourceError(
-            f"all tables must be locked for a moment: {error.message}",
-            hint="GRANT RELOAD ON *.* to the account, or use consistency: none",
-        ) from error
-    try:
-        _take(connection, meeting.lock("go"))
-        if not _all_hold(connection, meeting, "open", LOCKED_SECONDS, over):
-            raise SourceError("the readers did not open their snapshot in time", hint="run again")
-    finally:
-        query(connection, "UNLOCK TABLES")
-        query(connection, "SELECT RELEASE_LOCK(%s)", (meeting.lock("go"),))
 
 
 def meet(connection: "Connection[Any]", meeting: Meeting, number: int) -> ServerPosition:
@@ -104,6 +98,19 @@ def meet(connection: "Connection[Any]", meeting: Meeting, number: int) -> Server
     return position
 
 
+def _lock_all(connection: "Connection[Any]") -> None:
+    query(connection, f"SET SESSION lock_wait_timeout = {LOCK_WAIT_SECONDS}")
+    try:
+        query(connection, "FLUSH TABLES WITH READ LOCK")
+    except SourceUnavailable:
+        raise
+    except SourceError as error:
+        raise SourceError(
+            f"all tables must be locked for a moment: {error.message}",
+            hint="GRANT RELOAD ON *.* to the account, or use consistency: none",
+        ) from error
+
+
 def _late() -> SourceUnavailable:
     return SourceUnavailable("a reader missed the shared snapshot", hint="run again: nothing of it has landed")
 
@@ -111,6 +118,10 @@ def _late() -> SourceUnavailable:
 def _take(connection: "Connection[Any]", name: str) -> None:
     if query(connection, "SELECT GET_LOCK(%s, 0)", (name,))[0][0] != 1:
         raise SourceUnavailable(f"the lock {name} is taken", hint="run again")
+
+
+def _release(connection: "Connection[Any]", name: str) -> None:
+    query(connection, "SELECT RELEASE_LOCK(%s)", (name,))
 
 
 def _is_held(connection: "Connection[Any]", name: str) -> bool:

@@ -48,6 +48,34 @@ def test_a_running_task_is_paused_resumed_and_stopped(task, spark):
     assert_exactly_once(spark, task, (file, offset))
 
 
+@pytest.mark.long
+def test_a_table_is_read_again_while_the_task_runs(task, spark):
+    """The log of the others goes on meanwhile; at the end silver is the source, and bronze the log, once."""
+    file, offset, _ = task.server.position()
+    task.write_spec()
+    run = threading.Thread(target=lambda: execute(["run", str(task.spec)]), daemon=True)
+    lakehouse = Lakehouse(root=str(task.root))
+    orders = lakehouse.silver(task.database, "orders")
+    with (
+        Workload(task.server, task.database, seed=5, keyless=True, per_second=10) as workload,
+        task.environment(),
+    ):
+        run.start()
+        wait_until(lambda: applied_to(spark, task) > ORIGIN, 120)
+        spark.sql(f"DELETE FROM {orders} WHERE true")
+        names = [f"--table={task.database}.{table}" for table in ("orders", "page_views")]
+        assert execute(["snapshot", str(task.spec), *names]) == 0
+        ended = f"SELECT 1 FROM {lakehouse.metadata(f'{task.name}_snapshot')} WHERE kind = 'ended'"
+        wait_until(lambda: not spark.sql(ended).isEmpty(), 120)
+        before = applied_to(spark, task)
+        wait_until(lambda: applied_to(spark, task) > before, 60)
+        assert ask(task, Request.STOP) is State.STOPPED
+        run.join(30)
+        workload.stop()
+    task.catch_up()
+    assert_exactly_once(spark, task, (file, offset))
+
+
 def ask(task, request):
     return ask_task(load_spec(task.spec), request).state
 

@@ -5,6 +5,7 @@ import signal
 
 import pytest
 
+from dmdelta.cli.main import execute
 from dmdelta.errors import StageFailed
 from dmdelta.failpoint import CrashPoint
 from tests.crash.test_crash_points import SNAPSHOT
@@ -35,6 +36,31 @@ def test_a_full_load_killed_in_each_phase_goes_on_and_repeats_nothing(seed, mysq
             task.arm(point)
             with task.process() as process:
                 # A chunk is read in a worker of Spark: the run sees it die, and ends with what to do.
+                worker = point is CrashPoint.SNAPSHOT_CHUNK_READ
+                ended = StageFailed.exit_code if worker else -signal.SIGKILL
+                assert process.wait(200) == ended, f"{point.value}: {process.log()}"
+    task.catch_up()
+    assert_silver_equals_source(spark, task)
+    recorded = chunks_of(spark, task)
+    assert recorded["planned"] == recorded["landed"]
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_an_ad_hoc_snapshot_killed_in_each_phase_goes_on_and_repeats_nothing(mysql80, spark, tmp_path):
+    """Tables that join and tables that are read again: a chunk half read, between commits, before they are released."""
+    task = Task(tmp_path, mysql80, mysql80.fresh_database("load"), mode="all", tables=("words", "notes", "pairs"))
+    fill(mysql80, task.database, BIG, every_type=False)
+    with Meddler(mysql80, task.database, 0.1):
+        task.catch_up()
+        task.tables = ()
+        task.write_spec()
+        with task.environment():
+            names = [f"--table={task.database}.{table}" for table in ("words", "notes")]
+            assert execute(["snapshot", str(task.spec), *names]) == 0
+        for point in SNAPSHOT:
+            task.arm(point)
+            with task.process() as process:
                 worker = point is CrashPoint.SNAPSHOT_CHUNK_READ
                 ended = StageFailed.exit_code if worker else -signal.SIGKILL
                 assert process.wait(200) == ended, f"{point.value}: {process.log()}"

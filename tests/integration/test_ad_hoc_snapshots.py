@@ -30,29 +30,23 @@ def test_tables_join_later_and_are_read_again_while_they_change(server, every_ty
     source = request.getfixturevalue(server)
     task = Task(tmp_path, source, source.fresh_database("adhoc"), mode="all", tables=("words", "states", "notes"))
     fill(source, task.database, 3_000, every_type=every_type)
-    with Meddler(source, task.database):
-        task.catch_up()
-        task.tables = ()
-        task.catch_up()
     task.catch_up()
-    assert_silver_equals_source(spark, task)
 
     lakehouse = Lakehouse(root=str(task.root))
-    for table in ("words", "notes"):
-        spark.sql(f"DELETE FROM {lakehouse.silver(task.database, table)} WHERE n % 2 = 0")
-    spark.sql(f"ALTER TABLE {lakehouse.silver(task.database, 'big')} DROP COLUMN t")
-    names = [f"{task.database}.{table}" for table in ("words", "notes", "old_notes", "big")]
+    spark.sql(f"DELETE FROM {lakehouse.silver(task.database, 'notes')} WHERE n % 2 = 0")
+    spark.sql(f"ALTER TABLE {lakehouse.silver(task.database, 'words')} DROP COLUMN n")
+    names = [f"{task.database}.{table}" for table in ("notes", "words")]
+    task.tables = ()
+    task.write_spec()
     capsys.readouterr()
     with task.environment():
         assert execute(["snapshot", str(task.spec), *(f"--table={name}" for name in names), "--json"]) == 0
-    assert [line["table"] for line in json.loads(capsys.readouterr().out)] == sorted(names)
+    assert [line["table"] for line in json.loads(capsys.readouterr().out)] == names
+
     with Meddler(source, task.database):
         task.catch_up()
     task.catch_up()
     assert_silver_equals_source(spark, task)
-    capsys.readouterr()
-    task.catch_up()
-    assert json.loads(capsys.readouterr().out.strip().splitlines()[-1])["idle"] is True
     recorded = chunks_of(spark, task)
     assert recorded["planned"] == recorded["landed"] > len(recorded["tables"])
 

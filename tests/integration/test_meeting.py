@@ -1,12 +1,13 @@
 """Readers that open one consistent snapshot, on real servers, without Spark."""
 
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import closing
+from dataclasses import replace
 from threading import Event
 
 import pytest
 
-from dmdelta.errors import DmdeltaError, SourceUnavailable
+from dmdelta.errors import SourceError, SourceUnavailable
 from dmdelta.source import meeting as meetings
 from dmdelta.source.chunk import Chunk, RowPackets, read_together
 from dmdelta.source.connection import open_connection
@@ -61,12 +62,27 @@ def test_readers_whose_leader_goes_or_never_comes_do_not_wait(mysql80: Server, m
     """A meeting that fails ends for all: too few readers for the leader, no leader for a reader."""
     monkeypatch.setattr(meetings, "READY_SECONDS", 0.3)
     endpoint, shared = endpoint_of(mysql80), Meeting("two", 2)
-    with ThreadPoolExecutor() as pool, closing(open_connection(endpoint)) as reader:
-        leader = open_connection(endpoint)
+    opened = (closing(open_connection(endpoint)) for _ in range(2))
+    with ThreadPoolExecutor() as pool, next(opened) as reader, next(opened) as leader:
         call(leader, shared)
         waiting = pool.submit(meet, reader, shared, 0)
-        with suppress(DmdeltaError), closing(leader):
+        with pytest.raises(SourceError, match="not all 2 readers came"):
             lead(leader, shared, lambda: False)
-            pytest.fail("a reader is missing")
+        with pytest.raises(SourceUnavailable, match="missed the shared snapshot"):
+            waiting.result(10)
+
+
+def test_an_account_that_may_not_lock_is_told_so(mysql80: Server) -> None:
+    """RELOAD is missing: the error names it, and nobody waits."""
+    mysql80.execute("CREATE USER IF NOT EXISTS 'reader'@'%' IDENTIFIED BY 'reader'")
+    mysql80.execute("GRANT SELECT, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO 'reader'@'%'")
+    endpoint, shared = replace(endpoint_of(mysql80), user="reader", password="reader"), Meeting("three", 1)
+    opened = (closing(open_connection(endpoint)) for _ in range(2))
+    with ThreadPoolExecutor() as pool, next(opened) as reader, next(opened) as leader:
+        call(leader, shared)
+        waiting = pool.submit(meet, reader, shared, 0)
+        with pytest.raises(SourceError, match="RELOAD") as refused:
+            lead(leader, shared, lambda: False)
+        assert "GRANT RELOAD" in (refused.value.hint or "")
         with pytest.raises(SourceUnavailable, match="missed the shared snapshot"):
             waiting.result(10)

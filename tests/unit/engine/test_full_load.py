@@ -2,8 +2,8 @@
 
 from dmdelta.bronze.landing import Landed
 from dmdelta.engine.chunk_source import group_chunks, share_chunks
-from dmdelta.engine.full_load import BATCH_CHUNKS, BATCH_ROWS, by_table, plan_batches
 from dmdelta.engine.landed_log import LandedLog
+from dmdelta.engine.planned_snapshot import BATCH_CHUNKS, BATCH_ROWS, by_table, plan_batches
 from dmdelta.model.gtid import parse_gtid_set
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableSchema

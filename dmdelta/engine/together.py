@@ -1,0 +1,51 @@
+"""Reading all tables as they are at one position: `consistency: snapshot`."""
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from threading import Event
+from uuid import uuid4
+
+from dmdelta.bronze.landing import LandingSource, land_rows
+from dmdelta.engine.chunk_source import ChunkFrames
+from dmdelta.engine.planned_snapshot import Share
+from dmdelta.engine.task import Task
+from dmdelta.errors import ConfigError
+from dmdelta.lakehouse.history import OwnCommit
+from dmdelta.logging import get_logger
+from dmdelta.source.connection import open_connection
+from dmdelta.source.meeting import Meeting, call, lead
+
+log = get_logger(__name__)
+
+
+def land_together(task: Task, source: LandingSource, frames: ChunkFrames, share: Share) -> OwnCommit:
+    """Land all chunks as they are at one position, in one commit.
+
+    Raises:
+        ConfigError: the engine of a table has no snapshots.
+        SourceError, SourceUnavailable: the tables cannot be locked, or readers do not come.
+        Fenced, LakehouseError: as `land_rows`.
+    """
+    batch = share.chunks
+    loose = sorted({str(chunk.schema) for chunk in batch if not chunk.transactional})
+    if loose:
+        raise ConfigError(
+            f"consistency: snapshot cannot read {', '.join(loose)}: the engine has no snapshots",
+            hint="leave the table out with the block-allow-list, or use consistency: none",
+        )
+    meeting = Meeting(uuid4().hex, min(task.spec.snapshot.readers, len(batch)))
+    over = Event()
+    with (
+        closing(open_connection(frames.endpoint)) as connection,
+        ThreadPoolExecutor(1, thread_name_prefix="meeting") as leader,
+    ):
+        call(connection, meeting)
+        led = leader.submit(lead, connection, meeting, over.is_set)
+        try:
+            frame = frames.bronze_rows_together(batch, meeting)
+            commit = land_rows(task.spark, source, frame, share.landed)
+        finally:
+            over.set()
+            led.result()  # why the readers failed, if it was the leader
+    log.info("chunks landed", source=source.source_id, chunks=len(batch), end=str(share.landed.end))
+    return commit
