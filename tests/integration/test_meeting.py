@@ -33,6 +33,7 @@ def test_readers_see_one_position_while_a_writer_writes(server: str, request: py
     def write() -> None:
         with source.connect(database=database) as connection, connection.cursor() as cursor:
             while not over.is_set():
+                connection.begin()
                 cursor.execute("INSERT INTO a VALUES (NULL)")
                 cursor.execute("INSERT INTO b VALUES (NULL)")
                 connection.commit()
