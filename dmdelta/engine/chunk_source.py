@@ -24,8 +24,6 @@ from pyspark.sql.types import StructType
 
 from dmdelta.bronze.datasource import neighbours, plain_options, register
 from dmdelta.bronze.schema import BRONZE_SCHEMA
-from dmdelta.engine.chunk_reading import read_chunks
-from dmdelta.engine.row_reading import read_rows, rows_schema
 from dmdelta.model.gtid import Flavor
 from dmdelta.source.chunk import Chunk
 from dmdelta.source.endpoint import Endpoint
@@ -58,7 +56,7 @@ class MySqlChunks(DataSource):
         return BRONZE_SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - the schema is always ours
-        return ChunksReader(self.options, read_chunks)
+        return ChunksReader(self.options, _read_chunks)
 
 
 class MySqlRows(DataSource):
@@ -69,10 +67,12 @@ class MySqlRows(DataSource):
         return "mysql_rows"
 
     def schema(self) -> str:
+        from dmdelta.engine.row_reading import rows_schema  # noqa: PLC0415 - as for reading, below
+
         return rows_schema(_chunks(self.options)[0].schema)
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - the schema is always ours
-        return ChunksReader(self.options, read_rows)
+        return ChunksReader(self.options, _read_rows)
 
 
 class ChunksReader(DataSourceReader):
@@ -140,6 +140,19 @@ class ChunkFrames:
             .option("landed-at", datetime.now(timezone.utc).isoformat())
         )
         return reader.load()
+
+
+# Spark plans in Python processes that live for a moment: only reading needs the codec and Arrow.
+def _read_chunks(chunks: Sequence[Chunk], options: Mapping[str, str], number: int) -> "Iterator[pa.RecordBatch]":
+    from dmdelta.engine.chunk_reading import read_chunks  # noqa: PLC0415
+
+    return read_chunks(chunks, options, number)
+
+
+def _read_rows(chunks: Sequence[Chunk], options: Mapping[str, str], number: int) -> "Iterator[pa.RecordBatch]":
+    from dmdelta.engine.row_reading import read_rows  # noqa: PLC0415
+
+    return read_rows(chunks, options, number)
 
 
 def _chunks(options: Mapping[str, str]) -> list[Chunk]:

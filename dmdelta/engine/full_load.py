@@ -30,8 +30,9 @@ from dmdelta.lakehouse.history import OwnCommit, newest_own_commit
 from dmdelta.logging import get_logger
 from dmdelta.model.gtid import parse_gtid_set
 from dmdelta.model.position import Position
+from dmdelta.model.schema import TableSchema
 from dmdelta.silver.apply import ApplyRequest
-from dmdelta.silver.direct import append_read
+from dmdelta.silver.direct import append_read, reached
 from dmdelta.source.chunk import Chunk
 from dmdelta.source.endpoint import Endpoint
 from dmdelta.source.folder import locked, newest_begin
@@ -86,7 +87,8 @@ class FullLoad:
                     land_together(self.task, self.source, self._frames, share) if self._together else self._land(share)
                 )
                 landed = share.landed
-                landed_log.append(landed)
+                if share is shares[-1] or self._kept_and_past(share.chunks)[0]:
+                    landed_log.append(landed)  # what all went past bronze is in silver already
                 tally.landed(self.source.source_id, str(landed.end))
                 tally.loaded(shares_of(share.chunks))
                 if recorded is not None:
@@ -101,7 +103,7 @@ class FullLoad:
     def _shares(self, missing: Sequence[Chunk]) -> list[Share]:
         """What each commit lands, in order."""
         landed, shares = self.landed, list[Share]()
-        for batch in [missing] if self._together and missing else plan_batches(missing):
+        for batch in [missing] if self._together and missing else plan_batches(missing, self._big_tables):
             landed = Landed(landed.batch + 1, landed.end, self.snapshot.behind(batch[-1]), landed.gtid_set)
             shares.append(Share(batch, landed))
         return shares
@@ -110,8 +112,9 @@ class FullLoad:
     def _passing_bronze(self, shares: Sequence[Share]) -> Iterator[list[Future[None]]]:
         """Bring what goes past bronze to silver, share by share, ahead of what lands: silver's commits say so."""
         ahead = ThreadPoolExecutor(1, thread_name_prefix="past-bronze")
+        done: dict[TableSchema, Position | None] = {}
         try:
-            yield [ahead.submit(self._append_to_silver, share) for share in shares]
+            yield [ahead.submit(self._append_to_silver, share, done) for share in shares]
         finally:
             ahead.shutdown(cancel_futures=True)
 
@@ -121,6 +124,8 @@ class FullLoad:
         Raises:
             LakehouseError: bronze cannot be read.
         """
+        if not self._together and not any(chunk.is_exact for chunk in self.snapshot.chunks):
+            return {}
         return exact_positions(self.task.spark, self.source.bronze, self.source.source_id)
 
     def _land(self, share: Share) -> OwnCommit:
@@ -135,15 +140,19 @@ class FullLoad:
 
     def _kept_and_past(self, chunks: Sequence[Chunk]) -> tuple[list[Chunk], list[Chunk]]:
         """Chunks whose rows land in bronze, and those of big tables that go past it."""
-        big = frozenset() if self.task.spec.snapshot.bronze else self.snapshot.cut_tables
-        past = [chunk for chunk in chunks if chunk.schema in big]
-        return [chunk for chunk in chunks if chunk.schema not in big], past
+        past = [chunk for chunk in chunks if chunk.schema in self._big_tables]
+        return [chunk for chunk in chunks if chunk.schema not in self._big_tables], past
 
     @property
     def _together(self) -> bool:
         return self.task.spec.snapshot.consistency == "snapshot"
 
-    def _append_to_silver(self, share: Share) -> None:
+    @property
+    def _big_tables(self) -> frozenset[TableSchema]:
+        """Those that go past bronze."""
+        return frozenset() if self.task.spec.snapshot.bronze else self.snapshot.cut_tables
+
+    def _append_to_silver(self, share: Share, done: dict[TableSchema, Position | None]) -> None:
         task, landed = self.task, share.landed
         _, past = self._kept_and_past(share.chunks)
         for chunks in by_table(past):
@@ -159,7 +168,9 @@ class FullLoad:
                 end=landed.end,
                 batch=landed.batch,
             )
-            append_read(task.spark, request, schema, self._frames.table_rows(chunks))
+            if schema not in done:
+                done[schema] = reached(task.spark, request, schema)
+            append_read(task.spark, request, schema, self._frames.table_rows(chunks), done[schema])
 
     @property
     def _frames(self) -> ChunkFrames:

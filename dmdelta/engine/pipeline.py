@@ -32,6 +32,7 @@ from dmdelta.engine.stop import StopRequest
 from dmdelta.engine.task import Task
 from dmdelta.lakehouse.session import clone_session
 from dmdelta.logging import get_logger
+from dmdelta.model.schema import TableName
 
 log = get_logger(__name__)
 CANCEL_SECONDS = 0.5
@@ -148,8 +149,10 @@ def open_pipeline(task: Task, relaying: Relaying, tally: Tally, stop: StopReques
     landed = newest_landed(task.spark, source)
     load = open_full_load(task, relaying, source, landed)
     chunks = ChunkStore(task.spark, task.lakehouse, task.spec.name, source_id, task.run)
-    joining = frozenset() if load else joining_tables(task.spark, source, relaying, chunks)
-    waiting = joining if relaying.task.endpoint is None else joining | chunks.awaited().tables
+    joining = waiting = frozenset[TableName]()
+    if load is None and relaying.task.endpoint is not None:
+        joining = joining_tables(task.spark, source, relaying, chunks)
+        waiting = joining | chunks.awaited().tables
     if load:
         landed = load.landed
     begin = load.log_begin if load else landed
