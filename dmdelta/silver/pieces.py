@@ -107,8 +107,8 @@ def _failure(name: tuple[str, str], event: StructureEvent, reason: str) -> Unsup
     statement = "" if event.op is Op.SCHEMA else " ".join(event.text.split())[:200]
     return UnsupportedSchemaChange(
         f"silver cannot follow a change of {name[0]}.{name[1]}: {reason}",
-        hint="silver stays where it is and bronze keeps every event: leave the table out with the block-allow-list, "
-        "or drop its silver table and start it again from a snapshot",
+        hint="silver stays where it is and bronze keeps every event: have the table read again "
+        f"(dmdelta snapshot SPEC --table {name[0]}.{name[1]}), or leave it out with the block-allow-list",
         position=str(event.position),
         **({"ddl": statement} if statement else {}),
     )

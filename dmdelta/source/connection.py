@@ -61,6 +61,8 @@ class Retry:
 
 
 ONCE = Retry(attempts=1)
+BEGIN_ANEW = "run with --remove-meta: task-modes all and full then load every table again, incremental begins at `meta`"
+"""What helps when the log is lost."""
 
 
 def open_connection(
@@ -209,7 +211,7 @@ def _dump_error(text: str, where: str) -> SourceError:
         return SourceError(f"{where} ended the dump: {text}", hint=_gtid_mode_hint(lower))
     return PositionLost(
         f"{where} cannot go on where we are: {text}",
-        hint="the binlog was purged or started over: take a new snapshot, or set `meta` and run with --remove-meta",
+        hint=f"the binlog was purged or started over: {BEGIN_ANEW}",
     )
 
 

@@ -13,7 +13,7 @@ from dmdelta.logging import get_logger
 from dmdelta.model.gtid import GtidSet, parse_gtid_set
 from dmdelta.model.position import seq_of
 from dmdelta.model.segment import FIRST_OFFSET, epoch_folder
-from dmdelta.source.connection import open_connection
+from dmdelta.source.connection import BEGIN_ANEW, open_connection
 from dmdelta.source.cutter import Cutter
 from dmdelta.source.dump import (
     HEARTBEATS,
@@ -169,7 +169,7 @@ class ServerSession:
         if isinstance(plan, Lost):
             raise PositionLost(
                 f"{self._endpoint} cannot go on at {state.binlog_file}:{state.offset}: {plan.reason}",
-                hint="take a new snapshot, or set `meta` to where to go on and run with --remove-meta",
+                hint=BEGIN_ANEW,
                 missing=plan.missing or "unknown",
             )
         if isinstance(plan, NewEpoch):

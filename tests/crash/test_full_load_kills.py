@@ -33,16 +33,20 @@ def test_a_full_load_killed_in_each_phase_goes_on_and_repeats_nothing(seed, mysq
     pause = random.Random(seed).uniform(0.05, 0.3)
     with Meddler(mysql80, task.database, pause):
         for point in (*SNAPSHOT, *OVERLAP):
-            task.arm(point)
-            with task.process() as process:
-                # A chunk is read in a worker of Spark: the run sees it die, and ends with what to do.
-                worker = point is CrashPoint.SNAPSHOT_CHUNK_READ
-                ended = StageFailed.exit_code if worker else -signal.SIGKILL
-                assert process.wait(200) == ended, f"{point.value}: {process.log()}"
+            die_at(task, point)
     task.catch_up()
     assert_silver_equals_source(spark, task)
     recorded = chunks_of(spark, task)
     assert recorded["planned"] == recorded["landed"]
+
+
+def die_at(task, point):
+    """Run until the process dies at a crash point."""
+    task.arm(point)
+    with task.process() as process:
+        # A chunk is read in a worker of Spark: the run sees it die, and ends with what to do.
+        ended = StageFailed.exit_code if point is CrashPoint.SNAPSHOT_CHUNK_READ else -signal.SIGKILL
+        assert process.wait(200) == ended, f"{point.value}: {process.log()}"
 
 
 @pytest.mark.long
@@ -59,11 +63,7 @@ def test_an_ad_hoc_snapshot_killed_in_each_phase_goes_on_and_repeats_nothing(mys
             names = [f"--table={task.database}.{table}" for table in ("words", "notes")]
             assert execute(["snapshot", str(task.spec), *names]) == 0
         for point in SNAPSHOT:
-            task.arm(point)
-            with task.process() as process:
-                worker = point is CrashPoint.SNAPSHOT_CHUNK_READ
-                ended = StageFailed.exit_code if worker else -signal.SIGKILL
-                assert process.wait(200) == ended, f"{point.value}: {process.log()}"
+            die_at(task, point)
     task.catch_up()
     assert_silver_equals_source(spark, task)
     recorded = chunks_of(spark, task)
