@@ -19,7 +19,7 @@ from dmdelta.bronze.watermarks import exact_positions, heard_of
 from dmdelta.checkpoint.points import ORIGIN
 from dmdelta.engine.applying import ApplyingLoop
 from dmdelta.engine.chunk_source import ChunkFrames
-from dmdelta.engine.chunk_store import ChunkStore
+from dmdelta.engine.chunk_store import ChunkStore, record_missed
 from dmdelta.engine.planned_snapshot import LAST_CHUNK, PlannedSnapshot, plan_batches, shares_of
 from dmdelta.engine.progress import Tally
 from dmdelta.engine.relaying import Relaying
@@ -27,7 +27,7 @@ from dmdelta.engine.stop import StopRequest
 from dmdelta.engine.task import Task
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.lakehouse.commits import CommitTag, append
-from dmdelta.lakehouse.history import newest_own_commit
+from dmdelta.lakehouse.history import OwnCommit, newest_own_commit
 from dmdelta.lakehouse.session import clone_session
 from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
@@ -134,7 +134,10 @@ class AdHocSnapshots:
 
     def _carry_out(self, snapshot: PlannedSnapshot, stop: StopRequest) -> None:
         self.applying.hold(snapshot.tables)
-        done = self._landed_chunks(snapshot)
+        commit = self._newest_commit(snapshot)
+        if commit is not None:
+            record_missed(self.store, snapshot, commit)
+        done = (commit.tag.end.chunk or 1) - 1 if commit else 0
         self.tally.loading(shares_of(snapshot.chunks), shares_of(snapshot.chunks[:done]))
         for batch in plan_batches(snapshot.chunks[done:]):
             if stop.requested:
@@ -147,15 +150,16 @@ class AdHocSnapshots:
             self.store.end(snapshot, again=snapshot.tables)
             return
         safe_until = Position(snapshot.log_begin.epoch, end.binlog_file, end.offset)
-        goes_on = self._reload(snapshot, safe_until)
-        self.store.end(snapshot)
+        goes_on = self._reload(snapshot, safe_until, told=done >= LAST_CHUNK)
         reach(CrashPoint.SNAPSHOT_END)
+        self.store.end(snapshot)
         self.applying.release(goes_on)
         log.info("ad-hoc snapshot applied", source=self.source.source_id, tables=len(goes_on), log=str(safe_until))
 
-    def _landed_chunks(self, snapshot: PlannedSnapshot) -> int:
+    def _newest_commit(self, snapshot: PlannedSnapshot) -> OwnCommit | None:
+        """Bronze's newest of this snapshot: of its last landed chunk, or of its structures."""
         commit = newest_own_commit(self.spark, self.source.bronze, self._app)
-        return (commit.tag.end.chunk or 1) - 1 if commit and commit.tag.end.epoch == snapshot.epoch else 0
+        return commit if commit and commit.tag.end.epoch == snapshot.epoch else None
 
     def _land(self, snapshot: PlannedSnapshot, batch: Sequence[Chunk]) -> None:
         source = self.source
@@ -166,14 +170,19 @@ class AdHocSnapshots:
         self.store.landed(snapshot, batch, commit)
         reach(CrashPoint.SNAPSHOT_BETWEEN_BATCHES)
 
-    def _reload(self, snapshot: PlannedSnapshot, safe_until: Position) -> dict[TableName, Position]:
-        """Make each silver table anew; where its log goes on."""
+    def _reload(self, snapshot: PlannedSnapshot, safe_until: Position, *, told: bool) -> dict[TableName, Position]:
+        """Make each silver table anew; where its log goes on.
+
+        Args:
+            told: a run that was killed has told the structures.
+        """
         task, source = self.task, self.source
         log_epoch = snapshot.log_begin.epoch
         exact = exact_positions(self.spark, source.bronze, source.source_id, (snapshot.epoch, log_epoch))
         schemas = {chunk.schema.name: chunk.schema for chunk in snapshot.chunks}
         goes_on = {name: exact.get(name, snapshot.log_begin) for name in schemas}
-        self._tell_structures(snapshot, [(schemas[name], position) for name, position in goes_on.items()])
+        if not told:
+            self._tell_structures(snapshot, [(schemas[name], position) for name, position in goes_on.items()])
         for name, schema in schemas.items():
             until = None if name in exact else safe_until
             reload_table(

@@ -231,6 +231,18 @@ class ChunkStore:
         return CommitTag(app, version, self._task, self._source_id, self._run, snapshot.begin, end)
 
 
+def record_missed(store: ChunkStore, snapshot: PlannedSnapshot, commit: OwnCommit) -> None:
+    """Write down what a killed run had landed, with bronze's newest `commit` of the snapshot, and not yet written down.
+
+    Raises:
+        LakehouseError: the commit failed.
+    """
+    recorded = store.newest_landed(snapshot.epoch)
+    missed = [chunk for chunk in snapshot.chunks if recorded < chunk.number < (commit.tag.end.chunk or 0)]
+    if missed:
+        store.landed(snapshot, missed, commit)
+
+
 def _mark(kind: Kind, name: TableName | None = None, request: str | None = None) -> dict[str, Any]:
     schema, table = name or (None, None)
     return {"kind": kind.value, "cp_schema": schema, "cp_table": table, "request": request}

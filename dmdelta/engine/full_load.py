@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 from dmdelta.bronze.landing import Landed, LandingSource, begin_anew, land_rows
 from dmdelta.bronze.watermarks import exact_positions
 from dmdelta.engine.chunk_source import ChunkFrames
-from dmdelta.engine.chunk_store import ChunkStore
+from dmdelta.engine.chunk_store import ChunkStore, record_missed
 from dmdelta.engine.landed_log import LandedLog
 from dmdelta.engine.planned_snapshot import PlannedSnapshot, Share, by_table, plan_batches, shares_of
 from dmdelta.engine.progress import Tally
@@ -211,7 +211,9 @@ def open_full_load(task: Task, relaying: Relaying, source: LandingSource, landed
         if landed is None:
             return _begin(task, source, endpoint, store, relaying)
         snapshot = store.load(landed.end.epoch, source.flavor)
-        _record_missed(task, source, store, snapshot)
+        commit = newest_own_commit(task.spark, source.bronze, source.app)
+        if commit is not None and commit.tag.begin != commit.tag.end:
+            record_missed(store, snapshot, commit)
     return FullLoad(task, source, endpoint, store, snapshot, landed)
 
 
@@ -225,14 +227,3 @@ def _begin(task: Task, source: LandingSource, endpoint: Endpoint, store: ChunkSt
     landed = begin_anew(task.spark, source, None, snapshot.begin, gtid_set=snapshot.gtid_set)
     log.info("snapshot begins", source=source.source_id, chunks=len(plan.chunks), log=str(begin))
     return FullLoad(task, source, endpoint, store, snapshot, landed)
-
-
-def _record_missed(task: Task, source: LandingSource, store: ChunkStore, snapshot: PlannedSnapshot) -> None:
-    """Write down what a killed run had landed and not yet written down."""
-    commit = newest_own_commit(task.spark, source.bronze, source.app)
-    if commit is None or commit.tag.begin == commit.tag.end:
-        return
-    recorded = store.newest_landed(snapshot.epoch)
-    missed = [chunk for chunk in snapshot.chunks if recorded < chunk.number < (commit.tag.end.chunk or 0)]
-    if missed:
-        store.landed(snapshot, missed, commit)
