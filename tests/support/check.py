@@ -19,6 +19,6 @@ def assert_silver_equals_source(spark: SparkSession, task: Task) -> None:
 def assert_exactly_once(spark: SparkSession, task: Task, since: tuple[str, int]) -> None:
     """Silver equals the source, and bronze has each row change of the binlog from `since` on, once."""
     assert_silver_equals_source(spark, task)
-    bronze = spark.table(Lakehouse(root=str(task.root)).bronze)
+    bronze = spark.table(Lakehouse(root=str(task.root)).bronze).where("op <> 'read'")  # a snapshot's rows are in no log
     wrong = bronze_vs_binlog(task.server, bronze, [task.database], since, task.tables)
     assert not wrong, "\n".join(wrong[:20])
