@@ -90,7 +90,7 @@ def test_a_purged_position_is_lost(tmp_path: Path, flavor: str) -> None:
         wait_until(lambda: purged_to_the_newest(server))
         with pytest.raises(PositionLost, match="purged") as caught:
             catch_up(task)
-        assert "snapshot" in caught.value.hint
+        assert "--remove-meta" in caught.value.hint
         assert caught.value.context["missing"] != "unknown"
         with pytest.raises(PositionLost, match=r"does not have binlog\.000001"):
             catch_up(relay_task(server, tmp_path / "first", start=StartAt("binlog.000001")))
