@@ -54,7 +54,7 @@ def die_at(task, point):
 def test_an_ad_hoc_snapshot_killed_in_each_phase_goes_on_and_repeats_nothing(mysql80, spark, tmp_path):
     """Tables that join and tables that are read again: a chunk half read, between commits, before they are released."""
     task = Task(tmp_path, mysql80, mysql80.fresh_database("load"), mode="all", tables=("words", "notes", "pairs"))
-    fill(mysql80, task.database, 120_000, every_type=False)
+    fill(mysql80, task.database, 60_000, every_type=False)
     with Meddler(mysql80, task.database, 0.1):
         task.catch_up()
         task.tables = ()
