@@ -39,7 +39,7 @@ from dmdelta.model.schema import Column, TableSchema
 
 PACKET_HEADER = 4
 ROW_HEADER = b"\x00"
-_ROW = RowForm(lead=PACKET_HEADER + len(ROW_HEADER), spare=2)
+RESULT_ROW = RowForm(lead=PACKET_HEADER + len(ROW_HEADER), spare=2)
 _WIRE = {
     "tinyint": WireType.TINY,
     "smallint": WireType.SHORT,
@@ -62,7 +62,7 @@ class RowReader:
 
     def __init__(self, schema: TableSchema) -> None:
         self._codec = result_codec(schema)
-        self._decoder = ImageDecoder(self._codec, self._codec.all_columns, keyed=False, form=_ROW)
+        self._decoder = ImageDecoder(self._codec, self._codec.all_columns, keyed=False, form=RESULT_ROW)
 
     def read(self, packets: bytes, end: int) -> tuple[list[bytes], bytes]:
         """The row packets (header included) up to `end` as VARIANT values, and the dictionary that they share.
@@ -71,7 +71,7 @@ class RowReader:
             CorruptBinlog: they are not rows of the table.
             UnsupportedEvent: a value that cannot be shown without loss.
         """
-        decoder, lead, size = self._decoder, _ROW.lead, self._decoder.bitmap_size
+        decoder, lead, size = self._decoder, RESULT_ROW.lead, self._decoder.bitmap_size
         runners = decoder.runners
         rows: list[bytes] = []
         self._codec.keys.trim()

@@ -12,31 +12,23 @@ from typing import Any
 
 from dmdelta.binlog.column import ColumnCodec
 from dmdelta.binlog.image import misaligned
-from dmdelta.binlog.resultset import PACKET_HEADER, ROW_HEADER, result_codec
+from dmdelta.binlog.resultset import RESULT_ROW, result_codec
 from dmdelta.binlog.wire import bitmap_size, packed_int
 from dmdelta.model.schema import Column, TableSchema
 
-_LEAD = PACKET_HEADER + len(ROW_HEADER)
-_SPARE_BITS = 2
-_SIGNED = {"tinyint": "b", "smallint": "h", "mediumint": "i", "int": "i", "bigint": "q", "year": "h"}
+_LEAD, _SPARE_BITS = RESULT_ROW.lead, RESULT_ROW.spare
 _FLOATS = {"float": "f", "double": "d"}
-_BEYOND_LONG = "bigint"
-"""Unsigned, its values need a decimal."""
+"""As VARIANT they are copied as bytes."""
 
 
-def is_plain(column: Column, codec: ColumnCodec) -> bool:
+def is_plain(codec: ColumnCodec) -> bool:
     """Its values come as they are: int, float, UTF-8 text as bytes, or bytes."""
-    return bool(_number_code(column)) or codec.utf8 is not None or codec.blob
+    return codec.packed is not None or codec.utf8 is not None or codec.blob
 
 
-def _number_code(column: Column) -> str:
+def _number_code(column: Column, codec: ColumnCodec) -> str:
     """The struct code of a number in a result set row, empty if its values are not plain numbers."""
-    if column.type in _FLOATS:
-        return _FLOATS[column.type]
-    code = _SIGNED.get(column.type, "")
-    if not column.unsigned or column.type == "year":
-        return code
-    return "" if column.type == _BEYOND_LONG else code.upper()
+    return _FLOATS.get(column.type, codec.packed.unpack) if codec.packed is not None else ""
 
 
 class ColumnReader:
@@ -54,11 +46,11 @@ class ColumnReader:
         """
         self._codec = result_codec(schema)
         codecs = list(zip(schema.columns, self._codec.codecs, strict=True))
-        self.plain = tuple(is_plain(column, codec) for column, codec in codecs)
+        self.plain = tuple(is_plain(codec) for _, codec in codecs)
         self.columns: tuple[list[Any], ...] = tuple([] for _ in codecs)
         self._run = _generated(
             [
-                _Source(number, codec, _number_code(column), values)
+                _Source(number, codec, _number_code(column, codec), values)
                 for number, ((column, codec), values) in enumerate(zip(codecs, self.columns, strict=True))
             ]
         )

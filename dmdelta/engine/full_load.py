@@ -10,7 +10,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 
@@ -37,9 +36,6 @@ from dmdelta.source.chunk import Chunk
 from dmdelta.source.endpoint import Endpoint
 from dmdelta.source.folder import locked, newest_begin
 from dmdelta.source.snapshot import plan_snapshot, snapshot_end
-
-if TYPE_CHECKING:
-    pass
 
 log = get_logger(__name__)
 
@@ -83,11 +79,9 @@ class FullLoad:
                 if stop.requested:
                     return None
                 past.result()
-                commit = (
-                    land_together(self.task, self.source, self._frames, share) if self._together else self._land(share)
-                )
+                commit = self._land(share)
                 landed = share.landed
-                if share is shares[-1] or self._kept_and_past(share.chunks)[0]:
+                if share is shares[-1] or share.kept:
                     landed_log.append(landed)  # what all went past bronze is in silver already
                 tally.landed(self.source.source_id, str(landed.end))
                 tally.loaded(shares_of(share.chunks))
@@ -103,9 +97,11 @@ class FullLoad:
     def _shares(self, missing: Sequence[Chunk]) -> list[Share]:
         """What each commit lands, in order."""
         landed, shares = self.landed, list[Share]()
-        for batch in [missing] if self._together and missing else plan_batches(missing, self._big_tables):
+        big = frozenset[TableSchema]() if self.task.spec.snapshot.bronze else self.snapshot.cut_tables
+        for batch in [missing] if self._together and missing else plan_batches(missing, big):
             landed = Landed(landed.batch + 1, landed.end, self.snapshot.behind(batch[-1]), landed.gtid_set)
-            shares.append(Share(batch, landed))
+            kept = [chunk for chunk in batch if chunk.schema not in big]
+            shares.append(Share(batch, landed, kept, [chunk for chunk in batch if chunk.schema in big]))
         return shares
 
     @contextmanager
@@ -131,31 +127,19 @@ class FullLoad:
     def _land(self, share: Share) -> OwnCommit:
         if self._together:
             return land_together(self.task, self.source, self._frames, share)
-        kept, past = self._kept_and_past(share.chunks)
-        parts = [(chunks, rows) for chunks, rows in ((kept, True), (past, False)) if chunks]
+        parts = [(chunks, rows) for chunks, rows in ((share.kept, True), (share.past, False)) if chunks]
         frames = [self._frames.bronze_rows(chunks, rows=rows) for chunks, rows in parts]
         commit = land_rows(self.task.spark, self.source, reduce(DataFrame.unionAll, frames), share.landed)
         log.info("chunks landed", source=self.source.source_id, chunks=len(share.chunks), end=str(share.landed.end))
         return commit
 
-    def _kept_and_past(self, chunks: Sequence[Chunk]) -> tuple[list[Chunk], list[Chunk]]:
-        """Chunks whose rows land in bronze, and those of big tables that go past it."""
-        past = [chunk for chunk in chunks if chunk.schema in self._big_tables]
-        return [chunk for chunk in chunks if chunk.schema not in self._big_tables], past
-
     @property
     def _together(self) -> bool:
         return self.task.spec.snapshot.consistency == "snapshot"
 
-    @property
-    def _big_tables(self) -> frozenset[TableSchema]:
-        """Those that go past bronze."""
-        return frozenset() if self.task.spec.snapshot.bronze else self.snapshot.cut_tables
-
     def _append_to_silver(self, share: Share, done: dict[TableSchema, Position | None]) -> None:
         task, landed = self.task, share.landed
-        _, past = self._kept_and_past(share.chunks)
-        for chunks in by_table(past):
+        for chunks in by_table(share.past):
             schema = chunks[0].schema
             request = ApplyRequest(
                 lakehouse=task.lakehouse,

@@ -67,10 +67,16 @@ class PlannedSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The chunks of one commit of bronze, and what it says."""
+    """The chunks of one commit of bronze, and what it says.
+
+    Attributes:
+        kept, past: those whose rows land in bronze, and those of big tables that go past it.
+    """
 
     chunks: Sequence[Chunk]
     landed: Landed
+    kept: Sequence[Chunk]
+    past: Sequence[Chunk]
 
 
 def plan_batches(chunks: Sequence[Chunk], past: Collection[TableSchema] = ()) -> list[list[Chunk]]:

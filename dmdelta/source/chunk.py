@@ -7,10 +7,9 @@ from dataclasses import asdict, dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from dmdelta.errors import SourceError, SourceUnavailable
 from dmdelta.model.gtid import Flavor
 from dmdelta.model.schema import Column, TableSchema
-from dmdelta.source.connection import open_connection, query, quoted
+from dmdelta.source.connection import explained, open_connection, query, quoted
 from dmdelta.source.endpoint import Endpoint
 from dmdelta.source.meeting import Meeting, meet
 from dmdelta.source.result_rows import row_packets
@@ -132,15 +131,11 @@ def _open(endpoint: Endpoint, flavor: Flavor) -> "Connection[Any]":
 
 
 def _lock(connection: "Connection[Any]", table: TableSchema) -> None:
-    try:
+    with explained(
+        f"{table} has no key, so it must be locked for the moment in which its snapshot begins",
+        hint="GRANT LOCK TABLES ON the schema to the account, or leave the table out with the block-allow-list",
+    ):
         query(connection, f"LOCK TABLES {quoted(table.schema, table.table)} READ")
-    except SourceUnavailable:
-        raise
-    except SourceError as error:
-        raise SourceError(
-            f"{table} has no key, so it must be locked for the moment in which its snapshot begins: {error.message}",
-            hint="GRANT LOCK TABLES ON the schema to the account, or leave the table out with the block-allow-list",
-        ) from error
 
 
 def _locked(

@@ -151,6 +151,21 @@ def unless_refused(ask: Callable[[], _T]) -> _T | None:
 
 
 @contextmanager
+def explained(why: str, hint: str) -> Iterator[None]:
+    """Say what a statement is for, and what to do, where the server refuses it.
+
+    Raises:
+        SourceUnavailable: it does not answer. SourceError: it refuses.
+    """
+    try:
+        yield
+    except SourceUnavailable:
+        raise
+    except SourceError as error:
+        raise SourceError(f"{why}: {error.message}", hint=hint) from error
+
+
+@contextmanager
 def foreign_errors(where: object) -> Iterator[None]:
     """Turn PyMySQL's and the network's errors into ours, once, at the border."""
     try:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dmdelta.errors import SourceError, SourceUnavailable
-from dmdelta.source.connection import query
+from dmdelta.source.connection import explained, query
 from dmdelta.source.server import ServerPosition, server_position
 
 if TYPE_CHECKING:
@@ -100,15 +100,11 @@ def meet(connection: "Connection[Any]", meeting: Meeting, number: int) -> Server
 
 def _lock_all(connection: "Connection[Any]") -> None:
     query(connection, f"SET SESSION lock_wait_timeout = {LOCK_WAIT_SECONDS}")
-    try:
+    with explained(
+        "all tables must be locked for a moment",
+        hint="GRANT RELOAD ON *.* to the account, or use consistency: none",
+    ):
         query(connection, "FLUSH TABLES WITH READ LOCK")
-    except SourceUnavailable:
-        raise
-    except SourceError as error:
-        raise SourceError(
-            f"all tables must be locked for a moment: {error.message}",
-            hint="GRANT RELOAD ON *.* to the account, or use consistency: none",
-        ) from error
 
 
 def _late() -> SourceUnavailable:
