@@ -27,7 +27,7 @@ servers: install ## install the real servers that the tests start
 test: servers ## unit, spark and integration tests against real servers; what CI runs
 	$(PY) -m pytest tests -m "not mysql97 and not long"
 
-test-long: servers ## the long lane, an hour on 2 cores: event matrix, random kills, two machines, pauses, a server switch, full loads of every server and killed ones
+test-long: servers ## the long lane, hours on 2 cores: DDL suite, shard merge, event matrix, random kills, two machines, pauses, a server switch, full loads of every server and killed ones
 	$(PY) -m pytest tests -m "long and not mysql97" --timeout 1800
 
 test-unit: install ## the tests without a JVM and without a server
@@ -53,8 +53,9 @@ bench: servers ## codec, landing and binlog-to-silver speed beside mysql-replica
 bench-load: servers ## full load speed and memory; writes benchmarks/FULL_LOAD.md
 	$(PY) -m benchmarks.full_load
 
-docs: install ## rewrite what is generated: the type table, the spec's JSON schema
+docs: install ## rewrite what is generated: the type tables, the spec's JSON schema
 	$(PY) -m dmdelta.ddl.types > docs/types.md
+	$(PY) -m dmdelta.ddl.type_changes > docs/type-changes.md
 	$(PY) -m dmdelta.config.schema > schemas/pipeline.schema.json
 	$(PY) -m dmdelta.config.reference > docs/spec.md
 

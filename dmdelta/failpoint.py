@@ -28,6 +28,8 @@ class CrashPoint(str, Enum):
     SILVER_BEFORE_COMMIT = "silver-before-commit"
     SILVER_BETWEEN_COMMITS = "silver-between-commits"
     SILVER_AFTER_COMMIT = "silver-after-commit"
+    SILVER_BEFORE_CHANGE = "silver-before-change"
+    SILVER_AFTER_CHANGE = "silver-after-change"
     CHECKPOINT_MID_FLUSH = "checkpoint-mid-flush"
 
 

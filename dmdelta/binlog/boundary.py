@@ -134,7 +134,7 @@ def _whole(event_type: int, body: bytes, server_id: int) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class _Log:
+class SegmentLog:
     """A segment file: [first, end) of `data` is the log; byte `at` of it is byte `at + shift` of the server's file."""
 
     data: mmap | bytes
@@ -145,8 +145,12 @@ class _Log:
 
 
 @contextmanager
-def _opened(stream: BinaryIO, segment: Segment) -> Iterator[_Log]:
-    """Raises CorruptBinlog: not a binlog file, or one that does not hold just the segment."""
+def opened_log(stream: BinaryIO, segment: Segment) -> Iterator[SegmentLog]:
+    """A segment's file, mapped.
+
+    Raises:
+        CorruptBinlog: not a binlog file, or one that does not hold just the segment.
+    """
     with ExitStack() as stack:
         data: mmap | bytes
         try:
@@ -163,11 +167,15 @@ def _opened(stream: BinaryIO, segment: Segment) -> Iterator[_Log]:
         if behind > len(data) or first + segment.size != len(data):
             raise _cut(segment, segment.start + max(len(data) - first, 0))
         trailer = parse_format_description(data[FIRST_OFFSET:behind], segment.path).trailer
-        yield _Log(data, first, len(data), segment.start - first, trailer)
+        yield SegmentLog(data, first, len(data), segment.start - first, trailer)
 
 
-def _events(log: _Log, segment: Segment, at: int) -> Iterator[tuple[int, int, int, int]]:
-    """(type, server id, start, stop) of every event from `at` on."""
+def log_events(log: SegmentLog, segment: Segment, at: int) -> Iterator[tuple[int, int, int, int]]:
+    """(type, server id, start, stop) of every event from byte `at` of the mapped file on, bytes of it.
+
+    Raises:
+        CorruptBinlog: an event cut short, or sizes that do not add up.
+    """
     data, end, smallest, unpack = log.data, log.end, HEADER_SIZE + log.trailer, _HEAD
     forgotten = at
     while at < end:
@@ -198,8 +206,8 @@ def walk_events(stream: BinaryIO, segment: Segment) -> Iterator[tuple[EventHeade
     Raises:
         CorruptBinlog: not a binlog file, an event cut short, or sizes that do not add up.
     """
-    with _opened(stream, segment) as log:
-        for kind, _server_id, at, stop in _events(log, segment, log.first):
+    with opened_log(stream, segment) as log:
+        for kind, _server_id, at, stop in log_events(log, segment, log.first):
             body = log.data[at + HEADER_SIZE : stop - log.trailer] if kind in _TELLING else b""
             yield parse_header(log.data[at : at + HEADER_SIZE], 0, at + log.shift), body
 
@@ -213,7 +221,7 @@ def scan_gtids(stream: BinaryIO, segment: Segment) -> list[GtidRun]:
         CorruptBinlog: as `walk_events`.
     """
     tracker, runs = BoundaryTracker(), list[GtidRun]()
-    with _opened(stream, segment) as log:
+    with opened_log(stream, segment) as log:
         at = log.first
         while at < log.end:
             # A hop ends at a GTID event, which sets the tracker anew: what was passed need not be fed.
@@ -222,10 +230,10 @@ def scan_gtids(stream: BinaryIO, segment: Segment) -> list[GtidRun]:
     return runs
 
 
-def _walk(log: _Log, segment: Segment, at: int, tracker: BoundaryTracker, runs: list[GtidRun]) -> int:
+def _walk(log: SegmentLog, segment: Segment, at: int, tracker: BoundaryTracker, runs: list[GtidRun]) -> int:
     """Feed the tracker from `at` up to the next GTID event of MySQL, at least one event; where that lies."""
     data, trailer, begin = log.data, log.trailer, at
-    for kind, server_id, start, stop in _events(log, segment, at):
+    for kind, server_id, start, stop in log_events(log, segment, at):
         if kind in MYSQL_GTIDS and start > begin:
             return start
         tracker.feed(kind, data[start + HEADER_SIZE : stop - trailer] if kind in _TELLING else b"", server_id)

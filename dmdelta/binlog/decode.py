@@ -27,14 +27,14 @@ from dmdelta.binlog.payload import inner_events
 from dmdelta.binlog.query import Query, parse_query
 from dmdelta.binlog.rows import TableState, add_rows
 from dmdelta.binlog.statement import Statement, StatementKind, StatementTarget, classify
-from dmdelta.binlog.structure import describe, find_known
-from dmdelta.binlog.tablemap import TABLE_ID_SIZE, parse_table_map, table_names
+from dmdelta.binlog.structure import describe, find_known, fitted
+from dmdelta.binlog.tablemap import TABLE_ID_SIZE, TableMap, parse_table_map, table_names
 from dmdelta.binlog.variant import SIZE_LIMIT
 from dmdelta.binlog.xa import parse_xa_prepare
 from dmdelta.errors import CorruptBinlog, DmdeltaError, UnknownSchema, UnsupportedEvent
 from dmdelta.model.change import Op
 from dmdelta.model.position import seq_of
-from dmdelta.model.schema import TableSchema
+from dmdelta.model.schema import StructureFrom, TableSchema
 from dmdelta.model.segment import Segment
 
 _ID_END = HEADER_SIZE + TABLE_ID_SIZE
@@ -92,14 +92,19 @@ class DecodeOptions:
 
     Attributes:
         wanted: (schema, table) → decode its rows.
+        wanted_statements: (schema, table) → note its DDL; None: where its rows are wanted.
         known_schemas: structures of tables for table maps without column names, older ones first.
+        structures: by table, what it has from which position on, in log order, for table maps without column names:
+            believed over `known_schemas`.
         statement_targets: (sql, default schema) → the tables or databases that a DDL statement changes.
         batch_bytes: bytes of events after which a batch is handed out.
     """
 
     wanted: Callable[[str, str], bool]
     known_schemas: Mapping[tuple[str, str], Sequence[TableSchema]] = field(default_factory=dict)
+    structures: Mapping[tuple[str, str], Sequence[StructureFrom]] = field(default_factory=dict)
     statement_targets: Callable[[str, str], Sequence[StatementTarget]] = lambda _sql, _schema: ()
+    wanted_statements: Callable[[str, str], bool] | None = None
     batch_bytes: int = 8 << 20
 
 
@@ -289,15 +294,27 @@ class _Decoder:
         if not self._options.wanted(schema_name, table_name):
             return None
         table_map = parse_table_map(event, mariadb=self._reader.format.is_mariadb)
-        schema = describe(table_map)
-        if schema is None:
-            schema = find_known(table_map, self._options.known_schemas.get((schema_name, table_name), ()))
+        schema = describe(table_map) or self._known(table_map)
+        return TableState(table_codec(schema, table_map.columns), table_map.nullable)
+
+    def _known(self, table_map: TableMap) -> TableSchema:
+        """The structure of a table whose table map has no column names."""
+        name = (table_map.schema, table_map.table)
+        here = (self._segment.epoch, self._base + self._offset)
+        changes = [change for change in self._options.structures.get(name, ()) if change.since.key <= here]
+        if changes:
+            tracked = changes[-1].schema
+            schema = fitted(table_map, tracked) if tracked is not None else None
+        else:
+            schema = find_known(table_map, self._options.known_schemas.get(name, ()))
         if schema is None:
             raise UnknownSchema(
-                f"no column names for {schema_name}.{table_name}: not in the log, and no known structure fits",
-                hint="set binlog_row_metadata=FULL (MySQL 8.0, MariaDB 10.5 and newer), or give the structure it had",
+                f"no column names for {'.'.join(name)}: not in the log, and no known structure fits",
+                hint="give the structure that it has there (dmdelta binlog-schema update SPEC --table "
+                f"{'.'.join(name)}), or have it taken from information_schema again (binlog-schema delete); "
+                "binlog_row_metadata=FULL (MySQL 8.0, MariaDB 10.5 and newer) puts names into the log",
             )
-        return TableState(table_codec(schema, table_map.columns), table_map.nullable)
+        return schema
 
     def _note(
         self, op: Op, schema: str | None, table: str | None, ddl: str | None, timestamp: int, version: int | None = None
@@ -350,8 +367,11 @@ class _Decoder:
         self._end_transaction()
 
     def _ddl(self, query: Query, timestamp: int) -> None:
+        # The next table map may look the same and mean other columns.
+        self._bodies.clear()
+        wanted = self._options.wanted_statements or self._options.wanted
         for target in self._options.statement_targets(query.sql, query.schema):
-            if target.table is None or self._options.wanted(target.schema, target.table):
+            if target.table is None or wanted(target.schema, target.table):
                 op = Op.TRUNCATE if target.op.startswith("truncate") else Op.DDL
                 self._note(op, target.schema, target.table, query.sql, timestamp)
 

@@ -18,10 +18,16 @@ _FIXED = {_FLAGS2: 4, _SQL_MODE: 8, _AUTO_INCREMENT: 4}
 
 
 class Query(NamedTuple):
-    """A statement; `schema` is the session's default schema, empty if it had none."""
+    """A statement.
+
+    Attributes:
+        schema: the session's default schema, empty if it had none.
+        server_collation: the id of the session's `collation_server`, which CREATE DATABASE falls back on; 0: not told.
+    """
 
     schema: str
     sql: str
+    server_collation: int = 0
 
 
 def parse_query(event: bytes) -> Query:
@@ -39,7 +45,9 @@ def parse_query(event: bytes) -> Query:
         text = event[at + schema_size + 1 :]
         if event[4] == EventType.MARIADB_QUERY_COMPRESSED:
             text = decompress(text)
-        return Query(schema, text.decode("ascii") if text.isascii() else _decode(text, _client_collation(status)))
+        client, server = _collations(status)
+        sql = text.decode("ascii") if text.isascii() else _decode(text, client)
+        return Query(schema, sql, server)
     except (error, IndexError, UnicodeDecodeError) as damage:
         raise CorruptBinlog("cannot read a query event", hint="report this event to the project") from damage
 
@@ -53,14 +61,14 @@ def _decode(text: bytes, collation: int) -> str:
         return text.decode("utf-8", "replace")
 
 
-def _client_collation(status: bytes) -> int:
-    """The session's character_set_client out of the status variables, 0 if they do not tell."""
+def _collations(status: bytes) -> tuple[int, int]:
+    """The session's character_set_client and collation_server out of the status variables, 0 where they do not tell."""
     at = 0
     while at < len(status):
         code = status[at]
         at += 1
         if code == _CHARSET:
-            return status[at] | status[at + 1] << 8
+            return status[at] | status[at + 1] << 8, status[at + 4] | status[at + 5] << 8
         if code in _FIXED:
             at += _FIXED[code]
         elif code in (_TIME_ZONE, _CATALOG_NZ):
@@ -68,5 +76,5 @@ def _client_collation(status: bytes) -> int:
         elif code == _CATALOG:
             at += 2 + status[at]
         else:
-            return 0
-    return 0
+            return 0, 0
+    return 0, 0

@@ -5,15 +5,19 @@ type, length, precision, and, where the table map tells them, signedness and cha
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from dmdelta.binlog.charset import decoder_of
 from dmdelta.binlog.collation import BINARY_COLLATION, charset_of
+from dmdelta.binlog.collation_names import collation_name
 from dmdelta.binlog.columntype import CHARACTER, NUMERIC, WireColumn, WireType
 from dmdelta.binlog.tablemap import TableMap
 from dmdelta.model.schema import Column, TableSchema
 
 _TEMPORAL = frozenset({WireType.TIME2, WireType.DATETIME2, WireType.TIMESTAMP2})
 _SIZED = frozenset({"char", "varchar", "binary", "varbinary", "bit"})
+_TEXTS = ("tinytext", "text", "mediumtext", "longtext")
+_BLOBS = ("tinyblob", "blob", "mediumblob", "longblob")
 _TEXT_LIKE = CHARACTER | {WireType.ENUM, WireType.SET}
 _OLD_GEOMETRY = frozenset(
     {"point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon", "geomcollection"}
@@ -49,6 +53,7 @@ def _column(table_map: TableMap, number: int) -> Column:
         members=members,
         nullable=table_map.nullable[number],
         visible=table_map.visible is None or table_map.visible[number],
+        collation=collation_name(collation) if charset is not None and collation != BINARY_COLLATION else None,
     )
 
 
@@ -60,6 +65,32 @@ def find_known(table_map: TableMap, known: Sequence[TableSchema]) -> TableSchema
         ):
             return schema
     return None
+
+
+def fitted(table_map: TableMap, schema: TableSchema) -> TableSchema | None:
+    """A structure that statements led to, with what the table map knows better; None if it is another structure."""
+    if len(schema.columns) != len(table_map.columns):
+        return None
+    columns = tuple(_completed(table_map, number, column) for number, column in enumerate(schema.columns))
+    fits = all(_fits(table_map, number, column) for number, column in enumerate(columns))
+    return replace(schema, columns=columns) if fits else None
+
+
+def _completed(table_map: TableMap, number: int, column: Column) -> Column:
+    """Whether NULL is allowed, how large a TEXT or BLOB is, and the collation where the table map tells it."""
+    wire, collation = table_map.columns[number], table_map.collations[number]
+    column = replace(column, nullable=table_map.nullable[number])
+    if column.type in _TEXTS and wire.type_name(binary=False) in _TEXTS:
+        column = replace(column, type=wire.type_name(binary=False))
+    elif column.type in _BLOBS and wire.type_name(binary=True) in _BLOBS:
+        column = replace(column, type=wire.type_name(binary=True))
+    is_text = column.type in ("char", "varchar", "enum", "set") or column.type in _TEXTS
+    if not is_text or not collation or collation == BINARY_COLLATION:
+        return column
+    if column.charset is None:
+        length = wire.length if column.type in _SIZED else 0
+        column = replace(column, charset=charset_of(collation), length=length)
+    return replace(column, collation=collation_name(collation) or column.collation)
 
 
 def _fits(table_map: TableMap, number: int, column: Column) -> bool:

@@ -8,7 +8,9 @@ Options:
     segments: instead of path, the very segments to read (`segments_to_json`): a retried task reads the same bytes.
     source-id: the `source_id` of the rows [binlog].
     block-allow-list: the tables to decode, as `BlockAllowList.to_json` [all but the system schemas].
-    schemas: a JSON list of `TableSchema` for servers that send no column names.
+    online-ddl: the names of online DDL's tables, as `OnlineDdl.to_json` [none]: their rows are not decoded.
+    schemas: a JSON list of `TableSchema` for servers that send no column names: the last one that fits is taken.
+    structures: for the same, a JSON list of `StructureFrom` in log order: what each table has from which position on.
     landed-at: ISO 8601 with a zone: adds `landed_at` and `landed_on`, the time and its UTC date, as bronze has them.
 """
 

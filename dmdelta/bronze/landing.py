@@ -6,7 +6,7 @@ where the next batch begins, whatever any metadata table says; so a crash betwee
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from itertools import takewhile
 
@@ -23,9 +23,10 @@ from dmdelta.lakehouse.history import OwnCommit, newest_own_commit, own_commits
 from dmdelta.lakehouse.tables import OWNER, table_state
 from dmdelta.model.gtid import Flavor, GtidRun, GtidSet, grown, parse_gtid_set
 from dmdelta.model.position import Position
-from dmdelta.model.schema import TableSchema
+from dmdelta.model.schema import StructureFrom
 from dmdelta.model.segment import CUT_BYTES, Segment
 from dmdelta.rules.block_allow_list import BlockAllowList
+from dmdelta.rules.online_ddl import OnlineDdl
 from dmdelta.segments import follows
 
 BATCH_BYTES = 256 << 20
@@ -43,6 +44,11 @@ class LandingSource:
     """The bronze table's identifier in SQL."""
     allow_list: BlockAllowList
     flavor: Flavor
+    online: OnlineDdl = field(default_factory=OnlineDdl)
+
+    def wanted(self, schema: str, table: str) -> bool:
+        """Whether a table's rows take part."""
+        return self.online.rows_wanted(self.allow_list.wanted, schema, table)
 
     @property
     def app(self) -> str:
@@ -157,12 +163,12 @@ def land(
     source: LandingSource,
     batch: LandingBatch,
     landed: Landed | None,
-    schemas: Sequence[TableSchema],
+    structures: Sequence[StructureFrom] = (),
 ) -> Landed:
     """Decode a batch on the executors and append it to bronze in one commit.
 
     Args:
-        schemas: structures for servers that send no column names.
+        structures: what tables have where, in log order, for servers that send no column names.
 
     Raises:
         CorruptBinlog, UnsupportedEvent, UnknownSchema: what the decoder met, as it raised it.
@@ -177,7 +183,7 @@ def land(
     done = Landed(batch.number, batch.begin, batch.end, grown(gtid_set, runs), safe_until)
     reach(CrashPoint.LAND_BEFORE_COMMIT)
     with wrapped(source.bronze, "landing in"):
-        rows = decoded(spark, source, batch, schemas)
+        rows = decoded(spark, source, batch, structures)
     land_rows(spark, source, rows, done)
     reach(CrashPoint.LAND_AFTER_COMMIT)
     return done
@@ -244,14 +250,15 @@ def _tag(source: LandingSource, landed: Landed) -> CommitTag:
 
 
 def decoded(
-    spark: SparkSession, source: LandingSource, batch: LandingBatch, schemas: Sequence[TableSchema]
+    spark: SparkSession, source: LandingSource, batch: LandingBatch, structures: Sequence[StructureFrom]
 ) -> DataFrame:
     """The bronze rows of a batch."""
     reader = (
         spark.read.format("mysql_binlog")
         .option("segments", segments_to_json(batch.segments))
         .option("block-allow-list", source.allow_list.to_json())
-        .option("schemas", json.dumps([schema.to_json() for schema in schemas]))
+        .option("online-ddl", source.online.to_json())
+        .option("structures", json.dumps([structure.to_json() for structure in structures]))
         # As data: Spark writes a time of its own into the code that it generates, anew for every batch.
         .option("landed-at", datetime.now(timezone.utc).isoformat())
     )

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from typing import BinaryIO
 
 import pyarrow as pa
@@ -14,9 +15,10 @@ from dmdelta.binlog.decode import DecodeOptions, decode_segment
 from dmdelta.bronze.arrow import to_record_batch
 from dmdelta.ddl.statements import statement_targets
 from dmdelta.errors import CorruptBinlog, DmdeltaError, to_wire
-from dmdelta.model.schema import TableSchema
+from dmdelta.model.schema import StructureFrom, TableName, TableSchema
 from dmdelta.model.segment import Segment
 from dmdelta.rules.block_allow_list import BlockAllowList
+from dmdelta.rules.online_ddl import OnlineDdl
 
 
 def read_group(segments: Sequence[Segment], options: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
@@ -61,6 +63,17 @@ def _decode_options(options: Mapping[str, str]) -> DecodeOptions:
     for text in json.loads(options.get("schemas", "[]")):
         schema = TableSchema.from_json(text)
         known[schema.schema, schema.table].append(schema)
+    structures: dict[TableName, list[StructureFrom]] = defaultdict(list)
+    for text in json.loads(options.get("structures", "[]")):
+        change = StructureFrom.from_json(text)
+        structures[change.table].append(change)
     rules = options.get("block-allow-list")
     allow_list = BlockAllowList.from_json(rules) if rules else BlockAllowList()
-    return DecodeOptions(wanted=allow_list.wanted, known_schemas=known, statement_targets=statement_targets)
+    online = OnlineDdl.from_json(options.get("online-ddl", "{}"))
+    return DecodeOptions(
+        wanted=partial(online.rows_wanted, allow_list.wanted),
+        known_schemas=known,
+        structures=structures,
+        statement_targets=statement_targets,
+        wanted_statements=partial(online.wanted, allow_list.wanted),
+    )

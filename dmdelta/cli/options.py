@@ -21,3 +21,15 @@ def moment(text: str) -> datetime:
     except ValueError:
         raise typer.BadParameter(f"{text!r} is no time such as 2026-11-21T10:00:00+01:00") from None
     return found if found.tzinfo else found.replace(tzinfo=timezone.utc)
+
+
+def table_name(text: str) -> tuple[str, str]:
+    """Schema and table of `schema.table`.
+
+    Raises:
+        typer.BadParameter: it is not written so.
+    """
+    schema, _, table = text.partition(".")
+    if not schema or not table:
+        raise typer.BadParameter(f"{text!r} is no table: write it as schema.table")
+    return schema, table

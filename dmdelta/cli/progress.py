@@ -54,7 +54,8 @@ def _view(progress: "Progress") -> Group:
     tables = [{"table": name, "row_changes": rows} for name, rows in sorted(progress.tables.items())]
     sources = [{"source": name, "landed_to": end} for name, end in sorted(progress.landed_to.items())]
     loads = [_load(name, load) for name, load in sorted(progress.loads.items())]
-    return Group(Text(head), *(table_of(records) for records in (sources, loads, tables) if records))
+    clashes = [{"shard": name, "keys of other shards": keys} for name, keys in sorted(progress.clashes.items())]
+    return Group(Text(head), *(table_of(records) for records in (sources, loads, tables, clashes) if records))
 
 
 def _load(name: str, load: "TableLoad") -> dict[str, str]:

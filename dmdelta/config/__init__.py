@@ -6,8 +6,11 @@ docstring under its field; the JSON schema and `docs/spec.md` are made from thos
 """
 
 from dmdelta.config.block_allow_list import BlockAllowListConfig, TablePattern
+from dmdelta.config.expression_filter import ExpressionFilterRule
+from dmdelta.config.filters import FilterRule
 from dmdelta.config.lakehouse import LakehouseConfig
 from dmdelta.config.loading import load_spec
+from dmdelta.config.routes import ExtractSchema, ExtractSource, ExtractTable, RouteRule
 from dmdelta.config.snapshot import SnapshotConfig
 from dmdelta.config.source import MetaConfig, RelayConfig, SecurityConfig, SourceConfig
 from dmdelta.config.syncer import SyncerConfig
@@ -15,9 +18,15 @@ from dmdelta.config.task import TaskSpec
 
 __all__ = [
     "BlockAllowListConfig",
+    "ExpressionFilterRule",
+    "ExtractSchema",
+    "ExtractSource",
+    "ExtractTable",
+    "FilterRule",
     "LakehouseConfig",
     "MetaConfig",
     "RelayConfig",
+    "RouteRule",
     "SecurityConfig",
     "SnapshotConfig",
     "SourceConfig",

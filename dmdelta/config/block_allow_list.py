@@ -1,21 +1,12 @@
 """Section `block-allow-list`: which schemas and tables take part."""
 
-import re
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator
 
+from dmdelta.config.patterns import Pattern
 from dmdelta.config.section import Section
 from dmdelta.model.schema import SYSTEM_SCHEMAS
-
-
-def _compilable(pattern: str) -> str:
-    if pattern.startswith("~"):
-        try:
-            re.compile(pattern[1:])
-        except re.error as error:
-            raise ValueError(f"{pattern!r} is no regular expression: {error}") from error
-    return pattern
 
 
 def _not_a_system_schema(pattern: str) -> str:
@@ -23,9 +14,6 @@ def _not_a_system_schema(pattern: str) -> str:
         raise ValueError(f"{pattern!r} is a schema of the server itself and never takes part")
     return pattern
 
-
-Pattern = Annotated[str, Field(min_length=1), AfterValidator(_compilable)]
-"""A name, with the wildcards `*`, `?` and `[a-z]`; after a leading `~`, a regular expression. Case does not count."""
 
 SchemaPattern = Annotated[Pattern, AfterValidator(_not_a_system_schema)]
 

@@ -5,7 +5,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 from pydantic import ValidationError
 
@@ -80,15 +80,22 @@ def _unknown_keys(section: type[Section], values: Any, document: Document, place
             continue
         nested = _section_in(known[key].annotation)
         if nested is not None:
-            if isinstance(value, list):
-                for at, item in enumerate(value):
-                    yield from _unknown_keys(nested, item, document, (*inner, at))
-            else:
-                yield from _unknown_keys(nested, value, document, inner)
+            for at, item in _sections(known[key].annotation, value):
+                yield from _unknown_keys(nested, item, document, (*inner, *at))
+
+
+def _sections(annotation: Any, value: Any) -> Iterator[tuple[Path_, Any]]:
+    """The values that should be sections: `value` itself, its items, or those behind the names of a mapping."""
+    if isinstance(value, list):
+        yield from (((at,), item) for at, item in enumerate(value))
+    elif get_origin(annotation) is dict and isinstance(value, dict):
+        yield from (((str(name),), item) for name, item in value.items())
+    else:
+        yield (), value
 
 
 def _section_in(annotation: Any) -> type[Section] | None:
-    """The section inside `X`, `X | None` or `tuple[X, ...]`."""
+    """The section inside `X`, `X | None`, `tuple[X, ...]` or `dict[str, X]`."""
     if isinstance(annotation, type) and issubclass(annotation, Section):
         return annotation
     return next((found for part in get_args(annotation) if (found := _section_in(part)) is not None), None)

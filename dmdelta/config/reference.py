@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
@@ -34,20 +34,22 @@ def _chapter(place: str, section: type[Section]) -> Iterator[str]:
     nested: list[tuple[str, type[Section]]] = []
     for name, field in section.model_fields.items():
         key = hyphenated(name)
-        inner, many = _nested(field.annotation)
+        inner, suffix = _nested(field.annotation)
         yield f"| `{key}` | {_default(field)} | {_cell(field.description or '')} |\n"
         if inner is not None:
-            nested.append((f"{place}.{key}".removeprefix(".") + ("[]" if many else ""), inner))
+            nested.append((f"{place}.{key}".removeprefix(".") + suffix, inner))
     for inner_place, inner in nested:
         yield from _chapter(inner_place, inner)
 
 
-def _nested(annotation: Any) -> tuple[type[Section] | None, bool]:
+def _nested(annotation: Any) -> tuple[type[Section] | None, str]:
+    """The section inside, and how its place is written behind the key: `[]` for a list, `.<name>` for named ones."""
     if isinstance(annotation, type) and issubclass(annotation, Section):
-        return annotation, False
+        return annotation, ""
     parts = get_args(annotation)
     found = next((inner for part in parts if (inner := _nested(part)[0]) is not None), None)
-    return found, Ellipsis in parts
+    named = ".<name>" if get_origin(annotation) is dict else ""
+    return found, "[]" if Ellipsis in parts else named
 
 
 def _default(field: FieldInfo) -> str:
@@ -58,6 +60,8 @@ def _default(field: FieldInfo) -> str:
         return f"`{format_duration(value)}`"
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
+    if isinstance(value, tuple) and value:
+        return _cell(", ".join(f"`{item}`" for item in value))
     return f"`{value}`" if isinstance(value, int) or (isinstance(value, str) and value) else ""
 
 

@@ -25,8 +25,8 @@ _URI = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
 def hyphenated(name: str) -> str:
-    """`server_id` → `server-id`: the key of a field in YAML."""
-    return name.replace("_", "-")
+    """`server_id` → `server-id`: the key of a field in YAML. A name that pydantic has taken ends in `_`."""
+    return name.rstrip("_").replace("_", "-")
 
 
 class Section(BaseModel):

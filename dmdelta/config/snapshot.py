@@ -12,7 +12,7 @@ class SnapshotConfig(Section):
 
     bronze: bool = True
     """Whether the rows of big tables land in bronze, too. Without, they go straight to silver, which can then not be
-    built anew from bronze. Tables of one chunk (50,000 rows, or no key) always land in bronze."""
+    built anew from bronze. Tables of one chunk (50,000 rows, or no key) always land in bronze, as do merged ones."""
 
     consistency: Literal["none", "snapshot"] = "none"
     """`none` locks nothing: the log from the load's begin to its end is applied over what was read. `snapshot` locks

@@ -9,7 +9,8 @@ from dmdelta.errors import ConfigError
 from dmdelta.model.position import file_number
 
 SOURCE_ID_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"
-_KEYS_OF_AN_ARCHIVE = {"source_id", "binlog_dir", "meta", "relay"}
+_KEYS_OF_RULES = {"route_rules", "filter_rules", "expression_filters"}
+_KEYS_OF_AN_ARCHIVE = {"source_id", "binlog_dir", "meta", "relay"} | _KEYS_OF_RULES
 
 
 class SecurityConfig(Section):
@@ -102,6 +103,15 @@ class SourceConfig(Section):
 
     binlog_dir: FolderPath | None = None
     """Folder of whole binlog files to read instead of a server, such as an archive."""
+
+    route_rules: tuple[str, ...] | None = None
+    """Names of the `routes` that count for this source; all of them without it, none for an empty list."""
+
+    filter_rules: tuple[str, ...] | None = None
+    """Names of the `filters` that count for this source; all of them without it, none for an empty list."""
+
+    expression_filters: tuple[str, ...] | None = None
+    """Names in `expression-filter` that count for this source; all of them without it, none for an empty list."""
 
     @model_validator(mode="after")
     def _server_or_archive(self) -> "SourceConfig":

@@ -1,17 +1,28 @@
 """The whole spec of a task."""
 
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field, field_validator, model_validator
 
 from dmdelta.config.block_allow_list import BlockAllowListConfig
+from dmdelta.config.expression_filter import ExpressionFilterRule
+from dmdelta.config.filters import FilterRule
 from dmdelta.config.lakehouse import LakehouseConfig
+from dmdelta.config.patterns import NameExpression
+from dmdelta.config.routes import RouteRule
 from dmdelta.config.section import Section, is_uri
 from dmdelta.config.snapshot import SnapshotConfig
 from dmdelta.config.source import SourceConfig
 from dmdelta.config.syncer import SyncerConfig
+
+SHADOW_TABLES = r"^_(.+)_(?:new|gho)$"
+TRASH_TABLES = r"^_(.+)_(?:ghc|del|old)$"
+"""DM's own: what pt-online-schema-change and gh-ost call their tables."""
+
+_Rule = TypeVar("_Rule", RouteRule, FilterRule, ExpressionFilterRule)
 
 
 class TaskSpec(Section):
@@ -33,6 +44,37 @@ class TaskSpec(Section):
 
     block_allow_list: BlockAllowListConfig = BlockAllowListConfig()
     """Which schemas and tables take part; all by default."""
+
+    shard_mode: Literal["pessimistic", "optimistic"] | None = None
+    """How tables that `routes` merge agree on a structure. `pessimistic`: silver changes once all of them have made a
+    change. `optimistic`: silver becomes at once what holds the rows of all of them. Without it, a table whose structure
+    changes away from silver's stops."""
+
+    shard_key_clash: Literal["warn", "error", "ignore"] = "warn"
+    """What is done about a key that rows of several shards have in a merged table, which keeps them all: count and name
+    them, stop the shard ahead of such a row, or do not look."""
+
+    routes: dict[str, RouteRule] = Field(default_factory=dict)
+    """Rules by name: which silver table a source table goes to; to one of its own name by default."""
+
+    filters: dict[str, FilterRule] = Field(default_factory=dict)
+    """Rules by name: which row events and DDL statements count; all by default."""
+
+    expression_filter: dict[str, ExpressionFilterRule] = Field(default_factory=dict)
+    """Rules by name: which row changes are left out by their values; none by default."""
+
+    case_sensitive: bool = False
+    """Whether the patterns of `block-allow-list`, `routes` and `filters` tell upper from lower case in names."""
+
+    online_ddl: bool = True
+    """Whether the tables of gh-ost and pt-online-schema-change are known as such: a shadow table stands for the table
+    whose structure it will replace, a trash table for nothing."""
+
+    shadow_table_rules: Annotated[tuple[NameExpression, ...], Field(min_length=1)] = (SHADOW_TABLES,)
+    """Regular expressions of the names of shadow tables, each with one group: the real table's name."""
+
+    trash_table_rules: Annotated[tuple[NameExpression, ...], Field(min_length=1)] = (TRASH_TABLES,)
+    """Regular expressions of the names of trash tables, each with one group: the real table's name."""
 
     syncer: SyncerConfig = SyncerConfig()
     """How changes are applied."""
@@ -58,6 +100,32 @@ class TaskSpec(Section):
     def loads(self, source: SourceConfig) -> bool:
         """Whether a source's first start is a full load: its tables as they are, before its log."""
         return self.task_mode != "incremental" and source.meta is None
+
+    def routes_of(self, source: SourceConfig) -> dict[str, RouteRule]:
+        """The routes that count for a source, by name."""
+        return _chosen(self.routes, source.route_rules)
+
+    def filters_of(self, source: SourceConfig) -> dict[str, FilterRule]:
+        """The filters that count for a source, by name."""
+        return _chosen(self.filters, source.filter_rules)
+
+    def expression_filters_of(self, source: SourceConfig) -> dict[str, ExpressionFilterRule]:
+        """The expression filters that count for a source, by name."""
+        return _chosen(self.expression_filter, source.expression_filters)
+
+    @model_validator(mode="after")
+    def _rules_are_there(self) -> "TaskSpec":
+        for source in self.sources:
+            for key, names, there in (
+                ("route-rules", source.route_rules, self.routes),
+                ("filter-rules", source.filter_rules, self.filters),
+                ("expression-filters", source.expression_filters, self.expression_filter),
+            ):
+                for name in names or ():
+                    if name not in there:
+                        known = f"there are {', '.join(map(repr, there))}" if there else "the spec has none"
+                        raise ValueError(f"source {source.source_id!r}: {key} names {name!r}, but {known}")
+        return self
 
     @model_validator(mode="after")
     def _relays_have_folders(self) -> "TaskSpec":
@@ -85,3 +153,7 @@ class TaskSpec(Section):
         if twice:
             raise ValueError(f"source-id {twice[0]!r} occurs twice")
         return sources
+
+
+def _chosen(rules: Mapping[str, _Rule], names: tuple[str, ...] | None) -> dict[str, _Rule]:
+    return {name: rule for name, rule in rules.items() if names is None or name in names}

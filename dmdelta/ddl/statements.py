@@ -36,6 +36,14 @@ def statement_targets(sql: str, default_schema: str) -> tuple[StatementTarget, .
     return tuple(_targets(statement_cursor(sql), default_schema))
 
 
+def is_conditional(sql: str) -> bool:
+    """CREATE … IF NOT EXISTS of a table or a database: what was there before stays as it is. Never raises."""
+    cursor = statement_cursor(sql)
+    return cursor.accept("CREATE") and bool(
+        cursor.accept_any("TABLE", "DATABASE", "SCHEMA") and cursor.accept("IF", "NOT", "EXISTS")
+    )
+
+
 def statement_cursor(sql: str) -> Cursor:
     """A cursor at the statement's first keyword, behind MariaDB's `SET STATEMENT … FOR`."""
     tokens = tokenize(sql)

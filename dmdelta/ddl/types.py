@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from dmdelta.errors import SchemaError
-from dmdelta.model.schema import Column, TableSchema
+from dmdelta.model.schema import Column, ConstantColumn, StoredColumn, TableSchema
 
 MAX_DECIMAL_DIGITS = 38
 """What Delta's DECIMAL holds; MySQL's goes to 65."""
@@ -40,6 +40,8 @@ VERSION = "_dm_version"
 COMMITTED_AT = "_dm_committed_at"
 OWN_COLUMNS = {VERSION: "STRUCT<epoch: INT, seq: BIGINT, row: INT>", COMMITTED_AT: "TIMESTAMP"}
 """The columns that silver adds to the source's own: the event that wrote the row, and when it was committed."""
+SHARD = "_dm_shard"
+"""The column of a table that several source tables go to: which of them a row is of."""
 
 
 def silver_type(column: Column) -> str:
@@ -48,6 +50,8 @@ def silver_type(column: Column) -> str:
     Raises:
         SchemaError: the type's name is not known.
     """
+    if isinstance(column, StoredColumn):
+        return column.stored
     if column.type in _INTEGERS:
         return _INTEGERS[column.type][column.unsigned]
     if column.type == "decimal":
@@ -69,13 +73,23 @@ def silver_columns(schema: TableSchema) -> dict[str, str]:
     Raises:
         SchemaError: a column has the name of one of silver's own, or a type that is not known.
     """
+    constants = {column.name.lower() for column in schema.columns if isinstance(column, ConstantColumn)}
     for column in schema.columns:
-        if column.name.lower() in OWN_COLUMNS:
+        if not isinstance(column, ConstantColumn) and column.name.lower() in {*OWN_COLUMNS, SHARD, *constants}:
             raise SchemaError(
                 f"the column {column.name} of {schema} has a name that silver keeps for itself",
                 hint="rename it at the source, or leave the table out with the block-allow-list",
             )
     return {**{column.name: silver_type(column) for column in schema.columns}, **OWN_COLUMNS}
+
+
+def same_shape(one: TableSchema, other: TableSchema) -> bool:
+    """Both structures look the same in silver: names, types and key; the columns' order does not count."""
+    return one.primary_key == other.primary_key and _shape(one) == _shape(other)
+
+
+def _shape(schema: TableSchema) -> dict[str, str]:
+    return {column.name: silver_type(column) for column in schema.columns}
 
 
 @dataclass(frozen=True, slots=True)

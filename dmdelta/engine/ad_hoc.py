@@ -176,8 +176,7 @@ class AdHocSnapshots:
         Args:
             told: a run that was killed has told the structures.
         """
-        task, source = self.task, self.source
-        log_epoch = snapshot.log_begin.epoch
+        source, log_epoch = self.source, snapshot.log_begin.epoch
         exact = exact_positions(self.spark, source.bronze, source.source_id, (snapshot.epoch, log_epoch))
         schemas = {chunk.schema.name: chunk.schema for chunk in snapshot.chunks}
         goes_on = {name: exact.get(name, snapshot.log_begin) for name in schemas}
@@ -185,19 +184,19 @@ class AdHocSnapshots:
             self._tell_structures(snapshot, [(schemas[name], position) for name, position in goes_on.items()])
         for name, schema in schemas.items():
             until = None if name in exact else safe_until
-            reload_table(
-                self.spark,
-                ReloadRequest(
-                    task.lakehouse,
-                    task.spec.name,
-                    source.source_id,
-                    task.run,
-                    schema,
-                    snapshot.epoch,
-                    goes_on[name],
-                    until,
-                ),
+            side = self.applying.side
+            request = ReloadRequest(
+                side.table(name),
+                self.task.run,
+                schema,
+                snapshot.epoch,
+                goes_on[name],
+                until,
+                side.rules,
+                side.shards,
             )
+            with self.applying.turns(self.spark, [name]):
+                reload_table(self.spark, request)
         return goes_on
 
     def _tell_structures(self, snapshot: PlannedSnapshot, structures: Iterable[tuple[TableSchema, Position]]) -> None:

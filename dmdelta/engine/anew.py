@@ -9,12 +9,11 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
-from pyspark.sql import SparkSession
-
 from dmdelta.bronze.landing import Landed, LandingSource, begin_anew, newest_beginning, newest_landed
 from dmdelta.checkpoint import CheckpointStore, FlushReason, Point, Snapshot
 from dmdelta.engine.chunk_store import ChunkStore
 from dmdelta.engine.relaying import Relaying
+from dmdelta.engine.schema_history import SchemaHistory
 from dmdelta.engine.task import Task
 from dmdelta.logging import get_logger
 from dmdelta.model.gtid import parse_gtid_set
@@ -43,7 +42,7 @@ def begin_source(task: Task, relaying: Relaying, start: Start | StartTime) -> Po
         if relaying.loads and endpoint is not None and not isinstance(start, StartTime):
             begun = _load_again(task, source, relaying, landed, endpoint)
         else:
-            begun = _mark(task.spark, source, relaying, landed, start)
+            begun = _mark(task, source, relaying, landed, start)
         if begun != landed:
             _forget_tables(
                 CheckpointStore(task.spark, task.lakehouse, task.spec.name, source.source_id, task.run), begun
@@ -52,12 +51,12 @@ def begin_source(task: Task, relaying: Relaying, start: Start | StartTime) -> Po
 
 
 def _mark(
-    spark: SparkSession, source: LandingSource, relaying: Relaying, landed: Landed | None, start: Start | StartTime
+    task: Task, source: LandingSource, relaying: Relaying, landed: Landed | None, start: Start | StartTime
 ) -> Landed:
     """Say so in bronze; a start time that the newest epoch began with is not begun twice."""
     found = _find(relaying, start)
     if isinstance(start, StartTime) and landed is not None:
-        begun = newest_beginning(spark, source)
+        begun = newest_beginning(task.spark, source)
         if begun is not None and (begun.binlog_file, begun.offset) == found.begin:
             return landed
     epoch = _next_epoch(relaying, landed)
@@ -69,7 +68,8 @@ def _mark(
         safe_mode_until=str(Position(epoch, *found.log_end)),
         caveat="rows of tables without a key that are read again are there twice",
     )
-    return begin_anew(spark, source, landed, begin, safe_until=Position(epoch, *found.log_end))
+    _forget_structures(task, source, begin)
+    return begin_anew(task.spark, source, landed, begin, safe_until=Position(epoch, *found.log_end))
 
 
 def _load_again(
@@ -86,7 +86,13 @@ def _load_again(
     tables = [schema.name for schema in relaying.read_catalog()]
     store.request(tables)
     log.warning("source is loaded again", source=source.source_id, begin=str(begin), tables=len(tables))
+    _forget_structures(task, source, begin)
     return begin_anew(task.spark, source, landed, begin, gtid_set=now.gtid_set)
+
+
+def _forget_structures(task: Task, source: LandingSource, begin: Position) -> None:
+    """What was tracked may be ahead of where the log begins. Written before the mark: without it, it does not count."""
+    SchemaHistory(task.spark, task.lakehouse, task.spec.name, source.source_id).begin_anew(begin)
 
 
 def _next_epoch(relaying: Relaying, landed: Landed | None) -> int:

@@ -2,52 +2,38 @@
 
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from itertools import repeat
 
 from pyspark.sql import SparkSession
 
 from dmdelta.bronze.landing import Landed
-from dmdelta.checkpoint import (
-    FlushReason,
-    Point,
-    Points,
-    RestartPlan,
-    SafeModePolicy,
-    SourceEvidence,
-    TableEvidence,
-    TablePoint,
-    plan_restart,
-)
-from dmdelta.checkpoint.points import ORIGIN
+from dmdelta.checkpoint import FlushReason, Point, Points, TablePoint
 from dmdelta.engine.landed_log import LandedLog
+from dmdelta.engine.requests import Requests, SilverSide
 from dmdelta.engine.stop import StopRequest
-from dmdelta.errors import StageFailed
-from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.errors import SchemaError, StageFailed
 from dmdelta.lakehouse.session import clone_session
 from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
-from dmdelta.model.schema import TableName, TableSchema
-from dmdelta.silver.apply import ApplyRequest, ApplyResult, Mode, apply_table
-from dmdelta.silver.survey import TableEvents, silver_position, silver_state, table_events, tables_with_events
+from dmdelta.model.schema import TableName
+from dmdelta.sharding import Waiting
+from dmdelta.silver.renaming import apply_group, plan_groups
+from dmdelta.silver.request import ApplyResult
+from dmdelta.silver.survey import TableEvents, silver_position, table_events, tables_with_events
+from dmdelta.silver.target import Target
+from dmdelta.silver.work import finish_statement
 
 log = get_logger(__name__)
 WAIT_SECONDS = 0.5
+IDLE_SECONDS = 30.0
+"""Without a new range for so long, what the source's tables are like is what its catalog says."""
 RANGE_BYTES = 256 << 20
 """One range's share of the log: applying is cheaper in bulk, stopping is quicker in pieces."""
 TABLES_AT_ONCE = 4
-
-
-@dataclass(frozen=True, slots=True)
-class SilverTarget:
-    """Whose changes go where."""
-
-    lakehouse: Lakehouse
-    task: str
-    source_id: str
-    run: str
 
 
 @dataclass(slots=True)
@@ -55,35 +41,34 @@ class ApplyingLoop:
     """What the loop needs of the world around it.
 
     Attributes:
-        evidence: what was known of the source when the run began: a table's first range is planned from it.
-        read_at: where the log goes on for tables that a snapshot read exactly at one position.
+        requests: what of a range goes to a table.
         request_flush: asks the flusher to write the checkpoint soon.
         report: told of every applied table.
+        landed: bronze's newest batch when the run began; None: nothing had landed.
+        stopped: tables that silver cannot follow, and why: they are held where they are, the others go on.
+        waiting: shards that wait for others of their merged table: they are held, too.
     """
 
     spark: SparkSession
-    target: SilverTarget
+    side: SilverSide
     landed_log: LandedLog
     points: Points
-    evidence: SourceEvidence
-    policy: SafeModePolicy
+    requests: Requests
     request_flush: Callable[[FlushReason], None]
     report: Callable[[ApplyResult], None]
-    read_at: dict[TableName, Position] = field(default_factory=dict)
-    _plans: dict[TableName, RestartPlan] = field(default_factory=dict)
-    _structures: dict[TableName, TableSchema] = field(default_factory=dict)
-    _versions: dict[TableName, int] = field(default_factory=dict)
-    _safe_until: dict[TableName, Position] = field(default_factory=dict)
+    landed: Landed | None = None
+    stopped: dict[TableName, SchemaError] = field(default_factory=dict)
+    waiting: dict[TableName, Waiting] = field(default_factory=dict)
     _held: set[TableName] = field(default_factory=set)
     _last: Landed | None = None
     _between_ranges: threading.Lock = field(default_factory=threading.Lock)
-    _began: float = field(default_factory=time.monotonic)
     _of_thread: threading.local = field(default_factory=threading.local)
     _sessions: list[SparkSession] = field(default_factory=list)
     _given_up: threading.Event = field(default_factory=threading.Event)
 
     def run(self, stop: StopRequest) -> None:
         """Apply until the stop comes, or until landing is done and nothing waits. Ends at a range's end."""
+        busy = time.monotonic()
         with ThreadPoolExecutor(TABLES_AT_ONCE, thread_name_prefix="apply") as pool:
             while not stop.requested:
                 landed = self.landed_log.take(RANGE_BYTES, WAIT_SECONDS)
@@ -91,7 +76,12 @@ class ApplyingLoop:
                     with self._between_ranges:
                         self._apply_range(pool, landed)
                         self._last = landed
-                elif self.landed_log.finished:
+                    busy = time.monotonic()
+                    continue
+                finished = self.landed_log.finished
+                if finished or time.monotonic() > busy + IDLE_SECONDS:
+                    self.side.shards.heard_all(self.side.source_id)
+                if finished:
                     return
 
     @property
@@ -104,34 +94,62 @@ class ApplyingLoop:
         with self._between_ranges:
             self._held.update(tables)
 
+    def resync(self, stop: StopRequest) -> None:
+        """Have shards that need not wait any longer catch up, until the stop comes or none ever will in this run."""
+        shards, source_id = self.side.shards, self.side.source_id
+        while not stop.requested:
+            with shards.working():
+                released = shards.released(source_id)
+                for name, position in released.items():
+                    log.info("shard goes on", shard=".".join(name), source=source_id, at=str(position))
+                if released:
+                    self.release(released)
+            if not released and shards.at_rest():
+                return
+            if not released:
+                stop.wait(WAIT_SECONDS)
+
     def release(self, goes_on: Mapping[TableName, Position]) -> None:
         """Have held tables, by where their log goes on, catch up with the others and then go on with them.
 
         Raises:
-            DmdeltaError: as `apply_table`.
+            DmdeltaError: as `apply_group`.
         """
         for name in goes_on:
-            for known in (self._plans, self._structures, self._versions):
-                known.pop(name, None)
+            self.stopped.pop(name, None)
+            self.waiting.pop(name, None)
+            self.requests.forget(name)
         reached: Landed | None = None
         while True:
-            last = self._last
+            # Before the first range of this run, bronze may hold more than that range: the checkpoint is ahead of it.
+            last = self._last or self.landed
             if last is not None and last is not reached:
-                for name, begin in goes_on.items():
-                    self._catch_up(name, begin if reached is None else max(begin, reached.end), last)
+                begins = {
+                    name: begin if reached is None else max(begin, reached.end) for name, begin in goes_on.items()
+                }
+                with ThreadPoolExecutor(TABLES_AT_ONCE, thread_name_prefix="catch-up") as pool:
+                    list(pool.map(self._catch_up, begins, begins.values(), repeat(last)))
                 reached = last
             with self._between_ranges:
-                if self._last is reached:
-                    self._held.difference_update(goes_on)
+                if (self._last or self.landed) is reached:
+                    self._held.difference_update(goes_on.keys() - self.stopped.keys() - self.waiting.keys())
                     return
 
     def _catch_up(self, name: TableName, begin: Position, last: Landed) -> None:
-        if begin >= last.end:
+        if begin >= last.end or name in self.stopped or name in self.waiting:
             return
-        target = self.target
-        events = table_events(self.spark, target.lakehouse, target.source_id, name, begin, last.end)
+        side = self.side
+        events = table_events(self.spark, side.lakehouse, side.source_id, name, begin, last.end)
         end = Point(last.end, str(last.gtid_set) or None)
-        self._apply_table(events, replace(last, begin=begin, safe_until=None), end)
+        if side.table(name).merged:
+            self.requests.catch_up(name, last.end)
+        try:
+            self._apply_group([events], replace(last, begin=begin, safe_until=None), end)
+        except SchemaError as error:
+            self._stop_tables([events], error)
+        else:
+            if name not in self.waiting:
+                self.requests.caught_up(name, last.end)
 
     def interrupt(self) -> None:
         """Give up the range under way: jobs are cancelled, tables that wait their turn are not begun."""
@@ -145,90 +163,81 @@ class ApplyingLoop:
         Raises:
             LakehouseError: a table's history cannot be read.
         """
-        target = self.target
         for schema, table in self.points.pending():
-            commit = silver_position(self.spark, target.lakehouse, target.task, target.source_id, (schema, table))
+            commit = silver_position(self.spark, self.side.table((schema, table)))
             if commit is not None:
                 self.points.applied(TablePoint(schema, table, Point(commit.tag.end), commit.version))
 
     def _apply_range(self, pool: ThreadPoolExecutor, landed: Landed) -> None:
         end = Point(landed.end, str(landed.gtid_set) or None)
-        found = tables_with_events(self.spark, self.target.lakehouse, self.target.source_id, landed.begin, landed.end)
+        side = self.side
+        events = tables_with_events(self.spark, side.lakehouse, side.source_id, landed.begin, landed.end)
+        found = [table for table in events if side.rules.wanted(*table.name)]  # a shadow table has statements alone
         self.points.hand_over(end, [table.name for table in found])
+        groups = plan_groups([table for table in found if table.name not in self._held])
+        turns = plan_turns(groups, side.table)
+        running = [pool.submit(self._apply_groups, turn, landed, end) for turn in turns]
         # Every table is tried even when one fails: the others' commits need no repeating.
-        free = [table for table in found if table.name not in self._held]
-        running = [pool.submit(self._apply_table, table, landed, end) for table in free]
-        results = [future.exception() for future in running]
-        failure = next((error for error in results if error is not None), None)
-        if failure is not None:
-            raise failure
+        failures = [error for future in running if (error := future.exception())]
+        if failures:
+            raise failures[0]
         if any(table.ddl for table in found):
             self.request_flush(FlushReason.DDL)
-        log.info("range applied", source=self.target.source_id, end=str(landed.end), tables=len(found))
+        log.info("range applied", source=side.source_id, end=str(landed.end), tables=len(found))
 
-    def _apply_table(self, table: TableEvents, landed: Landed, end: Point) -> None:
+    def _apply_groups(self, groups: Sequence[Sequence[TableEvents]], landed: Landed, end: Point) -> None:
+        """Apply a range to groups of tables, one after the other; one that silver cannot follow stops alone."""
+        for group in groups:
+            try:
+                self._apply_group(group, landed, end)
+            except SchemaError as error:
+                self._stop_tables(group, error)
+
+    def _stop_tables(self, tables: Sequence[TableEvents], error: SchemaError) -> None:
+        """Leave tables that silver cannot follow as they are. The checkpoint waits for them: a new run tries again."""
+        names = [table.name for table in tables]
+        self._held.update(names)
+        self.stopped.update(dict.fromkeys(names, error))
+        shown = [".".join(name) for name in names]
+        log.warning("tables stopped, the others go on", tables=shown, why=error.message, hint=error.hint)
+
+    def _apply_group(self, tables: Sequence[TableEvents], landed: Landed, end: Point) -> None:
+        """Apply a range to tables that change names with each other; nearly always it is one."""
         if self._given_up.is_set():
             raise StageFailed("the range was given up", hint="run again")
         spark = self._own_session()
-        plan, name = self._plan(spark, table), table.name
-        read_at = self._read_at(name, landed)
-        begin = max(landed.begin, plan.start, read_at or landed.begin)
-        if begin >= landed.end:
-            if begin == read_at:
-                self.points.applied(TablePoint(*name, end))  # what the range holds of it was read by the snapshot
-            return
-        elapsed = timedelta(seconds=time.monotonic() - self._began)
-        safe_until = max((landed.safe_until if read_at is None else None, self._safe_until.get(name)), key=_or_origin)
-        again = safe_until is not None and begin < safe_until
-        safe = again or plan.is_safe(begin, elapsed)
-        request = ApplyRequest(
-            lakehouse=self.target.lakehouse,
-            task=self.target.task,
-            source_id=self.target.source_id,
-            run=self.target.run,
-            schema=table.schema,
-            table=table.table,
-            begin=begin,
-            end=landed.end,
-            batch=landed.batch,
-            mode=Mode.SAFE if safe else Mode.NORMAL,
-            known=self._structures.get(name),
-            events=table if begin == landed.begin else None,
-            applied=self._versions.get(name),
-            safe_until=self._safe_until.get(name),
-        )
-        result = apply_table(spark, request)
-        if result.structure is not None and result.commit is not None:
-            self._structures[name] = result.structure
-            self._versions[name] = result.commit.tag.version
-        self.points.applied(TablePoint(*name, end, result.delta_version, result.table_info))
+        with self.turns(spark, [table.name for table in tables]):
+            requests = [self.requests.request(spark, table, landed) for table in tables]
+            for request in requests:
+                if self.requests.is_read_at(request, landed):
+                    self.points.applied(TablePoint(*request.name, end))  # what the range holds of it, the snapshot read
+            for result in apply_group(spark, tables, requests):
+                self._applied(result, end)
+
+    def _applied(self, result: ApplyResult, end: Point) -> None:
+        name = (result.schema, result.table)
+        self.requests.applied(result)
+        here = end
+        if result.waits is not None:
+            here = Point(result.end)
+            self._held.add(name)
+            self.waiting[name] = result.waits
+        self.points.applied(TablePoint(*name, here, result.delta_version, result.table_info))
         self.report(result)
 
-    def _read_at(self, name: TableName, landed: Landed) -> Position | None:
-        """Where the log goes on for a table that was read exactly there, if the range is of that log."""
-        position = self.read_at.get(name)
-        return position if position is not None and landed.end.epoch >= position.epoch else None
+    @contextmanager
+    def turns(self, spark: SparkSession, tables: Collection[TableName]) -> Iterator[None]:
+        """The right to write the merged tables among those that the rows of source tables go to.
 
-    def _plan(self, spark: SparkSession, table: TableEvents) -> RestartPlan:
-        """The plan of a table that this run meets for the first time; later ranges follow the first by themselves."""
-        name = table.name
-        plan = self._plans.get(name)
-        if plan is None:
-            state = silver_state(spark, self.target, table)
-            plan = plan_restart(
-                TableEvidence(table.schema, table.table, state.position, state.delta_version),
-                self.evidence,
-                self.policy,
-            )
-            self._plans[name] = plan
-            if state.commit is not None:
-                self._versions[name] = state.commit.tag.version
-                if state.commit.tag.safe_until is not None:
-                    self._safe_until[name] = state.commit.tag.safe_until
-            if state.position is not None:
-                self.points.applied(TablePoint(*name, Point(state.position), state.delta_version))
-            log.info("table goes on", table=f"{table.schema}.{table.table}", start=str(plan.start), why=plan.reason)
-        return plan
+        Raises:
+            LakehouseError, CommitConflict: what an earlier run has begun to do to one of them cannot be finished.
+        """
+        targets = {target.route.name: target for name in tables if (target := self.side.table(name)).merged}
+        with ExitStack() as turns:
+            for name in sorted(targets):
+                if turns.enter_context(self.side.shards.turn(name)):
+                    finish_statement(spark, targets[name], self.side.run)
+            yield
 
     def _own_session(self) -> SparkSession:
         """A session for this thread: Delta's transaction ids are session confs."""
@@ -239,5 +248,12 @@ class ApplyingLoop:
         return spark
 
 
-def _or_origin(position: Position | None) -> Position:
-    return position or ORIGIN
+def plan_turns(
+    groups: Sequence[Sequence[TableEvents]], target: Callable[[TableName], Target]
+) -> list[list[Sequence[TableEvents]]]:
+    """Groups of tables that go on side by side; those of one merged table are together: they write it in turns."""
+    turns: dict[object, list[Sequence[TableEvents]]] = {}
+    for group in groups:
+        merged = [place.route.name for table in group if (place := target(table.name)).merged]
+        turns.setdefault(merged[0] if merged else id(group), []).append(group)
+    return list(turns.values())

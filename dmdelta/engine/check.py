@@ -9,11 +9,12 @@ from dmdelta.engine.relaying import FIRST_TRY, reading_of, relay_task
 from dmdelta.engine.task import open_task
 from dmdelta.errors import DmdeltaError
 from dmdelta.lakehouse.tables import table_state
-from dmdelta.rules import BlockAllowList
+from dmdelta.rules import SourceRules
 from dmdelta.source.archive import archive_files
 from dmdelta.source.connection import open_connection
 from dmdelta.source.finding import Finding, Level
 from dmdelta.source.preflight import check_relay
+from dmdelta.source.shard_checks import ShardFacts, read_shards, shard_findings
 from dmdelta.source.table_checks import check_tables
 
 
@@ -38,10 +39,15 @@ def check_task(spec: TaskSpec) -> list[TaskFinding]:
 
     A source that does not answer is a finding, not an error.
     """
+    shards: list[ShardFacts] = []
     found = [
         TaskFinding(source.source_id, finding.name, finding.level, finding.message, finding.fix)
         for source in spec.sources
-        for finding in _source_findings(spec, source)
+        for finding in _source_findings(spec, source, shards)
+    ]
+    found += [
+        TaskFinding("shards", finding.name, finding.level, finding.message, finding.fix)
+        for finding in shard_findings(shards, spec.shard_mode)
     ]
     counted = [finding for finding in found if not spec.is_ignored(finding.check)]
     return [*counted, *_not_checks(spec, {finding.check for finding in found}), _lakehouse_finding(spec)]
@@ -54,7 +60,8 @@ def _not_checks(spec: TaskSpec, names: Collection[str]) -> list[TaskFinding]:
     return [TaskFinding("spec", name, Level.WARN, message, fix) for name in wrong]
 
 
-def _source_findings(spec: TaskSpec, source: SourceConfig) -> Iterator[Finding]:
+def _source_findings(spec: TaskSpec, source: SourceConfig, shards: list[ShardFacts]) -> Iterator[Finding]:
+    """All findings of a source; its tables that are merged are added to `shards`."""
     task = relay_task(spec, source, until_caught_up=False)
     try:
         if task.endpoint is None:
@@ -63,8 +70,9 @@ def _source_findings(spec: TaskSpec, source: SourceConfig) -> Iterator[Finding]:
             return
         with open_connection(task.endpoint, FIRST_TRY) as connection:
             yield from check_relay(connection, task)
-            wanted = BlockAllowList.from_config(spec.block_allow_list).wanted
-            yield from check_tables(connection, wanted, reading_of(spec, source))
+            rules = SourceRules.from_spec(spec, source)
+            yield from check_tables(connection, rules, reading_of(spec, source))
+            shards += read_shards(connection, rules)
     except DmdeltaError as error:
         yield Finding("connection", Level.FAIL, error.message, error.hint or "")
 

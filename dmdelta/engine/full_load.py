@@ -30,8 +30,8 @@ from dmdelta.logging import get_logger
 from dmdelta.model.gtid import parse_gtid_set
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableSchema
-from dmdelta.silver.apply import ApplyRequest
 from dmdelta.silver.direct import append_read, reached
+from dmdelta.silver.request import ApplyRequest
 from dmdelta.source.chunk import Chunk
 from dmdelta.source.endpoint import Endpoint
 from dmdelta.source.folder import locked, newest_begin
@@ -97,7 +97,11 @@ class FullLoad:
     def _shares(self, missing: Sequence[Chunk]) -> list[Share]:
         """What each commit lands, in order."""
         landed, shares = self.landed, list[Share]()
-        big = frozenset[TableSchema]() if self.task.spec.snapshot.bronze else self.snapshot.cut_tables
+        # Shards of a merged table write it in turns, which only appliers take.
+        rules = self.task.rules(self.source.source_id)
+        big = frozenset(schema for schema in self.snapshot.cut_tables if not rules.route(*schema.name).merged)
+        if self.task.spec.snapshot.bronze:
+            big = frozenset()
         for batch in [missing] if self._together and missing else plan_batches(missing, big):
             landed = Landed(landed.batch + 1, landed.end, self.snapshot.behind(batch[-1]), landed.gtid_set)
             kept = [chunk for chunk in batch if chunk.schema not in big]
@@ -151,6 +155,7 @@ class FullLoad:
                 begin=landed.begin,
                 end=landed.end,
                 batch=landed.batch,
+                rules=task.rules(self.source.source_id),
             )
             if schema not in done:
                 done[schema] = reached(task.spark, request, schema)
@@ -202,7 +207,7 @@ def open_full_load(task: Task, relaying: Relaying, source: LandingSource, landed
 
 
 def _begin(task: Task, source: LandingSource, endpoint: Endpoint, store: ChunkStore, relaying: Relaying) -> FullLoad:
-    plan = plan_snapshot(endpoint, source.allow_list.wanted)
+    plan = plan_snapshot(endpoint, source.wanted)
     relayed = newest_begin(relaying.folder)
     epoch = 1 + max(store.newest_epoch(), relayed.epoch if relayed else 0)
     begin = Position(epoch + 1, plan.begin.binlog_file, plan.begin.offset)

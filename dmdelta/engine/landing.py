@@ -1,7 +1,7 @@
 """The landing loop of one source: whatever the relay has cut goes to bronze, batch by batch."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
@@ -10,9 +10,9 @@ from dmdelta.bronze.landing import Landed, LandingBatch, LandingSource, land, pl
 from dmdelta.engine.landed_log import LandedLog
 from dmdelta.engine.progress import Tally
 from dmdelta.engine.stop import StopRequest
+from dmdelta.engine.tracking import StructureTracking
 from dmdelta.errors import UnknownSchema
 from dmdelta.logging import get_logger
-from dmdelta.model.schema import TableSchema
 from dmdelta.segments import list_segments
 
 log = get_logger(__name__)
@@ -27,26 +27,28 @@ class LandingLoop:
 
     Attributes:
         relay_ended: True once the relay has cut its last segment and ended well.
-        read_catalog: the present table structures of the source, for servers that send no column names.
+        tracking: which structures tables have where, for servers that send no column names.
     """
 
     spark: SparkSession
     source: LandingSource
     relay_folder: str
     relay_ended: Callable[[], bool]
-    read_catalog: Callable[[], Sequence[TableSchema]]
+    tracking: StructureTracking
     landed_log: LandedLog
     tally: Tally
 
     def run(self, landed: Landed | None, stop: StopRequest) -> None:
         """Land until the stop comes or the relay has ended and nothing is left."""
-        structures: dict[int, TableSchema] = {}
         try:
             while not stop.requested:
                 ended = self.relay_ended()  # asked before listing: what it cut last is then in the list
                 batch = self._next_batch(landed, stop, gather=not ended)
                 if batch is not None:
-                    landed = self._land(batch, landed, structures)
+                    done = self._land(batch, landed, stop)
+                    if done is None:
+                        return
+                    landed = done
                     self.landed_log.append(landed)
                     self.tally.landed(self.source.source_id, str(landed.end))
                 elif ended:
@@ -70,15 +72,21 @@ class LandingLoop:
         """Cancel the batch under way."""
         self.spark.interruptAll()
 
-    def _land(self, batch: LandingBatch, landed: Landed | None, structures: dict[int, TableSchema]) -> Landed:
+    def _land(self, batch: LandingBatch, landed: Landed | None, stop: StopRequest) -> Landed | None:
+        """Bronze behind the batch; None if the stop came first."""
+        structures = self.tracking.follow(batch, landed, stop)
+        if structures is None:
+            return None
         try:
-            done = land(self.spark, self.source, batch, landed, tuple(structures.values()))
+            done = land(self.spark, self.source, batch, landed, structures)
         except UnknownSchema:
-            # The server sends no names and a structure is new to us: ask what it is now, once.
-            fresh = {schema.version: schema for schema in self.read_catalog()}
-            if fresh.keys() <= structures.keys():
+            # The log tells no names, and what is known does not fit: ask the source, once.
+            found = self.tracking.look_again(batch, landed, stop)
+            if found is None:
+                if stop.requested:
+                    return None
                 raise
-            structures.update(fresh)
-            done = land(self.spark, self.source, batch, landed, tuple(structures.values()))
+            done = land(self.spark, self.source, batch, landed, found)
+        self.tracking.landed(batch)
         log.info("batch landed", source=self.source.source_id, batch=done.batch, end=str(done.end))
         return done

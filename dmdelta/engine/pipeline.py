@@ -21,6 +21,7 @@ from dmdelta.checkpoint import (
 from dmdelta.checkpoint.decision import check_bronze
 from dmdelta.engine.ad_hoc import AdHocSnapshots, joining_tables
 from dmdelta.engine.applying import ApplyingLoop
+from dmdelta.engine.binlog_operators import read_operators
 from dmdelta.engine.chunk_store import ChunkStore
 from dmdelta.engine.full_load import FullLoad, open_full_load
 from dmdelta.engine.landed_log import LandedLog
@@ -28,11 +29,16 @@ from dmdelta.engine.landing import LandingLoop
 from dmdelta.engine.live import LiveSettings
 from dmdelta.engine.progress import Tally
 from dmdelta.engine.relaying import Relaying
+from dmdelta.engine.requests import Requests
+from dmdelta.engine.schema_history import SchemaHistory
+from dmdelta.engine.shard_locks import join_known_shards
 from dmdelta.engine.stop import StopRequest
 from dmdelta.engine.task import Task
+from dmdelta.engine.tracking import StructureTracking
 from dmdelta.lakehouse.session import clone_session
 from dmdelta.logging import get_logger
 from dmdelta.model.schema import TableName
+from dmdelta.sharding import Coordination
 
 log = get_logger(__name__)
 CANCEL_SECONDS = 0.5
@@ -58,7 +64,9 @@ class SourcePipeline:
     def start(self) -> None:
         self.flusher.start()
         self._start("land", self._land)
-        self._start("apply", lambda: self.applying.run(self.stop))
+        self._start("apply", self._apply)
+        if self.applying.side.shards.mode is not None:
+            self._start("resync", lambda: self.applying.resync(self.stop))
 
     @property
     def finished(self) -> bool:
@@ -109,6 +117,12 @@ class SourcePipeline:
             self.applying.settle()
         self.flusher.end(reason)
 
+    def _apply(self) -> None:
+        try:
+            self.applying.run(self.stop)
+        finally:
+            self.applying.side.shards.ends()
+
     def _land(self) -> None:
         landed = self.landed
         if self.load is not None:
@@ -116,7 +130,7 @@ class SourcePipeline:
             if landed is None:
                 self.landing.landed_log.close()
                 return
-            self.applying.read_at.update(self.load.exact_positions())
+            self.applying.requests.read_at.update(self.load.exact_positions())
         ad_hoc = self.ad_hoc
         if ad_hoc is not None and self.relaying.until_caught_up:
             ad_hoc.run(self.stop)
@@ -137,8 +151,13 @@ class SourcePipeline:
             self.stop.fail(error)
 
 
-def open_pipeline(task: Task, relaying: Relaying, tally: Tally, stop: StopRequest) -> SourcePipeline:
+def open_pipeline(
+    task: Task, relaying: Relaying, tally: Tally, stop: StopRequest, shards: Coordination
+) -> SourcePipeline:
     """Find out where a source stands, start its relay and put the other stages together.
+
+    Args:
+        shards: what the shards of merged tables agree by, of all sources.
 
     Raises:
         Fenced: another runner's relay is at work.
@@ -165,23 +184,21 @@ def open_pipeline(task: Task, relaying: Relaying, tally: Tally, stop: StopReques
     check_bronze(evidence)
     points = Points(source_id, stored, inherited_exit(evidence))
     flusher = Flusher(store, points, stored, task.in_force.settings.flush_interval)
+    operators = read_operators(task.spark, task.lakehouse, task.spec.name, source_id)
     landed_log = LandedLog()
     for batch in _unapplied(task.spark, source, landed, stored):
         landed_log.append(batch)
-    landing = LandingLoop(
-        task.spark, source, str(relaying.folder), relaying.has_ended, relaying.read_catalog, landed_log, tally
-    )
-    applying = ApplyingLoop(
-        clone_session(task.spark),
-        task.silver_target(source_id),
-        landed_log,
-        points,
-        evidence,
-        task.policy,
-        flusher.request,
-        tally.applied,
-        exact_positions(task.spark, source.bronze, source_id) if relaying.loads and not load else {},
-    )
+    history = SchemaHistory(task.spark, task.lakehouse, task.spec.name, source_id)
+    tracking = StructureTracking(task.spark, source, relaying, history)
+    landing = LandingLoop(task.spark, source, str(relaying.folder), relaying.has_ended, tracking, landed_log, tally)
+    side = task.silver_side(source_id, relaying.flavor, operators, shards)
+    if shards.mode is not None:
+        join_known_shards(side, stored, relaying.read_catalog())
+    shards.begins()
+    read_at = exact_positions(task.spark, source.bronze, source_id) if relaying.loads and not load else {}
+    requests = Requests(side, points, evidence, task.policy, read_at)
+    spark = clone_session(task.spark)
+    applying = ApplyingLoop(spark, side, landed_log, points, requests, flusher.request, tally.applied, landed)
     applying.hold(waiting)
     log.info("source opened", source=source_id, landed=str(landed.end) if landed else None)
     pipeline = SourcePipeline(source_id, relaying, landing, applying, flusher, landed, stop, load)

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from dmdelta.silver.apply import ApplyResult
+from dmdelta.silver.request import ApplyResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,7 @@ class Progress:
         landed_batches, landed_to: of this run; where bronze ends, by source.
         applied_rows: row changes applied in this run, before compaction.
         tables: row changes by silver table (`schema.table`).
+        clashes: keys that several shards have, by the shard (`schema.table`) that came later with them.
     """
 
     seconds: float
@@ -61,6 +62,7 @@ class Progress:
     applied_rows: int
     tables: dict[str, int]
     loads: dict[str, TableLoad] = field(default_factory=dict)
+    clashes: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,7 @@ class Tally:
     _landed_to: dict[str, str] = field(default_factory=dict)
     _tables: dict[str, int] = field(default_factory=dict)
     _loads: dict[str, _Load] = field(default_factory=dict)
+    _clashes: dict[str, int] = field(default_factory=dict)
     _load_began: float = 0.0
 
     def loading(self, chunks: Iterable[tuple[str, int]], landed: Iterable[tuple[str, int]]) -> None:
@@ -125,6 +128,8 @@ class Tally:
         with self._lock:
             name = f"{result.schema}.{result.table}"
             self._tables[name] = self._tables.get(name, 0) + result.row_count
+            if result.clashes:
+                self._clashes[name] = self._clashes.get(name, 0) + result.clashes
         self.listener(self.now())
 
     def now(self) -> Progress:
@@ -133,4 +138,5 @@ class Tally:
             tables = dict(self._tables)
             loading = time.monotonic() - self._load_began
             loads = {table: load.after(loading) for table, load in self._loads.items()}
-            return Progress(seconds, self._batches, dict(self._landed_to), sum(tables.values()), tables, loads)
+            rows, clashes = sum(tables.values()), dict(self._clashes)
+            return Progress(seconds, self._batches, dict(self._landed_to), rows, tables, loads, clashes)

@@ -1,6 +1,6 @@
 """The relay of one source as the run sees it: asked first, started, watched, started again when it died."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,7 +13,7 @@ from dmdelta.lakehouse.session import tasks_at_once
 from dmdelta.logging import get_logger
 from dmdelta.model.gtid import Flavor
 from dmdelta.model.schema import TableSchema
-from dmdelta.rules import BlockAllowList
+from dmdelta.rules import SourceRules
 from dmdelta.source.archive import archive_files
 from dmdelta.source.catalog import read_schemas
 from dmdelta.source.connection import Retry, open_connection
@@ -22,7 +22,8 @@ from dmdelta.source.finding import Finding, Level
 from dmdelta.source.folder import Known, format_description
 from dmdelta.source.preflight import Intent, check_source
 from dmdelta.source.process import RelayProcess, start_relay
-from dmdelta.source.server import server_identity
+from dmdelta.source.server import sends_column_names, server_identity
+from dmdelta.source.still_catalog import StillCatalog, read_still_catalog
 from dmdelta.source.table_checks import Reading, check_tables
 from dmdelta.source.task import RelayTask, Start, StartAfter, StartAt, StartEdge
 
@@ -40,13 +41,15 @@ class Relaying:
     Attributes:
         until_caught_up: the relay ends with the log that is there when it starts.
         loads: the source's first start is a full load.
+        sends_names: the log tells columns by name, as far as one can see.
     """
 
     task: RelayTask
     flavor: Flavor
-    allow_list: BlockAllowList
+    rules: SourceRules
     until_caught_up: bool
     loads: bool
+    sends_names: bool = True
     _process: RelayProcess | None = None
     _deaths: int = field(default=0)
 
@@ -133,7 +136,15 @@ class Relaying:
         if self.task.endpoint is None:
             return ()
         with open_connection(self.task.endpoint, FIRST_TRY) as connection:
-            return read_schemas(connection, self.allow_list.wanted)
+            return read_schemas(connection, self.rules.wanted)
+
+    def read_still_catalog(self, wanted: Callable[[str, str], bool]) -> StillCatalog | None:
+        """What information_schema says now, and at which position of the log; None for an archive.
+
+        Raises:
+            SourceUnavailable, SourceError: the server does not answer.
+        """
+        return read_still_catalog(self.task.endpoint, wanted) if self.task.endpoint is not None else None
 
 
 @contextmanager
@@ -144,18 +155,18 @@ def open_relaying(spec: TaskSpec, source: SourceConfig, *, until_caught_up: bool
         SourceError, SourceUnavailable: it cannot, with the fix of the first finding that says so.
     """
     task = relay_task(spec, source, until_caught_up=until_caught_up)
-    allow_list = BlockAllowList.from_config(spec.block_allow_list)
+    rules, sends_names = SourceRules.from_spec(spec, source), True
     if task.endpoint is None:
         flavor = _archive_flavor(Path(task.binlog_dir or ""))
     else:
         with open_connection(task.endpoint, FIRST_TRY) as connection:
-            flavor = server_identity(connection).flavor
+            flavor, sends_names = server_identity(connection).flavor, sends_column_names(connection)
             found = [
                 *check_source(connection, Intent(task.endpoint.server_id)),
-                *check_tables(connection, allow_list.wanted, reading_of(spec, source)),
+                *check_tables(connection, rules, reading_of(spec, source)),
             ]
             _heed(source.source_id, [finding for finding in found if not spec.is_ignored(finding.name)])
-    relaying = Relaying(task, flavor, allow_list, until_caught_up, spec.loads(source))
+    relaying = Relaying(task, flavor, rules, until_caught_up, spec.loads(source), sends_names)
     try:
         yield relaying
     finally:
@@ -204,6 +215,21 @@ def start_of(meta: MetaConfig | None) -> Start:
     if meta.binlog_name is not None:
         return StartAt(meta.binlog_name, meta.binlog_pos)
     return StartAfter(meta.binlog_gtid or "")
+
+
+def flavor_of_source(spec: TaskSpec, source: SourceConfig) -> Flavor:
+    """Whose log a source's is; its server is asked where the spec does not say.
+
+    Raises:
+        SourceError, SourceUnavailable: the server does not answer.
+    """
+    task = relay_task(spec, source, until_caught_up=True)
+    if source.flavor is not None:
+        return source.flavor
+    if task.endpoint is None:
+        return _archive_flavor(Path(task.binlog_dir or ""))
+    with open_connection(task.endpoint, FIRST_TRY) as connection:
+        return server_identity(connection).flavor
 
 
 def _archive_flavor(folder: Path) -> Flavor:

@@ -15,10 +15,14 @@ from dmdelta.engine.live import InForce
 from dmdelta.engine.pipeline import SourcePipeline, open_pipeline
 from dmdelta.engine.progress import Progress, RunSummary, Tally
 from dmdelta.engine.relaying import Relaying, open_relaying
+from dmdelta.engine.shard_locks import ShardLocks, open_shard_locks
 from dmdelta.engine.stop import StopRequest, stopping_on_signals
 from dmdelta.engine.task import Task, open_task, with_safe_mode
-from dmdelta.errors import DmdeltaError, StageFailed
+from dmdelta.errors import DmdeltaError, SchemaError, StageFailed
 from dmdelta.logging import get_logger
+from dmdelta.model.schema import TableName
+from dmdelta.sharding import Coordination
+from dmdelta.sharding import Mode as ShardMode
 from dmdelta.source.start import StartTime
 from dmdelta.source.task import Start
 
@@ -105,7 +109,7 @@ def _keep_following(following: _Following, control: ControlTable) -> bool:
     while True:
         began = time.monotonic()
         try:
-            asked = _follow(following)
+            asked = _follow(following, control)
         except DmdeltaError as error:
             failures = 1 if time.monotonic() - began > HEALTHY_SECONDS else failures + 1
             after = plan_after_failure(error, failures, ends=following.ends)
@@ -126,32 +130,66 @@ def _keep_following(following: _Following, control: ControlTable) -> bool:
         control.tell(State.RUNNING)
 
 
-def _follow(following: _Following) -> bool:
+def _follow(following: _Following, control: ControlTable) -> bool:
     """All sources' pipelines until they are done, or the end or a pause is asked for; True then.
 
     Raises:
-        DmdeltaError: what made a stage fail; the checkpoint then has an exit point.
+        DmdeltaError: what made a stage fail; the checkpoint then has an exit point. At the end of what should end by
+            itself, also why a table stopped.
     """
     stop, turn = following.stop, StopRequest()
-    pipelines = [open_pipeline(following.task, relaying, following.tally, turn) for relaying in following.relayings]
+    task = following.task
+    shards = Coordination(ShardMode(task.spec.shard_mode) if task.spec.shard_mode else None)
+    pipelines = [open_pipeline(task, relaying, following.tally, turn, shards) for relaying in following.relayings]
+    locks = open_shard_locks(task, shards)
     for pipeline in pipelines:
         pipeline.start()
-    _watch(pipelines, turn, stop, following.task.in_force)
+    _watch(pipelines, turn, stop, _TurnControl(task.in_force, control, locks))
     asked = stop.requested and turn.failure is None
     _end(pipelines, turn)
+    if locks is not None:
+        locks.look()
     failure = turn.failure or stop.failure
+    if failure is None and following.ends and not asked:
+        failure = next(iter(_stopped(pipelines).values()), None)
     if failure is not None:
         raise failure
     return asked
 
 
-def _watch(pipelines: Sequence[SourcePipeline], turn: StopRequest, stop: StopRequest, in_force: InForce) -> None:
-    """Wait for the end: a stop, a failure, or nothing left to do; meanwhile pass on settings that change."""
+def _stopped(pipelines: Sequence[SourcePipeline]) -> dict[TableName, SchemaError]:
+    """The tables that silver cannot follow."""
+    return {name: error for pipeline in pipelines for name, error in pipeline.applying.stopped.items()}
+
+
+@dataclass(slots=True)
+class _TurnControl:
+    """How others see a turn, and what they change in it."""
+
+    in_force: InForce
+    control: ControlTable
+    locks: ShardLocks | None
+    told: frozenset[TableName] = frozenset()
+
+    def pass_on(self, pipelines: Sequence[SourcePipeline]) -> None:
+        """Have settings that changed taken over, and say which tables have stopped or go on again."""
+        for pipeline in pipelines:
+            pipeline.use(self.in_force.settings)
+        if self.locks is not None:
+            self.locks.look()
+        stopped = _stopped(pipelines)
+        if frozenset(stopped) != self.told:
+            self.told = frozenset(stopped)
+            self.control.tell(State.RUNNING, next(iter(stopped.values()), None))
+
+
+def _watch(pipelines: Sequence[SourcePipeline], turn: StopRequest, stop: StopRequest, control: _TurnControl) -> None:
+    """Wait for the end: a stop, a failure, or nothing left to do."""
     while not stop.wait(WATCH_SECONDS) and not turn.requested:
         try:
             for pipeline in pipelines:
                 pipeline.check()
-                pipeline.use(in_force.settings)
+            control.pass_on(pipelines)
         except Exception as error:  # noqa: BLE001 - the run raises it once all is stopped
             turn.fail(error)
         if all(pipeline.finished for pipeline in pipelines):

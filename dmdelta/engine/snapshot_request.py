@@ -46,7 +46,7 @@ def request_snapshot(spec: TaskSpec, tables: Sequence[str]) -> list[RequestedTab
 
 def _name(task: Task, table: str) -> TableName:
     schema, point, name = table.partition(".")
-    if not point or not task.allow_list.wanted(schema, name):
+    if not point or not any(task.rules(source.source_id).wanted(schema, name) for source in task.spec.sources):
         raise ConfigError(
             f"{table} takes no part in the task", hint="give it as schema.table, and let it in by the block-allow-list"
         )

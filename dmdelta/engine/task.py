@@ -1,7 +1,8 @@
 """A task put together from its spec: names, rules, endpoints, and the session that all stages share."""
 
 import uuid
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
@@ -9,12 +10,15 @@ from dmdelta.bronze.datasource import register
 from dmdelta.bronze.landing import LandingSource, open_bronze
 from dmdelta.checkpoint import SafeModePolicy
 from dmdelta.config import TaskSpec
-from dmdelta.engine.applying import SilverTarget
 from dmdelta.engine.live import InForce, LiveSettings
+from dmdelta.engine.requests import SilverSide
 from dmdelta.lakehouse.place import Lakehouse
 from dmdelta.lakehouse.session import open_session
 from dmdelta.model.gtid import Flavor
-from dmdelta.rules import BlockAllowList
+from dmdelta.model.position import Position
+from dmdelta.rules import SourceRules
+from dmdelta.rules.operators import Operator
+from dmdelta.sharding import Coordination
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +33,6 @@ class Task:
     spec: TaskSpec
     spark: SparkSession
     lakehouse: Lakehouse
-    allow_list: BlockAllowList
     run: str
     in_force: InForce
 
@@ -37,11 +40,20 @@ class Task:
     def policy(self) -> SafeModePolicy:
         return SafeModePolicy(self.spec.syncer.safe_mode, self.spec.syncer.safe_window)
 
-    def landing_source(self, source_id: str, flavor: Flavor) -> LandingSource:
-        return LandingSource(self.spec.name, source_id, self.run, self.lakehouse.bronze, self.allow_list, flavor)
+    def rules(self, source_id: str) -> SourceRules:
+        """What the spec says about a source's tables."""
+        source = next(source for source in self.spec.sources if source.source_id == source_id)
+        return SourceRules.from_spec(self.spec, source)
 
-    def silver_target(self, source_id: str) -> SilverTarget:
-        return SilverTarget(self.lakehouse, self.spec.name, source_id, self.run)
+    def landing_source(self, source_id: str, flavor: Flavor) -> LandingSource:
+        rules, bronze = self.rules(source_id), self.lakehouse.bronze
+        return LandingSource(self.spec.name, source_id, self.run, bronze, rules.allow_list, flavor, rules.online)
+
+    def silver_side(
+        self, source_id: str, flavor: Flavor, operators: Mapping[Position, Operator], shards: Coordination
+    ) -> SilverSide:
+        rules = replace(self.rules(source_id), operators=operators)
+        return SilverSide(self.lakehouse, self.spec.name, source_id, self.run, flavor, rules, shards)
 
 
 def place_of(spec: TaskSpec) -> Lakehouse:
@@ -62,8 +74,7 @@ def open_task(spec: TaskSpec, *, writing: bool = True) -> Task:
     """
     spark = open_session(f"dmdelta {spec.name}")
     register(spark)
-    allow_list, in_force = BlockAllowList.from_config(spec.block_allow_list), InForce(LiveSettings.of(spec))
-    task = Task(spec, spark, place_of(spec), allow_list, uuid.uuid4().hex, in_force)
+    task = Task(spec, spark, place_of(spec), uuid.uuid4().hex, InForce(LiveSettings.of(spec)))
     if writing:
         open_bronze(spark, task.lakehouse.bronze, spec.name)
     return task

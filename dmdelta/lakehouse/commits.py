@@ -9,11 +9,12 @@ from contextlib import contextmanager
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 
+from dmdelta.lakehouse.changes import Change, Verb
 from dmdelta.lakehouse.foreign import fenced, wrapped
 from dmdelta.lakehouse.history import CommitTag, OwnCommit, newest_own_commit
 from dmdelta.lakehouse.place import quote
 
-__all__ = ["CommitTag", "OwnCommit", "append", "delete", "merge", "overwrite", "replace_using", "update"]
+__all__ = ["CommitTag", "OwnCommit", "append", "delete", "make_change", "merge", "overwrite", "replace_using"]
 
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 _APP = "spark.databricks.delta.write.txnAppId"
@@ -36,11 +37,12 @@ def append(spark: SparkSession, rows: DataFrame, table: str, tag: CommitTag) -> 
 
 
 def overwrite(
-    spark: SparkSession, rows: DataFrame, table: str, tag: CommitTag, *, columns_too: bool = False
+    spark: SparkSession, rows: DataFrame, table: str, tag: CommitTag, *, columns_too: bool = False, among: str = ""
 ) -> OwnCommit:
     """Put `rows` in the place of all rows, in one commit.
 
     Args:
+        among: a condition (SQL) of the rows that are replaced, and that all of `rows` fulfil; '' for all.
         columns_too: the table's columns become those of `rows`; Delta then forgets what it is clustered by.
 
     Raises:
@@ -49,7 +51,7 @@ def overwrite(
     with wrapped(table, "overwriting"):
         writer = rows.writeTo(table).option("userMetadata", tag.to_json())
         writer.option("overwriteSchema", str(columns_too).lower())
-        writer.option("txnAppId", tag.app).option("txnVersion", str(tag.version)).overwrite(F.lit(True))
+        writer.option("txnAppId", tag.app).option("txnVersion", str(tag.version)).overwrite(F.expr(among or "true"))
     return _read_back(spark, table, tag)
 
 
@@ -87,13 +89,21 @@ def delete(spark: SparkSession, table: str, condition: str, tag: CommitTag) -> O
     return _read_back_if_any(spark, table, tag)
 
 
-def update(spark: SparkSession, table: str, assignments: str, condition: str, tag: CommitTag) -> OwnCommit | None:
-    """Set columns (`assignments`, SQL) of the rows for which `condition` holds, in one commit; None if Delta made none.
+def make_change(spark: SparkSession, table: str, change: Change, tag: CommitTag) -> OwnCommit | None:
+    """Make the commit of a planned change; None if there was nothing to do, so that Delta made none.
 
     Raises:
         Fenced, CommitConflict, LakehouseError: as `append`.
     """
-    _run(spark, f"UPDATE {table} SET {assignments} WHERE {condition}", table, tag)
+    if change.verb is Verb.DELETE:
+        return delete(spark, table, change.text, tag)
+    if change.verb is Verb.REWRITE:
+        with wrapped(table, "reading"):
+            rows = spark.sql(f"FROM {table} SELECT {change.text}")
+        return overwrite(spark, rows, table, tag, columns_too=True)
+    # An ALTER takes the tag, but no transaction: it is told apart by the tag alone.
+    statement = f"UPDATE {table} {change.text}" if change.verb is Verb.UPDATE else f"ALTER TABLE {table} {change.text}"
+    _run(spark, statement, table, tag)
     return _read_back_if_any(spark, table, tag)
 
 
@@ -103,12 +113,13 @@ def _tagged(rows: DataFrame, tag: CommitTag) -> DataFrameWriter:
 
 
 def _run(spark: SparkSession, statement: str, table: str, tag: CommitTag) -> None:
-    with wrapped(table, "changing"), _transaction(spark, tag):
+    with wrapped(table, "changing"), tagged(spark, tag):
         spark.sql(statement).collect()
 
 
 @contextmanager
-def _transaction(spark: SparkSession, tag: CommitTag) -> Iterator[None]:
+def tagged(spark: SparkSession, tag: CommitTag) -> Iterator[None]:
+    """What SQL statements commit meanwhile has the tag."""
     # Not by Delta's autoReset: it unsets the version before the commit, so a conflict's retry would have none.
     confs = {_USER_METADATA: tag.to_json(), _APP: tag.app, _VERSION: str(tag.version)}
     try:

@@ -7,6 +7,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from dmdelta.lakehouse.changes import Change
 from dmdelta.lakehouse.foreign import is_absent, wrapped
 from dmdelta.model.position import Position
 
@@ -25,6 +26,7 @@ class CommitTag:
         end: where the table is after the commit: the next range begins here.
         gtid_set: every transaction up to `end`, None where nobody needs it.
         safe_until: what follows may have been applied before, up to there; None: nothing.
+        rest: of the statement at `end`, what is still to be done to the table; None: it has not begun.
     """
 
     app: str
@@ -36,6 +38,7 @@ class CommitTag:
     end: Position
     gtid_set: str | None = None
     safe_until: Position | None = None
+    rest: tuple[Change, ...] | None = None
 
     def to_json(self) -> str:
         return json.dumps(
@@ -50,6 +53,7 @@ class CommitTag:
                 "to": self.end.to_dict(),
                 "gtid_set": self.gtid_set,
                 **({"safe_until": self.safe_until.to_dict()} if self.safe_until else {}),
+                **({"rest": [change.to_pair() for change in self.rest]} if self.rest is not None else {}),
             }
         )
 
@@ -72,6 +76,7 @@ class CommitTag:
             end=Position.from_dict(fields["to"]),
             gtid_set=fields["gtid_set"],
             safe_until=Position.from_dict(fields["safe_until"]) if "safe_until" in fields else None,
+            rest=tuple(map(Change.from_pair, fields["rest"])) if "rest" in fields else None,
         )
 
 
@@ -94,8 +99,11 @@ def newest_own_commit(spark: SparkSession, table: str, app: str) -> OwnCommit | 
     return next(own_commits(spark, table, app), None)
 
 
-def own_commits(spark: SparkSession, table: str, app: str) -> Iterator[OwnCommit]:
+def own_commits(spark: SparkSession, table: str, app: str | None) -> Iterator[OwnCommit]:
     """The commits of `app` that the table's history still has, newest first, read as far back as they are asked for.
+
+    Args:
+        app: None for those of every application of ours.
 
     Raises:
         LakehouseError: the table cannot be read.
@@ -108,20 +116,24 @@ def own_commits(spark: SparkSession, table: str, app: str) -> Iterator[OwnCommit
                 continue  # of a page before
             oldest = version
             tag = CommitTag.from_json(text)
-            if tag is not None and tag.app == app:
+            if tag is not None and app in (tag.app, None):
                 yield OwnCommit(version, tag)
         if limit is None or len(rows) < limit:
             return
 
 
-def newest_version(spark: SparkSession, table: str) -> int | None:
-    """The table's newest Delta version, whoever made it; None if the table is not there.
+def newest_commits(spark: SparkSession, table: str, app: str) -> tuple[int | None, OwnCommit | None]:
+    """The table's newest Delta version, whoever made it (None if the table is not there), and the newest of `app`.
 
     Raises:
         LakehouseError: the table cannot be read.
     """
-    rows = _history(spark, table, 1)
-    return rows[0][0] if rows else None
+    rows = _history(spark, table, _PAGES[1])
+    found = ((version, CommitTag.from_json(text)) for version, text in rows)
+    own = next((OwnCommit(version, tag) for version, tag in found if tag is not None and tag.app == app), None)
+    if own is None and len(rows) == _PAGES[1]:
+        own = newest_own_commit(spark, table, app)
+    return rows[0][0] if rows else None, own
 
 
 def _history(spark: SparkSession, table: str, limit: int | None) -> list[tuple[int, str | None]]:

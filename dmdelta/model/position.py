@@ -8,6 +8,7 @@ from typing import Any
 from dmdelta.errors import ConfigError
 
 SNAPSHOT = "snapshot"
+_WRITTEN = re.compile(r"(-?\d+)/(.+\.\d+):(\d+)")
 _FILE_NUMBER = re.compile(r"\.(\d+)$")
 FILE_SHIFT = 40
 
@@ -68,6 +69,18 @@ class Position:
 
     def __str__(self) -> str:
         return f"{self.epoch}/{self.binlog_file}:{self.offset}"
+
+    @classmethod
+    def parse(cls, text: str) -> "Position":
+        """What `str` wrote.
+
+        Raises:
+            ConfigError: it is no position.
+        """
+        found = _WRITTEN.fullmatch(text)
+        if found is None:
+            raise ConfigError(f"{text!r} is no position", hint="write it as errors do: 1/binlog.000001:4711")
+        return cls(int(found[1]), found[2], int(found[3]))
 
     def to_dict(self) -> dict[str, Any]:
         return {"epoch": self.epoch, "file": self.binlog_file, "pos": self.offset}

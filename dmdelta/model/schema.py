@@ -5,6 +5,8 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from dmdelta.model.position import Position
+
 SYSTEM_SCHEMAS = ("mysql", "sys", "information_schema", "performance_schema")
 """A server's own schemas never take part."""
 
@@ -29,6 +31,7 @@ class Column:
         members: the names of an enum or set.
         nullable: NULL is allowed.
         visible: False for INVISIBLE columns.
+        collation: MySQL's name of the collation of a text type, enum or set; None for the others and where nobody told.
     """
 
     name: str
@@ -41,6 +44,29 @@ class Column:
     members: tuple[str, ...] = ()
     nullable: bool = True
     visible: bool = True
+    collation: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantColumn(Column):
+    """A column that no row image has: all rows of a source table hold the same value in it.
+
+    Attributes:
+        value: as text.
+    """
+
+    value: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredColumn(Column):
+    """A column whose values are kept in another type than its own: other tables go to the same place.
+
+    Attributes:
+        stored: that type, as Delta writes it.
+    """
+
+    stored: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +91,38 @@ class TableSchema:
         return int.from_bytes(hashlib.blake2b(self.to_json().encode(), digest_size=8).digest(), "big") >> 1
 
     def to_json(self) -> str:
-        return json.dumps(asdict(self), ensure_ascii=False, separators=(",", ":"))
+        fields = asdict(self)
+        for column in fields["columns"]:
+            # Structures without collations are written as they always were, and keep their version.
+            if column["collation"] is None:
+                del column["collation"]
+        return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> "TableSchema":
         fields: dict[str, Any] = json.loads(text)
         columns = tuple(Column(**{**column, "members": tuple(column["members"])}) for column in fields["columns"])
         return cls(fields["schema"], fields["table"], columns, tuple(fields["primary_key"]))
+
+
+@dataclass(frozen=True, slots=True)
+class StructureFrom:
+    """The structure that a table has in its source's log from the event at `since` on.
+
+    Attributes:
+        schema: None: nobody knows it, or the table is gone.
+    """
+
+    table: TableName
+    since: Position
+    schema: TableSchema | None
+
+    def to_json(self) -> str:
+        text = self.schema.to_json() if self.schema is not None else None
+        return json.dumps([*self.table, self.since.to_dict(), text])
+
+    @classmethod
+    def from_json(cls, text: str) -> "StructureFrom":
+        schema, table, since, structure = json.loads(text)
+        told = TableSchema.from_json(structure) if structure is not None else None
+        return cls((schema, table), Position.from_dict(since), told)

@@ -2,17 +2,15 @@
 
 Schema first: with `do-dbs`, only a match there goes on; else a match in `ignore-dbs` is out. Then the table: a match in
 `do-tables` is in, and with `do-tables` nothing else is; else a match in `ignore-tables` is out. Source: DM's
-documentation, "Block and allow table lists". Names are compared without case, as DM does by default and as Delta does.
+documentation, "Block and allow table lists". Names are compared without case unless the spec says `case-sensitive`.
 """
 
-import fnmatch
 import json
-import re
 from dataclasses import asdict, dataclass, field
-from functools import cache
 from typing import TYPE_CHECKING
 
 from dmdelta.model.schema import SYSTEM_SCHEMAS
+from dmdelta.rules.patterns import matches
 
 if TYPE_CHECKING:  # executors decide without the spec, and need not load pydantic
     from dmdelta.config.block_allow_list import BlockAllowListConfig
@@ -29,15 +27,17 @@ class BlockAllowList:
     ignore_dbs: tuple[str, ...] = ()
     do_tables: TablePatterns = ()
     ignore_tables: TablePatterns = ()
+    case_sensitive: bool = False
     _decided: dict[tuple[str, str | None], bool] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
-    def from_config(cls, config: "BlockAllowListConfig") -> "BlockAllowList":
+    def from_config(cls, config: "BlockAllowListConfig", *, case_sensitive: bool = False) -> "BlockAllowList":
         return cls(
             config.do_dbs,
             config.ignore_dbs,
             tuple((pattern.db_name, pattern.tbl_name) for pattern in config.do_tables),
             tuple((pattern.db_name, pattern.tbl_name) for pattern in config.ignore_tables),
+            case_sensitive,
         )
 
     def wanted(self, schema: str, table: str | None) -> bool:
@@ -61,30 +61,23 @@ class BlockAllowList:
             tuple(fields["ignore_dbs"]),
             tuple((schema, table) for schema, table in fields["do_tables"]),
             tuple((schema, table) for schema, table in fields["ignore_tables"]),
+            fields["case_sensitive"],
         )
 
     def _wants_schema(self, schema: str) -> bool:
         if schema.lower() in SYSTEM_SCHEMAS:
             return False
         if self.do_dbs:
-            return any(_matches(pattern, schema) for pattern in self.do_dbs)
-        return not any(_matches(pattern, schema) for pattern in self.ignore_dbs)
+            return any(self._fits(pattern, schema) for pattern in self.do_dbs)
+        return not any(self._fits(pattern, schema) for pattern in self.ignore_dbs)
 
     def _wants_table(self, schema: str, table: str) -> bool:
         if self.do_tables:
-            return _matches_any(self.do_tables, schema, table)
-        return not _matches_any(self.ignore_tables, schema, table)
+            return self._fits_any(self.do_tables, schema, table)
+        return not self._fits_any(self.ignore_tables, schema, table)
 
+    def _fits_any(self, patterns: TablePatterns, schema: str, table: str) -> bool:
+        return any(self._fits(of_schema, schema) and self._fits(of_table, table) for of_schema, of_table in patterns)
 
-def _matches_any(patterns: TablePatterns, schema: str, table: str) -> bool:
-    return any(_matches(of_schema, schema) and _matches(of_table, table) for of_schema, of_table in patterns)
-
-
-def _matches(pattern: str, name: str) -> bool:
-    return _compiled(pattern).search(name) is not None
-
-
-@cache
-def _compiled(pattern: str) -> re.Pattern[str]:
-    text = pattern[1:] if pattern.startswith("~") else r"\A" + fnmatch.translate(pattern)
-    return re.compile(text, re.IGNORECASE)
+    def _fits(self, pattern: str, name: str) -> bool:
+        return matches(pattern, name, case_sensitive=self.case_sensitive)

@@ -1,130 +1,23 @@
 """Applying: a range of bronze becomes commits of one silver table, the last of which names the range's end."""
 
-from collections import deque
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from itertools import count
-
 from pyspark.sql import SparkSession
 
-from dmdelta.ddl.types import VERSION
 from dmdelta.failpoint import CrashPoint, reach
-from dmdelta.lakehouse.commits import CommitTag, OwnCommit, update
-from dmdelta.lakehouse.place import Lakehouse, quote
 from dmdelta.model.change import Op
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableSchema
-from dmdelta.silver.pieces import Piece, known_schema, plan_pieces, unfillable
-from dmdelta.silver.plan import Mode, Step
+from dmdelta.sharding import Waiting
+from dmdelta.silver.clashes import look_for_clashes
+from dmdelta.silver.counting import plan_counting
+from dmdelta.silver.following import follow_statement
+from dmdelta.silver.pieces import Piece, known_schema, plan_pieces
+from dmdelta.silver.request import ApplyRequest, ApplyResult
+from dmdelta.silver.shards import join_shard
 from dmdelta.silver.steps import Batch, commits_of, facts_of, run_step
-from dmdelta.silver.survey import TableEvents, silver_app, silver_position, structure_before, table_events
-from dmdelta.silver.table import add_columns, assert_shape, create_silver, has_rows, silver_exists
-
-__all__ = ["ApplyRequest", "ApplyResult", "Mode", "Step", "apply_table", "silver_app", "silver_position"]
-
-STEP_BITS = 16
-LAST_STEP = (1 << STEP_BITS) - 1
-"""The step ordinal of the commit that completes a batch."""
-
-
-@dataclass(frozen=True, slots=True)
-class ApplyRequest:
-    """What to apply: [begin, end) of one source table.
-
-    Attributes:
-        run: id of the process's run.
-        batch: the landing batch that ends at `end`.
-        known: the table's structure at `begin`, None to look it up.
-        events: what the range holds (`tables_with_events`), None to look it up.
-        applied: the transaction version of the table's newest own commit, None to look it up.
-        safe_until: what begins before it may be in silver already; a commit that ends before it says so, too.
-    """
-
-    lakehouse: Lakehouse
-    task: str
-    source_id: str
-    run: str
-    schema: str
-    table: str
-    begin: Position
-    end: Position
-    batch: int
-    mode: Mode = Mode.NORMAL
-    known: TableSchema | None = None
-    events: TableEvents | None = None
-    applied: int | None = None
-    safe_until: Position | None = None
-
-    @property
-    def name(self) -> tuple[str, str]:
-        return (self.schema, self.table)
-
-    @property
-    def target(self) -> str:
-        """The SQL identifier of the silver table."""
-        return self.lakehouse.silver(self.schema, self.table)
-
-
-@dataclass(frozen=True, slots=True)
-class ApplyResult:
-    """What was done.
-
-    Attributes:
-        rows: row changes read from bronze, by op, before compaction.
-        steps: the commits, in order.
-        commit: the last one, None if nothing changed.
-        structure: the source table's structure at the end, None if the log never told it.
-    """
-
-    schema: str
-    table: str
-    end: Position
-    rows: Mapping[Op, int]
-    steps: tuple[Step, ...]
-    commit: OwnCommit | None
-    structure: TableSchema | None
-
-    @property
-    def row_count(self) -> int:
-        return sum(self.rows.values())
-
-    @property
-    def delta_version(self) -> int | None:
-        """The silver table's Delta version after the last commit."""
-        return self.commit.version if self.commit else None
-
-    @property
-    def table_info(self) -> str | None:
-        return self.structure.to_json() if self.structure else None
-
-
-@dataclass(slots=True)
-class _Work:
-    """What one call of apply_table knows and does."""
-
-    spark: SparkSession
-    request: ApplyRequest
-    exists: bool
-    ordinals: "count[int]"
-    empty: bool = False
-    steps: list[Step] = field(default_factory=list)
-    rows: dict[Op, int] = field(default_factory=dict)
-    commit: OwnCommit | None = None
-
-    def tag(self, begin: Position, end: Position, *, last: bool) -> CommitTag:
-        return _tag(self.request, LAST_STEP if last else next(self.ordinals), begin, end)
-
-
-def last_tag(request: ApplyRequest) -> CommitTag:
-    """The tag of the commit that completes a request."""
-    return _tag(request, LAST_STEP, request.begin, request.end)
-
-
-def _tag(request: ApplyRequest, ordinal: int, begin: Position, end: Position) -> CommitTag:
-    version = (request.batch << STEP_BITS) | ordinal
-    app = silver_app(request.task, request.source_id, request.schema, request.table)
-    inherited = request.safe_until if request.safe_until is not None and end < request.safe_until else None
-    return CommitTag(app, version, request.task, request.source_id, request.run, begin, end, safe_until=inherited)
+from dmdelta.silver.structure import structure_at
+from dmdelta.silver.survey import TableEvents, table_events
+from dmdelta.silver.table import Condition, assert_shape
+from dmdelta.silver.work import Work, begin_table, open_work
 
 
 def apply_table(spark: SparkSession, request: ApplyRequest) -> ApplyResult:
@@ -145,70 +38,76 @@ def apply_table(spark: SparkSession, request: ApplyRequest) -> ApplyResult:
         LakehouseError: a table cannot be read or written.
     """
     source, begin, end = request.source_id, request.begin, request.end
-    work = _begin(spark, request)
+    work = open_work(spark, request)
     events = request.events or table_events(spark, request.lakehouse, source, request.name, begin, end)
+    log = work.log(events.structure)
     known = request.known or _look_up(work, events)
-    waiting = deque(plan_pieces(request.name, known, events.structure, begin, end))
-    if work.exists and request.known is None and waiting[0].schema is not None:
-        assert_shape(spark, request.target, waiting[0].schema)
-    whole = len(waiting) == 1 and waiting[0].end == end
-    while waiting:
-        piece = waiting.popleft()
+    pieces = plan_pieces(log, known, begin, end)
+    unseen = request.known is None and not request.rules.leave_statements_out
+    for piece in pieces:
         inside = (
-            events if whole else table_events(spark, request.lakehouse, source, request.name, piece.begin, piece.end)
+            events
+            if len(pieces) == 1
+            else table_events(spark, request.lakehouse, source, request.name, piece.begin, piece.end)
         )
-        _apply_rows(work, piece, inside, last=piece.end == end and piece.failure is None)
-        _change_structure(work, piece)
-        if piece.failure is not None:
-            # Nothing of the table is in silver: what it was before does not matter.
-            waiting.extend(plan_pieces(request.name, None, piece.rest, piece.end, end))
-    return ApplyResult(*request.name, end, work.rows, tuple(work.steps), work.commit, piece.schema)
+        has_rows = bool(inside.row_count or inside.read)
+        if has_rows:
+            begin_table(work, known_schema(piece, request.name), piece.begin)
+        # A shard without rows need not fit yet: the others may have passed the statement that it stands ahead of.
+        meets = has_rows or not request.target.merged
+        if unseen and meets and piece.schema is not None and work.condition is Condition.PRESENT:
+            waits = _meet(work, piece.schema, piece.begin)
+            if waits is not None:
+                return work.result(piece.schema, waits)
+            unseen = False
+        _apply_rows(work, piece, inside, last=piece.then is None and request.whole)
+        waits = follow_statement(work, piece) if piece.then is not None else None
+        if waits is not None:
+            return work.result(piece.schema, waits)
+    structure = pieces[-1].schema if work.condition is Condition.PRESENT else None
+    return work.result(structure)
 
 
-def _begin(spark: SparkSession, request: ApplyRequest) -> _Work:
-    exists = request.known is not None or silver_exists(spark, request.target, request.task, request.source_id)
-    applied = request.applied
-    if applied is None and exists:
-        newest = silver_position(spark, request.lakehouse, request.task, request.source_id, request.name)
-        applied = newest.tag.version if newest else None
-    # After a crash between the commits of a batch its ordinals go on: Delta would skip one that it has seen.
-    began = applied is not None and applied >> STEP_BITS == request.batch
-    first = (applied & LAST_STEP) + 1 if began and applied is not None else 0
-    return _Work(spark, request, exists, count(first))
+def _meet(work: Work, schema: TableSchema, at: Position) -> Waiting | None:
+    """See that silver fits a structure; of a merged table, have it made to, or say what the shard waits with."""
+    if work.request.target.merged:
+        return join_shard(work, schema, at)
+    if not work.empty:
+        assert_shape(work.spark, work.request.target, schema)
+    return None
 
 
-def _look_up(work: _Work, events: TableEvents) -> TableSchema | None:
+def _look_up(work: Work, events: TableEvents) -> TableSchema | None:
     request = work.request
     # A segment tells a structure before its first row; statements before that only matter to a table that is there.
-    matter = events.structure if work.exists else [event for event in events.structure if event.op is Op.SCHEMA]
+    there = work.condition is Condition.PRESENT
+    matter = events.structure if there else [event for event in events.structure if event.op is Op.SCHEMA]
     if not events.groups and matter and matter[0].op is Op.SCHEMA:
         return None
-    earlier = structure_before(work.spark, request.lakehouse, request.source_id, request.name, request.begin)
-    # Statements that no row has followed yet were applied as they are written.
-    return plan_pieces(request.name, None, earlier, request.begin, request.begin)[-1].schema
+    return structure_at(work.spark, request.source_log, request.name, request.begin)
 
 
-def _apply_rows(work: _Work, piece: Piece, events: TableEvents, *, last: bool) -> None:
-    if not events.row_count and not events.read:
+def _apply_rows(work: Work, piece: Piece, events: TableEvents, *, last: bool) -> None:
+    if not events.row_count:
         return
     schema = known_schema(piece, work.request.name)
-    if not work.exists:
-        create_silver(work.spark, work.request.lakehouse, (work.request.task, work.request.source_id), schema)
-        work.exists = work.empty = True
+    events, counted = plan_counting(work.request, schema, events)
     if not events.row_count:
         return
     batch = Batch(
         work.spark,
         work.request.lakehouse.bronze,
         work.request.source_id,
-        work.request.target,
-        schema,
+        work.request.target.place,
+        work.seen(schema),
         piece.begin,
         piece.end,
         events,
         work.request.mode,
         work.empty,
+        counted=counted,
     )
+    work.clashes += look_for_clashes(work, batch)
     facts, gone = facts_of(batch)
     commits = commits_of(batch, facts)
     for number, (part, step) in enumerate(commits, 1):
@@ -223,26 +122,3 @@ def _apply_rows(work: _Work, piece: Piece, events: TableEvents, *, last: bool) -
     work.empty = False
     for op, rows in events.rows.items():
         work.rows[op] = work.rows.get(op, 0) + rows
-
-
-def _change_structure(work: _Work, piece: Piece) -> None:
-    if piece.failure is not None and work.exists:
-        raise piece.failure
-    if piece.change is None or not work.exists:
-        return
-    table, at = work.request.target, piece.end
-    failure = unfillable(piece, work.request.name)
-    if failure is not None and has_rows(work.spark, table):
-        raise failure
-    add_columns(work.spark, table, piece.change)
-    filled = {quote(added.name): added.fill.sql for added in piece.change.columns if added.fill.sql}
-    if filled:
-        tag = work.tag(piece.begin, at, last=False)
-        values = ", ".join(f"{name} = coalesce({name}, {value})" for name, value in filled.items())
-        older = f"{VERSION} < named_struct('epoch', {at.epoch}, 'seq', {at.seq}L, 'row', 0)"
-        unfilled = " OR ".join(f"{name} IS NULL" for name in filled)
-        reach(CrashPoint.SILVER_BEFORE_COMMIT)
-        commit = update(work.spark, table, values, f"{older} AND ({unfilled})", tag)
-        if commit is not None:
-            work.commit = commit
-            reach(CrashPoint.SILVER_BETWEEN_COMMITS)

@@ -8,10 +8,11 @@ from dmdelta.lakehouse.history import OwnCommit
 from dmdelta.lakehouse.place import quote
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableSchema
-from dmdelta.silver.apply import ApplyRequest, last_tag
 from dmdelta.silver.extraction import converted, own_values
+from dmdelta.silver.request import ApplyRequest, last_tag
 from dmdelta.silver.survey import silver_position
-from dmdelta.silver.table import create_silver, silver_exists
+from dmdelta.silver.table import open_silver
+from dmdelta.silver.target import Target
 
 
 def reached(spark: SparkSession, request: ApplyRequest, schema: TableSchema) -> Position | None:
@@ -21,10 +22,9 @@ def reached(spark: SparkSession, request: ApplyRequest, schema: TableSchema) -> 
         ForeignTable: the table is not this task's.
         LakehouseError: it cannot be read or made.
     """
-    if not silver_exists(spark, request.target, request.task, request.source_id):
-        create_silver(spark, request.lakehouse, (request.task, request.source_id), schema)
+    if not open_silver(spark, request.target, schema):
         return None
-    newest = silver_position(spark, request.lakehouse, request.task, request.source_id, request.name)
+    newest = silver_position(spark, request.target)
     return newest.tag.end if newest else None
 
 
@@ -47,14 +47,15 @@ def append_read(
         return None
     if done is not None and done > request.begin:
         rows = rows.where(f"seq >= {done.seq}")  # a run that was killed had cut its ranges otherwise
-    return append(spark, _silver_rows(rows, schema), request.target, last_tag(request))
+    target = request.target
+    return append(spark, _silver_rows(rows, schema, target), target.place, last_tag(request))
 
 
-def _silver_rows(rows: DataFrame, schema: TableSchema) -> DataFrame:
+def _silver_rows(rows: DataFrame, schema: TableSchema, target: Target) -> DataFrame:
     read = zip(rows.schema.fields, schema.columns, strict=False)
     columns = [
         f"{converted(field.name, column) if isinstance(field.dataType, VariantType) else field.name} "
         f"AS {quote(column.name)}"
         for field, column in read
     ]
-    return rows.selectExpr(*columns, *own_values())
+    return rows.selectExpr(*columns, *target.added, *own_values())

@@ -1,10 +1,11 @@
 """From the VARIANT of a row image to typed columns: SQL expressions, made without Spark."""
 
 import re
+from dataclasses import fields
 
 from dmdelta.ddl.types import COMMITTED_AT, VERSION, ZERO_DATE_TYPES, silver_columns, silver_type
 from dmdelta.lakehouse.place import literal, quote
-from dmdelta.model.schema import Column, TableSchema
+from dmdelta.model.schema import Column, ConstantColumn, StoredColumn, TableSchema
 
 _FIRST_DAY = {"date": "DATE'0001-01-01'", "datetime": "TIMESTAMP_NTZ'0001-01-01 00:00:00'"}
 _PLAIN_KEY = re.compile(r"[^.\[]+")
@@ -25,6 +26,8 @@ def extracted(image: str, column: Column) -> str:
 
     Dates that Delta cannot hold are text in the image and become NULL.
     """
+    if isinstance(column, ConstantColumn):
+        return literal(column.value)
     path = variant_path(column.name)
     if path is None:
         return converted(f"CAST({image} AS MAP<STRING, VARIANT>)[{literal(column.name)}]", column)
@@ -33,10 +36,20 @@ def extracted(image: str, column: Column) -> str:
 
 def converted(variant: str, column: Column, path: str = "$") -> str:
     """The SQL expression of a column's value, which is at `path` in a VARIANT, without an alias."""
+    if isinstance(column, StoredColumn):
+        plain = Column(**{field.name: getattr(column, field.name) for field in fields(Column)})
+        return f"CAST({converted(variant, plain, path)} AS {column.stored})"
     get = "try_variant_get" if column.type in ZERO_DATE_TYPES else "variant_get"
     value = f"{get}({variant}, {literal(path)}, {literal(silver_type(column))})"
     # Spark reads text of the year 0 as a date; neither Python nor most readers can.
     return f"IF({value} >= {_FIRST_DAY[column.type]}, {value}, NULL)" if column.type in _FIRST_DAY else value
+
+
+def tells(names: str, column: Column) -> str:
+    """Whether an image has a value of a column (SQL); `names` are those of its columns, NULL for all."""
+    if isinstance(column, ConstantColumn):
+        return "true"
+    return f"{names} IS NULL OR array_contains({names}, {literal(column.name)})"
 
 
 def keys_of(schema: TableSchema) -> tuple[Column, ...]:

@@ -6,7 +6,7 @@ oldest first. What is known of each full row value is its net count: rows insert
 
 from pyspark.sql import DataFrame
 
-from dmdelta.ddl.types import COMMITTED_AT, VERSION, silver_type
+from dmdelta.ddl.types import COMMITTED_AT, SHARD, VERSION, silver_type
 from dmdelta.lakehouse.place import quote
 from dmdelta.model.schema import TableSchema
 from dmdelta.silver.extraction import column_list, extracted, own_values
@@ -56,8 +56,9 @@ def merge_keyless(changes: DataFrame, schema: TableSchema, table: str) -> str:
         JOIN ({gone}) AS gone ON target.identity = gone.identity AND target.{VERSION} < gone.newest)
         WHERE nth <= many"""
     values = ", ".join(f"source.{quote(column.name)}" for column in schema.columns)
+    own = "".join(f" AND target.{quote(c.name)} = source.{quote(c.name)}" for c in schema.columns if c.name == SHARD)
     return f"""MERGE INTO {table} AS target USING ({added} UNION ALL {removed}) AS source
-        ON target.{VERSION} = source.{VERSION}
+        ON target.{VERSION} = source.{VERSION}{own}
         WHEN MATCHED AND source.op = 'delete' THEN DELETE
         WHEN NOT MATCHED AND source.op = 'insert'
         THEN INSERT ({columns}) VALUES ({values}, source.{VERSION}, source.{COMMITTED_AT})"""

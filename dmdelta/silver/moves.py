@@ -11,9 +11,9 @@ from pyspark.sql import DataFrame
 
 from dmdelta.ddl.types import COMMITTED_AT, VERSION, silver_type
 from dmdelta.errors import UnsupportedEvent
-from dmdelta.lakehouse.place import literal, quote
-from dmdelta.model.schema import TableSchema
-from dmdelta.silver.extraction import column_list, extracted, keys_of
+from dmdelta.lakehouse.place import quote
+from dmdelta.model.schema import Column, TableSchema
+from dmdelta.silver.extraction import column_list, extracted, keys_of, tells
 
 MAX_MOVES = 10_000
 """Key changes in one batch that are cut apart; more would take hours of commits."""
@@ -125,7 +125,7 @@ def moved_rows(changes: DataFrame, schema: TableSchema, table: str) -> DataFrame
         f"{old.get(column.name, f'CAST(NULL AS {silver_type(column)})')} AS {quote(column.name)}"
         for column in schema.columns
     ]
-    arrived = [_arrived(column.name, extracted("new_image", column)) for column in schema.columns]
+    arrived = [_arrived(column) for column in schema.columns]
     on = " AND ".join(f"target.{quote(name)} = {alias}" for name, alias in old.items())
     own = f"{VERSION}_of AS {VERSION}, committed AS {COMMITTED_AT}"
     partition = ", ".join(quote(key.name) for key in keys)
@@ -140,9 +140,9 @@ def moved_rows(changes: DataFrame, schema: TableSchema, table: str) -> DataFrame
     )
 
 
-def _arrived(name: str, value: str) -> str:
-    told = f"told IS NULL OR array_contains(told, {literal(name)})"
-    return f"IF({told}, {value}, target.{quote(name)}) AS {quote(name)}"
+def _arrived(column: Column) -> str:
+    name, value = quote(column.name), extracted("new_image", column)
+    return f"IF({tells('told', column)}, {value}, target.{name}) AS {name}"
 
 
 def _struct(at: At) -> str:

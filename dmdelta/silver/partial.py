@@ -6,10 +6,10 @@ silver. An insert begins a row anew: a column that its image lacks is NULL, what
 
 from pyspark.sql import DataFrame
 
-from dmdelta.lakehouse.place import literal, quote
+from dmdelta.lakehouse.place import quote
 from dmdelta.model.schema import Column, TableSchema
 from dmdelta.silver.compaction import NET_OP, key_names
-from dmdelta.silver.extraction import extracted
+from dmdelta.silver.extraction import extracted, tells
 
 _ORDER = "named_struct('epoch', epoch, 'seq', seq, 'row', row, 'part', part)"
 
@@ -32,7 +32,7 @@ def folded(changes: DataFrame, schema: TableSchema) -> DataFrame:
     ).where("born IS NULL OR at >= born")
     values = []
     for index, column in _others(schema):
-        told = f"after IS NOT NULL AND (image IS NULL OR array_contains(image, {literal(column.name)}))"
+        told = f"after IS NOT NULL AND ({tells('image', column)})"
         value = f"named_struct('v', {extracted('after', column)})"
         values.append(f"max_by({value}, at) FILTER (WHERE {told}) AS c{index}")
     grouped = changes.sparkSession.sql(

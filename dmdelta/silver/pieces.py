@@ -1,14 +1,47 @@
 """Cutting a range where the structure of the table changes: a pure plan."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
-from dmdelta.ddl.evolution import AddColumns, Unsupported, plan_evolution, same_shape
+from dmdelta.ddl.effects import Altered, Created, Dropped, Effect, Origin, Renamed, Unread, content_after
+from dmdelta.ddl.event_types import ddl_events
+from dmdelta.ddl.reading import statement_effects
+from dmdelta.ddl.settling import settled
+from dmdelta.ddl.statements import statement_targets
+from dmdelta.ddl.types import same_shape
 from dmdelta.errors import UnknownSchema, UnsupportedSchemaChange
 from dmdelta.model.change import Op
+from dmdelta.model.gtid import Flavor
 from dmdelta.model.position import Position
-from dmdelta.model.schema import TableSchema
+from dmdelta.model.schema import TableName, TableSchema
+from dmdelta.rules import NO_RULES, Action, Role, SourceRules
+from dmdelta.rules.operators import Operator
 from dmdelta.silver.survey import StructureEvent
+
+OtherStructure = Callable[[TableName, Position], TableSchema | None]
+"""The structure of another table at a position, None if nobody told it."""
+
+
+ShadowChange = Callable[[TableName, TableSchema, Position], Altered | None]
+"""What the statements on a shadow table before a position make of the real table's structure; None if nobody knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """One statement, or structure that the log tells.
+
+    Attributes:
+        effects: what it does to the table, in order.
+        schema: the structure behind it, None where it is not known or the table is gone.
+        surprise: the log told a structure that no statement leads to.
+        refused: why it must not be followed, '' if it may be.
+    """
+
+    event: StructureEvent
+    effects: tuple[Effect, ...]
+    schema: TableSchema | None
+    surprise: bool = False
+    refused: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,67 +50,105 @@ class Piece:
 
     Attributes:
         schema: the structure, None if the log has not told it yet: then there are no rows.
-        change: what is done to the silver table at the end of the piece.
-        failure: why applying stops at the end of the piece, if there is a silver table by then.
-        rest: what else the range says about the structure behind a failure.
+        then: what happens to the structure at the end of the piece, None at the range's end.
     """
 
     begin: Position
     end: Position
     schema: TableSchema | None
-    change: AddColumns | None = None
-    failure: UnsupportedSchemaChange | None = None
-    rest: tuple[StructureEvent, ...] = ()
+    then: Followed | None = None
+
+    @property
+    def after(self) -> TableSchema | None:
+        """The structure behind the piece."""
+        return self.then.schema if self.then else self.schema
 
 
-def plan_pieces(
-    name: tuple[str, str],
-    known: TableSchema | None,
-    structure: Sequence[StructureEvent],
-    begin: Position,
-    end: Position,
-) -> tuple[Piece, ...]:
-    """The pieces of [begin, end) in their order; at least one. A failure is in the last one.
+@dataclass(frozen=True, slots=True)
+class TableLog:
+    """What is needed to follow a table's structure.
+
+    Attributes:
+        name: schema and table of the source table.
+        structure: what the range says about it, in order.
+        shadow: what the work of an online DDL on its shadow table, named first, makes of the real table.
+        passed: statements up to there have been followed by silver; None: none of them.
+    """
+
+    name: TableName
+    flavor: Flavor
+    structure: Sequence[StructureEvent]
+    other: OtherStructure = lambda _name, _position: None
+    passed: Position | None = None
+    rules: SourceRules = NO_RULES
+    shadow: ShadowChange = lambda _name, _real, _position: None
+
+
+def plan_pieces(log: TableLog, known: TableSchema | None, begin: Position, end: Position) -> tuple[Piece, ...]:
+    """The pieces of [begin, end) in their order; at least one.
 
     Args:
-        name: schema and table of the source table.
-        known: its structure at `begin`, None if it is not known.
-        structure: what the range says about it, in order.
+        known: the structure at `begin`, None if it is not known.
     """
-    return tuple(_pieces(name, known, structure, begin, end))
-
-
-def _pieces(
-    name: tuple[str, str],
-    known: TableSchema | None,
-    structure: Sequence[StructureEvent],
-    begin: Position,
-    end: Position,
-) -> Iterator[Piece]:
+    pieces: list[Piece] = []
     schema = known
-    for index, event in enumerate(structure):
-        if event.op is Op.SCHEMA:
-            told = TableSchema.from_json(event.text)
-            if schema is not None and not same_shape(schema, told):
-                reason = "the log tells another structure than the statements before it lead to"
-                failure = _failure(name, event, reason)
-                yield Piece(begin, event.position, schema, failure=failure, rest=tuple(structure[index:]))
-                return
-            schema = told
-            continue
-        plan = plan_evolution(schema, event.text, _next_told(structure[index + 1 :]), name[1])
-        if isinstance(plan, Unsupported):
-            failure = _failure(name, event, plan.reason)
-            yield Piece(begin, event.position, schema, failure=failure, rest=tuple(structure[index + 1 :]))
-            return
-        if isinstance(plan, AddColumns):
-            yield Piece(begin, event.position, schema, change=plan)
+    for index, event in enumerate(log.structure):
+        followed = follow(log, schema, event, next_told(log.structure[index + 1 :]))
+        if (followed.effects or followed.refused) and (log.passed is None or event.position > log.passed):
+            pieces.append(Piece(begin, event.position, schema, followed))
             begin = event.position
-        schema = plan.schema
-    yield Piece(begin, end, schema)
+        schema = followed.schema
+    return (*pieces, Piece(begin, end, schema))
 
 
-def known_schema(piece: Piece, name: tuple[str, str]) -> TableSchema:
+def follow(log: TableLog, schema: TableSchema | None, event: StructureEvent, told: TableSchema | None) -> Followed:
+    """The structure behind an event.
+
+    Args:
+        told: the next structure that the log tells behind it, None if it tells none.
+    """
+    if event.op is Op.SCHEMA:
+        return _told(schema, event)
+    operator = log.rules.operators.get(event.position)
+    if operator is not None:
+        return _operated(log, schema, event, operator)
+    found = _effects_on(log, schema, event)
+    action = _action(log, schema, event)
+    effects: list[Effect] = []
+    for effect in found:
+        if isinstance(effect, Altered):
+            effect = settled(replace(effect, before=schema or effect.before), told)  # noqa: PLW2901 - the same effect
+            schema = effect.after
+        elif isinstance(effect, Created):
+            schema = _settled_creation(effect, told) or told
+            effect = Created(effect.table, schema)  # noqa: PLW2901 - the same effect
+        elif isinstance(effect, Dropped):
+            schema = None
+        elif isinstance(effect, Renamed):
+            schema = _renamed(log, effect, event)
+        effects.append(effect)
+    refused = "a filter of the spec says Error" if action is Action.ERROR and effects else unread(effects)
+    return Followed(event, () if action is Action.IGNORE else tuple(effects), schema, refused=refused)
+
+
+def _operated(log: TableLog, schema: TableSchema | None, event: StructureEvent, operator: Operator) -> Followed:
+    """The structure is what the source's statement made of it, whatever silver follows."""
+    plain = replace(log, rules=replace(log.rules, operators={}))
+    seen, effects = schema, list[Effect]()
+    for statement in operator.followed(event.text):
+        followed = follow(plain, seen, replace(event, text=statement), None)
+        seen, effects = followed.schema, [*effects, *followed.effects]
+    after = follow(plain, schema, event, None).schema
+    return Followed(event, tuple(effects), after, refused=unread(effects))
+
+
+def next_told(structure: Iterable[StructureEvent]) -> TableSchema | None:
+    """The first structure that is told."""
+    texts = (event.text for event in structure if event.op is Op.SCHEMA)
+    return next((TableSchema.from_json(text) for text in texts), None)
+
+
+def known_schema(piece: Piece, name: TableName) -> TableSchema:
     """The structure of a piece that has rows.
 
     Raises:
@@ -92,23 +163,86 @@ def known_schema(piece: Piece, name: tuple[str, str]) -> TableSchema:
     return piece.schema
 
 
-def _next_told(structure: Sequence[StructureEvent]) -> TableSchema | None:
-    texts = (event.text for event in structure if event.op is Op.SCHEMA)
-    return next((TableSchema.from_json(text) for text in texts), None)
-
-
-def unfillable(piece: Piece, name: tuple[str, str]) -> UnsupportedSchemaChange | None:
-    """Why the rows that are there cannot get a value in the columns added at the end of a piece, None if they can."""
-    reasons = [added.fill.unknown for added in piece.change.columns if added.fill.unknown] if piece.change else []
-    return _failure(name, StructureEvent(piece.end, 0, Op.SCHEMA, ""), reasons[0]) if reasons else None
-
-
-def _failure(name: tuple[str, str], event: StructureEvent, reason: str) -> UnsupportedSchemaChange:
+def refusal(name: TableName, event: StructureEvent, reason: str) -> UnsupportedSchemaChange:
+    """The error of a statement that silver cannot follow."""
     statement = "" if event.op is Op.SCHEMA else " ".join(event.text.split())[:200]
     return UnsupportedSchemaChange(
         f"silver cannot follow a change of {name[0]}.{name[1]}: {reason}",
         hint="silver stays where it is and bronze keeps every event: have the table read again "
-        f"(dmdelta snapshot SPEC --table {name[0]}.{name[1]}), or leave it out with the block-allow-list",
+        f"(dmdelta snapshot SPEC --table {name[0]}.{name[1]}), do something else instead (dmdelta binlog skip, replace "
+        "or inject SPEC --position …), or leave the table out with the block-allow-list",
         position=str(event.position),
         **({"ddl": statement} if statement else {}),
     )
+
+
+def _told(schema: TableSchema | None, event: StructureEvent) -> Followed:
+    told = TableSchema.from_json(event.text)
+    if schema is None or same_shape(schema, told):
+        return Followed(event, (), told)
+    # The log knows best: a table map is what the rows behind it are made of.
+    before = {column.name.lower(): column.name for column in schema.columns}
+    origins = tuple(Origin(before.get(column.name.lower())) for column in told.columns)
+    return Followed(event, (Altered(schema, told, origins),), told, surprise=True)
+
+
+def _effects_on(log: TableLog, schema: TableSchema | None, event: StructureEvent) -> list[Effect]:
+    """What a statement does to this table; a database that goes takes its tables along."""
+    name = log.name
+    targets = statement_targets(event.text, name[0])
+    if any(target.op == "drop_database" and target.schema == name[0] for target in targets):
+        return [Dropped(name)]
+
+    def structure_of(table: TableName) -> TableSchema | None:
+        return schema if table == name else log.other(table, event.position)
+
+    effects = statement_effects(event.text, name[0], structure_of, mariadb=log.flavor == "mariadb")
+    ours = [effect for effect in effects if name in (effect.table, effect.to if isinstance(effect, Renamed) else None)]
+    return [seen for effect in ours for seen in _seen_online(log, schema, effect, event.position)]
+
+
+def _action(log: TableLog, schema: TableSchema | None, event: StructureEvent) -> Action:
+    return log.rules.decide(log.name, ddl_events(event.text, schema), event.text)
+
+
+def _seen_online(log: TableLog, schema: TableSchema | None, effect: Effect, at: Position) -> list[Effect]:
+    """The cut-over of an online DDL changes the real table, whose rows stay: the shadow's are the same."""
+    if not isinstance(effect, Renamed):
+        return [effect]
+    online = log.rules.online
+    if effect.table == log.name and online.role(*effect.to) is Role.TRASH:
+        return []
+    standing = online.standing(*effect.table)
+    if standing.role is not Role.SHADOW or standing.real != log.name:
+        return [effect]
+    if schema is None:
+        return []
+    change = log.shadow(effect.table, schema, at)
+    return [change or Unread(log.name, f"what was done to {'.'.join(effect.table)} is not in bronze")]
+
+
+def _settled_creation(effect: Created, told: TableSchema | None) -> TableSchema | None:
+    """The structure that CREATE tells, with the types that the log tells if it is the same table."""
+    schema = effect.schema
+    if schema is None or told is None:
+        return schema
+    found = settled(Altered(schema, schema, tuple(Origin(None) for _ in schema.columns)), told)
+    return found.after
+
+
+def _renamed(log: TableLog, effect: Renamed, event: StructureEvent) -> TableSchema | None:
+    if effect.to != log.name:
+        return None
+    mariadb = log.flavor == "mariadb"
+    renames = statement_effects(event.text, log.name[0], lambda _: None, mariadb=mariadb)
+    source = content_after(renames[: renames.index(effect) + 1])[effect.to]
+    was = log.other(source, event.position)
+    # The same statement may change the structure, too.
+    found = statement_effects(event.text, log.name[0], lambda name: was if name == source else None, mariadb=mariadb)
+    was = next((effect.after for effect in found if isinstance(effect, Altered)), was)
+    return replace(was, schema=log.name[0], table=log.name[1]) if was else None
+
+
+def unread(effects: Iterable[Effect]) -> str:
+    """Why a statement cannot be understood, '' if it can."""
+    return next((effect.reason for effect in effects if isinstance(effect, Unread)), "")

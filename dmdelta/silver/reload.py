@@ -1,18 +1,26 @@
 """A silver table made anew of what a snapshot of its source table has left in bronze."""
 
 from dataclasses import dataclass
+from itertools import count
 
 from pyspark.sql import SparkSession
 
+from dmdelta.errors import SchemaError
 from dmdelta.lakehouse.commits import CommitTag, OwnCommit, overwrite
 from dmdelta.lakehouse.foreign import wrapped
-from dmdelta.lakehouse.place import Lakehouse
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableSchema
+from dmdelta.rules import SourceRules
+from dmdelta.sharding import Coordination
 from dmdelta.silver.compaction import inserted_rows
+from dmdelta.silver.merging import seen_among
 from dmdelta.silver.ranges import of_source, of_table
+from dmdelta.silver.request import STEP_BITS, ApplyRequest
+from dmdelta.silver.shards import join_shard
 from dmdelta.silver.survey import silver_app, silver_position
-from dmdelta.silver.table import cluster_again, create_silver, has_shape, silver_exists
+from dmdelta.silver.table import Condition, cluster_again, columns_there, has_shape, open_silver
+from dmdelta.silver.target import Target
+from dmdelta.silver.work import Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,16 +32,18 @@ class ReloadRequest:
         epoch: of the snapshot, whose rows in bronze are the table.
         goes_on: the position that the log is applied from.
         safe_until: what of the log begins before it may be in the snapshot already; None: nothing.
+        rules: of the source.
+        shards: what the shards of merged tables agree by.
     """
 
-    lakehouse: Lakehouse
-    task: str
-    source_id: str
+    target: Target
     run: str
     schema: TableSchema
     epoch: int
     goes_on: Position
     safe_until: Position | None
+    rules: SourceRules
+    shards: Coordination
 
 
 def reload_table(spark: SparkSession, request: ReloadRequest) -> OwnCommit:
@@ -43,31 +53,58 @@ def reload_table(spark: SparkSession, request: ReloadRequest) -> OwnCommit:
 
     Raises:
         ForeignTable: the table is not this task's.
+        SchemaError: a merged table waits for other shards to have the columns of this one.
         Fenced: another run of this task wrote to it meanwhile.
         LakehouseError: it cannot be read or written.
     """
-    name, schema = request.schema.name, request.schema
-    target, owner = request.lakehouse.silver(*name), (request.task, request.source_id)
-    if not silver_exists(spark, target, *owner):
-        create_silver(spark, request.lakehouse, owner, schema)
-    same = has_shape(spark, target, schema)
-    newest = silver_position(spark, request.lakehouse, request.task, request.source_id, name)
-    with wrapped(request.lakehouse.bronze, "reading"):
+    target, schema, bronze = request.target, request.schema, request.target.lakehouse.bronze
+    open_silver(spark, target, schema)
+    # A merged table keeps its columns: its other shards need them.
+    same = target.merged or has_shape(spark, target, schema)
+    if target.merged:
+        _join(spark, request)
+    newest = silver_position(spark, target)
+    with wrapped(bronze, "reading"):
         rows = spark.sql(
-            f"SELECT * FROM {request.lakehouse.bronze} WHERE {of_source(request.source_id)} AND {of_table(*name)} "
+            f"SELECT * FROM {bronze} WHERE {of_source(target.source_id)} AND {of_table(*target.source)} "
             f"AND epoch = {request.epoch} AND op = 'read'"
         )
     tag = CommitTag(
-        app=silver_app(request.task, request.source_id, *name),
+        app=silver_app(target.task, target.source_id, *target.source),
         version=newest.tag.version + 1 if newest else 1,
-        task=request.task,
-        source=request.source_id,
+        task=target.task,
+        source=target.source_id,
         run=request.run,
         begin=request.goes_on,
         end=request.goes_on,
         safe_until=request.safe_until,
     )
-    commit = overwrite(spark, inserted_rows(rows, schema), target, tag, columns_too=not same)
+    seen = seen_among(target, schema, columns_there(spark, target)) if target.merged else target.seen(schema)
+    fresh = inserted_rows(rows, seen)
+    commit = overwrite(spark, fresh, target.place, tag, columns_too=not same, among=target.own_rows)
     if not same:
-        cluster_again(spark, target, schema)
+        cluster_again(spark, target.place, seen)
     return commit
+
+
+def _join(spark: SparkSession, request: ReloadRequest) -> None:
+    """Have a merged table hold the rows of a shard that was read."""
+    target, newest = request.target, silver_position(spark, request.target)
+    changing = ApplyRequest(
+        target.lakehouse,
+        target.task,
+        target.source_id,
+        request.run,
+        *target.source,
+        begin=request.goes_on,
+        end=request.goes_on,
+        batch=(newest.tag.version >> STEP_BITS) + 1 if newest else 0,
+        rules=request.rules,
+        shards=request.shards,
+    )
+    waits = join_shard(Work(spark, changing, Condition.PRESENT, count()), request.schema, request.goes_on)
+    if waits is not None:
+        raise SchemaError(
+            f"{target.shard} has other columns than the shards that go to {target.place}",
+            hint="ALTER it, or the others, to have the same columns, or use shard-mode: optimistic",
+        )

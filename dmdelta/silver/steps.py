@@ -40,6 +40,7 @@ class Batch:
         bronze, target: SQL identifiers.
         empty: the silver table was made for this batch.
         part: the slice of the range's rows that is meant, None for all.
+        counted: which of the rows count, as SQL; '' for all.
     """
 
     spark: SparkSession
@@ -53,6 +54,7 @@ class Batch:
     mode: Mode
     empty: bool
     part: Slice | None = None
+    counted: str = ""
 
     @property
     def changes(self) -> DataFrame:
@@ -62,7 +64,8 @@ class Batch:
         # A row that a snapshot read is new, like an inserted one.
         columns = "* EXCEPT (op), IF(op = 'read', 'insert', op) AS op" if Op.READ in self.events.rows else "*"
         query = f"SELECT {columns} FROM {self.bronze} WHERE {of_source(self.source_id)} AND {table} AND {effective}"
-        return self.spark.sql(query + (f" AND {self.part.condition}" if self.part else ""))
+        query += f" AND {self.part.condition}" if self.part else ""
+        return self.spark.sql(query + (f" AND {self.counted}" if self.counted else ""))
 
     @property
     def keyed(self) -> bool:

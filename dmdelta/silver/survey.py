@@ -1,20 +1,20 @@
 """What lies in a range of bronze: which tables have events, of which kinds, and what happens to their structure."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from pyspark.sql import Row, SparkSession
 
 from dmdelta.ddl.statements import statement_targets
 from dmdelta.lakehouse.foreign import wrapped
-from dmdelta.lakehouse.history import OwnCommit, newest_own_commit, newest_version
+from dmdelta.lakehouse.history import OwnCommit, newest_commits, newest_own_commit
 from dmdelta.lakehouse.place import Lakehouse, literal
 from dmdelta.model.change import ROW_OPS, Op
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
 from dmdelta.silver.ranges import XaGroup, before, in_group, of_source, of_table, within
+from dmdelta.silver.target import Target
 
 _STRUCTURE = (Op.SCHEMA.value, Op.DDL.value, Op.TRUNCATE.value)
 _OF_DATABASE = "(op = 'ddl' AND table_name IS NULL)"
@@ -88,17 +88,6 @@ class _Gathered:
     read: bool = False
 
 
-class SilverOwner(Protocol):
-    """Whose silver tables are meant."""
-
-    @property
-    def lakehouse(self) -> Lakehouse: ...
-    @property
-    def task(self) -> str: ...
-    @property
-    def source_id(self) -> str: ...
-
-
 @dataclass(frozen=True, slots=True)
 class SilverState:
     """What a silver table says of itself.
@@ -121,29 +110,26 @@ def silver_app(task: str, source_id: str, schema: str, table: str) -> str:
     return f"dmdelta:{task}:{source_id}:apply:{schema}.{table}"
 
 
-def silver_position(
-    spark: SparkSession, lakehouse: Lakehouse, task: str, source_id: str, name: tuple[str, str]
-) -> OwnCommit | None:
-    """The newest own commit of a silver table, named by (schema, table), for a source: its tag's `end` is where the
-    table is. None if its kept history has none or it is not there.
+def silver_position(spark: SparkSession, target: Target) -> OwnCommit | None:
+    """The newest commit of a silver table for a source table: its tag's `end` is where the source table's rows are.
+
+    None if its kept history has none or it is not there.
 
     Raises:
         LakehouseError: the history cannot be read.
     """
-    return newest_own_commit(spark, lakehouse.silver(*name), silver_app(task, source_id, *name))
+    return newest_own_commit(spark, target.place, silver_app(target.task, target.source_id, *target.source))
 
 
-def silver_state(spark: SparkSession, owner: SilverOwner, table: TableEvents) -> SilverState:
-    """How far a silver table is, asked at the start of a run.
+def silver_state(spark: SparkSession, target: Target) -> SilverState:
+    """How far a source table's rows are in silver, asked at the start of a run.
 
     Raises:
         LakehouseError: the history cannot be read.
     """
-    name = (table.schema, table.table)
-    version = newest_version(spark, owner.lakehouse.silver(*name))
-    if version is None:
-        return SilverState(None, None)
-    return SilverState(silver_position(spark, owner.lakehouse, owner.task, owner.source_id, name), version)
+    app = silver_app(target.task, target.source_id, *target.source)
+    version, commit = newest_commits(spark, target.place, app)
+    return SilverState(commit, version)
 
 
 def tables_with_events(
@@ -177,23 +163,23 @@ def table_events(
 def structure_before(
     spark: SparkSession, lakehouse: Lakehouse, source_id: str, table: tuple[str, str], end: Position
 ) -> tuple[StructureEvent, ...]:
-    """The last `schema` row of a table before `end` and every DDL row behind it, in order.
+    """The last `schema` row of a table before `end` and every DDL row behind it, in order; all of them if none told it.
 
     Raises:
         LakehouseError: bronze cannot be read.
     """
+    of_database = f"({_OF_DATABASE} AND schema_name = {literal(table[0])})"
     with wrapped(lakehouse.bronze, "reading"):
         event = f"struct({_AT} AS at, op, ddl)"
         query = f"""SELECT max_by({event}, struct(epoch, seq, -row)) FILTER (WHERE op = 'schema') AS told,
             collect_list({event}) FILTER (WHERE op <> 'schema') AS statements
-            FROM {lakehouse.bronze} WHERE {of_source(source_id)} AND {before(end)} AND {of_table(*table)}
-            AND op IN ('schema', 'ddl', 'truncate')"""
+            FROM {lakehouse.bronze} WHERE {of_source(source_id)} AND {before(end)}
+            AND (({of_table(*table)} AND op IN ('schema', 'ddl', 'truncate')) OR {of_database})"""
         (found,) = spark.sql(query).collect()
-    if found["told"] is None:
-        return ()
-    told = _structure_event(found["told"])
-    later = [event for event in map(_structure_event, found["statements"]) if event.position > told.position]
-    return (told, *sorted(later, key=lambda event: (event.position, event.row)))
+    told = _structure_event(found["told"]) if found["told"] is not None else None
+    statements = map(_structure_event, found["statements"])
+    later = [event for event in statements if told is None or event.position > told.position]
+    return (*((told,) if told else ()), *_once(sorted(later, key=lambda event: (event.position, event.row))))
 
 
 def _gather(spark: SparkSession, lakehouse: Lakehouse, scope: tuple[str, str], of_tables: str) -> list[TableEvents]:
@@ -261,19 +247,24 @@ def _add(gathered: _Gathered, line: Row) -> None:
 
 def _finished(schema: str, table: str, gathered: _Gathered) -> TableEvents:
     # Rows of structure have negative ordinals at their event, -1 first; the rows of the event follow.
-    structure = sorted(gathered.structure, key=lambda event: (event.position, event.row >= 0, abs(event.row)))
+    structure = _once(sorted(gathered.structure, key=lambda event: (event.position, event.row >= 0, abs(event.row))))
     return TableEvents(
         schema,
         table,
         dict(gathered.rows),
         min(gathered.positions),
         max(gathered.positions),
-        tuple(structure),
+        structure,
         gathered.partial,
         gathered.moves,
         tuple(gathered.groups),
         gathered.read,
     )
+
+
+def _once(events: Iterable[StructureEvent]) -> tuple[StructureEvent, ...]:
+    """A statement that names a table twice has two rows."""
+    return tuple({(event.position, event.text): event for event in events}.values())
 
 
 def _committed(

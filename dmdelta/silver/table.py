@@ -1,46 +1,71 @@
-"""The silver table itself: made from a source table's structure, owned by its task, widened when columns come."""
+"""The silver table itself: made from a source table's structure, owned by its task."""
+
+from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
+from dataclasses import replace
+from enum import Enum
 
 from pyspark.sql import SparkSession
 
-from dmdelta.ddl.evolution import AddColumns
 from dmdelta.ddl.types import OWN_COLUMNS, silver_columns
 from dmdelta.errors import SchemaError, UnsupportedSchemaChange
+from dmdelta.lakehouse.changes import Change
+from dmdelta.lakehouse.commits import CommitTag, tagged
 from dmdelta.lakehouse.foreign import wrapped
-from dmdelta.lakehouse.place import Lakehouse, literal, quote
+from dmdelta.lakehouse.place import literal, quote
 from dmdelta.lakehouse.tables import OWNER, SOURCE_ID, SOURCE_TABLE, table_state
 from dmdelta.model.schema import TableSchema
-
-CLUSTERED_COLUMNS = 4
-_CLUSTERABLE = ("TINYINT", "SMALLINT", "INT", "BIGINT", "DECIMAL", "FLOAT", "DOUBLE", "DATE", "TIMESTAMP", "STRING")
-_INDEXED_COLUMNS = 32
+from dmdelta.sharding import Columns, merged_columns
+from dmdelta.silver.evolution import DROPPED, UNMARK, cluster_columns, clustering, indexed_columns
+from dmdelta.silver.merging import LEFT_OUT
+from dmdelta.silver.target import Target
 
 _PROPERTIES = {
     "delta.columnMapping.mode": "name",
     "delta.enableDeletionVectors": "true",
     "delta.enableTypeWidening": "true",
+    # A column that is widened to it does not bring the feature along.
+    "delta.feature.timestampNtz": "supported",
     # A checkpoint takes as long as several small commits; 10 commits is too often for a stream of them.
     "delta.checkpointInterval": "50",
 }
 
 
-def silver_exists(spark: SparkSession, table: str, task: str, source_id: str) -> bool:
-    """The table is there and this task made it.
+class Condition(Enum):
+    """Whether a silver table is there."""
+
+    ABSENT = "absent"
+    PRESENT = "present"
+    DROPPED = "dropped"
+    """It is there, but its source table was dropped."""
+
+
+def silver_condition(spark: SparkSession, target: Target) -> Condition:
+    """Whether a source table's silver table is there.
 
     Raises:
         ForeignTable: a table is there that this task did not make.
-        SchemaError: another source of the task writes it.
+        SchemaError: another source table goes there, and no route merges them.
         LakehouseError: it cannot be told.
     """
-    state = table_state(spark, table)
-    if state is not None:
-        state.assert_owned(table, task)
-        other = state.properties.get(SOURCE_ID, source_id)
-        if other != source_id:
-            raise SchemaError(
-                f"the sources {other!r} and {source_id!r} both have a table that goes to {table}",
-                hint="merging tables of several sources is not supported: leave one out with the block-allow-list",
-            )
-    return state is not None
+    state = table_state(spark, target.place)
+    if state is None:
+        return Condition.ABSENT
+    state.assert_owned(target.place, target.task)
+    rows_of = state.properties.get(SOURCE_ID), state.properties.get(SOURCE_TABLE)
+    if rows_of != _rows_of(target):
+        others = f"{rows_of[1]} of {rows_of[0]}" if rows_of[0] else "shards"
+        raise SchemaError(
+            f"{target.place} has the rows of {others}, and {'.'.join(target.source)} of {target.source_id} goes there",
+            hint="a route that sends both there merges them, into a table that is made anew: delete what is there, and "
+            "run with --remove-meta; or leave one out with the block-allow-list",
+        )
+    return Condition.DROPPED if DROPPED in state.properties else Condition.PRESENT
+
+
+def _rows_of(target: Target) -> tuple[str | None, str | None]:
+    """The source and its table whose rows a silver table has; of a merged one, neither."""
+    return (None, None) if target.merged else (target.source_id, ".".join(target.source))
 
 
 def has_rows(spark: SparkSession, table: str) -> bool:
@@ -52,42 +77,48 @@ def has_rows(spark: SparkSession, table: str) -> bool:
         return not spark.table(table).isEmpty()
 
 
-def create_silver(spark: SparkSession, lakehouse: Lakehouse, owner: tuple[str, str], schema: TableSchema) -> str:
-    """Make the silver table of a source table for its owner, (task, source id); its SQL identifier.
+def create_silver(spark: SparkSession, target: Target, schema: TableSchema, tag: CommitTag | None = None) -> None:
+    """Make the silver table of a source table.
+
+    Args:
+        schema: the source table's structure.
+        tag: where the empty table is, None for nowhere yet.
 
     Raises:
         ForeignTable: files are there that are no Delta table.
         SchemaError: a column's name or type is impossible.
         LakehouseError: the table cannot be made.
     """
-    table = lakehouse.silver(schema.schema, schema.table)
+    table, schema = target.place, target.seen(schema)
     columns = silver_columns(schema)
-    cluster = _cluster_columns(schema)
-    properties = {
-        **_PROPERTIES,
-        "dmdelta.kind": "silver",
-        OWNER: owner[0],
-        SOURCE_ID: owner[1],
-        SOURCE_TABLE: str(schema),
-    }
-    positions = [list(columns).index(name) for name in schema.primary_key]
-    if cluster and max(positions) >= _INDEXED_COLUMNS:
-        properties["delta.dataSkippingNumIndexedCols"] = str(max(positions) + 1)
+    cluster = ", ".join(map(quote, cluster_columns(schema)))
+    properties = {**_PROPERTIES, "dmdelta.kind": "silver", OWNER: target.task}
+    properties |= {name: of for name, of in zip((SOURCE_ID, SOURCE_TABLE), _rows_of(target), strict=True) if of}
+    if cluster and (count := indexed_columns(schema)):
+        properties["delta.dataSkippingNumIndexedCols"] = str(count)
     listed = ", ".join(f"{quote(name)} {kind}" for name, kind in columns.items())
     clustered = f"CLUSTER BY ({cluster})" if cluster else ""
     set_to = ", ".join(f"{literal(name)} = {literal(value)}" for name, value in properties.items())
-    with wrapped(table, "making"):
-        if (database := lakehouse.schema_of(schema.schema)) is not None:
+    with wrapped(table, "making"), tagged(spark, tag) if tag else nullcontext():
+        if (database := target.lakehouse.schema_of(schema.schema)) is not None:
             spark.sql(f"CREATE SCHEMA IF NOT EXISTS {database}")
         spark.sql(f"CREATE TABLE {table} ({listed}) USING delta {clustered} TBLPROPERTIES ({set_to})")
-    return table
 
 
-def _cluster_columns(schema: TableSchema) -> str:
-    """The key columns that a table is clustered by, as SQL; empty: none."""
-    columns = silver_columns(schema)
-    names = [quote(name) for name in schema.primary_key if columns[name].startswith(_CLUSTERABLE)]
-    return ", ".join(names[:CLUSTERED_COLUMNS])
+def open_silver(spark: SparkSession, target: Target, schema: TableSchema) -> bool:
+    """Have the silver table of a source table there, whose rows a snapshot will tell; False if it was made now.
+
+    The mark of a table that was dropped goes while it is still empty: what is marked so is taken for empty.
+
+    Raises:
+        ForeignTable, SchemaError, LakehouseError: as `create_silver`.
+    """
+    condition = silver_condition(spark, target)
+    if condition is Condition.ABSENT:
+        create_silver(spark, target, schema)
+    elif condition is Condition.DROPPED:
+        _alter(spark, target.place, (UNMARK,))
+    return condition is not Condition.ABSENT
 
 
 def cluster_again(spark: SparkSession, table: str, schema: TableSchema) -> None:
@@ -96,26 +127,31 @@ def cluster_again(spark: SparkSession, table: str, schema: TableSchema) -> None:
     Raises:
         LakehouseError: the table cannot be changed.
     """
-    if cluster := _cluster_columns(schema):
-        with wrapped(table, "clustering"):
-            spark.sql(f"ALTER TABLE {table} CLUSTER BY ({cluster})")
+    if cluster_columns(schema):
+        _alter(spark, table, clustering(schema))
 
 
-def has_shape(spark: SparkSession, table: str, schema: TableSchema) -> bool:
-    """Silver's columns are those of the source table, with their types, and no others.
+def _alter(spark: SparkSession, table: str, changes: Iterable[Change]) -> None:
+    with wrapped(table, "changing"):
+        for change in changes:
+            spark.sql(f"ALTER TABLE {table} {change.text}")
+
+
+def has_shape(spark: SparkSession, target: Target, schema: TableSchema) -> bool:
+    """Silver's columns are those of the source table and its route, with their types, and no others.
 
     Raises:
         LakehouseError: the table cannot be read.
     """
-    present, wanted = _shapes(spark, table, schema)
+    present, wanted = _shapes(spark, target, schema)
     return present == wanted
 
 
-def _shapes(spark: SparkSession, table: str, schema: TableSchema) -> tuple[dict[str, str], dict[str, str]]:
+def _shapes(spark: SparkSession, target: Target, schema: TableSchema) -> tuple[dict[str, str], dict[str, str]]:
     """Names and types (as Spark writes them) of the columns that are there, and of those that should be."""
-    wanted = silver_columns(schema)
-    with wrapped(table, "looking at"):
-        fields = spark.table(table).schema.fields
+    wanted = silver_columns(target.seen(schema))
+    with wrapped(target.place, "looking at"):
+        fields = spark.table(target.place).schema.fields
         probe = spark.sql("SELECT " + ", ".join(f"CAST(NULL AS {kind})" for kind in wanted.values())).schema.fields
     return (
         {field.name: field.dataType.simpleString() for field in fields},
@@ -123,13 +159,35 @@ def _shapes(spark: SparkSession, table: str, schema: TableSchema) -> tuple[dict[
     )
 
 
-def assert_shape(spark: SparkSession, table: str, schema: TableSchema) -> None:
+def seen_by(spark: SparkSession, target: Target, schema: TableSchema) -> TableSchema:
+    """The source table's structure as silver has it, without the columns that are not there.
+
+    Raises:
+        UnsupportedSchemaChange: a key column is not there, or a column is of another type.
+    """
+    present, wanted = _shapes(spark, target, schema)
+    missing = [name for name in schema.primary_key if name not in present]
+    if missing:
+        raise UnsupportedSchemaChange(
+            f"the key of {schema} has the column {missing[0]}, which is not in {target.place}",
+            hint="let the statement that made it pass the filters, and have the table read again: "
+            f"dmdelta snapshot SPEC --table {schema}",
+        )
+    _assert_kinds(target.place, schema, present, {name: kind for name, kind in wanted.items() if name in present})
+    seen = target.seen(schema)
+    return replace(seen, columns=tuple(column for column in seen.columns if column.name in present))
+
+
+def assert_shape(spark: SparkSession, target: Target, schema: TableSchema) -> None:
     """Every column of the source table is in silver with its type. Silver may have more: an ALTER may be ahead.
 
     Raises:
         UnsupportedSchemaChange: a column is missing or of another type.
     """
-    present, wanted = _shapes(spark, table, schema)
+    _assert_kinds(target.place, schema, *_shapes(spark, target, schema))
+
+
+def _assert_kinds(table: str, schema: TableSchema, present: Mapping[str, str], wanted: Mapping[str, str]) -> None:
     for name, kind in wanted.items():
         if present.get(name) != kind:
             raise UnsupportedSchemaChange(
@@ -138,22 +196,14 @@ def assert_shape(spark: SparkSession, table: str, schema: TableSchema) -> None:
             )
 
 
-def add_columns(spark: SparkSession, table: str, change: AddColumns) -> None:
-    """ALTER the silver table for an ADD COLUMN of the source; columns that are there already stay as they are.
+def columns_there(spark: SparkSession, target: Target) -> Columns:
+    """The columns of a merged table.
 
     Raises:
-        SchemaError: a column has a name that silver keeps for itself.
-        LakehouseError: the table cannot be changed.
+        LakehouseError: it cannot be read.
     """
-    order = [column.name for column in change.schema.columns]
-    kinds = silver_columns(change.schema)
-    with wrapped(table, "adding columns to"):
-        present = {name.lower() for name in spark.table(table).columns}
-        for added in change.columns:
-            if added.name.lower() in OWN_COLUMNS:
-                raise SchemaError(f"{added.name} is a column of silver's own", hint="rename it at the source")
-            if added.name.lower() in present:
-                continue
-            at = order.index(added.name)
-            place = f"AFTER {quote(order[at - 1])}" if at else "FIRST"
-            spark.sql(f"ALTER TABLE {table} ADD COLUMNS ({quote(added.name)} {kinds[added.name]} {place})")
+    own = {*OWN_COLUMNS, *(column.name for column in target.constants)}
+    with wrapped(target.place, "looking at"):
+        types = {field.name: field.dataType.simpleString() for field in spark.table(target.place).schema.fields}
+        properties: dict[str, str] = dict(spark.sql(f"SHOW TBLPROPERTIES {target.place}").collect())
+    return merged_columns(types, properties.get(LEFT_OUT, "").split(","), own)

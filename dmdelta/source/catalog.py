@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from dmdelta.binlog.collation_names import plain_name
 from dmdelta.model.schema import SYSTEM_SCHEMAS, Column, TableSchema
 from dmdelta.source.connection import query
 
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 
 _COLUMNS = """
 SELECT c.table_schema, c.table_name, c.column_name, c.data_type, c.column_type, c.character_octet_length,
-       c.numeric_precision, c.numeric_scale, c.datetime_precision, c.character_set_name, c.is_nullable, c.extra
+       c.numeric_precision, c.numeric_scale, c.datetime_precision, c.character_set_name, c.is_nullable, c.extra,
+       c.collation_name
 FROM information_schema.columns c
 JOIN information_schema.tables t ON t.table_schema = c.table_schema AND t.table_name = c.table_name
 WHERE t.table_type = 'BASE TABLE' AND c.table_schema NOT IN %s
@@ -74,7 +76,7 @@ def read_schemas(connection: "Connection[Any]", wanted: Callable[[str, str], boo
 
 def _column(fields: Sequence[Any]) -> Column:
     """One row of the query, from the column's name on."""
-    name, data_type, column_type, octets, digits, scale, fsp, charset, nullable, extra = fields
+    name, data_type, column_type, octets, digits, scale, fsp, charset, nullable, extra, collation = fields
     kind = data_type.lower()
     length, precision = 0, 0
     if kind in _FIXED_BINARY:
@@ -98,6 +100,7 @@ def _column(fields: Sequence[Any]) -> Column:
         members=enum_members(column_type) if kind in ("enum", "set") else (),
         nullable=nullable == "YES",
         visible="INVISIBLE" not in extra.upper(),
+        collation=plain_name(collation) if collation and kind in _CHARACTER else None,
     )
 
 

@@ -161,12 +161,12 @@ def _row_metadata(facts: SourceFacts) -> Finding:
     value = facts.variables.get("binlog_row_metadata")
     name = "binlog_row_metadata"
     if value is None:
-        message = "the server sends no column names: they come from information_schema, so structures must not change"
+        message = "the server sends no column names: they are followed from statement to statement"
         return Finding(name, Level.WARN, message, "MySQL 8.0.1 and MariaDB 10.5 send them")
     # MariaDB's NO_LOG is like MINIMAL for us.
     if value.upper() == "FULL":
         return Finding(name, Level.PASS, value)
-    message = f"{value}: column names come from information_schema and are wrong for rows older than an ALTER TABLE"
+    message = f"{value}: column names are not in the log, they are followed from statement to statement"
     return Finding(name, Level.WARN, message, "SET GLOBAL binlog_row_metadata = 'FULL'")
 
 

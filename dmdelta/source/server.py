@@ -98,6 +98,16 @@ def status_statement(server: ServerIdentity) -> str:
     return "SHOW BINARY LOG STATUS" if newer else "SHOW MASTER STATUS"
 
 
+def sends_column_names(connection: "Connection[Any]") -> bool:
+    """Whether the table maps that a server writes now tell the columns' names.
+
+    Raises:
+        SourceUnavailable, SourceError: it does not answer.
+    """
+    rows = query(connection, "SHOW GLOBAL VARIABLES LIKE 'binlog_row_metadata'")
+    return any(str(value).upper() == "FULL" for _, value in rows)
+
+
 def gtid_mode(connection: "Connection[Any]") -> str:
     """A MySQL server's `gtid_mode`: it writes GTIDs in `ON` and `ON_PERMISSIVE`, nothing else in `ON`."""
     return str(query(connection, "SELECT @@global.gtid_mode")[0][0]).upper()

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dmdelta.binlog.charset import decoder_of
-from dmdelta.ddl.types import OWN_COLUMNS, silver_type
+from dmdelta.ddl.types import OWN_COLUMNS, SHARD, silver_type
 from dmdelta.errors import SchemaError, UnsupportedEvent
 from dmdelta.model.schema import SYSTEM_SCHEMAS, Column, TableSchema
+from dmdelta.rules import SourceRules
 from dmdelta.source.catalog import read_schemas
 from dmdelta.source.connection import query, query_named, quoted, unless_refused
+from dmdelta.source.expression_checks import check_expressions
 from dmdelta.source.finding import Finding, Level, listed
 from dmdelta.source.privileges import grants_of, lock_tables_finding, reload_finding
 from dmdelta.source.server import ServerIdentity, server_identity, status_statement
@@ -70,14 +72,18 @@ class TableFacts:
     zone: Zone
 
 
-def check_tables(connection: "Connection[Any]", wanted: Wanted, reading: Reading) -> list[Finding]:
-    """All findings for the tables that take part.
+def check_tables(connection: "Connection[Any]", rules: SourceRules, reading: Reading) -> list[Finding]:
+    """All findings for the tables that take part, and for the filters of their rows.
 
     Raises:
         SourceUnavailable, SourceError: the server does not answer.
     """
-    facts = table_facts(connection, wanted)
-    return [*table_findings(facts, reading), *_locks(facts.tables, reading, grants_of(connection))]
+    facts = table_facts(connection, rules.wanted)
+    return [
+        *table_findings(facts, reading),
+        *_locks(facts.tables, reading, grants_of(connection)),
+        *check_expressions(rules.expressions, facts.tables, facts.server.flavor),
+    ]
 
 
 def _locks(tables: Sequence[TableSchema], reading: Reading, grants: Sequence[str]) -> list[Finding]:
@@ -183,7 +189,7 @@ def _table_schema(facts: TableFacts) -> Finding:
 
 def column_problem(column: Column) -> str | None:
     """Why a column cannot go to silver; None if it can."""
-    if column.name.lower() in OWN_COLUMNS:
+    if column.name.lower() in (*OWN_COLUMNS, SHARD):
         return "silver keeps that name for itself"
     try:
         silver_type(column)

@@ -10,6 +10,11 @@ from tests.support.workload import Workload
 
 WHILE_NEW = CrashPoint.SILVER_BETWEEN_COMMITS
 """Where the first process dies, with tables just made."""
+STATEMENTS = {
+    CrashPoint.SILVER_BEFORE_CHANGE: "ALTER TABLE orders MODIFY total DECIMAL(16,4) NOT NULL",
+    CrashPoint.SILVER_AFTER_CHANGE: "ALTER TABLE inventory MODIFY quantity BIGINT NOT NULL",
+}
+"""What happens at the source for a point to be passed."""
 SNAPSHOT = tuple(point for point in CrashPoint if point.name.startswith("SNAPSHOT"))
 """Points of a full load: test_full_load_kills.py."""
 RELAY = (CrashPoint.RELAY_BEFORE_RENAME, CrashPoint.RELAY_AFTER_RENAME)
@@ -28,6 +33,8 @@ def test_a_kill_at_each_crash_point_is_healed_by_a_restart(task, spark):
     with Workload(task.server, task.database, seed=7, keyless=True, per_second=10) as workload:
         for point in (WHILE_NEW, *later):
             workload.wait_for(workload.transactions + 20)
+            if point in STATEMENTS:
+                task.server.execute(STATEMENTS[point], database=task.database)
             task.arm(point)
             with task.process() as process:
                 assert process.wait(150) == -signal.SIGKILL, f"{point.value}: {process.log()}"

@@ -36,7 +36,9 @@ def test_tables_join_later_and_are_read_again_while_they_change(server, every_ty
     spark.sql(f"DELETE FROM {lakehouse.silver(task.database, 'notes')} WHERE n % 2 = 0")
     spark.sql(f"ALTER TABLE {lakehouse.silver(task.database, 'words')} DROP COLUMN n")
     # What silver cannot follow: the table is read again behind it.
-    source.execute("ALTER TABLE states MODIFY n VARCHAR(9)", database=task.database)
+    source.execute(
+        "ALTER TABLE states ADD made TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3)", database=task.database
+    )
     names = [f"{task.database}.{table}" for table in ("notes", "states", "words")]
     task.tables = ()
     task.write_spec()

@@ -9,9 +9,11 @@ import pytest
 import yaml
 
 from dmdelta.cli.main import execute
-from dmdelta.rules import BlockAllowList
+from dmdelta.config import RouteRule
+from dmdelta.rules import BlockAllowList, Routes, SourceRules
 from dmdelta.source.connection import open_connection
 from dmdelta.source.finding import Finding, Level
+from dmdelta.source.shard_checks import read_shards, shard_findings
 from dmdelta.source.table_checks import CONNECTIONS, Reading, check_tables
 from tests.support.relaying import endpoint_of
 from tests.support.servers import Server, running
@@ -37,7 +39,7 @@ def server(request: pytest.FixtureRequest) -> Server:
 
 def findings(server: Server, rules: BlockAllowList) -> dict[str, Finding]:
     with open_connection(endpoint_of(server)) as connection:
-        return {found.name: found for found in check_tables(connection, rules.wanted, LOADED)}
+        return {found.name: found for found in check_tables(connection, SourceRules(allow_list=rules), LOADED)}
 
 
 def test_good_tables_pass_and_others_are_named(server: Server) -> None:
@@ -76,15 +78,15 @@ def test_a_load_of_keyless_tables_needs_lock_tables(server: Server) -> None:
         "GRANT SELECT, REPLICATION CLIENT ON *.* TO 'unlocked'@'%'",
     )
     account = replace(endpoint_of(server), user="unlocked", password="unlocked")
-    wanted = BlockAllowList(do_dbs=(database,)).wanted
+    rules = SourceRules(allow_list=BlockAllowList(do_dbs=(database,)))
     with open_connection(account) as connection:
-        (found,) = (one for one in check_tables(connection, wanted, LOADED) if "lock" in one.name)
+        (found,) = (one for one in check_tables(connection, rules, LOADED) if "lock" in one.name)
         assert found.level is Level.FAIL
         assert database in found.message
         assert "GRANT LOCK TABLES" in found.fix
-        assert all("lock" not in one.name for one in check_tables(connection, wanted, Reading()))
+        assert all("lock" not in one.name for one in check_tables(connection, rules, Reading()))
         server.execute(f"GRANT LOCK TABLES ON `{database}`.* TO 'unlocked'@'%'")
-        (found,) = (one for one in check_tables(connection, wanted, LOADED) if "lock" in one.name)
+        (found,) = (one for one in check_tables(connection, rules, LOADED) if "lock" in one.name)
         assert found.level is Level.PASS
 
 
@@ -125,10 +127,10 @@ def test_virtual_columns_of_a_server_in_another_zone_are_named(name: str) -> Non
             cursor.execute("SELECT *, UNIX_TIMESTAMP(instant) AS instant FROM t")
             read = dict(zip(names, cursor.fetchone(), strict=True))
         differing = {column for column in names if written[column] != read[column]} - {"ts"}
-        wanted = BlockAllowList(do_dbs=(database,)).wanted
+        rules = SourceRules(allow_list=BlockAllowList(do_dbs=(database,)))
         with open_connection(endpoint_of(server)) as connection:
-            (loaded,) = (one for one in check_tables(connection, wanted, LOADED) if one.name == "time_zone")
-            (followed,) = (one for one in check_tables(connection, wanted, Reading()) if one.name == "time_zone")
+            (loaded,) = (one for one in check_tables(connection, rules, LOADED) if one.name == "time_zone")
+            (followed,) = (one for one in check_tables(connection, rules, Reading()) if one.name == "time_zone")
         assert (loaded.level, followed.level) == (Level.WARN, Level.PASS)
         assert "+08:00" in loaded.message
         assert "+08:00" in followed.message
@@ -143,11 +145,11 @@ def test_a_load_counts_its_readers(mysql80: Server) -> None:
     """One connection for each chunk that is read at once, two where the table has no key."""
     database = mysql80.fresh_database("checks")
     mysql80.execute("CREATE TABLE keyed (id INT PRIMARY KEY)", "CREATE TABLE keyless (id INT)", database=database)
-    wanted = BlockAllowList(do_dbs=(database,)).wanted
+    rules = SourceRules(allow_list=BlockAllowList(do_dbs=(database,)))
     said = {}
     with open_connection(endpoint_of(mysql80)) as connection:
         for at_once in (0, 1, 8, 500, None):
-            found = {one.name: one for one in check_tables(connection, wanted, Reading(True, at_once))}["conn_number"]
+            found = {one.name: one for one in check_tables(connection, rules, Reading(True, at_once))}["conn_number"]
             said[at_once] = found
     assert f"up to {CONNECTIONS}" in said[0].message
     assert f"up to {CONNECTIONS + 2}" in said[1].message
@@ -182,3 +184,23 @@ def test_what_the_server_keeps_out_of_its_log_fails_the_check_and_the_run(tmp_pa
         checks = {row["check"]: row["level"] for row in json.loads(capsys.readouterr().out)}
         assert "binlog_db" not in checks
         assert checks["binlog_bd"] == "warn"
+
+
+def test_shards_are_judged_together(server: Server) -> None:
+    """Structures that differ, and keys that a server counts up, by the tables that the routes merge."""
+    database = server.fresh_database("checks")
+    server.execute(
+        "CREATE TABLE t_1 (id INT AUTO_INCREMENT PRIMARY KEY, v INT)",
+        "CREATE TABLE t_2 (id INT AUTO_INCREMENT PRIMARY KEY, v INT, w INT)",
+        "CREATE TABLE u (id INT AUTO_INCREMENT PRIMARY KEY)",
+        database=database,
+    )
+    rule = {"schema-pattern": database, "table-pattern": "t_*", "target-schema": "d", "target-table": "t"}
+    routes = Routes.from_config({"r": RouteRule.model_validate(rule)})
+    rules = SourceRules("s1", BlockAllowList(do_dbs=(database,)), routes)
+    with open_connection(endpoint_of(server)) as connection:
+        shards = read_shards(connection, rules)
+    assert [(shard.schema.table, shard.auto_increment) for shard in shards] == [("t_1", "id"), ("t_2", "id")]
+    raised = {found.name: found.level for found in shard_findings(shards, "optimistic")}
+    assert raised == {"schema_of_shard_tables": Level.PASS, "auto_increment_ID": Level.WARN}
+    assert shard_findings(shards, "pessimistic")[0].level is Level.WARN

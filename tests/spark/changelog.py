@@ -7,7 +7,9 @@ from dmdelta.bronze.schema import BRONZE_SCHEMA
 from dmdelta.model.change import Op
 from dmdelta.model.position import Position
 from dmdelta.model.schema import Column, TableSchema
-from dmdelta.silver.apply import ApplyRequest, Mode, apply_table
+from dmdelta.silver.apply import apply_table
+from dmdelta.silver.plan import Mode
+from dmdelta.silver.request import ApplyRequest
 
 SOURCE = "shop"
 TASK = "task"

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from dmdelta.model.position import Position
-from dmdelta.silver.apply import Mode
+from dmdelta.silver.plan import Mode
 from tests.spark.changelog import ITEMS, LOG, Changelog
 
 KEYLESS = ("d", "log")

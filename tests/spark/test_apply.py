@@ -9,10 +9,14 @@ from dmdelta.errors import Fenced, SchemaError, UnsupportedSchemaChange
 from dmdelta.failpoint import CrashPoint
 from dmdelta.model.change import Op
 from dmdelta.model.schema import Column, TableSchema
+from dmdelta.rules import Route
 from dmdelta.silver import apply as applying
-from dmdelta.silver.apply import Mode, Step
+from dmdelta.silver import work
 from dmdelta.silver.compaction import compacted, keyed_changes
+from dmdelta.silver.evolution import DROPPED
+from dmdelta.silver.plan import Mode, Step
 from dmdelta.silver.survey import silver_position, tables_with_events
+from dmdelta.silver.target import Target
 from tests.spark.changelog import ITEMS, LOG, SOURCE, TASK, Changelog
 
 ITEMS_NAME = ("d", "items")
@@ -88,7 +92,7 @@ def test_add_column_and_other_statements(changelog):
 
 
 def test_dropped_database(changelog, spark, lakehouse):
-    """DROP DATABASE is an event of every table that bronze knows in it."""
+    """DROP DATABASE empties and marks every table that bronze knows in it."""
     begin = changelog.position
     changelog.tell(ITEMS)
     changelog.insert({"id": 1, "v": "a"})
@@ -98,8 +102,10 @@ def test_dropped_database(changelog, spark, lakehouse):
     end = changelog.land()
     (events,) = tables_with_events(spark, lakehouse, SOURCE, begin, end)
     assert (events.table, events.ddl) == ("items", 1)
-    with pytest.raises(UnsupportedSchemaChange, match="DROP DATABASE"):
-        changelog.apply(begin, end, events=events)
+    assert changelog.apply(begin, end, events=events).structure is None
+    assert changelog.silver() == []
+    properties = dict(spark.sql(f"SHOW TBLPROPERTIES {lakehouse.silver(*ITEMS.name)}").collect())
+    assert properties[DROPPED] == str(begin)
 
 
 def test_prepared_transactions(changelog, spark, lakehouse):
@@ -215,19 +221,22 @@ def test_crash_between_commits(changelog, spark, lakehouse, monkeypatch):
 
     def crash(point):
         # Every second time, so that a restart gets further than its predecessor.
-        if point is CrashPoint.SILVER_BETWEEN_COMMITS and next(passed) % 2:
+        behind = (CrashPoint.SILVER_BETWEEN_COMMITS, CrashPoint.SILVER_AFTER_CHANGE)
+        if point in behind and next(passed) % 2:
             raise InterruptedError
 
     monkeypatch.setattr(applying, "reach", crash)
+    monkeypatch.setattr(work, "reach", crash)
     crashes = 0
-    while (commit := silver_position(spark, lakehouse, TASK, SOURCE, ITEMS_NAME)).tag.end < end:
+    target = Target(lakehouse, TASK, SOURCE, ITEMS_NAME, Route(*ITEMS_NAME))
+    while (commit := silver_position(spark, target)).tag.end < end:
         changelog.batch = 1
         changelog.results.clear()
         try:
             changelog.apply(max(begin, commit.tag.end), end)
         except InterruptedError:
             crashes += 1
-    assert crashes == 3  # behind the delete, the fill and the second delete
+    assert crashes == 3  # behind the delete, the ALTER and the second delete
     assert changelog.silver() == [(0, "a", 1), (1, "b", 7), (3, "a", 7)]
 
 
@@ -241,5 +250,21 @@ def test_two_runners_and_two_sources(changelog, spark, lakehouse):
     with pytest.raises(Fenced):
         zombie.apply(begin, changelog.position, known=first.structure, applied=0)
     request = replace(changelog.request(begin, changelog.position), source_id="second")
-    with pytest.raises(SchemaError, match="'shop' and 'second'"):
+    with pytest.raises(SchemaError, match=r"the rows of d\.items of shop, and d\.items of second goes there"):
         applying.apply_table(spark, request)
+
+
+def test_a_swap_that_may_have_been_followed(changelog):
+    """Columns look the same before and after it: in safe mode the table stops rather than be wrong."""
+    name = ("d", "swapped")
+    changelog.tell(TableSchema(*name, (Column("id", "int"), Column("a", "int"), Column("b", "int")), ("id",)))
+    changelog.insert({"id": 1, "a": 1, "b": 2}, name)
+    changelog.apply(changelog.position.__class__(1, "binlog.000001", 4), name=name)
+    behind = changelog.position
+    changelog.ddl("ALTER TABLE swapped CHANGE a b INT, CHANGE b a INT", name)
+    with pytest.raises(UnsupportedSchemaChange, match="may have been followed before"):
+        changelog.apply(behind, mode=Mode.SAFE, name=name)
+    assert changelog.silver(name) == [(1, 1, 2)]
+    changelog.apply(behind, name=name)
+    assert changelog.silver(name) == [(1, 1, 2)]
+    assert changelog.spark.table(changelog.lakehouse.silver(*name)).columns[:3] == ["id", "b", "a"]

@@ -8,7 +8,7 @@ from dmdelta.lakehouse.history import newest_own_commit
 from dmdelta.lakehouse.place import Lakehouse
 from dmdelta.lakehouse.tables import table_state
 from dmdelta.model.position import Position
-from dmdelta.silver.table import create_silver, silver_exists
+from dmdelta.silver.table import Condition, create_silver, silver_condition
 from tests.spark.changelog import ITEMS, SOURCE, TASK
 
 OWNER = (TASK, SOURCE)
@@ -49,11 +49,11 @@ def test_foreign_tables_are_left_alone(spark, lakehouse, tmp_path):
     table = lakehouse.silver("d", "items")
     spark.sql(f"CREATE TABLE {table} (id BIGINT) USING delta")
     with pytest.raises(ForeignTable, match="dmdelta did not make"):
-        silver_exists(spark, table, TASK, SOURCE)
+        silver_condition(spark, table, TASK, SOURCE)
     mine = create_silver(spark, Lakehouse(root=str(tmp_path / "other")), OWNER, ITEMS)
-    assert silver_exists(spark, mine, TASK, SOURCE)
+    assert silver_condition(spark, mine, TASK, SOURCE) is Condition.PRESENT
     with pytest.raises(ForeignTable, match="the task 'task' made"):
-        silver_exists(spark, mine, "another", SOURCE)
+        silver_condition(spark, mine, "another", SOURCE)
     folder = tmp_path / "third" / "silver" / "d" / "items"
     folder.mkdir(parents=True)
     (folder / "notes.txt").write_text("mine")

@@ -11,16 +11,30 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
+from dmdelta.binlog.ddl_scan import scan_statements
 from dmdelta.bronze.datasource import register
-from dmdelta.bronze.landing import Landed, LandingSource, land, newest_landed, open_bronze, plan_landing
+from dmdelta.bronze.landing import (
+    Landed,
+    LandingBatch,
+    LandingSource,
+    land,
+    newest_landed,
+    open_bronze,
+    plan_landing,
+)
+from dmdelta.ddl.structure_plan import Catalog, LogAhead, plan_structures
+from dmdelta.ddl.tracking import Origin, Structures, TrackedTable
+from dmdelta.engine.requests import SilverSide
 from dmdelta.errors import DmdeltaError
 from dmdelta.lakehouse.place import Lakehouse
 from dmdelta.lakehouse.session import clone_session
-from dmdelta.model.schema import TableSchema
-from dmdelta.rules.block_allow_list import BlockAllowList
+from dmdelta.model.schema import StructureFrom, TableSchema
+from dmdelta.model.segment import Segment
+from dmdelta.rules import NO_RULES, BlockAllowList, SourceRules
 from dmdelta.segments import list_segments
-from dmdelta.silver.apply import ApplyRequest, apply_table
-from dmdelta.silver.survey import tables_with_events
+from dmdelta.silver.renaming import apply_group, plan_groups
+from dmdelta.silver.request import ApplyRequest
+from dmdelta.silver.survey import TableEvents, silver_state, tables_with_events
 from tests.support.diff import Difference, differences
 from tests.support.servers import Server
 
@@ -34,11 +48,17 @@ class Pipeline:
 
     Attributes:
         refused: the error of each table that silver refused to go on with; it is left alone from then on.
+        again_after: what stands for the end of a process: applying goes on as a new process would.
+        attempt: called ahead of each table's applying.
     """
 
     spark: SparkSession
     root: Path
     refused: dict[tuple[str, str], DmdeltaError] = field(default_factory=dict)
+    again_after: tuple[type[BaseException], ...] = ()
+    attempt: Callable[[], None] = lambda: None
+    rules: SourceRules = NO_RULES
+    known: dict[str, Structures] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.lakehouse = Lakehouse(root=str(self.root))
@@ -54,7 +74,10 @@ class Pipeline:
         structures: Callable[[], Sequence[TableSchema]] = tuple,
         apply_to: Collection[str] | None = None,
     ) -> None:
-        """Land every new file of an archive and apply it, to the tables `apply_to` if given; `structures` as in `land`."""
+        """Land every new file of an archive and apply it, to the tables `apply_to` if given.
+
+        `structures`: what information_schema says at the archive's end; without, statements alone are followed.
+        """
         source = LandingSource(
             TASK,
             source_id,
@@ -62,12 +85,36 @@ class Pipeline:
             self.lakehouse.bronze,
             BlockAllowList(do_dbs=tuple(databases)),
             flavor,
+            self.rules.online,
         )
         landed = newest_landed(self.spark, source)
         segments = list_segments(archive, source_id)
         while (batch := plan_landing(segments, landed)) is not None:
-            landed = land(self.spark, source, batch, landed, structures())
-            self._apply(source_id, landed, apply_to)
+            landed = land(self.spark, source, batch, landed, self._structures(source, batch, segments, structures()))
+            self._apply(source, landed, apply_to)
+
+    def _structures(
+        self, source: LandingSource, batch: LandingBatch, segments: Sequence[Segment], present: Sequence[TableSchema]
+    ) -> list[StructureFrom]:
+        """What tables have where, from statements and the present structures alone: nothing is written down."""
+        statements = []
+        for segment in segments:
+            if segment.end_position > batch.begin:
+                with open(segment.path, "rb") as stream:
+                    statements += scan_statements(stream, segment)
+        tables = {schema.name: TrackedTable(schema, origin=Origin.INFORMATION_SCHEMA) for schema in present}
+        catalog = Catalog(segments[-1].end_position, Structures(tables), frozenset(tables)) if tables else None
+        ahead = LogAhead(batch.begin, batch.end, statements)
+        known = self.known.get(source.source_id, Structures())
+        plan = plan_structures(known, ahead, catalog, mariadb=source.flavor == "mariadb")
+        self.known[source.source_id] = plan.after
+        base = [StructureFrom(name, batch.begin, tracked.schema) for name, tracked in plan.before.tables.items()]
+        changed = [
+            StructureFrom((change.schema, change.table), change.position, change.tracked and change.tracked.schema)
+            for change in plan.changes
+            if change.table is not None
+        ]
+        return [*base, *changed]
 
     def bronze(self, source_id: str) -> DataFrame:
         return self.spark.read.table(self.lakehouse.bronze).where(f"source_id = '{source_id}'")
@@ -81,19 +128,38 @@ class Pipeline:
             return [Difference(table, f"refused: {self.refused[schema, table]}")]
         return differences(server, schema, table, self.silver(schema, table))
 
-    def _apply(self, source_id: str, landed: Landed, apply_to: Collection[str] | None) -> None:
-        found = tables_with_events(self.spark, self.lakehouse, source_id, landed.begin, landed.end)
+    def _apply(self, source: LandingSource, landed: Landed, apply_to: Collection[str] | None) -> None:
+        found = tables_with_events(self.spark, self.lakehouse, source.source_id, landed.begin, landed.end)
         tables = [table for table in found if apply_to is None or table.table in apply_to]
+        tables = [table for table in tables if self.rules.wanted(*table.name)]
 
-        def apply(name: tuple[str, str]) -> None:
-            request = ApplyRequest(
-                self.lakehouse, TASK, source_id, "test", *name, landed.begin, landed.end, landed.batch
+        def apply(group: Sequence[TableEvents]) -> None:
+            self.attempt()
+            while True:
+                try:
+                    apply_group(spark := clone_session(self.spark), group, [request(spark, table) for table in group])
+                except self.again_after:
+                    continue
+                except DmdeltaError as error:
+                    self.refused.update({table.name: error for table in group})
+                return
+
+        def request(spark: SparkSession, table: TableEvents) -> ApplyRequest:
+            side = SilverSide(self.lakehouse, TASK, source.source_id, "test", source.flavor, self.rules)
+            commit = silver_state(spark, side.table(table.name))
+            begin = max(landed.begin, commit.position or landed.begin)
+            return ApplyRequest(
+                self.lakehouse,
+                TASK,
+                source.source_id,
+                "test",
+                *table.name,
+                begin,
+                landed.end,
+                landed.batch,
+                flavor=source.flavor,
+                rules=self.rules,
             )
-            try:
-                apply_table(clone_session(self.spark), request)
-            except DmdeltaError as error:
-                self.refused[name] = error
 
-        names = [(table.schema, table.table) for table in tables]
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            list(pool.map(apply, [name for name in names if name not in self.refused]))
+            list(pool.map(apply, plan_groups([table for table in tables if table.name not in self.refused])))

@@ -8,6 +8,7 @@ import pytest
 
 from dmdelta.binlog.charset import decoder_of, is_ascii_superset
 from dmdelta.binlog.collation import charset_of
+from dmdelta.binlog.collation_names import collation_name, plain_name
 from dmdelta.errors import UnsupportedEvent
 from tests.support.charset_families import CHARSETS
 
@@ -97,3 +98,33 @@ def test_an_unknown_character_set_is_refused() -> None:
     """A name that no server has is an error."""
     with pytest.raises(UnsupportedEvent, match="klingon"):
         decoder_of("klingon")
+
+
+@pytest.mark.parametrize(
+    ("collation", "name"),
+    [
+        (8, "latin1_swedish_ci"),
+        (45, "utf8mb4_general_ci"),
+        (63, "binary"),
+        (83, "utf8mb3_bin"),
+        (224, "utf8mb4_unicode_ci"),
+        (246, "utf8mb4_unicode_520_ci"),
+        (255, "utf8mb4_0900_ai_ci"),
+        (309, "utf8mb4_0900_bin"),
+        (1069, "utf8mb4_general_nopad_ci"),
+        (1070, "utf8mb4_nopad_bin"),
+        (2304, "utf8mb4_uca1400_ai_ci"),
+        (2316, "utf8mb4_uca1400_icelandic_nopad_ai_ci"),
+        (9999, None),
+    ],
+)
+def test_names_of_both_flavors(collation: int, name: str | None) -> None:
+    """Every id that a server of ours knows has the server's own name."""
+    assert collation_name(collation) == name
+
+
+def test_a_servers_name_is_spelled_in_one_way() -> None:
+    """`utf8` is `utf8mb3`, as newer servers say."""
+    assert plain_name("utf8_general_ci") == "utf8mb3_general_ci"
+    assert plain_name("utf8mb4_bin") == "utf8mb4_bin"
+    assert plain_name("utf8mb4_croatian_mysql561_ci") == "utf8mb4_croatian_ci"

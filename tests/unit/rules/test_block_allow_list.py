@@ -96,3 +96,10 @@ def test_it_travels_as_json_and_pickled(do_dbs, ignore_dbs, do_tables, ignore_ta
         assert arrived == sent
         assert hash(arrived) == hash(sent)
         assert arrived.wanted(*table) is wanted
+
+
+def test_case_counts_if_the_spec_says_so():
+    """With `case-sensitive` a pattern matches only names of its own case, also after the way through JSON."""
+    rules = BlockAllowList.from_config(BlockAllowListConfig(do_dbs=("Shop",)), case_sensitive=True)
+    for decides in (rules, BlockAllowList.from_json(rules.to_json())):
+        assert (decides.wanted("Shop", "t"), decides.wanted("shop", "t")) == (True, False)

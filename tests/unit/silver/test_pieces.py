@@ -1,17 +1,23 @@
 """Cutting a range where the structure changes."""
 
+from dataclasses import replace
+
 import pytest
 
+from dmdelta.ddl.effects import Altered, Created, Dropped, Truncated
 from dmdelta.errors import UnknownSchema
 from dmdelta.model.change import Op
 from dmdelta.model.position import Position
 from dmdelta.model.schema import Column, TableSchema
-from dmdelta.silver.pieces import known_schema, plan_pieces, unfillable
+from dmdelta.rules import NO_RULES
+from dmdelta.rules.operators import Operator, Verb
+from dmdelta.silver.pieces import TableLog, known_schema, plan_pieces
 from dmdelta.silver.survey import StructureEvent
 
 NAME = ("db", "t")
-OLD = TableSchema("db", "t", (Column("id", "int"),), ("id",))
-NEW = TableSchema("db", "t", (Column("id", "int"), Column("c", "int")), ("id",))
+ID = Column("id", "int", nullable=False)
+OLD = TableSchema("db", "t", (ID,), ("id",))
+NEW = TableSchema("db", "t", (ID, Column("c", "int")), ("id",))
 
 
 def at(offset):
@@ -26,50 +32,113 @@ def ddl(offset, sql):
     return StructureEvent(at(offset), 0, Op.DDL, sql)
 
 
+def pieces(known, structure, **facts):
+    return plan_pieces(TableLog(NAME, "mysql", structure, **facts), known, at(4), at(99))
+
+
 def test_nothing_changes():
     """Without statements a range is one piece."""
-    (piece,) = plan_pieces(NAME, None, [told(10, OLD)], at(4), at(99))
-    assert (piece.begin, piece.end, piece.schema, piece.change, piece.failure) == (at(4), at(99), OLD, None, None)
+    (piece,) = pieces(None, [told(10, OLD)])
+    assert (piece.begin, piece.end, piece.schema, piece.then) == (at(4), at(99), OLD, None)
 
 
 def test_add_column():
-    """ADD COLUMN cuts the range at the statement."""
-    first, second = plan_pieces(NAME, OLD, [ddl(20, "ALTER TABLE t ADD c INT"), told(30, NEW)], at(4), at(99))
+    """A statement cuts the range where it stands; the types behind it are those that the log tells."""
+    first, second = pieces(OLD, [ddl(20, "ALTER TABLE t ADD c INT"), told(30, NEW)])
     assert (first.end, first.schema, second.begin, second.schema) == (at(20), OLD, at(20), NEW)
-    assert [added.name for added in first.change.columns] == ["c"]
+    (effect,) = first.then.effects
+    assert isinstance(effect, Altered)
 
 
 def test_columns_before_any_row():
     """Two statements without a row between them and after them are both known from their text."""
-    structure = [ddl(20, "ALTER TABLE t ADD c INT"), ddl(30, "ALTER TABLE t ADD d INT AFTER c")]
-    *_, last = plan_pieces(NAME, OLD, structure, at(4), at(99))
+    *_, last = pieces(OLD, [ddl(20, "ALTER TABLE t ADD c INT"), ddl(30, "ALTER TABLE t ADD d INT AFTER c")])
     assert [column.name for column in last.schema.columns] == ["id", "c", "d"]
 
 
-def test_unsupported_statement():
-    """What is before the statement is a piece of its own, and the error names table, position and statement."""
-    (piece,) = plan_pieces(NAME, OLD, [ddl(20, "ALTER TABLE t\n DROP c"), told(30, NEW)], at(4), at(99))
-    assert piece.end == at(20)
-    assert "db.t" in str(piece.failure)
-    assert "1/b.000001:20" in str(piece.failure)
-    assert "ALTER TABLE t DROP c" in str(piece.failure)
-    assert len(piece.rest) == 1
+def test_a_statement_that_was_followed():
+    """What silver has followed before only moves the structure on."""
+    (piece,) = pieces(OLD, [ddl(20, "ALTER TABLE t ADD c INT")], passed=at(20))
+    assert [column.name for column in piece.schema.columns] == ["id", "c"]
 
 
 def test_structure_that_no_statement_explains():
-    """A structure that differs from what the statements lead to stops the table."""
-    (piece,) = plan_pieces(NAME, OLD, [told(30, NEW)], at(4), at(99))
-    assert "another structure" in str(piece.failure)
+    """The log is believed: silver becomes what the table map says."""
+    first, second = pieces(OLD, [told(30, NEW)])
+    assert first.then.surprise
+    assert second.schema == NEW
 
 
-def test_unfillable_column():
-    """A default that the log does not tell is an error for tables with rows."""
-    first, _ = plan_pieces(NAME, OLD, [ddl(20, "ALTER TABLE t ADD c TIMESTAMP DEFAULT NOW()")], at(4), at(99))
-    assert "DEFAULT NOW" in str(unfillable(first, NAME))
+@pytest.mark.parametrize(
+    ("sql", "kinds", "schema"),
+    [
+        ("TRUNCATE t", [Truncated], OLD),
+        ("DROP TABLE t, u", [Dropped], None),
+        ("DROP DATABASE db", [Dropped], None),
+        ("CREATE OR REPLACE TABLE t (id INT PRIMARY KEY, c INT)", [Dropped, Created], NEW),
+    ],
+)
+def test_tables_that_come_and_go(sql, kinds, schema):
+    """The structure is gone with the table, and there with the next one."""
+    first, second = pieces(OLD, [ddl(20, sql)])
+    assert [type(effect) for effect in first.then.effects] == kinds
+    assert (second.schema and [column.name for column in second.schema.columns]) == (
+        schema and [column.name for column in schema.columns]
+    )
+
+
+def test_another_table_makes_no_cut():
+    """A statement that touches the table's columns not at all is no boundary."""
+    (piece,) = pieces(OLD, [ddl(20, "ALTER TABLE t ADD INDEX i (id)"), ddl(30, "ALTER TABLE u DROP id")])
+    assert piece.schema == OLD
+
+
+def test_a_copied_structure():
+    """CREATE … LIKE takes the other table's structure as it was then."""
+    other = TableSchema("db", "u", NEW.columns, NEW.primary_key)
+    asked = []
+    *_, last = pieces(None, [ddl(20, "CREATE TABLE t LIKE u")], other=lambda *which: asked.append(which) or other)
+    assert last.schema == NEW
+    assert asked == [(("db", "u"), at(20))]
+
+
+@pytest.mark.parametrize(
+    ("sql", "source"),
+    [
+        ("RENAME TABLE u TO t", "u"),
+        ("ALTER TABLE u RENAME TO t", "u"),
+        ("ALTER TABLE u DROP c, RENAME TO t", "u"),
+        ("RENAME TABLE t TO tmp, u TO t, tmp TO u", "u"),
+        ("RENAME TABLE u TO tmp, t TO u, tmp TO t", "u"),
+    ],
+)
+def test_a_structure_that_comes_by_rename(sql, source):
+    """A table takes over the structure that the other one has behind the statement, by way of other names or not."""
+    other = {("db", source): TableSchema("db", source, NEW.columns, NEW.primary_key)}
+    *_, last = pieces(None, [ddl(20, sql)], other=lambda name, _: other.get(name))
+    assert last.schema == (OLD if "DROP" in sql else NEW)
+
+
+@pytest.mark.parametrize(
+    ("operator", "columns"),
+    [
+        (Operator(Verb.SKIP), []),
+        (Operator(Verb.REPLACE, ("ALTER TABLE t ADD c CHAR(36)",)), [["id", "c"]]),
+        (Operator(Verb.INJECT, ("ALTER TABLE t ADD d INT",)), [["id", "d"], ["id", "d", "c"]]),
+    ],
+)
+def test_operators(operator, columns):
+    """Silver follows what was decided; the structure of the rows is what the source made of it."""
+    rules = replace(NO_RULES, operators={at(20): operator})
+    *first, last = pieces(OLD, [ddl(20, "ALTER TABLE t ADD c CHAR(36) DEFAULT (UUID())")], rules=rules)
+    assert [
+        [column.name for column in effect.after.columns] for piece in first for effect in piece.then.effects
+    ] == columns
+    assert [column.name for column in last.schema.columns] == ["id", "c"]
 
 
 def test_unknown_structure():
     """Rows without a structure cannot be applied."""
-    (piece,) = plan_pieces(NAME, None, [], at(4), at(99))
+    (piece,) = pieces(None, [])
     with pytest.raises(UnknownSchema, match=r"db\.t"):
         known_schema(piece, NAME)

@@ -1,0 +1,82 @@
+"""The DDL statements of a segment, found by its event headers: only query events are read.
+
+For servers that send no column names: whoever decodes their rows must know which structure a table has where.
+"""
+
+from io import BytesIO
+from typing import BinaryIO
+
+from dmdelta.binlog.boundary import SegmentLog, log_events, opened_log
+from dmdelta.binlog.collation import charset_of
+from dmdelta.binlog.events import HEADER_SIZE, QUERY_EVENTS, EventType
+from dmdelta.binlog.payload import inner_events
+from dmdelta.binlog.query import Query, parse_query
+from dmdelta.binlog.statement import StatementKind, classify
+from dmdelta.errors import CorruptBinlog, UnsupportedEvent
+from dmdelta.model.position import Position
+from dmdelta.model.segment import Segment
+from dmdelta.model.statement import LoggedStatement
+
+_QUERIES = frozenset(map(int, QUERY_EVENTS))
+_PAYLOAD = int(EventType.TRANSACTION_PAYLOAD)
+_BEGIN, _COMMIT = b"\0BEGIN", b"\0COMMIT"
+"""How the query events of nearly every transaction end: the database's name, its NUL, the statement."""
+_PEEK = 4096
+"""Bytes of a compressed transaction that hold its first statement, unless that is a long one."""
+
+
+def scan_statements(stream: BinaryIO, segment: Segment) -> list[LoggedStatement]:
+    """The statements of a segment that change structures, in log order.
+
+    Raises:
+        CorruptBinlog: not a binlog file, an event cut short, or sizes that do not add up.
+    """
+    found: list[LoggedStatement] = []
+    with opened_log(stream, segment) as log:
+        for kind, _server_id, start, stop in log_events(log, segment, log.first):
+            if kind in _QUERIES:
+                event = log.data[start : stop - log.trailer]
+                if event.endswith((_BEGIN, _COMMIT)):
+                    continue
+            elif kind == _PAYLOAD:
+                inner = _first_query(log, start, stop)
+                if inner is None:
+                    continue
+                event = inner
+            else:
+                continue
+            query = parse_query(event)
+            if _is_ddl(query):
+                position = Position(segment.epoch, segment.binlog_file, start + log.shift)
+                found.append(LoggedStatement(position, query.schema, query.sql, _charset(query.server_collation)))
+    return found
+
+
+def _first_query(log: SegmentLog, start: int, stop: int) -> bytes | None:
+    """The query event that a compressed transaction begins with, unless that is BEGIN: CREATE TABLE … SELECT."""
+    start, stop = start + HEADER_SIZE, stop - log.trailer
+    event: bytes | None = None
+    for end in (min(start + _PEEK, stop), stop):
+        try:
+            event = next(inner_events(BytesIO(log.data[start:end])), None)
+        except CorruptBinlog:
+            if end == stop:
+                raise
+        if event is not None:
+            break
+    is_statement = event is not None and event[4] in _QUERIES and not event.endswith(_BEGIN)
+    return event if is_statement else None
+
+
+def _is_ddl(query: Query) -> bool:
+    try:
+        return classify(query.sql).kind is StatementKind.DDL
+    except UnsupportedEvent:
+        return False  # what it means is the decoder's to say
+
+
+def _charset(collation: int) -> str | None:
+    try:
+        return charset_of(collation) if collation else None
+    except UnsupportedEvent:
+        return None

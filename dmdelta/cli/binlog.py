@@ -1,0 +1,68 @@
+"""`dmdelta binlog`: what silver does about single statements."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dmdelta.cli import render
+from dmdelta.cli.options import Json, Spec
+from dmdelta.config import load_spec
+from dmdelta.model.position import Position
+from dmdelta.rules.operators import Verb
+
+Source = Annotated[str | None, typer.Option("--source", metavar="ID", help="The source, if the task has several.")]
+Where = Annotated[
+    str, typer.Option("--position", metavar="EPOCH/FILE:OFFSET", help="Where the statement is, as its error says.")
+]
+Statements = Annotated[list[str], typer.Option("--sql", help="A statement; may be given repeatedly.")]
+
+app = typer.Typer(no_args_is_help=True, help="What silver does about single statements.", rich_markup_mode=None)
+
+
+@app.callback()
+def group() -> None:
+    """What silver does about single statements; from the task's next start, or pause and resume, on."""
+
+
+@app.command("list")
+def list_(spec: Spec, json: Json = False) -> None:
+    """The decisions that are in force."""
+    task = load_spec(spec)
+    from dmdelta.engine.binlog_operators import list_operators
+
+    render.rows(list_operators(task), as_json=json, empty="no decisions")
+
+
+@app.command("skip")
+def skip(spec: Spec, position: Where, source: Source = None, json: Json = False) -> None:
+    """Do not follow a statement: silver keeps its columns and rows."""
+    _decide(spec, source, position, Verb.SKIP, (), as_json=json)
+
+
+@app.command("replace")
+def replace(spec: Spec, position: Where, sql: Statements, source: Source = None, json: Json = False) -> None:
+    """Follow other statements in the place of one."""
+    _decide(spec, source, position, Verb.REPLACE, sql, as_json=json)
+
+
+@app.command("inject")
+def inject(spec: Spec, position: Where, sql: Statements, source: Source = None, json: Json = False) -> None:
+    """Follow other statements ahead of one."""
+    _decide(spec, source, position, Verb.INJECT, sql, as_json=json)
+
+
+@app.command("revert")
+def revert(spec: Spec, position: Where, source: Source = None, json: Json = False) -> None:
+    """Take a decision back that has not been followed yet."""
+    _decide(spec, source, position, None, (), as_json=json)
+
+
+def _decide(
+    spec: Path, source: str | None, position: str, verb: Verb | None, sql: Sequence[str], *, as_json: bool
+) -> None:
+    task, where = load_spec(spec), Position.parse(position)
+    from dmdelta.engine.binlog_operators import decide
+
+    render.rows([decide(task, source, where, verb, sql)], as_json=as_json, empty="")

@@ -1,0 +1,61 @@
+"""What MODIFY and CHANGE make of the values in a column: servers compute them and the log does not tell them."""
+
+from dataclasses import replace
+
+from dmdelta.ddl.fills import Fill, implicit_fill
+from dmdelta.ddl.number_changes import NUMBERS, number_change
+from dmdelta.ddl.outcome import SAME, Conversion, ConversionKind, rewrite, stop
+from dmdelta.ddl.text_changes import BYTES, CHARACTERS, bytes_change, enum_change, set_change, text_change
+from dmdelta.ddl.time_changes import TIMES, time_change
+from dmdelta.ddl.type_words import known_type
+from dmdelta.ddl.types import silver_type
+from dmdelta.model.schema import Column
+
+__all__ = ["Conversion", "ConversionKind", "plan_conversion"]
+
+_DATES = ("date", "datetime")
+"""An implicit default of these is a zero date, NULL in silver."""
+
+
+def plan_conversion(old: Column, new: Column, *, mariadb: bool = False) -> Conversion:
+    """What becomes of silver's values when a source column `old` gets the definition `new`.
+
+    A strict session refuses values that do not fit, so none are there; where an expression can give what another
+    session makes of them, it does. A character set that is not told is taken for one that has the characters.
+
+    Args:
+        mariadb: the server is MariaDB, which cuts off what MySQL rounds.
+    """
+    for column in (old, new):
+        if not known_type(column):
+            return stop(f"the type {column.type} is not known")
+    planned = _planned(old, new, mariadb=mariadb)
+    if planned.kind is ConversionKind.STOP or not old.nullable or new.nullable or new.type in _DATES:
+        return planned
+    # Only a session that is not strict makes values of NULLs.
+    fill = Fill("''") if new.type == "enum" else implicit_fill(new)
+    if fill.sql is None:
+        return stop(f"NULLs that become {new.type.upper()} NOT NULL get a value that the log does not tell")
+    value = planned.sql if planned.kind is ConversionKind.REWRITE else f"CAST({{column}} AS {silver_type(new)})"
+    value = "{column}" if planned is SAME else value
+    return rewrite(f"coalesce({value}, {fill.sql})")
+
+
+def _planned(old: Column, new: Column, *, mariadb: bool) -> Conversion:
+    if replace(old, name="", nullable=True, visible=True) == replace(new, name="", nullable=True, visible=True):
+        return SAME
+    if old.type in NUMBERS:
+        return number_change(old, new)
+    if old.type in TIMES:
+        return time_change(old, new, cuts=mariadb)
+    if old.type in CHARACTERS:
+        return text_change(old, new, mariadb=mariadb)
+    if old.type in BYTES:
+        return bytes_change(old, new)
+    if old.type == "enum":
+        return enum_change(old, new)
+    if old.type == "set":
+        return set_change(old, new)
+    if old.type == new.type:
+        return SAME
+    return stop(f"{old.type.upper()} becomes {new.type.upper()} in a way of the server's own")

@@ -1,0 +1,75 @@
+"""What an added column holds in the rows that were there."""
+
+import re
+from dataclasses import dataclass
+
+from dmdelta.ddl.types import silver_type
+from dmdelta.model.schema import Column
+
+_INTEGERS = ("tinyint", "smallint", "mediumint", "int", "bigint")
+_ZERO_DATE = re.compile(r"0000-00-00( 00:00:00(\.0+)?)?")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+_DATETIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?")
+_TIME = re.compile(r"(-?\d{2,3}:\d\d:\d\d)(?:\.(\d{1,6}))?")
+_NUMBER = re.compile(r"[-+]?\d+(\.\d*)?([eE][-+]?\d+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """What an added column holds in the rows that were there: an SQL expression, or why nobody can tell."""
+
+    sql: str | None = None
+    unknown: str | None = None
+
+
+def literal_fill(column: Column, text: str) -> Fill:
+    """The SQL of a default that is a literal."""
+    kind, unknown = column.type, Fill(unknown=f"the default of {column.name} is not one that silver can fill in")
+    if kind in ("date", "datetime", "timestamp") and _ZERO_DATE.fullmatch(text):
+        return Fill()
+    if kind in ("varchar", "enum", "set") or kind.endswith("text"):
+        return Fill(_string(text))
+    if kind == "char":
+        return Fill(_string(text.rstrip(" ")))
+    if kind in ("bit", "year", *_INTEGERS):
+        return Fill(_cast(text, column)) if re.fullmatch(r"[-+]?\d+", text) else unknown
+    if kind in ("decimal", "float", "double"):
+        fits = _NUMBER.fullmatch(text) and silver_type(column) != "STRING"
+        return Fill(_cast(text, column)) if fits else unknown
+    if kind == "date" and _DATE.fullmatch(text):
+        return Fill(_cast(text, column))
+    if kind == "datetime" and _DATETIME.fullmatch(text):
+        return Fill(_cast(text, column)) if len(text.partition(".")[2]) <= column.precision else unknown
+    if kind == "time" and (time := _TIME.fullmatch(text)) and len(time[2] or "") <= column.precision:
+        digits = (time[2] or "").ljust(column.precision, "0")
+        return Fill(_string(f"{time[1]}.{digits}" if digits else time[1]))
+    return unknown
+
+
+def implicit_fill(column: Column) -> Fill:
+    """The SQL of MySQL's implicit default for NOT NULL columns."""
+    kind = column.type
+    if kind in ("bit", "year", "decimal", "float", "double", *_INTEGERS):
+        text = "0" if not column.scale or silver_type(column) != "STRING" else "0." + "0" * column.scale
+        return Fill(_cast(text, column))
+    if kind == "enum":
+        return Fill(_string(column.members[0])) if column.members else Fill(unknown="the enum's members are not known")
+    if kind in ("char", "varchar", "set", "tinytext", "text", "mediumtext", "longtext"):
+        return Fill("''")
+    if kind == "time":
+        return Fill(_string("00:00:00" + ("." + "0" * column.precision if column.precision else "")))
+    if kind in ("date", "datetime"):
+        return Fill()
+    if kind == "binary":
+        return Fill(f"X'{'00' * column.length}'")
+    if kind in ("varbinary", "tinyblob", "blob", "mediumblob", "longblob"):
+        return Fill("X''")
+    return Fill(unknown=f"the implicit default of the {kind} column {column.name} is not known")
+
+
+def _string(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _cast(text: str, column: Column) -> str:
+    return f"CAST({_string(text)} AS {silver_type(column)})"

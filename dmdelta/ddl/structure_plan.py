@@ -1,0 +1,219 @@
+"""What tables have where in a batch of the log: a pure plan.
+
+Statements are followed one by one. What they cannot tell is taken from information_schema, which somebody read when the
+log was at a later position: between a table's last statement before that and that position nothing changed, so what
+was read holds there for certain, whatever came before.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from dmdelta.ddl.actions import Convert, DefaultCharset, RenameTo, Unknown
+from dmdelta.ddl.defaults import altered_table
+from dmdelta.ddl.statements import is_conditional, statement_targets
+from dmdelta.ddl.tracking import Origin, Structures, TrackedTable
+from dmdelta.ddl.type_words import is_text
+from dmdelta.model.position import Position
+from dmdelta.model.schema import Column, TableName, TableSchema
+from dmdelta.model.statement import LoggedStatement
+
+_Key = tuple[str, str | None]
+"""A table, or with None a database."""
+_CHANGES_NONE = ("create_index", "truncate_table")
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """What information_schema told when the log ended at `at`.
+
+    Attributes:
+        keyed: the tables with a primary key; the key of another one is a unique index, which no statement tells.
+    """
+
+    at: Position
+    structures: Structures
+    keyed: frozenset[TableName] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class StructureChange:
+    """Behind `position`, a table is something else, or with `table` None a database's default character set is.
+
+    Attributes:
+        tracked: None: the table is gone or its structure is not known.
+        surprise: information_schema told another structure than the statements had led to.
+        lost: a statement on the table was not understood.
+    """
+
+    position: Position
+    schema: str
+    table: str | None
+    tracked: TrackedTable | None = None
+    charset: str | None = None
+    surprise: bool = False
+    lost: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LogAhead:
+    """A batch [begin, end) and the statements from its begin on, beyond its end as far as information_schema goes."""
+
+    begin: Position
+    end: Position
+    statements: Sequence[LoggedStatement]
+
+
+@dataclass(frozen=True, slots=True)
+class StructurePlan:
+    """
+    Attributes:
+        before: what is known where the batch begins.
+        changes: what differs from what was known, in log order; at the batch's begin, too.
+        after: what is known at the batch's end.
+    """
+
+    before: Structures
+    changes: tuple[StructureChange, ...]
+    after: Structures
+
+
+@dataclass(slots=True)
+class _Draft:
+    """The plan while it is made."""
+
+    known: Structures
+    changes: list[StructureChange] = field(default_factory=list)
+
+    def go_on(self, after: Structures, position: Position, surprises: Iterable[_Key], lost: Iterable[_Key]) -> None:
+        before, surprises, lost = self.known, set(surprises), set(lost)
+        for name in dict.fromkeys((*before.tables, *after.tables)):
+            tracked = after.tables.get(name)
+            if tracked is not before.tables.get(name) and tracked != before.tables.get(name):
+                change = StructureChange(position, *name, tracked, tracked.charset if tracked else None)
+                self.changes.append(replace(change, surprise=name in surprises, lost=name in lost))
+        for schema in dict.fromkeys((*before.charsets, *after.charsets)):
+            if before.charsets.get(schema) != (charset := after.charsets.get(schema)):
+                self.changes.append(StructureChange(position, schema, None, charset=charset))
+        self.known = after
+
+
+def plan_structures(known: Structures, log: LogAhead, catalog: Catalog | None, *, mariadb: bool) -> StructurePlan:
+    """Follow a batch's statements from what is `known` where it begins."""
+    draft = _Draft(known)
+    told = catalog if catalog is not None and catalog.at > log.begin else None
+    fills = _fills(told, log) if told else {}
+    if told is not None:
+        _fill(draft, told, fills[None], log.begin)
+    before = draft.known
+    for statement in log.statements:
+        if statement.position >= log.end:
+            break
+        after = draft.known.after(statement, mariadb=mariadb)
+        draft.go_on(after, statement.position, (), _not_understood(draft.known, after, statement))
+        if told is not None:
+            _fill(draft, told, fills[statement.position], statement.position)
+    return StructurePlan(before, tuple(draft.changes), draft.known)
+
+
+@dataclass(slots=True)
+class _Fills:
+    """What information_schema tells for certain from one position on.
+
+    Attributes:
+        keys: tables, and databases' default character sets.
+        defaults: tables of which it tells the default character set, whatever their columns are.
+    """
+
+    keys: list[_Key] = field(default_factory=list)
+    defaults: list[TableName] = field(default_factory=list)
+
+
+def _fills(catalog: Catalog, log: LogAhead) -> Mapping[Position | None, _Fills]:
+    """Behind which statement it tells what; None: from the batch's begin on."""
+    last: dict[_Key, Position] = {}
+    last_default: dict[_Key, Position] = {}
+    dropped: dict[str, Position] = {}
+    for statement in log.statements:
+        if statement.position >= catalog.at:
+            break
+        if is_conditional(statement.sql):
+            continue  # it changed nothing, or made what is there at the end
+        for target in statement_targets(statement.sql, statement.schema):
+            if target.op == "drop_database":
+                dropped[target.schema] = statement.position
+            if target.op not in _CHANGES_NONE:
+                last[target.schema, target.table] = statement.position
+                if _may_change_default(statement):
+                    last_default[target.schema, target.table] = statement.position
+    fills: dict[Position | None, _Fills] = defaultdict(_Fills)
+    for key in (*catalog.structures.tables, *((schema, None) for schema in catalog.structures.charsets)):
+        found = [at for at in (last.get(key), dropped.get(key[0])) if at is not None]
+        fills[max(found, default=None)].keys.append(key)
+    for name in catalog.structures.tables:
+        found = [at for at in (last_default.get(name), dropped.get(name[0])) if at is not None]
+        fills[max(found, default=None)].defaults.append(name)
+    return fills
+
+
+def _may_change_default(statement: LoggedStatement) -> bool:
+    """Any statement but an ALTER TABLE that leaves the table's default character set as it was."""
+    altered = altered_table(statement.sql, statement.schema)
+    if altered is None:
+        return True
+    _, actions = altered
+    return any(isinstance(action, DefaultCharset | Convert | RenameTo | Unknown) for action in actions)
+
+
+def _fill(draft: _Draft, catalog: Catalog, fills: _Fills, at: Position) -> None:
+    tables, charsets, surprises = dict(draft.known.tables), dict(draft.known.charsets), set[_Key]()
+    for name in fills.defaults:
+        if name in tables and tables[name].charset is None:
+            tables[name] = replace(tables[name], charset=catalog.structures.tables[name].charset)
+    for schema, table in fills.keys:
+        if table is None:
+            charsets[schema] = catalog.structures.charsets[schema]
+            continue
+        name = (schema, table)
+        tracked, found = tables.get(name), catalog.structures.tables[name]
+        if tracked is None:
+            tables[name] = found
+        elif tracked.origin is not Origin.UPDATE:
+            tables[name], surprising = _settled(tracked, found, keyed=name in catalog.keyed)
+            if surprising:
+                surprises.add(name)
+    draft.go_on(Structures(tables, charsets), at, surprises, ())
+
+
+def _settled(tracked: TrackedTable, found: TrackedTable, *, keyed: bool) -> tuple[TrackedTable, bool]:
+    """What information_schema makes of a structure that is known, and whether it is a surprise."""
+    names = {column.name for column in found.schema.columns}
+    keeps_key = not keyed and names.issuperset(tracked.schema.primary_key)
+    schema = replace(found.schema, primary_key=tracked.schema.primary_key) if keeps_key else found.schema
+    agrees = schema.primary_key == tracked.schema.primary_key and _agree(tracked.schema, schema)
+    settled = TrackedTable(schema, found.charset, tracked.origin if agrees else found.origin)
+    return settled, not agrees
+
+
+def _agree(tracked: TableSchema, found: TableSchema) -> bool:
+    """The same columns, but for what statements leave open."""
+    return len(tracked.columns) == len(found.columns) and all(
+        _core(one, other) == _core(other, other) for one, other in zip(tracked.columns, found.columns, strict=True)
+    )
+
+
+def _core(column: Column, found: Column) -> Column:
+    if is_text(column) and column.charset is None:
+        column = replace(column, charset=found.charset, length=found.length)
+    for family in ("text", "blob"):
+        if column.type.endswith(family) and found.type.endswith(family):
+            column = replace(column, type=found.type)
+    return replace(column, nullable=True, visible=True, collation=None)
+
+
+def _not_understood(before: Structures, after: Structures, statement: LoggedStatement) -> list[_Key]:
+    """The tables that were known before a statement that only changes them, and are not known behind it."""
+    targets = statement_targets(statement.sql, statement.schema)
+    names = [(target.schema, target.table) for target in targets if target.op in ("alter_table", "drop_index")]
+    renamed = any(target.op == "rename_table" for target in targets)
+    return [name for name in names if name in before.tables and name not in after.tables and not renamed]

@@ -1,0 +1,124 @@
+"""The table `dm_meta.<task>_binlog_operators`: what operators have decided about single statements.
+
+Rows are only ever added; the newest for a position counts, `revert` takes a decision back.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+
+from pyspark.sql import SparkSession
+from pyspark.sql import types as T  # noqa: N812 - Spark's convention
+
+from dmdelta.config import TaskSpec
+from dmdelta.engine.task import Task, open_task
+from dmdelta.errors import ConfigError
+from dmdelta.lakehouse.foreign import wrapped
+from dmdelta.lakehouse.metadata import create_metadata, metadata_frame, metadata_rows
+from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.model.position import Position
+from dmdelta.rules.operators import Operator, Verb
+
+COLUMNS: dict[str, T.DataType] = {
+    "source_id": T.StringType(),
+    "epoch": T.IntegerType(),
+    "binlog_file": T.StringType(),
+    "binlog_pos": T.LongType(),
+    "operator": T.StringType(),
+    "statements": T.ArrayType(T.StringType()),
+    "at": T.TimestampType(),
+}
+REVERT = "revert"
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A decision that is in force, as `binlog list` shows it."""
+
+    source: str
+    position: str
+    operator: str
+    statements: Sequence[str]
+    at: datetime
+
+
+def read_operators(spark: SparkSession, lakehouse: Lakehouse, task: str, source_id: str) -> Mapping[Position, Operator]:
+    """The decisions that are in force for a source's log.
+
+    Raises:
+        LakehouseError: the table cannot be read.
+    """
+    found = [row for row in _newest(spark, lakehouse, task) if row["source_id"] == source_id]
+    return {_position(row): Operator(Verb(row["operator"]), tuple(row["statements"] or ())) for row in found}
+
+
+def list_operators(spec: TaskSpec) -> list[Decided]:
+    """All decisions of a task that are in force.
+
+    Raises:
+        LakehouseError: the table cannot be read.
+    """
+    task = open_task(spec, writing=False)
+    return [
+        Decided(row["source_id"], str(_position(row)), row["operator"], row["statements"] or [], row["at"])
+        for row in _newest(task.spark, task.lakehouse, spec.name)
+    ]
+
+
+def decide(
+    spec: TaskSpec, source_id: str | None, position: Position, verb: Verb | None, statements: Sequence[str] = ()
+) -> Decided:
+    """Write a decision down, to be followed from the task's next start or resume on.
+
+    Args:
+        source_id: may be None for a task of one source.
+        verb: None takes a decision back.
+
+    Raises:
+        ConfigError: the task has no such source, or several and none is named.
+        LakehouseError: the decision cannot be written.
+    """
+    source = _source(spec, source_id)
+    task = open_task(spec, writing=False)
+    operator = verb.value if verb else REVERT
+    _append(task, (source, position, operator, list(statements)), now := datetime.now(timezone.utc))
+    return Decided(source, str(position), operator, list(statements), now)
+
+
+def _source(spec: TaskSpec, source_id: str | None) -> str:
+    names = [source.source_id for source in spec.sources]
+    if source_id is None and len(names) == 1:
+        return names[0]
+    if source_id not in names:
+        raise ConfigError(f"the task has the sources {', '.join(names)}", hint="name one of them with --source")
+    return source_id
+
+
+def _append(task: Task, decision: tuple[str, Position, str, list[str]], at: datetime) -> None:
+    source, position, operator, statements = decision
+    table = task.lakehouse.metadata(f"{task.spec.name}_binlog_operators")
+    create_metadata(task.spark, task.lakehouse, table, COLUMNS, task.spec.name)
+    row = {
+        "source_id": source,
+        "epoch": position.epoch,
+        "binlog_file": position.binlog_file,
+        "binlog_pos": position.offset,
+        "operator": operator,
+        "statements": statements,
+        "at": at,
+    }
+    with wrapped(table, "appending to"):
+        metadata_frame(task.spark, COLUMNS, [row]).writeTo(table).append()
+
+
+def _newest(spark: SparkSession, lakehouse: Lakehouse, task: str) -> list[T.Row]:
+    table = lakehouse.metadata(f"{task}_binlog_operators")
+    query = f"""SELECT newest.* FROM (
+        SELECT max_by(struct(*), at) AS newest FROM {table} GROUP BY source_id, epoch, binlog_file, binlog_pos)
+        WHERE newest.operator <> '{REVERT}'
+        ORDER BY newest.source_id, newest.epoch, newest.binlog_file, newest.binlog_pos"""
+    return metadata_rows(spark, table, query)
+
+
+def _position(row: T.Row) -> Position:
+    return Position(row["epoch"], row["binlog_file"], row["binlog_pos"])

@@ -1,0 +1,193 @@
+"""The table `dm_meta.<task>_schema_history`: which structure tables had from which position on, and how that is known.
+
+For servers that send no column names. Landing adds a batch's rows right before the batch itself: what stands at or
+beyond bronze's end belongs to a batch that never landed, is not believed, and goes with the next start. Without the
+table, what bronze tells takes its place.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+from pyspark.sql import Row, SparkSession
+from pyspark.sql import types as T  # noqa: N812 - Spark's convention
+
+from dmdelta.ddl.structure_plan import StructureChange
+from dmdelta.ddl.tracking import Origin, Structures, TrackedTable
+from dmdelta.lakehouse.foreign import wrapped
+from dmdelta.lakehouse.metadata import create_metadata, metadata_frame, metadata_rows
+from dmdelta.lakehouse.place import Lakehouse, literal
+from dmdelta.model.position import Position
+from dmdelta.model.schema import TableSchema
+
+COLUMNS: dict[str, T.DataType] = {
+    "source_id": T.StringType(),
+    "epoch": T.IntegerType(),
+    "seq": T.LongType(),
+    "binlog_file": T.StringType(),
+    "binlog_pos": T.LongType(),
+    "schema_name": T.StringType(),
+    "table_name": T.StringType(),
+    "structure": T.StringType(),
+    "charset": T.StringType(),
+    "origin": T.StringType(),
+    "flushed_at": T.TimestampType(),
+}
+DELETE = "delete"
+"""Somebody wants the structure to be taken from information_schema again."""
+ANEW = "anew"
+"""The log is begun anew: nothing from before counts."""
+_DECIDED = (Origin.UPDATE.value, DELETE, ANEW)
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryRow:
+    """From `position` on, a table (with `table` None: a database, with `schema` None: everything) is this.
+
+    Attributes:
+        structure: None: nobody knows it, or the table is gone.
+        charset: the default character set of the table or the database.
+        origin: an `Origin`'s value, `DELETE` or `ANEW`.
+        at: when it was written, in UTC.
+    """
+
+    position: Position
+    schema: str | None
+    table: str | None
+    structure: TableSchema | None
+    charset: str | None
+    origin: str
+    at: datetime
+
+    @property
+    def is_decision(self) -> bool:
+        """Somebody made it, no batch."""
+        return self.origin in _DECIDED
+
+    def counts(self, end: Position) -> bool:
+        """Whether it is believed while bronze ends at `end`."""
+        return self.position < end or (self.is_decision and self.position == end)
+
+
+def row_of(change: StructureChange, at: datetime) -> HistoryRow:
+    """What is written down about a change."""
+    tracked = change.tracked
+    origin = tracked.origin if tracked else Origin.DDL
+    schema = tracked.schema if tracked else None
+    return HistoryRow(change.position, change.schema, change.table, schema, change.charset, origin.value, at)
+
+
+def in_force(rows: Iterable[HistoryRow], end: Position, base: Structures) -> Structures:
+    """What the history says while bronze ends at `end`, laid over `base`; `rows` in their order."""
+    known = base
+    for row in rows:
+        if row.counts(end):
+            known = _with(known, row)
+    return known
+
+
+def _with(known: Structures, row: HistoryRow) -> Structures:
+    if row.schema is None:
+        return Structures()
+    tables, charsets = dict(known.tables), dict(known.charsets)
+    if row.table is None:
+        charsets.pop(row.schema, None)
+        if row.charset is not None:
+            charsets[row.schema] = row.charset
+    elif row.structure is None:
+        tables.pop((row.schema, row.table), None)
+    else:
+        tables[row.schema, row.table] = TrackedTable(row.structure, row.charset, Origin(row.origin))
+    return Structures(tables, charsets)
+
+
+class SchemaHistory:
+    """The history of one source's structures. One thread at a time."""
+
+    def __init__(self, spark: SparkSession, lakehouse: Lakehouse, task: str, source_id: str) -> None:
+        self._spark = spark
+        self._lakehouse = lakehouse
+        self._task = task
+        self._source_id = source_id
+        self._table = lakehouse.metadata(f"{task}_schema_history")
+
+    def rows(self) -> list[HistoryRow]:
+        """All rows in the order of the log, where it is the same in that of their writing; none without a table.
+
+        Raises:
+            LakehouseError: the table cannot be read.
+        """
+        query = f"SELECT * FROM {self._table} WHERE {self._ours} ORDER BY epoch, seq, flushed_at"
+        return [_history_row(row) for row in metadata_rows(self._spark, self._table, query)]
+
+    def append(self, rows: Sequence[HistoryRow]) -> None:
+        """Add rows in one commit; the last one counts of those of one table at one position.
+
+        Raises:
+            ForeignTable: the table there is not this task's.
+            LakehouseError: the commit failed.
+        """
+        if not rows:
+            return
+        create_metadata(self._spark, self._lakehouse, self._table, COLUMNS, self._task)
+        last = {(row.position, row.schema, row.table): self._fields(row) for row in rows}
+        with wrapped(self._table, "appending to"):
+            metadata_frame(self._spark, COLUMNS, list(last.values())).writeTo(self._table).append()
+
+    def remove_ahead(self, rows: Iterable[HistoryRow], end: Position) -> None:
+        """Remove those of `rows` that bronze, which ends at `end`, does not bear out; decisions stay.
+
+        Raises:
+            LakehouseError: the commit failed.
+        """
+        ahead = [row for row in rows if not row.counts(end) and row.origin not in (Origin.UPDATE.value, DELETE)]
+        if not ahead:
+            return
+        kept = ", ".join(literal(origin) for origin in (Origin.UPDATE.value, DELETE))
+        with wrapped(self._table, "deleting from"):
+            self._spark.sql(
+                f"DELETE FROM {self._table} WHERE {self._ours} AND origin NOT IN ({kept}) AND (epoch > {end.epoch} "
+                f"OR (epoch = {end.epoch} AND (seq > {end.seq} OR (seq = {end.seq} AND origin <> {literal(ANEW)}))))"
+            )
+
+    def begin_anew(self, begin: Position) -> None:
+        """Write down that nothing from before counts once bronze goes on at `begin`.
+
+        Raises:
+            LakehouseError: the table cannot be written.
+        """
+        if self.rows():
+            self.append([HistoryRow(begin, None, None, None, None, ANEW, datetime.now(timezone.utc))])
+
+    @property
+    def _ours(self) -> str:
+        return f"source_id = {literal(self._source_id)}"
+
+    def _fields(self, row: HistoryRow) -> dict[str, Any]:
+        return {
+            "source_id": self._source_id,
+            "epoch": row.position.epoch,
+            "seq": row.position.seq,
+            "binlog_file": row.position.binlog_file,
+            "binlog_pos": row.position.offset,
+            "schema_name": row.schema,
+            "table_name": row.table,
+            "structure": row.structure.to_json() if row.structure else None,
+            "charset": row.charset,
+            "origin": row.origin,
+            "flushed_at": row.at,
+        }
+
+
+def _history_row(row: Row) -> HistoryRow:
+    structure = TableSchema.from_json(row["structure"]) if row["structure"] is not None else None
+    return HistoryRow(
+        Position(row["epoch"], row["binlog_file"], row["binlog_pos"]),
+        row["schema_name"],
+        row["table_name"],
+        structure,
+        row["charset"],
+        row["origin"],
+        row["flushed_at"].astimezone(timezone.utc),
+    )

@@ -1,0 +1,250 @@
+"""The table `dm_meta.<task>_shard_ddl_locks`: the locks of a task's shards, and what somebody decides about them.
+
+Rows are only ever added; the newest of a lock counts. It is a view for people: what decides is in silver's commits.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+
+from pyspark.sql import SparkSession
+from pyspark.sql import types as T  # noqa: N812 - Spark's convention
+
+from dmdelta.checkpoint import StoredPoints
+from dmdelta.config import TaskSpec
+from dmdelta.engine.requests import SilverSide
+from dmdelta.engine.task import Task, open_task
+from dmdelta.errors import ConfigError
+from dmdelta.lakehouse.foreign import wrapped
+from dmdelta.lakehouse.metadata import create_metadata, metadata_frame, metadata_rows
+from dmdelta.lakehouse.place import Lakehouse, literal
+from dmdelta.lakehouse.session import clone_session
+from dmdelta.logging import get_logger
+from dmdelta.model.schema import TableName, TableSchema
+from dmdelta.sharding import Action, Coordination, Shard, ShownLock
+
+log = get_logger(__name__)
+LOOK_SECONDS = 3.0
+"""How often a running task looks for decisions while shards wait."""
+_TEXTS = T.ArrayType(T.StringType())
+COLUMNS: dict[str, T.DataType] = {
+    "id": T.StringType(),
+    "target_schema": T.StringType(),
+    "target_table": T.StringType(),
+    "mode": T.StringType(),
+    "owner": T.StringType(),
+    "ddls": _TEXTS,
+    "ready": _TEXTS,
+    "remain": _TEXTS,
+    "conflicts": _TEXTS,
+    "state": T.StringType(),
+    "at": T.TimestampType(),
+}
+WAITING, RESOLVED = "waiting", "resolved"
+
+
+@dataclass(frozen=True, slots=True)
+class LockRow:
+    """A lock, as `shard-ddl-lock list` shows it.
+
+    Attributes:
+        id: task-`schema`.`table` of the merged table, as DM names it.
+        owner: the shard that came first.
+        ddls: the statements that wait.
+        ready, remain: shards that are at the statement or behind it, and those that are not.
+        conflicts: shards that wait with a statement that does something else.
+    """
+
+    id: str
+    owner: str
+    ddls: tuple[str, ...]
+    ready: tuple[str, ...]
+    remain: tuple[str, ...]
+    conflicts: tuple[str, ...]
+
+
+def lock_id(task: str, target: TableName) -> str:
+    """DM's name of a lock: the task and the merged table."""
+    schema, table = (part.replace("`", "``") for part in target)
+    return f"{task}-`{schema}`.`{table}`"
+
+
+@dataclass(slots=True)
+class LockTable:
+    """The table of one task. Has a session of its own; one thread at a time."""
+
+    spark: SparkSession
+    lakehouse: Lakehouse
+    task: str
+
+    @property
+    def _table(self) -> str:
+        return self.lakehouse.metadata(f"{self.task}_shard_ddl_locks")
+
+    def waiting(self) -> list[T.Row]:
+        """The locks that are not resolved.
+
+        Raises:
+            LakehouseError: the table cannot be read.
+        """
+        newest = f"""SELECT newest.* FROM (SELECT max_by(struct(*), at) AS newest FROM {self._table}
+            WHERE state IN ('{WAITING}', '{RESOLVED}') GROUP BY id, owner)
+            WHERE newest.state = '{WAITING}' ORDER BY newest.id, newest.at"""
+        return metadata_rows(self.spark, self._table, newest)
+
+    def decisions(self, since: datetime) -> list[T.Row]:
+        """What was decided after that, in order.
+
+        Raises:
+            LakehouseError: the table cannot be read.
+        """
+        query = f"""SELECT * FROM {self._table} WHERE state IN ('exec', 'skip')
+            AND at > TIMESTAMP {literal(since.isoformat())} ORDER BY at"""
+        return metadata_rows(self.spark, self._table, query)
+
+    def append(self, rows: Sequence[dict[str, object]]) -> None:
+        """
+        Raises:
+            ForeignTable: the table there is not this task's.
+            LakehouseError: the commit failed.
+        """
+        create_metadata(self.spark, self.lakehouse, self._table, COLUMNS, self.task)
+        now = datetime.now(timezone.utc)
+        listed = [{**dict.fromkeys(COLUMNS), "at": now, **row} for row in rows]
+        with wrapped(self._table, "appending to"):
+            metadata_frame(self.spark, COLUMNS, listed).writeTo(self._table).append()
+
+
+@dataclass(slots=True)
+class ShardLocks:
+    """How people see the locks of a turn, and what they decide about them.
+
+    Attributes:
+        sources: how many there are.
+        since: decisions up to then have been taken over.
+        told: what the table says is waiting, by lock and owner; None for what an earlier run has told.
+    """
+
+    table: LockTable
+    shards: Coordination
+    sources: int
+    since: datetime
+    told: dict[tuple[str, str], ShownLock | None] = field(default_factory=dict)
+    _looked: float = 0.0
+
+    def look(self) -> None:
+        """Say what has changed, and take over what was decided.
+
+        Raises:
+            LakehouseError: the table cannot be read or written.
+        """
+        task = self.table.task
+        locks = {(lock_id(task, shown.target), str(shown.lock.owner)): shown for shown in self.shards.locks()}
+        rows = [self._row(shown) for key, shown in locks.items() if self.told.get(key) != shown]
+        # What an earlier run has told may come again, until all of the log has been applied.
+        unheard = self.shards.heard < self.sources
+        gone = [key for key, shown in self.told.items() if key not in locks and not (shown is None and unheard)]
+        rows += [{"id": name, "owner": owner, "state": RESOLVED} for name, owner in gone]
+        if rows:
+            self.table.append(rows)
+            self.told = {**{key: shown for key, shown in self.told.items() if key not in gone}, **locks}
+        if locks and time.monotonic() > self._looked + LOOK_SECONDS:
+            self._looked = time.monotonic()
+            self._take_decisions()
+
+    def _take_decisions(self) -> None:
+        for row in self.table.decisions(self.since):
+            self.since = max(self.since, row["at"].astimezone(timezone.utc))
+            target = (row["target_schema"], row["target_table"])
+            taken = self.shards.decide(target, Action(row["state"]), row["owner"])
+            log.info("lock decided", id=row["id"], owner=row["owner"], action=row["state"], found=taken)
+
+    def _row(self, shown: ShownLock) -> dict[str, object]:
+        schema, table = shown.target
+        mode, lock = self.shards.mode, shown.lock
+        return {
+            "id": lock_id(self.table.task, shown.target),
+            "target_schema": schema,
+            "target_table": table,
+            "mode": mode.value if mode else None,
+            "owner": str(lock.owner),
+            "ddls": list(shown.statements),
+            "ready": _texts(lock.ready),
+            "remain": _texts(lock.remain),
+            "conflicts": _texts(lock.conflicts),
+            "state": WAITING,
+        }
+
+
+def open_shard_locks(task: Task, shards: Coordination) -> ShardLocks | None:
+    """The locks of a turn of a task, and what was decided while it did not run; None if its tables agree on nothing.
+
+    Raises:
+        LakehouseError: the table cannot be read.
+    """
+    if shards.mode is None:
+        return None
+    table = LockTable(clone_session(task.spark), task.lakehouse, task.spec.name)
+    waiting = {(row["id"], row["owner"]): row["at"].astimezone(timezone.utc) for row in table.waiting()}
+    since = min(waiting.values(), default=datetime.now(timezone.utc))
+    for row in table.decisions(since) if waiting else ():
+        at = row["at"].astimezone(timezone.utc)
+        since = max(since, at)
+        if at > waiting.get((row["id"], row["owner"]), at):
+            shards.decide_ahead((row["target_schema"], row["target_table"]), Action(row["state"]), row["owner"])
+    return ShardLocks(table, shards, len(task.spec.sources), since, dict.fromkeys(waiting))
+
+
+def join_known_shards(side: SilverSide, stored: StoredPoints | None, catalog: Sequence[TableSchema]) -> None:
+    """Say which shards there are: those of which the checkpoint knows where they are, and those of the source."""
+    known = {name: point.table_info for name, point in stored.tables.items()} if stored else {}
+    structures = {name: TableSchema.from_json(text) for name, text in known.items() if text}
+    present = {schema.name: schema for schema in catalog}
+    for name in {**structures, **present}:
+        target = side.table(name)
+        if target.merged and side.rules.wanted(*name):
+            shard = Shard(side.source_id, *name)
+            side.shards.stands(target.route.name, shard, structures.get(name))
+            if name not in structures:
+                side.shards.expects(target.route.name, shard, present[name])
+
+
+def list_locks(spec: TaskSpec) -> list[LockRow]:
+    """The locks of a task that wait, as its run last told them.
+
+    Raises:
+        LakehouseError: the table cannot be read.
+    """
+    task = open_task(spec, writing=False)
+    rows = LockTable(task.spark, task.lakehouse, spec.name).waiting()
+    lists = ("ddls", "ready", "remain", "conflicts")
+    return [LockRow(row["id"], row["owner"], *(tuple(row[name]) for name in lists)) for row in rows]
+
+
+def unlock(spec: TaskSpec, id_: str, action: Action, owner: str | None) -> LockRow:
+    """Decide about a lock: its statement is followed now, or not at all. A run takes it over within seconds.
+
+    Args:
+        owner: the shard whose statement is meant, where several wait for different ones.
+
+    Raises:
+        ConfigError: there is no such lock, or several.
+        LakehouseError: the decision cannot be written.
+    """
+    task = open_task(spec, writing=False)
+    table = LockTable(task.spark, task.lakehouse, spec.name)
+    found = [row for row in table.waiting() if row["id"] == id_ and owner in (None, row["owner"])]
+    if len(found) != 1:
+        known = ", ".join(f"{row['id']} of {row['owner']}" for row in table.waiting()) or "none"
+        which = "several such locks" if found else "no such lock"
+        raise ConfigError(f"there are {which}: {id_}", hint=f"name one with its --owner; there are: {known}")
+    row = found[0]
+    kept = {name: row[name] for name in ("id", "target_schema", "target_table", "mode", "owner")}
+    table.append([{**kept, "state": action.value}])
+    lists = ("ddls", "ready", "remain", "conflicts")
+    return LockRow(row["id"], row["owner"], *(tuple(row[name]) for name in lists))
+
+
+def _texts(shards: Sequence[Shard]) -> list[str]:
+    return [str(shard) for shard in shards]

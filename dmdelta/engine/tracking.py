@@ -1,0 +1,195 @@
+"""The structures of a source's tables while its log lands, for servers that send no column names.
+
+They are known from the history in dm_meta, else from bronze; then each batch's statements are followed before the batch
+lands. Once a start, information_schema is read, and believed where it is certain: between a table's last statement and
+the position at which it was read. So the relay is waited for until it has come to that position.
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+
+from pyspark.sql import SparkSession
+
+from dmdelta.binlog.ddl_scan import scan_statements
+from dmdelta.bronze.landing import Landed, LandingBatch, LandingSource
+from dmdelta.bronze.told import told_structures
+from dmdelta.checkpoint.points import ORIGIN
+from dmdelta.ddl.structure_plan import Catalog, LogAhead, StructureChange, StructurePlan, plan_structures
+from dmdelta.ddl.tracking import Origin, Structures, TrackedTable
+from dmdelta.engine.relaying import Relaying
+from dmdelta.engine.schema_history import SchemaHistory, in_force, row_of
+from dmdelta.engine.stop import StopRequest
+from dmdelta.logging import get_logger
+from dmdelta.model.position import Position
+from dmdelta.model.schema import StructureFrom, TableName
+from dmdelta.model.segment import Segment
+from dmdelta.model.statement import LoggedStatement
+from dmdelta.segments import list_segments
+from dmdelta.source.folder import newest_begin
+from dmdelta.source.still_catalog import StillCatalog
+
+log = get_logger(__name__)
+POLL_SECONDS = 0.2
+
+
+@dataclass(slots=True)
+class StructureTracking:
+    """One source's structures; the landing loop's own. A server that sends names costs it nothing."""
+
+    spark: SparkSession
+    source: LandingSource
+    relaying: Relaying
+    history: SchemaHistory
+    _known: Structures | None = None
+    _unwritten: Structures = field(default_factory=Structures)
+    _catalog: Catalog | None = None
+    _planned: StructurePlan | None = None
+    _scanned: dict[str, list[LoggedStatement]] = field(default_factory=dict)
+
+    def follow(self, batch: LandingBatch, landed: Landed | None, stop: StopRequest) -> tuple[StructureFrom, ...] | None:
+        """What tables have where in a batch that is about to land; empty where the log itself tells, None if the stop
+        came before it was known.
+
+        Raises:
+            SourceError, SourceUnavailable: the source does not answer.
+            CorruptBinlog: a segment is damaged.
+            LakehouseError: the history cannot be read or written.
+        """
+        if self._known is None:
+            if self.relaying.sends_names:
+                return ()
+            return self._opened(batch, landed, stop)
+        return self._follow(batch)
+
+    def look_again(
+        self, batch: LandingBatch, landed: Landed | None, stop: StopRequest
+    ) -> tuple[StructureFrom, ...] | None:
+        """The same after a table map was met that fits nothing known: what the source says now is asked.
+
+        None if that changes nothing, or if the stop came.
+
+        Raises:
+            As `follow`.
+        """
+        if self._known is None:
+            return self._opened(batch, landed, stop)
+        self._catalog = self._look(stop)
+        if self._catalog is None or stop.requested:
+            return None
+        before = self._planned
+        self.history.remove_ahead(self.history.rows(), _end_of(landed))
+        found = self._follow(batch)
+        return None if self._planned == before else found
+
+    def landed(self, batch: LandingBatch) -> None:
+        """The batch of the last `follow` is in bronze."""
+        if self._planned is None:
+            return
+        self._known, self._planned, self._unwritten = self._planned.after, None, Structures()
+        if self._catalog is not None and self._catalog.at <= batch.end:
+            self._catalog = None
+        for segment in batch.segments:
+            self._scanned.pop(segment.path, None)
+
+    def _opened(
+        self, batch: LandingBatch, landed: Landed | None, stop: StopRequest
+    ) -> tuple[StructureFrom, ...] | None:
+        """`follow` for the first time."""
+        end, rows = _end_of(landed), self.history.rows()
+        self.history.remove_ahead(rows, end)
+        base = Structures()
+        if landed is not None and not any(row.counts(end) and not row.is_decision for row in rows):
+            base = told_structures(self.spark, self.source, end)
+        known = in_force(rows, end, base)
+        self._catalog = self._look(stop)
+        if stop.requested:
+            return None
+        self._known, self._unwritten = known, base
+        log.info("structures are tracked", source=self.source.source_id, tables=len(known.tables))
+        return self._follow(batch)
+
+    def _look(self, stop: StopRequest) -> Catalog | None:
+        """What information_schema says, once the relay has come to where that is so; None if that cannot be."""
+        still = self.relaying.read_still_catalog(self._takes_part)
+        if still is None:
+            return None
+        while not stop.requested:
+            ended = self.relaying.has_ended()  # asked before listing: what it cut last is then in the list
+            begun = newest_begin(self.relaying.folder)
+            if begun is not None and begun.server_uuid == still.server_uuid:
+                at = Position(begun.epoch, still.binlog_file, still.offset)
+                segments = self._segments()
+                if segments and segments[-1].end_position >= at:
+                    return _catalog_of(still, at)
+            if ended:
+                self.relaying.start()  # the log went on since it began
+            stop.wait(POLL_SECONDS)
+        return None
+
+    def _follow(self, batch: LandingBatch) -> tuple[StructureFrom, ...]:
+        assert self._known is not None
+        until = batch.end if self._catalog is None else max(batch.end, self._catalog.at)
+        statements = [found for found in self._statements(batch.begin, until) if found.position >= batch.begin]
+        ahead = LogAhead(batch.begin, batch.end, statements)
+        mariadb = self.source.flavor == "mariadb"
+        plan = plan_structures(self._known, ahead, self._catalog, mariadb=mariadb)
+        self._warn(plan)
+        self._write_down(plan, batch.begin)
+        self._planned = plan
+        known = [StructureFrom(name, batch.begin, tracked.schema) for name, tracked in plan.before.tables.items()]
+        changed = [
+            StructureFrom(
+                (change.schema, change.table), change.position, change.tracked.schema if change.tracked else None
+            )
+            for change in plan.changes
+            if change.table is not None
+        ]
+        return tuple(found for found in (*known, *changed) if self.source.wanted(*found.table))
+
+    def _statements(self, begin: Position, until: Position) -> list[LoggedStatement]:
+        found: list[LoggedStatement] = []
+        for segment in self._segments():
+            if segment.end_position <= begin or segment.begin_position >= until:
+                continue
+            if segment.path not in self._scanned:
+                with open(segment.path, "rb") as stream:
+                    self._scanned[segment.path] = scan_statements(stream, segment)
+            found += self._scanned[segment.path]
+        return found
+
+    def _segments(self) -> list[Segment]:
+        return list_segments(self.relaying.folder, self.source.source_id)
+
+    def _write_down(self, plan: StructurePlan, begin: Position) -> None:
+        now = datetime.now(timezone.utc)
+        base = [
+            StructureChange(begin, *name, tracked, tracked.charset) for name, tracked in self._unwritten.tables.items()
+        ]
+        changes = [change for change in (*base, *plan.changes) if self._takes_part(change.schema, change.table)]
+        self.history.append([row_of(change, now) for change in changes])
+
+    def _takes_part(self, schema: str, table: str | None) -> bool:
+        return self.source.online.wanted(self.source.allow_list.wanted, schema, table)
+
+    def _warn(self, plan: StructurePlan) -> None:
+        for change in plan.changes:
+            where = {"table": f"{change.schema}.{change.table}", "at": str(change.position)}
+            if not self._takes_part(change.schema, change.table):
+                continue
+            if change.surprise:
+                log.warning("information_schema has another structure than the statements before led to", **where)
+            elif change.lost:
+                log.warning("a statement is not understood: from here on the structure is not known", **where)
+
+
+def _end_of(landed: Landed | None) -> Position:
+    return landed.end if landed is not None else ORIGIN
+
+
+def _catalog_of(still: StillCatalog, at: Position) -> Catalog:
+    tables: dict[TableName, TrackedTable] = {
+        schema.name: TrackedTable(schema, still.charsets.get(schema.name), Origin.INFORMATION_SCHEMA)
+        for schema in still.tables
+    }
+    databases = {schema: charset for (schema, table), charset in still.charsets.items() if table is None}
+    return Catalog(at, Structures(tables, databases), still.keyed)

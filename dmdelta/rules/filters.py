@@ -1,0 +1,121 @@
+"""Which row events and DDL statements count: DM's binlog event filter.
+
+Source: pingcap/tiflow, pkg/binlog-filter. DM asks its rules in no certain order and takes the first that leaves out or
+stops; here `Ignore` of any rule goes before `Error` of any other, which is what DM's comments promise.
+"""
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from dmdelta.model.events import INCOMPATIBLE_DDL, INCOMPATIBLE_DDL_EVENTS, ROW_EVENTS, RowEvent, wider_event
+from dmdelta.rules.patterns import matches, regular_expression
+
+if TYPE_CHECKING:  # executors decide without the spec, and need not load pydantic
+    from dmdelta.config.filters import FilterRule
+
+
+class Action(Enum):
+    """What happens with an event."""
+
+    DO = "Do"
+    IGNORE = "Ignore"
+    ERROR = "Error"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule of `filters`.
+
+    Attributes:
+        table_pattern: None for a rule of every table in the schema and the schema itself.
+        events: names of events and groups, as `model.events` spells them.
+        sql_pattern: regular expressions over a statement's text.
+    """
+
+    name: str
+    schema_pattern: str
+    table_pattern: str | None
+    events: tuple[str, ...]
+    sql_pattern: tuple[str, ...]
+    action: Action
+
+    def verdict(self, event: str | None, sql: str) -> Action:
+        """What the rule says about an event (None: a statement that has no name) and its statement ('' for none)."""
+        if event is not None and (said := self._said(_matches_event(self.events, event))):
+            return said
+        if sql and self.sql_pattern and (said := self._said(_matches_sql(self.sql_pattern, sql))):
+            return said
+        return Action.DO
+
+    def _said(self, matched: bool) -> Action | None:  # noqa: FBT001
+        if self.action is Action.DO:
+            return None if matched else Action.IGNORE
+        return self.action if matched else None
+
+
+@dataclass(frozen=True, slots=True)
+class EventFilter:
+    """The decision for every event."""
+
+    rules: tuple[Rule, ...] = ()
+    case_sensitive: bool = False
+
+    @classmethod
+    def from_config(cls, rules: Mapping[str, "FilterRule"], *, case_sensitive: bool = False) -> "EventFilter":
+        made = tuple(
+            Rule(name, rule.schema_pattern, rule.table_pattern, rule.events, rule.sql_pattern, Action(rule.action))
+            for name, rule in rules.items()
+        )
+        return cls(made, case_sensitive)
+
+    def decide_row(self, schema: str, table: str, event: RowEvent) -> Action:
+        """What happens with the row events of a table."""
+        return _heaviest([rule.verdict(event, "") for rule in self._of(schema, table)])
+
+    def decide_ddl(self, schema: str, table: str | None, events: Collection[str], sql: str) -> Action:
+        """What happens with a statement on a table, or (`table` None) on a schema.
+
+        Args:
+            events: the names of what it does (`ddl.event_types`), one for each action of an ALTER TABLE.
+
+        A statement of several actions of which some are left out and some are not cannot be done by half: an error,
+        unless the caller asks for each action alone.
+        """
+        rules = self._of(schema, table or "")
+        named: Collection[str | None] = events or (None,)
+        decided = {_heaviest([rule.verdict(event, sql) for rule in rules]) for event in named}
+        return decided.pop() if len(decided) == 1 else Action.ERROR
+
+    def _of(self, schema: str, table: str) -> list[Rule]:
+        return [rule for rule in self.rules if self._fits(rule, schema, table)]
+
+    def _fits(self, rule: Rule, schema: str, table: str) -> bool:
+        if not matches(rule.schema_pattern, schema, case_sensitive=self.case_sensitive):
+            return False
+        pattern = rule.table_pattern
+        return pattern is None or matches(pattern, table, case_sensitive=self.case_sensitive)
+
+
+def _heaviest(actions: Collection[Action]) -> Action:
+    return next((action for action in (Action.IGNORE, Action.ERROR) if action in actions), Action.DO)
+
+
+def _matches_event(names: Collection[str], event: str) -> bool:
+    """Whether a rule's names match: the first that says something about the event decides."""
+    kind = "dml" if event in ROW_EVENTS else "ddl"
+    called = {event, wider_event(event)}
+    for name in names:
+        if name in ("none", f"none {kind}"):
+            return False
+        if name in ("all", f"all {kind}") or name in called:
+            return True
+        if name == INCOMPATIBLE_DDL and not called.isdisjoint(INCOMPATIBLE_DDL_EVENTS):
+            return True
+    return False
+
+
+def _matches_sql(patterns: Collection[str], sql: str) -> bool:
+    return any(regular_expression(pattern, re.IGNORECASE).search(sql) for pattern in patterns)

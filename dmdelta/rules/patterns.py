@@ -1,0 +1,27 @@
+"""Patterns of names: a name with `*`, `?`, `[a-z]`, `[!a-z]`, or after `~` a regular expression that is searched."""
+
+import fnmatch
+import re
+from functools import cache
+
+
+def matches(pattern: str, name: str, *, case_sensitive: bool = False) -> bool:
+    """Whether a name fits a pattern of the spec."""
+    return _compiled(pattern, case_sensitive=case_sensitive).search(name) is not None
+
+
+def is_exact(pattern: str) -> bool:
+    """Whether a pattern fits one name alone."""
+    return not pattern.startswith("~") and not set(pattern) & set("*?[")
+
+
+@cache
+def _compiled(pattern: str, *, case_sensitive: bool) -> re.Pattern[str]:
+    text = pattern[1:] if pattern.startswith("~") else r"\A" + fnmatch.translate(pattern)
+    return re.compile(text, 0 if case_sensitive else re.IGNORECASE)
+
+
+@cache
+def regular_expression(text: str, flags: int = 0) -> re.Pattern[str]:
+    """A regular expression that the spec has checked, compiled once a process: rules travel as their texts."""
+    return re.compile(text, flags)

@@ -1,0 +1,145 @@
+"""Which silver table a source table goes to, the constant columns that it brings along, and which tables merge there.
+
+DM's rules (pingcap/tidb, pkg/util/table-router): a rule with a table pattern goes before those without; two of the same
+kind that match one table are an error; a table that no rule matches keeps its name.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dmdelta.errors import ConfigError
+from dmdelta.model.schema import TableName
+from dmdelta.rules.patterns import is_exact, matches, regular_expression
+
+if TYPE_CHECKING:
+    from dmdelta.config.routes import RouteRule
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where a table goes.
+
+    Attributes:
+        extracted: the constant columns, as pairs of name and value.
+        merged: other tables may go there, too.
+    """
+
+    schema: str
+    table: str
+    extracted: tuple[tuple[str, str], ...] = ()
+    merged: bool = False
+
+    @property
+    def name(self) -> TableName:
+        return (self.schema, self.table)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule of `routes`.
+
+    Attributes:
+        table_pattern: None for a rule of every table in the schema.
+        target_table: None: the table keeps its name.
+        extracts: what a column is made from (`table`, `schema` or `source`), the regular expression, the column.
+        merges: several tables may go where a table goes.
+    """
+
+    name: str
+    schema_pattern: str
+    table_pattern: str | None
+    target_schema: str
+    target_table: str | None
+    extracts: tuple[tuple[str, str, str], ...] = ()
+    merges: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Routes:
+    """The decision for every table."""
+
+    rules: tuple[Rule, ...] = ()
+    case_sensitive: bool = False
+
+    @classmethod
+    def from_config(
+        cls,
+        rules: Mapping[str, "RouteRule"],
+        *,
+        of_others: Sequence["RouteRule"] = (),
+        case_sensitive: bool = False,
+    ) -> "Routes":
+        """
+        Args:
+            of_others: the rules of the task's other sources, whose tables may go to the same places.
+        """
+        every = [*rules.values(), *of_others]
+        return cls(
+            tuple(_rule(name, rule, merges=_merges(rule, every)) for name, rule in rules.items()), case_sensitive
+        )
+
+    def route(self, source_id: str, schema: str, table: str) -> Route:
+        """Where a source table goes.
+
+        Raises:
+            ConfigError: two rules of the same kind match.
+        """
+        found = [rule for rule in self.rules if self._fits(rule, schema, table)]
+        found = [rule for rule in found if rule.table_pattern is not None] or found
+        if len(found) > 1:
+            raise ConfigError(
+                f"two routes match {schema}.{table}: {found[0].name!r} and {found[1].name!r}",
+                hint="make their patterns tell the tables apart, or name only one of them in the source's route-rules",
+            )
+        if not found:
+            return Route(schema, table)
+        names = {"table": table, "schema": schema, "source": source_id}
+        columns = tuple((column, _extracted(pattern, names[of])) for of, pattern, column in found[0].extracts)
+        return Route(found[0].target_schema, found[0].target_table or table, columns, found[0].merges)
+
+    def _fits(self, rule: Rule, schema: str, table: str) -> bool:
+        if not matches(rule.schema_pattern, schema, case_sensitive=self.case_sensitive):
+            return False
+        pattern = rule.table_pattern
+        return pattern is None or matches(pattern, table, case_sensitive=self.case_sensitive)
+
+
+def _extracted(pattern: str, name: str) -> str:
+    """What the groups match, joined; a group that takes no part, and no match at all, is ''."""
+    found: re.Match[str] | None = regular_expression(pattern).search(name)
+    return "" if found is None else "".join(found.groups(""))
+
+
+def _merges(rule: "RouteRule", every: Sequence["RouteRule"]) -> bool:
+    """Whether a rule may send several tables to one place, alone or together with the others of the task."""
+    many_schemas = not is_exact(rule.schema_pattern)
+    many_tables = rule.target_table is not None and (rule.table_pattern is None or not is_exact(rule.table_pattern))
+    return many_schemas or many_tables or sum(_meet(rule, other) for other in every) > 1
+
+
+def _meet(rule: "RouteRule", other: "RouteRule") -> bool:
+    """Whether tables of both rules may go to one place."""
+    if rule.target_schema != other.target_schema:
+        return False
+    return rule.target_table is None or other.target_table is None or rule.target_table == other.target_table
+
+
+def _rule(name: str, rule: "RouteRule", *, merges: bool) -> Rule:
+    extracts: list[tuple[str, str, str]] = []
+    if rule.extract_table is not None:
+        extracts.append(("table", rule.extract_table.table_regexp, rule.extract_table.target_column))
+    if rule.extract_schema is not None:
+        extracts.append(("schema", rule.extract_schema.schema_regexp, rule.extract_schema.target_column))
+    if rule.extract_source is not None:
+        extracts.append(("source", rule.extract_source.source_regexp, rule.extract_source.target_column))
+    return Rule(
+        name,
+        rule.schema_pattern,
+        rule.table_pattern,
+        rule.target_schema,
+        rule.target_table,
+        tuple(extracts),
+        merges,
+    )

@@ -1,0 +1,86 @@
+"""What the spec says about the tables and events of one source."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+from dmdelta.model.events import RowEvent
+from dmdelta.model.position import Position
+from dmdelta.model.schema import TableName
+from dmdelta.rules.block_allow_list import BlockAllowList
+from dmdelta.rules.filters import Action, EventFilter
+from dmdelta.rules.online_ddl import OnlineDdl
+from dmdelta.rules.operators import Operator
+from dmdelta.rules.routes import Route, Routes
+
+if TYPE_CHECKING:
+    from dmdelta.config.expression_filter import ExpressionFilterRule
+    from dmdelta.config.source import SourceConfig
+    from dmdelta.config.task import TaskSpec
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRules:
+    """
+    Attributes:
+        source_id: of the source that they are for.
+        routes: where its tables go.
+        events: which row events and statements count.
+        expressions: which rows do.
+        operators: what was decided about single statements.
+        shard_key_clash: what is done about a key that several shards have: `warn`, `error` or `ignore`.
+    """
+
+    source_id: str = ""
+    allow_list: BlockAllowList = field(default_factory=BlockAllowList)
+    routes: Routes = field(default_factory=Routes)
+    online: OnlineDdl = field(default_factory=OnlineDdl)
+    events: EventFilter = field(default_factory=EventFilter)
+    expressions: "tuple[ExpressionFilterRule, ...]" = ()
+    operators: Mapping[Position, Operator] = field(default_factory=dict)
+    shard_key_clash: str = "warn"
+
+    @classmethod
+    def from_spec(cls, spec: "TaskSpec", source: "SourceConfig") -> "SourceRules":
+        """The rules that count for a source."""
+        others = [rule for other in spec.sources if other is not source for rule in spec.routes_of(other).values()]
+        return cls(
+            source.source_id,
+            BlockAllowList.from_config(spec.block_allow_list, case_sensitive=spec.case_sensitive),
+            Routes.from_config(spec.routes_of(source), of_others=others, case_sensitive=spec.case_sensitive),
+            OnlineDdl.from_config(spec),
+            EventFilter.from_config(spec.filters_of(source), case_sensitive=spec.case_sensitive),
+            tuple(spec.expression_filters_of(source).values()),
+            shard_key_clash=spec.shard_key_clash,
+        )
+
+    def wanted(self, schema: str, table: str) -> bool:
+        """Whether a table takes part."""
+        return self.online.rows_wanted(self.allow_list.wanted, schema, table)
+
+    def route(self, schema: str, table: str) -> Route:
+        """Where a table's rows go.
+
+        Raises:
+            ConfigError: two routes match it.
+        """
+        return self.routes.route(self.source_id, schema, table)
+
+    def row_events(self, schema: str, table: str) -> Mapping[RowEvent, Action]:
+        """What happens with the row events of a table."""
+        decide = partial(self.events.decide_row, schema, table)
+        return {"insert": decide("insert"), "update": decide("update"), "delete": decide("delete")}
+
+    def decide(self, table: TableName, events: Collection[str], sql: str) -> Action:
+        """What happens with a statement on a table, given the names of what it does."""
+        return self.events.decide_ddl(*table, events, sql) if self.events.rules else Action.DO
+
+    @property
+    def leave_statements_out(self) -> bool:
+        """Some statements may not reach silver, which then differs from the source."""
+        return bool(self.events.rules or self.operators)
+
+
+NO_RULES = SourceRules()
+"""Of a spec without rules."""

@@ -1,0 +1,77 @@
+"""The shards of one merged table: where each of them is, and which statement it waits with."""
+
+from dataclasses import dataclass, field
+
+from dmdelta.ddl.effects import Altered
+from dmdelta.model.position import Position
+from dmdelta.model.schema import TableName, TableSchema
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Shard:
+    """A source table among all of a task's. Its text is DM's: source-`schema`.`table`."""
+
+    source_id: str
+    schema: str
+    table: str
+
+    @property
+    def name(self) -> TableName:
+        return (self.schema, self.table)
+
+    def __str__(self) -> str:
+        schema, table = (part.replace("`", "``") for part in self.name)
+        return f"{self.source_id}-`{schema}`.`{table}`"
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A statement that a shard is held ahead of.
+
+    Attributes:
+        text: the statement, '' for a structure that the log told without one.
+        altered: what it does to the shard's structure.
+    """
+
+    position: Position
+    text: str
+    altered: Altered
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One shard of a group.
+
+    Attributes:
+        schema: its structure where it is, None if nothing has told it yet.
+        waiting: what it waits with, None if it goes on.
+    """
+
+    schema: TableSchema | None
+    waiting: Waiting | None = None
+
+
+@dataclass(slots=True)
+class ShardingGroup:
+    """All shards of one merged table, in the order in which they came to wait."""
+
+    members: dict[Shard, Member] = field(default_factory=dict)
+
+    def stands(self, shard: Shard, schema: TableSchema | None) -> None:
+        """A shard is somewhere with this structure, and waits for nothing."""
+        self.members[shard] = Member(schema)
+
+    def waits(self, shard: Shard, waiting: Waiting) -> None:
+        """A shard is ahead of a statement. Who waits already keeps its place in the queue."""
+        known = self.members.get(shard)
+        if known is None or known.waiting is None or known.waiting.position != waiting.position:
+            self.members.pop(shard, None)
+        self.members[shard] = Member(waiting.altered.before, waiting)
+
+    def leaves(self, shard: Shard) -> None:
+        """A shard was dropped."""
+        self.members.pop(shard, None)
+
+    @property
+    def waiting(self) -> dict[Shard, Waiting]:
+        return {shard: member.waiting for shard, member in self.members.items() if member.waiting is not None}

@@ -1,0 +1,195 @@
+"""Every kind of DDL on real servers: silver is the source before, and after it."""
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+
+from dmdelta.ddl.types import OWN_COLUMNS
+from dmdelta.errors import UnsupportedSchemaChange
+from dmdelta.failpoint import CrashPoint
+from dmdelta.silver import renaming, work
+from dmdelta.silver.evolution import DROPPED
+from dmdelta.silver.table import has_shape
+from tests.support.catalog import structures_of
+from tests.support.pipeline import Pipeline
+from tests.support.recording import record
+from tests.support.servers import Server
+
+CASES = Path(__file__).parent.parent / "golden" / "ddl" / "cases.txt"
+USUAL = (
+    "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20), b INT); "
+    "INSERT INTO t VALUES (1,'x',10),(2,NULL,20),(3,'z',NULL)"
+)
+SERVERS = ["mysql80", "mysql57", "mariadb"]
+PARTS = 12
+"""A table costs some seconds: the suite comes in parts, of which the long lane takes most."""
+FIRST = pytest.param(0)
+LATER = [pytest.param(part, marks=pytest.mark.long) for part in range(1, PARTS)]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One line: its name, three groups of statements, and where it makes sense."""
+
+    name: str
+    before: str
+    ddl: str
+    after: str
+    servers: tuple[str, ...]
+    stops: bool
+
+
+def read_cases() -> list[Case]:
+    cases = []
+    for line in CASES.read_text().splitlines():
+        if line.startswith("#"):
+            continue
+        name, before, ddl, after, *where = (part.strip() for part in line.split("|"))
+        words = where[0].split() if where else []
+        servers = tuple(word for word in words if word != "stops") or tuple(SERVERS)
+        cases.append(Case(name, before or USUAL, ddl, after, servers, "stops" in words))
+    return cases
+
+
+@dataclass
+class Suite:
+    """All cases on one server, each in a database of its own, followed by one pipeline."""
+
+    server: Server
+    pipeline: Pipeline
+    archive: Path
+    cases: dict[str, Case] = field(default_factory=dict)
+    """By database."""
+
+    def do(self, *groups: str) -> None:
+        """Run groups of statements (`before`, `ddl`, `after`) of every case."""
+        for group in groups:
+            for database, case in self.cases.items():
+                self._run(database, getattr(case, group).replace("{db}", database))
+
+    def _run(self, database: str, statements: str) -> None:
+        if not statements:
+            return
+        with self.server.connect(database=database) as connection, connection.cursor() as cursor:
+            for statement in statements.split("; "):
+                cursor.execute(statement)
+                if statement.startswith("CREATE DATABASE"):
+                    connection.select_db(database)
+
+    def follow(self) -> None:
+        """Land and apply all there is."""
+        flavor = "mariadb" if self.server.name == "mariadb" else "mysql"
+        archive = record(self.server, self.archive)
+        self.pipeline.catch_up(archive, "s1", list(self.cases), flavor)
+
+    def differences(self) -> list[str]:
+        found = []
+        for database, case in self.cases.items():
+            refused = [error for (schema, _), error in self.pipeline.refused.items() if schema == database]
+            if case.stops:
+                stopped = refused and isinstance(refused[0], UnsupportedSchemaChange)
+                found += [] if stopped else [f"{case.name}: does not stop"]
+            else:
+                found += [f"{case.name}: {line}" for line in self._differences_of(database)]
+        return found
+
+    def _differences_of(self, database: str) -> Iterator[str]:
+        known = f"SELECT table_name FROM information_schema.tables WHERE table_schema = '{database}'"
+        tables = [str(row[0]) for row in self.server.query(known)]
+        for table in tables:
+            yield from map(str, self.pipeline.differences(self.server, database, table))
+        for schema in structures_of(self.server, database):
+            target = self.pipeline.lakehouse.silver(*schema.name)
+            if not has_shape(self.pipeline.spark, target, schema):
+                yield f"{schema.table} has another shape"
+            columns = [name for name in self.pipeline.silver(*schema.name).columns if name not in OWN_COLUMNS]
+            if columns != [column.name for column in schema.columns]:
+                yield f"{schema.table} has its columns in another order: {columns}"
+        there = {self.pipeline.lakehouse.silver(database, table) for table in tables}
+        found = {f"delta.`{path}`" for path in (self.pipeline.root / "silver" / database).glob("*")}
+        for silver in found - there:
+            properties = dict(self.pipeline.spark.sql(f"SHOW TBLPROPERTIES {silver}").collect())
+            if DROPPED not in properties or not self.pipeline.spark.table(silver).isEmpty():
+                yield f"{silver} is gone at the source and not in silver"
+
+
+def make_suite(server: Server, spark, folder: Path, part: int) -> Suite:
+    suite = Suite(server, Pipeline(spark, folder / "lake"), folder / "archive")
+    for case in read_cases()[part::PARTS]:
+        if server.name in case.servers:
+            database = server.fresh_database("ddl")
+            suite.cases[database] = case
+    return suite
+
+
+@pytest.fixture(params=["mysql80", *(pytest.param(name, marks=pytest.mark.long) for name in SERVERS[1:])])
+def server(request: pytest.FixtureRequest) -> Server:
+    return request.getfixturevalue(request.param)
+
+
+def assert_same(suite: Suite) -> None:
+    found = suite.differences()
+    assert not found, f"{len(found)} differences:\n" + "\n".join(found[:60])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("part", range(PARTS))
+def test_live(server, spark, tmp_path, part):
+    """Silver follows while it happens: the rows, then the statements, then more rows."""
+    suite = make_suite(server, spark, tmp_path, part)
+    for group in ("before", "ddl", "after"):
+        suite.do(group)
+        suite.follow()
+        if group != "ddl":
+            assert_same(suite)
+
+
+@pytest.mark.parametrize("part", [FIRST, *LATER])
+def test_in_one_batch(server, spark, tmp_path, part):
+    """All of it at once: the tables are as they were at each statement."""
+    suite = make_suite(server, spark, tmp_path, part)
+    suite.do("before", "ddl", "after")
+    suite.follow()
+    assert_same(suite)
+
+
+class Killed(BaseException):
+    """Stands for the end of the process."""
+
+
+class Killer:
+    """Ends the applying of a table right before and right after each change of a silver table, in turn."""
+
+    def __init__(self) -> None:
+        self.kills = 0
+        self._of_thread = threading.local()
+
+    def reach(self, point: CrashPoint) -> None:
+        attempt = getattr(self._of_thread, "attempt", 0)
+        wanted = CrashPoint.SILVER_AFTER_CHANGE if attempt % 2 else CrashPoint.SILVER_BEFORE_CHANGE
+        if point is wanted:
+            self._of_thread.attempt = attempt + 1
+            self.kills += 1
+            raise Killed
+
+    def begin(self) -> None:
+        self._of_thread.attempt = 0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("part", range(PARTS))
+def test_killed_around_each_change(server, spark, tmp_path, part):
+    """Whatever ends right before or right after an ALTER goes on from there."""
+    suite, killer = make_suite(server, spark, tmp_path, part), Killer()
+    suite.do("before")
+    suite.follow()
+    suite.do("ddl", "after")
+    suite.pipeline.again_after, suite.pipeline.attempt = (Killed,), killer.begin
+    with patch.object(work, "reach", killer.reach), patch.object(renaming, "reach", killer.reach):
+        suite.follow()
+    assert killer.kills > len(suite.cases)
+    assert_same(suite)

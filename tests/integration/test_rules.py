@@ -1,0 +1,137 @@
+"""Rules of the spec against a real server: which events reach silver, and what online DDL does to it."""
+
+import pytest
+import yaml
+
+from dmdelta.config import load_spec
+from dmdelta.rules import SourceRules
+from tests.support.pipeline import Pipeline
+from tests.support.recording import record
+
+TABLE = (
+    "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20), b INT)",
+    "INSERT INTO t VALUES (1,'x',10),(2,NULL,20),(3,'z',NULL)",
+)
+GH_OST = """
+CREATE TABLE `{db}`.`_t_ghc` (id BIGINT UNSIGNED AUTO_INCREMENT, last_update TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, hint VARCHAR(64) CHARSET ascii NOT NULL, value VARCHAR(4096) CHARSET ascii NOT NULL, PRIMARY KEY (id), UNIQUE KEY hint_uidx (hint)) AUTO_INCREMENT=256
+CREATE TABLE `{db}`.`_t_gho` LIKE `{db}`.`t`
+ALTER TABLE `{db}`.`_t_gho` ADD COLUMN c INT NOT NULL DEFAULT 7 AFTER id, DROP COLUMN b
+INSERT INTO _t_ghc (id, hint, value) VALUES (NULLIF(1, 0), 'state', 'GhostTableMigrated') ON DUPLICATE KEY UPDATE value = VALUES(value)
+UPDATE t SET a = 'during' WHERE id = 1
+INSERT IGNORE INTO `{db}`.`_t_gho` (id, a) (SELECT id, a FROM t FORCE INDEX (PRIMARY) WHERE id >= 1 AND id <= 3 LOCK IN SHARE MODE)
+INSERT INTO t VALUES (4, 'while it is copied', 40)
+REPLACE INTO `{db}`.`_t_gho` (id, a) VALUES (4, 'while it is copied')
+DELETE FROM t WHERE id = 2
+DELETE FROM `{db}`.`_t_gho` WHERE id = 2
+CREATE TABLE `{db}`.`_t_del` (id INT AUTO_INCREMENT PRIMARY KEY) ENGINE=InnoDB COMMENT='ghost-cut-over-sentry'
+DROP TABLE IF EXISTS `{db}`.`_t_del`
+RENAME TABLE `{db}`.`t` TO `{db}`.`_t_del`, `{db}`.`_t_gho` TO `{db}`.`t`
+INSERT INTO t VALUES (5, 50, 'behind')
+DROP TABLE IF EXISTS `{db}`.`_t_ghc`
+DROP TABLE IF EXISTS `{db}`.`_t_del`
+UPDATE t SET c = c + 1 WHERE id = 4
+"""
+PT_OSC = """
+CREATE TABLE `{db}`.`_t_new` (`id` int NOT NULL, `a` varchar(20) DEFAULT NULL, `b` int DEFAULT NULL, PRIMARY KEY (`id`)) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4
+ALTER TABLE `{db}`.`_t_new` CHANGE a title VARCHAR(40), MODIFY b BIGINT
+CREATE TRIGGER `pt_osc_t_del` AFTER DELETE ON `{db}`.`t` FOR EACH ROW DELETE IGNORE FROM `{db}`.`_t_new` WHERE `{db}`.`_t_new`.`id` <=> OLD.`id`
+CREATE TRIGGER `pt_osc_t_ins` AFTER INSERT ON `{db}`.`t` FOR EACH ROW REPLACE INTO `{db}`.`_t_new` (`id`, `title`, `b`) VALUES (NEW.`id`, NEW.`a`, NEW.`b`)
+INSERT INTO t VALUES (4, 'seen by a trigger', 40)
+INSERT LOW_PRIORITY IGNORE INTO `{db}`.`_t_new` (`id`, `title`, `b`) SELECT `id`, `a`, `b` FROM `{db}`.`t` LOCK IN SHARE MODE
+DELETE FROM t WHERE id = 3
+ANALYZE TABLE `{db}`.`_t_new`
+RENAME TABLE `{db}`.`t` TO `{db}`.`_t_old`, `{db}`.`_t_new` TO `{db}`.`t`
+DROP TABLE IF EXISTS `{db}`.`_t_old`
+DROP TRIGGER IF EXISTS `{db}`.`pt_osc_t_del`
+DROP TRIGGER IF EXISTS `{db}`.`pt_osc_t_ins`
+INSERT INTO t VALUES (5, 'behind', 5000000000)
+"""
+
+
+@pytest.fixture
+def follow(mysql80, spark, tmp_path):
+    """Run statements in a database of their own and follow them under rules; silver's rows of t, and the pipeline."""
+
+    def run(statements, rules, *, each=False):
+        database = mysql80.fresh_database("rules")
+        source = {"source-id": "s1", "binlog-dir": str(tmp_path)}
+        spec_of = {"name": "t", "sources": [source], "lakehouse": {"root": str(tmp_path / "lake")}, **rules}
+        path = tmp_path / "spec.yml"
+        path.write_text(yaml.safe_dump(spec_of).replace("{db}", database))
+        spec = load_spec(path)
+        followed = Pipeline(spark, tmp_path / "lake", rules=SourceRules.from_spec(spec, spec.sources[0]))
+        for statement in (*TABLE, *statements):
+            mysql80.execute(statement.replace("{db}", database), database=database)
+            if each:
+                followed.catch_up(record(mysql80, tmp_path / "log"), "s1", [database])
+        followed.catch_up(record(mysql80, tmp_path / "log"), "s1", [database])
+        return followed, database
+
+    return run
+
+
+def rows(followed, database):
+    return {tuple(row)[:-2] for row in followed.silver(database, "t").collect()}
+
+
+@pytest.mark.parametrize(
+    ("events", "statements", "left"),
+    [
+        (["delete"], ["DELETE FROM t WHERE id = 1"], {(1, "x", 10), (2, None, 20), (3, "z", None)}),
+        (["update", "insert"], ["UPDATE t SET b = 0", "DELETE FROM t WHERE id = 2"], set()),
+        (["truncate table", "drop table"], ["TRUNCATE t", "INSERT INTO t VALUES (4,'n',1)", "DROP TABLE t"],
+         {(1, "x", 10), (2, None, 20), (3, "z", None), (4, "n", 1)}),
+        (["add column"], ["ALTER TABLE t ADD c INT DEFAULT 5 AFTER id", "INSERT INTO t VALUES (4,1,'n',1)",
+                          "UPDATE t SET b = 7 WHERE id = 1", "ALTER TABLE t DROP COLUMN c"],
+         {(1, "x", 7), (2, None, 20), (3, "z", None), (4, "n", 1)}),
+        (["drop column"], ["ALTER TABLE t DROP b", "INSERT INTO t VALUES (4,'n')", "UPDATE t SET a = 'w' WHERE id = 1"],
+         {(1, "w", None), (2, None, 20), (3, "z", None), (4, "n", None)}),
+    ],
+)  # fmt: skip
+def test_ignored_events(follow, events, statements, left):
+    """What a filter ignores does not reach silver; what follows it does."""
+    rule = {"f": {"schema-pattern": "{db}", "table-pattern": "t", "events": events, "action": "Ignore"}}
+    followed, database = follow(statements, {"filters": rule}, each=len(statements) == 3)
+    assert followed.refused == {}
+    assert rows(followed, database) == left
+
+
+def test_a_filter_that_stops(follow):
+    """Error stops the table ahead of the statement, which is named."""
+    rule = {"f": {"schema-pattern": "{db}", "events": ["drop column"], "action": "Error"}}
+    followed, database = follow(["ALTER TABLE t DROP b"], {"filters": rule})
+    (error,) = followed.refused.values()
+    assert "a filter of the spec says Error" in str(error)
+    assert "ALTER TABLE t DROP b" in str(error)
+    assert len(rows(followed, database)) == 3
+
+
+def test_expression_filters(follow):
+    """Rows of each kind of event are left out by their old or new values."""
+    kinds = [
+        {"insert-value-expr": "b > 15 OR a = 'Z'"},
+        {"update-old-value-expr": "id = 1", "update-new-value-expr": "b IS NULL"},
+        {"delete-value-expr": "id = 1"},
+    ]
+    rule = {f"e{number}": {"schema": "{db}", "table": "t", **kind} for number, kind in enumerate(kinds)}
+    statements = [
+        "UPDATE t SET b = NULL WHERE id = 1",  # left out: both hold
+        "INSERT INTO t VALUES (5,'n',5),(6,'n',60),(7,'n',NULL)",
+        "UPDATE t SET b = 6 WHERE id = 5",
+        "DELETE FROM t WHERE id IN (1, 7)",
+    ]
+    followed, database = follow(statements, {"expression-filter": rule})
+    assert followed.refused == {}
+    assert rows(followed, database) == {(1, "x", 10), (5, "n", 6)}
+
+
+@pytest.mark.parametrize(
+    "each", [pytest.param(False, id="in one batch"), pytest.param(True, id="step by step", marks=pytest.mark.long)]
+)
+@pytest.mark.parametrize("sequence", [GH_OST, PT_OSC], ids=["gh-ost", "pt-osc"])
+def test_online_ddl(follow, mysql80, sequence, each):
+    """The tool's steps under writes: its tables are not in silver, and the real one changes at the cut-over."""
+    followed, database = follow(sequence.strip().splitlines(), {}, each=each)
+    assert followed.refused == {}
+    assert followed.differences(mysql80, database, "t") == []
+    assert [path.name for path in (followed.root / "silver" / database).iterdir()] == ["t"]

@@ -1,0 +1,63 @@
+"""Shard merge: two servers with two shards each become one silver table, whatever becomes of their structures."""
+
+import pytest
+
+from tests.support.sharding import ShardMerge, environment, read_cases, wait_until
+
+MODES = ("pessimistic", "optimistic")
+PARTS = 16
+"""A scenario costs some seconds a run: they come in parts, of which the long lane takes most."""
+FIRST = pytest.param(0)
+LATER = [pytest.param(part, marks=pytest.mark.long) for part in range(1, PARTS)]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("part", [FIRST, *LATER])
+def test_scenarios(mysql80, mysql80_too, spark, tmp_path, mode, part):
+    """Silver is the union of the shards, and no lock is left, at the end of every scenario."""
+    merge = ShardMerge((mysql80, mysql80_too), tmp_path, mode, read_cases(mode)[part::PARTS])
+    with environment(merge):
+        merge.play()
+        merge.assert_merged(spark)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", ["sequence_of_two", "rename_in_turn", "drop_one_shard"])
+def test_restart_at_each_step(mysql80, mysql80_too, spark, tmp_path, mode, name):
+    """A new start after every single statement ends the same."""
+    cases = [case for case in read_cases(mode) if case.name == name]
+    merge = ShardMerge((mysql80, mysql80_too), tmp_path, mode, cases, each=True)
+    with environment(merge):
+        merge.play()
+        merge.assert_merged(spark)
+
+
+def test_nobody_else_waits(mysql80, mysql80_too, spark, tmp_path):
+    """While shards wait, under load, landing and the other shards go on; the last shard lets all go on."""
+    (case,) = [case for case in read_cases("pessimistic") if case.name == "add_a_shard_lags"]
+    merge = ShardMerge((mysql80, mysql80_too), tmp_path, "pessimistic", [case])
+    bronze = merge.lake.bronze
+    with environment(merge):
+        merge.begin()
+        with merge.process() as run:
+            run.wait_for('"range applied"', seconds=240, times=2)
+            with merge.under_load(case):
+                merge.alter(case, "ALTER TABLE t ADD a INT DEFAULT 5", 1, 2)
+                run.wait_for('"shard waits"', times=2, seconds=240)
+                landed = spark.table(bronze).where("source_id = 's1'").count()
+                rows = merge.rows_of(spark, case)
+                waiting = [name for name in rows if name.startswith("s1-")]
+                assert len(waiting) == 2
+                others = rows.keys() - waiting
+                wait_until(lambda: all(merge.rows_of(spark, case)[name] > rows[name] for name in others), seconds=240)
+                wait_until(lambda: spark.table(bronze).where("source_id = 's1'").count() > landed, seconds=240)
+                now = merge.rows_of(spark, case)
+                assert {name: now[name] for name in waiting} == {name: rows[name] for name in waiting}
+                assert "a" not in merge.silver(spark, case).columns
+                (lock,) = merge.locks()
+                assert (len(lock.ready), len(lock.remain)) == (2, 2)
+                merge.alter(case, "ALTER TABLE t ADD a INT DEFAULT 5", 3, 4)
+                run.wait_for('"shard goes on"', times=2, seconds=240)
+        merge.run()
+        merge.assert_merged(spark)

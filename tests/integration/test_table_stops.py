@@ -1,0 +1,68 @@
+"""A statement that silver cannot follow stops its table alone."""
+
+import re
+
+import pytest
+
+from dmdelta.cli.main import execute
+from dmdelta.errors import SchemaError
+from dmdelta.lakehouse.place import Lakehouse
+from tests.support.diff import assert_same
+from tests.support.task import Task
+
+
+def test_the_others_go_on_and_a_snapshot_mends_it(mysql80, spark, tmp_path):
+    """The run says so at its end; the table stays ahead of the statement until it is read again."""
+    database = mysql80.fresh_database("stops")
+    task = Task(tmp_path, mysql80, database)
+    task.start_here()
+    for table in ("t", "u"):
+        mysql80.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY, a INT)", database=database)
+        mysql80.execute(f"INSERT INTO {table} VALUES (1, 1), (2, 2)", database=database)
+    task.catch_up()
+    mysql80.execute("ALTER TABLE t ADD c TIMESTAMP(6) DEFAULT CURRENT_TIMESTAMP(6)", database=database)
+    for table in ("t", "u"):
+        mysql80.execute(f"INSERT INTO {table} (id, a) VALUES (3, 3)", database=database)
+    lakehouse = Lakehouse(root=str(task.root))
+
+    def silver(table):
+        return spark.table(lakehouse.silver(database, table))
+
+    with task.environment():
+        for _ in range(2):
+            assert execute(["run", str(task.write_spec()), "--until-caught-up"]) == SchemaError.exit_code
+            assert_same(mysql80, database, ["u"], silver)
+            assert (silver("t").count(), "c" in silver("t").columns) == (2, False)
+            mysql80.execute("DELETE FROM u WHERE id = 1", database=database)
+        assert execute(["snapshot", str(task.spec), f"--table={database}.t"]) == 0
+    mysql80.execute("UPDATE t SET a = 9 WHERE id = 1", database=database)
+    task.catch_up()
+    assert_same(mysql80, database, ["t", "u"], silver)
+
+
+@pytest.mark.parametrize(
+    ("decision", "columns"),
+    [(["skip"], ["id", "a"]), (["replace", "--sql=ALTER TABLE t ADD c TIMESTAMP(6)"], ["id", "a", "c"])],
+    ids=["skip", "replace"],
+)
+def test_an_operator_decides(mysql80, spark, tmp_path, capsys, decision, columns):
+    """A statement is left out, or another one followed: silver goes on with the columns that it then has."""
+    database = mysql80.fresh_database("stops")
+    task = Task(tmp_path, mysql80, database)
+    task.start_here()
+    mysql80.execute("CREATE TABLE t (id INT PRIMARY KEY, a INT)", "INSERT INTO t VALUES (1, 1)", database=database)
+    mysql80.execute("ALTER TABLE t ADD c TIMESTAMP(6) DEFAULT CURRENT_TIMESTAMP(6)", database=database)
+    mysql80.execute("INSERT INTO t (id, a) VALUES (2, 2)", "UPDATE t SET a = 3 WHERE id = 2", database=database)
+    with task.environment():
+        assert execute(["run", str(task.write_spec()), "--until-caught-up"]) == SchemaError.exit_code
+        (position,) = set(re.findall(r"position=(\S+?)[,)]", "".join(capsys.readouterr())))
+        verb, *statements = decision
+        assert execute(["binlog", verb, str(task.spec), f"--position={position}", *statements]) == 0
+        assert execute(["binlog", "list", str(task.spec), "--json"]) == 0
+        assert f'"position": "{position}"' in capsys.readouterr().out
+    task.catch_up()
+    silver = spark.table(Lakehouse(root=str(task.root)).silver(database, "t"))
+    assert silver.columns[: len(columns)] == columns
+    assert {(row["id"], row["a"]) for row in silver.collect()} == {(1, 1), (2, 3)}
+    if "c" in columns:
+        assert {row["id"] for row in silver.where("c IS NOT NULL").collect()} == {2}

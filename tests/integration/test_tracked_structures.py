@@ -1,0 +1,242 @@
+"""Servers that send no column names: each row has the names that its columns had when it was written."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dmdelta.cli.main import execute
+from dmdelta.errors import SchemaError
+from dmdelta.failpoint import CrashPoint
+from dmdelta.lakehouse.place import Lakehouse
+from tests.support.diff import assert_same
+from tests.support.servers import Server, running
+from tests.support.task import Task
+
+KINDS = {
+    "mysql57": {},
+    "mysql80": {"binlog_row_metadata": "MINIMAL"},
+    "mariadb": {"binlog_row_metadata": "NO_LOG"},
+}
+WRITES = [
+    ("INSERT INTO t VALUES (1, 'é', 10, 'ü', 'x', 'één')", ["id", "a", "b", "c", "e", "txt"]),
+    ("ALTER TABLE t ADD m INT DEFAULT 7 AFTER id", None),
+    ("INSERT INTO t VALUES (2, 5, 'b', 20, 'c', 'y', NULL)", ["id", "m", "a", "b", "c", "e", "txt"]),
+    ("ALTER TABLE t DROP b, MODIFY a VARCHAR(40) NOT NULL", None),
+    ("INSERT INTO t VALUES (3, 6, 'ß', 'c', 'y', 't')", ["id", "m", "a", "c", "e", "txt"]),
+    ("ALTER TABLE t CHANGE a aa VARCHAR(40) NOT NULL, CHANGE c a VARCHAR(10) CHARACTER SET latin1", None),
+    ("INSERT INTO t VALUES (4, 7, 'é', 'ç', 'x', 'ä')", ["id", "m", "aa", "a", "e", "txt"]),
+    ("ALTER TABLE t CONVERT TO CHARACTER SET latin1, ADD w VARCHAR(3) FIRST", None),
+    ("INSERT INTO t VALUES ('ß', 5, 8, 'å', 'ê', 'y', 'ø')", ["w", "id", "m", "aa", "a", "e", "txt"]),
+    ("ALTER TABLE t CHANGE aa a VARCHAR(40) NOT NULL, CHANGE a aa VARCHAR(10)", None),
+    ("UPDATE t SET a = 'ö' WHERE id = 5", ["w", "id", "m", "a", "aa", "e", "txt"]),
+]
+CREATE = (
+    "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20), b INT, c VARCHAR(10) CHARACTER SET latin1, e ENUM('x','y'), "
+    "txt TEXT)"
+)
+
+
+@pytest.fixture(
+    scope="module", params=["mysql57", *(pytest.param(kind, marks=pytest.mark.long) for kind in ("mysql80", "mariadb"))]
+)
+def nameless(request: pytest.FixtureRequest) -> Iterator[Server]:
+    """A server whose table maps have no column names."""
+    with running(request.param, **KINDS[request.param]) as server:
+        yield server
+
+
+@pytest.fixture
+def task(nameless: Server, tmp_path) -> Task:
+    """A task over a database of its own, with a table that was there before the log that it reads."""
+    database = nameless.fresh_database("tracked")
+    nameless.execute(
+        "CREATE TABLE old (id INT PRIMARY KEY, v VARCHAR(9))",
+        "CREATE TABLE older (id INT PRIMARY KEY, v VARCHAR(9))",
+        database=database,
+    )
+    task = Task(tmp_path, nameless, database)
+    task.start_here()
+    return task
+
+
+def silver_of(task: Task, spark):
+    return lambda table: spark.table(Lakehouse(root=str(task.root)).silver(task.database, table))
+
+
+def names_in_bronze(task: Task, spark, table: str) -> list[list[str]]:
+    """The columns of each row's after image, in the order of the log."""
+    bronze = spark.table(Lakehouse(root=str(task.root)).bronze)
+    rows = bronze.where(f"table_name = '{table}' AND op IN ('insert', 'update')").orderBy("epoch", "seq", "row")
+    return [list(json.loads(row[0])) for row in rows.selectExpr("to_json(after)").collect()]
+
+
+def history(task: Task, spark) -> list[tuple[str, str]]:
+    """What is written down of each table, in the order of the log."""
+    rows = spark.table(Lakehouse(root=str(task.root)).metadata("t_schema_history")).orderBy("epoch", "seq")
+    return [(row["table_name"], row["origin"]) for row in rows.collect() if row["table_name"]]
+
+
+def test_all_of_it_before_anything_lands(task, spark):
+    """Every row has the names of its time; tables from before the log have what information_schema certainly tells."""
+    server, database = task.server, task.database
+    server.execute(CREATE, *(sql for sql, _ in WRITES), database=database)
+    server.execute(
+        "INSERT INTO old VALUES (1, 'é')",
+        "ALTER TABLE older ADD n INT FIRST",
+        "INSERT INTO older VALUES (2, 1, 'é')",
+        database=database,
+    )
+    task.catch_up()
+    assert_same(server, database, ["t", "old", "older"], silver_of(task, spark))
+    expected = [sorted(names) for _, names in WRITES if names]
+    assert [sorted(names) for names in names_in_bronze(task, spark, "t")] == expected
+    written = history(task, spark)
+    assert [origin for table, origin in written if table == "t"] == ["ddl"] * 6
+    assert [origin for table, origin in written if table == "old"] == ["information_schema"]
+    assert ("older", "information_schema") in written
+
+    server.execute(
+        "INSERT INTO t VALUES ('q', 6, 9, 'a', 'b', 'x', 't')",
+        "ALTER TABLE t CHANGE a b VARCHAR(40), ADD x VARCHAR(5)",
+        "INSERT INTO t VALUES ('q', 7, 9, 'a', 'û', 'x', 't', 'õ')",
+        "CREATE TABLE u LIKE t",
+        "INSERT INTO u SELECT * FROM t",
+        "RENAME TABLE u TO v, old TO u, v TO old",
+        "INSERT INTO u VALUES (3, 'u')",
+        "DELETE FROM old WHERE id = 1",
+        database=database,
+    )
+    task.catch_up()
+    assert_same(server, database, ["t", "old", "u", "older"], silver_of(task, spark))
+    count = len(history(task, spark))
+    server.execute("INSERT INTO u VALUES (4, 'v')", database=database)
+    task.catch_up()
+    assert len(history(task, spark)) == count, "nothing changed, so nothing is written down"
+
+
+def test_without_the_history_bronze_tells(task, spark):
+    """The table of the history may go: what bronze tells takes its place."""
+    server, database = task.server, task.database
+    server.execute(CREATE, *(sql for sql, _ in WRITES[:6]), database=database)
+    task.catch_up()
+    spark.sql(f"DROP TABLE {Lakehouse(root=str(task.root)).metadata('t_schema_history')}")
+    server.execute(*(sql for sql, _ in WRITES[6:]), database=database)
+    task.catch_up()
+    assert_same(server, database, ["t"], silver_of(task, spark))
+    expected = [sorted(names) for _, names in WRITES if names]
+    assert [sorted(names) for names in names_in_bronze(task, spark, "t")] == expected
+
+
+OLDER = "CREATE TABLE older (id INT, v VARCHAR(9), PRIMARY KEY (id)) DEFAULT CHARSET=utf8mb4"
+
+
+def command(task: Task, *arguments: str) -> int:
+    with task.environment():
+        return execute([arguments[0], arguments[1], str(task.write_spec()), *arguments[2:]])
+
+
+def test_an_operator_mends_what_nobody_tells(mysql57, spark, tmp_path, capsys):
+    """Rows from before the first statement in the log need somebody who knows the table; a mistake is taken back."""
+    database = mysql57.fresh_database("tracked")
+    mysql57.execute("CREATE TABLE older (id INT PRIMARY KEY, v VARCHAR(9))", database=database)
+    task = Task(tmp_path, mysql57, database)
+    task.start_here()
+    mysql57.execute(
+        "INSERT INTO older VALUES (1, 'é')",
+        "ALTER TABLE older ADD n INT FIRST, CHANGE v w VARCHAR(9)",
+        "INSERT INTO older VALUES (2, 2, 'ö')",
+        database=database,
+    )
+    name = f"--table={database}.older"
+    with task.environment():
+        assert execute(["run", str(task.write_spec()), "--until-caught-up"]) == SchemaError.exit_code
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"no column names for {database}.older" in said
+    assert "binlog_file=binlog." in said
+    assert f"dmdelta binlog-schema update SPEC --table {database}.older" in said
+    assert command(task, "binlog-schema", "update", name, f"--sql={OLDER}") == 0
+    task.catch_up()
+    assert_same(mysql57, database, ["older"], silver_of(task, spark))
+    assert names_in_bronze(task, spark, "older") == [["id", "v"], ["id", "n", "w"]]
+
+    assert command(task, "binlog-schema", "update", name, f"--sql={OLDER}") == 0
+    mysql57.execute("INSERT INTO older VALUES (3, 3, 'ü')", database=database)
+    with task.environment():
+        assert execute(["run", str(task.write_spec()), "--until-caught-up"]) == SchemaError.exit_code
+    capsys.readouterr()
+    assert command(task, "binlog-schema", "list", name, "--json") == 0
+    (shown,) = json.loads(capsys.readouterr().out)
+    assert (shown["origin"], shown["columns"]) == ("update", ["id int", "v varchar utf8mb4"])
+    assert command(task, "binlog-schema", "delete", name) == 0
+    task.catch_up()
+    assert_same(mysql57, database, ["older"], silver_of(task, spark))
+    capsys.readouterr()
+    assert command(task, "binlog-schema", "list", "--all", "--json") == 0
+    shown = [entry["origin"] for entry in json.loads(capsys.readouterr().out) if entry["table"].endswith("older")]
+    assert shown == ["update", "ddl", "update", "delete", "information_schema"]
+
+
+def test_a_batch_that_did_not_land_leaves_nothing_behind(mysql57, spark, tmp_path):
+    """The history is written first: what a killed batch wrote is not believed, and is written once more."""
+    database = mysql57.fresh_database("tracked")
+    task = Task(tmp_path, mysql57, database)
+    task.start_here()
+    mysql57.execute(CREATE, *(sql for sql, _ in WRITES[:4]), database=database)
+    task.arm(CrashPoint.LAND_BEFORE_COMMIT)
+    with task.process("--until-caught-up") as process:
+        assert process.wait(180) != 0
+    written = history(task, spark)
+    assert [origin for _, origin in written] == ["ddl"] * 3
+    mysql57.execute(*(sql for sql, _ in WRITES[4:]), database=database)
+    task.catch_up()
+    assert_same(mysql57, database, ["t"], silver_of(task, spark))
+    assert [origin for _, origin in history(task, spark)] == ["ddl"] * 6
+
+
+def test_where_the_log_tells_names_it_is_believed(mysql80, spark, tmp_path, capsys):
+    """An ALTER that is not in the log: a warning names table and position, silver has the new column, nothing is tracked."""
+    database = mysql80.fresh_database("told")
+    task = Task(tmp_path, mysql80, database)
+    task.start_here()
+    mysql80.execute("CREATE TABLE t (id INT PRIMARY KEY, a INT)", "INSERT INTO t VALUES (1, 1)", database=database)
+    mysql80.execute("SET sql_log_bin = 0", "ALTER TABLE t ADD n INT FIRST", database=database)
+    mysql80.execute("INSERT INTO t VALUES (2, 2, 2)", database=database)
+    task.catch_up()
+    assert_same(mysql80, database, ["t"], silver_of(task, spark))
+    warnings = [
+        line for line in capsys.readouterr().err.splitlines() if "another structure than the statements" in line
+    ]
+    assert len(warnings) == 1
+    assert f'"table": "{database}.t"' in warnings[0]
+    assert '"at": "1/binlog.' in warnings[0]
+    assert not Path(task.root, "dm_meta", "t_schema_history").exists()
+
+
+@pytest.mark.long
+def test_a_log_that_is_read_again_is_followed_from_its_begin(mysql57, spark, tmp_path):
+    """What was tracked is ahead of where the log begins anew: it does not count."""
+    database = mysql57.fresh_database("tracked")
+    task = Task(tmp_path, mysql57, database)
+    task.start_here()
+    mysql57.execute(CREATE, *(sql for sql, _ in WRITES[:5]), database=database)
+    task.catch_up()
+    task.catch_up("--remove-meta")
+    assert_same(mysql57, database, ["t"], silver_of(task, spark))
+    expected = [sorted(names) for _, names in WRITES[:5] if names]
+    assert [sorted(names) for names in names_in_bronze(task, spark, "t")] == expected * 2
+
+
+@pytest.mark.long
+def test_a_full_load_tells_the_structures_that_the_log_begins_with(mysql57, spark, tmp_path):
+    """Tables that were read as they are go on from there, statement by statement."""
+    database = mysql57.fresh_database("tracked")
+    mysql57.execute(CREATE, *(sql for sql, _ in WRITES[:4]), database=database)
+    task = Task(tmp_path, mysql57, database, mode="all")
+    task.catch_up()
+    mysql57.execute(*(sql for sql, _ in WRITES[4:7]), database=database)
+    task.catch_up()
+    assert_same(mysql57, database, ["t"], silver_of(task, spark))
+    names = [names for _, names in WRITES[4:7] if names]
+    assert [sorted(names) for names in names_in_bronze(task, spark, "t")] == [sorted(found) for found in names]

@@ -1,0 +1,292 @@
+"""Scenarios of shard merge: statements on four shards of two servers, followed by one task, many scenarios at once."""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from pathlib import Path
+from unittest.mock import patch
+
+import yaml
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
+
+from dmdelta.cli.main import execute
+from dmdelta.config import load_spec
+from dmdelta.ddl.types import OWN_COLUMNS, SHARD
+from dmdelta.engine.shard_locks import list_locks, lock_id, unlock
+from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.sharding import Action
+from dmdelta.sharding import Shard as ShardName
+from tests.support.diff import Difference, differences
+from tests.support.servers import Server
+from tests.support.task import PASSWORD_VARIABLE, Task, TaskProcess
+
+CASES = Path(__file__).parent.parent / "golden" / "sharding" / "cases.txt"
+SHARDS = (1, 2, 3, 4)
+TASK = "shards"
+BEGIN = "CREATE TABLE t (id INT PRIMARY KEY, v INT, w VARCHAR(40))"
+LOAD = (
+    "INSERT INTO t (id, v) VALUES ({n}, {n}), ({n} + 1, 0)",
+    "UPDATE t SET v = v + 1 WHERE id % 3 = 0",
+    "DELETE FROM t WHERE id = {n} - 3",
+)
+"""Changes of a shard's rows before and after each step; {n} grows."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One line: its name, the modes it is for, and its steps between runs."""
+
+    name: str
+    modes: tuple[str, ...]
+    phases: tuple[tuple[str, ...], ...]
+
+
+def read_cases(mode: str) -> list[Case]:
+    """The scenarios of a mode."""
+    cases = []
+    for line in CASES.read_text().splitlines():
+        if line.startswith("#"):
+            continue
+        name, modes, steps = (part.strip() for part in line.split("|"))
+        phases: list[list[str]] = [[]]
+        for step in (step.strip() for step in steps.split(";")):
+            if step == "run":
+                phases.append([])
+            else:
+                phases[-1].append(step)
+        chosen = ("pessimistic", "optimistic") if modes == "both" else (modes,)
+        cases.append(Case(name, chosen, tuple(map(tuple, phases))))
+    return [case for case in cases if mode in case.modes]
+
+
+@dataclass
+class ShardMerge:
+    """Scenarios on two servers, each with a merged table of its own, in one task.
+
+    Attributes:
+        servers: of shards 1 and 2, and of the others.
+        each: apply everything after every single step.
+    """
+
+    servers: tuple[Server, Server]
+    folder: Path
+    mode: str
+    cases: Sequence[Case]
+    each: bool = False
+    _shards: dict[str, set[int]] = field(default_factory=dict)
+    _rows: int = 10
+
+    def __post_init__(self) -> None:
+        self._prefix = self.servers[0].fresh_database("s")
+
+    def play(self) -> None:
+        """Carry out every scenario to its end; raises AssertionError where locks are not as they should be."""
+        self.begin()
+        self.run()
+        for phase in zip_longest(*(self._phases(case) for case in self.cases), fillvalue=()):
+            for case, steps in zip(self.cases, phase, strict=True):
+                for step in steps:
+                    self._step(case, step)
+            self.run()
+        self.run()
+
+    def begin(self) -> None:
+        """Make all shards, with some rows, and the spec."""
+        for case in self.cases:
+            self._shards[case.name] = set()
+            for shard in SHARDS:
+                self._create(case, shard)
+                self._execute(case, shard, BEGIN)
+                self.load(case, shard)
+        self.write_spec()
+
+    def alter(self, case: Case, statement: str, *shards: int) -> None:
+        """Run a statement on shards."""
+        for shard in shards:
+            self._execute(case, shard, statement)
+
+    @contextmanager
+    def under_load(self, case: Case) -> Iterator[None]:
+        """Shards 1 to 4 of a scenario keep changing meanwhile."""
+        stopping, failures = threading.Event(), list[BaseException]()
+
+        def write() -> None:
+            try:
+                while not stopping.wait(0.2):
+                    for shard in SHARDS:
+                        self.load(case, shard)
+            except BaseException as error:  # noqa: BLE001 - raised at the end
+                failures.append(error)
+
+        writer = threading.Thread(target=write, daemon=True)
+        writer.start()
+        try:
+            yield
+        finally:
+            stopping.set()
+            writer.join()
+        if failures:
+            raise failures[0]
+
+    @contextmanager
+    def process(self) -> Iterator[TaskProcess]:
+        """`dmdelta run` in a process of its own, without an end."""
+        process = TaskProcess(_Written(self.folder, self.servers[0], ""), ())
+        try:
+            yield process
+        finally:
+            process.end()
+
+    def rows_of(self, spark: SparkSession, case: Case) -> dict[str, int]:
+        """Rows in silver by shard."""
+        counted = self.silver(spark, case).groupBy(SHARD).count().collect()
+        return {row[SHARD]: row["count"] for row in counted}
+
+    def assert_merged(self, spark: SparkSession) -> None:
+        """Each merged table is the union of its shards, and no lock is left."""
+        found = [f"{case.name}: {line}" for case in self.cases for line in self._differences(spark, case)]
+        assert not found, f"{len(found)} differences:\n" + "\n".join(found[:30])
+        assert self.locks() == []
+
+    def locks(self) -> list[object]:
+        return list(list_locks(load_spec(self.spec)))
+
+    def run(self) -> None:
+        """`dmdelta run --until-caught-up` in this process."""
+        assert execute(["run", str(self.spec), "--until-caught-up"]) == 0
+
+    @property
+    def spec(self) -> Path:
+        return self.folder / "task.yml"
+
+    @property
+    def lake(self) -> Lakehouse:
+        return Lakehouse(root=str(self.folder / "lake"))
+
+    def write_spec(self, **more: object) -> None:
+        """One route a scenario: its databases on both servers go to one table."""
+        sources = [
+            {
+                "source-id": f"s{number}",
+                "host": server.host,
+                "port": server.port,
+                "user": server.user,
+                "password": f"${{{PASSWORD_VARIABLE}_{number}}}",
+                "relay": {"dir": str(self.folder / "relay")},
+            }
+            for number, server in enumerate(self.servers, 1)
+        ]
+        routes = {
+            case.name: {
+                "schema-pattern": f"{self._database(case, 0)[:-1]}*",
+                "table-pattern": "t",
+                "target-schema": "merged",
+                "target-table": case.name,
+            }
+            for case in self.cases
+        }
+        spec = {
+            "name": TASK,
+            "task-mode": "all",
+            "shard-mode": self.mode,
+            "sources": sources,
+            "routes": routes,
+            "block-allow-list": {"do-dbs": [f"{self._prefix}_*"]},
+            "lakehouse": {"root": str(self.folder / "lake")},
+            **more,
+        }
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.spec.write_text(yaml.safe_dump(spec))
+
+    def silver(self, spark: SparkSession, case: Case) -> DataFrame:
+        return spark.table(self.lake.silver("merged", case.name))
+
+    def server(self, shard: int) -> Server:
+        return self.servers[0] if shard in (1, 2) else self.servers[1]
+
+    def _phases(self, case: Case) -> Sequence[Sequence[str]]:
+        if not self.each:
+            return case.phases
+        return [(step,) for phase in case.phases for step in phase]
+
+    def _step(self, case: Case, step: str) -> None:
+        which, _, rest = step.partition(" ")
+        if which == "locks":
+            target = lock_id(TASK, ("merged", case.name))
+            waiting = [lock for lock in list_locks(load_spec(self.spec)) if lock.id == target]
+            assert len(waiting) == int(rest), f"{case.name}: {rest} locks were expected, there are {waiting}"
+        elif which == "unlock":
+            target = lock_id(TASK, ("merged", case.name))
+            owner = next(lock.owner for lock in list_locks(load_spec(self.spec)) if lock.id == target)
+            unlock(load_spec(self.spec), target, Action(rest), owner)
+        else:
+            for shard in SHARDS if which == "*" else map(int, which.split(",")):
+                if "CREATE TABLE" in rest:
+                    self._create(case, shard)
+                else:
+                    self.load(case, shard)
+                self._execute(case, shard, rest)
+                if "DROP TABLE" in rest:
+                    self._shards[case.name].discard(shard)
+            for shard in sorted(self._shards[case.name]):
+                self.load(case, shard)
+
+    def _create(self, case: Case, shard: int) -> None:
+        self._execute(case, shard, f"CREATE DATABASE IF NOT EXISTS {self._database(case, shard)}", database=False)
+        self._shards[case.name].add(shard)
+
+    def load(self, case: Case, shard: int) -> None:
+        """Change some rows of a shard."""
+        self._rows += 3
+        for statement in LOAD:
+            self._execute(case, shard, statement.format(n=self._rows))
+
+    def _execute(self, case: Case, shard: int, statement: str, *, database: bool = True) -> None:
+        self.server(shard).execute(statement, database=self._database(case, shard) if database else None)
+
+    def _database(self, case: Case, shard: int) -> str:
+        return f"{self._prefix}_{self.cases.index(case):02d}_{shard}"
+
+    def _differences(self, spark: SparkSession, case: Case) -> list[Difference]:
+        silver = self.silver(spark, case)
+        found: list[Difference] = []
+        shown = set()
+        for shard in sorted(self._shards[case.name]):
+            source = f"s{1 if shard in (1, 2) else 2}"
+            server, database = self.server(shard), self._database(case, shard)
+            name = str(ShardName(source, database, "t"))
+            shown.add(name)
+            rows = silver.where(F.col(SHARD) == name)
+            wanted = {row[0] for row in server.query("SHOW COLUMNS FROM t", database=database)}
+            more = [column for column in rows.columns if column not in {*wanted, *OWN_COLUMNS, SHARD}]
+            filled = [column for column in more if not rows.where(F.col(column).isNotNull()).isEmpty()]
+            found += [Difference(name, "has values that the source does not have", column) for column in filled]
+            found += differences(server, database, "t", rows.drop(*more))
+        others = silver.where(~F.col(SHARD).isin(*shown)).count()
+        return [*found, *([Difference(case.name, f"has {others} rows of no shard")] if others else [])]
+
+
+class _Written(Task):
+    """A task whose spec is written already."""
+
+    def write_spec(self) -> Path:
+        return self.spec
+
+
+def environment(merge: ShardMerge) -> AbstractContextManager[object]:
+    """What commands on the task need of the environment."""
+    passwords = {f"{PASSWORD_VARIABLE}_{number}": server.password for number, server in enumerate(merge.servers, 1)}
+    return patch.dict(os.environ, passwords)
+
+
+def wait_until(holds: Callable[[], bool], seconds: float) -> None:
+    """Ask until it holds; raises AssertionError if it does not in time."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, f"it did not come about in {seconds} s"
+        time.sleep(1)

@@ -1,0 +1,74 @@
+"""The tables of gh-ost and pt-online-schema-change."""
+
+import pytest
+
+from dmdelta.config import LakehouseConfig, SourceConfig, TaskSpec
+from dmdelta.errors import ConfigError
+from dmdelta.rules import BlockAllowList, OnlineDdl, Role, Standing
+
+
+def online_ddl(**options):
+    source = SourceConfig(source_id="one", host="db", user="u")
+    return OnlineDdl.from_config(
+        TaskSpec(name="t", sources=(source,), lakehouse=LakehouseConfig(root="lake"), **options)
+    )
+
+
+ROLES = {
+    "t": (Role.REAL, "t"),
+    "_t_gho": (Role.SHADOW, "t"),
+    "_t_new": (Role.SHADOW, "t"),
+    "__t_new_new": (Role.SHADOW, "_t_new"),
+    "_t_ghc": (Role.TRASH, "t"),
+    "_t_del": (Role.TRASH, "t"),
+    "_t_old": (Role.TRASH, "t"),
+    "__new": (Role.REAL, "__new"),
+    "t_new": (Role.REAL, "t_new"),
+    "_t_NEW": (Role.REAL, "_t_NEW"),
+    "_t_new2": (Role.REAL, "_t_new2"),
+}
+
+
+@pytest.mark.parametrize("table", ROLES)
+def test_the_tools_tables_are_known_by_dms_patterns(table):
+    """gh-ost's and pt-osc's names tell the role and the real table."""
+    role, real = ROLES[table]
+    assert online_ddl().standing("shop", table) == Standing(role, ("shop", real))
+    assert online_ddl().role("shop", table) is role
+
+
+def test_the_patterns_may_be_the_users():
+    """Rules of the spec take the place of DM's."""
+    own = online_ddl(shadow_table_rules=(r"^tmp_(.+)$",), trash_table_rules=(r"^(.+)_bak$",))
+    assert own.standing("s", "tmp_t") == Standing(Role.SHADOW, ("s", "t"))
+    assert own.standing("s", "t_bak") == Standing(Role.TRASH, ("s", "t"))
+    assert own.role("s", "_t_new") is Role.REAL
+
+
+def test_without_online_ddl_every_table_is_real():
+    """`online-ddl: false` leaves the names alone."""
+    off = online_ddl(online_ddl=False)
+    assert off.standing("s", "_t_new") == Standing(Role.REAL, ("s", "_t_new"))
+    assert off.wanted(BlockAllowList(do_tables=(("s", "t"),)).wanted, "s", "_t_new") is False
+
+
+def test_a_shadow_table_takes_part_if_its_real_table_does():
+    """The allow-list is asked about the real table; trash never takes part."""
+    allows = BlockAllowList(do_dbs=("shop",), do_tables=(("shop", "t"),)).wanted
+    tables = {"t": True, "u": False, "_t_gho": True, "_u_gho": False, "_t_old": False, None: True}
+    assert {table: online_ddl().wanted(allows, "shop", table) for table in tables} == tables
+    assert online_ddl().wanted(allows, "other", None) is False
+
+
+def test_a_half_known_switch_of_tables_is_an_error():
+    """The tools' last statement renames two tables: if one is not known, the patterns are wrong."""
+    known = online_ddl()
+    known.check_renames([(("s", "t"), ("s", "_t_old")), (("s", "_t_new"), ("s", "t"))])
+    known.check_renames([(("s", "a"), ("s", "b")), (("s", "b"), ("s", "c"))])
+    known.check_renames([(("s", "t"), ("s", "_t_old"))])
+    with pytest.raises(ConfigError, match=r"s\.t_shadow is no table of the tool") as shadow:
+        known.check_renames([(("s", "t"), ("s", "_t_old")), (("s", "t_shadow"), ("s", "t"))])
+    assert "shadow-table-rules" in shadow.value.hint
+    with pytest.raises(ConfigError, match=r"s\.t_bin is no table of the tool") as trash:
+        known.check_renames([(("s", "t"), ("s", "t_bin")), (("s", "_t_new"), ("s", "t"))])
+    assert "trash-table-rules" in trash.value.hint

@@ -1,0 +1,187 @@
+"""Which shards a statement waits for, in both modes: facts in, a lock out."""
+
+import pytest
+
+from dmdelta.ddl.effects import Altered
+from dmdelta.ddl.reading import statement_effects
+from dmdelta.model.position import Position
+from dmdelta.model.schema import Column, TableSchema
+from dmdelta.sharding import (
+    Action,
+    Columns,
+    Coordination,
+    Member,
+    Mode,
+    Operation,
+    Shard,
+    Verb,
+    Waiting,
+    joining,
+    operations,
+    plan_lock,
+)
+
+T = TableSchema(
+    "d", "t", (Column("id", "int", nullable=False), Column("v", "int"), Column("w", "varchar", length=80)), ("id",)
+)
+THERE = Columns({"id": "INT", "v": "INT", "w": "STRING"})
+ONE, TWO, THREE = (Shard(source, "d", f"t{number}") for number, source in enumerate(("s1", "s1", "s2"), 1))
+TARGET = ("d", "merged")
+
+
+def altered(actions, before=T):
+    (effect,) = statement_effects(f"ALTER TABLE t {actions}", "d", lambda _: before)
+    assert isinstance(effect, Altered)
+    return effect
+
+
+def waiting(actions, offset=100, before=T):
+    return Waiting(Position(1, "b.000001", offset), f"ALTER TABLE t {actions}", altered(actions, before))
+
+
+def waits(actions, before=T):
+    return Member(before, waiting(actions, before=before))
+
+
+@pytest.mark.parametrize(
+    ("actions", "there", "found"),
+    [
+        ("ADD a INT", THERE, {Operation(Verb.ADD, "a", type="INT")}),
+        ("ADD A INT", Columns({**THERE.types, "a": "INT"}), set()),
+        ("ADD a BIGINT", Columns({**THERE.types, "a": "INT"}), {Operation(Verb.RETYPE, "a", type="BIGINT")}),
+        ("DROP w", THERE, {Operation(Verb.DROP, "w")}),
+        ("DROP w", Columns({"id": "INT", "v": "INT"}), set()),
+        ("CHANGE w x VARCHAR(80)", THERE, {Operation(Verb.RENAME, "x", was="w")}),
+        ("CHANGE w x VARCHAR(80)", Columns({"id": "INT", "v": "INT", "x": "STRING"}), set()),
+        ("MODIFY v BIGINT", THERE, {Operation(Verb.RETYPE, "v", type="BIGINT")}),
+        ("MODIFY v BIGINT", Columns({**THERE.types, "v": "BIGINT"}), set()),
+        ("CHANGE v n BIGINT", THERE, {Operation(Verb.RENAME, "n", was="v"), Operation(Verb.RETYPE, "n", type="BIGINT")}),
+        ("ADD a INT, DROP w", THERE, {Operation(Verb.ADD, "a", type="INT"), Operation(Verb.DROP, "w")}),
+        ("ADD INDEX i (v), COMMENT 'x'", THERE, set()),
+        ("MODIFY w TEXT", THERE, set()),
+        ("ADD a INT", Columns(THERE.types, frozenset({"a"})), set()),
+    ],
+)  # fmt: skip
+def test_what_is_left_to_do(actions, there, found):
+    """A statement is what it changes of the columns that are there: nothing, once another shard's has done it."""
+    effects = statement_effects(f"ALTER TABLE t {actions}", "d", lambda _: T)
+    left = [operations(effect, there) for effect in effects if isinstance(effect, Altered)]
+    assert set().union(*left) == found
+
+
+@pytest.mark.parametrize(
+    ("actions", "name"),
+    [
+        ("CHANGE v w VARCHAR(9), CHANGE w v INT", "w"),
+        ("DROP w, ADD w INT", "w"),
+        ("DROP v, CHANGE w v VARCHAR(80)", "v"),
+        ("CHANGE v V INT", None),
+        ("CHANGE v n INT, ADD a INT", None),
+    ],
+)
+def test_names_that_come_to_mean_another_column(actions, name):
+    """Afterwards the columns look as before: it cannot be told whether it was done."""
+    assert altered(actions).reused_name == name
+
+
+def test_a_shard_that_joins_brings_what_is_missing():
+    """What a wider column holds already needs no change."""
+    more = TableSchema("d", "t", (*T.columns, Column("x", "int")), ("id",))
+    assert operations(joining(more, THERE), THERE) == {Operation(Verb.ADD, "x", type="INT")}
+    assert operations(joining(T, Columns({"id": "BIGINT", "v": "STRING", "w": "STRING"})), THERE) == set()
+
+
+def test_pessimistic_waits_for_every_shard():
+    """Those at the statement and those behind it are ready; who waits with another one is a conflict."""
+    behind = TableSchema("d", "t", (*T.columns, Column("a", "int")), ("id",))
+    members = {ONE: waits("ADD a INT"), TWO: Member(T), THREE: Member(behind)}
+    lock = plan_lock(ONE, members, THERE, Mode.PESSIMISTIC)
+    assert (lock.owner, lock.ready, lock.remain, lock.conflicts) == (ONE, (ONE, THREE), (TWO,), ())
+    assert not lock.is_resolved
+    lock = plan_lock(ONE, {**members, TWO: waits("ADD b INT")}, THERE, Mode.PESSIMISTIC)
+    assert (lock.remain, lock.conflicts) == ((), (TWO,))
+    assert plan_lock(ONE, {**members, TWO: waits("ADD COLUMN (a INT)")}, THERE, Mode.PESSIMISTIC).is_resolved
+    assert not plan_lock(ONE, {**members, TWO: Member(None)}, THERE, Mode.PESSIMISTIC).is_resolved
+
+
+@pytest.mark.parametrize("actions", ["ADD a INT", "DROP w", "CHANGE w x VARCHAR(80)", "MODIFY v BIGINT"])
+def test_optimistic_goes_on_at_once(actions):
+    """The merged table can hold the rows of both."""
+    assert plan_lock(ONE, {ONE: waits(actions), TWO: Member(T)}, THERE, Mode.OPTIMISTIC).is_resolved
+
+
+def test_optimistic_waits_for_a_type_that_holds_no_other():
+    """Numbers become text for all shards together."""
+    members = {ONE: waits("MODIFY v VARCHAR(20)"), TWO: Member(T)}
+    assert plan_lock(ONE, members, THERE, Mode.OPTIMISTIC).remain == (TWO,)
+    members[TWO] = waits("MODIFY v VARCHAR(20), ADD a INT")
+    assert plan_lock(ONE, members, THERE, Mode.OPTIMISTIC).conflicts == (TWO,)
+    members[TWO] = waits("MODIFY v VARCHAR(20)")
+    assert plan_lock(TWO, members, THERE, Mode.OPTIMISTIC).is_resolved
+
+
+def coordinated():
+    shards = Coordination(Mode.PESSIMISTIC)
+    for shard in (ONE, TWO):
+        shards.stands(TARGET, shard, T)
+    return shards
+
+
+def test_a_lock_from_its_begin_to_its_end():
+    """The first waits; the second makes the change; then the first has nothing left to do and is released."""
+    shards = coordinated()
+    assert shards.ask(TARGET, ONE, waiting("ADD a INT"), THERE).action is Action.WAIT
+    (shown,) = shards.locks()
+    assert (shown.target, shown.statements, shown.lock.remain) == (TARGET, ("ALTER TABLE t ADD a INT",), (TWO,))
+    assert shards.released("s1") == {}
+    assert shards.is_coordinating(TARGET)
+    verdict = shards.ask(TARGET, TWO, waiting("ADD a INT", 300), THERE)
+    assert verdict.action is Action.EXEC
+    assert [column.name for column in verdict.others[0].columns] == ["id", "v", "w", "a"]
+    assert shards.released("s1") == {}
+    after = Columns({**THERE.types, "a": "INT"})
+    shards.sees(TARGET, after)
+    shards.stands(TARGET, TWO, altered("ADD a INT").after)
+    assert shards.locks() == []
+    assert shards.released("s1") == {("d", "t1"): Position(1, "b.000001", 100)}
+    assert shards.ask(TARGET, ONE, waiting("ADD a INT"), after).action is Action.EXEC
+    shards.stands(TARGET, ONE, altered("ADD a INT").after)
+    assert not shards.is_coordinating(TARGET)
+    assert shards.at_rest()
+
+
+def test_a_shard_that_is_dropped_is_not_waited_for():
+    """Nor one of which nothing was heard, once its log has been applied and the source says that it is behind."""
+    shards = coordinated()
+    after = altered("ADD a INT").after
+    shards.stands(TARGET, THREE, None)
+    shards.expects(TARGET, THREE, after)
+    shards.ask(TARGET, ONE, waiting("ADD a INT"), THERE)
+    shards.leaves(TARGET, TWO)
+    assert shards.released("s1") == {}
+    shards.heard_all("s2")
+    assert set(shards.released("s1")) == {ONE.name}
+
+
+@pytest.mark.parametrize("action", [Action.EXEC, Action.SKIP])
+def test_a_decision_is_for_those_who_wait_now(action):
+    """It lets the shard go on, and does not count for the same statement of another day."""
+    shards = coordinated()
+    shards.ask(TARGET, ONE, waiting("ADD a INT"), THERE)
+    assert not shards.decide(("d", "other"), action)
+    assert shards.decide(TARGET, action, str(ONE))
+    assert set(shards.released("s1")) == {ONE.name}
+    assert shards.ask(TARGET, ONE, waiting("ADD a INT"), THERE).action is action
+    shards.stands(TARGET, ONE, altered("ADD a INT").after)
+    shards.stands(TARGET, ONE, T)
+    assert shards.ask(TARGET, ONE, waiting("ADD a INT", 900), THERE).action is Action.WAIT
+
+
+def test_at_rest_only_when_nobody_is_at_work():
+    """Another source may still come to the statement that is waited for."""
+    shards = coordinated()
+    shards.begins()
+    shards.ask(TARGET, ONE, waiting("ADD a INT"), THERE)
+    assert not shards.at_rest()
+    shards.ends()
+    assert shards.at_rest()
