@@ -7,12 +7,11 @@ from typing import Annotated
 import typer
 
 from dmdelta.cli import render
-from dmdelta.cli.options import Json, Spec
+from dmdelta.cli.options import Json, Source, Spec
 from dmdelta.config import load_spec
 from dmdelta.model.position import Position
 from dmdelta.rules.operators import Verb
 
-Source = Annotated[str | None, typer.Option("--source", metavar="ID", help="The source, if the task has several.")]
 Where = Annotated[
     str, typer.Option("--position", metavar="EPOCH/FILE:OFFSET", help="Where the statement is, as its error says.")
 ]

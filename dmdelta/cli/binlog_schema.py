@@ -6,10 +6,9 @@ from typing import Annotated
 import typer
 
 from dmdelta.cli import render
-from dmdelta.cli.options import Json, Spec, table_name
+from dmdelta.cli.options import Json, Source, Spec, table_name
 from dmdelta.config import load_spec
 
-Source = Annotated[str | None, typer.Option("--source", metavar="ID", help="The source, if the task has several.")]
 Table = Annotated[str, typer.Option("--table", metavar="SCHEMA.TABLE", help="The table, as the source writes it.")]
 MaybeTable = Annotated[str | None, typer.Option("--table", metavar="SCHEMA.TABLE", help="This table alone.")]
 History = Annotated[bool, typer.Option("--all", help="Every structure that was written down, in the log's order.")]

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 Spec = Annotated[Path, typer.Argument(metavar="SPEC", help="The task's YAML file.")]
+Source = Annotated[str | None, typer.Option("--source", metavar="ID", help="The source, if the task has several.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, one document.")]
 
 

@@ -15,7 +15,7 @@ from dmdelta.ddl.statements import is_conditional, statement_targets
 from dmdelta.ddl.tracking import Origin, Structures, TrackedTable
 from dmdelta.ddl.type_words import is_text
 from dmdelta.model.position import Position
-from dmdelta.model.schema import Column, TableName, TableSchema
+from dmdelta.model.schema import Column, StructureFrom, TableName, TableSchema
 from dmdelta.model.statement import LoggedStatement
 
 _Key = tuple[str, str | None]
@@ -54,6 +54,10 @@ class StructureChange:
     surprise: bool = False
     lost: bool = False
 
+    @property
+    def structure(self) -> TableSchema | None:
+        return self.tracked.schema if self.tracked is not None else None
+
 
 @dataclass(frozen=True, slots=True)
 class LogAhead:
@@ -76,6 +80,16 @@ class StructurePlan:
     before: Structures
     changes: tuple[StructureChange, ...]
     after: Structures
+
+    def structures(self, begin: Position) -> list[StructureFrom]:
+        """What each table has where in the batch, which begins at `begin`."""
+        known = [StructureFrom(name, begin, tracked.schema) for name, tracked in self.before.tables.items()]
+        changed = [
+            StructureFrom((change.schema, change.table), change.position, change.structure)
+            for change in self.changes
+            if change.table is not None
+        ]
+        return [*known, *changed]
 
 
 @dataclass(slots=True)

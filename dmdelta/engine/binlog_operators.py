@@ -11,8 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812 - Spark's convention
 
 from dmdelta.config import TaskSpec
-from dmdelta.engine.task import Task, open_task
-from dmdelta.errors import ConfigError
+from dmdelta.engine.task import Task, named_source, open_task
 from dmdelta.lakehouse.foreign import wrapped
 from dmdelta.lakehouse.metadata import create_metadata, metadata_frame, metadata_rows
 from dmdelta.lakehouse.place import Lakehouse
@@ -78,20 +77,11 @@ def decide(
         ConfigError: the task has no such source, or several and none is named.
         LakehouseError: the decision cannot be written.
     """
-    source = _source(spec, source_id)
+    source = named_source(spec, source_id).source_id
     task = open_task(spec, writing=False)
     operator = verb.value if verb else REVERT
     _append(task, (source, position, operator, list(statements)), now := datetime.now(timezone.utc))
     return Decided(source, str(position), operator, list(statements), now)
-
-
-def _source(spec: TaskSpec, source_id: str | None) -> str:
-    names = [source.source_id for source in spec.sources]
-    if source_id is None and len(names) == 1:
-        return names[0]
-    if source_id not in names:
-        raise ConfigError(f"the task has the sources {', '.join(names)}", hint="name one of them with --source")
-    return source_id
 
 
 def _append(task: Task, decision: tuple[str, Position, str, list[str]], at: datetime) -> None:

@@ -13,7 +13,7 @@ from dmdelta.ddl.tracking import Origin, Structures
 from dmdelta.ddl.type_words import is_text
 from dmdelta.engine.relaying import flavor_of_source
 from dmdelta.engine.schema_history import DELETE, HistoryRow, SchemaHistory, in_force
-from dmdelta.engine.task import Task, open_task
+from dmdelta.engine.task import Task, named_source, open_task
 from dmdelta.errors import ConfigError, SchemaError
 from dmdelta.lakehouse.history import newest_own_commit
 from dmdelta.model.position import Position
@@ -61,7 +61,7 @@ def list_structures(
         ConfigError: the task has no such source.
         LakehouseError: the history cannot be read.
     """
-    sources = spec.sources if source_id is None else [_source(spec, source_id)]
+    sources = spec.sources if source_id is None else [named_source(spec, source_id)]
     task = open_task(spec, writing=False)
     shown: list[ShownStructure] = []
     for source in sources:
@@ -81,7 +81,7 @@ def update_structure(spec: TaskSpec, source_id: str | None, table: TableName, st
         SourceError, SourceUnavailable: the source does not answer.
         LakehouseError: it cannot be written down.
     """
-    source = _source(spec, source_id)
+    source = named_source(spec, source_id)
     flavor = flavor_of_source(spec, source)
     task = open_task(spec, writing=False)
     history, end = _history(task, source), _end(task, source)
@@ -99,7 +99,7 @@ def delete_structure(spec: TaskSpec, source_id: str | None, table: TableName) ->
         ConfigError: the task has no such source, or several and none is named.
         LakehouseError: it cannot be written down.
     """
-    source = _source(spec, source_id)
+    source = named_source(spec, source_id)
     task = open_task(spec, writing=False)
     row = HistoryRow(_end(task, source), *table, None, None, DELETE, datetime.now(timezone.utc))
     _history(task, source).append([row])
@@ -161,15 +161,6 @@ def _written(column: Column) -> str:
     """A column as one would read it: `id bigint unsigned`, `v varchar latin1`."""
     words: list[Any] = [column.name, column.type, "unsigned" if column.unsigned else "", column.charset or ""]
     return " ".join(word for word in words if word)
-
-
-def _source(spec: TaskSpec, source_id: str | None) -> SourceConfig:
-    names = [source.source_id for source in spec.sources]
-    if source_id is None and len(names) == 1:
-        return spec.sources[0]
-    if source_id not in names:
-        raise ConfigError(f"the task has the sources {', '.join(names)}", hint="name one of them with --source")
-    return spec.sources[names.index(source_id)]
 
 
 def _history(task: Task, source: SourceConfig) -> SchemaHistory:

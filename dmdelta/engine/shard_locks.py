@@ -63,6 +63,12 @@ class LockRow:
     remain: tuple[str, ...]
     conflicts: tuple[str, ...]
 
+    @classmethod
+    def of(cls, row: T.Row) -> "LockRow":
+        """A row of the table."""
+        lists = ("ddls", "ready", "remain", "conflicts")
+        return cls(row["id"], row["owner"], *(tuple(row[name]) for name in lists))
+
 
 def lock_id(task: str, target: TableName) -> str:
     """DM's name of a lock: the task and the merged table."""
@@ -217,9 +223,7 @@ def list_locks(spec: TaskSpec) -> list[LockRow]:
         LakehouseError: the table cannot be read.
     """
     task = open_task(spec, writing=False)
-    rows = LockTable(task.spark, task.lakehouse, spec.name).waiting()
-    lists = ("ddls", "ready", "remain", "conflicts")
-    return [LockRow(row["id"], row["owner"], *(tuple(row[name]) for name in lists)) for row in rows]
+    return [LockRow.of(row) for row in LockTable(task.spark, task.lakehouse, spec.name).waiting()]
 
 
 def unlock(spec: TaskSpec, id_: str, action: Action, owner: str | None) -> LockRow:
@@ -239,11 +243,10 @@ def unlock(spec: TaskSpec, id_: str, action: Action, owner: str | None) -> LockR
         known = ", ".join(f"{row['id']} of {row['owner']}" for row in table.waiting()) or "none"
         which = "several such locks" if found else "no such lock"
         raise ConfigError(f"there are {which}: {id_}", hint=f"name one with its --owner; there are: {known}")
-    row = found[0]
+    (row,) = found
     kept = {name: row[name] for name in ("id", "target_schema", "target_table", "mode", "owner")}
     table.append([{**kept, "state": action.value}])
-    lists = ("ddls", "ready", "remain", "conflicts")
-    return LockRow(row["id"], row["owner"], *(tuple(row[name]) for name in lists))
+    return LockRow.of(row)
 
 
 def _texts(shards: Sequence[Shard]) -> list[str]:

@@ -9,9 +9,10 @@ from pyspark.sql import SparkSession
 from dmdelta.bronze.datasource import register
 from dmdelta.bronze.landing import LandingSource, open_bronze
 from dmdelta.checkpoint import SafeModePolicy
-from dmdelta.config import TaskSpec
+from dmdelta.config import SourceConfig, TaskSpec
 from dmdelta.engine.live import InForce, LiveSettings
 from dmdelta.engine.requests import SilverSide
+from dmdelta.errors import ConfigError
 from dmdelta.lakehouse.place import Lakehouse
 from dmdelta.lakehouse.session import open_session
 from dmdelta.model.gtid import Flavor
@@ -42,8 +43,7 @@ class Task:
 
     def rules(self, source_id: str) -> SourceRules:
         """What the spec says about a source's tables."""
-        source = next(source for source in self.spec.sources if source.source_id == source_id)
-        return SourceRules.from_spec(self.spec, source)
+        return SourceRules.from_spec(self.spec, named_source(self.spec, source_id))
 
     def landing_source(self, source_id: str, flavor: Flavor) -> LandingSource:
         rules, bronze = self.rules(source_id), self.lakehouse.bronze
@@ -54,6 +54,19 @@ class Task:
     ) -> SilverSide:
         rules = replace(self.rules(source_id), operators=operators)
         return SilverSide(self.lakehouse, self.spec.name, source_id, self.run, flavor, rules, shards)
+
+
+def named_source(spec: TaskSpec, source_id: str | None) -> SourceConfig:
+    """One of a task's sources; `source_id` may be None for a task of one source.
+
+    Raises:
+        ConfigError: the task has no such source, or several and none is named.
+    """
+    found = [source for source in spec.sources if source_id in (None, source.source_id)]
+    if len(found) != 1:
+        names = ", ".join(source.source_id for source in spec.sources)
+        raise ConfigError(f"the task has the sources {names}", hint="name one of them with --source")
+    return found[0]
 
 
 def place_of(spec: TaskSpec) -> Lakehouse:

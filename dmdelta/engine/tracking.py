@@ -136,15 +136,7 @@ class StructureTracking:
         self._warn(plan)
         self._write_down(plan, batch.begin)
         self._planned = plan
-        known = [StructureFrom(name, batch.begin, tracked.schema) for name, tracked in plan.before.tables.items()]
-        changed = [
-            StructureFrom(
-                (change.schema, change.table), change.position, change.tracked.schema if change.tracked else None
-            )
-            for change in plan.changes
-            if change.table is not None
-        ]
-        return tuple(found for found in (*known, *changed) if self.source.wanted(*found.table))
+        return tuple(found for found in plan.structures(batch.begin) if self.source.wanted(*found.table))
 
     def _statements(self, begin: Position, until: Position) -> list[LoggedStatement]:
         found: list[LoggedStatement] = []

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from dmdelta.model.position import Position
@@ -67,6 +67,19 @@ class StoredColumn(Column):
     """
 
     stored: str = ""
+
+    @classmethod
+    def of(cls, column: Column, stored: str) -> "StoredColumn":
+        return cls(**_attributes(column), stored=stored)
+
+    @property
+    def own(self) -> Column:
+        """The column with its own type."""
+        return Column(**_attributes(self))
+
+
+def _attributes(column: Column) -> dict[str, Any]:
+    return {of.name: getattr(column, of.name) for of in fields(Column)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,12 @@ from dmdelta.sharding.operations import (
     Columns,
     Operation,
     Verb,
+    held_type,
     holds,
     joining,
     merged_columns,
+    name_among,
     operations,
-    plain_type,
 )
 
 __all__ = [
@@ -33,10 +34,11 @@ __all__ = [
     "Verb",
     "Verdict",
     "Waiting",
+    "held_type",
     "holds",
     "joining",
     "merged_columns",
+    "name_among",
     "operations",
-    "plain_type",
     "plan_lock",
 ]

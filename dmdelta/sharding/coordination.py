@@ -147,14 +147,15 @@ class Coordination:
         with self._state:
             table.there = there
             table.group.waits(shard, waiting)
-            lock, action = self._lock(table, shard), table.decided_ahead.pop(str(shard), None)
-            if lock is not None and action is not None:
-                table.decided[lock.operations] = action
-            verdict = self._verdict(table, shard)
-            if verdict.action is not Action.WAIT:
+            lock, decided = self._lock(table, shard), table.decided_ahead.pop(str(shard), None)
+            if lock is not None and decided is not None:
+                table.decided[lock.operations] = decided
+            action = _action(table, lock)
+            others = tuple(_future(table, lock, other) for other in table.group.members if other != shard)
+            if action is not Action.WAIT:
                 # It is on its way: nobody else is to release it.
                 table.group.stands(shard, waiting.altered.before)
-            return verdict
+            return Verdict(action, others)
 
     def is_coordinating(self, target: TableName) -> bool:
         """Some shard waits."""
@@ -169,7 +170,7 @@ class Coordination:
                 shard.name: waiting.position
                 for table in self._tables.values()
                 for shard, waiting in table.group.waiting.items()
-                if shard.source_id == source_id and self._verdict(table, shard).action is not Action.WAIT
+                if shard.source_id == source_id and not self._waits(table, shard)
             }
 
     def locks(self) -> list[ShownLock]:
@@ -179,23 +180,21 @@ class Coordination:
             for target, table in self._tables.items():
                 for shard in table.group.waiting:
                     lock = self._lock(table, shard)
-                    if lock is not None and self._verdict(table, shard).action is Action.WAIT:
+                    if lock is not None and _action(table, lock) is Action.WAIT:
                         shown.setdefault((target, lock.operations), _shown(target, lock, table.group.waiting))
             return list(shown.values())
 
-    def decide(self, target: TableName, action: Action, owner: str | None = None) -> bool:
+    def decide(self, target: TableName, action: Action, owner: str) -> bool:
         """Have a lock's statement followed or left out without waiting; False if there is no such lock.
 
         Args:
-            owner: the shard whose statement is meant, as text; None for the lock that came first.
+            owner: the shard whose statement is meant, as text.
         """
-        chosen = [shown for shown in self.locks() if shown.target == target]
-        chosen = [shown for shown in chosen if owner is None or str(shown.lock.owner) == owner]
-        if not chosen:
-            return False
+        found = [shown.lock for shown in self.locks() if shown.target == target and str(shown.lock.owner) == owner]
         with self._state:
-            self._tables[target].decided[chosen[0].lock.operations] = action
-        return True
+            for lock in found:
+                self._tables[target].decided[lock.operations] = action
+        return bool(found)
 
     def begins(self) -> None:
         """Somebody is at work who may move shards, until he says that he ends."""
@@ -226,7 +225,7 @@ class Coordination:
         """Nobody is at work, and no shard can go on: what waits now waits for statements that are still to come."""
         with self._state:
             waiting = [(table, shard) for table in self._tables.values() for shard in table.group.waiting]
-            return not self._busy and all(self._verdict(table, shard).action is Action.WAIT for table, shard in waiting)
+            return not self._busy and all(self._waits(table, shard) for table, shard in waiting)
 
     def _table(self, target: TableName) -> _Coordinated:
         with self._state:
@@ -236,20 +235,21 @@ class Coordination:
         assert table.there is not None, "who waits has said what is there"
         return plan_lock(shard, table.group.members, table.there, self.mode or Mode.PESSIMISTIC)
 
-    def _verdict(self, table: _Coordinated, shard: Shard) -> Verdict:
-        lock = self._lock(table, shard)
-        others = tuple(self._future(table, lock, other) for other in table.group.members if other != shard)
-        if lock is None or lock.is_resolved:
-            return Verdict(Action.EXEC, others)
-        return Verdict(table.decided.get(lock.operations, Action.WAIT), others)
+    def _waits(self, table: _Coordinated, shard: Shard) -> bool:
+        return _action(table, self._lock(table, shard)) is Action.WAIT
 
-    def _future(self, table: _Coordinated, lock: Lock | None, other: Shard) -> TableSchema | None:
-        """The structure of another shard's rows, once all have passed that wait with the same."""
-        member = table.group.members[other]
-        if member.waiting is None or lock is None or table.there is None:
-            return member.schema
-        same = operations(member.waiting.altered, table.there) == lock.operations
-        return member.waiting.altered.after if same else member.schema
+
+def _action(table: _Coordinated, lock: Lock | None) -> Action:
+    return Action.EXEC if lock is None or lock.is_resolved else table.decided.get(lock.operations, Action.WAIT)
+
+
+def _future(table: _Coordinated, lock: Lock | None, other: Shard) -> TableSchema | None:
+    """The structure of another shard's rows, once all have passed that wait with the same."""
+    member = table.group.members[other]
+    if member.waiting is None or lock is None or table.there is None:
+        return member.schema
+    same = operations(member.waiting.altered, table.there) == lock.operations
+    return member.waiting.altered.after if same else member.schema
 
 
 def _forget_decisions(table: _Coordinated) -> None:

@@ -5,7 +5,7 @@ same structure by statements of other words agree, and a statement that another 
 left to do: a restart need not remember who was first.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -43,7 +43,7 @@ class Operation:
 
     def is_done(self, schema: TableSchema) -> bool:
         """A shard with this structure needs it no more."""
-        own = {column.name.lower(): plain_type(silver_type(column)) for column in schema.columns}
+        own = {column.name.lower(): held_type(column) for column in schema.columns}
         if self.verb is Verb.ADD:
             return own.get(self.column) == self.type
         if self.verb is Verb.DROP:
@@ -66,8 +66,8 @@ class Columns:
     left_out: frozenset[str] = frozenset()
 
     def name(self, column: str) -> str | None:
-        """The name by which a column is there; names differ in more than case."""
-        return next((name for name in self.types if name.lower() == column.lower()), None)
+        """The name by which a column is there."""
+        return name_among(self.types, column)
 
     def type(self, column: str) -> str | None:
         name = self.name(column)
@@ -80,9 +80,19 @@ def merged_columns(types: Mapping[str, str], left_out: Collection[str], own: Col
     return Columns(kept, frozenset(name.lower() for name in left_out))
 
 
+def name_among(names: Iterable[str], column: str) -> str | None:
+    """The one of the names that means the column; names differ in more than case."""
+    return next((name for name in names if name.lower() == column.lower()), None)
+
+
 def plain_type(kind: str) -> str:
     """A type of silver as one text, whoever wrote it."""
     return kind.upper().replace(" ", "")
+
+
+def held_type(column: Column) -> str:
+    """The type that silver has for a shard's column, as one text."""
+    return plain_type(silver_type(column))
 
 
 def operations(altered: Altered, there: Columns) -> frozenset[Operation]:
@@ -99,14 +109,14 @@ def operations(altered: Altered, there: Columns) -> frozenset[Operation]:
 
 
 def _of_column(old: Column | None, new: Column, there: Columns) -> set[Operation]:
-    name, kind = new.name.lower(), plain_type(silver_type(new))
+    name, kind = new.name.lower(), held_type(new)
     present = there.type(name)
     if old is not None and present is None and (was := there.type(old.name)) is not None:
         renamed = {Operation(Verb.RENAME, name, was=old.name.lower())}
         return renamed if was == kind else renamed | {Operation(Verb.RETYPE, name, type=kind)}
     if present is None:
         return {Operation(Verb.ADD, name, type=kind)}
-    if old is not None and plain_type(silver_type(old)) == kind:
+    if old is not None and held_type(old) == kind:
         return set()  # its type did not change, whatever that of the merged table is
     return {Operation(Verb.RETYPE, name, type=kind)} if present != kind else set()
 
@@ -118,7 +128,7 @@ def holds(present: str, kind: str) -> bool:
 
 def _is_held(column: Column, there: Columns) -> bool:
     present = there.type(column.name)
-    return present is not None and holds(present, plain_type(silver_type(column)))
+    return present is not None and holds(present, held_type(column))
 
 
 def joining(schema: TableSchema, there: Columns) -> Altered:

@@ -1,7 +1,6 @@
 """From the VARIANT of a row image to typed columns: SQL expressions, made without Spark."""
 
 import re
-from dataclasses import fields
 
 from dmdelta.ddl.types import COMMITTED_AT, VERSION, ZERO_DATE_TYPES, silver_columns, silver_type
 from dmdelta.lakehouse.place import literal, quote
@@ -37,8 +36,7 @@ def extracted(image: str, column: Column) -> str:
 def converted(variant: str, column: Column, path: str = "$") -> str:
     """The SQL expression of a column's value, which is at `path` in a VARIANT, without an alias."""
     if isinstance(column, StoredColumn):
-        plain = Column(**{field.name: getattr(column, field.name) for field in fields(Column)})
-        return f"CAST({converted(variant, plain, path)} AS {column.stored})"
+        return f"CAST({converted(variant, column.own, path)} AS {column.stored})"
     get = "try_variant_get" if column.type in ZERO_DATE_TYPES else "variant_get"
     value = f"{get}({variant}, {literal(path)}, {literal(silver_type(column))})"
     # Spark reads text of the year 0 as a date; neither Python nor most readers can.

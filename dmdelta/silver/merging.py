@@ -5,7 +5,7 @@ whichever shard comes first with it. A column that other shards still have stays
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 
 from dmdelta.ddl.conversion import Conversion, ConversionKind, plan_conversion
 from dmdelta.ddl.effects import Altered
@@ -16,7 +16,7 @@ from dmdelta.lakehouse.changes import Change, Verb
 from dmdelta.lakehouse.place import literal, quote
 from dmdelta.model.position import Position
 from dmdelta.model.schema import Column, StoredColumn, TableSchema
-from dmdelta.sharding import Columns, holds, plain_type
+from dmdelta.sharding import Columns, held_type, holds, name_among
 from dmdelta.silver.evolution import SilverChange, cluster_columns, clustering, older_than
 from dmdelta.silver.target import Target
 
@@ -42,20 +42,15 @@ class ShardChange:
 
     def others_have(self, column: str) -> bool:
         """Rows of another shard may hold a value in it."""
-        return any(
-            other is None or any(known.name.lower() == column.lower() for known in other.columns)
-            for other in self.others
-        )
+        return bool(self.types_of_others(column))
 
     def types_of_others(self, column: str) -> set[str | None]:
         """The types of a column in the other shards; None among them for a shard that nobody knows."""
-        known = [other.columns if other is not None else None for other in self.others]
-        return {
-            plain_type(silver_type(found)) if found is not None else None
-            for columns in known
-            for found in (columns if columns is not None else [None])
-            if found is None or found.name.lower() == column.lower()
-        }
+        found: set[str | None] = {None} if None in self.others else set()
+        for other in self.others:
+            known = other.columns if other is not None else ()
+            found |= {held_type(own) for own in known if own.name.lower() == column.lower()}
+        return found
 
 
 @dataclass(slots=True)
@@ -77,7 +72,7 @@ class _Plan:
     unknown: str = ""
 
     def name(self, column: str) -> str | None:
-        return next((name for name in self.types if name.lower() == column.lower()), None)
+        return name_among(self.types, column)
 
     def doubt(self, reason: str | None) -> None:
         self.unknown = self.unknown or reason or ""
@@ -124,7 +119,7 @@ def _take_away(plan: _Plan, change: ShardChange, name: str) -> None:
 
 def _have(plan: _Plan, column: Column, previous: str | None) -> None:
     """Have a column there that the shard's rows go to."""
-    kind, name = plain_type(silver_type(column)), plan.name(column.name)
+    kind, name = held_type(column), plan.name(column.name)
     if name is None:
         behind = plan.name(previous) if previous is not None else None
         where = f"AFTER {quote(behind)}" if behind is not None else "FIRST"
@@ -156,7 +151,7 @@ def _carry_on(plan: _Plan, change: ShardChange, old: Column, new: Column, previo
 
 def _convert(plan: _Plan, change: ShardChange, new: Column, conversion: Conversion) -> None:
     """Give the values the new type; all shards' if no other holds another one."""
-    name, kind = plan.name(new.name), plain_type(silver_type(new))
+    name, kind = plan.name(new.name), held_type(new)
     assert name is not None, "the column is there by now"
     if conversion.kind is ConversionKind.STOP:
         plan.doubt(conversion.reason)
@@ -235,11 +230,10 @@ def seen_among(target: Target, schema: TableSchema, there: Columns, *, missing_t
             left_out = missing_too or column.name.lower() in there.left_out
             if not left_out or column.name in schema.primary_key:
                 raise SchemaError(f"the merged table {target.place} has no column {column.name}")
-        elif kind == plain_type(silver_type(column)):
+        elif kind == held_type(column):
             columns.append(column)
         else:
-            values = {of.name: getattr(column, of.name) for of in fields(Column)}
-            columns.append(StoredColumn(**values, stored=kind))
+            columns.append(StoredColumn.of(column, kind))
     return target.seen(replace(schema, columns=tuple(columns)))
 
 
@@ -252,7 +246,7 @@ def plan_leaving_out(change: ShardChange) -> SilverChange:
     altered, there = change.altered, change.there
     for column in altered.after.columns:
         present = there.type(column.name)
-        if present is not None and not holds(present, plain_type(silver_type(column))):
+        if present is not None and not holds(present, held_type(column)):
             raise SchemaError(f"{column.name} is {silver_type(column)} from now on, which {present} does not hold")
     kept = {column.name.lower() for column in altered.after.columns}
     lost = [name for column in altered.before.columns if (name := there.name(column.name)) and name.lower() not in kept]

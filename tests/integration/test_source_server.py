@@ -103,18 +103,19 @@ def test_structures_are_read_exactly(server: Server) -> None:
     assert found["keyless"].primary_key == ()
     assert found["wide_key"].primary_key == ("c",)
     assert found["t"].primary_key == ("d", "id")
+    usual = str(server.query("SELECT @@collation_server")[0][0])
     assert found["t"].columns == (
         Column("id", "bigint", unsigned=True, nullable=False),
-        Column("a", "char", length=15, charset="utf8mb3"),
-        Column("b", "varchar", length=20, charset="latin1"),
+        Column("a", "char", length=15, charset="utf8mb3", collation="utf8mb3_general_ci"),
+        Column("b", "varchar", length=20, charset="latin1", collation="latin1_swedish_ci"),
         Column("c", "decimal", precision=20, scale=4),
         Column("d", "datetime", precision=3, nullable=False),
-        Column("e", "enum", charset="utf8mb4", members=("x", "it's")),
+        Column("e", "enum", charset="utf8mb4", members=("x", "it's"), collation=usual),
         Column("f", "bit", length=5),
         Column("g", "int"),
         Column("h", "varbinary", length=9),
         Column("i", "geometry"),
-        Column("j", "text", charset="utf8mb4"),
+        Column("j", "text", charset="utf8mb4", collation=usual),
     )
 
 

@@ -8,10 +8,14 @@ from dmdelta.lakehouse.history import newest_own_commit
 from dmdelta.lakehouse.place import Lakehouse
 from dmdelta.lakehouse.tables import table_state
 from dmdelta.model.position import Position
+from dmdelta.rules import Route
 from dmdelta.silver.table import Condition, create_silver, silver_condition
+from dmdelta.silver.target import Target
 from tests.spark.changelog import ITEMS, SOURCE, TASK
 
-OWNER = (TASK, SOURCE)
+
+def target(lakehouse, task=TASK):
+    return Target(lakehouse, task, SOURCE, ITEMS.name, Route(*ITEMS.name))
 
 
 def tag(version, run="one"):
@@ -49,16 +53,17 @@ def test_foreign_tables_are_left_alone(spark, lakehouse, tmp_path):
     table = lakehouse.silver("d", "items")
     spark.sql(f"CREATE TABLE {table} (id BIGINT) USING delta")
     with pytest.raises(ForeignTable, match="dmdelta did not make"):
-        silver_condition(spark, table, TASK, SOURCE)
-    mine = create_silver(spark, Lakehouse(root=str(tmp_path / "other")), OWNER, ITEMS)
-    assert silver_condition(spark, mine, TASK, SOURCE) is Condition.PRESENT
+        silver_condition(spark, target(lakehouse))
+    other = Lakehouse(root=str(tmp_path / "other"))
+    create_silver(spark, target(other), ITEMS)
+    assert silver_condition(spark, target(other)) is Condition.PRESENT
     with pytest.raises(ForeignTable, match="the task 'task' made"):
-        silver_condition(spark, mine, "another", SOURCE)
+        silver_condition(spark, target(other, "another"))
     folder = tmp_path / "third" / "silver" / "d" / "items"
     folder.mkdir(parents=True)
     (folder / "notes.txt").write_text("mine")
     with pytest.raises(ForeignTable, match="no Delta table"):
-        create_silver(spark, Lakehouse(root=str(tmp_path / "third")), OWNER, ITEMS)
+        create_silver(spark, target(Lakehouse(root=str(tmp_path / "third"))), ITEMS)
 
 
 def test_unreachable_lakehouse(spark, tmp_path):
@@ -67,5 +72,5 @@ def test_unreachable_lakehouse(spark, tmp_path):
     lakehouse = Lakehouse(root=str(tmp_path / "file" / "root"))
     assert table_state(spark, lakehouse.bronze) is None
     with pytest.raises(LakehouseError, match="file/root/silver/d/items") as caught:
-        create_silver(spark, lakehouse, OWNER, ITEMS)
+        create_silver(spark, target(lakehouse), ITEMS)
     assert "reachable" in caught.value.hint

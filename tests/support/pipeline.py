@@ -108,13 +108,10 @@ class Pipeline:
         known = self.known.get(source.source_id, Structures())
         plan = plan_structures(known, ahead, catalog, mariadb=source.flavor == "mariadb")
         self.known[source.source_id] = plan.after
-        base = [StructureFrom(name, batch.begin, tracked.schema) for name, tracked in plan.before.tables.items()]
-        changed = [
-            StructureFrom((change.schema, change.table), change.position, change.tracked and change.tracked.schema)
-            for change in plan.changes
-            if change.table is not None
-        ]
-        return [*base, *changed]
+        return plan.structures(batch.begin)
+
+    def side(self, source_id: str, flavor: str = "mysql") -> SilverSide:
+        return SilverSide(self.lakehouse, TASK, source_id, "test", flavor, self.rules)
 
     def bronze(self, source_id: str) -> DataFrame:
         return self.spark.read.table(self.lakehouse.bronze).where(f"source_id = '{source_id}'")
@@ -145,7 +142,7 @@ class Pipeline:
                 return
 
         def request(spark: SparkSession, table: TableEvents) -> ApplyRequest:
-            side = SilverSide(self.lakehouse, TASK, source.source_id, "test", source.flavor, self.rules)
+            side = self.side(source.source_id, source.flavor)
             commit = silver_state(spark, side.table(table.name))
             begin = max(landed.begin, commit.position or landed.begin)
             return ApplyRequest(

@@ -168,7 +168,7 @@ def test_a_decision_is_for_those_who_wait_now(action):
     """It lets the shard go on, and does not count for the same statement of another day."""
     shards = coordinated()
     shards.ask(TARGET, ONE, waiting("ADD a INT"), THERE)
-    assert not shards.decide(("d", "other"), action)
+    assert not shards.decide(("d", "other"), action, str(ONE))
     assert shards.decide(TARGET, action, str(ONE))
     assert set(shards.released("s1")) == {ONE.name}
     assert shards.ask(TARGET, ONE, waiting("ADD a INT"), THERE).action is action
