@@ -136,5 +136,7 @@ def joining(schema: TableSchema, there: Columns) -> Altered:
     known = tuple(column for column in schema.columns if _is_held(column, there))
     names = {column.name for column in known}
     origins = tuple(Origin(column.name if column.name in names else None, Fill()) for column in schema.columns)
-    before = TableSchema(schema.schema, schema.table, known, ())
+    # A key that it shares is no change, and so no reason to cluster the merged table again.
+    key = schema.primary_key if names.issuperset(schema.primary_key) else ()
+    before = TableSchema(schema.schema, schema.table, known, key)
     return Altered(before, schema, origins)

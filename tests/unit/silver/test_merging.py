@@ -8,7 +8,7 @@ from dmdelta.lakehouse.place import Lakehouse
 from dmdelta.model.position import Position
 from dmdelta.model.schema import Column, StoredColumn, TableSchema
 from dmdelta.rules import Route
-from dmdelta.sharding import Columns
+from dmdelta.sharding import Columns, joining
 from dmdelta.silver.merging import ShardChange, plan_leaving_out, plan_shard_change, seen_among
 from dmdelta.silver.target import Target
 
@@ -60,6 +60,11 @@ def test_what_was_done_before_is_not_done_again():
     assert texts(plan_shard_change(change("ADD a INT DEFAULT 5", there=there))) == [
         "SET `a` = coalesce(`a`, CAST('5' AS INT)) "
     ]
+
+
+def test_a_shard_that_fits_joins_without_a_commit():
+    """Its key is the merged table's, by which that is clustered already."""
+    assert plan_shard_change(ShardChange(TARGET, joining(T, THERE), THERE, (T,), AT)).changes == ()
 
 
 def test_a_type_that_delta_does_not_widen():
