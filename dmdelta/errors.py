@@ -15,6 +15,8 @@ DmdeltaError
 │  ├─ ForeignTable                 a table at our path that is not ours
 │  └─ Fenced                       another runner of this task is at work
 ├─ QualityError                    look at the data                                exit 6
+├─ SinkError                       fix the sink's target, or what it refuses       exit 7
+│  └─ TargetUnavailable *          the target does not answer
 └─ StageFailed                     a stage ended without a known error             exit 1
 
 `*` also Retryable: the runner repeats only these; spent retries exit 75.
@@ -121,6 +123,16 @@ class QualityError(DmdeltaError):
     """The data are not as promised."""
 
     exit_code = 6
+
+
+class SinkError(DmdeltaError):
+    """The target of the sink refuses."""
+
+    exit_code = 7
+
+
+class TargetUnavailable(SinkError, Retryable):
+    """The target does not answer, or asks for another try: retried with back-off."""
 
 
 class StageFailed(DmdeltaError):

@@ -31,6 +31,21 @@ class CrashPoint(str, Enum):
     SILVER_BEFORE_CHANGE = "silver-before-change"
     SILVER_AFTER_CHANGE = "silver-after-change"
     CHECKPOINT_MID_FLUSH = "checkpoint-mid-flush"
+    SINK_BEFORE_TAKEOVER = "sink-before-takeover"
+    SINK_AFTER_TAKEOVER = "sink-after-takeover"
+    SINK_BEFORE_CREATE = "sink-before-create"
+    SINK_AFTER_CREATE = "sink-after-create"
+    SINK_BEFORE_TRANSACTION = "sink-before-transaction"
+    SINK_MID_TRANSACTION = "sink-mid-transaction"
+    SINK_BEFORE_RECORD = "sink-before-record"
+    SINK_BEFORE_COMMIT = "sink-before-commit"
+    SINK_AFTER_COMMIT = "sink-after-commit"
+    SINK_DRAINED = "sink-drained"
+    SINK_BEFORE_FLUSH = "sink-before-flush"
+    SINK_MID_FLUSH = "sink-mid-flush"
+    SINK_AFTER_FLUSH = "sink-after-flush"
+    SINK_BEFORE_STATEMENT = "sink-before-statement"
+    SINK_AFTER_STATEMENT = "sink-after-statement"
 
 
 def reach(point: CrashPoint) -> None:

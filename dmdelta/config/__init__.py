@@ -11,6 +11,7 @@ from dmdelta.config.filters import FilterRule
 from dmdelta.config.lakehouse import LakehouseConfig
 from dmdelta.config.loading import load_spec
 from dmdelta.config.routes import ExtractSchema, ExtractSource, ExtractTable, RouteRule
+from dmdelta.config.sink import SinkConfig
 from dmdelta.config.snapshot import SnapshotConfig
 from dmdelta.config.source import MetaConfig, RelayConfig, SecurityConfig, SourceConfig
 from dmdelta.config.syncer import SyncerConfig
@@ -28,6 +29,7 @@ __all__ = [
     "RelayConfig",
     "RouteRule",
     "SecurityConfig",
+    "SinkConfig",
     "SnapshotConfig",
     "SourceConfig",
     "SyncerConfig",

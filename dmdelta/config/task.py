@@ -14,6 +14,7 @@ from dmdelta.config.lakehouse import LakehouseConfig
 from dmdelta.config.patterns import NameExpression
 from dmdelta.config.routes import RouteRule
 from dmdelta.config.section import Section, is_uri
+from dmdelta.config.sink import SinkConfig
 from dmdelta.config.snapshot import SnapshotConfig
 from dmdelta.config.source import SourceConfig
 from dmdelta.config.syncer import SyncerConfig
@@ -84,6 +85,9 @@ class TaskSpec(Section):
 
     lakehouse: LakehouseConfig
     """Where the Delta tables stand."""
+
+    sink: SinkConfig | None = None
+    """An operational database that gets the changes, too; none by default."""
 
     def relay_dir(self, source: SourceConfig) -> str:
         """The folder below which a source's segments are kept: its own, or `relay` in the lakehouse's root."""

@@ -1,7 +1,7 @@
 """A tokenizer for MySQL's and MariaDB's SQL: enough to find names, clauses and literals."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 _TOKEN = re.compile(
@@ -34,10 +34,12 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One token; `text` is without quotes and escapes."""
+    """One token; `text` is without quotes and escapes, `begin` and `end` are where it stands in the statement."""
 
     kind: Kind
     text: str
+    begin: int = field(default=-1, compare=False)
+    end: int = field(default=-1, compare=False)
 
     @property
     def keyword(self) -> str:
@@ -51,13 +53,13 @@ def tokenize(sql: str) -> list[Token]:
     for found in _TOKEN.finditer(sql):
         kind, text = found.lastgroup, found.group()
         if kind == "name":
-            tokens.append(Token(Kind.NAME, text[1:-1].replace("``", "`")))
+            tokens.append(Token(Kind.NAME, text[1:-1].replace("``", "`"), *found.span()))
         elif kind == "string":
-            tokens.append(Token(Kind.STRING, _unquote(text)))
+            tokens.append(Token(Kind.STRING, _unquote(text), *found.span()))
         elif kind == "word":
-            tokens.append(Token(Kind.WORD, text))
+            tokens.append(Token(Kind.WORD, text, *found.span()))
         elif kind == "mark":
-            tokens.append(Token(Kind.MARK, text))
+            tokens.append(Token(Kind.MARK, text, *found.span()))
     return tokens
 
 
@@ -82,6 +84,10 @@ class Cursor:
         """The keyword `ahead` tokens from here, '' for none."""
         index = self._next + ahead
         return self._tokens[index].keyword if index < len(self._tokens) else ""
+
+    def ahead(self, count: int) -> list[Token]:
+        """The next tokens, without passing them."""
+        return self._tokens[self._next : self._next + count]
 
     def take(self) -> Token | None:
         """The next token, None at the end."""

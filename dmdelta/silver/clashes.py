@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from dmdelta.changelog.extraction import extracted, keys_of
 from dmdelta.ddl.types import SHARD, silver_type
 from dmdelta.errors import SchemaError
 from dmdelta.lakehouse.foreign import wrapped
@@ -9,7 +10,6 @@ from dmdelta.lakehouse.place import literal, quote
 from dmdelta.logging import get_logger
 from dmdelta.model.change import Op
 from dmdelta.model.schema import Column
-from dmdelta.silver.extraction import extracted, keys_of
 from dmdelta.silver.steps import Batch
 from dmdelta.silver.target import Target
 from dmdelta.silver.work import Work

@@ -3,12 +3,12 @@
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import VariantType
 
+from dmdelta.changelog.extraction import converted, own_values
 from dmdelta.lakehouse.commits import append
 from dmdelta.lakehouse.history import OwnCommit
 from dmdelta.lakehouse.place import quote
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableSchema
-from dmdelta.silver.extraction import converted, own_values
 from dmdelta.silver.request import ApplyRequest, last_tag
 from dmdelta.silver.survey import silver_position
 from dmdelta.silver.table import open_silver

@@ -6,10 +6,10 @@ oldest first. What is known of each full row value is its net count: rows insert
 
 from pyspark.sql import DataFrame
 
+from dmdelta.changelog.extraction import column_list, extracted, own_values
 from dmdelta.ddl.types import COMMITTED_AT, SHARD, VERSION, silver_type
 from dmdelta.lakehouse.place import quote
 from dmdelta.model.schema import TableSchema
-from dmdelta.silver.extraction import column_list, extracted, own_values
 
 _VERSION_AS_TEXT = ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ")
 

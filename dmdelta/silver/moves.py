@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
+from dmdelta.changelog.extraction import column_list, extracted, keys_of, tells
 from dmdelta.ddl.types import COMMITTED_AT, VERSION, silver_type
 from dmdelta.errors import UnsupportedEvent
 from dmdelta.lakehouse.place import quote
 from dmdelta.model.schema import Column, TableSchema
-from dmdelta.silver.extraction import column_list, extracted, keys_of, tells
 
 MAX_MOVES = 10_000
 """Key changes in one batch that are cut apart; more would take hours of commits."""

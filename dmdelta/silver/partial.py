@@ -6,10 +6,10 @@ silver. An insert begins a row anew: a column that its image lacks is NULL, what
 
 from pyspark.sql import DataFrame
 
+from dmdelta.changelog.extraction import extracted, tells
 from dmdelta.lakehouse.place import quote
 from dmdelta.model.schema import Column, TableSchema
 from dmdelta.silver.compaction import NET_OP, key_names
-from dmdelta.silver.extraction import extracted, tells
 
 _ORDER = "named_struct('epoch', epoch, 'seq', seq, 'row', row, 'part', part)"
 

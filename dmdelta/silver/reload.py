@@ -5,6 +5,7 @@ from itertools import count
 
 from pyspark.sql import SparkSession
 
+from dmdelta.changelog.ranges import of_source, of_table
 from dmdelta.errors import SchemaError
 from dmdelta.lakehouse.commits import CommitTag, OwnCommit, overwrite
 from dmdelta.lakehouse.foreign import wrapped
@@ -14,7 +15,6 @@ from dmdelta.rules import SourceRules
 from dmdelta.sharding import Coordination
 from dmdelta.silver.compaction import inserted_rows
 from dmdelta.silver.merging import seen_among
-from dmdelta.silver.ranges import of_source, of_table
 from dmdelta.silver.request import STEP_BITS, ApplyRequest
 from dmdelta.silver.shards import join_shard
 from dmdelta.silver.survey import silver_app, silver_position

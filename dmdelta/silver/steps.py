@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
 
+from dmdelta.changelog.extraction import column_list, keys_of
+from dmdelta.changelog.ranges import of_source, of_table, row_changes
 from dmdelta.ddl.types import COMMITTED_AT, VERSION, silver_columns, silver_type
 from dmdelta.lakehouse.commits import CommitTag, OwnCommit, append, delete, merge, replace_using
 from dmdelta.lakehouse.foreign import wrapped
@@ -21,12 +23,10 @@ from dmdelta.silver.compaction import (
     net_deletes,
     silver_rows,
 )
-from dmdelta.silver.extraction import column_list, keys_of
 from dmdelta.silver.keyless import keyless_changes, merge_keyless
 from dmdelta.silver.moves import Slice, find_moves, moved_rows, plan_slices
 from dmdelta.silver.partial import assignments, folded, folded_rows
 from dmdelta.silver.plan import MAX_LITERAL_KEYS, BatchFacts, Mode, Step, plan_apply
-from dmdelta.silver.ranges import of_source, of_table, row_changes
 from dmdelta.silver.survey import TableEvents
 
 SOURCE_VIEW = "dmdelta_changes"

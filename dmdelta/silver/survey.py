@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import Row, SparkSession
 
+from dmdelta.changelog.ranges import XaGroup, before, in_group, of_source, of_table, within
+from dmdelta.changelog.xa import AT, committed_groups, position_of
 from dmdelta.ddl.statements import statement_targets
 from dmdelta.lakehouse.foreign import wrapped
 from dmdelta.lakehouse.history import OwnCommit, newest_commits, newest_own_commit
@@ -13,16 +15,14 @@ from dmdelta.lakehouse.place import Lakehouse, literal
 from dmdelta.model.change import ROW_OPS, Op
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
-from dmdelta.silver.ranges import XaGroup, before, in_group, of_source, of_table, within
 from dmdelta.silver.target import Target
 
 _STRUCTURE = (Op.SCHEMA.value, Op.DDL.value, Op.TRUNCATE.value)
 _OF_DATABASE = "(op = 'ddl' AND table_name IS NULL)"
-_AT = "struct(epoch, seq, row, binlog_file AS file, binlog_pos AS pos)"
 _COUNTS = f"""
     schema_name, table_name, op, epoch, binlog_file, count(*) AS rows, count(image) AS partial,
     count_if(key_changed) AS moves, min(binlog_pos) AS first, max(binlog_pos) AS last,
-    collect_list(CASE WHEN op IN ('schema', 'ddl', 'truncate') THEN struct({_AT} AS at, op, ddl) END) AS structure
+    collect_list(CASE WHEN op IN ('schema', 'ddl', 'truncate') THEN struct({AT} AS at, op, ddl) END) AS structure
 """
 
 
@@ -170,7 +170,7 @@ def structure_before(
     """
     of_database = f"({_OF_DATABASE} AND schema_name = {literal(table[0])})"
     with wrapped(lakehouse.bronze, "reading"):
-        event = f"struct({_AT} AS at, op, ddl)"
+        event = f"struct({AT} AS at, op, ddl)"
         query = f"""SELECT max_by({event}, struct(epoch, seq, -row)) FILTER (WHERE op = 'schema') AS told,
             collect_list({event}) FILTER (WHERE op <> 'schema') AS statements
             FROM {lakehouse.bronze} WHERE {of_source(source_id)} AND {before(end)}
@@ -272,33 +272,17 @@ def _committed(
 ) -> list[tuple[XaGroup, Position, Row]]:
     """The row changes of XA transactions that commit in the range, counted per transaction, table and op."""
     source, inside = scope
-    commits = spark.sql(
-        f"SELECT xid, {_AT} AS at FROM {lakehouse.bronze} WHERE {source} AND {inside} AND op = 'xa_commit'"
-    ).collect()
-    xids = ", ".join(sorted({literal(commit["xid"]) for commit in commits}))
-    # Files without these xids are skipped by their statistics, however long ago the rows were prepared.
-    ends = spark.sql(
-        f"""SELECT xid, epoch, seq FROM {lakehouse.bronze}
-        WHERE {source} AND xid IN ({xids}) AND op IN ('xa_commit', 'xa_rollback')"""
-    ).collect()
     counted: list[tuple[XaGroup, Position, Row]] = []
-    for commit in commits:
-        until = (commit["at"]["epoch"], commit["at"]["seq"])
-        earlier = [(end["epoch"], end["seq"]) for end in ends if end["xid"] == commit["xid"]]
-        group = XaGroup(commit["xid"], max((end for end in earlier if end < until), default=None), until)
+    for group, at in committed_groups(spark, lakehouse.bronze, source, inside):
         lines = spark.sql(
             f"""SELECT schema_name, table_name, op, count(*) AS rows, count(image) AS partial,
             count_if(key_changed) AS moves FROM {lakehouse.bronze}
             WHERE {source} AND {in_group(group)} AND op IN ('insert', 'update', 'delete') AND {of_tables}
             GROUP BY schema_name, table_name, op"""
         ).collect()
-        counted += [(group, _position(commit["at"]), line) for line in lines]
+        counted += [(group, at, line) for line in lines]
     return counted
 
 
 def _structure_event(event: Row) -> StructureEvent:
-    return StructureEvent(_position(event["at"]), event["at"]["row"], Op(event["op"]), event["ddl"] or "")
-
-
-def _position(at: Row) -> Position:
-    return Position(at["epoch"], at["file"], at["pos"])
+    return StructureEvent(position_of(event["at"]), event["at"]["row"], Op(event["op"]), event["ddl"] or "")

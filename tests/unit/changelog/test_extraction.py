@@ -2,10 +2,10 @@
 
 import pytest
 
+from dmdelta.changelog.extraction import extracted, variant_path
+from dmdelta.changelog.ranges import within
 from dmdelta.model.position import Position
 from dmdelta.model.schema import Column
-from dmdelta.silver.extraction import extracted, variant_path
-from dmdelta.silver.ranges import within
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,90 @@
+"""Causality: which changes must stay in order, so that all others need not.
+
+Each change has keys: its row's primary key and every unique one, before and after. Keys that a change brings together
+point to one root (DM's relation map), and a root has one worker. A change whose keys belong to two workers conflicts:
+then every queue is drained and the map begins anew. Keys of executed jobs go in generations, so that memory follows
+what is in flight, with and without conflicts.
+"""
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class CausalityCounts:
+    """Keys that were added and that went, since the start."""
+
+    added: int = 0
+    purged: int = 0
+    resets: int = 0
+
+    @property
+    def size(self) -> int:
+        return self.added - self.purged
+
+
+class Causality:
+    """The relation map of one source. Not for several threads."""
+
+    def __init__(self, workers: int) -> None:
+        self._workers = workers
+        self._newest: dict[str, str] = {}
+        self._older: deque[tuple[int, dict[str, str]]] = deque()
+        self.counts = CausalityCounts()
+
+    @property
+    def relations(self) -> Mapping[str, str]:
+        """Key → root, of all jobs that may not have been executed yet."""
+        found: dict[str, str] = {}
+        for _, generation in self._older:
+            found.update(generation)
+        return {**found, **self._newest}
+
+    def worker_of(self, root: str) -> int:
+        return hash(root) % self._workers
+
+    def add(self, keys: Sequence[str]) -> int | None:
+        """The worker of a change with these keys, the row's own first; None: they conflict, and nothing is added."""
+        root: str | None = None
+        for key in keys:
+            found = self._newest.get(key) or self._look_behind(key)
+            if found is None or found == root:
+                continue
+            if root is not None and self.worker_of(found) != self.worker_of(root):
+                return None
+            root = root or found
+        root = root or keys[0]
+        newest = self._newest
+        before = len(newest)
+        for key in keys:
+            newest[key] = root
+        self.counts.added += len(newest) - before
+        return hash(root) % self._workers
+
+    def rotate(self, ordinal: int) -> None:
+        """Begin a new generation: the jobs so far are those up to `ordinal`."""
+        if self._newest:
+            self._older.append((ordinal, self._newest))
+            self._newest = {}
+
+    def purge(self, executed: int) -> int:
+        """Forget the keys of the jobs up to the ordinal `executed`; how many there were."""
+        gone = 0
+        while self._older and self._older[0][0] <= executed:
+            gone += len(self._older.popleft()[1])
+        self.counts.purged += gone
+        return gone
+
+    def reset(self) -> None:
+        """Forget all keys: every job has been executed."""
+        self.counts.purged = self.counts.added
+        self.counts.resets += 1
+        self._newest = {}
+        self._older.clear()
+
+    def _look_behind(self, key: str) -> str | None:
+        for _, generation in reversed(self._older):
+            if (found := generation.get(key)) is not None:
+                return found
+        return None

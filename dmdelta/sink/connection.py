@@ -1,0 +1,164 @@
+"""Sessions on the target, and what its errors mean."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pymysql
+
+from dmdelta.errors import SinkError, TargetUnavailable
+
+if TYPE_CHECKING:
+    from pymysql.connections import Connection
+
+SQL_MODE = "STRICT_TRANS_TABLES,NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES,NO_ENGINE_SUBSTITUTION"
+"""Nothing is cut or rounded silently; zero and odd dates are kept; backslashes escape."""
+CONNECT_SECONDS = 5
+ANSWER_SECONDS = 600
+_TRANSPORT = frozenset({1040, 1053, 1077, 1158, 1159, 1160, 1161, 1203, 1317, 1927, 2002, 2003, 2005, 2006, 2013, 2014})
+_AGAIN = frozenset({1205, 1213, 3572, 4031})
+"""A lock was waited for too long, a deadlock: the transaction was, or is, rolled back."""
+_TIDB = frozenset({8002, 8005, 8022, 8028, 9001, 9002, 9003, 9004, 9005, 9007, 9011, 9012})
+"""TiDB: write conflicts, a schema that changed meanwhile, regions and stores that do not answer."""
+RETRYABLE = _TRANSPORT | _AGAIN | _TIDB
+_TRUNCATED, _DEPRECATED = 1265, 1287
+_HINTS = {
+    1044: "grant the sink's account the rights that docs/spec.md names",
+    1045: "mend user or password of the sink in the spec",
+    1062: "a row with this key is there already: compare the target with the source; `dmdelta binlog skip` leaves the "
+    "change out, safe-mode: true replaces the row",
+    1142: "grant the sink's account the rights that docs/spec.md names",
+    1146: "the table went from the target: make it again, or leave it out with the block-allow-list",
+    1153: "raise max_allowed_packet on the target",
+    1406: "widen the target's column, or leave the change out with `dmdelta binlog skip`",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TargetServer:
+    """Where the target is, and how to log in.
+
+    Attributes:
+        tls: PyMySQL's options for it; none: not encrypted.
+    """
+
+    host: str
+    port: int
+    user: str
+    password: str = field(repr=False)
+    tidb: bool = False
+    foreign_key_checks: bool = False
+    tls: tuple[tuple[str, Any], ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a retryable failure is repeated: back-off in seconds, with jitter."""
+
+    attempts: int = 30
+    first: float = 0.1
+    longest: float = 10.0
+
+    def delay(self, failures: int) -> float:
+        """Seconds to wait after so many failures in a row (1, 2, …)."""
+        return float(random.uniform(0.5, 1.0) * min(self.longest, self.first * 2.0 ** (failures - 1)))
+
+
+def connect(server: TargetServer, *, autocommit: bool = True) -> "Connection[Any]":
+    """A session.
+
+    Raises:
+        TargetUnavailable: the target does not answer.
+        SinkError: it refuses.
+    """
+    checks = int(server.foreign_key_checks)
+    begin = f"SET time_zone = '+00:00', sql_mode = '{SQL_MODE}', foreign_key_checks = {checks}"
+    try:
+        connection = pymysql.connect(
+            host=server.host,
+            port=server.port,
+            user=server.user,
+            password=server.password,
+            charset="utf8mb4",
+            autocommit=autocommit,
+            connect_timeout=CONNECT_SECONDS,
+            read_timeout=ANSWER_SECONDS,
+            write_timeout=ANSWER_SECONDS,
+            init_command=begin,
+            program_name="dmdelta",
+            **(dict(server.tls) or {"ssl_disabled": True}),
+        )
+        # Locks of rows that are not found would only be in the other workers' way.
+        execute(connection, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+    except (pymysql.err.MySQLError, OSError, RuntimeError) as error:
+        raise translated(error, str(server)) from error
+    return connection
+
+
+def execute(connection: "Connection[Any]", sql: str, arguments: Sequence[Any] | None = None) -> int:
+    """Run a statement; the number of rows that it changed.
+
+    Raises:
+        pymysql.err.MySQLError, OSError: as the driver does; the caller knows what for (`translated`).
+    """
+    with connection.cursor() as cursor:
+        return int(cursor.execute(sql, tuple(arguments) if arguments is not None else None))
+
+
+def execute_under_protest(connection: "Connection[Any]", sql: str, protests: int) -> None:
+    """Execute what a strict session refuses: exactly so many values that are "truncated" though they are as they were.
+
+    Raises:
+        SinkError: the server protests otherwise. And as `execute`.
+    """
+    execute(connection, f"SET sql_mode = '{SQL_MODE.replace('STRICT_TRANS_TABLES,', '')}'")
+    execute(connection, sql)
+    warnings = ask(connection, "SHOW WARNINGS")
+    execute(connection, f"SET sql_mode = '{SQL_MODE}'")
+    others = [code for _, code, _ in warnings if code not in (_TRUNCATED, _DEPRECATED)]
+    if others or len([code for _, code, _ in warnings if code == _TRUNCATED]) != protests:
+        raise SinkError("the target would change values", hint="compare the columns' types", codes=others[:5])
+
+
+def ask(connection: "Connection[Any]", sql: str, arguments: Sequence[Any] | None = None) -> list[tuple[Any, ...]]:
+    """All rows of a query. Raises as `execute`."""
+    with connection.cursor() as cursor:
+        cursor.execute(sql, tuple(arguments) if arguments is not None else None)
+        return list(cursor.fetchall())
+
+
+def code_of(error: BaseException) -> int:
+    """The number of a server's error, 0 for any other."""
+    if not isinstance(error, pymysql.err.MySQLError) or not error.args:
+        return 0
+    try:
+        return int(error.args[0])
+    except ValueError:
+        return 0
+
+
+def is_retryable(error: BaseException) -> bool:
+    """The same transaction may succeed later."""
+    if isinstance(error, OSError) or (isinstance(error, pymysql.err.InterfaceError) and code_of(error) == 0):
+        return True
+    return code_of(error) in RETRYABLE
+
+
+def translated(error: BaseException, what: str, **context: Any) -> SinkError:
+    """The error of ours that the driver's stands for.
+
+    Args:
+        what: where it happened.
+        context: facts, such as the position.
+    """
+    code = code_of(error)
+    said = str(error.args[1]) if len(error.args) > 1 else str(error)
+    if is_retryable(error):
+        hint = "it is tried again; check host, port and the server if it does not pass"
+        return TargetUnavailable(f"{what} does not answer: {said}", hint=hint, code=code, **context)
+    hint = _HINTS.get(code, "see the server's message; mend the target or the spec")
+    return SinkError(f"{what} refuses: {said}", hint=hint, code=code, **context)

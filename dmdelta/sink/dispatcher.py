@@ -1,0 +1,174 @@
+"""From changes to queues: causality chooses the worker, batches fill up, snapshot messages go through every queue."""
+
+import queue
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from dmdelta.failpoint import CrashPoint, reach
+from dmdelta.logging import get_logger
+from dmdelta.model.position import Position
+from dmdelta.sink.causality import Causality
+from dmdelta.sink.change import Change, Shape
+from dmdelta.sink.merger import Style, Work
+from dmdelta.sink.snapshots import Snapshots
+from dmdelta.sink.worker import Batch, Mark, Worker
+
+log = get_logger(__name__)
+BATCH_CHARACTERS = 4 << 20
+"""A batch of long rows is ended at this size."""
+LOOK_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What all changes between two snapshots have in common.
+
+    Attributes:
+        first, last: `seq` between which they take effect.
+        place: what a `seq` stands for in the log.
+    """
+
+    epoch: int
+    first: int
+    last: int
+    style: Style
+    place: Callable[[int], Position]
+
+
+@dataclass(slots=True)
+class Dispatcher:
+    """Fills the workers' queues. For one thread; only `fail` may be called from any.
+
+    Attributes:
+        batch: row changes of one transaction.
+        reached: everything before it was handed over.
+    """
+
+    workers: Sequence[Worker]
+    causality: Causality
+    snapshots: Snapshots[Position | None]
+    batch: int
+    failure: BaseException | None = None
+    reached: Position | None = None
+    _filling: list[list[Work]] = field(default_factory=list)
+    _sizes: list[int] = field(default_factory=list)
+    _ordinals: list[int] = field(default_factory=list)
+    _marks: int = 0
+    _scope: Scope | None = None
+
+    def begin(self, workers: Sequence[Worker]) -> None:
+        """Start the workers."""
+        self.workers = workers
+        self._filling = [[] for _ in workers]
+        self._sizes = [0 for _ in workers]
+        self._ordinals = [0 for _ in workers]
+        for worker in workers:
+            worker.start()
+
+    def fail(self, error: BaseException) -> None:
+        """A worker or the flusher cannot go on."""
+        self.failure = self.failure or error
+
+    def check(self) -> None:
+        """Raise the first failure."""
+        if self.failure is not None:
+            raise self.failure
+
+    def enter(self, scope: Scope) -> None:
+        """The changes that follow are of this scope."""
+        self._send_all()
+        self._scope = scope
+
+    def dispatch(self, shape: Shape, changes: Sequence[Change]) -> None:
+        """Hand over changes that must be executed in one transaction, in their order; mostly it is one."""
+        keys: Sequence[str]
+        if len(changes) == 1:
+            keys = changes[0].keys
+        else:
+            keys = tuple(dict.fromkeys(key for change in changes for key in change.keys))
+        worker = self.causality.add(keys)
+        if worker is None:
+            worker = self._resolve(keys)
+        filling = self._filling[worker]
+        size = self._sizes[worker]
+        for change in changes:
+            filling.append((shape, change))
+            size += len(change.values or "")
+        self._sizes[worker] = size
+        if len(filling) >= self.batch or size > BATCH_CHARACTERS:
+            self._send(worker)
+
+    def push(self, at: Position | None) -> int:
+        """Send a snapshot's message through all queues: `at`, a transaction's end, or None for none. Its id."""
+        self._send_all()
+        self._marks += 1
+        self.snapshots.push(self._marks, at)
+        self.causality.rotate(self._marks)
+        for worker in self.workers:
+            self._put(worker, Mark(self._marks))
+        self._purge()
+        log.debug("checkpoint snapshot pushed", id=self._marks, position=str(at))
+        return self._marks
+
+    def drain(self, at: Position | None, seconds: float | None = None) -> bool:
+        """Wait until everything handed over has been executed; False if it is not in time (seconds)."""
+        number = self.push(at)
+        waited = 0.0
+        while not self.snapshots.wait_for(number, LOOK_SECONDS):
+            self.check()
+            waited += LOOK_SECONDS
+            if seconds is not None and waited >= seconds:
+                return False
+        self.causality.reset()
+        reach(CrashPoint.SINK_DRAINED)
+        return True
+
+    def _resolve(self, keys: Sequence[str]) -> int:
+        """The worker of changes whose keys conflict: what has been executed by now counts no more, else all is."""
+        self._purge()
+        worker = self.causality.add(keys)
+        if worker is None:
+            self.drain(self.snapshots.newest_pushed)
+            worker = self.causality.add(keys)
+        assert worker is not None, "an empty relation map has no conflicts"
+        return worker
+
+    def _purge(self) -> None:
+        ready = self.snapshots.newest_ready
+        if ready is not None:
+            gone = self.causality.purge(ready.id)
+            if gone:
+                log.debug("causality keys purged", count=gone)
+
+    def _send_all(self) -> None:
+        for number in range(len(self.workers)):
+            self._send(number)
+
+    def _send(self, number: int) -> None:
+        work, scope = self._filling[number], self._scope
+        if not work or scope is None:
+            return
+        self._filling[number], self._sizes[number] = [], 0
+        self._ordinals[number] += 1
+        batch = Batch(self._ordinals[number], scope.epoch, work, scope.style, scope.first, scope.last, scope.place)
+        self._put(self.workers[number], batch)
+
+    def _put(self, worker: Worker, message: Batch | Mark) -> None:
+        """Wait for room in a queue; a worker that failed empties its own."""
+        while True:
+            self.check()
+            try:
+                worker.queue.put(message, timeout=LOOK_SECONDS)
+            except queue.Full:
+                continue
+            return
+
+    def end(self, seconds: float) -> bool:
+        """End the workers behind what is in their queues; False if one does not end in time."""
+        for worker in self.workers:
+            worker.stopping.set()
+            worker.leave()
+        deadline = time.monotonic() + seconds
+        ended = [worker.join(max(0.0, deadline - time.monotonic())) for worker in self.workers]
+        return all(ended)

@@ -1,0 +1,82 @@
+"""From the changes of a slice to the dispatcher: compacted where rows cannot meet, else one by one in log order."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from dmdelta.logging import get_logger
+from dmdelta.sink.change import Act, Change, Shape
+from dmdelta.sink.compactor import compact
+from dmdelta.sink.dispatcher import Dispatcher
+from dmdelta.sink.reading import TableChanges
+
+log = get_logger(__name__)
+
+
+@dataclass(slots=True)
+class SliceExecution:
+    """
+    Attributes:
+        compacts: changes of a row become one where that is possible.
+        ordered: changes of different tables may meet: foreign keys are checked.
+        whole: tables whose changes stay in one order, and why.
+    """
+
+    dispatcher: Dispatcher
+    compacts: bool
+    ordered: bool
+    whole: dict[str, str] = field(default_factory=dict)
+
+    def execute(self, tables: Sequence[Sequence[TableChanges]]) -> None:
+        """Hand over all changes of a slice, given by table of the target."""
+        for group in tables:
+            self._keep_whole(group)
+        if self.ordered:
+            self._one_by_one([one for group in tables for one in group])
+            return
+        for group in tables:
+            if self.compacts and _is_compactable(group) and group[0].plan.shape.table not in self.whole:
+                self._compacted(group)
+            else:
+                self._one_by_one(group)
+
+    def _keep_whole(self, group: Sequence[TableChanges]) -> None:
+        """Note a table whose changes cannot be told apart by their keys; those under way are waited for."""
+        table = group[0].plan.shape.table
+        why = next((one.plan.whole for one in group if one.plan.whole), "")
+        if not why and not all(one.ascii for one in group):
+            why = "its keys hold other text than ASCII, under a collation that may not tell it apart"
+        if why and table not in self.whole:
+            log.warning("changes of a table stay in one order", table=table, why=why)
+            self.dispatcher.drain(self.dispatcher.snapshots.newest_pushed)
+            self.whole[table] = why
+
+    def _compacted(self, group: Sequence[TableChanges]) -> None:
+        shape = group[0].plan.shape
+        found = compact([change for _, change in _merged(group)])
+        dispatch = self.dispatcher.dispatch
+        for change in found.rows:
+            dispatch(shape, (change,))
+        for changes in found.groups:
+            dispatch(shape, changes)
+
+    def _one_by_one(self, group: Sequence[TableChanges]) -> None:
+        for shape, change in _merged(group):
+            key = shape.table if shape.table in self.whole else ""
+            self.dispatcher.dispatch(shape, (change._replace(keys=(key,)) if key else change,))
+
+
+def _merged(group: Sequence[TableChanges]) -> list[tuple[Shape, Change]]:
+    """All changes with their shapes, in the log's order."""
+    if len(group) == 1:
+        shape = group[0].plan.shape
+        return [(shape, change) for _, change in group[0].changes]
+    placed = [(at, change.events[0][1], one.plan.shape, change) for one in group for at, change in one.changes]
+    placed.sort(key=lambda one: one[:2])
+    return [(shape, change) for _, _, shape, change in placed]
+
+
+def _is_compactable(group: Sequence[TableChanges]) -> bool:
+    shape = group[0].plan.shape
+    if shape.keyless or any(one.plan.shape != shape for one in group):
+        return False
+    return all(change.values is not None or change.act is Act.DELETE for one in group for _, change in one.changes)

@@ -1,0 +1,83 @@
+"""The merger: neighbouring changes that are treated alike become one statement.
+
+INSERT + INSERT → INSERT … VALUES (…),(…); UPDATE + UPDATE → INSERT … ON DUPLICATE KEY UPDATE; DELETE + DELETE →
+DELETE … IN. In safe mode (seed 003) an INSERT is a REPLACE and an UPDATE is a DELETE and a REPLACE.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from dmdelta.sink import statements
+from dmdelta.sink.change import Act, Change, Shape
+
+STATEMENT_CHARACTERS = 1 << 20
+"""At this size a statement is ended: servers limit a packet."""
+
+Work = tuple[Shape, Change]
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How changes are written.
+
+    Attributes:
+        multiple_rows: DM's `multiple-rows`: merge.
+        safe: the changes may have been executed before.
+    """
+
+    multiple_rows: bool = True
+    safe: bool = False
+
+
+def merged(work: Sequence[Work], style: Style) -> Iterator[str]:
+    """The statements of changes, in their order."""
+    for (shape, kind), run in groupby(work, key=lambda one: (one[0], _kind(one[1]))):
+        for part in _parts([change for _, change in run], limit=_limit(shape, kind, style)):
+            yield from _statements(shape, part, style)
+
+
+def _kind(change: Change) -> tuple[Act, bool, bool]:
+    """What changes must have in common to be merged: the act, all columns known, the key kept."""
+    return change.act, change.values is not None, change.was is not None
+
+
+def _limit(shape: Shape, kind: tuple[Act, bool, bool], style: Style) -> int:
+    """How many changes of a kind go into one statement."""
+    act, whole, moves = kind
+    single = not style.multiple_rows or moves or (act is not Act.DELETE and not whole)
+    return 1 if single or (shape.keyless and act is not Act.INSERT) else 1 << 30
+
+
+def _parts(changes: list[Change], limit: int) -> Iterator[list[Change]]:
+    part: list[Change] = []
+    size = 0
+    for change in changes:
+        length = len(change.values or change.sets or "") + len(change.identity)
+        if part and (len(part) >= limit or size + length > STATEMENT_CHARACTERS):
+            yield part
+            part, size = [], 0
+        part.append(change)
+        size += length
+    if part:
+        yield part
+
+
+def _statements(shape: Shape, part: list[Change], style: Style) -> Iterator[str]:
+    first = part[0]
+    rows = [change.values for change in part if change.values is not None]
+    found = [change.found_by for change in part]
+    if first.act is Act.DELETE:
+        yield statements.delete(shape, found)
+    elif first.act is Act.INSERT and rows:
+        yield (statements.replace if style.safe else statements.insert)(shape, rows)
+    elif first.act is Act.INSERT:
+        yield (statements.replace_some if style.safe else statements.insert_some)(shape, first.sets or "")
+    elif style.safe and rows:
+        yield statements.delete(shape, found)
+        yield statements.replace(shape, rows)
+    elif first.sets is not None:
+        # An image without all columns cannot be replaced; assigning the same values again does no harm.
+        yield statements.update(shape, first.sets, found[0])
+    else:
+        yield statements.upsert(shape, rows)

@@ -1,0 +1,62 @@
+"""What the sink counts: seed 002's figures, as status, logs and metrics show them."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class WorkerCounts:
+    """One worker's work. Written by its own thread only."""
+
+    transactions: int = 0
+    statements: int = 0
+    rows: int = 0
+    retries: int = 0
+
+
+@dataclass(slots=True)
+class FlushCounts:
+    """The flusher's work; `seconds` is how long the newest flush took."""
+
+    flushes: int = 0
+    seconds: float = 0.0
+    dropped_records: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SinkMetrics:
+    """A moment of the sink of one source.
+
+    Attributes:
+        pushed, ready, flushed: positions of the newest checkpoint snapshot that went into the queues, that all workers
+            have received, and that is in the target's checkpoint.
+        keys_added, keys_purged, keys: of causality, since the start and now.
+        resets: so often all queues were drained for a conflict, a statement or an end.
+        queued: batches that wait, by worker.
+        workers: what each has done.
+        flush_seconds: of the newest flush.
+        skipped: events that an earlier run had executed.
+    """
+
+    source_id: str
+    pushed: str | None = None
+    ready: str | None = None
+    flushed: str | None = None
+    keys_added: int = 0
+    keys_purged: int = 0
+    keys: int = 0
+    resets: int = 0
+    queued: tuple[int, ...] = ()
+    workers: tuple[WorkerCounts, ...] = ()
+    flushes: int = 0
+    flush_seconds: float = 0.0
+    skipped: int = 0
+    error: str | None = field(default=None)
+
+    @property
+    def rows(self) -> int:
+        """Row changes executed, after compaction."""
+        return sum(worker.rows for worker in self.workers)
+
+    @property
+    def statements(self) -> int:
+        return sum(worker.statements for worker in self.workers)

@@ -1,0 +1,105 @@
+"""Opening a sink: take the target over, read what an earlier run left, start the workers."""
+
+import pymysql
+from pyspark.sql import SparkSession
+
+from dmdelta.failpoint import CrashPoint, reach
+from dmdelta.logging import get_logger
+from dmdelta.model.position import Position
+from dmdelta.sink.bronze_log import BronzeLog
+from dmdelta.sink.causality import Causality
+from dmdelta.sink.connection import connect, translated
+from dmdelta.sink.dispatcher import Dispatcher
+from dmdelta.sink.executing import SliceExecution
+from dmdelta.sink.flusher import Flusher
+from dmdelta.sink.metadata import Metadata, Stored
+from dmdelta.sink.safe_mode import Evidence, plan_safe_mode
+from dmdelta.sink.settings import SinkSettings, SinkSource
+from dmdelta.sink.sink import Sink
+from dmdelta.sink.slice_reading import SliceReader
+from dmdelta.sink.snapshots import Snapshots
+from dmdelta.sink.tables import Tables
+from dmdelta.sink.worker import Worker
+
+log = get_logger(__name__)
+QUEUED_ROWS = 4096
+"""Row changes that wait in one worker's queue, about."""
+
+
+def open_sink(
+    spark: SparkSession, bronze: str, source: SinkSource, settings: SinkSettings, landed: Position | None = None
+) -> Sink:
+    """Take over.
+
+    Args:
+        landed: where bronze ends now.
+
+    Raises:
+        TargetUnavailable: the target does not answer. SinkError: it refuses.
+    """
+    metadata = Metadata(settings.metadata, source.task, source.source_id, source.run)
+    stored = _take_over(metadata, settings)
+    checkpoint = stored.checkpoint
+    position = checkpoint.position if checkpoint else None
+    safe = plan_safe_mode(
+        Evidence(
+            position,
+            checkpoint.exit_point if checkpoint else None,
+            orderly=checkpoint is not None and checkpoint.reason == "stop",
+            proven=stored.proven,
+            landed=landed,
+        ),
+        always=settings.safe_mode,
+        flush_interval=settings.flush_interval,
+    )
+    log.info("sink opened", source=source.source_id, position=str(position), recorded=len(stored.executed))
+    log.info("sink safe mode", source=source.source_id, why=safe.reason, until=str(safe.until), window_s=safe.window)
+    snapshots: Snapshots[Position | None] = Snapshots(settings.workers)
+    dispatcher = Dispatcher([], Causality(settings.workers), snapshots, settings.batch)
+    depth = max(2, QUEUED_ROWS // settings.batch)
+    dispatcher.begin(
+        [
+            Worker(number, settings.server, metadata, snapshots.receive, dispatcher.fail, depth)
+            for number in range(settings.workers)
+        ]
+    )
+    flusher = Flusher(
+        settings.server, metadata, snapshots, settings.flush_interval, dispatcher.fail, flushed=checkpoint
+    )
+    tables = Tables(settings.server)
+    reader = SliceReader(spark, BronzeLog(spark, bronze, source.source_id), tables, source, settings, stored.executed)
+    execution = SliceExecution(dispatcher, settings.compacts, ordered=settings.server.foreign_key_checks)
+    about_to = checkpoint.about_to[1] if checkpoint and checkpoint.about_to else None
+    sink = Sink(
+        source,
+        settings,
+        reader,
+        tables,
+        dispatcher,
+        execution,
+        flusher,
+        stored.executed,
+        safe,
+        stored.proven,
+        position,
+        about_to,
+    )
+    if not settings.synchronous:
+        flusher.start()
+    return sink
+
+
+def _take_over(metadata: Metadata, settings: SinkSettings) -> Stored:
+    connection = connect(settings.server, autocommit=False)
+    try:
+        metadata.create(connection)
+        reach(CrashPoint.SINK_BEFORE_TAKEOVER)
+        metadata.take_over(connection, settings.workers)
+        reach(CrashPoint.SINK_AFTER_TAKEOVER)
+        stored = metadata.read(connection)
+        connection.commit()
+    except (pymysql.err.MySQLError, OSError) as error:
+        raise translated(error, str(settings.server)) from error
+    finally:
+        connection.close()
+    return stored

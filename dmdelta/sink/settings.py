@@ -1,0 +1,38 @@
+"""How a sink works: what the engine takes from the spec."""
+
+from dataclasses import dataclass
+
+from dmdelta.model.gtid import Flavor
+from dmdelta.rules import SourceRules
+from dmdelta.sink.connection import TargetServer
+
+
+@dataclass(frozen=True, slots=True)
+class SinkSettings:
+    """The keys of the spec's section `sink`; `flush_interval` in seconds."""
+
+    server: TargetServer
+    metadata: str = "dm_meta"
+    workers: int = 16
+    batch: int = 100
+    compact: bool = True
+    multiple_rows: bool = True
+    synchronous: bool = False
+    safe_mode: bool = False
+    flush_interval: float = 30.0
+
+    @property
+    def compacts(self) -> bool:
+        """Compaction takes rows out of the order that checked foreign keys need."""
+        return self.compact and not self.server.foreign_key_checks
+
+
+@dataclass(frozen=True, slots=True)
+class SinkSource:
+    """Whose changes are executed."""
+
+    task: str
+    source_id: str
+    run: str
+    flavor: Flavor
+    rules: SourceRules

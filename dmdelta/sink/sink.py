@@ -1,0 +1,239 @@
+"""The sink of one source: ranges of bronze in, an executed and recorded target out."""
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from dmdelta.failpoint import CrashPoint, reach
+from dmdelta.logging import get_logger
+from dmdelta.model.position import Position
+from dmdelta.sink.dispatcher import Dispatcher, Scope
+from dmdelta.sink.executed import ExecutedEvents
+from dmdelta.sink.executing import SliceExecution
+from dmdelta.sink.flusher import Flusher
+from dmdelta.sink.merger import Style
+from dmdelta.sink.metadata import Checkpoint
+from dmdelta.sink.metrics import SinkMetrics
+from dmdelta.sink.reading import TableChanges
+from dmdelta.sink.safe_mode import SafeMode
+from dmdelta.sink.settings import SinkSettings, SinkSource
+from dmdelta.sink.slice_reading import SliceReader
+from dmdelta.sink.slices import Slice, Statement, plan_slices
+from dmdelta.sink.statement_plan import StatementContext, TargetStatement, plan_statement
+from dmdelta.sink.tables import Tables
+
+log = get_logger(__name__)
+BOUNDARY_SECONDS = 10.0
+"""So long a pause or a stop waits for the target to come to a transaction boundary, as DM does."""
+FAR = "end.999999"
+"""A file behind all that an epoch has."""
+Found = list[list[TableChanges]]
+
+
+@dataclass(slots=True)
+class Sink:
+    """A source's sink at work; made by `open_sink`. One thread calls `apply`, and then `end`.
+
+    Attributes:
+        proven: the records tell all that was executed behind the checkpoint; else they will once safe mode is over.
+        position: everything before it was handed to the workers.
+        about_to: the statement at `position` that an earlier run may have executed up to this part; None: none.
+    """
+
+    source: SinkSource
+    settings: SinkSettings
+    reader: SliceReader
+    tables: Tables
+    dispatcher: Dispatcher
+    execution: SliceExecution
+    flusher: Flusher
+    executed: ExecutedEvents
+    safe: SafeMode
+    proven: bool
+    position: Position | None
+    about_to: int | None = None
+    skipped: int = 0
+    _began: float = field(default_factory=time.monotonic)
+    _flushed_at: float = field(default_factory=time.monotonic)
+
+    def apply(
+        self,
+        begin: Position,
+        end: Position,
+        stopping: Callable[[], bool],
+        safe_until: Position | None = None,
+    ) -> bool:
+        """Execute what lies in [begin, end) behind the sink's position; False if the stop came first.
+
+        Args:
+            stopping: asked at each transaction boundary.
+            safe_until: what begins before it may have been executed already.
+
+        Raises:
+            DmdeltaError: what the target, bronze or the rules stop the sink with.
+        """
+        begin = max(begin, self.position) if self.position is not None else begin
+        for first, last in _epochs(begin, end):
+            slices = plan_slices(self.reader.log.survey(first, last))
+            slices = self._with_operators(slices)
+            for part, found in self._read_ahead(slices):
+                self._execute(part, found, safe_until)
+                if part.boundary and stopping():
+                    return False
+        return True
+
+    def end(self, *, orderly: bool) -> bool:
+        """Bring the target to a transaction boundary, write the checkpoint and end all threads.
+
+        Args:
+            orderly: nothing has failed.
+
+        Returns:
+            Whether the target is at a boundary: not if it took too long.
+        """
+        ended = False
+        try:
+            if orderly and self.position is not None:
+                ended = self.dispatcher.drain(self.position, BOUNDARY_SECONDS)
+                if ended:
+                    self.flusher.write(Checkpoint(self.position, reason="stop"))
+                else:
+                    log.warning("the target is not at a transaction boundary", waited_seconds=BOUNDARY_SECONDS)
+            elif self.flusher.flushed is not None:
+                exit_point = self.dispatcher.reached
+                self.flusher.write(Checkpoint(self.flusher.flushed.position, exit_point, reason="pause"))
+        finally:
+            self.dispatcher.end(BOUNDARY_SECONDS)
+            self.flusher.end()
+            self.tables.close()
+        return ended
+
+    def metrics(self) -> SinkMetrics:
+        """The figures of the moment."""
+        snapshots, counts = self.dispatcher.snapshots, self.dispatcher.causality.counts
+        ready, flushed = snapshots.newest_ready, self.flusher.flushed
+        return SinkMetrics(
+            source_id=self.source.source_id,
+            pushed=_text(snapshots.newest_pushed),
+            ready=_text(ready.at if ready else None),
+            flushed=_text(flushed.position if flushed else None),
+            keys_added=counts.added,
+            keys_purged=counts.purged,
+            keys=counts.size,
+            resets=counts.resets,
+            queued=tuple(worker.queue.qsize() for worker in self.dispatcher.workers),
+            workers=tuple(worker.counts for worker in self.dispatcher.workers),
+            flushes=self.flusher.counts.flushes,
+            flush_seconds=self.flusher.counts.seconds,
+            skipped=self.skipped,
+        )
+
+    def _read_ahead(self, slices: list[Slice]) -> Iterator[tuple[Slice, Found]]:
+        """Each slice with its changes; the next one is read meanwhile, but not across a statement."""
+        with ThreadPoolExecutor(1, thread_name_prefix="sink-slice") as pool:
+            ahead: Future[Found] | None = None
+            for number, part in enumerate(slices):
+                found = ahead.result() if ahead is not None else self.reader.read(part)
+                following = slices[number + 1] if number + 1 < len(slices) else None
+                ahead = pool.submit(self.reader.read, following) if following and part.then is None else None
+                yield part, found
+
+    def _execute(self, part: Slice, found: Found, safe_until: Position | None) -> None:
+        self.skipped += sum(one.skipped for group in found for one in group)
+        needs = self.safe.is_on(part.begin, time.monotonic() - self._began)
+        needs = needs or (safe_until is not None and part.begin < safe_until)
+        careful = [group for group in found if needs and group[0].plan.schema.name not in self.tables.fresh]
+        plain = [group for group in found if group not in careful]
+        for groups, safe in ((plain, False), (careful, True)):
+            if groups:
+                style = Style(self.settings.multiple_rows, safe)
+                self.dispatcher.enter(
+                    Scope(part.begin.epoch, part.begin.seq, part.end.seq - 1, style, _places(part.begin))
+                )
+                self.execution.execute(groups)
+        self.dispatcher.reached = part.end
+        if part.boundary:
+            self.position = part.end
+            self.executed.forget(part.end.epoch, part.end.seq)
+        self.dispatcher.push(part.end if part.boundary else None)
+        self._look_for_proof()
+        if part.then is not None:
+            self._follow(part.then)
+        elif self.settings.synchronous and time.monotonic() - self._flushed_at > self.flusher.interval:
+            self.dispatcher.drain(self.position)
+            self.flusher.flush_ready()
+            self._flushed_at = time.monotonic()
+
+    def _look_for_proof(self) -> None:
+        """Past all that an unknown run may have executed, the records tell everything."""
+        flushed = self.flusher.flushed
+        if self.proven or flushed is None:
+            return
+        if not self.safe.is_on(flushed.position, time.monotonic() - self._began):
+            self.flusher.mark_whole()
+            self.proven = True
+
+    def _follow(self, statement: Statement) -> None:
+        """Execute a statement alone: everything before it is in the target, nothing behind it."""
+        at = statement.position
+        self.dispatcher.drain(at)
+        context = StatementContext(
+            self.source.rules, lambda table: self.reader.log.statements_on(table, at), self.settings.server.tidb
+        )
+        operator = self.source.rules.operators.get(at)
+        texts = operator.followed(statement.text) if operator is not None else (statement.text,)
+        planned = [one for text in texts if text for one in plan_statement(text, statement.schema, context)]
+        for number, one in enumerate(planned):
+            doubt = self.about_to is not None and number <= self.about_to
+            if self.about_to is not None and number < self.about_to:
+                continue
+            self._change(one, at, number, in_doubt=doubt)
+        self.about_to = None
+        self.position = Position(at.epoch, at.binlog_file, at.offset + (1 if statement.text else 0))
+        self.flusher.write(Checkpoint(self.position, reason="ddl"))
+        self._flushed_at = time.monotonic()
+
+    def _change(self, one: TargetStatement, at: Position, number: int, *, in_doubt: bool) -> None:
+        if one.needs is not None and not self.tables.has(one.needs):
+            log.info("statement on a table that is not there yet", table=".".join(one.needs), position=str(at))
+            return
+        self.flusher.write(Checkpoint(at, about_to=(at, number), reason="ddl"))
+        reach(CrashPoint.SINK_BEFORE_STATEMENT)
+        self.tables.change(one.sql, in_doubt=in_doubt)
+        reach(CrashPoint.SINK_AFTER_STATEMENT)
+        log.info("statement executed", position=str(at))
+
+    def _with_operators(self, slices: list[Slice]) -> list[Slice]:
+        """Slices that end where an operator has something to say about row changes, too."""
+        made: list[Slice] = []
+        for part in slices:
+            begin = part.begin
+            for at in sorted(at for at in self.source.rules.operators if part.begin <= at < part.end):
+                made.append(Slice(begin, at, True, part.rows, Statement(at, "", (), "")))
+                begin = at
+            made.append(Slice(begin, part.end, part.boundary, part.rows, part.then))
+        return made
+
+
+def _epochs(begin: Position, end: Position) -> Iterator[tuple[Position, Position]]:
+    """A range in parts of one epoch each."""
+    while begin.epoch < end.epoch:
+        yield begin, Position(begin.epoch, FAR, 0)
+        begin = Position(begin.epoch + 1, "begin.000000", 0)
+    if begin < end:
+        yield begin, end
+
+
+def _places(begin: Position) -> Callable[[int], Position]:
+    """From `seq` to the position, for the files of a slice's log."""
+    base, _, digits = begin.binlog_file.rpartition(".")
+
+    def place(seq: int) -> Position:
+        return Position(begin.epoch, f"{base}.{seq >> 40:0{len(digits)}d}", seq & (1 << 40) - 1)
+
+    return place
+
+
+def _text(position: Position | None) -> str | None:
+    return str(position) if position is not None else None

@@ -1,0 +1,130 @@
+"""Cutting a range of bronze into slices: at transaction boundaries, so that memory is bounded, and at statements."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from dmdelta.model.position import Position
+from dmdelta.model.schema import TableName
+
+SLICE_BYTES = 32 << 20
+"""One slice's share of the log, about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A place where something else than row changes happens: a statement of the log, or an operator's.
+
+    Attributes:
+        schema: the session's default schema.
+        tables: those that the log's statement is on.
+        text: '' where the log has row changes.
+    """
+
+    position: Position
+    schema: str
+    tables: tuple[TableName, ...]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Row changes of one table under one structure in a bucket of the log.
+
+    Attributes:
+        version: of the structure, None where nobody told it.
+        ops: what they do.
+        partial: images with only some of the columns.
+        moves: updates that change the primary key.
+        committed: of XA transactions that commit there.
+        first, last: `seq` of the first and the last of them.
+    """
+
+    name: TableName
+    version: int | None
+    ops: frozenset[str]
+    partial: int = 0
+    moves: int = 0
+    committed: bool = False
+    first: int = 0
+    last: int = 0
+
+    def joined(self, other: "Rows") -> "Rows":
+        partial, moves = self.partial + other.partial, self.moves + other.moves
+        committed = self.committed or other.committed
+        first, last = min(self.first, other.first), max(self.last, other.last)
+        return Rows(self.name, self.version, self.ops | other.ops, partial, moves, committed, first, last)
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Row changes [begin, end) and what happens behind them.
+
+    Attributes:
+        boundary: the end is one of a source transaction.
+        rows: what may be in it, once for each table and structure.
+        then: at its end; None: the next slice goes on.
+    """
+
+    begin: Position
+    end: Position
+    boundary: bool
+    rows: tuple[Rows, ...]
+    then: Statement | None = None
+
+    @property
+    def commits(self) -> bool:
+        """XA transactions commit in it."""
+        return any(rows.committed for rows in self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Where a slice may end; `boundary`: a transaction ends there."""
+
+    position: Position
+    boundary: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What a range holds.
+
+    Attributes:
+        rows: for each part of about a slice's size.
+        cuts: one a bucket at most.
+    """
+
+    begin: Position
+    end: Position
+    rows: Sequence[Rows]
+    cuts: Sequence[Cut]
+    statements: Sequence[Statement]
+
+
+def plan_slices(survey: Survey) -> list[Slice]:
+    """The slices of a range in one epoch, at least one."""
+    statements = {statement.position: statement for statement in survey.statements}
+    ends = {cut.position: cut.boundary for cut in survey.cuts if survey.begin < cut.position < survey.end}
+    ends |= dict.fromkeys(statements, True)
+    ends[survey.end] = True
+    slices: list[Slice] = []
+    begin = survey.begin
+    for end in sorted(ends):
+        then = statements.get(end)
+        if end > begin or then is not None:
+            slices.append(Slice(begin, end, ends[end], _rows_between(survey, begin, end), then))
+        begin = end
+    return slices or [Slice(survey.begin, survey.end, True, ())]
+
+
+def _rows_between(survey: Survey, begin: Position, end: Position) -> tuple[Rows, ...]:
+    return merged_rows(rows for rows in survey.rows if rows.first < end.seq and rows.last >= begin.seq)
+
+
+def merged_rows(every: Iterable[Rows]) -> tuple[Rows, ...]:
+    """One for each table and structure."""
+    found: dict[tuple[TableName, int | None], Rows] = {}
+    for rows in every:
+        known = found.get((rows.name, rows.version))
+        found[rows.name, rows.version] = rows if known is None else known.joined(rows)
+    return tuple(found[key] for key in sorted(found, key=str))

@@ -1,0 +1,81 @@
+"""The central map of checkpoint snapshots: which workers have received each one's message.
+
+A snapshot is ready when all workers have received it: everything ahead of it has then been executed. The newest ready
+one is flushed, older ones are purged with it.
+"""
+
+import threading
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+At = TypeVar("At")
+
+
+@dataclass(frozen=True, slots=True)
+class Ready(Generic[At]):
+    """A snapshot that every worker has received."""
+
+    id: int
+    at: At
+
+
+class Snapshots(Generic[At]):
+    """Snapshots by their id, which grows. Every method may be called from any thread."""
+
+    def __init__(self, workers: int) -> None:
+        self._workers = workers
+        self._lock = threading.Condition()
+        self._received: dict[int, dict[int, bool]] = {}
+        self._at: dict[int, At] = {}
+        self._ready: Ready[At] | None = None
+        self._pushed: At | None = None
+
+    @property
+    def received(self) -> dict[int, dict[int, bool]]:
+        """Snapshot id → worker → received, of snapshots that are not flushed yet."""
+        with self._lock:
+            return {number: dict(workers) for number, workers in self._received.items()}
+
+    @property
+    def newest_ready(self) -> Ready[At] | None:
+        with self._lock:
+            return self._ready
+
+    @property
+    def newest_pushed(self) -> At | None:
+        with self._lock:
+            return self._pushed
+
+    def push(self, number: int, at: At) -> None:
+        """A snapshot's message goes into every worker's queue now."""
+        with self._lock:
+            self._received[number] = dict.fromkeys(range(self._workers), False)
+            self._at[number] = at
+            self._pushed = at
+
+    def receive(self, number: int, worker: int) -> bool:
+        """A worker has executed all that was ahead of the message; True if it was the last one to say so."""
+        with self._lock:
+            workers = self._received.get(number)
+            if workers is None:  # a newer one was flushed
+                return False
+            workers[worker] = True
+            if not all(workers.values()):
+                return False
+            if self._ready is None or self._ready.id < number:
+                self._ready = Ready(number, self._at[number])
+            self._lock.notify_all()
+            return True
+
+    def purge(self, flushed: int) -> list[int]:
+        """Forget the snapshot that was flushed and all older ones; their ids."""
+        with self._lock:
+            gone = [number for number in self._received if number <= flushed]
+            for number in gone:
+                del self._received[number], self._at[number]
+            return gone
+
+    def wait_for(self, number: int, seconds: float) -> bool:
+        """Wait until a snapshot, or a newer one, is ready; False if it is not in time."""
+        with self._lock:
+            return self._lock.wait_for(lambda: self._ready is not None and self._ready.id >= number, seconds)

@@ -1,0 +1,50 @@
+"""The target's SQL: one statement for rows that are treated alike."""
+
+from collections.abc import Sequence
+
+from dmdelta.sink.change import Shape
+
+
+def quoted(*names: str) -> str:
+    """Identifiers as SQL: `schema`.`table`."""
+    return ".".join("`" + name.replace("`", "``") + "`" for name in names)
+
+
+def text(value: str) -> str:
+    """A string as SQL, in a session with backslash escapes."""
+    return "'" + value.replace("\\", "\\\\").replace("'", "''").replace("\0", "\\0") + "'"
+
+
+def insert(shape: Shape, rows: Sequence[str]) -> str:
+    return f"INSERT INTO {shape.table} {shape.columns} VALUES {','.join(rows)}"
+
+
+def replace(shape: Shape, rows: Sequence[str]) -> str:
+    return f"REPLACE INTO {shape.table} {shape.columns} VALUES {','.join(rows)}"
+
+
+def upsert(shape: Shape, rows: Sequence[str]) -> str:
+    """Updates of rows whose keys stay. `VALUES()`, as MariaDB and TiDB know no alias of the new row."""
+    return f"{insert(shape, rows)} ON DUPLICATE KEY UPDATE {shape.assigned}"
+
+
+def insert_some(shape: Shape, sets: str) -> str:
+    """A row of which only some columns are known."""
+    return f"INSERT INTO {shape.table} SET {sets}"
+
+
+def replace_some(shape: Shape, sets: str) -> str:
+    return f"REPLACE INTO {shape.table} SET {sets}"
+
+
+def update(shape: Shape, sets: str, identity: str) -> str:
+    if shape.keyless:
+        return f"UPDATE {shape.table} SET {sets} WHERE {identity} LIMIT 1"
+    return f"UPDATE {shape.table} SET {sets} WHERE {shape.identity} = {identity}"
+
+
+def delete(shape: Shape, identities: Sequence[str]) -> str:
+    """Delete rows by key; of a table without one, a single row."""
+    if shape.keyless:
+        return f"DELETE FROM {shape.table} WHERE {identities[0]} LIMIT 1"
+    return f"DELETE FROM {shape.table} WHERE {shape.identity} IN ({','.join(identities)})"

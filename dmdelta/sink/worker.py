@@ -1,0 +1,231 @@
+"""A worker: executes the batches of its queue in their order, each in one transaction that also proves it."""
+
+import queue
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pymysql
+
+from dmdelta.errors import DmdeltaError, TargetUnavailable
+from dmdelta.failpoint import CrashPoint, reach
+from dmdelta.logging import get_logger
+from dmdelta.model.position import Position
+from dmdelta.sink.change import Change
+from dmdelta.sink.connection import (
+    Patience,
+    TargetServer,
+    connect,
+    execute,
+    execute_under_protest,
+    is_retryable,
+    translated,
+)
+from dmdelta.sink.executed import encode
+from dmdelta.sink.literals import NAMELESS
+from dmdelta.sink.merger import Style, Work, merged
+from dmdelta.sink.metadata import Encoded, Metadata
+from dmdelta.sink.metrics import WorkerCounts
+
+if TYPE_CHECKING:
+    from pymysql.connections import Connection
+
+log = get_logger(__name__)
+PyMySQLFailure = (pymysql.err.MySQLError, OSError)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Work of one transaction.
+
+    Attributes:
+        ordinal: its number among the worker's in this run.
+        first, last: `seq` between which its changes take effect.
+        place: what an event's `seq` stands for in the log.
+    """
+
+    ordinal: int
+    epoch: int
+    work: Sequence[Work]
+    style: Style
+    first: int
+    last: int
+    place: Callable[[int], Position]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The message of a checkpoint snapshot: everything ahead of it has been executed when the worker comes to it."""
+
+    id: int
+
+
+Message = Batch | Mark | None
+"""None: the end."""
+
+
+@dataclass(slots=True)
+class Worker:
+    """One connection, one thread, one queue.
+
+    Attributes:
+        received: told of every mark, with the worker's number.
+        failed: told why the worker cannot go on; it then only empties its queue.
+    """
+
+    number: int
+    server: TargetServer
+    metadata: Metadata
+    received: Callable[[int, int], object]
+    failed: Callable[[BaseException], None]
+    depth: int = 8
+    patience: Patience = field(default_factory=Patience)
+    counts: WorkerCounts = field(default_factory=WorkerCounts)
+    stopping: threading.Event = field(default_factory=threading.Event)
+    queue: "queue.Queue[Message]" = field(init=False)
+    _connection: "Connection[Any] | None" = None
+    _broken: bool = False
+    _thread: threading.Thread | None = None
+
+    def __post_init__(self) -> None:
+        self.queue = queue.Queue(self.depth)
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name=f"sink-{self.number}", daemon=True)
+        self._thread.start()
+
+    def leave(self) -> None:
+        """End after the batch under way: what still waits is executed by the next start."""
+        while True:
+            try:
+                self.queue.get_nowait()
+            except queue.Empty:
+                break
+        self.queue.put(None)
+
+    def join(self, seconds: float) -> bool:
+        """Wait for the thread's end; False if it is not in time."""
+        if self._thread is not None:
+            self._thread.join(seconds)
+        return self._thread is None or not self._thread.is_alive()
+
+    def _run(self) -> None:
+        try:
+            while (message := self.queue.get()) is not None:
+                if isinstance(message, Mark):
+                    if not self._broken:
+                        self.received(message.id, self.number)
+                elif not self._broken:
+                    self._attempt(message)
+        finally:
+            if self._connection is not None:
+                self._connection.close()
+
+    def _attempt(self, batch: Batch) -> None:
+        try:
+            self._execute(batch)
+        except BaseException as error:  # noqa: BLE001 - the sink raises it
+            self._broken = True
+            self.failed(error)
+
+    def _execute(self, batch: Batch) -> None:
+        """Execute a batch, again after what may pass."""
+        failures = 0
+        while True:
+            try:
+                if failures == 0 or not self._was_committed(batch):
+                    self._transaction(batch)
+                break
+            except PyMySQLFailure as error:
+                failures += 1
+                if not is_retryable(error):
+                    raise self._explained(error, batch) from error
+                if failures >= self.patience.attempts or self.stopping.is_set():
+                    raise translated(error, str(self.server)) from error
+                self._let_pass(error, failures)
+            except TargetUnavailable:  # from `connect`
+                failures += 1
+                if failures >= self.patience.attempts or self.stopping.is_set():
+                    raise
+                self.stopping.wait(self.patience.delay(failures))
+        self.counts.transactions += 1
+        self.counts.rows += len(batch.work)
+
+    def _let_pass(self, error: BaseException, failures: int) -> None:
+        self.counts.retries += 1
+        delay = self.patience.delay(failures)
+        log.warning("transaction is tried again", worker=self.number, code=_code(error), in_s=round(delay, 2))
+        self._disconnect()
+        self.stopping.wait(delay)
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            try:
+                self._connection.close()
+            except PyMySQLFailure:
+                log.debug("connection was gone", worker=self.number)
+            self._connection = None
+
+    def _open(self) -> "Connection[Any]":
+        if self._connection is None:
+            self._connection = connect(self.server, autocommit=False)
+        return self._connection
+
+    def _was_committed(self, batch: Batch) -> bool:
+        """Whether a transaction whose outcome nobody heard was committed; waits for one that is still under way."""
+        connection = self._open()
+        self.metadata.fence(connection, self.number)
+        found = self.metadata.is_recorded(connection, self.number, batch.ordinal)
+        connection.rollback()
+        return found
+
+    def _transaction(self, batch: Batch) -> None:
+        reach(CrashPoint.SINK_BEFORE_TRANSACTION)
+        connection = self._open()
+        self.metadata.fence(connection, self.number)
+        for number, statement in enumerate(merged(batch.work, batch.style)):
+            if number:
+                reach(CrashPoint.SINK_MID_TRANSACTION)
+            protests = statement.count(NAMELESS)
+            if protests:
+                execute_under_protest(connection, statement, protests)
+            else:
+                execute(connection, statement)
+            self.counts.statements += 1
+        reach(CrashPoint.SINK_BEFORE_RECORD)
+        events = encode(event for _, change in batch.work for event in change.events)
+        self.metadata.record(
+            connection, (self.number, batch.ordinal), batch.epoch, Encoded(batch.first, batch.last, events)
+        )
+        reach(CrashPoint.SINK_BEFORE_COMMIT)
+        connection.commit()
+        reach(CrashPoint.SINK_AFTER_COMMIT)
+
+    def _explained(self, error: BaseException, batch: Batch) -> DmdeltaError:
+        """The error with the row that it is about: found by executing the changes one by one, without committing."""
+        try:
+            connection = self._open()
+            connection.rollback()
+            for shape, change, statement in _singly(batch):
+                try:
+                    execute(connection, statement)
+                except PyMySQLFailure as single:
+                    at = batch.place(change.events[-1][0])
+                    key = change.identity if not shape.keyless else "(no key)"
+                    return translated(single, f"{shape.table}, row {key},", position=str(at))
+        except PyMySQLFailure:
+            log.debug("the row could not be told", worker=self.number)
+        finally:
+            self._disconnect()
+        return translated(error, str(self.server), position=str(batch.place(batch.first)))
+
+
+def _singly(batch: Batch) -> "Iterator[tuple[Any, Change, str]]":
+    for shape, change in batch.work:
+        for statement in merged([(shape, change)], batch.style):
+            yield shape, change, statement
+
+
+def _code(error: BaseException) -> object:
+    return error.args[0] if error.args else type(error).__name__

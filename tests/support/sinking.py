@@ -1,0 +1,117 @@
+"""The sink in the test's own Spark session: bronze from recorded binlogs, a real server as target, a full diff."""
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from dmdelta.bronze.landing import LandingSource, newest_landed
+from dmdelta.rules import NO_RULES, BlockAllowList, SourceRules
+from dmdelta.sink.connection import TargetServer
+from dmdelta.sink.metrics import SinkMetrics
+from dmdelta.sink.opening import open_sink
+from dmdelta.sink.settings import SinkSettings, SinkSource
+from tests.support.pipeline import TASK, Pipeline
+from tests.support.recording import record
+from tests.support.servers import Server
+from tests.support.values import parse_document, quoted, source_columns
+
+SOURCE = "s1"
+
+
+def target_of(server: Server) -> TargetServer:
+    """The sink's way to a test server: an account that may do everything."""
+    server.execute(
+        f"CREATE USER IF NOT EXISTS 'sink'@'%' IDENTIFIED BY '{server.password}'", "GRANT ALL ON *.* TO 'sink'@'%'"
+    )
+    return TargetServer(server.host, server.port, "sink", server.password)
+
+
+@dataclass
+class Sinking:
+    """One source's log and its sink.
+
+    Attributes:
+        settings: of the sinks that are opened from now on.
+    """
+
+    spark: SparkSession
+    folder: Path
+    source: Server
+    databases: list[str]
+    settings: SinkSettings
+    rules: SourceRules = NO_RULES
+    runs: int = 0
+    pipeline: Pipeline = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.pipeline = Pipeline(self.spark, self.folder / "lake")
+        allowed = BlockAllowList(do_dbs=tuple(self.databases))
+        self.rules = replace(self.rules, source_id=SOURCE, allow_list=allowed)
+
+    def land(self) -> None:
+        """Bring the source's log to bronze."""
+        archive = record(self.source, self.folder / "archive")
+        self.pipeline.catch_up(archive, SOURCE, self.databases, self.source.flavor, apply_to=())
+
+    def run(self, *, orderly: bool = True) -> SinkMetrics:
+        """Open a sink, execute all that is in bronze, end it."""
+        self.runs += 1
+        landing = LandingSource(
+            TASK, SOURCE, "test", self.pipeline.lakehouse.bronze, BlockAllowList(), self.source.flavor
+        )
+        landed = newest_landed(self.spark, landing)
+        assert landed is not None
+        rules = replace(self.rules)
+        source = SinkSource(TASK, SOURCE, f"run-{self.runs}", self.source.flavor, rules)
+        sink = open_sink(self.spark, self.pipeline.lakehouse.bronze, source, self.settings, landed.end)
+        begin = replace(landed.end, offset=4, binlog_file="binlog.000001", epoch=landed.end.epoch)
+        try:
+            sink.apply(begin, landed.end, lambda: False)
+        except BaseException:
+            sink.end(orderly=False)
+            raise
+        metrics = sink.metrics()
+        assert sink.end(orderly=orderly)
+        return metrics
+
+
+def table_differences(source: Server, target: Server, database: str, table: str) -> list[str]:
+    """What differs between the same table on two servers, by the text and bytes of every value."""
+    columns, _ = source_columns(source, database, table)
+    rows = [_rows(server, database, table, columns) for server in (source, target)]
+    missing = [f"{table} missing: {row}" for row in sorted(rows[0] - rows[1], key=str)]
+    more = [f"{table} too much: {row}" for row in sorted(rows[1] - rows[0], key=str)]
+    return missing + more
+
+
+def _rows(server: Server, database: str, table: str, columns) -> Counter:
+    chosen = ", ".join(_selected(column) for column in columns)
+    json_at = [number for number, column in enumerate(columns) if column.type == "json"]
+    with (
+        server.connect(database=database, init_command="SET time_zone = '+00:00'") as connection,
+        connection.cursor() as cursor,
+    ):
+        cursor.execute(f"SELECT {chosen} FROM {quoted(table)}")
+        return Counter(tuple(_plain(row, json_at)) for row in cursor.fetchall())
+
+
+def _plain(row, json_at: list[int]):
+    """Documents in one form: servers write them with and without blanks."""
+    for number, value in enumerate(row):
+        parsed = number in json_at and value is not None
+        yield str(parse_document(value)) if parsed else value
+
+
+def _selected(column) -> str:
+    name = quoted(column.name)
+    if column.type in {"float", "double"}:
+        return f"{name} * 1e0"
+    if column.type == "bit":
+        return f"{name} + 0"
+    if column.type in {"char", "varchar", "text", "tinytext", "mediumtext", "longtext", "enum", "set"}:
+        return f"HEX(CONVERT({name} USING utf8mb4))"
+    if column.type in {"date", "datetime", "timestamp", "time", "decimal", "year", "json"} or "int" in column.type:
+        return f"CAST({name} AS CHAR)"
+    return f"HEX({name})"
