@@ -1,0 +1,96 @@
+"""Causality: the relation map by seed 002's own values, conflicts, and memory that follows what is in flight."""
+
+from dmdelta.sink.causality import Causality
+
+TABLE = "`only_dml`.`t1`"
+
+
+def keys(number):
+    return [f"{number}.id.{TABLE}", f"a{number}.username.{TABLE}", f"b{number}.pass.{TABLE}"]
+
+
+def test_relation_map_of_seed_002():
+    """insert into t1 values (3,'a3','b3'), (5,'a5','b5'), (7,'a7','b7'): unique keys point to the primary key."""
+    causality = Causality(16)
+    for number in (3, 5, 7):
+        assert causality.add(keys(number)) is not None
+    assert causality.relations == {
+        "3.id.`only_dml`.`t1`": "3.id.`only_dml`.`t1`",
+        "5.id.`only_dml`.`t1`": "5.id.`only_dml`.`t1`",
+        "7.id.`only_dml`.`t1`": "7.id.`only_dml`.`t1`",
+        "a3.username.`only_dml`.`t1`": "3.id.`only_dml`.`t1`",
+        "a5.username.`only_dml`.`t1`": "5.id.`only_dml`.`t1`",
+        "a7.username.`only_dml`.`t1`": "7.id.`only_dml`.`t1`",
+        "b3.pass.`only_dml`.`t1`": "3.id.`only_dml`.`t1`",
+        "b5.pass.`only_dml`.`t1`": "5.id.`only_dml`.`t1`",
+        "b7.pass.`only_dml`.`t1`": "7.id.`only_dml`.`t1`",
+    }
+    assert causality.counts.added == 9
+
+
+def test_updates_of_one_row_stay_in_order():
+    """t1(id, sid): update set sid='b', 'c', 'd' where id = 1 all go to one worker, also across generations."""
+    causality = Causality(16)
+    first = causality.add(["1.id.`d`.`t1`"])
+    causality.rotate(1)
+    assert {causality.add(["1.id.`d`.`t1`"]) for _ in range(3)} == {first}
+    causality.rotate(2)
+    causality.purge(1)
+    assert causality.add(["1.id.`d`.`t1`"]) == first
+
+
+def two_workers(causality):
+    """Two keys whose roots have different workers."""
+    one = "k0"
+    other = next(f"k{n}" for n in range(1, 1000) if causality.worker_of(f"k{n}") != causality.worker_of(one))
+    return one, other
+
+
+def test_keys_of_two_workers_conflict():
+    """A change that brings keys of two workers together conflicts, until the map begins anew."""
+    causality = Causality(4)
+    one, other = two_workers(causality)
+    causality.add([one])
+    causality.add([other])
+    assert causality.add([one, other]) is None
+    assert causality.relations == {one: one, other: other}, "nothing of it was added"
+    causality.reset()
+    assert causality.add([one, other]) == causality.worker_of(one)
+    assert causality.relations[other] == one
+    assert causality.counts.resets == 1
+
+
+def test_executed_jobs_conflict_no_more():
+    """Once the jobs of a generation have been executed, their keys are gone and cannot conflict."""
+    causality = Causality(4)
+    one, other = two_workers(causality)
+    causality.add([one])
+    causality.rotate(1)
+    causality.add([other])
+    assert causality.add([one, other]) is None
+    assert causality.purge(1) == 1
+    assert causality.add([one, other]) == causality.worker_of(other)
+
+
+def test_memory_stays_bounded_without_conflicts():
+    """Keys of new rows for ever: what is kept is what has not been executed."""
+    causality = Causality(4)
+    for generation in range(100):
+        for number in range(50):
+            assert causality.add([f"{generation}-{number}"]) is not None
+        causality.rotate(generation)
+        causality.purge(generation - 2)
+        assert causality.counts.size <= 150
+    assert len(causality.relations) == causality.counts.size
+    assert causality.counts.added == 5000
+
+
+def test_memory_stays_bounded_with_conflicts():
+    """Rows that keep meeting: each conflict empties the map."""
+    causality = Causality(4)
+    for number in range(1000):
+        if causality.add([f"a{number % 7}", f"b{number % 11}"]) is None:
+            causality.reset()
+            assert causality.add([f"a{number % 7}", f"b{number % 11}"]) is not None
+        assert causality.counts.size <= 18
+    assert causality.counts.resets > 0

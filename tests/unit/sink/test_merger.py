@@ -1,0 +1,109 @@
+"""The merger: seed 004's statements, and seed 003's rewriting by its own values."""
+
+from dmdelta.sink.change import Act, Change, Shape
+from dmdelta.sink.merger import STATEMENT_CHARACTERS, Style, merged
+
+TB = Shape("tb", "(a,b)", "a=VALUES(a), b=VALUES(b)", "a")
+DUMMY = Shape(
+    "dummydb.dummytbl",
+    "(id, int_value, str_value)",
+    "id=VALUES(id), int_value=VALUES(int_value), str_value=VALUES(str_value)",
+    "id",
+)
+BAG = Shape("bag", "(a)", "a=VALUES(a)", "")
+
+
+def change(act, identity, values=None, *, was=None, sets=None):
+    return Change(act, identity, was, values, sets, (identity,), ((1, 0),))
+
+
+def test_statements_of_seed_004():
+    """INSERTs, UPDATEs and DELETEs of neighbouring rows are one statement each."""
+    rows = [("1", "(1,1)"), ("2", "(2,2)")]
+    inserts = [(TB, change(Act.INSERT, *row)) for row in rows]
+    updates = [(TB, change(Act.UPDATE, *row)) for row in rows]
+    deletes = [(TB, change(Act.DELETE, key)) for key, _ in rows]
+    assert list(merged([*inserts, *updates, *deletes], Style())) == [
+        "INSERT INTO tb (a,b) VALUES (1,1),(2,2)",
+        "INSERT INTO tb (a,b) VALUES (1,1),(2,2) ON DUPLICATE KEY UPDATE a=VALUES(a), b=VALUES(b)",
+        "DELETE FROM tb WHERE a IN (1,2)",
+    ]
+
+
+def test_rewriting_of_seed_003():
+    """In safe mode INSERT is REPLACE, and UPDATE is DELETE by the old key and REPLACE of the new row."""
+    work = [
+        (DUMMY, change(Act.INSERT, "123", "(123, 999, 'abc')")),
+        (DUMMY, change(Act.UPDATE, "123", "(123, 888999, 'abc')")),
+        (DUMMY, change(Act.UPDATE, "999", "(999, 888888, 'abc888')", was="888", sets="id = 999")),
+    ]
+    assert list(merged(work, Style(safe=True, multiple_rows=False))) == [
+        "REPLACE INTO dummydb.dummytbl (id, int_value, str_value) VALUES (123, 999, 'abc')",
+        "DELETE FROM dummydb.dummytbl WHERE id IN (123)",
+        "REPLACE INTO dummydb.dummytbl (id, int_value, str_value) VALUES (123, 888999, 'abc')",
+        "DELETE FROM dummydb.dummytbl WHERE id IN (888)",
+        "REPLACE INTO dummydb.dummytbl (id, int_value, str_value) VALUES (999, 888888, 'abc888')",
+    ]
+
+
+def test_safe_mode_merges_rows_that_keep_their_key():
+    """Neighbouring updates are one DELETE and one REPLACE; a key change stands alone, as its order matters."""
+    keep = [(TB, change(Act.UPDATE, key, f"({key},0)")) for key in ("1", "2")]
+    move = [(TB, change(Act.UPDATE, "4", "(4,0)", was="3")), (TB, change(Act.UPDATE, "5", "(5,0)", was="4"))]
+    assert list(merged([*keep, *move], Style(safe=True))) == [
+        "DELETE FROM tb WHERE a IN (1,2)",
+        "REPLACE INTO tb (a,b) VALUES (1,0),(2,0)",
+        "DELETE FROM tb WHERE a IN (3)",
+        "REPLACE INTO tb (a,b) VALUES (4,0)",
+        "DELETE FROM tb WHERE a IN (4)",
+        "REPLACE INTO tb (a,b) VALUES (5,0)",
+    ]
+
+
+def test_without_multiple_rows():
+    """Each change is a statement of its own, an update a plain one."""
+    work = [(TB, change(Act.INSERT, "1", "(1,1)")), (TB, change(Act.UPDATE, "1", "(1,2)", sets="a=1, b=2"))]
+    assert list(merged(work, Style(multiple_rows=False))) == [
+        "INSERT INTO tb (a,b) VALUES (1,1)",
+        "UPDATE tb SET a=1, b=2 WHERE a = 1",
+    ]
+
+
+def test_key_change_is_an_update():
+    """A row that gets another key is found by the old one."""
+    moved = change(Act.UPDATE, "2", "(2,1)", was="1", sets="a=2, b=1")
+    assert list(merged([(TB, moved)], Style())) == ["UPDATE tb SET a=2, b=1 WHERE a = 1"]
+
+
+def test_images_with_some_columns():
+    """What an image does not tell is not written."""
+    work = [
+        (TB, change(Act.INSERT, "1", sets="a=1")),
+        (TB, change(Act.UPDATE, "1", sets="b=2")),
+    ]
+    assert list(merged(work, Style())) == ["INSERT INTO tb SET a=1", "UPDATE tb SET b=2 WHERE a = 1"]
+    assert next(merged(work, Style(safe=True))) == "REPLACE INTO tb SET a=1"
+
+
+def test_table_without_a_key():
+    """Rows are inserted together; one row is found by all its values, one of equal ones."""
+    work = [
+        (BAG, change(Act.INSERT, "", "(1)")),
+        (BAG, change(Act.INSERT, "", "(1)")),
+        (BAG, change(Act.DELETE, "a = 1")),
+        (BAG, change(Act.DELETE, "a = 1")),
+        (BAG, change(Act.UPDATE, "a = 1", "(2)", sets="a=2")),
+    ]
+    assert list(merged(work, Style())) == [
+        "INSERT INTO bag (a) VALUES (1),(1)",
+        "DELETE FROM bag WHERE a = 1 LIMIT 1",
+        "DELETE FROM bag WHERE a = 1 LIMIT 1",
+        "UPDATE bag SET a=2 WHERE a = 1 LIMIT 1",
+    ]
+
+
+def test_long_statements_are_ended():
+    """Rows go into further statements when one gets long: servers limit a packet."""
+    row = f"(1,'{'x' * (STATEMENT_CHARACTERS // 2)}')"
+    work = [(TB, change(Act.INSERT, str(n), row)) for n in range(4)]
+    assert len(list(merged(work, Style()))) == 4

@@ -1,0 +1,98 @@
+"""How rows are written, by the target's own columns and keys."""
+
+import pytest
+
+from dmdelta.errors import SinkError
+from dmdelta.model.schema import Column, TableSchema
+from dmdelta.sink.plan import plan_table
+from dmdelta.sink.target import Parent, TargetColumn, TargetKey, TargetTable
+
+SOURCE = TableSchema("d", "t", (Column("id", "int"), Column("name", "varchar", charset="utf8mb4")), ("id",))
+COLUMNS = {"id": TargetColumn("id", "int"), "name": TargetColumn("name", "varchar", "utf8mb4_0900_ai_ci", nullable=True)}
+PRIMARY = TargetKey("PRIMARY", (("id", None),))
+
+
+def planned(*keys, columns=None, parents=(), foreign_keys=False):
+    target = TargetTable("d", "t", {**COLUMNS, **(columns or {})}, keys, parents)
+    return plan_table(("d", "t"), SOURCE, target, foreign_keys=foreign_keys)
+
+
+def test_same_table():
+    """The target has the source's key, a number: its literal says all."""
+    plan = planned(PRIMARY)
+    assert plan.shape == ("`d`.`t`", "(`id`, `name`)", "`id`=VALUES(`id`), `name`=VALUES(`name`)", "`id`")
+    assert plan.plain
+    assert not plan.whole
+
+
+def test_more_columns():
+    """The target's own columns are left alone."""
+    assert planned(PRIMARY, columns={"own": TargetColumn("own", "int")}).shape.columns == "(`id`, `name`)"
+
+
+def test_generated_column_takes_no_values():
+    """What the target computes is not written."""
+    generated = {"name": TargetColumn("name", "varchar", "utf8mb4_bin", generated=True)}
+    assert planned(PRIMARY, columns=generated).shape.columns == "(`id`)"
+
+
+def test_other_key():
+    """WHERE goes by the target's key, not by the source's."""
+    named = {"name": TargetColumn("name", "varchar", "utf8mb4_bin", nullable=False)}
+    plan = planned(TargetKey("u", (("name", None),)), columns=named)
+    assert plan.shape.identity == "`name`"
+    assert not plan.plain
+    assert not plan.watched
+
+
+def test_nullable_unique_key_finds_no_row():
+    """A unique key that may be NULL does not find every row, but its values meet."""
+    plan = planned(TargetKey("u", (("name", None),)))
+    assert plan.shape.keyless
+    assert [key.parts[0][1] for key in plan.keys] == ["name"]
+    assert plan.watched
+
+
+def test_no_key():
+    """Without a key a row is found by all its columns."""
+    plan = planned()
+    assert plan.shape.keyless
+    assert plan.keys == ()
+
+
+def test_key_of_the_targets_own_column():
+    """A key over a column that the source does not have: its other columns alone are compared, more widely."""
+    plan = planned(
+        PRIMARY, TargetKey("u", (("own", None), ("name", 10))), columns={"own": TargetColumn("own", "int")}
+    )
+    assert [[part[1:] for part in key.parts] for key in plan.keys] == [[("id", None)], [("name", 10)]]
+
+
+@pytest.mark.parametrize(
+    "key", [TargetKey("e", ((None, None),)), TargetKey("g", (("computed", None),))], ids=["expression", "generated"]
+)
+def test_key_of_unknown_values(key):
+    """A unique key whose values the log does not have: the table's changes stay in one order."""
+    columns = {"computed": TargetColumn("computed", "int", generated=True)}
+    assert planned(PRIMARY, key, columns=columns).whole
+
+
+def test_key_of_another_type():
+    """Texts that are numbers in the target may be equal there: one order."""
+    columns = {"name": TargetColumn("name", "bigint")}
+    assert planned(PRIMARY, TargetKey("u", (("name", None),)), columns=columns).whole
+
+
+def test_column_is_missing():
+    """A column that the target lacks stops the sink with the table's and the column's name."""
+    target = TargetTable("d", "t", {"id": COLUMNS["id"]}, (PRIMARY,))
+    with pytest.raises(SinkError, match=r"d\.t has no column name"):
+        plan_table(("d", "t"), SOURCE, target)
+
+
+def test_foreign_keys_where_checked():
+    """A child has the key of its parent, as the parent's own changes have it; unchecked ones do not count."""
+    parent = Parent(("id",), "d", "p", ("key",))
+    assert len(planned(PRIMARY, parents=(parent,)).keys) == 1
+    keys = planned(PRIMARY, parents=(parent,), foreign_keys=True).keys
+    assert [(key.parts[0][1], key.ends) for key in keys] == [("id", ".`d`.`t`"), ("key", ".`d`.`p`")]

@@ -1,0 +1,48 @@
+"""Checkpoint snapshots: seed 002's central map."""
+
+from dmdelta.sink.snapshots import Snapshots
+
+
+def test_ready_when_all_have_received():
+    """A snapshot is ready with its last worker; the map tells who has received it."""
+    snapshots = Snapshots(2)
+    snapshots.push(1, "p1")
+    assert not snapshots.receive(1, 0)
+    assert snapshots.received == {1: {0: True, 1: False}}
+    assert snapshots.newest_ready is None
+    assert snapshots.receive(1, 1)
+    assert (snapshots.newest_ready.id, snapshots.newest_ready.at) == (1, "p1")
+
+
+def test_newest_ready_is_flushed_and_older_are_purged():
+    """The newest complete snapshot counts; with it go all older ones, those that are still under way stay."""
+    snapshots = Snapshots(2)
+    for number in (1, 2, 3):
+        snapshots.push(number, f"p{number}")
+    for number in (1, 2):
+        snapshots.receive(number, 0)
+        snapshots.receive(number, 1)
+    snapshots.receive(3, 0)
+    assert snapshots.newest_ready.at == "p2"
+    assert snapshots.newest_pushed == "p3"
+    assert snapshots.purge(snapshots.newest_ready.id) == [1, 2]
+    assert snapshots.received == {3: {0: True, 1: False}}
+
+
+def test_late_message_of_a_purged_snapshot():
+    """A worker that comes to a snapshot that is gone changes nothing."""
+    snapshots = Snapshots(2)
+    snapshots.push(1, "p1")
+    snapshots.purge(1)
+    assert not snapshots.receive(1, 0)
+    assert snapshots.newest_ready is None
+
+
+def test_waiting_ends_with_a_newer_one():
+    """Whoever waits for a snapshot is content with a newer one, and does not wait for ever."""
+    snapshots = Snapshots(1)
+    snapshots.push(1, "p1")
+    assert not snapshots.wait_for(1, 0.01)
+    snapshots.push(2, "p2")
+    snapshots.receive(2, 0)
+    assert snapshots.wait_for(1, 0.01)
