@@ -1,7 +1,7 @@
 """A tokenizer for MySQL's and MariaDB's SQL: enough to find names, clauses and literals."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 _TOKEN = re.compile(
@@ -34,10 +34,17 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One token; `text` is without quotes and escapes."""
+    """One token.
+
+    Attributes:
+        text: without quotes and escapes.
+        begin, end: where it stands in the statement.
+    """
 
     kind: Kind
     text: str
+    begin: int = field(default=0, compare=False)
+    end: int = field(default=0, compare=False)
 
     @property
     def keyword(self) -> str:
@@ -51,13 +58,13 @@ def tokenize(sql: str) -> list[Token]:
     for found in _TOKEN.finditer(sql):
         kind, text = found.lastgroup, found.group()
         if kind == "name":
-            tokens.append(Token(Kind.NAME, text[1:-1].replace("``", "`")))
+            tokens.append(Token(Kind.NAME, text[1:-1].replace("``", "`"), *found.span()))
         elif kind == "string":
-            tokens.append(Token(Kind.STRING, _unquote(text)))
+            tokens.append(Token(Kind.STRING, _unquote(text), *found.span()))
         elif kind == "word":
-            tokens.append(Token(Kind.WORD, text))
+            tokens.append(Token(Kind.WORD, text, *found.span()))
         elif kind == "mark":
-            tokens.append(Token(Kind.MARK, text))
+            tokens.append(Token(Kind.MARK, text, *found.span()))
     return tokens
 
 
