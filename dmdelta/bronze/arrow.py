@@ -1,6 +1,7 @@
 """A decoded batch as an Arrow record batch of the 18 columns that the data source yields."""
 
 from datetime import datetime, timezone
+from itertools import chain
 from typing import Any, Protocol
 
 import numpy as np
@@ -57,15 +58,17 @@ class Origin(Protocol):
 
 def to_record_batch(batch: ChangeBatch, origin: Origin, landed_at: datetime | None = None) -> pa.RecordBatch:
     """The rows of a batch that was decoded from `origin`, in `ARROW_SCHEMA`; with `landed_at`, `LANDED_FIELDS` too."""
-    counts, seqs, firsts, gtids, committed, *shared = zip(*batch.runs, strict=True)
-    count = np.fromiter(counts, np.int64, len(counts))
+    counts = len(batch.runs)
+    count, seqs, firsts, numbers = np.fromiter(chain.from_iterable(batch.runs), np.int64, 4 * counts).reshape(-1, 4).T
     total = int(count.sum())
     run_of_row = np.repeat(np.arange(len(count)), count)
     begins = np.cumsum(count) - count
-    seq = np.fromiter(seqs, np.int64, len(counts))[run_of_row]
-    row = np.arange(total) - begins[run_of_row] + np.fromiter(firsts, np.int64, len(counts))[run_of_row]
-    take = None if total == len(count) else pa.array(run_of_row)
-    schema_name, table_name, op, xid, image, ddl, version, dictionaries = shared
+    seq = seqs[run_of_row]
+    row = np.arange(total) - begins[run_of_row] + firsts[run_of_row]
+    take = pa.array(numbers[run_of_row])
+    gtids, committed, schema_name, table_name, op, xid, image, ddl, version, dictionaries = zip(
+        *batch.shared, strict=True
+    )
     metadata = _spread(dictionaries, pa.binary(), take)
     columns = [
         pa.repeat(pa.scalar(origin.source_id, pa.string()), total),
@@ -98,12 +101,10 @@ def to_record_batch(batch: ChangeBatch, origin: Origin, landed_at: datetime | No
 
 
 def _spread(values: tuple[Any, ...], kind: Any, take: Any) -> Any:
-    """A column of one value a row from one value a run."""
-    rows = len(values) if take is None else len(take)
+    """A column of the values that `take` chooses for each row."""
     if values.count(values[0]) == len(values):
-        return pa.repeat(pa.scalar(values[0], kind), rows)
-    column = pa.array(values, kind)
-    return column if take is None else column.take(take)
+        return pa.repeat(pa.scalar(values[0], kind), len(take))
+    return pa.array(values, kind).take(take)
 
 
 def _marked(rows: list[int], total: int) -> Any:
