@@ -6,9 +6,9 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from dmdelta.binlog.batch import ChangeBatch
+from dmdelta.errors import UnsupportedEvent
 from dmdelta.model.position import FILE_SHIFT
 
 VARIANT = pa.struct(
@@ -42,6 +42,7 @@ ARROW_SCHEMA = pa.schema(
 )
 LANDED_FIELDS = (pa.field("landed_at", pa.timestamp("us", tz="UTC")), pa.field("landed_on", pa.date32()))
 _LANDED_SCHEMA = pa.schema([*ARROW_SCHEMA, *LANDED_FIELDS])
+_MOST_BYTES = (1 << 31) - 1
 _OFFSET_MASK = (1 << FILE_SHIFT) - 1
 
 
@@ -117,7 +118,20 @@ def _marked(rows: list[int], total: int) -> Any:
 
 
 def variants(values: list[bytes], metadata: Any) -> Any:
-    """A VARIANT column of values, b"" for an absent one, and a column of the dictionaries that they refer to."""
-    value = pa.array(values, pa.binary())
-    absent = pc.equal(pc.binary_length(value), 0)
+    """A VARIANT column of values, b"" for an absent one, and a column of the dictionaries that they refer to.
+
+    Raises:
+        UnsupportedEvent: they have more bytes than an Arrow array holds.
+    """
+    # Faster than an array made of the list: one copy of all bytes, and no look at each object's type.
+    ends = np.zeros(len(values) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, values), np.int64, len(values)), out=ends[1:])
+    if ends[-1] > _MOST_BYTES:
+        raise UnsupportedEvent(
+            f"the rows of one event make {ends[-1]} bytes of images, more than the {_MOST_BYTES} of an Arrow array",
+            hint="write fewer rows with one statement (binlog_row_event_max_size), or leave the table out",
+        )
+    offsets, data = pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(b"".join(values))
+    value = pa.BinaryArray.from_buffers(pa.binary(), len(values), [None, offsets, data])
+    absent = pa.array(ends[1:] == ends[:-1])
     return pa.StructArray.from_arrays([value, metadata], fields=list(VARIANT), mask=absent)
