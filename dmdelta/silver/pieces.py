@@ -17,7 +17,7 @@ from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.rules import NO_RULES, Action, EventFilter, Role, SourceRules
 from dmdelta.rules.operators import Operator
-from dmdelta.silver.survey import StructureEvent
+from dmdelta.silver.survey import StructureEvent, TableEvents
 
 OtherStructure = Callable[[TableName, Position], TableSchema | None]
 """The structure of another table at a position, None if nobody told it."""
@@ -180,6 +180,14 @@ def known_schema(piece: Piece, name: TableName) -> TableSchema:
             position=str(piece.begin),
         )
     return piece.schema
+
+
+def known_inside(piece: Piece, pieces: Sequence[Piece], events: TableEvents) -> TableEvents | None:
+    """What a piece holds of its range's events, where their first and last place tell it; None where they do not."""
+    within = [other for other in pieces if other.begin <= events.last and events.first < other.end]
+    if piece not in within:
+        return TableEvents(*events.name, {}, piece.begin, piece.begin)
+    return events if len(within) == 1 else None
 
 
 def refusal(name: TableName, event: StructureEvent, reason: str) -> UnsupportedSchemaChange:
