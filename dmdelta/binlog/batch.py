@@ -1,29 +1,33 @@
-"""What decoding yields: runs of row changes with the values they share, and flat lists of row images."""
+"""What decoding yields: runs of row changes, what they share, and flat lists of row images."""
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from dmdelta.model.change import Op
 
-Run = tuple[
-    int,
-    int,
-    int,
-    str | None,
-    int,
-    str | None,
-    str | None,
-    Op,
-    str | None,
-    tuple[str, ...] | None,
-    str | None,
-    int | None,
-    bytes,
-]
-"""(rows, seq, number of the first row, gtid, committed_at in µs, schema, table, op, xid, image, ddl, schema version,
-the VARIANT dictionary of the rows' images, b"" if they have none).
+Run = tuple[int, int, int, int]
+"""(rows, seq, number of the first row, index in `shared`). A plain tuple: one is made for every rows event."""
 
-A plain tuple: one is made for every rows event.
-"""
+
+class Shared(NamedTuple):
+    """What the rows of one event share with those of its neighbours.
+
+    Attributes:
+        committed_at: in µs.
+        image: column names of the after images, None if they have every column.
+        metadata: the VARIANT dictionary of the images, b"" if there are none.
+    """
+
+    gtid: str | None
+    committed_at: int
+    schema: str | None
+    table: str | None
+    op: Op
+    xid: str | None
+    image: tuple[str, ...] | None
+    ddl: str | None
+    version: int | None
+    metadata: bytes
 
 
 @dataclass(slots=True)
@@ -31,20 +35,27 @@ class ChangeBatch:
     """Changes in log order.
 
     Attributes:
-        runs: what the rows of one event share; a run of n rows owns the next n entries of the lists.
+        runs: the rows of one event each; a run of n rows owns the next n entries of the lists of images.
+        shared: what the rows of runs share, each for one or more neighbouring runs.
         before, after: VARIANT values of the row images, b"" where a row has none.
         moved: indexes of the updates that change the primary key, in order.
         size: bytes of events that went in, about.
     """
 
     runs: list[Run] = field(default_factory=list)
+    shared: list[Shared] = field(default_factory=list)
     before: list[bytes] = field(default_factory=list)
     after: list[bytes] = field(default_factory=list)
     moved: list[int] = field(default_factory=list)
     size: int = 0
 
-    def add_note(self, run: Run) -> None:
+    def add_note(self, seq: int, row: int, shared: Shared) -> None:
         """One row without images: a DDL, a schema, an XA verdict."""
-        self.runs.append(run)
+        self.runs.append((1, seq, row, self.share(shared)))
         self.before.append(b"")
         self.after.append(b"")
+
+    def share(self, shared: Shared) -> int:
+        """The index of what following runs share."""
+        self.shared.append(shared)
+        return len(self.shared) - 1

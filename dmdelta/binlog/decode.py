@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from struct import error as StructError  # noqa: N812 - a class
 from typing import BinaryIO, NoReturn
 
-from dmdelta.binlog.batch import ChangeBatch
+from dmdelta.binlog.batch import ChangeBatch, Shared
 from dmdelta.binlog.events import (
     GTID_EVENTS,
     HEADER,
@@ -25,7 +25,7 @@ from dmdelta.binlog.gtid import parse_gtid
 from dmdelta.binlog.image import misaligned, table_codec
 from dmdelta.binlog.payload import inner_events
 from dmdelta.binlog.query import Query, parse_query
-from dmdelta.binlog.rows import TableState, add_rows
+from dmdelta.binlog.rows import RowsLayout, TableState, add_rows
 from dmdelta.binlog.statement import Statement, StatementKind, StatementTarget, classify
 from dmdelta.binlog.structure import describe, find_known, fitted
 from dmdelta.binlog.tablemap import TABLE_ID_SIZE, TableMap, parse_table_map, table_names
@@ -131,10 +131,13 @@ class _Decoder:
         self._tables: dict[bytes, TableState | None] = {}
         """By table id; None for a table that is not wanted."""
         self._bodies: dict[bytes, TableState | None] = {}
+        self._last_map = b""
+        """The table map that came last: statements of one row each repeat it."""
         self._shown: set[tuple[str, str, int]] = set()
         self._offset = -1
         self._row = 0
         self._schema_row = -1
+        self._number = 0
         self._end_transaction()
 
     def _end_transaction(self) -> None:
@@ -144,6 +147,8 @@ class _Decoder:
         self._open = False
         self._standalone = True
         self._rows_seen = False
+        self._sharing: RowsLayout | None = None
+        """Rows of this layout share number `_number` of the batch."""
 
     def batches(self) -> Iterator[ChangeBatch]:
         try:
@@ -160,64 +165,79 @@ class _Decoder:
             yield self._hand_out()
 
     def _hand_out(self) -> ChangeBatch:
-        batch, self._batch = self._batch, ChangeBatch()
+        batch, self._batch, self._sharing = self._batch, ChangeBatch(), None
         return batch
 
     def _take(self, events: Iterable[RawEvent]) -> Iterator[ChangeBatch]:
         """Events of the segment, or of a payload in it. The loop is flat because it runs for every event of the log."""
         limit, tables, bodies, base = self._options.batch_bytes, self._tables, self._bodies, self._base
+        # What stands in front of the images of the last rows event: the next one of its statement has the same.
+        alike, alike_kind, layout, begin = b"", -1, None, 0
         for kind, offset, timestamp, event, flags in events:
             if offset != self._offset:
                 self._offset, self._row, self._schema_row = offset, 0, -1
             if kind in _ROWS_EVENTS:
-                state = tables.get(event[HEADER_SIZE:_ID_END], _NO_TABLE)
-                if state is None:
-                    self._rows_seen = True
-                    continue
-                if not isinstance(state, TableState):
-                    self._check_dummy(event)
-                    continue
+                if layout is None or kind != alike_kind or not event.startswith(alike, HEADER_SIZE):
+                    state = tables.get(event[HEADER_SIZE:_ID_END], _NO_TABLE)
+                    if state is None:
+                        self._rows_seen = True
+                        continue
+                    if not isinstance(state, TableState):
+                        self._check_dummy(event)
+                        continue
+                    layout, begin = state.find_layout(event)
+                    alike, alike_kind = event[HEADER_SIZE:begin], kind
                 batch, row = self._batch, self._row
                 try:
-                    count, layout, metadata = add_rows(event, state, batch)
+                    count = add_rows(event, begin, layout, batch)
                 except (StructError, IndexError) as damage:
-                    raise misaligned(state.codec) from damage
+                    raise misaligned(layout.table) from damage
                 if len(event) > _LARGE_EVENT:
                     self._check_sizes(batch, count)
-                committed = self._committed
-                if committed is None:
-                    committed = timestamp * _SECOND
-                batch.runs.append(
-                    (
-                        count,
-                        base + offset,
-                        row,
-                        self._gtid,
-                        committed,
-                        state.schema,
-                        state.table,
-                        layout.op,
-                        self._xid,
-                        layout.image,
-                        None,
-                        state.version,
-                        metadata,
-                    )
-                )
+                if layout is not self._sharing:
+                    self._share(layout, timestamp)
+                batch.runs.append((count, base + offset, row, self._number))
                 self._row, self._rows_seen = row + count, True
                 batch.size += len(event)
                 if batch.size >= limit:
                     yield self._hand_out()
             elif kind == _TABLE_MAP:
-                body = event[_ID_END:]
+                if (table_map := event[HEADER_SIZE:]) == self._last_map:
+                    continue
+                self._last_map, body, layout = table_map, event[_ID_END:], None
                 tables[event[HEADER_SIZE:_ID_END]] = (
                     bodies[body] if body in bodies else self._table_map(event, timestamp)
                 )
             elif kind == _PAYLOAD:
+                layout = None
                 yield from self._take(self._inner_events(offset))
                 self._end_transaction()
             else:
                 self._other(kind, timestamp, event, flags)
+
+    def _share(self, layout: RowsLayout, timestamp: int) -> None:
+        """What the rows of the event share, and those of its neighbours in the transaction that look alike."""
+        state = layout.state
+        known = self._committed is not None and state.fixed_metadata is not None
+        self._sharing = layout if known else None
+        self._number = self._batch.share(
+            Shared(
+                self._gtid,
+                self._moment(timestamp),
+                state.schema,
+                state.table,
+                layout.op,
+                self._xid,
+                layout.image,
+                None,
+                state.version,
+                state.take_metadata(),
+            )
+        )
+
+    def _moment(self, timestamp: int) -> int:
+        """When the transaction was committed, in µs; where nobody told, when the event was written."""
+        return self._committed if self._committed is not None else timestamp * _SECOND
 
     def _inner_events(self, offset: int) -> Iterator[RawEvent]:
         if self._reader.payload is None:
@@ -275,6 +295,7 @@ class _Decoder:
         self._gtid = gtid.text
         self._committed = gtid.committed_us or timestamp * _SECOND
         self._xid = gtid.xid
+        self._sharing = None
         self._open = True
         self._standalone = not gtid.implicit_begin
 
@@ -324,11 +345,9 @@ class _Decoder:
             row, self._schema_row = self._schema_row, self._schema_row - 1
         else:
             row, self._row = self._row, self._row + 1
-        committed = self._committed if self._committed is not None else timestamp * _SECOND
-        seq = self._base + self._offset
-        self._batch.add_note(
-            (1, seq, row, self._gtid, committed, schema, table, op, self._xid, None, ddl, version, b"")
-        )
+        moment = self._moment(timestamp)
+        shared = Shared(self._gtid, moment, schema, table, op, self._xid, None, ddl, version, b"")
+        self._batch.add_note(self._base + self._offset, row, shared)
         self._batch.size += len(ddl or "")
 
     def _query(self, query: Query, timestamp: int) -> None:
@@ -354,7 +373,7 @@ class _Decoder:
                 self._end_transaction()
 
     def _open_explicitly(self, timestamp: int) -> None:
-        self._open, self._standalone = True, False
+        self._open, self._standalone, self._sharing = True, False, None
         if self._committed is None:
             self._committed = timestamp * _SECOND
 
@@ -369,6 +388,7 @@ class _Decoder:
     def _ddl(self, query: Query, timestamp: int) -> None:
         # The next table map may look the same and mean other columns.
         self._bodies.clear()
+        self._last_map = b""
         wanted = self._options.wanted_statements or self._options.wanted
         for target in self._options.statement_targets(query.sql, query.schema):
             if target.table is None or wanted(target.schema, target.table):

@@ -114,8 +114,8 @@ class _Writer:
         self.names[name] = value
         return name
 
-    def _flush(self) -> None:
-        """One unpack of what has gathered; `pos` moves behind it."""
+    def _flush(self, place: str = "pos") -> None:
+        """One unpack of what has gathered; the variable `place` is then where it ends."""
         if not self.codes:
             return
         layout = Struct("<" + self.codes)
@@ -124,7 +124,7 @@ class _Writer:
         elif self.targets:
             unpack = self._const(layout.unpack_from)
             self.lines.append(f"{', '.join(self.targets)}, = {unpack}(event, pos)")
-        self.lines.append(f"pos += {layout.size}")
+        self.lines.append(f"{place} = pos + {layout.size}")
         self.lines += self.converted
         self.codes, self.targets, self.converted = "", [], []
 
@@ -153,23 +153,26 @@ class _Writer:
         self.raw[number] = raw
         self.codes += _PREFIX_CODES[codec.prefix]
         self.targets += [size, f"{size}h"] if codec.prefix == 3 else [size]
-        self._flush()
+        self._flush("at")
         if codec.prefix == 3:
             self.lines.append(f"{size} |= {size}h << 16")
         if codec.prefix == 0:
             self.names["LENGTH"] = packed_int
-            self.lines.append(f"if {size} > 250: {size}, pos = LENGTH(event, pos - 1)")
-        self.lines += [f"{raw} = event[pos : pos + {size}]", f"pos += {size}"]
+            self.lines.append(f"if {size} > 250: {size}, at = LENGTH(event, at - 1)")
+        self.lines += [f"pos = at + {size}", f"{raw} = event[at:pos]"]
         if codec.utf8 is not None:
             to_utf8 = self._const(codec.utf8)
             self.lines.append(f"if not {raw}.isascii(): {raw} = {to_utf8}({raw}); {size} = len({raw})")
-            known, long = f"h{number} = HEADERS[{size}]; s{number} = SIZES[{size}]", f"LONG({variant.STRING}, {size})"
+            header, whole = f"HEADERS[{size}]", f"SIZES[{size}]"
             if codec.prefix == 1:  # 255 bytes become 1020 bytes of UTF-8 at most
-                self.lines.append(known)
+                self.variable.append(_Value(number, whole, (header, raw)))
             else:
-                self.lines.append(f"if {size} < {len(variant.STRING_HEADERS)}: {known}")
+                long = f"LONG({variant.STRING}, {size})"
+                self.lines.append(
+                    f"if {size} < {len(variant.STRING_HEADERS)}: h{number} = {header}; s{number} = {whole}"
+                )
                 self.lines.append(f"else: h{number} = {long}; s{number} = {size} + 5")
-            self.variable.append(_Value(number, f"s{number}", (f"h{number}", raw)))
+                self.variable.append(_Value(number, f"s{number}", (f"h{number}", raw)))
         elif codec.blob:
             self.lines.append(f"h{number} = LONG({variant.BINARY}, {size})")
             self.variable.append(_Value(number, f"5 + {size}", (f"h{number}", raw)))

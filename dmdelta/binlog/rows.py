@@ -57,6 +57,7 @@ class RowsLayout:
     """How the images of one kind of rows event with one set of columns are read.
 
     Attributes:
+        state: the table.
         image: column names of the after image, None when it has every column.
         plain: every image of the event has the same columns, and lies there as it is.
         compressed: MariaDB: the images are compressed.
@@ -64,12 +65,16 @@ class RowsLayout:
 
     kind: int
     op: Op
-    table: TableCodec
+    state: "TableState"
     first: ImageDecoder
     second: ImageDecoder
     image: tuple[str, ...] | None
     plain: bool
     compressed: bool
+
+    @property
+    def table(self) -> TableCodec:
+        return self.state.codec
 
 
 class TableState:
@@ -79,7 +84,7 @@ class TableState:
         nullable: of each column, in the table map's own words: a known structure may be of another time.
         sizes: bytes of column count and bitmaps by kind of event: what stands in front of the images.
         layouts: by kind of event and those bytes; `make_layout` makes a missing one.
-        metadata: the VARIANT dictionary of every row; None when JSON documents add keys of their own.
+        fixed_metadata: the VARIANT dictionary of every row; None when JSON documents add keys of their own.
     """
 
     def __init__(self, codec: TableCodec, nullable: tuple[bool, ...]) -> None:
@@ -96,7 +101,28 @@ class TableState:
             int(kind): self._count_size + self._bitmap_size * (2 if op is Op.UPDATE else 1) for kind, op in _OPS.items()
         }
         keyed = any(column.is_json for column in codec.codecs)
-        self.metadata = None if keyed else codec.keys.metadata
+        self.fixed_metadata = None if keyed else codec.keys.metadata
+
+    def take_metadata(self) -> bytes:
+        """The VARIANT dictionary of the images since the last call."""
+        if self.fixed_metadata is not None:
+            return self.fixed_metadata
+        found = self.codec.keys.metadata
+        self.codec.keys.trim()
+        return found
+
+    def find_layout(self, event: bytes) -> tuple[RowsLayout, int]:
+        """The layout of a rows event (header included), and where its images begin.
+
+        Raises:
+            UnsupportedEvent: as `make_layout`.
+        """
+        kind, at = event[4], EXTRA_AT
+        if kind in _WITH_EXTRA:
+            at += event[at] | event[at + 1] << 8
+        begin = at + self.sizes[kind]
+        key = event[at:begin]
+        return self.layouts[kind].get(key) or self.make_layout(kind, key), begin
 
     def make_layout(self, kind: int, key: bytes) -> RowsLayout:
         """The layout for a column count and bitmaps that `layouts` does not have yet.
@@ -122,7 +148,7 @@ class TableState:
         partial = op is not Op.DELETE and len(names) < columns
         plain = first is second and kind != EventType.PARTIAL_UPDATE_ROWS
         image = names if partial else None
-        made = RowsLayout(kind, op, codec, first, second, image, plain, kind in _COMPRESSED)
+        made = RowsLayout(kind, op, self, first, second, image, plain, kind in _COMPRESSED)
         self.layouts[kind][key] = made
         return made
 
@@ -144,22 +170,13 @@ class TableState:
             )
 
 
-def add_rows(event: bytes, state: TableState, batch: ChangeBatch) -> tuple[int, RowsLayout, bytes]:
-    """Decode a rows event (header included, checksum not) into `batch`.
-
-    Returns:
-        Its number of rows, its layout and the VARIANT dictionary of its images.
+def add_rows(event: bytes, at: int, layout: RowsLayout, batch: ChangeBatch) -> int:
+    """Decode the images of a rows event (checksum left out), which begin at `at`, into `batch`; the number of rows.
 
     Raises:
         CorruptBinlog: the images do not fill the event.
         UnsupportedEvent: a value or a partial update that cannot be shown without loss.
     """
-    kind, at = event[4], EXTRA_AT
-    if kind in _WITH_EXTRA:
-        at += event[at] | event[at + 1] << 8
-    begin = at + state.sizes[kind]
-    layout = state.layouts[kind].get(event[at:begin]) or state.make_layout(kind, event[at:begin])
-    at = begin
     if layout.compressed:
         event = event[:at] + decompress(event[at:])
     before, after, op = batch.before, batch.after, layout.op
@@ -180,17 +197,13 @@ def add_rows(event: bytes, state: TableState, batch: ChangeBatch) -> tuple[int, 
             _add_unlike(event, at, layout, batch, keys)
         count = len(after) - had
         if len(before) - had != count:
-            raise misaligned(state.codec)
+            raise misaligned(layout.table)
         if len(keys) == 2 and count == 1:  # by far the most: one row a statement
             if keys[0] != keys[1]:
                 batch.moved.append(had)
         elif len(keys) == 2 * count and keys[::2] != keys[1::2]:
             batch.moved += [had + row for row in range(count) if keys[2 * row] != keys[2 * row + 1]]
-    metadata = state.metadata
-    if metadata is None:
-        metadata = state.codec.keys.metadata
-        state.codec.keys.trim()
-    return count, layout, metadata
+    return count
 
 
 def _add_images(
@@ -204,7 +217,9 @@ def _add_images(
         bitmap = event[at : at + size]
         run = runners.get(bitmap) or decoder.runner(bitmap)
         at = run(event, at, end, sink, other, keys)
-        if at < end and len(sink) - len(other) != had:
+        if at == end:
+            return
+        if len(sink) - len(other) != had:
             sink, other = other, sink
     if at != end:
         raise misaligned(decoder.table)

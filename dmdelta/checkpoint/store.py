@@ -69,8 +69,8 @@ class CheckpointStore:
             ForeignTable: the table there is not this task's.
             LakehouseError: it cannot be made or read.
         """
-        create_metadata(self._spark, self._lakehouse, self._table, COLUMNS, self._task)
-        rows = _newest_rows(self._spark, self._table, self.source_id)
+        there = create_metadata(self._spark, self._lakehouse, self._table, COLUMNS, self._task)
+        rows = _newest_rows(self._spark, self._table, self.source_id) if there else []
         self._created = {(row["cp_schema"], row["cp_table"]): _utc(row["created_at"]) for row in rows}
         stored = _stored(rows)
         if stored is not None:

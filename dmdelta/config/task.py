@@ -132,6 +132,12 @@ class TaskSpec(Section):
         return self
 
     @model_validator(mode="after")
+    def _sink_reads_bronze(self) -> "TaskSpec":
+        if self.sink is not None and not self.snapshot.bronze and any(map(self.loads, self.sources)):
+            raise ValueError("the sink reads bronze: leave snapshot.bronze: false out")
+        return self
+
+    @model_validator(mode="after")
     def _relays_have_folders(self) -> "TaskSpec":
         for source in self.sources:
             self.relay_dir(source)

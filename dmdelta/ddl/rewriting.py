@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from dmdelta.ddl.splitting import split_alter
 from dmdelta.ddl.statements import statement_cursor
 from dmdelta.ddl.tokens import Cursor, Kind, Token, split_at_commas, tokenize
 from dmdelta.model.schema import TableName
@@ -50,18 +51,8 @@ def separate_actions(sql: str) -> list[str]:
 
     For servers that cannot do several in one when they build on each other.
     """
-    cursor = statement_cursor(sql)
-    if not (cursor.accept("ALTER") and (cursor.accept_any(*_MODIFIERS) or True) and cursor.accept("TABLE")):
-        return [sql]
-    _if_exists(cursor)
-    if cursor.table_name("") is None:
-        return [sql]
-    rest = cursor.rest()
-    parts = split_at_commas(rest)
-    if len(parts) < 2:
-        return [sql]
-    head = sql[: rest[0].begin]
-    return [f"{head}{sql[part[0].begin : part[-1].end]}" for part in parts]
+    split = split_alter(sql)
+    return [split.of([action]) for action in split.actions] if split is not None else [sql]
 
 
 def quoted_name(*names: str) -> str:

@@ -34,12 +34,17 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One token; `text` is without quotes and escapes, `begin` and `end` are where it stands in the statement."""
+    """One token.
+
+    Attributes:
+        text: without quotes and escapes.
+        begin, end: where it stands in the statement.
+    """
 
     kind: Kind
     text: str
-    begin: int = field(default=-1, compare=False)
-    end: int = field(default=-1, compare=False)
+    begin: int = field(default=0, compare=False)
+    end: int = field(default=0, compare=False)
 
     @property
     def keyword(self) -> str:

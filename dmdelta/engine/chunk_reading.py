@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, cast
 
-from dmdelta.binlog.batch import ChangeBatch
+from dmdelta.binlog.batch import ChangeBatch, Shared
 from dmdelta.binlog.resultset import RowReader
 from dmdelta.bronze.arrow import to_record_batch
 from dmdelta.bronze.reading import decoding
@@ -77,20 +77,20 @@ def _parts(
 def _batches(origin: _ChunkOrigin, parts: Iterator[ServerPosition | RowPackets]) -> Iterator[ChangeBatch]:
     """The structure, where the log was, and the rows; numbered, all at the chunk's place."""
     schema, seq, count = origin.chunk.schema, origin.position.seq, 0
-    table = (schema.schema, schema.table)
     moment = time.time_ns() // 1000
     reader, batch = RowReader(schema), ChangeBatch()
-    batch.add_note((1, seq, -1, None, moment, *table, Op.SCHEMA, None, None, schema.to_json(), schema.version, b""))
+
+    def shared(op: Op, told: str | None, version: int | None, metadata: bytes) -> Shared:
+        return Shared(None, moment, *schema.name, op, None, None, told, version, metadata)
+
+    batch.add_note(seq, -1, shared(Op.SCHEMA, schema.to_json(), schema.version, b""))
     for part in parts:
         if isinstance(part, ServerPosition):
-            batch.add_note(
-                (1, seq, -2, None, moment, *table, Op.WATERMARK, None, None, _told(part, exact=origin.exact), None, b"")
-            )
+            batch.add_note(seq, -2, shared(Op.WATERMARK, _told(part, exact=origin.exact), None, b""))
             continue
         values, metadata = reader.read(part.data, part.end)
         rows = len(values)
-        place = (rows, seq, count, None, moment)
-        batch.runs.append((*place, *table, Op.READ, None, None, None, schema.version, metadata))
+        batch.runs.append((rows, seq, count, batch.share(shared(Op.READ, None, schema.version, metadata))))
         batch.before += [b""] * rows
         batch.after += values
         batch.size += part.end

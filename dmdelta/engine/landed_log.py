@@ -7,12 +7,17 @@ from dmdelta.bronze.landing import Landed
 
 
 class LandedLog:
-    """A queue of landed batches of one source. Landing appends, applying takes."""
+    """A queue of landed batches of one source. Landing appends, applying takes; a follower gets the same batches."""
 
     def __init__(self) -> None:
         self._waiting: deque[Landed] = deque()
         self._changed = threading.Condition()
         self._closed = False
+        self._follower: LandedLog | None = None
+
+    def follow_with(self, follower: "LandedLog") -> None:
+        """Pass what is appended from now on to another queue, too."""
+        self._follower = follower
 
     @property
     def finished(self) -> bool:
@@ -24,11 +29,15 @@ class LandedLog:
         with self._changed:
             self._waiting.append(landed)
             self._changed.notify_all()
+        if self._follower is not None:
+            self._follower.append(landed)
 
     def close(self) -> None:
         with self._changed:
             self._closed = True
             self._changed.notify_all()
+        if self._follower is not None:
+            self._follower.close()
 
     def take(self, max_bytes: int, timeout: float) -> Landed | None:
         """Join waiting batches into one range of about `max_bytes`; None if none came in time (seconds)."""

@@ -32,6 +32,7 @@ from dmdelta.engine.relaying import Relaying
 from dmdelta.engine.requests import Requests
 from dmdelta.engine.schema_history import SchemaHistory
 from dmdelta.engine.shard_locks import join_known_shards
+from dmdelta.engine.sinking import SinkingLoop, sink_settings
 from dmdelta.engine.stop import StopRequest
 from dmdelta.engine.task import Task
 from dmdelta.engine.tracking import StructureTracking
@@ -39,6 +40,7 @@ from dmdelta.lakehouse.session import clone_session
 from dmdelta.logging import get_logger
 from dmdelta.model.schema import TableName
 from dmdelta.sharding import Coordination
+from dmdelta.sink.settings import SinkSource
 
 log = get_logger(__name__)
 CANCEL_SECONDS = 0.5
@@ -58,6 +60,7 @@ class SourcePipeline:
     stop: StopRequest
     load: FullLoad | None = None
     ad_hoc: AdHocSnapshots | None = None
+    sinking: SinkingLoop | None = None
     _threads: list[threading.Thread] = field(default_factory=list)
     _interrupted: bool = False
 
@@ -67,10 +70,17 @@ class SourcePipeline:
         self._start("apply", self._apply)
         if self.applying.side.shards.mode is not None:
             self._start("resync", lambda: self.applying.resync(self.stop))
+        if self.sinking is not None:
+            self.sinking.start(self.stop)
 
     @property
     def finished(self) -> bool:
-        """Both loops have ended."""
+        """All loops have ended."""
+        return self._ended and (self.sinking is None or self.sinking.finished)
+
+    @property
+    def _ended(self) -> bool:
+        """Landing and applying have ended."""
         return not any(thread.is_alive() for thread in self._threads)
 
     def check(self) -> None:
@@ -85,12 +95,14 @@ class SourcePipeline:
     def use(self, settings: LiveSettings) -> None:
         """Take over settings that may have changed."""
         self.flusher.change_interval(settings.flush_interval)
+        if self.sinking is not None:
+            self.sinking.change_interval(settings.flush_interval.total_seconds())
 
     def join(self, deadline: float) -> bool:
         """Wait for the loops to end after a stop, until `deadline` (monotonic); False if one still runs."""
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
-        return self.finished
+        return self._ended
 
     def interrupt(self, deadline: float) -> bool:
         """Cancel what is in flight until the loops have ended or `deadline` (monotonic) is past; False then.
@@ -98,13 +110,13 @@ class SourcePipeline:
         What is cancelled commits nothing, and what had committed says so itself: nothing is left in doubt.
         """
         self._interrupted = True
-        while not self.finished and time.monotonic() < deadline:
+        while not self._ended and time.monotonic() < deadline:
             self.landing.interrupt()
             self.applying.interrupt()
             if self.ad_hoc is not None:
                 self.ad_hoc.interrupt()
             self.join(time.monotonic() + CANCEL_SECONDS)
-        return self.finished
+        return self._ended
 
     def end(self, reason: FlushReason) -> None:
         """End the relay and write the last checkpoint.
@@ -113,6 +125,10 @@ class SourcePipeline:
             DmdeltaError: it could not be written; the next start then takes the run for one that crashed.
         """
         self.relaying.stop()
+        if self.sinking is not None and not self.sinking.join():
+            log.warning(
+                "the sink does not end: what it has under way is executed or rolled back", source=self.source_id
+            )
         if self._interrupted:
             self.applying.settle()
         self.flusher.end(reason)
@@ -202,9 +218,24 @@ def open_pipeline(
     applying.hold(waiting)
     log.info("source opened", source=source_id, landed=str(landed.end) if landed else None)
     pipeline = SourcePipeline(source_id, relaying, landing, applying, flusher, landed, stop, load)
+    pipeline.sinking = _open_sinking(task, source, landing, landed)
     if relaying.task.endpoint is not None:
         pipeline.ad_hoc = AdHocSnapshots(task, source, relaying, chunks, applying, tally, evidence.landed, joining)
     return pipeline
+
+
+def _open_sinking(task: Task, source: LandingSource, landing: LandingLoop, landed: Landed | None) -> SinkingLoop | None:
+    """The sink's loop, which is told of what lands from now on; None without a sink."""
+    config = task.spec.sink
+    if config is None:
+        return None
+    ahead = LandedLog()
+    landing.landed_log.follow_with(ahead)
+    operators = read_operators(task.spark, task.lakehouse, task.spec.name, source.source_id)
+    rules = replace(task.rules(source.source_id), operators=operators)
+    own = SinkSource(task.spec.name, source.source_id, task.run, source.flavor, rules)
+    settings = sink_settings(task.spec, config)
+    return SinkingLoop(clone_session(task.spark), source, own, settings, ahead, landed)
 
 
 def _unapplied(

@@ -151,7 +151,8 @@ def _follow(following: _Following, control: ControlTable) -> bool:
         locks.look()
     failure = turn.failure or stop.failure
     if failure is None and following.ends and not asked:
-        failure = next(iter(_stopped(pipelines).values()), None)
+        sinks = [pipeline.sinking.failure for pipeline in pipelines if pipeline.sinking is not None]
+        failure = next(iter([*_stopped(pipelines).values(), *filter(None, sinks)]), None)
     if failure is not None:
         raise failure
     return asked

@@ -118,7 +118,7 @@ def own_commits(spark: SparkSession, table: str, app: str | None) -> Iterator[Ow
             tag = CommitTag.from_json(text)
             if tag is not None and app in (tag.app, None):
                 yield OwnCommit(version, tag)
-        if limit is None or len(rows) < limit:
+        if limit is None or len(rows) < limit or oldest == 0:
             return
 
 

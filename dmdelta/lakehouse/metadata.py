@@ -13,13 +13,21 @@ from dmdelta.lakehouse.tables import OWNER, table_state
 Columns = Mapping[str, T.DataType]
 
 
-def create_metadata(spark: SparkSession, lakehouse: Lakehouse, table: str, columns: Columns, task: str) -> None:
+def create_metadata(spark: SparkSession, lakehouse: Lakehouse, table: str, columns: Columns, task: str) -> bool:
     """Make a table of dm_meta (`table`: its SQL identifier) if it is not there, and widen one of an older version.
+
+    Returns:
+        True if it was there.
 
     Raises:
         ForeignTable: the table there is not this task's.
         LakehouseError: it cannot be made.
     """
+    there = table_state(spark, table)
+    if there is not None:
+        there.assert_owned(table, task)
+        _widen(spark, table, columns)
+        return True
     listed = ", ".join(f"{name} {kind.simpleString()}" for name, kind in columns.items())
     schema = lakehouse.schema_of(lakehouse.metadata_name)
     with wrapped(table, "creating"):
@@ -29,10 +37,11 @@ def create_metadata(spark: SparkSession, lakehouse: Lakehouse, table: str, colum
             f"CREATE TABLE IF NOT EXISTS {table} ({listed}) USING delta "
             f"TBLPROPERTIES ({literal(OWNER)} = {literal(task)}, 'delta.checkpointInterval' = '50')"
         )
-    state = table_state(spark, table)
-    if state is not None:
-        state.assert_owned(table, task)
-    _widen(spark, table, columns)
+    # Somebody else may have made it meanwhile.
+    made = table_state(spark, table)
+    if made is not None:
+        made.assert_owned(table, task)
+    return False
 
 
 def _widen(spark: SparkSession, table: str, columns: Columns) -> None:

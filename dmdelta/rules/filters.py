@@ -81,8 +81,8 @@ class EventFilter:
         Args:
             events: the names of what it does (`ddl.event_types`), one for each action of an ALTER TABLE.
 
-        A statement of several actions of which some are left out and some are not cannot be done by half: an error,
-        unless the caller asks for each action alone.
+        What does several things at once of which some are left out and some are not cannot be done by half: an error.
+        An ALTER TABLE can be taken apart (`ddl.splitting`), to ask for each of its actions alone.
         """
         rules = self._of(schema, table or "")
         named: Collection[str | None] = events or (None,)

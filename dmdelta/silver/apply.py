@@ -10,7 +10,7 @@ from dmdelta.sharding import Waiting
 from dmdelta.silver.clashes import look_for_clashes
 from dmdelta.silver.counting import plan_counting
 from dmdelta.silver.following import follow_statement
-from dmdelta.silver.pieces import Piece, known_schema, plan_pieces
+from dmdelta.silver.pieces import Piece, known_inside, known_schema, plan_pieces
 from dmdelta.silver.request import ApplyRequest, ApplyResult
 from dmdelta.silver.shards import join_shard
 from dmdelta.silver.steps import Batch, commits_of, facts_of, run_step
@@ -45,11 +45,9 @@ def apply_table(spark: SparkSession, request: ApplyRequest) -> ApplyResult:
     pieces = plan_pieces(log, known, begin, end)
     unseen = request.known is None and not request.rules.leave_statements_out
     for piece in pieces:
-        inside = (
-            events
-            if len(pieces) == 1
-            else table_events(spark, request.lakehouse, source, request.name, piece.begin, piece.end)
-        )
+        inside = known_inside(piece, pieces, events)
+        if inside is None:
+            inside = table_events(spark, request.lakehouse, source, request.name, piece.begin, piece.end)
         has_rows = bool(inside.row_count or inside.read)
         if has_rows:
             begin_table(work, known_schema(piece, request.name), piece.begin)

@@ -7,6 +7,7 @@ from dmdelta.ddl.effects import Altered, Created, Dropped, Effect, Origin, Renam
 from dmdelta.ddl.event_types import ddl_events
 from dmdelta.ddl.reading import statement_effects
 from dmdelta.ddl.settling import settled
+from dmdelta.ddl.splitting import split_alter
 from dmdelta.ddl.statements import statement_targets
 from dmdelta.ddl.types import same_shape
 from dmdelta.errors import UnknownSchema, UnsupportedSchemaChange
@@ -14,9 +15,9 @@ from dmdelta.model.change import Op
 from dmdelta.model.gtid import Flavor
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
-from dmdelta.rules import NO_RULES, Action, Role, SourceRules
+from dmdelta.rules import NO_RULES, Action, EventFilter, Role, SourceRules
 from dmdelta.rules.operators import Operator
-from dmdelta.silver.survey import StructureEvent
+from dmdelta.silver.survey import StructureEvent, TableEvents
 
 OtherStructure = Callable[[TableName, Position], TableSchema | None]
 """The structure of another table at a position, None if nobody told it."""
@@ -112,6 +113,10 @@ def follow(log: TableLog, schema: TableSchema | None, event: StructureEvent, tol
     operator = log.rules.operators.get(event.position)
     if operator is not None:
         return _operated(log, schema, event, operator)
+    kept = _kept_by_filters(log, schema, event)
+    if kept is not None:
+        followed = follow(log, schema, replace(event, text=kept), told)
+        return replace(followed, event=event, schema=follow(_unfiltered(log), schema, event, told).schema)
     found = _effects_on(log, schema, event)
     action = _action(log, schema, event)
     effects: list[Effect] = []
@@ -138,8 +143,22 @@ def _operated(log: TableLog, schema: TableSchema | None, event: StructureEvent, 
     for statement in operator.followed(event.text):
         followed = follow(plain, seen, replace(event, text=statement), None)
         seen, effects = followed.schema, [*effects, *followed.effects]
-    after = follow(plain, schema, event, None).schema
+    after = follow(_unfiltered(log), schema, event, None).schema
     return Followed(event, tuple(effects), after, refused=unread(effects))
+
+
+def _kept_by_filters(log: TableLog, schema: TableSchema | None, event: StructureEvent) -> str | None:
+    """What filters leave of an ALTER TABLE if they leave some of its actions out, and only some; else None."""
+    statement = split_alter(event.text) if log.rules.events.rules else None
+    if statement is None:
+        return None
+    alone = {action: replace(event, text=statement.of([action])) for action in statement.actions}
+    kept = [action for action, single in alone.items() if _action(log, schema, single) is not Action.IGNORE]
+    return statement.of(kept) if kept and len(kept) < len(alone) else None
+
+
+def _unfiltered(log: TableLog) -> TableLog:
+    return replace(log, rules=replace(log.rules, operators={}, events=EventFilter()))
 
 
 def next_told(structure: Iterable[StructureEvent]) -> TableSchema | None:
@@ -161,6 +180,14 @@ def known_schema(piece: Piece, name: TableName) -> TableSchema:
             position=str(piece.begin),
         )
     return piece.schema
+
+
+def known_inside(piece: Piece, pieces: Sequence[Piece], events: TableEvents) -> TableEvents | None:
+    """What a piece holds of its range's events, where their first and last place tell it; None where they do not."""
+    within = [other for other in pieces if other.begin <= events.last and events.first < other.end]
+    if piece not in within:
+        return TableEvents(*events.name, {}, piece.begin, piece.begin)
+    return events if len(within) == 1 else None
 
 
 def refusal(name: TableName, event: StructureEvent, reason: str) -> UnsupportedSchemaChange:

@@ -52,6 +52,10 @@ def open_sink(
         always=settings.safe_mode,
         flush_interval=settings.flush_interval,
     )
+    proven = stored.proven
+    if not proven and position is not None and not safe.is_on(position, 0.0):
+        _mark_whole(metadata, settings)
+        proven = True
     log.info("sink opened", source=source.source_id, position=str(position), recorded=len(stored.executed))
     log.info("sink safe mode", source=source.source_id, why=safe.reason, until=str(safe.until), window_s=safe.window)
     snapshots: Snapshots[Position | None] = Snapshots(settings.workers)
@@ -80,7 +84,7 @@ def open_sink(
         flusher,
         stored.executed,
         safe,
-        stored.proven,
+        proven,
         position,
         about_to,
     )
@@ -103,3 +107,14 @@ def _take_over(metadata: Metadata, settings: SinkSettings) -> Stored:
     finally:
         connection.close()
     return stored
+
+
+def _mark_whole(metadata: Metadata, settings: SinkSettings) -> None:
+    connection = connect(settings.server, autocommit=False)
+    try:
+        metadata.mark_whole(connection)
+        connection.commit()
+    except (pymysql.err.MySQLError, OSError) as error:
+        raise translated(error, str(settings.server)) from error
+    finally:
+        connection.close()

@@ -43,10 +43,16 @@ def read_changes(
     """
     with wrapped(bronze, "reading"):
         table = spark.sql(rendering_query(bronze, wanted)).toArrow()
-    every = changes_of(table, wanted.plan)
+    return left_over(wanted.plan, changes_of(table, wanted.plan), epoch, executed)
+
+
+def left_over(
+    plan: TablePlan, every: Sequence[tuple[int, Change]], epoch: int, executed: ExecutedEvents
+) -> TableChanges:
+    """Changes without those that an earlier run has executed."""
     left = [one for one in every if not executed.has(epoch, one[1].events[0])] if executed else every
-    ascii_only = not wanted.plan.watched or all(key.isascii() for _, change in left for key in change.keys)
-    return TableChanges(wanted.plan, left, ascii_only, len(every) - len(left))
+    ascii_only = not plan.watched or all(key.isascii() for _, change in left for key in change.keys)
+    return TableChanges(plan, left, ascii_only, len(every) - len(left))
 
 
 def changes_of(table: pa.Table, plan: TablePlan) -> list[tuple[int, Change]]:

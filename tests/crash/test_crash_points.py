@@ -17,6 +17,8 @@ STATEMENTS = {
 """What happens at the source for a point to be passed."""
 SNAPSHOT = tuple(point for point in CrashPoint if point.name.startswith("SNAPSHOT"))
 """Points of a full load: test_full_load_kills.py."""
+SINK = tuple(point for point in CrashPoint if point.name.startswith("SINK"))
+"""Points of the sink: test_sink_kills.py."""
 RELAY = (CrashPoint.RELAY_BEFORE_RENAME, CrashPoint.RELAY_AFTER_RENAME)
 """Points of a process of its own: its death is seen and healed within the same run."""
 
@@ -29,7 +31,7 @@ def test_a_kill_at_each_crash_point_is_healed_by_a_restart(task, spark):
     a new one takes half a minute to come up on two cores.
     """
     file, offset, _ = task.server.position()
-    later = [point for point in CrashPoint if point not in (WHILE_NEW, *RELAY, *SNAPSHOT)]
+    later = [point for point in CrashPoint if point not in (WHILE_NEW, *RELAY, *SNAPSHOT, *SINK)]
     with Workload(task.server, task.database, seed=7, keyless=True, per_second=10) as workload:
         for point in (WHILE_NEW, *later):
             workload.wait_for(workload.transactions + 20)

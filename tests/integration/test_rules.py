@@ -86,6 +86,8 @@ def rows(followed, database):
          {(1, "x", 7), (2, None, 20), (3, "z", None), (4, "n", 1)}),
         (["drop column"], ["ALTER TABLE t DROP b", "INSERT INTO t VALUES (4,'n')", "UPDATE t SET a = 'w' WHERE id = 1"],
          {(1, "w", None), (2, None, 20), (3, "z", None), (4, "n", None)}),
+        (["drop column"], ["ALTER TABLE t DROP b, ADD c INT DEFAULT 4 AFTER id", "INSERT INTO t VALUES (4,5,'n')"],
+         {(1, 4, "x", 10), (2, 4, None, 20), (3, 4, "z", None), (4, 5, "n", None)}),
     ],
 )  # fmt: skip
 def test_ignored_events(follow, events, statements, left):

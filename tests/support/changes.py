@@ -19,7 +19,8 @@ EVERYTHING = DecodeOptions(wanted=lambda _schema, _table: True)
 def changes_of(batch: ChangeBatch) -> Iterator[Change]:
     """The rows of a batch."""
     at, moved = 0, set(batch.moved)
-    for count, seq, first, gtid, _, schema, table, op, xid, image, ddl, _, metadata in batch.runs:
+    for count, seq, first, index in batch.runs:
+        gtid, _, schema, table, op, xid, image, ddl, _, metadata = batch.shared[index]
         for number in range(count):
             images = [read_variant(value, metadata) if value else None for value in (batch.before[at], batch.after[at])]
             yield Change(op, schema, table, *images, image, xid, seq, first + number, gtid, ddl, at in moved)

@@ -54,7 +54,8 @@ def decode(
         with open(segment.path, "rb") as stream:
             for batch in decode_segment(stream, segment, options):
                 at, moved = 0, set(batch.moved)
-                for count, seq, first, gtid, _, schema, table, op, xid, image, ddl, _, metadata in batch.runs:
+                for count, seq, first, index in batch.runs:
+                    gtid, _, schema, table, op, xid, image, ddl, _, metadata = batch.shared[index]
                     for number in range(count):
                         before, after = (
                             image_of(batch.before[at], metadata),

@@ -5,13 +5,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 
 from dmdelta.bronze.landing import LandingSource, newest_landed
+from dmdelta.model.position import Position
 from dmdelta.rules import NO_RULES, BlockAllowList, SourceRules
 from dmdelta.sink.connection import TargetServer
 from dmdelta.sink.metrics import SinkMetrics
 from dmdelta.sink.opening import open_sink
 from dmdelta.sink.settings import SinkSettings, SinkSource
+from dmdelta.sink.slices import Cut
 from tests.support.pipeline import TASK, Pipeline
 from tests.support.recording import record
 from tests.support.servers import Server
@@ -55,20 +58,36 @@ class Sinking:
         archive = record(self.source, self.folder / "archive")
         self.pipeline.catch_up(archive, SOURCE, self.databases, self.source.flavor, apply_to=())
 
-    def run(self, *, orderly: bool = True) -> SinkMetrics:
-        """Open a sink, execute all that is in bronze, end it."""
-        self.runs += 1
+    def bounds(self) -> tuple[Position, Position]:
+        """Where bronze begins and ends."""
         landing = LandingSource(
             TASK, SOURCE, "test", self.pipeline.lakehouse.bronze, BlockAllowList(), self.source.flavor
         )
         landed = newest_landed(self.spark, landing)
         assert landed is not None
+        return replace(landed.end, offset=4, binlog_file="binlog.000001"), landed.end
+
+    def transactions(self, begin: Position, end: Position, every: int) -> list[Cut]:
+        """Where each so manieth transaction begins."""
+        rows = self.pipeline.bronze(SOURCE).where(f"seq >= {begin.seq} AND seq < {end.seq} AND gtid IS NOT NULL")
+        firsts = sorted(
+            (row["at"]["seq"], row["at"]["binlog_file"], row["at"]["binlog_pos"])
+            for row in rows.selectExpr("gtid", "struct(seq, binlog_file, binlog_pos) AS at")
+            .groupBy("gtid")
+            .agg(F.min("at").alias("at"))
+            .collect()
+        )
+        return [Cut(Position(end.epoch, file, offset), True) for _, file, offset in firsts[::every]]
+
+    def run(self, *, orderly: bool = True) -> SinkMetrics:
+        """Open a sink, execute all that is in bronze, end it."""
+        self.runs += 1
+        begin, end = self.bounds()
         rules = replace(self.rules)
         source = SinkSource(TASK, SOURCE, f"run-{self.runs}", self.source.flavor, rules)
-        sink = open_sink(self.spark, self.pipeline.lakehouse.bronze, source, self.settings, landed.end)
-        begin = replace(landed.end, offset=4, binlog_file="binlog.000001", epoch=landed.end.epoch)
+        sink = open_sink(self.spark, self.pipeline.lakehouse.bronze, source, self.settings, end)
         try:
-            sink.apply(begin, landed.end, lambda: False)
+            sink.apply(begin, end, lambda: False)
         except BaseException:
             sink.end(orderly=False)
             raise

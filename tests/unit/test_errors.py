@@ -21,6 +21,8 @@ EXIT_CODES = {
     "ForeignTable": 5,
     "Fenced": 5,
     "QualityError": 6,
+    "SinkError": 7,
+    "TargetUnavailable": 7,
     "StageFailed": 1,
 }
 
@@ -48,7 +50,7 @@ def test_the_tree_holds_nothing_untested():
 def test_only_passing_troubles_are_retryable():
     """The runner repeats these and no others."""
     retryable = {name for name, kind in all_errors().items() if issubclass(kind, Retryable)}
-    assert retryable == {"SourceUnavailable", "CommitConflict"}
+    assert retryable == {"SourceUnavailable", "CommitConflict", "TargetUnavailable"}
 
 
 def test_an_error_shows_message_facts_and_hint():

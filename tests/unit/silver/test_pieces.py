@@ -9,10 +9,11 @@ from dmdelta.errors import UnknownSchema
 from dmdelta.model.change import Op
 from dmdelta.model.position import Position
 from dmdelta.model.schema import Column, TableSchema
-from dmdelta.rules import NO_RULES
+from dmdelta.rules import NO_RULES, Action, EventFilter
+from dmdelta.rules.filters import Rule
 from dmdelta.rules.operators import Operator, Verb
-from dmdelta.silver.pieces import TableLog, known_schema, plan_pieces
-from dmdelta.silver.survey import StructureEvent
+from dmdelta.silver.pieces import TableLog, known_inside, known_schema, plan_pieces
+from dmdelta.silver.survey import StructureEvent, TableEvents
 
 NAME = ("db", "t")
 ID = Column("id", "int", nullable=False)
@@ -48,6 +49,40 @@ def test_add_column():
     assert (first.end, first.schema, second.begin, second.schema) == (at(20), OLD, at(20), NEW)
     (effect,) = first.then.effects
     assert isinstance(effect, Altered)
+
+
+@pytest.mark.parametrize(
+    ("action", "statement", "names"),
+    [
+        ("Ignore", "ALTER TABLE t DROP c, ADD d INT", ["id", "c", "d"]),
+        ("Ignore", "ALTER TABLE t DROP c", None),
+        ("Error", "ALTER TABLE t DROP c, ADD d INT", "a filter of the spec says Error"),
+    ],
+)
+def test_a_filter_leaves_actions_out(action, statement, names):
+    """Of a statement of several actions silver follows those that are left; the structure is the source's all the same."""
+    rules = replace(NO_RULES, events=EventFilter((Rule("f", "db", None, ("drop column",), (), Action(action)),)))
+    first, *more = pieces(NEW, [ddl(20, statement)], rules=rules)
+    after = (more or [first])[-1].schema
+    assert "c" not in [column.name for column in after.columns]
+    if names is None:
+        assert not more
+    elif action == "Error":
+        assert first.then.refused == names
+    else:
+        assert [column.name for column in first.then.effects[0].after.columns] == names
+        assert first.then.event.text == statement
+
+
+def test_what_a_piece_holds_by_the_places_of_the_events():
+    """Pieces before the first and behind the last event are empty; one that alone has events has all of them."""
+    cut = pieces(OLD, [ddl(20, "ALTER TABLE t ADD c INT"), ddl(40, "ALTER TABLE t DROP c")])
+    events = TableEvents(*NAME, {Op.INSERT: 3}, at(20), at(35))
+    before, inside, behind = (known_inside(piece, cut, events) for piece in cut)
+    assert (before.row_count, behind.row_count) == (0, 0)
+    assert inside is events
+    over_two = replace(events, last=at(40))
+    assert [known_inside(piece, cut, over_two) is None for piece in cut] == [False, True, True]
 
 
 def test_columns_before_any_row():

@@ -16,7 +16,9 @@ def test_any_events_come_back():
     """Whatever the order, sorted events come back."""
     source = random.Random(1)
     for _ in range(50):
-        events = {(source.choice((1, 3)) * (1 << 40) + source.randrange(10**6), source.randrange(300)) for _ in range(40)}
+        events = {
+            (source.choice((1, 3)) * (1 << 40) + source.randrange(10**6), source.randrange(300)) for _ in range(40)
+        }
         assert list(decode(encode(source.sample(sorted(events), len(events))))) == sorted(events)
     assert list(decode(encode([]))) == []
 

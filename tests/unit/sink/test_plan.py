@@ -8,7 +8,10 @@ from dmdelta.sink.plan import plan_table
 from dmdelta.sink.target import Parent, TargetColumn, TargetKey, TargetTable
 
 SOURCE = TableSchema("d", "t", (Column("id", "int"), Column("name", "varchar", charset="utf8mb4")), ("id",))
-COLUMNS = {"id": TargetColumn("id", "int"), "name": TargetColumn("name", "varchar", "utf8mb4_0900_ai_ci", nullable=True)}
+COLUMNS = {
+    "id": TargetColumn("id", "int"),
+    "name": TargetColumn("name", "varchar", "utf8mb4_0900_ai_ci", nullable=True),
+}
 PRIMARY = TargetKey("PRIMARY", (("id", None),))
 
 
@@ -62,9 +65,7 @@ def test_no_key():
 
 def test_key_of_the_targets_own_column():
     """A key over a column that the source does not have: its other columns alone are compared, more widely."""
-    plan = planned(
-        PRIMARY, TargetKey("u", (("own", None), ("name", 10))), columns={"own": TargetColumn("own", "int")}
-    )
+    plan = planned(PRIMARY, TargetKey("u", (("own", None), ("name", 10))), columns={"own": TargetColumn("own", "int")})
     assert [[part[1:] for part in key.parts] for key in plan.keys] == [[("id", None)], [("name", 10)]]
 
 

@@ -22,9 +22,7 @@ def test_nothing_to_cut():
 
 def test_cuts_and_what_is_between():
     """A slice ends where a transaction begins, or in the middle of one that is too long; it names its tables only."""
-    survey = Survey(
-        at(4), at(300), [rows(T, 10, 90), rows(U, 120, 290)], [Cut(at(100), True), Cut(at(200), False)], []
-    )
+    survey = Survey(at(4), at(300), [rows(T, 10, 90), rows(U, 120, 290)], [Cut(at(100), True), Cut(at(200), False)], [])
     assert [(s.begin.offset, s.end.offset, s.boundary, [r.name for r in s.rows]) for s in plan_slices(survey)] == [
         (4, 100, True, [T]),
         (100, 200, False, [U]),

@@ -31,12 +31,18 @@ def names(default="d"):
         ("ALTER TABLE t ADD c INT, RENAME TO x.u", "ALTER TABLE `to_d`.`to_t` ADD c INT, RENAME TO `to_x`.`to_u`"),
         ("ALTER TABLE t RENAME COLUMN a TO b", "ALTER TABLE `to_d`.`to_t` RENAME COLUMN a TO b"),
         ("DROP TABLE IF EXISTS t, x.u", "DROP TABLE IF EXISTS `to_d`.`to_t`, `to_x`.`to_u`"),
-        ("RENAME TABLE a TO b, `c` TO x.d", "RENAME TABLE `to_d`.`to_a` TO `to_d`.`to_b`, `to_d`.`to_c` TO `to_x`.`to_d`"),
+        (
+            "RENAME TABLE a TO b, `c` TO x.d",
+            "RENAME TABLE `to_d`.`to_a` TO `to_d`.`to_b`, `to_d`.`to_c` TO `to_x`.`to_d`",
+        ),
         ("TRUNCATE t", "TRUNCATE `to_d`.`to_t`"),
         ("CREATE UNIQUE INDEX i ON t (a)", "CREATE UNIQUE INDEX i ON `to_d`.`to_t` (a)"),
         ("DROP INDEX i ON x.t", "DROP INDEX i ON `to_x`.`to_t`"),
         ("CREATE DATABASE IF NOT EXISTS x", "CREATE DATABASE IF NOT EXISTS `to_x`"),
-        ("/* t */ ALTER TABLE /* u */ `t` ADD v INT COMMENT 't'", "/* t */ ALTER TABLE /* u */ `to_d`.`to_t` ADD v INT COMMENT 't'"),
+        (
+            "/* t */ ALTER TABLE /* u */ `t` ADD v INT COMMENT 't'",
+            "/* t */ ALTER TABLE /* u */ `to_d`.`to_t` ADD v INT COMMENT 't'",
+        ),
         ("SET STATEMENT max_statement_time=1 FOR DROP TABLE t", "DROP TABLE `to_d`.`to_t`"),
     ],
 )

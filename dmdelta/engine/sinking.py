@@ -1,0 +1,186 @@
+"""The sink's loop of one source: landed ranges go to the target, at its own pace. Its trouble stops nothing else."""
+
+import threading
+import time
+from dataclasses import dataclass, field
+
+from pyspark.sql import SparkSession
+
+from dmdelta.bronze.landing import Landed, LandingSource, landed_batches, newest_landed
+from dmdelta.config import SinkConfig, TaskSpec
+from dmdelta.engine.landed_log import LandedLog
+from dmdelta.engine.stop import StopRequest
+from dmdelta.errors import DmdeltaError, Retryable, StageFailed
+from dmdelta.logging import get_logger
+from dmdelta.sink.connection import Patience, TargetServer
+from dmdelta.sink.metrics import SinkMetrics
+from dmdelta.sink.opening import open_sink
+from dmdelta.sink.settings import SinkSettings, SinkSource
+from dmdelta.sink.sink import Sink
+
+log = get_logger(__name__)
+WAIT_SECONDS = 0.5
+RANGE_BYTES = 256 << 20
+TELL_SECONDS = 30.0
+"""How often the log tells the sink's figures."""
+END_SECONDS = 20.0
+AGAIN = Patience(first=1.0, longest=60.0)
+
+
+@dataclass(slots=True)
+class SinkingLoop:
+    """
+    Attributes:
+        landed_log: what landing hands over in this run.
+        landed: bronze's newest batch when the run began.
+        failure: why the sink has stopped; everything else goes on.
+    """
+
+    spark: SparkSession
+    landing: LandingSource
+    source: SinkSource
+    settings: SinkSettings
+    landed_log: LandedLog
+    landed: Landed | None
+    failure: DmdeltaError | None = None
+    interval: float = 30.0
+    _sink: Sink | None = None
+    _thread: threading.Thread | None = None
+    _told: float = field(default_factory=time.monotonic)
+
+    def start(self, stop: StopRequest) -> None:
+        name = f"sink-{self.source.source_id}"
+        self._thread = threading.Thread(target=self._run, args=(stop,), name=name, daemon=True)
+        self._thread.start()
+
+    @property
+    def finished(self) -> bool:
+        return self._thread is not None and not self._thread.is_alive()
+
+    @property
+    def metrics(self) -> SinkMetrics | None:
+        """The figures of the moment, None before the target was reached."""
+        return self._sink.metrics() if self._sink is not None else None
+
+    def join(self, seconds: float = END_SECONDS) -> bool:
+        """Wait for the end after a stop; False if it takes longer."""
+        if self._thread is not None:
+            self._thread.join(seconds)
+        return self.finished
+
+    def change_interval(self, seconds: float) -> None:
+        """Write the checkpoint so often from now on."""
+        self.interval = seconds
+        if self._sink is not None:
+            self._sink.flusher.interval = seconds
+
+    def _run(self, stop: StopRequest) -> None:
+        failures = 0
+        while not stop.requested:
+            began = time.monotonic()
+            try:
+                self._follow(stop)
+            except Exception as error:  # noqa: BLE001 - it is told, and the sink alone stops
+                failures = 1 if time.monotonic() - began > 600.0 else failures + 1
+                if not isinstance(error, Retryable):
+                    self._stop_with(error)
+                    return
+                log.warning("sink failed, goes on by itself", source=self.source.source_id, why=str(error))
+                stop.wait(AGAIN.delay(failures))
+            else:
+                return
+
+    def _stop_with(self, error: Exception) -> None:
+        known = isinstance(error, DmdeltaError)
+        self.failure = error if isinstance(error, DmdeltaError) else StageFailed(f"the sink ended: {error!r}"[:300])
+        log.error(
+            "sink stopped, landing and silver go on",
+            exc=None if known else error,
+            source=self.source.source_id,
+            why=str(self.failure),
+        )
+
+    def _follow(self, stop: StopRequest) -> None:
+        landed = newest_landed(self.spark, self.landing)
+        self._sink = sink = open_sink(
+            self.spark, self.landing.bronze, self.source, self.settings, landed.end if landed else None
+        )
+        sink.flusher.interval = self.interval
+        orderly = False
+        try:
+            # Only now: what lands from here on comes through the queue, or is in the list twice.
+            for batch in landed_batches(self.spark, self.landing, sink.position) if landed else ():
+                if not self._apply(sink, batch, stop):
+                    break
+            while not stop.requested and not self.landed_log.finished:
+                batch_ahead = self.landed_log.take(RANGE_BYTES, WAIT_SECONDS)
+                if batch_ahead is not None and not self._apply(sink, batch_ahead, stop):
+                    break
+                sink.dispatcher.check()
+                self._tell()
+            orderly = True
+        finally:
+            sink.end(orderly=orderly)
+
+    def _apply(self, sink: Sink, landed: Landed, stop: StopRequest) -> bool:
+        if sink.position is not None and landed.end <= sink.position:
+            return True
+        return sink.apply(landed.begin, landed.end, lambda: stop.requested, landed.safe_until)
+
+    def _tell(self) -> None:
+        if self._sink is None or time.monotonic() - self._told < TELL_SECONDS:
+            return
+        self._told = time.monotonic()
+        figures = self._sink.metrics()
+        log.info(
+            "sink",
+            source=figures.source_id,
+            pushed=figures.pushed,
+            ready=figures.ready,
+            flushed=figures.flushed,
+            flush_s=round(figures.flush_seconds, 3),
+            keys=figures.keys,
+            keys_added=figures.keys_added,
+            keys_reset=figures.resets,
+            queued=figures.queued,
+            rows=[worker.rows for worker in figures.workers],
+            statements=[worker.statements for worker in figures.workers],
+        )
+
+
+def sink_settings(spec: TaskSpec, config: SinkConfig) -> SinkSettings:
+    """What the spec says."""
+    return SinkSettings(
+        server=target_server(config),
+        metadata=config.metadata,
+        workers=config.worker_count,
+        batch=config.batch,
+        compact=config.compact,
+        multiple_rows=config.multiple_rows,
+        synchronous=config.flush == "sync",
+        safe_mode=config.safe_mode or spec.syncer.safe_mode,
+        flush_interval=spec.syncer.checkpoint_flush_interval.total_seconds(),
+    )
+
+
+def target_server(config: SinkConfig) -> TargetServer:
+    """Where the target is."""
+    security = config.security
+    options: tuple[tuple[str, object], ...] = ()
+    if security is not None:
+        options = (
+            ("ssl_ca", security.ssl_ca),
+            ("ssl_cert", security.ssl_cert),
+            ("ssl_key", security.ssl_key),
+            ("ssl_verify_cert", True),
+            ("ssl_verify_identity", security.ssl_verify_host),
+        )
+    return TargetServer(
+        config.host,
+        config.port,
+        config.user,
+        config.password.get_secret_value(),
+        tidb=config.kind == "tidb",
+        foreign_key_checks=config.foreign_key_checks,
+        tls=options,
+    )

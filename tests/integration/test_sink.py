@@ -1,0 +1,133 @@
+"""The sink on real servers: a tangled workload ends with target = source, whatever is killed."""
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from dmdelta.failpoint import VARIABLE, CrashPoint
+from dmdelta.sink.opening import open_sink
+from dmdelta.sink.settings import SinkSettings, SinkSource
+from tests.support import tangles
+from tests.support.pipeline import TASK
+from tests.support.sink_process import Recorded, record_range
+from tests.support.sinking import SOURCE, Sinking, table_differences, target_of
+
+POINTS = [point for point in CrashPoint if point.name.startswith("SINK")]
+UNTIED = (CrashPoint.SINK_BEFORE_CREATE, CrashPoint.SINK_AFTER_CREATE)
+"""Only passed where tables are missing: the kills have triggers on theirs."""
+
+
+@pytest.fixture
+def target(request):
+    return request.getfixturevalue(request.param)
+
+
+def write(server, seed, transactions, *, statements=True):
+    """A database with the tangled tables and a workload on them; its name."""
+    database = server.fresh_database("tangle")
+    server.execute(*tangles.TABLES.values(), database=database)
+    with server.connect(database=database, autocommit=False) as connection:
+        tangles.Tangler(connection, seed, statements=statements).work(transactions)
+    return database
+
+
+def assert_same(source, target, database):
+    found = [line for table in tangles.TABLES for line in table_differences(source, target, database, table)]
+    assert not found, f"{len(found)} differences: {found[:5]}"
+
+
+@pytest.mark.parametrize("target", ["mariadb", "mysql80_too"], indirect=True)
+def test_target_is_as_the_source(mysql80, target, spark, tmp_path):
+    """Key changes, swaps of unique values, tables without a key, statements in between: target = source."""
+    database = write(mysql80, 1, 60)
+    settings = SinkSettings(target_of(target), metadata=f"dm_{database}", workers=4, batch=10, flush_interval=1.0)
+    sinking = Sinking(spark, tmp_path, mysql80, [database], settings)
+    sinking.land()
+    sinking.run()
+    assert_same(mysql80, target, database)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("seed", range(1, 6))
+@pytest.mark.parametrize("target", ["mariadb", "mysql80_too"], indirect=True)
+def test_any_number_of_workers(mysql80, target, spark, tmp_path, seed):
+    """1, 4 and 16 workers, compacting or not, merging or not: target = source."""
+    database = write(mysql80, seed, 150)
+    for workers, compact, multiple, batch in ((1, True, True, 100), (4, True, True, 10), (16, False, False, 3)):
+        target.execute(f"DROP DATABASE IF EXISTS {database}")
+        server = target_of(target)
+        settings = SinkSettings(
+            server, f"dm_{database}_{workers}", workers, batch, compact, multiple, flush_interval=1.0
+        )
+        sinking = Sinking(spark, tmp_path / str(workers), mysql80, [database], settings)
+        sinking.land()
+        sinking.run()
+        assert_same(mysql80, target, database)
+
+
+def watched(target, database):
+    """The tables in the target, with triggers that count every write of a row."""
+    target.execute(f"CREATE DATABASE {database} CHARACTER SET utf8mb4")
+    target.execute(*tangles.TABLES.values(), "CREATE TABLE writes (t VARCHAR(20))", database=database)
+    for table in tangles.TABLES:
+        target.execute(
+            *(
+                f"CREATE TRIGGER {table}_{act} AFTER {act} ON {table} FOR EACH ROW INSERT INTO writes VALUES ('{table}')"
+                for act in ("INSERT", "UPDATE", "DELETE")
+            ),
+            database=database,
+        )
+
+
+@pytest.fixture
+def recorded(mysql80, target, spark, tmp_path):
+    """A range of changes as Spark makes them, for sinks in processes of their own, and how many rows it changes."""
+    database = write(mysql80, 3, 120, statements=False)
+    server = target_of(target)
+    settings = SinkSettings(server, f"dm_{database}", workers=4, batch=5, compact=False, flush_interval=0.05)
+    sinking = Sinking(spark, tmp_path, mysql80, [database], settings)
+    sinking.land()
+    watched(target, database)
+    rows = sinking.pipeline.bronze(SOURCE)
+    counts = {
+        row[0]: row[1]
+        for row in rows.where("op IN ('insert', 'update', 'delete')").groupBy("table_name").count().collect()
+    }
+    source = SinkSource(TASK, SOURCE, "recording", mysql80.flavor, sinking.rules)
+    sink = open_sink(spark, sinking.pipeline.lakehouse.bronze, source, settings)
+    begin, end = sinking.bounds()
+    survey, tables = record_range(sink.reader, begin, end)
+    sink.position = begin
+    sink.end(orderly=True)
+    # Small slices, so that points between them are passed.
+    survey = replace(survey, cuts=sinking.transactions(begin, end, 15))
+    return database, counts, Recorded(survey, tables, source, settings)
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("target", ["mariadb", "mysql80_too"], indirect=True)
+def test_a_kill_at_each_point_repeats_nothing(mysql80, target, recorded, tmp_path):
+    """SIGKILL at each named point, one after the other, then an end: target = source, each row change executed once."""
+    database, counts, changes = recorded
+    file = tmp_path / "recorded"
+    file.write_bytes(pickle.dumps(changes))
+    for number, point in enumerate(point for point in POINTS if point not in UNTIED):
+        nth = 3 if "transaction" in point.value or "commit" in point.value or "record" in point.value else 1
+        code = run_until(file, f"run-{number}", f"{point.value}:{nth}")
+        assert code in (-signal.SIGKILL, 0), point.value
+    assert run_until(file, "last", "") == 0
+    assert_same(mysql80, target, database)
+    written = dict(target.query(f"SELECT t, count(*) FROM {database}.writes GROUP BY t"))
+    assert written == counts
+
+
+def run_until(file, run, failpoint):
+    environment = {**os.environ, VARIABLE: failpoint, "PYTHONPATH": os.getcwd()}
+    command = [sys.executable, "-m", "tests.support.sink_process", str(file), run]
+    return subprocess.run(command, env=environment, check=False, timeout=120).returncode

@@ -1,0 +1,88 @@
+"""A sink in a process of its own, over what Spark has made of bronze before: up in a second, so that it can be killed.
+
+`python -m tests.support.sink_process FILE` executes the recorded changes of `FILE` (a pickled `Recorded`) to the end.
+"""
+
+import pickle
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dmdelta.model.position import Position
+from dmdelta.sink.executed import ExecutedEvents
+from dmdelta.sink.opening import open_sink
+from dmdelta.sink.reading import TableChanges, left_over
+from dmdelta.sink.settings import SinkSettings, SinkSource
+from dmdelta.sink.sink import Sink
+from dmdelta.sink.slice_reading import SliceReader
+from dmdelta.sink.slices import Rows, Slice, Survey
+
+NOTHING = ExecutedEvents()
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A range of bronze as the sink sees it: its survey, and each table's changes under each structure."""
+
+    survey: Survey
+    tables: list[tuple[Rows, TableChanges]]
+    source: SinkSource
+    settings: SinkSettings
+
+
+@dataclass(frozen=True)
+class RecordedLog:
+    recorded: Survey
+
+    def survey(self, begin: Position, end: Position) -> Survey:
+        whole = self.recorded
+        cuts = [cut for cut in whole.cuts if begin < cut.position < end]
+        statements = [one for one in whole.statements if begin <= one.position < end]
+        return Survey(begin, end, whole.rows, cuts, statements)
+
+
+@dataclass(frozen=True)
+class RecordedReader:
+    log: RecordedLog
+    tables: Any
+    recorded: Recorded
+    executed: ExecutedEvents
+
+    def read(self, part: Slice) -> list[list[TableChanges]]:
+        found = []
+        for rows, one in self.recorded.tables:
+            inside = [change for change in one.changes if part.begin.seq <= change[0] < part.end.seq]
+            if inside:
+                route = self.recorded.source.rules.route(*rows.name)
+                self.tables.plan(rows.name, rows.version, one.plan.schema, route)
+                found.append([left_over(one.plan, inside, part.begin.epoch, self.executed)])
+        return found
+
+
+def record_range(reader: SliceReader, begin: Position, end: Position) -> tuple[Survey, list[tuple[Rows, TableChanges]]]:
+    """What a range holds, read by Spark once; the target's tables are there and stay."""
+    survey = reader.log.survey(begin, end)
+    tables = []
+    for rows in survey.rows:
+        part = Slice(begin, end, True, (rows,))
+        tables += [(rows, one) for group in replace(reader, executed=NOTHING).read(part) for one in group]
+    return survey, tables
+
+
+def run(recorded: Recorded, run_id: str) -> Sink:
+    """Execute all of it."""
+    source = replace(recorded.source, run=run_id)
+    sink = open_sink(None, "", source, recorded.settings, recorded.survey.end)  # type: ignore[arg-type]
+    sink.reader = RecordedReader(RecordedLog(recorded.survey), sink.tables, recorded, sink.executed)  # type: ignore[assignment]
+    orderly = False
+    try:
+        sink.apply(recorded.survey.begin, recorded.survey.end, lambda: False)
+        orderly = True
+    finally:
+        sink.end(orderly=orderly)
+    return sink
+
+
+if __name__ == "__main__":
+    run(pickle.loads(Path(sys.argv[1]).read_bytes()), sys.argv[2])  # noqa: S301
