@@ -4,7 +4,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-long test-unit test-mysql97 check fmt bench bench-load docs clean
+.PHONY: help install demo test test-long test-unit test-mysql97 check fmt bench bench-load bench-sink docs clean
 
 help: ## what can be made
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -49,6 +49,9 @@ fmt: install ## format
 
 bench: servers ## codec, landing and binlog-to-silver speed beside mysql-replication; writes benchmarks/RESULTS.md
 	$(PY) -m benchmarks.pipeline
+
+bench-sink: servers ## the sink's speed to MariaDB, asynchronous and synchronous flush; writes benchmarks/SINK.md
+	$(PY) -m benchmarks.sink
 
 bench-load: servers ## full load speed and memory; writes benchmarks/FULL_LOAD.md
 	$(PY) -m benchmarks.full_load

@@ -8,11 +8,15 @@ from typing import Any
 from dmdelta.checkpoint import checkpoint_rows
 from dmdelta.config import SourceConfig, TaskSpec
 from dmdelta.engine.control_table import ControlTable
+from dmdelta.engine.sinking import target_server
 from dmdelta.engine.task import Task, open_task
+from dmdelta.errors import SinkError
 from dmdelta.lakehouse.foreign import wrapped
 from dmdelta.lakehouse.history import CommitTag, newest_own_commit
 from dmdelta.lakehouse.place import literal
 from dmdelta.model.position import Position
+from dmdelta.sink.metadata import Metadata
+from dmdelta.sink.opening import flushed_position
 from dmdelta.source.task import RelayStatus, read_status
 
 
@@ -29,6 +33,8 @@ class SourceStatus:
         applied_to: the flushed global point: every table is at least there.
         exit_point: of the last flush, None after an orderly stop.
         flushed_because: the reason of the last flush.
+        sunk_to: the sink's flushed checkpoint, as the target says; why it cannot be told, if it cannot.
+        sink_lag_bytes: of the log, from there to bronze's end; None across files.
     """
 
     source_id: str
@@ -42,6 +48,8 @@ class SourceStatus:
     exit_point: str | None
     flushed_at: datetime | None
     flushed_because: str | None
+    sunk_to: str | None = None
+    sink_lag_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +82,7 @@ class TaskStatus:
 
 
 def task_status(spec: TaskSpec) -> TaskStatus:
-    """Ask the relay folders and the lakehouse; no server is asked.
+    """Ask the relay folders, the lakehouse and the sink's target; no source is asked.
 
     Raises:
         LakehouseError: a table cannot be read.
@@ -110,6 +118,7 @@ def task_status(spec: TaskSpec) -> TaskStatus:
 def _source(task: Task, source: SourceConfig, point: dict[str, Any] | None) -> SourceStatus:
     app = f"dmdelta:{task.spec.name}:{source.source_id}:land"
     landed = newest_own_commit(task.spark, task.lakehouse.bronze, app)
+    sunk, lag = _sunk(task, source, landed.tag.end if landed else None)
     relay = read_status(Path(task.spec.relay_dir(source)) / source.source_id)
     return SourceStatus(
         source_id=source.source_id,
@@ -123,7 +132,24 @@ def _source(task: Task, source: SourceConfig, point: dict[str, Any] | None) -> S
         exit_point=_place(point, "exit_point_") if point and point["exit_point_binlog_name"] else None,
         flushed_at=point["updated_at"] if point else None,
         flushed_because=point["reason"] if point else None,
+        sunk_to=sunk,
+        sink_lag_bytes=lag,
     )
+
+
+def _sunk(task: Task, source: SourceConfig, landed: Position | None) -> tuple[str | None, int | None]:
+    """Where the sink is, and how much of the log it is behind bronze."""
+    config = task.spec.sink
+    if config is None:
+        return None, None
+    metadata = Metadata(config.metadata, task.spec.name, source.source_id, task.run)
+    try:
+        position = flushed_position(target_server(config), metadata)
+    except SinkError as error:
+        return error.message, None
+    if position is None or landed is None or position.binlog_file != landed.binlog_file:
+        return str(position) if position else None, None
+    return str(position), max(0, landed.offset - position.offset)
 
 
 def _newest_change(task: Task, newest: CommitTag) -> datetime | None:

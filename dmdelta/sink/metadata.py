@@ -166,7 +166,6 @@ class Metadata:
 
     def read(self, connection: "Connection[Any]") -> Stored:
         """What the last run left."""
-        rows = ask(connection, f"SELECT * FROM {self.checkpoint} WHERE id = %s", (self.source_id,))
         executed, proven = ExecutedEvents(), False
         for worker, epoch, events in ask(
             connection, f"SELECT worker, epoch, events FROM {self.executed} WHERE source_id = %s", (self.source_id,)
@@ -175,7 +174,12 @@ class Metadata:
                 proven = True
             else:
                 executed.add(epoch, events)
-        return Stored(_checkpoint(rows[0]) if rows else None, executed, proven)
+        return Stored(self.read_checkpoint(connection), executed, proven)
+
+    def read_checkpoint(self, connection: "Connection[Any]") -> Checkpoint | None:
+        """The newest checkpoint."""
+        rows = ask(connection, f"SELECT * FROM {self.checkpoint} WHERE id = %s", (self.source_id,))
+        return _checkpoint(rows[0]) if rows else None
 
 
 @dataclass(frozen=True, slots=True)

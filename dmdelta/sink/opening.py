@@ -8,7 +8,7 @@ from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
 from dmdelta.sink.bronze_log import BronzeLog
 from dmdelta.sink.causality import Causality
-from dmdelta.sink.connection import connect, translated
+from dmdelta.sink.connection import TargetServer, code_of, connect, translated
 from dmdelta.sink.dispatcher import Dispatcher
 from dmdelta.sink.executing import SliceExecution
 from dmdelta.sink.flusher import Flusher
@@ -118,3 +118,21 @@ def _mark_whole(metadata: Metadata, settings: SinkSettings) -> None:
         raise translated(error, str(settings.server)) from error
     finally:
         connection.close()
+
+
+def flushed_position(server: TargetServer, metadata: Metadata) -> Position | None:
+    """What the target says: the position of the newest checkpoint, None if there is none.
+
+    Raises:
+        TargetUnavailable: the target does not answer. SinkError: it refuses.
+    """
+    connection = connect(server)
+    try:
+        found = metadata.read_checkpoint(connection)
+    except (pymysql.err.MySQLError, OSError) as error:
+        if code_of(error) in (1049, 1146):
+            return None
+        raise translated(error, str(server)) from error
+    finally:
+        connection.close()
+    return found.position if found else None

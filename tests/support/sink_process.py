@@ -16,7 +16,7 @@ from dmdelta.sink.reading import TableChanges, left_over
 from dmdelta.sink.settings import SinkSettings, SinkSource
 from dmdelta.sink.sink import Sink
 from dmdelta.sink.slice_reading import SliceReader
-from dmdelta.sink.slices import Rows, Slice, Survey
+from dmdelta.sink.slices import Rows, Slice, Survey, merged_rows
 
 NOTHING = ExecutedEvents()
 
@@ -64,7 +64,7 @@ def record_range(reader: SliceReader, begin: Position, end: Position) -> tuple[S
     """What a range holds, read by Spark once; the target's tables are there and stay."""
     survey = reader.log.survey(begin, end)
     tables = []
-    for rows in survey.rows:
+    for rows in merged_rows(survey.rows):
         part = Slice(begin, end, True, (rows,))
         tables += [(rows, one) for group in replace(reader, executed=NOTHING).read(part) for one in group]
     return survey, tables

@@ -1,0 +1,67 @@
+"""The sink as part of `dmdelta run`: beside silver, and without being in its way."""
+
+import json
+from dataclasses import dataclass
+
+import pytest
+import yaml
+
+from dmdelta.cli.main import execute
+from tests.support.sinking import table_differences, target_of
+from tests.support.task import Task
+
+TABLE = "CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(20), UNIQUE (name))"
+
+
+@dataclass
+class SinkTask(Task):
+    """A task with a sink."""
+
+    target: object = None
+
+    def write_spec(self):
+        path = super().write_spec()
+        spec = yaml.safe_load(path.read_text())
+        server = target_of(self.target)
+        spec["sink"] = {"kind": "mysql", "host": server.host, "port": server.port, "user": server.user}
+        spec["sink"] |= {"password": server.password, "worker-count": 4, "metadata": f"dm_{self.database}"}
+        path.write_text(yaml.safe_dump(spec))
+        return path
+
+
+@pytest.fixture
+def task(mysql80, mariadb, tmp_path):
+    made = SinkTask(tmp_path, mysql80, mysql80.fresh_database("sunk"), target=mariadb)
+    made.start_here()
+    mysql80.execute(TABLE, "INSERT INTO t VALUES (1, 'a'), (2, 'b')", database=made.database)
+    return made
+
+
+def test_silver_and_target_go_on_together(task, spark, capsys):
+    """A run brings both to the source; the next one goes on where each is; status shows the sink's position."""
+    task.catch_up()
+    assert table_differences(task.server, task.target, task.database, "t") == []
+    statements = ("UPDATE t SET name = 'c' WHERE id = 1", "ALTER TABLE t ADD n INT", "INSERT INTO t VALUES (3, 'a', 7)")
+    task.server.execute(*statements, database=task.database)
+    task.catch_up()
+    assert table_differences(task.server, task.target, task.database, "t") == []
+    capsys.readouterr()
+    with task.environment():
+        assert execute(["status", str(task.spec), "--json"]) == 0
+    (source,) = json.loads(capsys.readouterr().out)["sources"]
+    assert source["sunk_to"] == source["landed_to"]
+    assert source["sink_lag_bytes"] == 0
+
+
+def test_refused_rows_stop_the_sink_alone(task, spark):
+    """A duplicate key in the target: silver is at the source, the run says which row it was and where."""
+    task.catch_up()
+    task.target.execute("INSERT INTO t VALUES (9, 'mine')", database=task.database)
+    task.server.execute("INSERT INTO t VALUES (9, 'theirs')", database=task.database)
+    with task.environment():
+        assert execute(["run", str(task.write_spec()), "--until-caught-up"]) == 7
+    rows = spark.read.format("delta").load(f"{task.root}/silver/{task.database}/t")
+    assert rows.where("id = 9").count() == 1
+    task.target.execute("DELETE FROM t WHERE id = 9", database=task.database)
+    task.catch_up()
+    assert table_differences(task.server, task.target, task.database, "t") == []
