@@ -1,7 +1,7 @@
 """What a statement of the log becomes on the target: a pure plan."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dmdelta.ddl.event_types import ddl_events
 from dmdelta.ddl.rewriting import Names, quoted_name, rewritten, separate_actions
@@ -24,11 +24,13 @@ class TargetStatement:
         needs: the target's table that must be there, None if none must: where it is missing, so is the statement's
             point; a table that is missing is made with its first row.
         merged: several source tables go there, each with the same statement.
+        within: the database that must be there for a table to be made, None for other statements.
     """
 
     sql: str
     needs: TableName | None
     merged: bool = False
+    within: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ def plan_statement(sql: str, default_schema: str, context: StatementContext) -> 
         found = _on_table(sql, default_schema, targets[0], context)
     if not context.tidb:
         return found
-    return [TargetStatement(part, one.needs, one.merged) for one in found for part in separate_actions(one.sql)]
+    return [replace(one, sql=part) for one in found for part in separate_actions(one.sql)]
 
 
 def _database(
@@ -89,7 +91,8 @@ def _on_table(
     if route.merged and target.op == "truncate_table":
         return []  # the other shards' rows stay, as for DM
     text = rewritten(sql, _names(context.rules, default_schema))
-    return [TargetStatement(text, None if made else route.name, route.merged)]
+    needs = None if made else route.name
+    return [TargetStatement(text, needs, route.merged, route.schema if made else None)]
 
 
 def _dropped(target: StatementTarget, context: StatementContext) -> list[TargetStatement]:

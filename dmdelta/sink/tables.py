@@ -53,6 +53,10 @@ class Tables:
         """Whether the table is there."""
         return self._ask_table(name) is not None
 
+    def make_database(self, name: str) -> None:
+        """Make a database if it is not there."""
+        self._execute(f"CREATE DATABASE IF NOT EXISTS {quoted(name)}")
+
     def change(self, sql: str, *, in_doubt: bool) -> None:
         """Execute a statement that changes a structure; that it is as it should be already is no error.
 
@@ -88,7 +92,7 @@ class Tables:
         target = self._ask_table(schema.name)
         if target is None:
             reach(CrashPoint.SINK_BEFORE_CREATE)
-            self._execute(f"CREATE DATABASE IF NOT EXISTS {quoted(schema.schema)}")
+            self.make_database(schema.schema)
             self._execute(create_table(schema))
             reach(CrashPoint.SINK_AFTER_CREATE)
             log.info("table made in the target", table=quoted(*schema.name))
