@@ -4,7 +4,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-long test-unit test-mysql97 check fmt bench bench-load bench-sink docs clean
+.PHONY: help install demo test test-long test-unit test-mysql97 test-tidb check fmt bench bench-load bench-sink docs clean
 
 help: ## what can be made
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -25,13 +25,17 @@ servers: install ## install the real servers that the tests start
 	$(PY) -m tests.support.servers install mysql80 mysql57 mariadb
 
 test: servers ## unit, spark and integration tests against real servers; what CI runs
-	$(PY) -m pytest tests -m "not mysql97 and not long"
+	$(PY) -m pytest tests -m "not mysql97 and not tidb and not long"
 
 test-long: servers ## the long lane, hours on 2 cores: DDL suite, shard merge, event matrix, random kills, two machines, pauses, a server switch, full loads of every server and killed ones
-	$(PY) -m pytest tests -m "long and not mysql97" --timeout 1800
+	$(PY) -m pytest tests -m "long and not mysql97 and not tidb" --timeout 1800
 
 test-unit: install ## the tests without a JVM and without a server
 	$(PY) -m pytest tests/unit
+
+test-tidb: servers ## the extra lane: the sink to TiDB, which is built first (Go, minutes)
+	nice $(PY) -m tests.support.servers.tidb
+	$(PY) -m pytest tests -m tidb
 
 test-mysql97: install ## the extra lane: MySQL 9.7
 	$(PY) -m tests.support.servers install mysql97

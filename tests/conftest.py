@@ -8,15 +8,15 @@ from pyspark.sql import SparkSession
 
 from dmdelta.lakehouse.session import SessionSettings, open_session
 from tests.support.servers import Server, running
+from tests.support.servers.tidb import TidbServer, running_tidb
 
 _FOLDER_MARKERS = ("unit", "spark", "integration", "crash")
-_EXTRA_LANE = "mysql97"
+_EXTRA_LANES = ("mysql97", "tidb")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line(
-        "markers", f"{_EXTRA_LANE}: MySQL 9.7, whose version moves: runs only with -m {_EXTRA_LANE}"
-    )
+    config.addinivalue_line("markers", "mysql97: MySQL 9.7, whose version moves: runs only with -m mysql97")
+    config.addinivalue_line("markers", "tidb: TiDB, which takes minutes to build: runs only with -m tidb")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -25,8 +25,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         folder = item.path.relative_to(root).parts[0]
         if folder in _FOLDER_MARKERS:
             item.add_marker(folder)
-    if _EXTRA_LANE not in config.getoption("-m"):
-        extra = [item for item in items if item.get_closest_marker(_EXTRA_LANE)]
+    unasked = [lane for lane in _EXTRA_LANES if lane not in config.getoption("-m")]
+    if unasked:
+        extra = [item for item in items if any(map(item.get_closest_marker, unasked))]
         items[:] = [item for item in items if item not in extra]
         config.hook.pytest_deselected(items=extra)
 
@@ -63,6 +64,13 @@ def mariadb() -> Iterator[Server]:
 def mysql97() -> Iterator[Server]:
     """MySQL 9.7, for tests marked `mysql97`."""
     with running("mysql97") as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def tidb() -> Iterator[TidbServer]:
+    """TiDB, for tests marked `tidb`."""
+    with running_tidb() as server:
         yield server
 
 

@@ -1,6 +1,6 @@
 """What the sink asks of bronze about a range: which tables have changes where, transactions' begins, structures."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 
 from pyspark.sql import Row, SparkSession
@@ -13,7 +13,7 @@ from dmdelta.lakehouse.place import literal
 from dmdelta.model.change import ROW_OPS, Op
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
-from dmdelta.sink.slices import SLICE_BYTES, Cut, Rows, Statement, Survey
+from dmdelta.sink.slices import SLICE_BYTES, Cut, Rows, Statement, Survey, places
 
 _STATEMENTS = "('ddl', 'truncate')"
 _CHANGES = "('read', 'insert', 'update', 'delete')"
@@ -41,21 +41,36 @@ class BronzeLog:
         """
         source, inside = of_source(self.source_id), within(begin, end)
         bucket = f"(seq - {begin.seq}L) div {self.bucket}L"
-        texts = f"CASE WHEN op IN {_STATEMENTS} THEN struct({AT} AS at, ddl) END"
         with wrapped(self.bronze, "reading"):
+            # Numbers only: a least struct or a list would have Spark sort all rows.
             lines = self.spark.sql(
                 f"""SELECT schema_name, table_name, schema_version, op, {bucket} AS bucket, count(image) AS partial,
-                count_if(key_changed) AS moves, min({AT}) AS first, max(seq) AS last,
-                collect_list({texts}) AS statements
+                count_if(key_changed) AS moves, min(seq) AS first, max(seq) AS last
                 FROM {self.bronze} WHERE {source} AND {inside} AND (xid IS NULL OR op = 'xa_commit')
                 GROUP BY schema_name, table_name, schema_version, op, {bucket}"""
             ).collect()
+            ops = {Op(line["op"]) for line in lines}
             rows = [_rows(line) for line in lines if Op(line["op"]) in ROW_OPS]
-            if any(line["op"] == Op.XA_COMMIT.value for line in lines):
-                rows += self._committed(inside)
+            rows += self._committed(inside) if Op.XA_COMMIT in ops else []
+            statements = self._statements(inside) if ops & {Op.DDL, Op.TRUNCATE} else []
             several = len({line["bucket"] for line in lines}) > 1
-            cuts = self._cuts(inside, bucket, lines) if several else []
-        return Survey(begin, end, rows, cuts, _statements(lines))
+            cuts = self._cuts(inside, bucket, lines, places(begin)) if several else []
+        return Survey(begin, end, rows, cuts, statements)
+
+    def _statements(self, inside: str) -> list[Statement]:
+        """Once for each place: a statement on several tables has a row for each."""
+        found: dict[Position, Statement] = {}
+        for row in self.spark.sql(
+            f"""SELECT {AT} AS at, schema_name, table_name, ddl FROM {self.bronze}
+            WHERE {of_source(self.source_id)} AND {inside} AND op IN {_STATEMENTS}"""
+        ).collect():
+            at = position_of(row["at"])
+            known = found.get(at)
+            tables = known.tables if known else ()
+            if row["table_name"] is not None:
+                tables = (*tables, (row["schema_name"], row["table_name"]))
+            found[at] = Statement(at, row["schema_name"] or "", tables, row["ddl"] or "")
+        return [found[at] for at in sorted(found)]
 
     def groups(self, begin: Position, end: Position) -> tuple[XaGroup, ...]:
         """The XA transactions that commit in [begin, end)."""
@@ -109,46 +124,30 @@ class BronzeLog:
         for group, at in committed_groups(self.spark, self.bronze, of_source(self.source_id), inside):
             lines = self.spark.sql(
                 f"""SELECT schema_name, table_name, schema_version, op, count(image) AS partial,
-                count_if(key_changed) AS moves, min({AT}) AS first, max(seq) AS last
+                count_if(key_changed) AS moves, min(seq) AS first, max(seq) AS last
                 FROM {self.bronze} WHERE {of_source(self.source_id)} AND {in_group(group)}
                 AND op IN {_CHANGES} GROUP BY schema_name, table_name, schema_version, op"""
             ).collect()
             found += [replace(_rows(line), committed=True, first=at.seq, last=at.seq) for line in lines]
         return found
 
-    def _cuts(self, inside: str, bucket: str, lines: list[Row]) -> list[Cut]:
+    def _cuts(self, inside: str, bucket: str, lines: list[Row], place: Callable[[int], Position]) -> list[Cut]:
         """For each bucket where its first transaction begins; where none does, its first row."""
         transaction = "coalesce(gtid, CAST(committed_at AS STRING))"
         rows = self.spark.sql(
-            f"""SELECT bucket, min(at) AS at FROM (SELECT {bucket} AS bucket, at FROM (
-                SELECT min({AT}) AS at, min(seq) AS seq FROM {self.bronze}
+            f"""SELECT {bucket} AS bucket, min(seq) AS seq FROM (SELECT min(seq) AS seq FROM {self.bronze}
                 WHERE {of_source(self.source_id)} AND {inside} AND (op IN {_CHANGES} OR op = 'xa_commit')
-                GROUP BY {transaction})) GROUP BY bucket"""
+                GROUP BY {transaction}) GROUP BY {bucket}"""
         ).collect()
-        begins = {row["bucket"]: Cut(position_of(row["at"]), boundary=True) for row in rows}
-        firsts: dict[int, Position] = {}
+        begins = {row["bucket"]: Cut(place(row["seq"]), boundary=True) for row in rows}
+        firsts: dict[int, int] = {}
         for line in lines:
-            at = position_of(line["first"])
-            firsts[line["bucket"]] = min(at, firsts.get(line["bucket"], at))
-        return [begins.get(number) or Cut(at, boundary=False) for number, at in sorted(firsts.items())]
+            firsts[line["bucket"]] = min(line["first"], firsts.get(line["bucket"], line["first"]))
+        return [begins.get(number) or Cut(place(seq), boundary=False) for number, seq in sorted(firsts.items())]
 
 
 def _rows(line: Row) -> Rows:
     name = (line["schema_name"], line["table_name"])
-    first, last = position_of(line["first"]).seq, line["last"]
     ops = frozenset((line["op"],))
+    first, last = line["first"], line["last"]
     return Rows(name, line["schema_version"], ops, line["partial"], line["moves"], first=first, last=last)
-
-
-def _statements(lines: list[Row]) -> list[Statement]:
-    """Once for each place: a statement on several tables has a row for each."""
-    found: dict[Position, Statement] = {}
-    for line in lines:
-        for one in line["statements"]:
-            at = position_of(one["at"])
-            known = found.get(at)
-            tables = known.tables if known else ()
-            if line["table_name"] is not None:
-                tables = (*tables, (line["schema_name"], line["table_name"]))
-            found[at] = Statement(at, line["schema_name"] or "", tables, one["ddl"] or "")
-    return [found[at] for at in sorted(found)]

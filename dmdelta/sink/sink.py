@@ -19,7 +19,7 @@ from dmdelta.sink.reading import TableChanges
 from dmdelta.sink.safe_mode import SafeMode
 from dmdelta.sink.settings import SinkSettings, SinkSource
 from dmdelta.sink.slice_reading import SliceReader
-from dmdelta.sink.slices import Slice, Statement, plan_slices
+from dmdelta.sink.slices import Slice, Statement, places, plan_slices
 from dmdelta.sink.statement_plan import StatementContext, TargetStatement, plan_statement
 from dmdelta.sink.tables import Tables
 
@@ -149,7 +149,7 @@ class Sink:
             if groups:
                 style = Style(self.settings.multiple_rows, safe)
                 self.dispatcher.enter(
-                    Scope(part.begin.epoch, part.begin.seq, part.end.seq - 1, style, _places(part.begin))
+                    Scope(part.begin.epoch, part.begin.seq, part.end.seq - 1, style, places(part.begin))
                 )
                 self.execution.execute(groups)
         self.dispatcher.reached = part.end
@@ -222,19 +222,9 @@ def _epochs(begin: Position, end: Position) -> Iterator[tuple[Position, Position
     """A range in parts of one epoch each."""
     while begin.epoch < end.epoch:
         yield begin, Position(begin.epoch, FAR, 0)
-        begin = Position(begin.epoch + 1, "begin.000000", 0)
+        begin = Position(begin.epoch + 1, f"{end.binlog_file.rpartition('.')[0]}.000000", 0)
     if begin < end:
         yield begin, end
-
-
-def _places(begin: Position) -> Callable[[int], Position]:
-    """From `seq` to the position, for the files of a slice's log."""
-    base, _, digits = begin.binlog_file.rpartition(".")
-
-    def place(seq: int) -> Position:
-        return Position(begin.epoch, f"{base}.{seq >> 40:0{len(digits)}d}", seq & (1 << 40) - 1)
-
-    return place
 
 
 def _text(position: Position | None) -> str | None:

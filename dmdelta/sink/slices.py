@@ -1,9 +1,9 @@
 """Cutting a range of bronze into slices: at transaction boundaries, so that memory is bounded, and at statements."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from dmdelta.model.position import Position
+from dmdelta.model.position import FILE_SHIFT, Position
 from dmdelta.model.schema import TableName
 
 SLICE_BYTES = 32 << 20
@@ -128,3 +128,14 @@ def merged_rows(every: Iterable[Rows]) -> tuple[Rows, ...]:
         known = found.get((rows.name, rows.version))
         found[rows.name, rows.version] = rows if known is None else known.joined(rows)
     return tuple(found[key] for key in sorted(found, key=str))
+
+
+def places(begin: Position) -> Callable[[int], Position]:
+    """From `seq` to the position, for the files of a range's log."""
+    base, _, digits = begin.binlog_file.rpartition(".")
+
+    def place(seq: int) -> Position:
+        number, offset = seq >> FILE_SHIFT, seq & (1 << FILE_SHIFT) - 1
+        return Position(begin.epoch, f"{base}.{number:0{len(digits)}d}", offset)
+
+    return place

@@ -25,6 +25,8 @@ SOURCE = "s1"
 
 def target_of(server: Server) -> TargetServer:
     """The sink's way to a test server: an account that may do everything."""
+    if server.flavor == "tidb":
+        return TargetServer(server.host, server.port, "root", "", tidb=True)
     server.execute(
         f"CREATE USER IF NOT EXISTS 'sink'@'%' IDENTIFIED BY '{server.password}'", "GRANT ALL ON *.* TO 'sink'@'%'"
     )
