@@ -21,7 +21,7 @@ from dmdelta.source.endpoint import Endpoint, Tls
 from dmdelta.source.finding import Finding, Level
 from dmdelta.source.folder import Known, format_description
 from dmdelta.source.preflight import Intent, check_source
-from dmdelta.source.process import RelayProcess, start_relay
+from dmdelta.source.process import RelayProcess, WaitingRelay
 from dmdelta.source.server import sends_column_names, server_identity
 from dmdelta.source.still_catalog import StillCatalog, read_still_catalog
 from dmdelta.source.table_checks import Reading, check_tables
@@ -50,6 +50,8 @@ class Relaying:
     until_caught_up: bool
     loads: bool
     sends_names: bool = True
+    _waiting: WaitingRelay | None = field(default_factory=WaitingRelay)
+    """The first process: it loads its code while Spark starts."""
     _process: RelayProcess | None = None
     _deaths: int = field(default=0)
 
@@ -97,7 +99,7 @@ class Relaying:
             Fenced: another runner's relay holds it.
             DmdeltaError: why it does not start.
         """
-        self._process = start_relay(self.task)
+        self._process, self._waiting = (self._waiting or WaitingRelay()).begin(self.task), None
         if self._process.wait_ready(READY_SECONDS):
             return
         error = self._process.error()
@@ -128,6 +130,9 @@ class Relaying:
 
     def stop(self) -> None:
         """End it at a transaction boundary."""
+        if self._waiting is not None:
+            self._waiting.dismiss()
+            self._waiting = None
         if self._process is not None:
             self._process.stop()
 

@@ -1,7 +1,6 @@
 """Delta tables as such: whether they are there and whose they are."""
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 
 from pyspark.errors import AnalysisException
@@ -41,10 +40,13 @@ def table_state(spark: SparkSession, table: str) -> TableState | None:
         LakehouseError: it cannot be told.
     """
     with wrapped(table, "looking at"):
-        with suppress(AnalysisException):  # which of many things it means, the detail tells
+        try:
             properties: dict[str, str] = dict(spark.sql(f"SHOW TBLPROPERTIES {table}").collect())
             if _ONLY_DELTA in properties:
                 return TableState(properties)
+        except AnalysisException as error:  # which of many things another one means, the detail tells
+            if is_absent(error):
+                return None
         try:
             # Reads all of the log that is not checkpointed: half a second for what is there.
             (row,) = spark.sql(f"DESCRIBE DETAIL {table}").select("format", "properties").collect()

@@ -11,7 +11,7 @@ from dmdelta.model.gtid import Flavor
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.rules import NO_RULES, SourceRules
-from dmdelta.silver.pieces import TableLog, follow, next_told
+from dmdelta.silver.statements import TableLog, follow, next_told
 from dmdelta.silver.survey import StructureEvent, structure_before
 
 

@@ -18,21 +18,37 @@ _POLL_SECONDS = 0.05
 
 def start_relay(task: RelayTask) -> "RelayProcess":
     """Start a relay. It ends with this process at the latest; its logs go to this process's stderr."""
-    root = str(Path(dmdelta.__file__).resolve().parents[1])
-    path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")]))
-    child = subprocess.Popen(
-        [sys.executable, "-m", "dmdelta.source.relay"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,  # one line at its end at most: why it failed
-        env={**os.environ, "PYTHONPATH": path},
-        # A Ctrl-C at the terminal is the parent's to pass on.
-        start_new_session=True,
-    )
-    assert child.stdin is not None
-    with suppress(BrokenPipeError):  # it died at once: `error` tells
-        child.stdin.write(task.to_json().encode() + b"\n")
-        child.stdin.flush()
-    return RelayProcess(task, child)
+    return WaitingRelay().begin(task)
+
+
+class WaitingRelay:
+    """A relay process that loads its code and waits for its task: `begin` it or `dismiss` it."""
+
+    def __init__(self) -> None:
+        root = str(Path(dmdelta.__file__).resolve().parents[1])
+        path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")]))
+        self._child = subprocess.Popen(
+            [sys.executable, "-m", "dmdelta.source.relay"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,  # one line at its end at most: why it failed
+            env={**os.environ, "PYTHONPATH": path},
+            # A Ctrl-C at the terminal is the parent's to pass on.
+            start_new_session=True,
+        )
+
+    def begin(self, task: RelayTask) -> "RelayProcess":
+        """Give it its task."""
+        child = self._child
+        assert child.stdin is not None
+        with suppress(BrokenPipeError):  # it died at once: `error` tells
+            child.stdin.write(task.to_json().encode() + b"\n")
+            child.stdin.flush()
+        return RelayProcess(task, child)
+
+    def dismiss(self) -> None:
+        """End it; it has done nothing."""
+        self._child.kill()
+        self._child.communicate()
 
 
 class RelayProcess:

@@ -12,7 +12,8 @@ from dmdelta.model.schema import Column, TableSchema
 from dmdelta.rules import NO_RULES, Action, EventFilter
 from dmdelta.rules.filters import Rule
 from dmdelta.rules.operators import Operator, Verb
-from dmdelta.silver.pieces import TableLog, known_inside, known_schema, plan_pieces
+from dmdelta.silver.pieces import known_inside, known_schema, plan_pieces
+from dmdelta.silver.statements import TableLog
 from dmdelta.silver.survey import StructureEvent, TableEvents
 
 NAME = ("db", "t")
