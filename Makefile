@@ -35,7 +35,7 @@ test-unit: install ## the tests without a JVM and without a server
 
 test-tidb: servers ## the extra lane: the sink to TiDB, which is built first (Go, minutes)
 	nice $(PY) -m tests.support.servers.tidb
-	$(PY) -m pytest tests -m tidb
+	$(PY) -m pytest tests -m "tidb and not long"
 
 test-mysql97: install ## the extra lane: MySQL 9.7
 	$(PY) -m tests.support.servers install mysql97

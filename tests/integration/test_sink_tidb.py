@@ -9,12 +9,14 @@ from tests.support.sinking import Sinking, target_of
 pytestmark = pytest.mark.tidb
 
 
-@pytest.mark.parametrize(
-    ("seed", "workers", "compact"),
-    [(1, 4, True), *(pytest.param(s, w, w != 16, marks=pytest.mark.long) for s in range(1, 6) for w in (1, 4, 16))],
-)
-def test_target_is_as_the_source(mysql80, tidb, spark, tmp_path, seed, workers, compact):
-    """Whatever the workers, with statements that TiDB cannot do at once."""
+MANY = [pytest.param((seed, workers), marks=pytest.mark.long) for seed in range(1, 6) for workers in (1, 4, 16)]
+
+
+@pytest.mark.parametrize("how", [(1, 4), *MANY], ids=str)
+def test_target_is_as_the_source(mysql80, tidb, spark, tmp_path, how):
+    """Whatever the seed and the workers, with statements that TiDB cannot do at once."""
+    seed, workers = how
+    compact = workers != 16
     database = write(mysql80, seed, 80)
     server = target_of(tidb)
     settings = SinkSettings(server, f"dm_{database}", workers, 10, compact, compact, flush_interval=1.0)
