@@ -98,6 +98,7 @@ def running_tidb() -> Iterator[TidbServer]:
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
+            cwd=folder,  # it leaves its log of slow statements where it runs
         )
     server = TidbServer(port, process)
     try:
