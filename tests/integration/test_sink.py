@@ -44,7 +44,7 @@ def assert_same(source, target, database):
     assert not found, f"{len(found)} differences: {found[:5]}"
 
 
-@pytest.mark.parametrize("target", ["mariadb", "mysql80_too"], indirect=True)
+@pytest.mark.parametrize("target", [pytest.param("mariadb", marks=pytest.mark.long), "mysql80_too"], indirect=True)
 def test_target_is_as_the_source(mysql80, target, spark, tmp_path):
     """Key changes, swaps of unique values, tables without a key, statements in between: target = source."""
     database = write(mysql80, 1, 60)
@@ -114,7 +114,7 @@ def recorded(mysql80, target, spark, tmp_path):
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("target", ["mariadb", "mysql80_too"], indirect=True)
+@pytest.mark.parametrize("target", ["mariadb", pytest.param("mysql80_too", marks=pytest.mark.long)], indirect=True)
 def test_a_kill_at_each_point_repeats_nothing(mysql80, target, recorded, tmp_path):
     """SIGKILL at each named point, one after the other, then an end: target = source, each row change executed once."""
     database, counts, changes = recorded
