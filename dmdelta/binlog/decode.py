@@ -185,7 +185,10 @@ class _Decoder:
                     if not isinstance(state, TableState):
                         self._check_dummy(event)
                         continue
-                    layout, begin = state.find_layout(event)
+                    try:
+                        layout, begin = state.find_layout(event)
+                    except IndexError as damage:
+                        raise misaligned(state.codec) from damage
                     alike, alike_kind = event[HEADER_SIZE:begin], kind
                 batch, row = self._batch, self._row
                 try:

@@ -1,6 +1,5 @@
 """How the rows of a source table, under one structure, are written to a table of the target: a pure plan."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dmdelta.errors import SinkError
@@ -159,8 +158,3 @@ def _comparable(column: Column, there: TargetColumn) -> bool:
 def _is_watched(column: Column, target: TargetTable) -> bool:
     there = target.columns.get(column.name.lower())
     return column.type in TEXTS and not (there and (there.collation or "").endswith("_bin"))
-
-
-def unsafe_names(plans: Sequence[TablePlan]) -> list[str]:
-    """Tables in which safe mode may double rows: those without a key (seed 003)."""
-    return [plan.shape.table for plan in plans if plan.shape.keyless]

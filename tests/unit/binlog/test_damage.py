@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from dmdelta.binlog.boundary import scan_gtids
 from dmdelta.binlog.decode import decode_segment
+from dmdelta.binlog.events import EventType
 from dmdelta.binlog.format_description import parse_format_description
 from dmdelta.errors import CorruptBinlog, DmdeltaError
 from dmdelta.model.segment import Segment
-from tests.support.changes import EVERYTHING
+from tests.support.changes import EVERYTHING, Log, names_field, table_map_body
 from tests.support.golden import GOLDEN
 
 FILE = GOLDEN / "mysql80" / "binlog.000001"
@@ -82,3 +83,12 @@ def test_the_first_event_tells_server_and_checksums() -> None:
     other = (GOLDEN / "mariadb" / "binlog.000001").read_bytes()
     size = int.from_bytes(other[13:17], "little")
     assert parse_format_description(other[4 : 4 + size]).is_mariadb
+
+
+def test_a_rows_event_cut_short_without_checksums() -> None:
+    """What stands in front of its images is not there: an error of ours, that names the table."""
+    table_map = table_map_body([(3, b"")], names_field(["id"]))
+    log = Log(checksum=False).add(EventType.TABLE_MAP, table_map)
+    log.add(EventType.WRITE_ROWS, (7).to_bytes(6, "little") + b"\1\0")
+    with pytest.raises(CorruptBinlog, match=r"row images of s\.t do not fit its structure"):
+        log.changes()
