@@ -5,11 +5,12 @@ from dataclasses import replace
 from dmdelta.ddl.fills import Fill, implicit_fill
 from dmdelta.ddl.number_changes import NUMBERS, number_change
 from dmdelta.ddl.outcome import SAME, Conversion, ConversionKind, rewrite, stop
-from dmdelta.ddl.text_changes import BYTES, CHARACTERS, bytes_change, enum_change, set_change, text_change
+from dmdelta.ddl.text_changes import bytes_change, enum_change, set_change, text_change
 from dmdelta.ddl.time_changes import TIMES, time_change
 from dmdelta.ddl.type_words import known_type
 from dmdelta.ddl.types import silver_type
 from dmdelta.model.schema import Column
+from dmdelta.model.type_names import BYTES, CHARACTERS
 
 __all__ = ["Conversion", "ConversionKind", "plan_conversion"]
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from dmdelta.ddl.types import silver_type
 from dmdelta.model.schema import Column
+from dmdelta.model.type_names import BLOBS, CHARACTERS, INTEGERS, NAMED, TEXTS
 
-_INTEGERS = ("tinyint", "smallint", "mediumint", "int", "bigint")
 _ZERO_DATE = re.compile(r"0000-00-00( 00:00:00(\.0+)?)?")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _DATETIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?")
@@ -27,11 +27,11 @@ def literal_fill(column: Column, text: str) -> Fill:
     kind, unknown = column.type, Fill(unknown=f"the default of {column.name} is not one that silver can fill in")
     if kind in ("date", "datetime", "timestamp") and _ZERO_DATE.fullmatch(text):
         return Fill()
-    if kind in ("varchar", "enum", "set") or kind.endswith("text"):
+    if kind in ("varchar", *NAMED, *TEXTS):
         return Fill(_string(text))
     if kind == "char":
         return Fill(_string(text.rstrip(" ")))
-    if kind in ("bit", "year", *_INTEGERS):
+    if kind in ("bit", "year", *INTEGERS):
         return Fill(_cast(text, column)) if re.fullmatch(r"[-+]?\d+", text) else unknown
     if kind in ("decimal", "float", "double"):
         fits = _NUMBER.fullmatch(text) and silver_type(column) != "STRING"
@@ -49,12 +49,12 @@ def literal_fill(column: Column, text: str) -> Fill:
 def implicit_fill(column: Column) -> Fill:
     """The SQL of MySQL's implicit default for NOT NULL columns."""
     kind = column.type
-    if kind in ("bit", "year", "decimal", "float", "double", *_INTEGERS):
+    if kind in ("bit", "year", "decimal", "float", "double", *INTEGERS):
         text = "0" if not column.scale or silver_type(column) != "STRING" else "0." + "0" * column.scale
         return Fill(_cast(text, column))
     if kind == "enum":
         return Fill(_string(column.members[0])) if column.members else Fill(unknown="the enum's members are not known")
-    if kind in ("char", "varchar", "set", "tinytext", "text", "mediumtext", "longtext"):
+    if kind in (*CHARACTERS, "set"):
         return Fill("''")
     if kind == "time":
         return Fill(_string("00:00:00" + ("." + "0" * column.precision if column.precision else "")))
@@ -62,7 +62,7 @@ def implicit_fill(column: Column) -> Fill:
         return Fill()
     if kind == "binary":
         return Fill(f"X'{'00' * column.length}'")
-    if kind in ("varbinary", "tinyblob", "blob", "mediumblob", "longblob"):
+    if kind in ("varbinary", *BLOBS):
         return Fill("X''")
     return Fill(unknown=f"the implicit default of the {kind} column {column.name} is not known")
 

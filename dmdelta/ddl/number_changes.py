@@ -4,6 +4,7 @@ from dmdelta.ddl.outcome import SAME, Conversion, kept, rewrite, stop, text_lite
 from dmdelta.ddl.text_changes import cut
 from dmdelta.ddl.types import MAX_DECIMAL_DIGITS, silver_type
 from dmdelta.model.schema import Column
+from dmdelta.model.type_names import CHARACTERS
 
 _BITS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
 _MAX_FLOAT = "3.4028234663852886E38"
@@ -127,7 +128,7 @@ def _to_year(old: Column) -> Conversion:
 
 
 def _to_text(old: Column, new: Column) -> Conversion:
-    if new.type not in ("char", "varchar", "tinytext", "text", "mediumtext", "longtext"):
+    if new.type not in CHARACTERS:
         return stop(f"a {new.type.upper()} takes numbers in a way of its own")
     if old.type in ("float", "double"):
         return stop(FLOAT_TEXT)

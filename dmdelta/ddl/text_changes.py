@@ -4,11 +4,7 @@ from dmdelta.ddl.outcome import SAME, Conversion, rewrite, stop, text_literal, w
 from dmdelta.ddl.type_words import characters
 from dmdelta.ddl.types import MAX_DECIMAL_DIGITS, silver_type
 from dmdelta.model.schema import Column
-
-TEXTS = ("tinytext", "text", "mediumtext", "longtext")
-BLOBS = ("tinyblob", "blob", "mediumblob", "longblob")
-CHARACTERS = ("char", "varchar", *TEXTS)
-BYTES = ("binary", "varbinary", *BLOBS)
+from dmdelta.model.type_names import BLOBS, BYTES, CHARACTERS, TEXTS
 
 _UNICODE = ("utf8mb4", "utf16", "utf16le", "utf32", "gb18030")
 """Character sets that have every character."""

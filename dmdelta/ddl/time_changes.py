@@ -1,8 +1,9 @@
 """What becomes of dates and times when their column gets another type."""
 
 from dmdelta.ddl.outcome import SAME, Conversion, kept, rewrite, stop
-from dmdelta.ddl.text_changes import CHARACTERS, cut
+from dmdelta.ddl.text_changes import cut
 from dmdelta.model.schema import Column
+from dmdelta.model.type_names import CHARACTERS
 
 TIMES = ("date", "datetime", "timestamp", "time")
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from dmdelta.ddl.tokens import Cursor, Kind
 from dmdelta.model.schema import Column
+from dmdelta.model.type_names import BLOBS, BYTES, CHARACTERS, CLOCKED, NAMED, SIZED, TEXTS
 
 _TYPES = {
     **dict.fromkeys(("TINYINT", "INT1", "BOOL", "BOOLEAN"), "tinyint"),
@@ -23,17 +24,15 @@ _TYPES = {
     ),
     **dict.fromkeys(("INET4", "INET6", "UUID"), "binary"),
 }
-_BLOBS = ("tinyblob", "blob", "mediumblob", "longblob")
-_TEXTS = ("tinytext", "text", "mediumtext", "longtext")
-_OTHERS = ("bit", "year", "date", "time", "datetime", "timestamp", "binary", "varbinary", "enum", "set", "json")
-_TYPES.update({name.upper(): name for name in (*_BLOBS, *_TEXTS, *_OTHERS, "vector")})
+_OTHERS = ("bit", "year", "date", *CLOCKED, "json", "vector")
+_TYPES.update({name.upper(): name for name in (*BYTES, *TEXTS, *NAMED, *_OTHERS)})
 _KNOWN = frozenset(_TYPES.values())
 
 _FIXED_BINARY = {"INET4": 4, "INET6": 16, "UUID": 16}
 """MariaDB's types that travel as BINARY(n)."""
 _SIZES = (0xFF, 0xFFFF, 0xFFFFFF, 0xFFFFFFFF)
-_SIZED = ("char", "varchar", "binary", "varbinary")
-_BINARY = {"char": "binary", "varchar": "varbinary", **dict(zip(_TEXTS, _BLOBS, strict=True))}
+_CAPACITY = {name: size for names in (TEXTS, BLOBS) for name, size in zip(names, _SIZES, strict=True)}
+_BINARY = {"char": "binary", "varchar": "varbinary", **dict(zip(TEXTS, BLOBS, strict=True))}
 _DECIMAL_DIGITS = 10
 _MAX_VARCHAR_BYTES = 65535
 
@@ -57,7 +56,7 @@ def known_type(column: Column) -> bool:
 
 def is_text(column: Column) -> bool:
     """The column's values are text in a character set."""
-    return column.type in ("char", "varchar", "enum", "set", *_TEXTS)
+    return column.type in (*CHARACTERS, *NAMED)
 
 
 def charset_named(word: str) -> str | None:
@@ -66,6 +65,11 @@ def charset_named(word: str) -> str | None:
     name = name if name in _BYTES else name.partition("_")[0]
     name = "utf8mb3" if name == "utf8" else name
     return name if name in _BYTES else None
+
+
+def capacity(column: Column) -> int:
+    """The most bytes that a value of a text or byte column takes."""
+    return _CAPACITY.get(column.type, column.length)
 
 
 def characters(column: Column) -> int | None:
@@ -116,9 +120,9 @@ def _column(column: Column, numbers: list[int]) -> Column:
         return replace(column, type="double")
     if kind == "bit":
         return replace(column, length=first or 1)
-    if kind in ("time", "datetime", "timestamp"):
+    if kind in CLOCKED:
         return replace(column, precision=first)
-    if kind in _SIZED:
+    if kind in SIZED:
         return replace(column, length=first if numbers else 1)
     if kind in ("text", "blob") and first:
         return replace(column, type=_sized(kind, first))
@@ -139,7 +143,7 @@ def in_charset(column: Column, charset: str | None, length: int = 0) -> Column:
         if column.type == "varchar" and octets > _MAX_VARCHAR_BYTES:
             return replace(column, type=_sized("text", octets), charset=charset, length=0)
         return replace(column, charset=charset, length=octets)
-    kind = _sized("text", length * _BYTES[charset]) if column.type in _TEXTS and length else column.type
+    kind = _sized("text", length * _BYTES[charset]) if column.type in TEXTS and length else column.type
     return replace(column, type=kind, charset=charset)
 
 
@@ -150,9 +154,9 @@ def converted(column: Column, charset: str | None) -> Column:
     """
     if not is_text(column) or charset == column.charset:
         return column
-    if column.type in _TEXTS:
+    if column.type in TEXTS:
         each = _BYTES.get(column.charset or "", 0)
-        held = _SIZES[_TEXTS.index(column.type)] // each if each else 0
+        held = _SIZES[TEXTS.index(column.type)] // each if each else 0
         return in_charset(replace(column, charset=None), charset, held)
     known = characters(column) if column.type in ("char", "varchar") else None
     return in_charset(replace(column, charset=None, length=column.length if known is None else known), charset)
@@ -160,5 +164,5 @@ def converted(column: Column, charset: str | None) -> Column:
 
 def _sized(family: str, octets: int) -> str:
     """The smallest type of TEXT or BLOB that holds so many bytes."""
-    names = _TEXTS if family == "text" else _BLOBS
+    names = TEXTS if family == "text" else BLOBS
     return next((name for name, size in zip(names, _SIZES, strict=True) if octets <= size), names[-1])

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from dmdelta.errors import SchemaError
 from dmdelta.model.schema import Column, ConstantColumn, StoredColumn, TableSchema
+from dmdelta.model.type_names import BYTES, CHARACTERS, NAMED
 
 MAX_DECIMAL_DIGITS = 38
 """What Delta's DECIMAL holds; MySQL's goes to 65."""
@@ -28,8 +29,8 @@ _FIXED = {
     "json": "VARIANT",
     "geometry": "STRUCT<srid: INT, wkb: BINARY>",
     "vector": "ARRAY<FLOAT>",
-    **dict.fromkeys(("char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set"), "STRING"),
-    **dict.fromkeys(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"), "BINARY"),
+    **dict.fromkeys((*CHARACTERS, *NAMED), "STRING"),
+    **dict.fromkeys(BYTES, "BINARY"),
 }
 
 ZERO_DATE_TYPES = ("date", "datetime", "timestamp")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from dmdelta.binlog.collation_names import plain_name
 from dmdelta.model.schema import SYSTEM_SCHEMAS, Column, TableSchema
+from dmdelta.model.type_names import CHARACTERS, CLOCKED, NAMED, SIZED
 from dmdelta.source.connection import query
 
 if TYPE_CHECKING:
@@ -33,9 +34,7 @@ WHERE non_unique = 0 AND table_schema NOT IN %s
 ORDER BY table_schema, table_name, index_name, seq_in_index
 """
 
-_CHARACTER = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set"})
-_SIZED = frozenset({"char", "varchar", "binary", "varbinary"})
-_TEMPORAL = frozenset({"time", "datetime", "timestamp"})
+_CHARACTER = frozenset({*CHARACTERS, *NAMED})
 _GEOMETRY = frozenset(
     [
         "point",
@@ -81,13 +80,13 @@ def _column(fields: Sequence[Any]) -> Column:
     length, precision = 0, 0
     if kind in _FIXED_BINARY:
         kind, length = "binary", _FIXED_BINARY[kind]
-    elif kind in _SIZED:
+    elif kind in SIZED:
         length = int(octets or 0)
     elif kind == "bit":
         length = int(digits or 1)
     elif kind == "decimal":
         precision = int(digits or 0)
-    elif kind in _TEMPORAL:
+    elif kind in CLOCKED:
         precision = int(fsp or 0)
     return Column(
         name,

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dmdelta.model.schema import Column, TableSchema
+from dmdelta.model.type_names import INTEGERS
 from dmdelta.source.connection import query, quoted
 
 if TYPE_CHECKING:
@@ -11,12 +12,11 @@ if TYPE_CHECKING:
 
 CHUNK_ROWS = 50_000
 """About so many rows a chunk: seconds of work, a few megabytes."""
-_INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 _PLAIN = frozenset({"decimal", "year"})
 _QUOTED = frozenset({"date", "datetime", "timestamp"})
 _TEXT = frozenset({"char", "varchar"})
 _BYTES = frozenset({"binary", "varbinary"})
-_ORDERED = _INTEGERS | _PLAIN | _QUOTED | _TEXT | _BYTES
+_ORDERED = frozenset(INTEGERS) | _PLAIN | _QUOTED | _TEXT | _BYTES
 
 
 def key_ranges(connection: "Connection[Any]", table: TableSchema, rows: int, chunk_rows: int = CHUNK_ROWS) -> list[str]:
@@ -33,7 +33,7 @@ def key_ranges(connection: "Connection[Any]", table: TableSchema, rows: int, chu
     parts = -(-rows // chunk_rows)
     if parts <= 1 or not key or any(column.type not in _ORDERED for column in key):
         return [""]
-    if len(key) == 1 and key[0].type in _INTEGERS:
+    if len(key) == 1 and key[0].type in INTEGERS:
         return even_ranges(quoted(key[0].name), *_ends(connection, table, key[0]), parts)
     return list(_between(key, list(_walk(connection, table, key, chunk_rows))))
 

@@ -133,6 +133,8 @@ MODIFIED = {
     "CHANGE COLUMN i I INT": "alter table",
     "CHANGE i j BIGINT UNSIGNED": "value range decrease",
     "MODIFY unknown INT": "modify column",
+    "MODIFY c NATIONAL CHARACTER(14)": "modify charset",
+    "MODIFY x TEXT(10)": "modify column",
 }
 
 
