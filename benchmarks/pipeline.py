@@ -32,7 +32,7 @@ from dmdelta.config import load_spec
 from dmdelta.engine.run import RunOptions, run_task
 from dmdelta.lakehouse.place import Lakehouse
 from dmdelta.lakehouse.session import open_session
-from dmdelta.rules import BlockAllowList
+from dmdelta.rules import BlockAllowList, SourceRules
 from dmdelta.segments import list_segments
 from dmdelta.source.process import start_relay, wait_for
 from dmdelta.source.task import RelayTask
@@ -105,7 +105,8 @@ def land_all(spark: SparkSession, relay_folder: Path, database: str, root: Path)
 
 def landing_source(root: Path, database: str) -> LandingSource:
     bronze = Lakehouse(root=str(root)).bronze
-    return LandingSource("bench", "bench", uuid.uuid4().hex, bronze, BlockAllowList(do_dbs=(database,)), "mysql")
+    rules = SourceRules("bench", BlockAllowList(do_dbs=(database,)))
+    return LandingSource("bench", uuid.uuid4().hex, bronze, rules, "mysql")
 
 
 def run_to_silver(archive: Path, database: str, folder: Path) -> None:

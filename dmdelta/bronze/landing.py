@@ -6,7 +6,7 @@ where the next batch begins, whatever any metadata table says; so a crash betwee
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from itertools import takewhile
 
@@ -25,8 +25,7 @@ from dmdelta.model.gtid import Flavor, GtidRun, GtidSet, grown, parse_gtid_set
 from dmdelta.model.position import Position
 from dmdelta.model.schema import StructureFrom
 from dmdelta.model.segment import CUT_BYTES, Segment
-from dmdelta.rules.block_allow_list import BlockAllowList
-from dmdelta.rules.online_ddl import OnlineDdl
+from dmdelta.rules import SourceRules
 from dmdelta.segments import follows
 
 BATCH_BYTES = 256 << 20
@@ -38,17 +37,15 @@ class LandingSource:
     """Where a source's rows go and how they are decoded."""
 
     task: str
-    source_id: str
     run: str
     bronze: str
     """The bronze table's identifier in SQL."""
-    allow_list: BlockAllowList
+    rules: SourceRules
     flavor: Flavor
-    online: OnlineDdl = field(default_factory=OnlineDdl)
 
-    def wanted(self, schema: str, table: str) -> bool:
-        """Whether a table's rows take part."""
-        return self.online.rows_wanted(self.allow_list.wanted, schema, table)
+    @property
+    def source_id(self) -> str:
+        return self.rules.source_id
 
     @property
     def app(self) -> str:
@@ -256,8 +253,8 @@ def decoded(
     reader = (
         spark.read.format("mysql_binlog")
         .option("segments", segments_to_json(batch.segments))
-        .option("block-allow-list", source.allow_list.to_json())
-        .option("online-ddl", source.online.to_json())
+        .option("block-allow-list", source.rules.allow_list.to_json())
+        .option("online-ddl", source.rules.online.to_json())
         .option("structures", json.dumps([structure.to_json() for structure in structures]))
         # As data: Spark writes a time of its own into the code that it generates, anew for every batch.
         .option("landed-at", datetime.now(timezone.utc).isoformat())

@@ -207,7 +207,7 @@ def open_full_load(task: Task, relaying: Relaying, source: LandingSource, landed
 
 
 def _begin(task: Task, source: LandingSource, endpoint: Endpoint, store: ChunkStore, relaying: Relaying) -> FullLoad:
-    plan = plan_snapshot(endpoint, source.wanted)
+    plan = plan_snapshot(endpoint, source.rules.wanted)
     relayed = newest_begin(relaying.folder)
     epoch = 1 + max(store.newest_epoch(), relayed.epoch if relayed else 0)
     begin = Position(epoch + 1, plan.begin.binlog_file, plan.begin.offset)

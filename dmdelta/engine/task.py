@@ -46,8 +46,7 @@ class Task:
         return SourceRules.from_spec(self.spec, named_source(self.spec, source_id))
 
     def landing_source(self, source_id: str, flavor: Flavor) -> LandingSource:
-        rules, bronze = self.rules(source_id), self.lakehouse.bronze
-        return LandingSource(self.spec.name, source_id, self.run, bronze, rules.allow_list, flavor, rules.online)
+        return LandingSource(self.spec.name, self.run, self.lakehouse.bronze, self.rules(source_id), flavor)
 
     def silver_side(
         self, source_id: str, flavor: Flavor, operators: Mapping[Position, Operator], shards: Coordination

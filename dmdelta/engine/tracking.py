@@ -110,7 +110,7 @@ class StructureTracking:
 
     def _look(self, stop: StopRequest) -> Catalog | None:
         """What information_schema says, once the relay has come to where that is so; None if that cannot be."""
-        still = self.relaying.read_still_catalog(self._takes_part)
+        still = self.relaying.read_still_catalog(self.source.rules.statements_wanted)
         if still is None:
             return None
         while not stop.requested:
@@ -136,7 +136,7 @@ class StructureTracking:
         self._warn(plan)
         self._write_down(plan, batch.begin)
         self._planned = plan
-        return tuple(found for found in plan.structures(batch.begin) if self.source.wanted(*found.table))
+        return tuple(found for found in plan.structures(batch.begin) if self.source.rules.wanted(*found.table))
 
     def _statements(self, begin: Position, until: Position) -> list[LoggedStatement]:
         found: list[LoggedStatement] = []
@@ -157,16 +157,17 @@ class StructureTracking:
         base = [
             StructureChange(begin, *name, tracked, tracked.charset) for name, tracked in self._unwritten.tables.items()
         ]
-        changes = [change for change in (*base, *plan.changes) if self._takes_part(change.schema, change.table)]
+        changes = [
+            change
+            for change in (*base, *plan.changes)
+            if self.source.rules.statements_wanted(change.schema, change.table)
+        ]
         self.history.append([row_of(change, now) for change in changes])
-
-    def _takes_part(self, schema: str, table: str | None) -> bool:
-        return self.source.online.wanted(self.source.allow_list.wanted, schema, table)
 
     def _warn(self, plan: StructurePlan) -> None:
         for change in plan.changes:
             where = {"table": f"{change.schema}.{change.table}", "at": str(change.position)}
-            if not self._takes_part(change.schema, change.table):
+            if not self.source.rules.statements_wanted(change.schema, change.table):
                 continue
             if change.surprise:
                 log.warning("information_schema has another structure than the statements before led to", **where)

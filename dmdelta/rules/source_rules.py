@@ -59,6 +59,10 @@ class SourceRules:
         """Whether a table takes part."""
         return self.online.rows_wanted(self.allow_list.wanted, schema, table)
 
+    def statements_wanted(self, schema: str, table: str | None) -> bool:
+        """Whether statements on a table, or (None) on a database itself, count; a shadow's do with the real table's."""
+        return self.online.wanted(self.allow_list.wanted, schema, table)
+
     def route(self, schema: str, table: str) -> Route:
         """Where a table's rows go.
 

@@ -6,7 +6,7 @@ longer than the matrices.
 
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -78,15 +78,8 @@ class Pipeline:
 
         `structures`: what information_schema says at the archive's end; without, statements alone are followed.
         """
-        source = LandingSource(
-            TASK,
-            source_id,
-            "test",
-            self.lakehouse.bronze,
-            BlockAllowList(do_dbs=tuple(databases)),
-            flavor,
-            self.rules.online,
-        )
+        rules = replace(self.rules, source_id=source_id, allow_list=BlockAllowList(do_dbs=tuple(databases)))
+        source = LandingSource(TASK, "test", self.lakehouse.bronze, rules, flavor)
         landed = newest_landed(self.spark, source)
         segments = list_segments(archive, source_id)
         while (batch := plan_landing(segments, landed)) is not None:

@@ -62,9 +62,7 @@ class Sinking:
 
     def bounds(self) -> tuple[Position, Position]:
         """Where bronze begins and ends."""
-        landing = LandingSource(
-            TASK, SOURCE, "test", self.pipeline.lakehouse.bronze, BlockAllowList(), self.source.flavor
-        )
+        landing = LandingSource(TASK, "test", self.pipeline.lakehouse.bronze, self.rules, self.source.flavor)
         landed = newest_landed(self.spark, landing)
         assert landed is not None
         return replace(landed.end, offset=4, binlog_file="binlog.000001"), landed.end
