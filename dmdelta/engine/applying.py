@@ -23,7 +23,8 @@ from dmdelta.model.schema import TableName
 from dmdelta.sharding import Waiting
 from dmdelta.silver.renaming import apply_group, plan_groups
 from dmdelta.silver.request import ApplyResult
-from dmdelta.silver.survey import TableEvents, silver_position, table_events, tables_with_events
+from dmdelta.silver.state import silver_position
+from dmdelta.silver.survey import TableEvents, table_events, tables_with_events
 from dmdelta.silver.target import Target
 from dmdelta.silver.work import finish_statement
 

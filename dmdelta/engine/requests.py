@@ -20,7 +20,8 @@ from dmdelta.rules import SourceRules
 from dmdelta.sharding import Coordination
 from dmdelta.silver.plan import Mode
 from dmdelta.silver.request import ApplyRequest, ApplyResult
-from dmdelta.silver.survey import TableEvents, silver_state
+from dmdelta.silver.state import silver_state
+from dmdelta.silver.survey import TableEvents
 from dmdelta.silver.target import Target
 
 log = get_logger(__name__)

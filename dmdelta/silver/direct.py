@@ -10,7 +10,7 @@ from dmdelta.lakehouse.place import quote
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableSchema
 from dmdelta.silver.request import ApplyRequest, last_tag
-from dmdelta.silver.survey import silver_position
+from dmdelta.silver.state import silver_position
 from dmdelta.silver.table import open_silver
 from dmdelta.silver.target import Target
 

@@ -17,7 +17,7 @@ from dmdelta.silver.compaction import inserted_rows
 from dmdelta.silver.merging import seen_among
 from dmdelta.silver.request import STEP_BITS, ApplyRequest
 from dmdelta.silver.shards import join_shard
-from dmdelta.silver.survey import silver_app, silver_position
+from dmdelta.silver.state import silver_app, silver_position
 from dmdelta.silver.table import Condition, cluster_again, columns_there, has_shape, open_silver
 from dmdelta.silver.target import Target
 from dmdelta.silver.work import Work

@@ -29,8 +29,9 @@ from dmdelta.silver.apply import apply_table
 from dmdelta.silver.evolution import UNMARK, clustering, plan_change, plan_creation, plan_drop
 from dmdelta.silver.pieces import refusal
 from dmdelta.silver.request import ApplyRequest, ApplyResult
+from dmdelta.silver.state import silver_app
 from dmdelta.silver.structure import structure_at
-from dmdelta.silver.survey import StructureEvent, TableEvents, silver_app
+from dmdelta.silver.survey import StructureEvent, TableEvents
 from dmdelta.silver.table import Condition, create_silver
 from dmdelta.silver.target import Target
 from dmdelta.silver.work import Work, open_work

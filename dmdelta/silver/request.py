@@ -12,8 +12,9 @@ from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.rules import NO_RULES, SourceRules
 from dmdelta.sharding import Coordination, Waiting
 from dmdelta.silver.plan import Mode, Step
+from dmdelta.silver.state import silver_app
 from dmdelta.silver.structure import SourceLog
-from dmdelta.silver.survey import TableEvents, silver_app
+from dmdelta.silver.survey import TableEvents
 from dmdelta.silver.target import Target
 
 STEP_BITS = 16

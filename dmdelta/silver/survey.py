@@ -10,12 +10,10 @@ from dmdelta.changelog.ranges import XaGroup, before, in_group, of_source, of_ta
 from dmdelta.changelog.xa import AT, committed_groups, position_of
 from dmdelta.ddl.statements import statement_targets
 from dmdelta.lakehouse.foreign import wrapped
-from dmdelta.lakehouse.history import OwnCommit, newest_commits, newest_own_commit
 from dmdelta.lakehouse.place import Lakehouse, literal
 from dmdelta.model.change import ROW_OPS, Op
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
-from dmdelta.silver.target import Target
 
 _STRUCTURE = (Op.SCHEMA.value, Op.DDL.value, Op.TRUNCATE.value)
 _OF_DATABASE = "(op = 'ddl' AND table_name IS NULL)"
@@ -86,50 +84,6 @@ class _Gathered:
     moves: int = 0
     groups: list[XaGroup] = field(default_factory=list)
     read: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class SilverState:
-    """What a silver table says of itself.
-
-    Attributes:
-        commit: its newest own commit, whose tag's `end` is where the table is; None if its kept history has none.
-        delta_version: its newest Delta version, whoever made it; None if there is no table.
-    """
-
-    commit: OwnCommit | None
-    delta_version: int | None
-
-    @property
-    def position(self) -> Position | None:
-        return self.commit.tag.end if self.commit else None
-
-
-def silver_app(task: str, source_id: str, schema: str, table: str) -> str:
-    """The Delta transaction application of a silver table's commits."""
-    return f"dmdelta:{task}:{source_id}:apply:{schema}.{table}"
-
-
-def silver_position(spark: SparkSession, target: Target) -> OwnCommit | None:
-    """The newest commit of a silver table for a source table: its tag's `end` is where the source table's rows are.
-
-    None if its kept history has none or it is not there.
-
-    Raises:
-        LakehouseError: the history cannot be read.
-    """
-    return newest_own_commit(spark, target.place, silver_app(target.task, target.source_id, *target.source))
-
-
-def silver_state(spark: SparkSession, target: Target) -> SilverState:
-    """How far a source table's rows are in silver, asked at the start of a run.
-
-    Raises:
-        LakehouseError: the history cannot be read.
-    """
-    app = silver_app(target.task, target.source_id, *target.source)
-    version, commit = newest_commits(spark, target.place, app)
-    return SilverState(commit, version)
 
 
 def tables_with_events(

@@ -18,9 +18,10 @@ from dmdelta.silver.evolution import plan_creation
 from dmdelta.silver.merging import seen_among
 from dmdelta.silver.plan import Step
 from dmdelta.silver.request import LAST_STEP, STEP_BITS, ApplyRequest, ApplyResult, tag_of
+from dmdelta.silver.state import silver_position
 from dmdelta.silver.statements import TableLog
 from dmdelta.silver.structure import table_log
-from dmdelta.silver.survey import StructureEvent, silver_position
+from dmdelta.silver.survey import StructureEvent
 from dmdelta.silver.table import Condition, columns_there, create_silver, has_shape, seen_by, silver_condition
 from dmdelta.silver.target import Target
 

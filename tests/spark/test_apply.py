@@ -15,7 +15,8 @@ from dmdelta.silver import work
 from dmdelta.silver.compaction import compacted, keyed_changes
 from dmdelta.silver.evolution import DROPPED
 from dmdelta.silver.plan import Mode, Step
-from dmdelta.silver.survey import silver_position, tables_with_events
+from dmdelta.silver.state import silver_position
+from dmdelta.silver.survey import tables_with_events
 from dmdelta.silver.target import Target
 from tests.spark.changelog import ITEMS, LOG, SOURCE, TASK, Changelog
 

@@ -34,7 +34,8 @@ from dmdelta.rules import NO_RULES, BlockAllowList, SourceRules
 from dmdelta.segments import list_segments
 from dmdelta.silver.renaming import apply_group, plan_groups
 from dmdelta.silver.request import ApplyRequest
-from dmdelta.silver.survey import TableEvents, silver_state, tables_with_events
+from dmdelta.silver.state import silver_state
+from dmdelta.silver.survey import TableEvents, tables_with_events
 from tests.support.diff import Difference, differences
 from tests.support.servers import Server
 
