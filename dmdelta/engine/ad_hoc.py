@@ -25,6 +25,7 @@ from dmdelta.engine.progress import Tally
 from dmdelta.engine.relaying import Relaying
 from dmdelta.engine.stop import StopRequest
 from dmdelta.engine.task import Task
+from dmdelta.errors import SchemaError
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.lakehouse.commits import CommitTag, append
 from dmdelta.lakehouse.history import OwnCommit, newest_own_commit
@@ -51,6 +52,7 @@ class AdHocSnapshots:
     Attributes:
         landed: where bronze was when the run began; None: nowhere.
         joining: tables that have joined since the last run.
+        _deferred: requests that are left to the next run.
     """
 
     task: Task
@@ -63,6 +65,7 @@ class AdHocSnapshots:
     joining: frozenset[TableName]
     spark: SparkSession = field(init=False)
     endpoint: Endpoint = field(init=False)
+    _deferred: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         self.spark = clone_session(self.task.spark)
@@ -99,6 +102,7 @@ class AdHocSnapshots:
         self.spark.interruptAll()
 
     def _plan(self, requests: Mapping[str, TableName], stop: StopRequest) -> PlannedSnapshot | None:
+        requests = {request: name for request, name in requests.items() if request not in self._deferred}
         names = {*self.joining, *requests.values()}
         if not names:
             return None
@@ -152,7 +156,7 @@ class AdHocSnapshots:
         safe_until = Position(snapshot.log_begin.epoch, end.binlog_file, end.offset)
         goes_on = self._reload(snapshot, safe_until, told=done >= LAST_CHUNK)
         reach(CrashPoint.SNAPSHOT_END)
-        self.store.end(snapshot)
+        self._deferred |= self.store.end(snapshot, again=snapshot.tables - goes_on.keys())
         self.applying.release(goes_on)
         log.info("ad-hoc snapshot applied", source=self.source.source_id, tables=len(goes_on), log=str(safe_until))
 
@@ -171,7 +175,7 @@ class AdHocSnapshots:
         reach(CrashPoint.SNAPSHOT_BETWEEN_BATCHES)
 
     def _reload(self, snapshot: PlannedSnapshot, safe_until: Position, *, told: bool) -> dict[TableName, Position]:
-        """Make each silver table anew; where its log goes on.
+        """Make each silver table anew; where its log goes on. A shard that its merged table cannot take stops alone.
 
         Args:
             told: a run that was killed has told the structures.
@@ -195,8 +199,12 @@ class AdHocSnapshots:
                 side.rules,
                 side.shards,
             )
-            with self.applying.turns(self.spark, [name]):
-                reload_table(self.spark, request)
+            try:
+                with self.applying.turns(self.spark, [name]):
+                    reload_table(self.spark, request)
+            except SchemaError as error:
+                self.applying.stop_tables([name], error)
+                del goes_on[name]
         return goes_on
 
     def _tell_structures(self, snapshot: PlannedSnapshot, structures: Iterable[tuple[TableSchema, Position]]) -> None:

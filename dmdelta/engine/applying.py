@@ -147,7 +147,7 @@ class ApplyingLoop:
         try:
             self._apply_group([events], replace(last, begin=begin, safe_until=None), end)
         except SchemaError as error:
-            self._stop_tables([events], error)
+            self.stop_tables([name], error)
         else:
             if name not in self.waiting:
                 self.requests.caught_up(name, last.end)
@@ -192,11 +192,10 @@ class ApplyingLoop:
             try:
                 self._apply_group(group, landed, end)
             except SchemaError as error:
-                self._stop_tables(group, error)
+                self.stop_tables([table.name for table in group], error)
 
-    def _stop_tables(self, tables: Sequence[TableEvents], error: SchemaError) -> None:
+    def stop_tables(self, names: Collection[TableName], error: SchemaError) -> None:
         """Leave tables that silver cannot follow as they are. The checkpoint waits for them: a new run tries again."""
-        names = [table.name for table in tables]
         self._held.update(names)
         self.stopped.update(dict.fromkeys(names, error))
         shown = [".".join(name) for name in names]

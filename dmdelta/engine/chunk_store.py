@@ -121,10 +121,18 @@ class ChunkStore:
         """Write down that chunks have landed, and with which commit of bronze."""
         self._append(snapshot, Kind.LANDED, chunks, commit)
 
-    def end(self, snapshot: PlannedSnapshot, again: Collection[TableName] = ()) -> None:
-        """Write down that nothing is left to do of an ad-hoc snapshot; `again`: it was in vain, these are asked for."""
+    def end(self, snapshot: PlannedSnapshot, again: Collection[TableName] = ()) -> frozenset[str]:
+        """Write down that nothing is left to do of an ad-hoc snapshot.
+
+        Args:
+            again: it was in vain for these: they are asked for anew.
+
+        Returns:
+            The ids of the new requests.
+        """
         asked = [_mark(Kind.REQUESTED, name, uuid4().hex) for name in again]
         self._append(snapshot, Kind.ENDED, (), extra=asked)
+        return frozenset(mark["request"] for mark in asked)
 
     def request(self, tables: Collection[TableName]) -> None:
         """Ask for tables to be read. May be called by any process.

@@ -2,8 +2,10 @@
 
 import pytest
 
-from tests.support.sharding import ShardMerge, environment, read_cases, wait_until
+from dmdelta.errors import SchemaError
+from tests.support.sharding import BEGIN, SHARDS, ShardMerge, environment, read_cases, wait_until
 
+LATER_SHARD = 5
 MODES = ("pessimistic", "optimistic")
 FEW, PARTS = 1, 6
 """A scenario costs some seconds a run: the first is in every lane, the others, side by side in parts, in the long one."""
@@ -62,5 +64,28 @@ def test_nobody_else_waits(mysql80, mysql80_too, spark, tmp_path):
                 assert (len(lock.ready), len(lock.remain)) == (2, 2)
                 merge.alter(case, "ALTER TABLE t ADD a INT DEFAULT 5", 3, 4)
                 run.wait_for('"shard goes on"', times=2, seconds=240)
+        merge.run()
+        merge.assert_merged(spark)
+
+
+@pytest.mark.long
+def test_a_shard_with_other_columns_joins_when_they_agree(mysql80, mysql80_too, spark, tmp_path):
+    """A shard that the allow-list lets in later, with a column of its own, stops alone, until the column is gone."""
+    (case,) = [case for case in read_cases("pessimistic") if case.name == "add_in_turn"]
+    merge = ShardMerge((mysql80, mysql80_too), tmp_path, "pessimistic", [case])
+    with environment(merge):
+        merge.begin()
+        merge.write_spec(**{"block-allow-list": {"do-dbs": [merge.database(case, shard) for shard in SHARDS]}})
+        merge.run()
+        merge.create(case, LATER_SHARD)
+        merge.alter(case, f"{BEGIN[:-1]}, own INT)", LATER_SHARD)
+        merge.write_spec()
+        for shard in (*SHARDS, LATER_SHARD):
+            merge.load(case, shard)
+        merge.run(SchemaError.exit_code)
+        rows = merge.rows_of(spark, case)
+        assert [int(rows[name]) for name in sorted(rows)] == [merge.count(case, shard) for shard in SHARDS]
+        merge.alter(case, "ALTER TABLE t DROP own", LATER_SHARD)
+        merge.load(case, LATER_SHARD)
         merge.run()
         merge.assert_merged(spark)

@@ -100,10 +100,15 @@ class ShardMerge:
         for case in self.cases:
             self._shards[case.name] = set()
             for shard in SHARDS:
-                self._create(case, shard)
+                self.create(case, shard)
                 self._execute(case, shard, BEGIN)
                 self.load(case, shard)
         self.write_spec()
+
+    def create(self, case: Case, shard: int) -> None:
+        """Have a database for a shard, which takes part from now on."""
+        self._execute(case, shard, f"CREATE DATABASE IF NOT EXISTS {self.database(case, shard)}", database=False)
+        self._shards[case.name].add(shard)
 
     def alter(self, case: Case, statement: str, *shards: int) -> None:
         """Run a statement on shards."""
@@ -147,6 +152,11 @@ class ShardMerge:
         counted = self.silver(spark, case).groupBy(SHARD).count().collect()
         return {row[SHARD]: row["count"] for row in counted}
 
+    def count(self, case: Case, shard: int) -> int:
+        """Rows of a shard at the source."""
+        ((rows,),) = self.server(shard).query("SELECT COUNT(*) FROM t", database=self.database(case, shard))
+        return int(rows)
+
     def assert_merged(self, spark: SparkSession) -> None:
         """Each merged table is the union of its shards, and no lock is left."""
         found = [f"{case.name}: {line}" for case in self.cases for line in self._differences(spark, case)]
@@ -156,9 +166,9 @@ class ShardMerge:
     def locks(self) -> list[object]:
         return list(list_locks(load_spec(self.spec)))
 
-    def run(self) -> None:
-        """`dmdelta run --until-caught-up` in this process."""
-        assert execute(["run", str(self.spec), "--until-caught-up"]) == 0
+    def run(self, code: int = 0) -> None:
+        """`dmdelta run --until-caught-up` in this process, which ends with `code`."""
+        assert execute(["run", str(self.spec), "--until-caught-up"]) == code
 
     @property
     def spec(self) -> Path:
@@ -183,7 +193,7 @@ class ShardMerge:
         ]
         routes = {
             case.name: {
-                "schema-pattern": f"{self._database(case, 0)[:-1]}*",
+                "schema-pattern": f"{self.database(case, 0)[:-1]}*",
                 "table-pattern": "t",
                 "target-schema": "merged",
                 "target-table": case.name,
@@ -227,7 +237,7 @@ class ShardMerge:
         else:
             for shard in SHARDS if which == "*" else map(int, which.split(",")):
                 if "CREATE TABLE" in rest:
-                    self._create(case, shard)
+                    self.create(case, shard)
                 else:
                     self.load(case, shard)
                 self._execute(case, shard, rest)
@@ -236,10 +246,6 @@ class ShardMerge:
             for shard in sorted(self._shards[case.name]):
                 self.load(case, shard)
 
-    def _create(self, case: Case, shard: int) -> None:
-        self._execute(case, shard, f"CREATE DATABASE IF NOT EXISTS {self._database(case, shard)}", database=False)
-        self._shards[case.name].add(shard)
-
     def load(self, case: Case, shard: int) -> None:
         """Change some rows of a shard."""
         self._rows += 3
@@ -247,9 +253,9 @@ class ShardMerge:
             self._execute(case, shard, statement.format(n=self._rows))
 
     def _execute(self, case: Case, shard: int, statement: str, *, database: bool = True) -> None:
-        self.server(shard).execute(statement, database=self._database(case, shard) if database else None)
+        self.server(shard).execute(statement, database=self.database(case, shard) if database else None)
 
-    def _database(self, case: Case, shard: int) -> str:
+    def database(self, case: Case, shard: int) -> str:
         return f"{self._prefix}_{self.cases.index(case):02d}_{shard}"
 
     def _differences(self, spark: SparkSession, case: Case) -> list[Difference]:
@@ -258,7 +264,7 @@ class ShardMerge:
         shown = set()
         for shard in sorted(self._shards[case.name]):
             source = f"s{1 if shard in (1, 2) else 2}"
-            server, database = self.server(shard), self._database(case, shard)
+            server, database = self.server(shard), self.database(case, shard)
             name = str(ShardName(source, database, "t"))
             shown.add(name)
             rows = silver.where(F.col(SHARD) == name)
