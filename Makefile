@@ -24,8 +24,9 @@ demo: install ## relay, land and apply the shipped binlogs, without a server
 servers: install ## install the real servers that the tests start
 	$(PY) -m tests.support.servers install mysql80 mysql57 mariadb
 
+# Two processes share the files out: each waits half of its time for processes that it has started.
 test: servers ## unit, spark and integration tests against real servers; what CI runs
-	$(PY) -m pytest tests -m "not mysql97 and not tidb and not long"
+	$(PY) -m pytest tests -m "not mysql97 and not tidb and not long" -n 2 --dist loadfile --no-loadscope-reorder
 
 test-long: servers ## the long lane, hours on 2 cores: DDL suite, shard merge, event matrix, random kills, two machines, pauses, a server switch, full loads of every server and killed ones
 	$(PY) -m pytest tests -m "long and not mysql97 and not tidb" --timeout 1800

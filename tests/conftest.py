@@ -1,12 +1,15 @@
 """The real servers as fixtures, each started once per test process when first asked for, and markers by folder."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from pyspark.sql import SparkSession
 
 from dmdelta.lakehouse.session import SessionSettings, open_session
+from tests.support.jvm import JVM_OPTIONS
 from tests.support.servers import Server, running
 from tests.support.servers.tidb import TidbServer, running_tidb
 
@@ -77,6 +80,7 @@ def tidb() -> Iterator[TidbServer]:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The one local session of the test process: two cores, two shuffle partitions."""
-    session = open_session("dmdelta tests", SessionSettings("local[2]", "3g", 2))
+    with patch.dict(os.environ, {"JDK_JAVA_OPTIONS": JVM_OPTIONS}):
+        session = open_session("dmdelta tests", SessionSettings("local[2]", "3g", 2))
     yield session
     session.stop()

@@ -8,13 +8,17 @@ from tests.support.sharding import BEGIN, SHARDS, ShardMerge, environment, read_
 LATER_SHARD = 5
 MODES = ("pessimistic", "optimistic")
 FEW, PARTS = 1, 6
-"""A scenario costs some seconds a run: the first is in every lane, the others, side by side in parts, in the long one."""
-FIRST = pytest.param(0)
-LATER = [pytest.param(part, marks=pytest.mark.long) for part in range(1, PARTS)]
+"""A scenario costs some seconds a run: the first is by itself, the others go side by side in parts."""
+EVERY_LANE = ("optimistic", 0)
+"""In every lane; the pessimistic mode has test_nobody_else_waits there."""
+SCENARIOS = [
+    pytest.param(mode, part, marks=() if (mode, part) == EVERY_LANE else pytest.mark.long)
+    for mode in MODES
+    for part in range(PARTS)
+]
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("part", [FIRST, *LATER])
+@pytest.mark.parametrize(("mode", "part"), SCENARIOS)
 def test_scenarios(mysql80, mysql80_too, spark, tmp_path, mode, part):
     """Silver is the union of the shards, and no lock is left, at the end of every scenario."""
     cases = read_cases(mode)

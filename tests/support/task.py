@@ -17,11 +17,10 @@ import yaml
 
 from dmdelta.cli.main import execute
 from dmdelta.failpoint import VARIABLE, CrashPoint
+from tests.support.jvm import JVM_OPTIONS
 from tests.support.servers import Server
 
 PASSWORD_VARIABLE = "DMDELTA_TEST_PASSWORD"
-JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -Dspark.sql.codegen.factoryMode=NO_CODEGEN"
-"""A process that lives for seconds is not worth the second compiler, nor code generated for a handful of rows."""
 
 
 @dataclass
