@@ -8,6 +8,7 @@ from typing import Protocol
 
 from dmdelta.checkpoint.points import FlushReason, Points, Snapshot, StoredPoints, TablePoint, changed_tables
 from dmdelta.logging import get_logger
+from dmdelta.model.position import Position
 
 log = get_logger(__name__)
 
@@ -70,6 +71,11 @@ class Flusher:
             if interval.total_seconds() != self._interval:
                 self._interval = interval.total_seconds()
                 self._wake.notify()
+
+    @property
+    def flushed(self) -> Position:
+        """The global point's position as it was last written."""
+        return self._flushed.global_point.position
 
     def check(self) -> None:
         """Raise the error of a flush that failed."""

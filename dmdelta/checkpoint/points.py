@@ -160,6 +160,12 @@ class Points:
                     handed.pending.discard(table.name)
             self._advance_global()
 
+    @property
+    def reached(self) -> Position:
+        """The global point's position."""
+        with self._lock:
+            return self._global.position
+
     def pending(self) -> set[TableName]:
         """The tables that are not through a range that was handed over."""
         with self._lock:

@@ -11,6 +11,7 @@ from dmdelta.config.block_allow_list import BlockAllowListConfig
 from dmdelta.config.expression_filter import ExpressionFilterRule
 from dmdelta.config.filters import FilterRule
 from dmdelta.config.lakehouse import LakehouseConfig
+from dmdelta.config.metrics import MetricsConfig
 from dmdelta.config.patterns import NameExpression
 from dmdelta.config.routes import RouteRule
 from dmdelta.config.section import Section, is_uri
@@ -88,6 +89,9 @@ class TaskSpec(Section):
 
     sink: SinkConfig | None = None
     """An operational database that gets the changes, too; none by default."""
+
+    metrics: MetricsConfig | None = None
+    """Figures for Prometheus; none by default."""
 
     def relay_dir(self, source: SourceConfig) -> str:
         """The folder below which a source's segments are kept: its own, or `relay` in the lakehouse's root."""

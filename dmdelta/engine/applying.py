@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from dmdelta.bronze.landing import Landed
 from dmdelta.checkpoint import FlushReason, Point, Points, TablePoint
 from dmdelta.engine.landed_log import LandedLog
+from dmdelta.engine.progress import Tally
 from dmdelta.engine.requests import Requests, SilverSide
 from dmdelta.engine.stop import StopRequest
 from dmdelta.errors import SchemaError, StageFailed
@@ -44,7 +45,7 @@ class ApplyingLoop:
     Attributes:
         requests: what of a range goes to a table.
         request_flush: asks the flusher to write the checkpoint soon.
-        report: told of every applied table.
+        tally: told of every applied table.
         landed: bronze's newest batch when the run began; None: nothing had landed.
         stopped: tables that silver cannot follow, and why: they are held where they are, the others go on.
         waiting: shards that wait for others of their merged table: they are held, too.
@@ -56,7 +57,7 @@ class ApplyingLoop:
     points: Points
     requests: Requests
     request_flush: Callable[[FlushReason], None]
-    report: Callable[[ApplyResult], None]
+    tally: Tally
     landed: Landed | None = None
     stopped: dict[TableName, SchemaError] = field(default_factory=dict)
     waiting: dict[TableName, Waiting] = field(default_factory=dict)
@@ -74,7 +75,7 @@ class ApplyingLoop:
             while not stop.requested:
                 landed = self.landed_log.take(RANGE_BYTES, WAIT_SECONDS)
                 if landed is not None:
-                    with self._between_ranges:
+                    with self._between_ranges, self.tally.spending(self.side.source_id, "apply"):
                         self._apply_range(pool, landed)
                         self._last = landed
                     busy = time.monotonic()
@@ -223,7 +224,7 @@ class ApplyingLoop:
             self._held.add(name)
             self.waiting[name] = result.waits
         self.points.applied(TablePoint(*name, here, result.delta_version, result.table_info))
-        self.report(result)
+        self.tally.applied(self.side.source_id, result)
 
     @contextmanager
     def turns(self, spark: SparkSession, tables: Collection[TableName]) -> Iterator[None]:

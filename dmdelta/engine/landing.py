@@ -13,6 +13,7 @@ from dmdelta.engine.stop import StopRequest
 from dmdelta.engine.tracking import StructureTracking
 from dmdelta.errors import UnknownSchema
 from dmdelta.logging import get_logger
+from dmdelta.model.position import Position
 from dmdelta.segments import list_segments
 
 log = get_logger(__name__)
@@ -21,13 +22,14 @@ GATHER_SECONDS = 2.0
 """How long a batch that grows is waited for: many small commits would cost more, here and in silver."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class LandingLoop:
     """What the loop needs of the world around it.
 
     Attributes:
         relay_ended: True once the relay has cut its last segment and ended well.
         tracking: which structures tables have where, for servers that send no column names.
+        reached: where bronze ends; None before anything has landed.
     """
 
     spark: SparkSession
@@ -37,18 +39,21 @@ class LandingLoop:
     tracking: StructureTracking
     landed_log: LandedLog
     tally: Tally
+    reached: Position | None = None
 
     def run(self, landed: Landed | None, stop: StopRequest) -> None:
         """Land until the stop comes or the relay has ended and nothing is left."""
+        self.reached = landed.end if landed else None
         try:
             while not stop.requested:
                 ended = self.relay_ended()  # asked before listing: what it cut last is then in the list
                 batch = self._next_batch(landed, stop, gather=not ended)
                 if batch is not None:
-                    done = self._land(batch, landed, stop)
+                    with self.tally.spending(self.source.source_id, "land"):
+                        done = self._land(batch, landed, stop)
                     if done is None:
                         return
-                    landed = done
+                    landed, self.reached = done, done.end
                     self.landed_log.append(landed)
                     self.tally.landed(self.source.source_id, str(landed.end))
                 elif ended:

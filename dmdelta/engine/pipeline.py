@@ -214,7 +214,7 @@ def open_pipeline(
     read_at = exact_positions(task.spark, source.bronze, source_id) if relaying.loads and not load else {}
     requests = Requests(side, points, evidence, task.policy, read_at)
     spark = clone_session(task.spark)
-    applying = ApplyingLoop(spark, side, landed_log, points, requests, flusher.request, tally.applied, landed)
+    applying = ApplyingLoop(spark, side, landed_log, points, requests, flusher.request, tally, landed)
     applying.hold(waiting)
     log.info("source opened", source=source_id, landed=str(landed.end) if landed else None)
     pipeline = SourcePipeline(source_id, relaying, landing, applying, flusher, landed, stop, load)

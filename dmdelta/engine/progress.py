@@ -2,10 +2,15 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from dmdelta.silver.request import ApplyResult
+
+Labels = tuple[str, ...]
+"""What a count is of: a source, and what else tells it from its like."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +83,23 @@ class RunSummary:
         return not self.progress.landed_batches and not self.progress.applied_rows
 
 
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What a run has counted since it began, by labels.
+
+    Attributes:
+        rows: row changes applied, before compaction, by source, table (`schema.table`) and op.
+        commits: of silver tables, by source and step.
+        clashes: keys that several shards have, by source and table.
+        spent: how often and how long (seconds), by source and phase.
+    """
+
+    rows: Mapping[Labels, int]
+    commits: Mapping[Labels, int]
+    clashes: Mapping[Labels, int]
+    spent: Mapping[Labels, tuple[int, float]]
+
+
 @dataclass(slots=True)
 class Tally:
     """Counts what the loops report, from any thread, and passes the sum on."""
@@ -87,9 +109,11 @@ class Tally:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _batches: int = 0
     _landed_to: dict[str, str] = field(default_factory=dict)
-    _tables: dict[str, int] = field(default_factory=dict)
+    _rows: Counter[Labels] = field(default_factory=Counter)
+    _commits: Counter[Labels] = field(default_factory=Counter)
+    _clashes: Counter[Labels] = field(default_factory=Counter)
+    _spent: dict[Labels, tuple[int, float]] = field(default_factory=dict)
     _loads: dict[str, _Load] = field(default_factory=dict)
-    _clashes: dict[str, int] = field(default_factory=dict)
     _load_began: float = 0.0
 
     def loading(self, chunks: Iterable[tuple[str, int]], landed: Iterable[tuple[str, int]]) -> None:
@@ -124,19 +148,41 @@ class Tally:
             self._landed_to[source_id] = end
         self.listener(self.now())
 
-    def applied(self, result: ApplyResult) -> None:
+    def applied(self, source_id: str, result: ApplyResult) -> None:
         with self._lock:
-            name = f"{result.schema}.{result.table}"
-            self._tables[name] = self._tables.get(name, 0) + result.row_count
-            if result.clashes:
-                self._clashes[name] = self._clashes.get(name, 0) + result.clashes
+            table = f"{result.schema}.{result.table}"
+            self._rows.update({(source_id, table, op.value): rows for op, rows in result.rows.items()})
+            self._commits.update((source_id, step.value) for step in result.steps)
+            self._clashes[source_id, table] += result.clashes
         self.listener(self.now())
+
+    @contextmanager
+    def spending(self, source_id: str, phase: str) -> Iterator[None]:
+        """Time what a phase does; what fails does not count."""
+        began = time.monotonic()
+        yield
+        with self._lock:
+            times, seconds = self._spent.get((source_id, phase), (0, 0.0))
+            self._spent[source_id, phase] = (times + 1, seconds + time.monotonic() - began)
+
+    def counts(self) -> Counts:
+        with self._lock:
+            clashes = {labels: keys for labels, keys in self._clashes.items() if keys}
+            return Counts(dict(self._rows), dict(self._commits), clashes, dict(self._spent))
 
     def now(self) -> Progress:
         with self._lock:
             seconds = time.monotonic() - self._began
-            tables = dict(self._tables)
+            tables, clashes = _by_table(self._rows), _by_table(+self._clashes)
             loading = time.monotonic() - self._load_began
             loads = {table: load.after(loading) for table, load in self._loads.items()}
-            rows, clashes = sum(tables.values()), dict(self._clashes)
+            rows = sum(tables.values())
             return Progress(seconds, self._batches, dict(self._landed_to), rows, tables, loads, clashes)
+
+
+def _by_table(counted: Mapping[Labels, int]) -> dict[str, int]:
+    """Sums by the second label."""
+    sums: Counter[str] = Counter()
+    for labels, count in counted.items():
+        sums[labels[1]] += count
+    return dict(sums)

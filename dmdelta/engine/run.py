@@ -12,6 +12,7 @@ from dmdelta.engine.anew import begin_source
 from dmdelta.engine.control import obeying, plan_after_failure
 from dmdelta.engine.control_table import ControlTable, State
 from dmdelta.engine.live import InForce
+from dmdelta.engine.metrics import RunMetrics, serving_metrics
 from dmdelta.engine.pipeline import SourcePipeline, open_pipeline
 from dmdelta.engine.progress import Progress, RunSummary, Tally
 from dmdelta.engine.relaying import Relaying, open_relaying
@@ -84,7 +85,8 @@ def run_task(
             if anew is not None:
                 begin_source(task, relaying, anew)
         control = opened.enter_context(obeying(task, stop))
-        stopped = _keep_following(_Following(task, relayings, tally, stop, ends), control)
+        metrics = opened.enter_context(serving_metrics(spec.metrics, tally))
+        stopped = _keep_following(_Following(task, relayings, tally, metrics, stop, ends), control)
     return RunSummary(tally.now(), stopped=stopped)
 
 
@@ -95,6 +97,7 @@ class _Following:
     task: Task
     relayings: Sequence[Relaying]
     tally: Tally
+    metrics: RunMetrics
     stop: StopRequest
     ends: bool
 
@@ -144,7 +147,7 @@ def _follow(following: _Following, control: ControlTable) -> bool:
     locks = open_shard_locks(task, shards)
     for pipeline in pipelines:
         pipeline.start()
-    _watch(pipelines, turn, stop, _TurnControl(task.in_force, control, locks))
+    _watch(pipelines, turn, stop, _TurnControl(task.in_force, control, following.metrics, locks))
     asked = stop.requested and turn.failure is None
     _end(pipelines, turn)
     if locks is not None:
@@ -169,11 +172,13 @@ class _TurnControl:
 
     in_force: InForce
     control: ControlTable
+    metrics: RunMetrics
     locks: ShardLocks | None
     told: frozenset[TableName] = frozenset()
 
     def pass_on(self, pipelines: Sequence[SourcePipeline]) -> None:
         """Have settings that changed taken over, and say which tables have stopped or go on again."""
+        self.metrics.look(pipelines)
         for pipeline in pipelines:
             pipeline.use(self.in_force.settings)
         if self.locks is not None:

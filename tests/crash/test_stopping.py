@@ -1,9 +1,13 @@
 """Orderly ends, and a second runner that comes too many."""
 
 import json
+import re
 import time
+from contextlib import closing
+from http.client import HTTPConnection
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from dmdelta.checkpoint import load_points
 from dmdelta.lakehouse.place import Lakehouse
@@ -17,8 +21,10 @@ def test_sigterm_ends_at_a_boundary_and_a_second_runner_is_fenced_out(task, spar
     with code 0 and nothing in doubt. The next start goes on there, and the one after it says that nothing is new.
     """
     file, offset, _ = task.server.position()
+    task.settings["metrics"] = {"port": 0}
     with Workload(task.server, task.database, seed=3, keyless=True, per_second=20) as workload, task.process() as first:
         first.wait_for('"range applied"', seconds=120)
+        assert_metrics_tell(first, task)
         with task.process() as second:
             assert second.wait(60) == 5, second.log()
             assert "another relay writes into this folder" in second.log()
@@ -57,6 +63,22 @@ def test_a_second_runner_on_another_machine_is_fenced_by_the_commits(task, spark
             workload.stop()
     task.catch_up()
     assert_exactly_once(spark, task, (file, offset))
+
+
+def assert_metrics_tell(process, task):
+    """`/metrics` of a running task: what was applied, where the stages are, how late they are."""
+    port = re.search(r'"url": "http://127\.0\.0\.1:(\d+)/metrics"', process.whole_log()).group(1)
+    with closing(HTTPConnection("127.0.0.1", int(port), timeout=30)) as connection:
+        connection.request("GET", "/metrics")
+        text = connection.getresponse().read().decode()
+    figures = {figure.name: figure.samples for figure in text_string_to_metric_families(text)}
+    applied = {sample.labels["table"] for sample in figures["dmdelta_rows_applied"] if sample.value > 0}
+    assert applied <= {f"{task.database}.{table}" for table in task.tables}
+    assert applied
+    stages = [sample.labels["stage"] for sample in figures["dmdelta_position_file"]]
+    assert {"server", "relayed", "landed", "applied"} <= set(stages)
+    assert all(sample.value >= 0 for sample in figures["dmdelta_lag_seconds"])
+    assert [sample.value for sample in figures["dmdelta_relay_streams"]] == [1.0]
 
 
 def add_page_views(task):

@@ -72,7 +72,7 @@ class Task:
             "sources": [source],
             "block-allow-list": {"do-dbs": [self.database], **({"do-tables": chosen} if chosen else {})},
             "syncer": {"checkpoint-flush-interval": "2s", **self.syncer},
-            **({"snapshot": self.settings["snapshot"]} if "snapshot" in self.settings else {}),
+            **{section: self.settings[section] for section in ("snapshot", "metrics") if section in self.settings},
             "lakehouse": {"root": str(self.root)},
         }
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -152,7 +152,11 @@ class TaskProcess:
 
     def log(self) -> str:
         """What it printed, the end of it."""
-        return self._output.read_text(errors="replace")[-6000:]
+        return self.whole_log()[-6000:]
+
+    def whole_log(self) -> str:
+        """What it printed."""
+        return self._output.read_text(errors="replace")
 
     def wait(self, seconds: float) -> int:
         """Its exit code; a process that does not end in time fails the test with its log."""
@@ -168,7 +172,7 @@ class TaskProcess:
 
     def count(self, text: str) -> int:
         """How often it has printed `text`."""
-        return self._output.read_text(errors="replace").count(text)
+        return self.whole_log().count(text)
 
     def wait_for(self, text: str, seconds: float = 90, times: int = 1) -> None:
         """Wait until it has printed `text` so many times."""

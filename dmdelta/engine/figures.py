@@ -1,0 +1,144 @@
+"""What the figures of a run are called, and what they are made of: pure, from counts and moments.
+
+Names and labels follow https://prometheus.io/docs/practices/naming/: base units, `_total` for what only grows.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
+
+from dmdelta.engine.moment import SourceMoment
+from dmdelta.engine.progress import Counts, Labels
+from dmdelta.engine.sightings import Sightings
+from dmdelta.model.position import file_number
+
+_STAGE = ("source", "stage")
+
+
+@dataclass(frozen=True, slots=True)
+class _Figure:
+    """One figure of a kind of things; `grows`: it counts, and never goes back while the run lasts."""
+
+    name: str
+    text: str
+    of: Callable[[Any], float]
+    grows: bool = False
+
+
+_OF_SOURCE = (
+    _Figure("relay_streams", "The relay is connected, or has all it was asked for.", lambda m: m.relay_streams),
+    _Figure("relay_retries", "Failed attempts of the relay in a row.", lambda m: m.relay_retries),
+    _Figure("relay_free_bytes", "Free bytes of the disk that holds the segments.", lambda m: m.relay_free_bytes),
+    _Figure("tables_stopped", "Tables that silver cannot follow.", lambda m: m.stopped),
+    _Figure("shards_waiting", "Shards that wait for others of their merged table.", lambda m: m.waiting),
+    _Figure("sink_stopped", "The sink has stopped by itself.", lambda m: m.sink_stopped),
+)
+_OF_SINK = (
+    _Figure("sink_causality_keys", "Keys that causality remembers.", lambda s: s.keys),
+    _Figure("sink_causality_keys_added", "Keys added to causality.", lambda s: s.keys_added, grows=True),
+    _Figure("sink_causality_resets", "So often all queues were drained.", lambda s: s.resets, grows=True),
+    _Figure("sink_flushes", "Checkpoints written to the target.", lambda s: s.flushes, grows=True),
+    _Figure("sink_flush_seconds", "How long the newest checkpoint took.", lambda s: s.flush_seconds),
+)
+_OF_WORKER = (
+    _Figure("sink_rows", "Row changes executed, after compaction.", lambda w: w.rows, grows=True),
+    _Figure("sink_statements", "Statements executed.", lambda w: w.statements, grows=True),
+    _Figure("sink_retries", "Transactions tried again.", lambda w: w.retries, grows=True),
+)
+_OF_QUEUE = (_Figure("sink_queue_batches", "Batches that wait for a worker.", float),)
+
+
+def counted(counts: Counts) -> Iterator[Metric]:
+    """What a run has counted."""
+    table = ("source", "table")
+    yield _family("rows_applied", "Row changes in silver, before compaction.", (*table, "op"), counts.rows, grows=True)
+    yield _family("silver_commits", "Commits of silver tables.", ("source", "step"), counts.commits, grows=True)
+    yield _family("shard_key_clashes", "Keys that several shards have.", table, counts.clashes, grows=True)
+    spent = SummaryMetricFamily(
+        "dmdelta_batch_seconds", "Time that landing a batch and applying a range took.", labels=("source", "phase")
+    )
+    for labels, (times, seconds) in counts.spent.items():
+        spent.add_metric(labels, count_value=times, sum_value=seconds)
+    yield spent
+
+
+def placed(moments: Sequence[SourceMoment], sightings: Mapping[str, Sightings], now: float) -> Iterator[Metric]:
+    """Where the stages are, and how far behind their server; `now` is of the sightings' clock."""
+    at = {(moment.source_id, stage): place for moment in moments for stage, place in moment.positions.items()}
+    files = {labels: file_number(place.binlog_file) for labels, place in at.items()}
+    offsets = {labels: place.offset for labels, place in at.items()}
+    late: dict[Labels, float] = {}
+    files_behind: dict[Labels, float] = {}
+    bytes_behind: dict[Labels, float] = {}
+    for (source, stage), place in at.items():
+        end = at.get((source, "server"))
+        if end is None or stage == "server":
+            continue
+        late[source, stage] = sightings[source].lag(place, now)
+        if place.epoch == end.epoch:  # files of another epoch are of another log
+            behind = file_number(end.binlog_file) - file_number(place.binlog_file)
+            files_behind[source, stage] = max(0, behind)
+            if not behind:
+                bytes_behind[source, stage] = max(0, end.offset - place.offset)
+    yield _family("position_file", "Number of the binlog file where a stage is.", _STAGE, files)
+    yield _family("position_bytes", "Offset in the binlog file where a stage is.", _STAGE, offsets)
+    yield _family("lag_seconds", "Seconds since there is log that a stage has not reached.", _STAGE, late)
+    yield _family("lag_files", "Binlog files from a stage to the server's newest.", _STAGE, files_behind)
+    yield _family("lag_bytes", "Bytes from a stage to the server's end, in one file.", _STAGE, bytes_behind)
+
+
+def told(moments: Sequence[SourceMoment]) -> Iterator[Metric]:
+    """What sources and their sinks say of themselves."""
+    sinks = {moment.source_id: moment.sink for moment in moments if moment.sink is not None}
+    workers = {(s, str(number)): worker for s, sink in sinks.items() for number, worker in enumerate(sink.workers)}
+    queues = {(s, str(number)): waiting for s, sink in sinks.items() for number, waiting in enumerate(sink.queued)}
+    yield from _families(_OF_SOURCE, ("source",), {(moment.source_id,): moment for moment in moments})
+    yield from _families(_OF_SINK, ("source",), {(source,): sink for source, sink in sinks.items()})
+    yield from _families(_OF_WORKER, ("source", "worker"), workers)
+    yield from _families(_OF_QUEUE, ("source", "worker"), queues)
+
+
+def metrics_page() -> str:
+    """docs/metrics.md, in Markdown."""
+    nothing = Counts({}, {}, {}, {})
+    figures = [*counted(nothing), *placed((), {}, 0.0), *told(())]
+    lines = [
+        "# Metrics",
+        "",
+        "Generated from `dmdelta/engine/figures.py` by `python -m dmdelta.engine.figures`; do not edit.",
+        "",
+        "While it runs, `dmdelta run` answers `/metrics` where `metrics` in the spec says (`metrics: {}`: at",
+        "`127.0.0.1:9262`), with these and the process's own, such as `process_resident_memory_bytes`.",
+        "A stage is `server` (the source's end), `relayed`, `landed`, `applied`, `flushed` (the checkpoint) or `sunk`.",
+        "",
+        "| metric | type | labels | what it tells |",
+        "| --- | --- | --- | --- |",
+        *(_line(figure) for figure in figures),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _line(figure: Metric) -> str:
+    name = f"{figure.name}_total" if figure.type == "counter" else figure.name
+    labels = vars(figure)["_labelnames"]  # a family without samples tells them in no other way
+    return f"| `{name}` | {figure.type} | {', '.join(labels)} | {figure.documentation} |"
+
+
+def _families(figures: Sequence[_Figure], labels: Sequence[str], things: Mapping[Any, object]) -> Iterator[Metric]:
+    for figure in figures:
+        values = {at: figure.of(thing) for at, thing in things.items()}
+        yield _family(figure.name, figure.text, labels, values, grows=figure.grows)
+
+
+def _family(name: str, text: str, labels: Sequence[str], values: Mapping[Any, float], *, grows: bool = False) -> Metric:
+    kind = CounterMetricFamily if grows else GaugeMetricFamily
+    family = kind(f"dmdelta_{name}", text, labels=labels)
+    for at, value in values.items():
+        family.add_metric(at, value)
+    return family
+
+
+if __name__ == "__main__":
+    print(metrics_page(), end="")  # noqa: T201 - its output is the page

@@ -1,0 +1,91 @@
+"""The figures of a run for Prometheus, at `/metrics` while it goes on."""
+
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+from prometheus_client import CollectorRegistry, ProcessCollector, start_http_server
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
+
+from dmdelta.config.metrics import MetricsConfig
+from dmdelta.engine.figures import counted, placed, told
+from dmdelta.engine.moment import SourceMoment, moment_of
+from dmdelta.engine.pipeline import SourcePipeline
+from dmdelta.engine.progress import Tally
+from dmdelta.engine.sightings import Sightings
+from dmdelta.errors import ConfigError
+from dmdelta.logging import get_logger
+
+log = get_logger(__name__)
+LOOK_SECONDS = 1.0
+"""How exact a lag in seconds is."""
+
+
+class RunMetrics(Collector):
+    """A run's figures: its counts as they are when they are asked for, its sources as they were a moment ago."""
+
+    def __init__(self, tally: Tally) -> None:
+        self._tally = tally
+        self._moments: tuple[SourceMoment, ...] = ()
+        self._sightings: dict[str, Sightings] = {}
+        self._looked = -LOOK_SECONDS
+        self._lock = threading.Lock()
+
+    def look(self, pipelines: Sequence[SourcePipeline]) -> None:
+        """See where the sources are; call it as often as you like."""
+        now = time.monotonic()
+        if now - self._looked < LOOK_SECONDS:
+            return
+        self._looked = now
+        self.see([moment_of(pipeline) for pipeline in pipelines], now)
+
+    def see(self, moments: Iterable[SourceMoment], now: float) -> None:
+        """Take over where the sources are."""
+        with self._lock:
+            self._moments = tuple(moments)
+            for moment in self._moments:
+                seen = self._sightings.setdefault(moment.source_id, Sightings())
+                if (end := moment.positions.get("server")) is not None:
+                    seen.saw(end, now)
+                if moment.slowest is not None:
+                    seen.forget(moment.slowest)
+
+    def collect(self) -> Iterator[Metric]:
+        """What `/metrics` shows."""
+        with self._lock:
+            moments, sightings = self._moments, dict(self._sightings)
+        yield from counted(self._tally.counts())
+        yield from placed(moments, sightings, time.monotonic())
+        yield from told(moments)
+
+
+@contextmanager
+def serving_metrics(config: MetricsConfig | None, tally: Tally) -> Iterator[RunMetrics]:
+    """Answer `/metrics` until the block ends, if the spec asks for it.
+
+    Raises:
+        ConfigError: the address is taken, or not one of this machine's.
+    """
+    metrics = RunMetrics(tally)
+    if config is None:
+        yield metrics
+        return
+    registry = CollectorRegistry()
+    registry.register(metrics)
+    ProcessCollector(registry=registry)
+    try:
+        server, thread = start_http_server(config.port, config.host, registry)
+    except OSError as error:
+        raise ConfigError(
+            f"/metrics cannot be served at {config.host}:{config.port}: {error.strerror}",
+            hint="mend metrics in the spec",
+        ) from error
+    log.info("metrics", url=f"http://{config.host}:{server.server_port}/metrics")
+    try:
+        yield metrics
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

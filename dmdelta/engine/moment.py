@@ -1,0 +1,72 @@
+"""Where a running source's stages are at one moment: what metrics show beside the counts."""
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from dmdelta.engine.pipeline import SourcePipeline
+from dmdelta.model.position import Position
+from dmdelta.sink.metrics import SinkMetrics
+from dmdelta.source.task import RelayStatus, read_status
+
+
+@dataclass(frozen=True, slots=True)
+class SourceMoment:
+    """
+    Attributes:
+        positions: by stage, in the order of the flow: server, relayed, landed, applied, flushed, sunk. A stage that has
+            not begun is missing.
+        relay_streams: the relay is connected, or has all that it was asked for.
+        relay_retries: failed attempts in a row.
+        relay_free_bytes: of the disk that holds the segments.
+        stopped, waiting: tables that silver cannot follow, and shards that wait for others.
+        sink: its figures; None without one, or before the target was reached.
+        sink_stopped: it has stopped by itself.
+    """
+
+    source_id: str
+    positions: Mapping[str, Position] = field(default_factory=dict)
+    relay_streams: bool = False
+    relay_retries: int = 0
+    relay_free_bytes: int = 0
+    stopped: int = 0
+    waiting: int = 0
+    sink: SinkMetrics | None = None
+    sink_stopped: bool = False
+
+    @property
+    def slowest(self) -> Position | None:
+        """Where the stage is that is least far; None if one of them has not begun."""
+        behind = {"relayed", "landed", "applied", "flushed"}
+        return min(self.positions.values()) if behind <= self.positions.keys() else None
+
+
+def moment_of(pipeline: SourcePipeline) -> SourceMoment:
+    """A source as it is now. Asks memory and the relay's folder alone."""
+    folder, applying = pipeline.relaying.folder, pipeline.applying
+    relay, sinking = read_status(folder), pipeline.sinking
+    sink = sinking.metrics if sinking is not None else None
+    flushed = sink.flushed if sink is not None else None
+    positions = {
+        "server": _server(relay),
+        "relayed": Position(relay.epoch, relay.binlog_file, relay.offset) if relay and relay.binlog_file else None,
+        "landed": pipeline.landing.reached,
+        "applied": applying.points.reached,
+        "flushed": pipeline.flusher.flushed,
+        "sunk": Position.parse(flushed) if flushed is not None else None,
+    }
+    return SourceMoment(
+        pipeline.source_id,
+        {stage: position for stage, position in positions.items() if position is not None and position.epoch > 0},
+        relay is not None and relay.state in ("streaming", "caught up"),
+        relay.retries if relay else 0,
+        shutil.disk_usage(folder).free if folder.exists() else 0,
+        len(applying.stopped),
+        len(applying.waiting),
+        sink,
+        sinking is not None and sinking.failure is not None,
+    )
+
+
+def _server(relay: RelayStatus | None) -> Position | None:
+    return Position(relay.epoch, relay.server_file, relay.server_offset) if relay and relay.server_file else None

@@ -1,0 +1,112 @@
+"""The figures of a run, as Prometheus would read them."""
+
+import socket
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry
+
+from dmdelta.config.metrics import MetricsConfig
+from dmdelta.engine.figures import metrics_page
+from dmdelta.engine.metrics import RunMetrics, serving_metrics
+from dmdelta.engine.moment import SourceMoment
+from dmdelta.engine.progress import Tally
+from dmdelta.engine.sightings import MOST, Sightings
+from dmdelta.errors import ConfigError
+from dmdelta.model.change import Op
+from dmdelta.model.position import Position
+from dmdelta.silver.plan import Step
+from dmdelta.silver.request import ApplyResult
+from dmdelta.sink.metrics import SinkMetrics, WorkerCounts
+
+
+def at(offset, file="binlog.000002", epoch=1):
+    return Position(epoch, file, offset)
+
+
+def test_a_stage_is_late_since_there_is_log_that_it_has_not_reached():
+    """Not since the row was written: what has all there is, is not late."""
+    seen = Sightings()
+    assert seen.lag(None, 0.0) == 0.0
+    for moment, end in ((10.0, 100), (20.0, 100), (30.0, 300)):
+        seen.saw(at(end), moment)
+    assert seen.lag(None, 40.0) == 30.0
+    assert seen.lag(at(99), 40.0) == 30.0
+    assert seen.lag(at(100), 40.0) == 10.0
+    assert seen.lag(at(300), 40.0) == 0.0
+    seen.forget(at(100))
+    assert seen.lag(at(50), 40.0) == 10.0
+
+
+@given(st.lists(st.integers(0, 1000), min_size=1), st.integers(0, 1000))
+def test_a_lag_is_that_of_the_first_end_beyond(ends, reached):
+    """As a plain search over all sightings says."""
+    seen = Sightings()
+    for moment, end in enumerate(ends):
+        seen.saw(at(end), float(moment))
+    first = next((moment for moment, end in enumerate(ends) if end > reached), None)
+    assert seen.lag(at(reached), float(len(ends))) == (0.0 if first is None else float(len(ends) - first))
+
+
+def test_sightings_are_bounded():
+    """The oldest one that counts stays."""
+    seen = Sightings()
+    for number in range(3 * MOST):
+        seen.saw(at(number + 1), float(number))
+    assert seen.lag(None, float(3 * MOST)) == 3 * MOST
+    assert len(seen._seen) <= MOST
+
+
+def test_what_prometheus_reads():
+    """Counts by source, table and op; positions and lags by stage; the sink by worker."""
+    tally = Tally(lambda _: None)
+    result = ApplyResult("shop", "orders", at(80), {Op.INSERT: 3, Op.DELETE: 1}, (Step.APPEND,), None, None, clashes=2)
+    tally.applied("s1", result)
+    tally.applied("s2", result)
+    with tally.spending("s1", "land"):
+        pass
+    sink = SinkMetrics("s1", workers=(WorkerCounts(2, 5, 40), WorkerCounts(1, 1, 2)), queued=(0, 7), keys=9)
+    positions = {"server": at(500, "binlog.000003"), "landed": at(400, "binlog.000003"), "applied": at(80)}
+    metrics = RunMetrics(tally)
+    metrics.see([SourceMoment("s1", positions, relay_streams=True, stopped=1, sink=sink)], 0.0)
+    registry = CollectorRegistry()
+    registry.register(metrics)
+
+    def value(name, **labels):
+        return registry.get_sample_value(f"dmdelta_{name}", labels)
+
+    assert value("rows_applied_total", source="s1", table="shop.orders", op="insert") == 3
+    assert value("rows_applied_total", source="s2", table="shop.orders", op="delete") == 1
+    assert value("silver_commits_total", source="s1", step="append") == 1
+    assert value("shard_key_clashes_total", source="s1", table="shop.orders") == 2
+    assert value("batch_seconds_count", source="s1", phase="land") == 1
+    assert value("position_file", source="s1", stage="applied") == 2
+    assert value("lag_files", source="s1", stage="applied") == 1
+    assert value("lag_bytes", source="s1", stage="applied") is None
+    assert value("lag_bytes", source="s1", stage="landed") == 100
+    assert value("lag_seconds", source="s1", stage="landed") > 0
+    assert value("lag_seconds", source="s1", stage="server") is None
+    assert value("tables_stopped", source="s1") == 1
+    assert value("relay_streams", source="s1") == 1
+    assert value("sink_rows_total", source="s1", worker="0") == 40
+    assert value("sink_queue_batches", source="s1", worker="1") == 7
+    assert tally.now().tables == {"shop.orders": 8}
+    assert tally.now().clashes == {"shop.orders": 4}
+
+
+def test_an_address_that_is_taken_is_named():
+    """A second run at the same port ends before it does anything."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        serving = serving_metrics(MetricsConfig(port=port), Tally(lambda _: None))
+        with pytest.raises(ConfigError, match=f"127.0.0.1:{port}"), serving:
+            pass
+
+
+def test_the_page_is_current():
+    """docs/metrics.md is what the code says."""
+    assert Path("docs/metrics.md").read_text(encoding="utf-8") == metrics_page()
