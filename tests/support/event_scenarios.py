@@ -43,7 +43,6 @@ class Scenario:
     Attributes:
         tables: the tables it writes; of shared ones only the ids of its block.
         block: the block's first id, None where the tables are its own.
-        refused: what silver says where it does not follow.
         kinds: event types that the recorded log must hold, where it is a MySQL; `mariadb_kinds` where a MariaDB.
     """
 
@@ -55,7 +54,6 @@ class Scenario:
     kinds: frozenset[Event] = frozenset()
     mariadb_kinds: frozenset[Event] = frozenset()
     servers: frozenset[str] = field(default=ALL)
-    refused: str | None = None
 
     def kinds_on(self, server: Server) -> frozenset[Event]:
         return self.mariadb_kinds if server.flavor == "mariadb" else self.kinds
@@ -384,7 +382,6 @@ SCENARIOS: tuple[Scenario, ...] = (
         ((_table("truncated"), _rows("truncated", 1, 5), "TRUNCATE TABLE truncated", _rows("truncated", 2, 2)),),
         (("TRUNCATE truncated", _rows("truncated", 9, 1)),),
         tables=("truncated",),
-        refused="TRUNCATE TABLE is not followed",
     ),
     Scenario(
         "keyless",
