@@ -9,6 +9,7 @@ from typing import Any
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
 
+from dmdelta.engine.control_table import State
 from dmdelta.engine.moment import SourceMoment
 from dmdelta.engine.progress import Counts, Labels
 from dmdelta.engine.sightings import Sightings
@@ -48,6 +49,12 @@ _OF_WORKER = (
     _Figure("sink_retries", "Transactions tried again.", lambda w: w.retries, grows=True),
 )
 _OF_QUEUE = (_Figure("sink_queue_batches", "Batches that wait for a worker.", float),)
+
+
+def in_state(state: State) -> Metric:
+    """What the task is doing: 1 for one of the states."""
+    values = {(each.value,): float(each is state) for each in State}
+    return _family("task_state", "1 for what the task is doing.", ("state",), values)
 
 
 def counted(counts: Counts) -> Iterator[Metric]:
@@ -103,7 +110,7 @@ def told(moments: Sequence[SourceMoment]) -> Iterator[Metric]:
 def metrics_page() -> str:
     """docs/metrics.md, in Markdown."""
     nothing = Counts({}, {}, {}, {})
-    figures = [*counted(nothing), *placed((), {}, 0.0), *told(())]
+    figures = [in_state(State.RUNNING), *counted(nothing), *placed((), {}, 0.0), *told(())]
     lines = [
         "# Metrics",
         "",

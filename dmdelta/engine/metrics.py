@@ -10,7 +10,8 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from dmdelta.config.metrics import MetricsConfig
-from dmdelta.engine.figures import counted, placed, told
+from dmdelta.engine.control_table import State
+from dmdelta.engine.figures import counted, in_state, placed, told
 from dmdelta.engine.moment import SourceMoment, moment_of
 from dmdelta.engine.pipeline import SourcePipeline
 from dmdelta.engine.progress import Tally
@@ -31,6 +32,7 @@ class RunMetrics(Collector):
         self._moments: tuple[SourceMoment, ...] = ()
         self._sightings: dict[str, Sightings] = {}
         self._looked = -LOOK_SECONDS
+        self._state = State.RUNNING
         self._lock = threading.Lock()
 
     def look(self, pipelines: Sequence[SourcePipeline]) -> None:
@@ -52,10 +54,15 @@ class RunMetrics(Collector):
                 if moment.slowest is not None:
                     seen.forget(moment.slowest)
 
+    def tell(self, state: State) -> None:
+        """What the task is doing from now on."""
+        self._state = state
+
     def collect(self) -> Iterator[Metric]:
         """What `/metrics` shows."""
         with self._lock:
             moments, sightings = self._moments, dict(self._sightings)
+        yield in_state(self._state)
         yield from counted(self._tally.counts())
         yield from placed(moments, sightings, time.monotonic())
         yield from told(moments)

@@ -109,6 +109,11 @@ def _keep_following(following: _Following, control: ControlTable) -> bool:
         DmdeltaError: a failure that does not pass.
     """
     stop, failures = following.stop, 0
+
+    def tell(state: State, error: DmdeltaError | None = None) -> None:
+        control.tell(state, error)
+        following.metrics.tell(state)
+
     while True:
         began = time.monotonic()
         try:
@@ -116,21 +121,21 @@ def _keep_following(following: _Following, control: ControlTable) -> bool:
         except DmdeltaError as error:
             failures = 1 if time.monotonic() - began > HEALTHY_SECONDS else failures + 1
             after = plan_after_failure(error, failures, ends=following.ends)
-            control.tell(after.state, error)
+            tell(after.state, error)
             if after.delay is None:
                 raise
             log.warning("failed, goes on by itself", in_s=after.delay, why=error.message, hint=error.hint)
             asked = stop.wait(after.delay)
             if not asked:
-                control.tell(State.RUNNING)
+                tell(State.RUNNING)
                 continue
         if not stop.is_pause:
             return asked
-        control.tell(State.PAUSED)
+        tell(State.PAUSED)
         log.warning("paused", task=following.task.spec.name)
         if not stop.wait_for_resume():
             return True
-        control.tell(State.RUNNING)
+        tell(State.RUNNING)
 
 
 def _follow(following: _Following, control: ControlTable) -> bool:
