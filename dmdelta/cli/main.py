@@ -10,6 +10,7 @@ from dmdelta.cli import binlog, binlog_schema, checkpoint, shard_ddl_lock
 from dmdelta.cli.check import check
 from dmdelta.cli.control import pause, resume, stop, update
 from dmdelta.cli.events import events
+from dmdelta.cli.import_dm import import_dm
 from dmdelta.cli.init import init
 from dmdelta.cli.render import print_error
 from dmdelta.cli.run import run
@@ -39,6 +40,7 @@ app.add_typer(binlog_schema.app, name="binlog-schema")
 app.add_typer(shard_ddl_lock.app, name="shard-ddl-lock")
 app.add_typer(checkpoint.app, name="checkpoint")
 app.command("init")(init)
+app.command("import-dm")(import_dm)
 
 
 def _version(asked: bool) -> None:

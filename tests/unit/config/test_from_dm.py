@@ -1,0 +1,167 @@
+"""DM's files as a spec: what comes out is one, and nothing is left out without a word."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from dmdelta.cli.main import execute
+from dmdelta.config import load_spec
+from dmdelta.config.from_dm import spec_from_dm
+from dmdelta.errors import ConfigError
+
+TASK = """
+name: shards
+task-mode: all
+is-sharding: true
+meta-schema: meta_of_dm
+timezone: "+02:00"
+enable-heartbeat: true
+online-ddl-scheme: gh-ost
+ignore-checking-items: [auto_increment_ID]
+target-database: {host: tidb.example, port: 4000, user: dm, password: secret, session: {tidb_retry_limit: "10"}}
+mysql-instances:
+  - source-id: east-1
+    meta: {binlog-name: mysql-bin.000001, binlog-pos: 4, binlog-gtid: ""}
+    route-rules: [by-schema]
+    filter-rules: [no-drops]
+    block-allow-list: shop
+    mydumper-config-name: global
+    syncer-config-name: fast
+    syncer-thread: 32
+  - source-id: west-2
+    route-rules: [by-schema]
+    black-white-list: shop
+    loader: {pool-size: 8}
+    syncer-config-name: fast
+block-allow-list:
+  shop: {do-dbs: ["~^shop_[0-9]+$"], ignore-tables: [{db-name: "*", tbl-name: "tmp_*"}]}
+routes:
+  by-schema: {schema-pattern: "shop_*", target-schema: shop}
+filters:
+  no-drops: {schema-pattern: "*", events: [drop table], action: Ignore}
+mydumpers: {global: {threads: 4}}
+loaders: {global: {pool-size: 16}}
+syncers:
+  fast: {worker-count: 8, batch: 200, compact: true, queue-size: 99, checkpoint-flush-interval: 10, safe-mode: false}
+validators: {global: {mode: full}}
+unheard-of: 1
+"""
+EAST = """
+source-id: east-1
+server-id: 101
+flavor: mysql
+enable-gtid: true
+relay-dir: /relay/east
+from: {host: east.example, port: 3307, user: dm, password: 9m8cipher, max-allowed-packet: 1, security: {ssl-ca: /ca.pem}}
+purge: {expires: 24}
+checker: {check-enable: true}
+"""
+WEST = """
+source-id: west-2
+from: {host: west.example, user: dm, password: other}
+filters:
+  - {schema-pattern: "*", events: [truncate table], action: Error}
+"""
+ENVIRONMENT = {"EAST_1_PASSWORD": "a", "WEST_2_PASSWORD": "b", "SINK_PASSWORD": "c"}
+
+
+def imported(task=TASK, sources=(EAST, WEST)):
+    return spec_from_dm(yaml.safe_load(task), [yaml.safe_load(source) for source in sources], "/lake")
+
+
+def test_what_comes_out_is_a_spec(tmp_path):
+    """It loads, and says what DM's files say."""
+    file = tmp_path / "task.yml"
+    file.write_text(yaml.safe_dump(imported().spec))
+    spec = load_spec(file, ENVIRONMENT)
+    assert (spec.name, spec.task_mode, spec.shard_mode, spec.online_ddl) == ("shards", "all", "pessimistic", True)
+    east, west = spec.sources
+    assert (east.host, east.port, east.server_id, east.flavor) == ("east.example", 3307, 101, "mysql")
+    assert east.relay.dir == "/relay/east"
+    assert east.security.ssl_ca == "/ca.pem"
+    assert east.password.get_secret_value() == "a"
+    assert (east.route_rules, east.filter_rules) == (("by-schema",), ("no-drops",))
+    assert west.filter_rules == ("west-2-1",)
+    assert west.meta is None
+    assert spec.filters["west-2-1"].events == ("truncate table",)
+    assert spec.block_allow_list.do_dbs == ("~^shop_[0-9]+$",)
+    assert spec.syncer.checkpoint_flush_interval.total_seconds() == 10
+    assert (spec.sink.kind, spec.sink.host, spec.sink.port) == ("tidb", "tidb.example", 4000)
+    assert (spec.sink.worker_count, spec.sink.batch, spec.sink.compact) == (32, 200, True)
+    assert spec.sink.metadata == "meta_of_dm"
+
+
+def test_what_is_left_out_is_named():
+    """Every key that is not in the spec, once, with the reason; secrets are in neither."""
+    found = imported()
+    assert sorted(remark.key for remark in found.remarks) == [
+        "east-1.checker",
+        "east-1.from.max-allowed-packet",
+        "east-1.from.password",
+        "east-1.purge",
+        "enable-heartbeat",
+        "loaders",
+        "mydumpers",
+        "mysql-instances[0].meta",
+        "mysql-instances[0].mydumper-config-name",
+        "mysql-instances[1].loader",
+        "syncers",
+        "syncers.queue-size",
+        "target-database",
+        "target-database.password",
+        "target-database.session",
+        "timezone",
+        "unheard-of",
+        "validators",
+        "west-2.filters",
+        "west-2.from.password",
+    ]
+    text = yaml.safe_dump(found.spec) + str(found.remarks)
+    assert not [secret for secret in ("secret", "9m8cipher", "other'") if secret in text]
+
+
+def test_a_position_counts_where_tables_are_not_loaded():
+    """As in DM: `meta` is for task-mode incremental."""
+    found = imported(TASK.replace("task-mode: all", "task-mode: incremental"))
+    assert found.spec["sources"][0]["meta"] == {"binlog-name": "mysql-bin.000001", "binlog-pos": 4}
+
+
+def test_no_rule_is_no_rule():
+    """An instance that names none gets an empty list: without one, all would count."""
+    found = imported(
+        TASK.replace("filter-rules: [no-drops]", "expression-filters: []"), (EAST, WEST.split("filters", maxsplit=1)[0])
+    )
+    assert [source["filter-rules"] for source in found.spec["sources"]] == [[], []]
+    assert "expression-filters" not in found.spec["sources"][0]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("task-mode: all", "task-mode: dump", "task-mode 'dump'"),
+        ("source-id: west-2", "source-id: north-3", "the task reads 'north-3'"),
+        ("    black-white-list: shop\n", "", "different block-allow-lists"),
+        ("block-allow-list: shop", "block-allow-list: other", "no block-allow-list 'other'"),
+    ],
+)
+def test_what_one_spec_cannot_say_is_refused(old, new, message):
+    """Before anything is written."""
+    with pytest.raises(ConfigError, match=message):
+        imported(TASK.replace(old, new))
+
+
+def test_the_command_writes_it_and_tells_the_rest(tmp_path: Path, capsys):
+    """The spec on stdout or in a file that was not there, the remarks on stderr."""
+    files = [tmp_path / name for name in ("task.yaml", "east.yaml", "west.yaml")]
+    for file, text in zip(files, (TASK, EAST, WEST), strict=True):
+        file.write_text(text)
+    command = ["import-dm", *map(str, files), "--lakehouse", "/lake"]
+    assert execute(command) == 0
+    shown = capsys.readouterr()
+    assert yaml.safe_load(shown.out) == imported().spec
+    assert "timezone: TIMESTAMPs are moments" in shown.err
+    output = tmp_path / "spec.yml"
+    assert execute([*command, "-o", str(output)]) == 0
+    assert load_spec(output, ENVIRONMENT).name == "shards"
+    assert execute([*command, "-o", str(output)]) == 2
