@@ -61,12 +61,13 @@ bench-sink: servers ## the sink's speed to MariaDB, asynchronous and synchronous
 bench-load: servers ## full load speed and memory; writes benchmarks/FULL_LOAD.md
 	$(PY) -m benchmarks.full_load
 
-docs: install ## rewrite what is generated: the type tables, the spec's reference and JSON schema, the metrics
+docs: install ## rewrite what is generated: the type tables, the spec's reference and JSON schema, the metrics, the commands
 	$(PY) -m dmdelta.ddl.types > docs/types.md
 	$(PY) -m dmdelta.ddl.type_changes > docs/type-changes.md
 	$(PY) -m dmdelta.config.schema > schemas/pipeline.schema.json
 	$(PY) -m dmdelta.config.reference > docs/spec.md
 	$(PY) -m dmdelta.engine.figures > docs/metrics.md
+	$(PY) -m dmdelta.cli.reference > docs/cli.md
 
 clean: ## remove what demo and tests left
 	rm -rf var .pytest_cache .mypy_cache .ruff_cache
