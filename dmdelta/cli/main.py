@@ -22,7 +22,6 @@ app = typer.Typer(
     name="dmdelta",
     help="MySQL and MariaDB binlogs to Delta Lake: exactly once, parallel, replayable, checked.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )

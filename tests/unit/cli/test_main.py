@@ -1,5 +1,6 @@
 """The command line: help, exit codes and how an error is told."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +21,14 @@ def test_every_command_has_help_and_is_in_the_readme(command, capsys):
     assert execute([*command.split(), "--help"]) == 0
     assert "Usage: " in capsys.readouterr().out
     assert f"`dmdelta {command}" in README.read_text(encoding="utf-8")
+
+
+def test_a_shell_completes_commands():
+    """What `dmdelta --install-completion` asks as somebody presses Tab."""
+    asked = {"_DMDELTA_COMPLETE": "complete_bash", "COMP_WORDS": "dmdelta ch", "COMP_CWORD": "1"}
+    dmdelta = Path(sys.executable).with_name("dmdelta")
+    shown = subprocess.run([dmdelta], env={**os.environ, **asked}, capture_output=True, text=True, check=False)
+    assert shown.stdout.split() == ["check", "checkpoint"]
 
 
 def test_help_and_spec_errors_do_not_import_spark(tmp_path):
