@@ -4,12 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from dmdelta.logging import get_logger
-from dmdelta.sink.change import Act, Change, Shape
+from dmdelta.sink.change import Change, Shape
 from dmdelta.sink.compactor import compact
 from dmdelta.sink.dispatcher import Dispatcher
+from dmdelta.sink.net_rows import NetRows, net_rows
 from dmdelta.sink.reading import TableChanges
 
 log = get_logger(__name__)
+MANY = 1000
+"""Fewer changes of a table share transactions with other tables'."""
 
 
 @dataclass(slots=True)
@@ -52,6 +55,10 @@ class SliceExecution:
 
     def _compacted(self, group: Sequence[TableChanges]) -> None:
         shape = group[0].plan.shape
+        many = _many(group)
+        if many is not None:
+            self.dispatcher.dispatch_rows(shape, many)
+            return
         found = compact([change for _, change in _merged(group)])
         dispatch = self.dispatcher.dispatch
         for change in found.rows:
@@ -69,14 +76,22 @@ def _merged(group: Sequence[TableChanges]) -> list[tuple[Shape, Change]]:
     """All changes with their shapes, in the log's order."""
     if len(group) == 1:
         shape = group[0].plan.shape
-        return [(shape, change) for _, change in group[0].changes]
-    placed = [(at, change.events[0][1], one.plan.shape, change) for one in group for at, change in one.changes]
+        return [(shape, change) for _, change in group[0].changes()]
+    placed = [(at, change.events[0][1], one.plan.shape, change) for one in group for at, change in one.changes()]
     placed.sort(key=lambda one: one[:2])
     return [(shape, change) for _, _, shape, change in placed]
+
+
+def _many(group: Sequence[TableChanges]) -> NetRows | None:
+    """The net rows of a table with so many changes that they are worth being handled side by side."""
+    columns = group[0].columns
+    if len(group) > 1 or columns is None or len(columns) < MANY:
+        return None
+    return net_rows(columns)
 
 
 def _is_compactable(group: Sequence[TableChanges]) -> bool:
     shape = group[0].plan.shape
     if shape.keyless or any(one.plan.shape != shape for one in group):
         return False
-    return all(change.values is not None or change.act is Act.DELETE for one in group for _, change in one.changes)
+    return all(one.columns is None or one.columns.whole for one in group)
