@@ -163,10 +163,10 @@ def or_else(values: Any, other: str) -> Any:
 
 def escaped(values: Any) -> Any:
     r"""Strings as they stand in a MySQL literal: \ and ' doubled, NUL as \0."""
-    held = np.bincount(_bytes(values), minlength=256)
-    for byte, instead in ((b"\\", "\\\\"), (b"'", "''"), (b"\0", "\\0")):
-        if held[byte[0]]:
-            values = pc.replace_substring(values, byte.decode(), instead)
+    held = _bytes(values)
+    for character, instead in (("\\", "\\\\"), ("'", "''"), ("\0", "\\0")):
+        if (held == ord(character)).any():
+            values = pc.replace_substring(values, character, instead)
     return values
 
 

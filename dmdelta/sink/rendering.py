@@ -210,7 +210,7 @@ class _Maker:
         if not self.wanted.may_move:
             return None
         changed = self.table.column("key_changed").combine_chunks()
-        return pc.and_(updates, pc.fill_null(changed, value=False)) if self.wanted.by_source_key else updates
+        return pc.and_(updates, pc.fill_null(changed, fill_value=False)) if self.wanted.by_source_key else updates
 
     def _partial(self) -> Any:
         return self.table.column("image").combine_chunks().is_valid() if self.wanted.partial else None
