@@ -59,6 +59,22 @@ def test_target_is_as_the_source(mysql80, target, spark, tmp_path, monkeypatch):
     assert_same(mysql80, target, database)
 
 
+@pytest.mark.parametrize("target", ["mysql80_too", pytest.param("mariadb", marks=pytest.mark.long)], indirect=True)
+def test_without_records_all_is_executed_again(mysql80, target, spark, tmp_path, caplog):
+    """The target's metadata are gone: safe mode brings tables with a key to the source, and warns of the one without."""
+    database = write(mysql80, 2, 60, statements=False)
+    settings = SinkSettings(target_of(target), f"dm_{database}", workers=4, batch=10, flush_interval=1.0)
+    sinking = Sinking(spark, tmp_path, mysql80, [database], settings)
+    sinking.land()
+    sinking.run()
+    target.execute(f"DROP DATABASE {settings.metadata}")
+    sinking.run()
+    keyed = [table for table in tangles.TABLES if table != "bag"]
+    assert [line for table in keyed for line in table_differences(mysql80, target, database, table)] == []
+    warned = [one.context["table"] for one in caplog.records if "without a key" in one.message]
+    assert warned == [f"`{database}`.`bag`"]
+
+
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("seed", range(1, 6))
