@@ -21,12 +21,14 @@ class SliceExecution:
     Attributes:
         compacts: changes of a row become one where that is possible.
         ordered: changes of different tables may meet: foreign keys are checked.
+        merges: rows that are treated alike go into one statement.
         whole: tables whose changes stay in one order, and why.
     """
 
     dispatcher: Dispatcher
     compacts: bool
     ordered: bool
+    merges: bool = True
     whole: dict[str, str] = field(default_factory=dict)
 
     def execute(self, tables: Sequence[Sequence[TableChanges]]) -> None:
@@ -55,7 +57,7 @@ class SliceExecution:
 
     def _compacted(self, group: Sequence[TableChanges]) -> None:
         shape = group[0].plan.shape
-        many = _many(group)
+        many = _many(group) if self.merges else None
         if many is not None:
             self.dispatcher.dispatch_rows(shape, many)
             return

@@ -73,7 +73,9 @@ def open_sink(
     )
     tables = Tables(settings.server)
     reader = SliceReader(spark, BronzeLog(spark, bronze, source.source_id), tables, source, settings, stored.executed)
-    execution = SliceExecution(dispatcher, settings.compacts, ordered=settings.server.foreign_key_checks)
+    execution = SliceExecution(
+        dispatcher, settings.compacts, ordered=settings.server.foreign_key_checks, merges=settings.multiple_rows
+    )
     about_to = checkpoint.about_to[1] if checkpoint and checkpoint.about_to else None
     sink = Sink(
         source,
