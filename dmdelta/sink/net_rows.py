@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from dmdelta.changelog.field_values import TEXT
 from dmdelta.sink.change import ACTS, Act
+from dmdelta.sink.columns import Columns
 from dmdelta.sink.literals import joined
-from dmdelta.sink.rendering import Columns
 
 Numbers = npt.NDArray[np.int64]
 _DELETE, _UPDATE, _INSERT = (ACTS.index(act) for act in (Act.DELETE, Act.UPDATE, Act.INSERT))

@@ -8,9 +8,10 @@ from pyspark.sql import SparkSession
 
 from dmdelta.lakehouse.foreign import wrapped
 from dmdelta.sink.change import ACTS, Change
+from dmdelta.sink.columns import Columns, rendered
 from dmdelta.sink.executed import ExecutedEvents
 from dmdelta.sink.plan import TablePlan
-from dmdelta.sink.rendering import Columns, Rendering, rendered, rendering_query
+from dmdelta.sink.rendering import Rendering, rendering_query
 
 
 @dataclass(frozen=True, slots=True)

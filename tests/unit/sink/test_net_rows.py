@@ -10,12 +10,12 @@ import pytest
 from dmdelta.changelog.field_values import TEXT
 from dmdelta.sink.batch_work import RowWork
 from dmdelta.sink.change import ACTS, Act, Shape
+from dmdelta.sink.columns import Columns
 from dmdelta.sink.compactor import compact
 from dmdelta.sink.executed import decode
 from dmdelta.sink.merger import Style, merged
 from dmdelta.sink.net_rows import net_rows
 from dmdelta.sink.reading import changes_of
-from dmdelta.sink.rendering import Columns
 
 T = Shape("t", "(a,b)", "a=VALUES(a), b=VALUES(b)", "a")
 
