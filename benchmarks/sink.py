@@ -2,7 +2,7 @@
 
     make bench-sink                                  # 200,000 inserts and 200,000 one-row updates; writes SINK.md
     python -m benchmarks.sink --rows 20000
-    python -m benchmarks.sink --target tidb          # TiDB is built first, if it is not there
+    make bench-sink TARGET=tidb                      # TiDB is built first, if it is not there; writes SINK-tidb.md
 
 Every pass begins with an empty target and reads the same bronze; the first one of a JVM is the cold one.
 """
@@ -25,7 +25,7 @@ from tests.support.servers import Server, running
 from tests.support.servers.tidb import TidbServer, running_tidb
 from tests.support.sinking import Sinking, target_of
 
-RESULTS = Path(__file__).with_name("SINK.md")
+FOLDER = Path(__file__).parent
 PASSES = 2
 INTERVAL = 1.0
 HEAD = [
@@ -114,7 +114,8 @@ def main() -> None:
             "",
         ]
     )
-    RESULTS.write_text(text)
+    name = "SINK.md" if chosen.target == "mariadb" else f"SINK-{chosen.target}.md"
+    (FOLDER / name).write_text(text)
     print(text)
 
 
