@@ -39,7 +39,10 @@ class SliceExecution:
             self._one_by_one([one for group in tables for one in group])
             return
         for group in tables:
-            if self.compacts and _is_compactable(group) and group[0].plan.shape.table not in self.whole:
+            apart = _is_compactable(group) and group[0].plan.shape.table not in self.whole
+            if apart and self._side_by_side(group):
+                continue
+            if apart and self.compacts:
                 self._compacted(group)
             else:
                 self._one_by_one(group)
@@ -55,12 +58,16 @@ class SliceExecution:
             self.dispatcher.drain(self.dispatcher.snapshots.newest_pushed)
             self.whole[table] = why
 
+    def _side_by_side(self, group: Sequence[TableChanges]) -> bool:
+        """Hand over many rows that do not meet as columns; False where they are few, or do meet."""
+        rows = _many(group) if self.merges else None
+        if rows is None or (len(rows) < len(rows.columns) and not self.compacts):
+            return False
+        self.dispatcher.dispatch_rows(group[0].plan.shape, rows)
+        return True
+
     def _compacted(self, group: Sequence[TableChanges]) -> None:
         shape = group[0].plan.shape
-        many = _many(group) if self.merges else None
-        if many is not None:
-            self.dispatcher.dispatch_rows(shape, many)
-            return
         found = compact([change for _, change in _merged(group)])
         dispatch = self.dispatcher.dispatch
         for change in found.rows:
