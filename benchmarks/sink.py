@@ -109,6 +109,7 @@ def main() -> None:
             "",
             f"`python -m benchmarks.sink` on {today}: {os.cpu_count()} cores shared with the target,",
             f"{how}, from bronze.",
+            f"The load average was {os.getloadavg()[1]:.0f}: beyond 3, seconds tell of others' work, CPU does not.",
             "",
             *lines,
             "",
