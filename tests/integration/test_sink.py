@@ -33,11 +33,12 @@ def target(request):
     return request.getfixturevalue(request.param)
 
 
-def write(server, seed, transactions, *, statements=True):
-    """A database with the tangled tables and a workload on them; its name."""
+def write(server, seed, transactions, *, statements=True, image="FULL"):
+    """A database with the tangled tables and a workload on them, logged with a `binlog_row_image`; its name."""
     database = server.fresh_database("tangle")
     server.execute(*tangles.TABLES.values(), database=database)
-    with server.connect(database=database, autocommit=False) as connection:
+    begin = f"SET binlog_row_image = '{image}'"
+    with server.connect(database=database, autocommit=False, init_command=begin) as connection:
         tangles.Tangler(connection, seed, statements=statements).work(transactions)
     return database
 
@@ -53,6 +54,19 @@ def test_target_is_as_the_source(mysql80, target, spark, tmp_path, monkeypatch):
     monkeypatch.setattr(executing, "MANY", 1)
     database = write(mysql80, 1, 60)
     settings = SinkSettings(target_of(target), metadata=f"dm_{database}", workers=4, batch=10, flush_interval=1.0)
+    sinking = Sinking(spark, tmp_path, mysql80, [database], settings)
+    sinking.land()
+    sinking.run()
+    assert_same(mysql80, target, database)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("image", ["MINIMAL", "NOBLOB"])
+@pytest.mark.parametrize("target", ["mysql80_too", "mariadb"], indirect=True)
+def test_images_with_some_columns(mysql80, target, spark, tmp_path, image):
+    """Logs that hold only some of the columns: target = source."""
+    database = write(mysql80, 4, 80, statements=False, image=image)
+    settings = SinkSettings(target_of(target), f"dm_{database}", workers=4, batch=10, flush_interval=1.0)
     sinking = Sinking(spark, tmp_path, mysql80, [database], settings)
     sinking.land()
     sinking.run()

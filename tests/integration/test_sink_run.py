@@ -53,6 +53,7 @@ def test_silver_and_target_go_on_together(task, spark, capsys):
     assert source["sink_lag_bytes"] == 0
 
 
+@pytest.mark.long
 def test_what_a_snapshot_read_is_told(task, spark, capsys):
     """Rows of an ad-hoc snapshot do not reach the target: status names the table."""
     task.catch_up()
