@@ -55,8 +55,8 @@ fmt: install ## format
 bench: servers ## codec, landing and binlog-to-silver speed beside mysql-replication; writes benchmarks/RESULTS.md
 	$(PY) -m benchmarks.pipeline
 
-bench-sink: servers ## the sink's speed to MariaDB, asynchronous and synchronous flush; writes benchmarks/SINK.md
-	$(PY) -m benchmarks.sink
+bench-sink: servers ## the sink's speed to MariaDB, asynchronous and synchronous flush; writes benchmarks/SINK.md; TARGET=tidb: to TiDB
+	$(PY) -m benchmarks.sink --target $(or $(TARGET),mariadb)
 
 bench-load: servers ## full load speed and memory; writes benchmarks/FULL_LOAD.md
 	$(PY) -m benchmarks.full_load

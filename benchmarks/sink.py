@@ -2,6 +2,7 @@
 
     make bench-sink                                  # 200,000 inserts and 200,000 one-row updates; writes SINK.md
     python -m benchmarks.sink --rows 20000
+    make bench-sink TARGET=tidb                      # TiDB is built first, if it is not there; writes SINK-tidb.md
 
 Every pass begins with an empty target and reads the same bronze; the first one of a JVM is the cold one.
 """
@@ -10,50 +11,81 @@ import argparse
 import os
 import tempfile
 import time
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
+from benchmarks.cpu import children, cpu_seconds
 from benchmarks.workload import write_sysbench
 from dmdelta.lakehouse.session import open_session
 from dmdelta.sink.settings import SinkSettings
 from tests.support.servers import Server, running
+from tests.support.servers.tidb import TidbServer, running_tidb
 from tests.support.sinking import Sinking, target_of
 
-RESULTS = Path(__file__).with_name("SINK.md")
+FOLDER = Path(__file__).parent
 PASSES = 2
 INTERVAL = 1.0
+HEAD = [
+    "| what | row changes | seconds | row changes a second | CPU µs a change: Spark | Python | target | all |",
+    "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+]
 
 
-def measure(rows: int, kind: str, settings: SinkSettings, folder: Path) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """Seconds of one pass, from opening the sink to its last checkpoint, and CPU seconds by process."""
+
+    seconds: float
+    spark: float
+    python: float
+    target: float
+
+    def line(self, what: str, changes: int) -> str:
+        cpu = (self.spark, self.python, self.target, self.spark + self.python + self.target)
+        listed = " | ".join(f"{1e6 * seconds / changes:.1f}" for seconds in cpu)
+        return f"| {what} | {changes:,} | {self.seconds:.2f} | {changes / self.seconds:,.0f} | {listed} |"
+
+
+def measure(rows: int, kind: str, settings: SinkSettings, folder: Path) -> Iterator[str]:
     """Lines of the table."""
     spark = open_session("dmdelta sink benchmark")
     with running("mysql80", max_binlog_size="1G") as source:
         database = write_sysbench(source, rows)
         sinking = Sinking(spark, folder, source, [database], settings)
         sinking.land()
-    with running(kind, innodb_buffer_pool_size="512M", innodb_log_file_size="256M", log_bin=None) as target:
-        lines: list[str] = []
+    with target_server(kind) as target:
+        state = "cold"
         for compact in (True, False):
-            for number in range(PASSES):
+            for _ in range(PASSES):
                 for synchronous in (False, True):
                     chosen = replace(settings, compact=compact, synchronous=synchronous, server=target_of(target))
-                    seconds = one_pass(sinking, target, database, chosen)
-                    state = "cold" if not lines else f"pass {number + 1}"
+                    found = one_pass(sinking, target, database, chosen)
                     flush = "synchronous" if synchronous else "asynchronous"
                     what = f"{kind}, {flush} flush, {'compacting' if compact else 'every change'}, {state}"
-                    lines.append(f"| {what} | {2 * rows:,} | {seconds:.2f} | {2 * rows / seconds:,.0f} |")
-                    print(lines[-1], flush=True)
-    return lines
+                    yield found.line(what, 2 * rows)
+                    state = "warm"
 
 
-def one_pass(sinking: Sinking, target: Server, database: str, settings: SinkSettings) -> float:
-    """Execute all of bronze on an empty target; seconds, from opening the sink to its last checkpoint."""
+def target_server(kind: str) -> AbstractContextManager[Server | TidbServer]:
+    if kind == "tidb":
+        return running_tidb()
+    return running(kind, innodb_buffer_pool_size="512M", innodb_log_file_size="256M", log_bin=None)
+
+
+def one_pass(sinking: Sinking, target: Server | TidbServer, database: str, settings: SinkSettings) -> Pass:
+    """Execute all of bronze on an empty target."""
     target.execute(f"DROP DATABASE IF EXISTS {database}", f"DROP DATABASE IF EXISTS {settings.metadata}")
     sinking.settings = settings
-    began = time.perf_counter()
+    (jvm,) = children("java")
+    began, python = time.perf_counter(), time.process_time()
+    others = [cpu_seconds(pid) for pid in (jvm, target.pid)]
     sinking.run()
-    return time.perf_counter() - began
+    seconds, own = time.perf_counter() - began, time.process_time() - python
+    spark, server = (cpu_seconds(pid) - before for pid, before in zip((jvm, target.pid), others, strict=True))
+    return Pass(seconds, spark, own, server)
 
 
 def main() -> None:
@@ -64,8 +96,11 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=500)
     chosen = parser.parse_args()
     settings = SinkSettings(None, workers=chosen.workers, batch=chosen.batch, flush_interval=INTERVAL)  # type: ignore[arg-type]
+    lines = list(HEAD)
     with tempfile.TemporaryDirectory(prefix="dmdelta-bench-") as folder:
-        lines = measure(chosen.rows, chosen.target, settings, Path(folder))
+        for line in measure(chosen.rows, chosen.target, settings, Path(folder)):
+            print(line, flush=True)
+            lines.append(line)
     today = f"{datetime.now(timezone.utc):%Y-%m-%d}"
     how = f"{chosen.workers} workers, {chosen.batch} rows a transaction, checkpoint every {INTERVAL:g} s"
     text = "\n".join(
@@ -74,14 +109,14 @@ def main() -> None:
             "",
             f"`python -m benchmarks.sink` on {today}: {os.cpu_count()} cores shared with the target,",
             f"{how}, from bronze.",
+            f"The load average was {os.getloadavg()[1]:.0f}: beyond 3, seconds tell of others' work, CPU does not.",
             "",
-            "| what | row changes | seconds | row changes a second |",
-            "| --- | ---: | ---: | ---: |",
             *lines,
             "",
         ]
     )
-    RESULTS.write_text(text)
+    name = "SINK.md" if chosen.target == "mariadb" else f"SINK-{chosen.target}.md"
+    (FOLDER / name).write_text(text)
     print(text)
 
 

@@ -7,6 +7,7 @@ from pydantic import Field, SecretStr, model_validator
 from dmdelta.config.section import FolderPath, Section, hyphenated
 from dmdelta.errors import ConfigError
 from dmdelta.model.position import file_number
+from dmdelta.model.tls import Tls
 
 SOURCE_ID_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$"
 _KEYS_OF_RULES = {"route_rules", "filter_rules", "expression_filters"}
@@ -33,6 +34,11 @@ class SecurityConfig(Section):
         if (self.ssl_cert is None) != (self.ssl_key is None):
             raise ValueError("ssl-cert and ssl-key belong together")
         return self
+
+    @property
+    def tls(self) -> Tls:
+        """As connections take it."""
+        return Tls(self.ssl_ca, self.ssl_cert, self.ssl_key, self.ssl_verify_host)
 
 
 class MetaConfig(Section):

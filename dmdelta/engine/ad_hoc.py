@@ -158,6 +158,12 @@ class AdHocSnapshots:
         reach(CrashPoint.SNAPSHOT_END)
         self._deferred |= self.store.end(snapshot, again=snapshot.tables - goes_on.keys())
         self.applying.release(goes_on)
+        if self.task.spec.sink is not None:
+            log.warning(
+                "what an ad-hoc snapshot read does not reach the sink's target: copy these tables there",
+                source=self.source.source_id,
+                tables=sorted(".".join(name) for name in goes_on),
+            )
         log.info("ad-hoc snapshot applied", source=self.source.source_id, tables=len(goes_on), log=str(safe_until))
 
     def _newest_commit(self, snapshot: PlannedSnapshot) -> OwnCommit | None:

@@ -12,7 +12,7 @@ from dmdelta.lakehouse.tables import table_state
 from dmdelta.rules import SourceRules
 from dmdelta.source.archive import archive_files
 from dmdelta.source.connection import open_connection
-from dmdelta.source.finding import Finding, Level
+from dmdelta.source.finding import Finding, Level, listed
 from dmdelta.source.preflight import check_relay
 from dmdelta.source.shard_checks import ShardFacts, read_shards, shard_findings
 from dmdelta.source.table_checks import check_tables
@@ -49,8 +49,21 @@ def check_task(spec: TaskSpec) -> list[TaskFinding]:
         TaskFinding("shards", finding.name, finding.level, finding.message, finding.fix)
         for finding in shard_findings(shards, spec.shard_mode)
     ]
+    found += _sink_findings(spec, shards)
     counted = [finding for finding in found if not spec.is_ignored(finding.check)]
     return [*counted, *_not_checks(spec, {finding.check for finding in found}), _lakehouse_finding(spec)]
+
+
+def _sink_findings(spec: TaskSpec, shards: Collection[ShardFacts]) -> list[TaskFinding]:
+    """The sink executes each shard's statements as they come."""
+    merged = sorted({".".join(shard.target) for shard in shards})
+    if spec.sink is None or spec.shard_mode is None or not merged:
+        return []
+    message = (
+        f"shard-mode does not count for the sink, which gets {listed(merged)}: it executes each shard's statements"
+    )
+    fix = "sink these tables from a task without shard-mode, change all shards alike, or leave the sink out"
+    return [TaskFinding("sink", "shard_ddl", Level.FAIL, message, fix)]
 
 
 def _not_checks(spec: TaskSpec, names: Collection[str]) -> list[TaskFinding]:

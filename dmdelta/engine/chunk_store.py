@@ -171,6 +171,15 @@ class ChunkStore:
         rows = self._collect(f"SELECT DISTINCT cp_schema, cp_table FROM {self._rows(Kind.PLANNED)}")
         return {(row["cp_schema"], row["cp_table"]) for row in rows}
 
+    def read_ad_hoc(self) -> list[TableName]:
+        """The tables that ad-hoc snapshots have read, by name.
+
+        Raises:
+            LakehouseError: the table cannot be read.
+        """
+        rows = self._collect(f"SELECT DISTINCT cp_schema, cp_table FROM {self._rows(Kind.LANDED)} AND epoch < 0")
+        return sorted((row["cp_schema"], row["cp_table"]) for row in rows)
+
     def load(self, epoch: int, flavor: Flavor) -> PlannedSnapshot:
         """The plan of an epoch.
 

@@ -17,7 +17,7 @@ from dmdelta.rules import SourceRules
 from dmdelta.source.archive import archive_files
 from dmdelta.source.catalog import read_schemas
 from dmdelta.source.connection import Retry, open_connection
-from dmdelta.source.endpoint import Endpoint, Tls
+from dmdelta.source.endpoint import Endpoint
 from dmdelta.source.finding import Finding, Level
 from dmdelta.source.folder import Known, format_description
 from dmdelta.source.preflight import Intent, check_source
@@ -201,13 +201,12 @@ def endpoint_of(source: SourceConfig) -> Endpoint | None:
     """The server of a source; None for an archive."""
     if source.host is None or source.user is None:
         return None
-    tls = source.security
     return Endpoint(
         host=source.host,
         port=source.port,
         user=source.user,
         password=source.password.get_secret_value(),
-        tls=Tls(tls.ssl_ca, tls.ssl_cert, tls.ssl_key, tls.ssl_verify_host) if tls else None,
+        tls=source.security.tls if source.security else None,
         flavor=source.flavor,
         server_id=source.server_id,
     )

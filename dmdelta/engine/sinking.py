@@ -165,16 +165,6 @@ def sink_settings(spec: TaskSpec, config: SinkConfig) -> SinkSettings:
 
 def target_server(config: SinkConfig) -> TargetServer:
     """Where the target is."""
-    security = config.security
-    options: tuple[tuple[str, object], ...] = ()
-    if security is not None:
-        options = (
-            ("ssl_ca", security.ssl_ca),
-            ("ssl_cert", security.ssl_cert),
-            ("ssl_key", security.ssl_key),
-            ("ssl_verify_cert", True),
-            ("ssl_verify_identity", security.ssl_verify_host),
-        )
     return TargetServer(
         config.host,
         config.port,
@@ -182,5 +172,5 @@ def target_server(config: SinkConfig) -> TargetServer:
         config.password.get_secret_value(),
         tidb=config.kind == "tidb",
         foreign_key_checks=config.foreign_key_checks,
-        tls=options,
+        tls=config.security.tls if config.security else None,
     )

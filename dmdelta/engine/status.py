@@ -7,6 +7,7 @@ from typing import Any
 
 from dmdelta.checkpoint import checkpoint_rows
 from dmdelta.config import SourceConfig, TaskSpec
+from dmdelta.engine.chunk_store import ChunkStore
 from dmdelta.engine.control_table import ControlTable
 from dmdelta.engine.sinking import target_server
 from dmdelta.engine.task import Task, open_task
@@ -35,6 +36,7 @@ class SourceStatus:
         flushed_because: the reason of the last flush.
         sunk_to: the sink's flushed checkpoint, as the target says; why it cannot be told, if it cannot.
         sink_lag_bytes: of the log, from there to bronze's end; None across files.
+        sink_lacks: tables that ad-hoc snapshots have read, whose rows do not reach the sink's target.
     """
 
     source_id: str
@@ -50,6 +52,7 @@ class SourceStatus:
     flushed_because: str | None
     sunk_to: str | None = None
     sink_lag_bytes: int | None = None
+    sink_lacks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +137,15 @@ def _source(task: Task, source: SourceConfig, point: dict[str, Any] | None) -> S
         flushed_because=point["reason"] if point else None,
         sunk_to=sunk,
         sink_lag_bytes=lag,
+        sink_lacks=_not_sunk(task, source),
     )
+
+
+def _not_sunk(task: Task, source: SourceConfig) -> tuple[str, ...]:
+    if task.spec.sink is None:
+        return ()
+    store = ChunkStore(task.spark, task.lakehouse, task.spec.name, source.source_id, task.run)
+    return tuple(".".join(name) for name in store.read_ad_hoc())
 
 
 def _sunk(task: Task, source: SourceConfig, landed: Position | None) -> tuple[str | None, int | None]:

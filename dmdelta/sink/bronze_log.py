@@ -1,21 +1,25 @@
 """What the sink asks of bronze about a range: which tables have changes where, transactions' begins, structures."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from pyspark.sql import Row, SparkSession
 
 from dmdelta.changelog.ranges import XaGroup, in_group, of_source, within
-from dmdelta.changelog.xa import AT, committed_groups, position_of
+from dmdelta.changelog.xa import committed_groups
 from dmdelta.errors import UnknownSchema
 from dmdelta.lakehouse.foreign import wrapped
 from dmdelta.lakehouse.place import literal
-from dmdelta.model.change import ROW_OPS, Op
+from dmdelta.model.change import Op
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
+from dmdelta.sink.log_lines import LogLines
 from dmdelta.sink.slices import SLICE_BYTES, Cut, Rows, Statement, Survey, places
 
 _STATEMENTS = "('ddl', 'truncate')"
+_TOLD = "('schema', 'ddl', 'truncate')"
+_TOLD_COLUMNS = ("binlog_file", "binlog_pos", "schema_name", "table_name", "ddl")
 _CHANGES = "('read', 'insert', 'update', 'delete')"
 
 
@@ -39,38 +43,42 @@ class BronzeLog:
         Raises:
             LakehouseError: bronze cannot be read.
         """
-        source, inside = of_source(self.source_id), within(begin, end)
-        bucket = f"(seq - {begin.seq}L) div {self.bucket}L"
+        inside = within(begin, end)
         with wrapped(self.bronze, "reading"):
-            # Numbers only: a least struct or a list would have Spark sort all rows.
-            lines = self.spark.sql(
-                f"""SELECT schema_name, table_name, schema_version, op, {bucket} AS bucket, count(image) AS partial,
-                count_if(key_changed) AS moves, min(seq) AS first, max(seq) AS last
-                FROM {self.bronze} WHERE {source} AND {inside} AND (xid IS NULL OR op = 'xa_commit')
-                GROUP BY schema_name, table_name, schema_version, op, {bucket}"""
-            ).collect()
-            ops = {Op(line["op"]) for line in lines}
-            rows = [_rows(line) for line in lines if Op(line["op"]) in ROW_OPS]
-            rows += self._committed(inside) if Op.XA_COMMIT in ops else []
-            statements = self._statements(inside) if ops & {Op.DDL, Op.TRUNCATE} else []
-            several = len({line["bucket"] for line in lines}) > 1
-            cuts = self._cuts(inside, bucket, lines, places(begin)) if several else []
+            # One query, of numbers, without aggregation: each pass over a file costs Spark more than all the rest.
+            told_columns = ", ".join(f"IF(op IN {_TOLD}, {name}, NULL) AS {name}" for name in _TOLD_COLUMNS)
+            table = self.spark.sql(
+                f"""SELECT seq, op, schema_version, image IS NOT NULL AS partial, key_changed,
+                xxhash64(coalesce(gtid, CAST(committed_at AS STRING))) AS transaction, {told_columns}
+                FROM {self.bronze} WHERE {of_source(self.source_id)} AND {inside}
+                AND (xid IS NULL OR op = 'xa_commit')"""
+            ).toArrow()
+            told = table.filter(table.column("binlog_file").is_valid()).to_pylist()
+            structures = {one["schema_version"]: one["ddl"] for one in told if one["op"] == Op.SCHEMA.value}
+            self._structures.update({version: TableSchema.from_json(ddl) for version, ddl in structures.items()})
+            found = LogLines.of(table, begin.seq, self.bucket)
+            rows = self._rows(found, begin, end)
+            rows += self._committed(inside) if Op.XA_COMMIT in found.ops else []
+            place = places(begin)
+            cuts = [Cut(place(seq), boundary) for seq, boundary in found.cuts()]
+        statements = _statements(begin.epoch, [one for one in told if one["op"] != Op.SCHEMA.value])
         return Survey(begin, end, rows, cuts, statements)
 
-    def _statements(self, inside: str) -> list[Statement]:
-        """Once for each place: a statement on several tables has a row for each."""
-        found: dict[Position, Statement] = {}
-        for row in self.spark.sql(
-            f"""SELECT {AT} AS at, schema_name, table_name, ddl FROM {self.bronze}
-            WHERE {of_source(self.source_id)} AND {inside} AND op IN {_STATEMENTS}"""
-        ).collect():
-            at = position_of(row["at"])
-            known = found.get(at)
-            tables = known.tables if known else ()
-            if row["table_name"] is not None:
-                tables = (*tables, (row["schema_name"], row["table_name"]))
-            found[at] = Statement(at, row["schema_name"] or "", tables, row["ddl"] or "")
-        return [found[at] for at in sorted(found)]
+    def _rows(self, found: LogLines, begin: Position, end: Position) -> list[Rows]:
+        lines = found.tables()
+        names = self.structures({line.version for line in lines}, begin, end)
+        return [
+            Rows(
+                names[line.version].name,
+                line.version,
+                line.ops,
+                line.partial,
+                line.moves,
+                first=line.first,
+                last=line.last,
+            )
+            for line in lines
+        ]
 
     def groups(self, begin: Position, end: Position) -> tuple[XaGroup, ...]:
         """The XA transactions that commit in [begin, end)."""
@@ -131,19 +139,18 @@ class BronzeLog:
             found += [replace(_rows(line), committed=True, first=at.seq, last=at.seq) for line in lines]
         return found
 
-    def _cuts(self, inside: str, bucket: str, lines: list[Row], place: Callable[[int], Position]) -> list[Cut]:
-        """For each bucket where its first transaction begins; where none does, its first row."""
-        transaction = "coalesce(gtid, CAST(committed_at AS STRING))"
-        rows = self.spark.sql(
-            f"""SELECT {bucket} AS bucket, min(seq) AS seq FROM (SELECT min(seq) AS seq FROM {self.bronze}
-                WHERE {of_source(self.source_id)} AND {inside} AND (op IN {_CHANGES} OR op = 'xa_commit')
-                GROUP BY {transaction}) GROUP BY {bucket}"""
-        ).collect()
-        begins = {row["bucket"]: Cut(place(row["seq"]), boundary=True) for row in rows}
-        firsts: dict[int, int] = {}
-        for line in lines:
-            firsts[line["bucket"]] = min(line["first"], firsts.get(line["bucket"], line["first"]))
-        return [begins.get(number) or Cut(place(seq), boundary=False) for number, seq in sorted(firsts.items())]
+
+def _statements(epoch: int, told: Sequence[Mapping[str, Any]]) -> list[Statement]:
+    """Once for each place: a statement on several tables has a row for each."""
+    found: dict[Position, Statement] = {}
+    for row in told:
+        at = Position(epoch, row["binlog_file"], row["binlog_pos"])
+        known = found.get(at)
+        tables = known.tables if known else ()
+        if row["table_name"] is not None:
+            tables = (*tables, (row["schema_name"], row["table_name"]))
+        found[at] = Statement(at, row["schema_name"] or "", tables, row["ddl"] or "")
+    return [found[at] for at in sorted(found)]
 
 
 def _rows(line: Row) -> Rows:

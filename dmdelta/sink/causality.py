@@ -62,6 +62,18 @@ class Causality:
         self.counts.added += len(newest) - before
         return hash(root) % self._workers
 
+    def place(self, keys: Sequence[str]) -> list[int]:
+        """The workers of many changes with one key each: such changes never conflict."""
+        generations = (self._newest, *(generation for _, generation in self._older))
+        roots = keys
+        if not all(generation.keys().isdisjoint(keys) for generation in generations):
+            roots = [self._newest.get(key) or self._look_behind(key) or key for key in keys]
+        before = len(self._newest)
+        self._newest.update(zip(keys, roots, strict=True))
+        self.counts.added += len(self._newest) - before
+        workers = self._workers
+        return [hash(root) % workers for root in roots]
+
     def rotate(self, ordinal: int) -> None:
         """Begin a new generation: the jobs so far are those up to `ordinal`."""
         if self._newest:

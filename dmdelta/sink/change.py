@@ -15,6 +15,10 @@ class Act(Enum):
     DELETE = "delete"
 
 
+ACTS = (Act.DELETE, Act.UPDATE, Act.INSERT)
+"""Acts by number, in the order in which changes that cannot meet are executed."""
+
+
 class Shape(NamedTuple):
     """What all changes of one table under one structure have in common, as SQL of the target.
 

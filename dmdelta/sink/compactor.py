@@ -39,6 +39,7 @@ def compact(changes: Iterable[Change]) -> Compacted:
     every = changes if isinstance(changes, Sequence) else list(changes)
     tangled = _tangled(every)
     net: dict[str, Change] = {}
+    made: set[str] = set()
     groups: dict[str, list[Change]] = {}
     for change in every:
         group = tangled.get(change.keys[0]) if tangled else None
@@ -46,9 +47,17 @@ def compact(changes: Iterable[Change]) -> Compacted:
             groups.setdefault(group, []).append(change)
             continue
         earlier = net.get(change.identity)
+        if earlier is None and change.act is Act.INSERT:
+            made.add(change.identity)
         net[change.identity] = change if earlier is None else combined(earlier, change)
-    rows = sorted(net.values(), key=lambda change: _ORDER[change.act])
+    rows = sorted((_net(change, made) for change in net.values()), key=lambda change: _ORDER[change.act])
     return Compacted(rows, list(groups.values()))
+
+
+def _net(change: Change, made: set[str]) -> Change:
+    """INSERT+DELETE+INSERT is DELETE+INSERT, an UPDATE, by the algebra; but the row was not there."""
+    new = change.act is Act.UPDATE and change.identity in made
+    return change._replace(act=Act.INSERT, sets=None) if new else change
 
 
 def combined(earlier: Change, later: Change) -> Change:

@@ -1,13 +1,15 @@
 """Sessions on the target, and what its errors mean."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pymysql
 
 from dmdelta.errors import SinkError, TargetUnavailable
+from dmdelta.model.tls import Tls, driver_options
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
@@ -37,11 +39,7 @@ _HINTS = {
 
 @dataclass(frozen=True, slots=True)
 class TargetServer:
-    """Where the target is, and how to log in.
-
-    Attributes:
-        tls: PyMySQL's options for it; none: not encrypted.
-    """
+    """Where the target is, and how to log in."""
 
     host: str
     port: int
@@ -49,7 +47,7 @@ class TargetServer:
     password: str = field(repr=False)
     tidb: bool = False
     foreign_key_checks: bool = False
-    tls: tuple[tuple[str, Any], ...] = ()
+    tls: Tls | None = None
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}"
@@ -90,13 +88,31 @@ def connect(server: TargetServer, *, autocommit: bool = True) -> "Connection[Any
             write_timeout=ANSWER_SECONDS,
             init_command=begin,
             program_name="dmdelta",
-            **(dict(server.tls) or {"ssl_disabled": True}),
+            **driver_options(server.tls),
         )
         # Locks of rows that are not found would only be in the other workers' way.
         execute(connection, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
     except (pymysql.err.MySQLError, OSError, RuntimeError) as error:
         raise translated(error, str(server)) from error
     return connection
+
+
+@contextmanager
+def session(server: TargetServer) -> Iterator["Connection[Any]"]:
+    """A session for one transaction: committed at the end, and closed whatever happens.
+
+    Raises:
+        TargetUnavailable: the target does not answer.
+        SinkError: it refuses.
+    """
+    connection = connect(server, autocommit=False)
+    try:
+        yield connection
+        connection.commit()
+    except (pymysql.err.MySQLError, OSError) as error:
+        raise translated(error, str(server)) from error
+    finally:
+        connection.close()
 
 
 def execute(connection: "Connection[Any]", sql: str, arguments: Sequence[Any] | None = None) -> int:

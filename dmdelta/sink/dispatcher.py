@@ -4,13 +4,18 @@ import queue
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import cast
+
+import numpy as np
 
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
+from dmdelta.sink.batch_work import BatchWork, ChangeWork, RowWork
 from dmdelta.sink.causality import Causality
 from dmdelta.sink.change import Change, Shape
 from dmdelta.sink.merger import Style, Work
+from dmdelta.sink.net_rows import NetRows
 from dmdelta.sink.snapshots import Snapshots
 from dmdelta.sink.worker import Batch, Mark, Worker
 
@@ -99,6 +104,43 @@ class Dispatcher:
         if len(filling) >= self.batch or size > BATCH_CHARACTERS:
             self._send(worker)
 
+    def dispatch_rows(self, shape: Shape, rows: NetRows) -> None:
+        """Hand over rows of one table that do not meet, side by side."""
+        if rows.single:
+            keys = cast("Sequence[str]", rows.keys)
+            self._put_rows(shape, rows, 0, self.causality.place(keys))
+            return
+        begin, workers = 0, list[int]()
+        for number, several in enumerate(rows.keys):
+            worker = self.causality.add(several)
+            if worker is None:
+                self._put_rows(shape, rows, begin, workers)
+                begin, workers = number, []
+                worker = self._resolve(several)
+            workers.append(worker)
+        self._put_rows(shape, rows, begin, workers)
+
+    def _put_rows(self, shape: Shape, rows: NetRows, begin: int, workers: Sequence[int]) -> None:
+        """Send rows, from `begin` on, to their workers."""
+        scope = self._scope
+        assert scope is not None, "rows are of a scope"
+        numbers = np.array(workers, np.int64)
+        order = np.lexsort((rows.acts[begin : begin + len(numbers)], numbers))
+        numbers, order = numbers[order], order + begin
+        _, ends, data = (listed := rows.listed(order)).buffers()
+        if not len(listed):
+            return
+        ends, texts = np.frombuffer(ends, np.int64)[: len(listed) + 1], memoryview(data)
+        for number in np.unique(numbers):
+            self._send(int(number))
+            first, last = (int(np.searchsorted(numbers, number, side=side)) for side in ("left", "right"))
+            while first < last:
+                long = int(np.searchsorted(ends, ends[first] + BATCH_CHARACTERS, side="right")) - 1
+                until = min(last, first + self.batch, max(first + 1, long))
+                work = RowWork(shape, rows, order[first:until], texts, ends[first : until + 1])
+                self._put_work(int(number), work, scope)
+                first = until
+
     def push(self, at: Position | None) -> int:
         """Send a snapshot's message through all queues: `at`, a transaction's end, or None for none. Its id."""
         self._send_all()
@@ -150,6 +192,9 @@ class Dispatcher:
         if not work or scope is None:
             return
         self._filling[number], self._sizes[number] = [], 0
+        self._put_work(number, ChangeWork(work), scope)
+
+    def _put_work(self, number: int, work: BatchWork, scope: Scope) -> None:
         self._ordinals[number] += 1
         batch = Batch(self._ordinals[number], scope.epoch, work, scope.style, scope.first, scope.last, scope.place)
         self._put(self.workers[number], batch)

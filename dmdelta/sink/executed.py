@@ -2,30 +2,49 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 from dmdelta.sink.change import Event
+
+Places: TypeAlias = npt.NDArray[np.int64]
 
 
 def encode(events: Iterable[Event]) -> bytes:
     """Events, sorted: the distance of each `seq` from the one before; behind a new one its first `row`, else how much
     further the row is. All numbers in 7 bits a byte, the lowest first.
     """
-    out = bytearray()
-    seq_before, row_before = 0, 0
-    for seq, row in sorted(events):
-        step = seq - seq_before
-        _put(out, step)
-        # A row is never below 0: the events of a batch are row changes.
-        _put(out, row if step else row - row_before)
-        seq_before, row_before = seq, row
-    return bytes(out)
+    places = np.array(list(events), np.int64).reshape(-1, 2)
+    return encode_places(places[:, 0], places[:, 1])
 
 
-def _put(out: bytearray, number: int) -> None:
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
+def encode_places(seqs: Places, rows: Places) -> bytes:
+    """The same of events whose `seq` and `row` stand side by side."""
+    order = np.lexsort((rows, seqs))
+    seqs, rows = seqs[order], rows[order]
+    numbers = np.empty((len(seqs), 2), np.int64)
+    numbers[:, 0] = steps = np.diff(seqs, prepend=0)
+    # A row is never below 0: the events of a batch are row changes.
+    numbers[:, 1] = np.where(steps > 0, rows, np.diff(rows, prepend=0))
+    return _groups(numbers.ravel())
+
+
+def _groups(numbers: Places) -> bytes:
+    """Numbers in 7 bits a byte; all bytes of a number but its last have the highest bit set."""
+    sizes = np.ones(len(numbers), np.int64)
+    rest = numbers >> 7
+    while rest.any():
+        sizes += rest > 0
+        rest >>= 7
+    begins = np.cumsum(sizes) - sizes
+    out = np.empty(int(sizes.sum()), np.uint8)
+    for place in range(int(sizes.max(initial=0))):
+        held = sizes > place
+        more = np.where(sizes[held] > place + 1, 0x80, 0)
+        out[begins[held] + place] = numbers[held] >> 7 * place & 0x7F | more
+    return out.tobytes()
 
 
 def decode(data: bytes) -> Iterator[Event]:

@@ -4,12 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from dmdelta.logging import get_logger
-from dmdelta.sink.change import Act, Change, Shape
+from dmdelta.sink.change import Change, Shape
 from dmdelta.sink.compactor import compact
 from dmdelta.sink.dispatcher import Dispatcher
+from dmdelta.sink.net_rows import NetRows, net_rows
 from dmdelta.sink.reading import TableChanges
 
 log = get_logger(__name__)
+MANY = 1000
+"""Fewer changes of a table share transactions with other tables'."""
 
 
 @dataclass(slots=True)
@@ -18,12 +21,14 @@ class SliceExecution:
     Attributes:
         compacts: changes of a row become one where that is possible.
         ordered: changes of different tables may meet: foreign keys are checked.
+        merges: rows that are treated alike go into one statement.
         whole: tables whose changes stay in one order, and why.
     """
 
     dispatcher: Dispatcher
     compacts: bool
     ordered: bool
+    merges: bool = True
     whole: dict[str, str] = field(default_factory=dict)
 
     def execute(self, tables: Sequence[Sequence[TableChanges]]) -> None:
@@ -34,7 +39,10 @@ class SliceExecution:
             self._one_by_one([one for group in tables for one in group])
             return
         for group in tables:
-            if self.compacts and _is_compactable(group) and group[0].plan.shape.table not in self.whole:
+            apart = _is_compactable(group) and group[0].plan.shape.table not in self.whole
+            if apart and self._side_by_side(group):
+                continue
+            if apart and self.compacts:
                 self._compacted(group)
             else:
                 self._one_by_one(group)
@@ -49,6 +57,14 @@ class SliceExecution:
             log.warning("changes of a table stay in one order", table=table, why=why)
             self.dispatcher.drain(self.dispatcher.snapshots.newest_pushed)
             self.whole[table] = why
+
+    def _side_by_side(self, group: Sequence[TableChanges]) -> bool:
+        """Hand over many rows that do not meet as columns; False where they are few, or do meet."""
+        rows = _many(group) if self.merges else None
+        if rows is None or (len(rows) < len(rows.columns) and not self.compacts):
+            return False
+        self.dispatcher.dispatch_rows(group[0].plan.shape, rows)
+        return True
 
     def _compacted(self, group: Sequence[TableChanges]) -> None:
         shape = group[0].plan.shape
@@ -69,14 +85,22 @@ def _merged(group: Sequence[TableChanges]) -> list[tuple[Shape, Change]]:
     """All changes with their shapes, in the log's order."""
     if len(group) == 1:
         shape = group[0].plan.shape
-        return [(shape, change) for _, change in group[0].changes]
-    placed = [(at, change.events[0][1], one.plan.shape, change) for one in group for at, change in one.changes]
+        return [(shape, change) for _, change in group[0].changes()]
+    placed = [(at, change.events[0][1], one.plan.shape, change) for one in group for at, change in one.changes()]
     placed.sort(key=lambda one: one[:2])
     return [(shape, change) for _, _, shape, change in placed]
+
+
+def _many(group: Sequence[TableChanges]) -> NetRows | None:
+    """The net rows of a table with so many changes that they are worth being handled side by side."""
+    columns = group[0].columns
+    if len(group) > 1 or columns is None or len(columns) < MANY:
+        return None
+    return net_rows(columns)
 
 
 def _is_compactable(group: Sequence[TableChanges]) -> bool:
     shape = group[0].plan.shape
     if shape.keyless or any(one.plan.shape != shape for one in group):
         return False
-    return all(change.values is not None or change.act is Act.DELETE for one in group for _, change in one.changes)
+    return all(one.columns is None or one.columns.whole for one in group)

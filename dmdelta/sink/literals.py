@@ -1,11 +1,22 @@
-"""From the VARIANT of a row image to MySQL literals: Spark SQL expressions, made without Spark.
+"""From row images to MySQL literals, column by column: Arrow arrays in, Arrow arrays of text out, no loop over rows.
 
 Every literal is exact, whatever the target's column is: numbers have all their digits, a FLOAT those of the double
-that it is, odd dates are the text that MySQL shows, bytes and geometries (SRID and WKB, as MySQL keeps them) are hex.
+that it is, odd dates are the text that MySQL shows, bytes are hex. What has no flat VARIANT (JSON, geometries with SRID
+and WKB as MySQL keeps them, vectors) is written by Spark (`written_by_spark`).
 The session that reads them has backslash escapes, UTC and utf8mb4 (`connection`).
 """
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from dmdelta.changelog.extraction import extracted, variant_path
+from dmdelta.changelog.field_values import TEXT, blobs, doubles, on_bytes, texts, word
+from dmdelta.changelog.images import Images
 from dmdelta.errors import SchemaError
 from dmdelta.lakehouse.place import literal
 from dmdelta.model.schema import Column, ConstantColumn
@@ -15,134 +26,183 @@ TEXTS = frozenset(("char", "varchar", "tinytext", "text", "mediumtext", "longtex
 BYTES = frozenset(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"))
 NAMELESS = "0/*dmdelta: enum without a name*/"
 """An ENUM's value that strict servers take under protest only: see `worker`."""
+NESTED = frozenset(("json", "geometry", "vector"))
+"""Types whose literals Spark writes."""
 _PLAIN = frozenset(("tinyint", "smallint", "mediumint", "int", "bigint", "year", "bit", "decimal"))
 _APPROXIMATE = frozenset(("float", "double"))
 _TIMES = frozenset(("date", "time", "datetime", "timestamp"))
+_CONTROLS = np.array([code < 0x20 or code == 0x7F for code in range(256)])
+_HEX = np.frombuffer("".join(f"{byte:02X}" for byte in range(256)).encode(), np.uint8).reshape(256, 2)
+_EQUAL = np.frombuffer(bytes(range(256)).upper().translate(bytes.maketrans(b"VWJY", b"UUII")), np.uint8)
+"""ASCII letters that some collation takes for equal are one."""
 
 
-def value_literal(image: str, column: Column) -> str:
-    """A column's value in the VARIANT `image` as a literal (SQL string), 'NULL' for NULL."""
-    return f"coalesce({_literal(image, column)}, 'NULL')"
+@dataclass(frozen=True, slots=True)
+class Literals:
+    """The literals of a column of images; arrays have one value for each image.
 
-
-def tuple_literal(image: str, columns: tuple[Column, ...]) -> str:
-    """The values of columns as `(1,'a',NULL)`."""
-    values = ", ',', ".join(value_literal(image, column) for column in columns)
-    return f"concat('(', {values}, ')')"
-
-
-def identity_literal(image: str, columns: tuple[Column, ...]) -> str:
-    """A key: one literal, or several in parentheses; NULL if a part of it is NULL."""
-    parts, between = [_literal(image, column) for column in columns], ", ',', "
-    return parts[0] if len(parts) == 1 else f"concat('(', {between.join(parts)}, ')')"
-
-
-def condition_literal(image: str, columns: tuple[tuple[str, Column], ...]) -> str:
-    """A condition that finds a row by all its values; texts by their bytes, whatever their collation says.
-
-    Args:
-        columns: with their names in the target, as SQL.
+    Attributes:
+        written: those of nested values, by column name.
     """
-    return f"concat_ws(' AND ', {', '.join(_equals(image, name, column) for name, column in columns)})"
+
+    images: Images
+    written: Mapping[str, Any] = field(default_factory=dict)
+    _made: dict[str, Any] = field(default_factory=dict)
+
+    def of(self, column: Column) -> Any:
+        """A column's literals, NULL for NULL.
+
+        Raises:
+            SchemaError: the column's type is not known.
+        """
+        made = self._made.get(column.name)
+        if made is None:
+            made = self._made[column.name] = self._literals(column)
+        return made
+
+    def values(self, column: Column) -> Any:
+        """A column's literals, 'NULL' for NULL."""
+        return or_else(self.of(column), "NULL")
+
+    def tuples(self, columns: Sequence[Column], ends: str = ")") -> Any:
+        """The values of columns as `(1,'a',NULL)`."""
+        return joined("(", *_between(",", [self.values(column) for column in columns]), ends)
+
+    def identities(self, columns: Sequence[Column]) -> Any:
+        """A key: one literal, or several in parentheses; NULL if a part of it is NULL."""
+        parts = [self.of(column) for column in columns]
+        return parts[0] if len(parts) == 1 else joined("(", *_between(",", parts), ")")
+
+    def conditions(self, columns: Sequence[tuple[str, Column]]) -> Any:
+        """Conditions that find a row by all its values; texts by their bytes, whatever their collation says.
+
+        Args:
+            columns: with their names in the target, as SQL.
+        """
+        return joined(*_between(" AND ", [self._equals(name, column) for name, column in columns]))
+
+    def assignments(self, columns: Sequence[tuple[str, Column]], told: Mapping[str, Any]) -> Any:
+        """`a`=1, `b`='x': of all columns, but of those in `told` only where it is true."""
+        parts = []
+        for name, column in columns:
+            part = joined(f"{name}=", self.values(column))
+            held = told.get(column.name)
+            parts.append(part if held is None else pc.if_else(held, part, pa.scalar(None, TEXT)))
+        return pc.binary_join_element_wise(*parts, word(", "), null_handling="skip")
+
+    def key_texts(self, column: Column, prefix: int | None) -> Any:
+        """Key parts such that values which a target might take for equal are the same text; NULL for NULL.
+
+        Text is compared as the widest of collations would: without case, controls and trailing blanks, and letters
+        that some languages do not tell apart are one. That is enough for ASCII; of other text see `plan`.
+
+        Args:
+            prefix: characters or bytes that the index holds, None for all.
+        """
+        name = column.name
+        if isinstance(column, ConstantColumn):
+            return self.of(column)
+        if column.type in TEXTS:
+            value = texts(self.images, name)
+            value = pc.utf8_slice_codeunits(value, 0, prefix) if prefix else value
+            if _CONTROLS[_bytes(value)].any():
+                value = pc.replace_substring_regex(value, r"[\x00-\x1f\x7f]", "")
+            return on_bytes(pc.ascii_rtrim(value, " "), lambda data: _EQUAL[data])
+        if column.type in BYTES:
+            value = blobs(self.images, name)
+            return _hex(pc.binary_slice(value, 0, prefix) if prefix else value)
+        if column.type in _APPROXIMATE:
+            return pc.add(doubles(self.images, name), 0.0).cast(TEXT)
+        return self.of(column)
+
+    def _literals(self, column: Column) -> Any:
+        kind, name = column.type, column.name
+        if isinstance(column, ConstantColumn):
+            return pa.repeat(word(text(column.value)), self.images.count)
+        if kind in _PLAIN:
+            return texts(self.images, name)
+        if kind in _APPROXIMATE:
+            digits = doubles(self.images, name).cast(TEXT)
+            return pc.if_else(pc.match_substring(digits, "e"), digits, joined(digits, "E0"))
+        if kind in _TIMES:
+            return joined("'", texts(self.images, name), "'")
+        if kind in TEXTS:
+            value = texts(self.images, name)
+            quoted = joined("'", escaped(value), "'")
+            # The ENUM's value of index 0 has no name; it comes as ''.
+            named = kind != "enum" or "" in column.members
+            return quoted if named else pc.if_else(pc.equal(value, word("")), word(NAMELESS), quoted)
+        if kind in BYTES:
+            return joined("x'", _hex(blobs(self.images, name)), "'")
+        if kind in NESTED:
+            value = self.written[name]
+            return joined("'", escaped(value), "'") if kind == "json" else value
+        raise SchemaError(f"the type {kind!r} of column {name} is not known", hint="report it with the table's DDL")
+
+    def _equals(self, name: str, column: Column) -> Any:
+        value = self.of(column)
+        if column.type in TEXTS:
+            same = joined(f"{name} = ", value, f" AND BINARY CONVERT({name} USING utf8mb4) = BINARY ", value)
+        elif column.type == "json":
+            same = joined(f"{name} = CAST(", value, " AS JSON)")
+        else:
+            same = joined(f"{name} = ", value)
+        return or_else(same, f"{name} IS NULL")
 
 
-def assignments(image: str, columns: tuple[tuple[str, Column], ...], names: str | None = None) -> str:
-    """`a`=1, `b`='x': of all columns, or of those that the array `names` (SQL, NULL for all) holds."""
-    parts = []
-    for name, column in columns:
-        part = f"concat({literal(name + '=')}, {value_literal(image, column)})"
-        held = names is not None and not isinstance(column, ConstantColumn)
-        told = f"{names} IS NULL OR array_contains({names}, {literal(column.name)})"
-        parts.append(f"IF({told}, {part}, NULL)" if held else part)
-    return f"concat_ws(', ', {', '.join(parts)})"
+def joined(*parts: Any) -> Any:
+    """Texts and arrays of text side by side; NULL where one is."""
+    arrays = [word(part) if isinstance(part, str) else part for part in parts]
+    return pc.binary_join_element_wise(*arrays, word(""))
 
 
-def key_text(image: str, column: Column, prefix: int | None) -> str:
-    """A key part such that values which a target might take for equal are the same text; NULL for NULL.
-
-    Text is compared as the widest of collations would: without case, controls and trailing blanks, and letters that
-    some languages do not tell apart are one. That is enough for ASCII; of other text see `plan`.
-
-    Args:
-        prefix: characters or bytes that the index holds, None for all.
-    """
-    if column.type in TEXTS:
-        value = f"left({_raw(image, column)}, {prefix})" if prefix else _raw(image, column)
-        bare = f"rtrim(regexp_replace({value}, '[\\\\x00-\\\\x1f\\\\x7f]', ''))"
-        return f"translate(upper({bare}), 'VWJY', 'UUII')"
-    if column.type in BYTES:
-        value = _raw(image, column)
-        return f"hex(substr({value}, 1, {prefix}))" if prefix else f"hex({value})"
-    if column.type in _APPROXIMATE:
-        return f"CAST({_double(image, column)} + 0.0D AS STRING)"
-    return _literal(image, column)
+def or_else(values: Any, other: str) -> Any:
+    """Values, a text for NULL."""
+    return pc.fill_null(values, word(other)) if values.null_count else values
 
 
-def _equals(image: str, name: str, column: Column) -> str:
-    value = _literal(image, column)
-    missing = literal(f"{name} IS NULL")
-    if column.type in TEXTS:
-        same = f"{literal(f'{name} = ')}, {value}, {literal(f' AND BINARY CONVERT({name} USING utf8mb4) = BINARY ')}"
-        return f"coalesce(concat({same}, {value}), {missing})"
+def escaped(values: Any) -> Any:
+    r"""Strings as they stand in a MySQL literal: \ and ' doubled, NUL as \0."""
+    held = _bytes(values)
+    for character, instead in (("\\", "\\\\"), ("'", "''"), ("\0", "\\0")):
+        if (held == ord(character)).any():
+            values = pc.replace_substring(values, character, instead)
+    return values
+
+
+def written_by_spark(image: str, column: Column) -> str:
+    """The SQL expression of what Spark writes of a nested value in the VARIANT `image`."""
+    value = extracted(image, column)
     if column.type == "json":
-        return f"coalesce(concat({literal(f'{name} = CAST(')}, {value}, ' AS JSON)'), {missing})"
-    return f"coalesce(concat({literal(f'{name} = ')}, {value}), {missing})"
+        path = variant_path(column.name)
+        if path is None:
+            return f"to_json(CAST({image} AS MAP<STRING, VARIANT>)[{literal(column.name)}])"
+        return f"to_json(variant_get({image}, {literal(path)}, 'VARIANT'))"
+    if column.type == "geometry":
+        srid = f"lpad(hex({value}.srid), 8, '0')"
+        little = ", ".join(f"substr({srid}, {at}, 2)" for at in (7, 5, 3, 1))
+        return f"concat('x\\'', {little}, hex({value}.wkb), '\\'')"
+    numbers = f"array_join(transform({value}, x -> CAST(CAST(x AS DOUBLE) AS STRING)), ',')"
+    return f"concat('STRING_TO_VECTOR(\\'[', {numbers}, ']\\')')"
 
 
-def _literal(image: str, column: Column) -> str:
-    """The literal, NULL for NULL."""
-    kind = column.type
-    if isinstance(column, ConstantColumn):
-        return literal(text(column.value))
-    if kind in _PLAIN:
-        # A decimal of more than 38 digits is text in the image.
-        return f"CAST({_raw(image, column)} AS STRING)"
-    if kind in _APPROXIMATE:
-        digits = f"CAST({_double(image, column)} AS STRING)"
-        return f"IF(contains({digits}, 'E'), {digits}, concat({digits}, 'E0'))"
-    if kind in _TIMES:
-        return f"concat('\\'', {_get(image, column, 'STRING')}, '\\'')"
-    if kind == "enum":
-        # The value of index 0 has no name; it comes as ''.
-        found = _quoted(_raw(image, column))
-        return found if "" in column.members else f"IF({_raw(image, column)} = '', '{NAMELESS}', {found})"
-    if kind in TEXTS:
-        return _quoted(_raw(image, column))
-    if kind in BYTES:
-        return f"concat('x\\'', hex({_raw(image, column)}), '\\'')"
-    if kind == "json":
-        return _quoted(f"to_json({_get(image, column, 'VARIANT')})")
-    if kind == "geometry":
-        return _geometry(image, column)
-    if kind == "vector":
-        numbers = f"array_join(transform({_raw(image, column)}, x -> CAST(CAST(x AS DOUBLE) AS STRING)), ',')"
-        return f"concat('STRING_TO_VECTOR(\\'[', {numbers}, ']\\')')"
-    raise SchemaError(f"the type {kind!r} of column {column.name} is not known", hint="report it with the table's DDL")
+def _between(separator: str, parts: Sequence[Any]) -> list[Any]:
+    return [one for part in parts for one in (separator, part)][1:]
 
 
-def _geometry(image: str, column: Column) -> str:
-    srid = f"lpad(hex({_raw(image, column)}.srid), 8, '0')"
-    little = ", ".join(f"substr({srid}, {at}, 2)" for at in (7, 5, 3, 1))
-    return f"concat('x\\'', {little}, hex({_raw(image, column)}.wkb), '\\'')"
+def _hex(values: Any) -> Any:
+    """Bytes as hexadecimal digits, two each."""
+    _, ends, data = values.buffers()
+    size = len(values)
+    ends = np.frombuffer(ends, np.int64)[values.offset :][: size + 1]
+    held = np.frombuffer(data if data is not None else b"", np.uint8)[ends[0] : ends[-1]]
+    digits = pa.py_buffer(_HEX[held].tobytes())
+    mask = None if not values.null_count else pa.array(values.is_valid()).buffers()[1]
+    return pa.Array.from_buffers(TEXT, size, [mask, pa.py_buffer((ends - ends[0]) * 2), digits])
 
 
-def _quoted(value: str) -> str:
-    r"""A string as a MySQL literal: \ and ' doubled, NUL as \0."""
-    escaped = f"replace(replace(replace({value}, '\\\\', '\\\\\\\\'), '\\'', '\\'\\''), '\\0', '\\\\0')"
-    return f"concat('\\'', {escaped}, '\\'')"
-
-
-def _double(image: str, column: Column) -> str:
-    return f"CAST({_raw(image, column)} AS DOUBLE)"
-
-
-def _raw(image: str, column: Column) -> str:
-    return extracted(image, column)
-
-
-def _get(image: str, column: Column, kind: str) -> str:
-    """The value read as `kind`, whatever the image holds."""
-    path = variant_path(column.name)
-    if path is not None:
-        return f"variant_get({image}, {literal(path)}, '{kind}')"
-    return f"variant_get(CAST({image} AS MAP<STRING, VARIANT>)[{literal(column.name)}], '$', '{kind}')"
+def _bytes(values: Any) -> Any:
+    """All bytes of an array of text, NULL's among them."""
+    _, ends, data = values.buffers()
+    ends = np.frombuffer(ends, np.int64)[values.offset :][: len(values) + 1]
+    return np.frombuffer(data if data is not None else b"", np.uint8)[ends[0] : ends[-1]]

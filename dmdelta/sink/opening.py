@@ -8,7 +8,7 @@ from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
 from dmdelta.sink.bronze_log import BronzeLog
 from dmdelta.sink.causality import Causality
-from dmdelta.sink.connection import TargetServer, code_of, connect, translated
+from dmdelta.sink.connection import TargetServer, code_of, session
 from dmdelta.sink.dispatcher import Dispatcher
 from dmdelta.sink.executing import SliceExecution
 from dmdelta.sink.flusher import Flusher
@@ -54,7 +54,8 @@ def open_sink(
     )
     proven = stored.proven
     if not proven and position is not None and not safe.is_on(position, 0.0):
-        _mark_whole(metadata, settings)
+        with session(settings.server) as connection:
+            metadata.mark_whole(connection)
         proven = True
     log.info("sink opened", source=source.source_id, position=str(position), recorded=len(stored.executed))
     log.info("sink safe mode", source=source.source_id, why=safe.reason, until=str(safe.until), window_s=safe.window)
@@ -72,7 +73,9 @@ def open_sink(
     )
     tables = Tables(settings.server)
     reader = SliceReader(spark, BronzeLog(spark, bronze, source.source_id), tables, source, settings, stored.executed)
-    execution = SliceExecution(dispatcher, settings.compacts, ordered=settings.server.foreign_key_checks)
+    execution = SliceExecution(
+        dispatcher, settings.compacts, ordered=settings.server.foreign_key_checks, merges=settings.multiple_rows
+    )
     about_to = checkpoint.about_to[1] if checkpoint and checkpoint.about_to else None
     sink = Sink(
         source,
@@ -94,30 +97,12 @@ def open_sink(
 
 
 def _take_over(metadata: Metadata, settings: SinkSettings) -> Stored:
-    connection = connect(settings.server, autocommit=False)
-    try:
+    with session(settings.server) as connection:
         metadata.create(connection)
         reach(CrashPoint.SINK_BEFORE_TAKEOVER)
         metadata.take_over(connection, settings.workers)
         reach(CrashPoint.SINK_AFTER_TAKEOVER)
-        stored = metadata.read(connection)
-        connection.commit()
-    except (pymysql.err.MySQLError, OSError) as error:
-        raise translated(error, str(settings.server)) from error
-    finally:
-        connection.close()
-    return stored
-
-
-def _mark_whole(metadata: Metadata, settings: SinkSettings) -> None:
-    connection = connect(settings.server, autocommit=False)
-    try:
-        metadata.mark_whole(connection)
-        connection.commit()
-    except (pymysql.err.MySQLError, OSError) as error:
-        raise translated(error, str(settings.server)) from error
-    finally:
-        connection.close()
+        return metadata.read(connection)
 
 
 def flushed_position(server: TargetServer, metadata: Metadata) -> Position | None:
@@ -126,13 +111,11 @@ def flushed_position(server: TargetServer, metadata: Metadata) -> Position | Non
     Raises:
         TargetUnavailable: the target does not answer. SinkError: it refuses.
     """
-    connection = connect(server)
-    try:
-        found = metadata.read_checkpoint(connection)
-    except (pymysql.err.MySQLError, OSError) as error:
-        if code_of(error) in (1049, 1146):
-            return None
-        raise translated(error, str(server)) from error
-    finally:
-        connection.close()
+    with session(server) as connection:
+        try:
+            found = metadata.read_checkpoint(connection)
+        except pymysql.err.MySQLError as error:
+            if code_of(error) in (1049, 1146):
+                return None
+            raise
     return found.position if found else None

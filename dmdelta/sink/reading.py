@@ -1,19 +1,17 @@
-"""Reading a slice: Spark makes the texts in parallel, Arrow brings them, Python sees operations, keys and texts."""
+"""Reading a slice: Spark brings the images of a table's rows, Arrow makes their texts, column by column."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import pyarrow as pa
+import numpy as np
 from pyspark.sql import SparkSession
 
-from dmdelta.errors import SinkError
 from dmdelta.lakehouse.foreign import wrapped
-from dmdelta.sink.change import Act, Change
+from dmdelta.sink.change import ACTS, Change
+from dmdelta.sink.columns import Columns, rendered
 from dmdelta.sink.executed import ExecutedEvents
 from dmdelta.sink.plan import TablePlan
 from dmdelta.sink.rendering import Rendering, rendering_query
-
-_ACTS = {"insert": Act.INSERT, "update": Act.UPDATE, "delete": Act.DELETE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,15 +19,22 @@ class TableChanges:
     """Changes of one source table in a slice.
 
     Attributes:
-        changes: with where they take effect, in order.
+        columns: the changes in order; None where there are none.
         ascii: all keys are ASCII text.
         skipped: changes that an earlier run has executed.
     """
 
     plan: TablePlan
-    changes: Sequence[tuple[int, Change]]
-    ascii: bool
-    skipped: int
+    columns: Columns | None
+    ascii: bool = True
+    skipped: int = 0
+
+    def __len__(self) -> int:
+        return len(self.columns) if self.columns is not None else 0
+
+    def changes(self) -> list[tuple[int, Change]]:
+        """One by one, with where they take effect."""
+        return changes_of(self.columns) if self.columns is not None else []
 
 
 def read_changes(
@@ -43,49 +48,41 @@ def read_changes(
     """
     with wrapped(bronze, "reading"):
         table = spark.sql(rendering_query(bronze, wanted)).toArrow()
-    return left_over(wanted.plan, changes_of(table, wanted.plan), epoch, executed)
+    if not table.num_rows:
+        return TableChanges(wanted.plan, None)
+    return left_over(wanted.plan, rendered(table, wanted), epoch, executed)
 
 
-def left_over(
-    plan: TablePlan, every: Sequence[tuple[int, Change]], epoch: int, executed: ExecutedEvents
-) -> TableChanges:
+def left_over(plan: TablePlan, every: Columns, epoch: int, executed: ExecutedEvents) -> TableChanges:
     """Changes without those that an earlier run has executed."""
-    left = [one for one in every if not executed.has(epoch, one[1].events[0])] if executed else every
-    ascii_only = not plan.watched or all(key.isascii() for _, change in left for key in change.keys)
-    return TableChanges(plan, left, ascii_only, len(every) - len(left))
+    left = every
+    if executed:
+        events = zip(every.own.tolist(), every.row.tolist(), strict=True)
+        left = every.where(np.array([not executed.has(epoch, event) for event in events], bool))
+    return TableChanges(plan, left, not plan.watched or _is_ascii(left), len(every) - len(left))
 
 
-def changes_of(table: pa.Table, plan: TablePlan) -> list[tuple[int, Change]]:
-    """The changes of a rendered table, in the log's order.
-
-    Raises:
-        SinkError: an image lacks the key that the target has.
-    """
-    table = table.sort_by([("seq", "ascending"), ("row", "ascending")])
-    columns = [table.column(name).to_pylist() for name in ("op", "identity", "was", "values", "sets")]
-    own = list(zip(table.column("own").to_pylist(), table.column("row").to_pylist(), strict=True))
-    if None in columns[1]:
-        raise SinkError(
-            f"images of {'.'.join(plan.source)} lack the key of {plan.shape.table}",
-            hint="set binlog_row_image to FULL at the source, or give the target's table the source's key",
-        )
-    keys = _plain_keys(plan, columns[1], columns[2]) if plan.plain else _keys(table)
-    ops, identities, was, values, sets = columns
-    changes = map(Change, map(_ACTS.__getitem__, ops), identities, was, values, sets, keys, ((event,) for event in own))
-    return list(zip(table.column("seq").to_pylist(), changes, strict=True))
+def changes_of(columns: Columns) -> list[tuple[int, Change]]:
+    """Changes one by one, with where they take effect."""
+    count = len(columns)
+    acts = [ACTS[number] for number in columns.acts.tolist()]
+    sets = [None] * count if columns.sets is None else columns.sets.to_pylist()
+    texts = [array.to_pylist() for array in (columns.identity, columns.was, columns.values)]
+    events = [(event,) for event in zip(columns.own.tolist(), columns.row.tolist(), strict=True)]
+    changes = map(Change, acts, *texts, sets, _keys(columns), events)
+    return list(zip(columns.seq.tolist(), changes, strict=True))
 
 
-def _plain_keys(plan: TablePlan, identities: list[str], was: list[str | None]) -> list[tuple[str, ...]]:
-    key = plan.keys[0]
-    ends = f".{key.parts[0][1]}{key.ends}"
-    return [
-        (identity + ends,) if before is None else (identity + ends, before + ends)
-        for identity, before in zip(identities, was, strict=True)
-    ]
+def _keys(columns: Columns) -> Sequence[tuple[str, ...]]:
+    every = [array.to_pylist() for array in (*columns.new, *columns.old)]
+    return [tuple(dict.fromkeys(key for key in keys if key is not None)) for keys in zip(*every, strict=True)]
 
 
-def _keys(table: pa.Table) -> list[tuple[str, ...]]:
-    return [
-        tuple(new) if old is None or old == new else tuple(dict.fromkeys((*new, *old)))
-        for new, old in zip(table.column("new").to_pylist(), table.column("old").to_pylist(), strict=True)
-    ]
+def _is_ascii(columns: Columns) -> bool:
+    for array in (*columns.new, *columns.old):
+        _, ends, data = array.buffers()
+        if data is not None and len(array):
+            found = np.frombuffer(ends, np.int64)[array.offset : array.offset + len(array) + 1]
+            if (np.frombuffer(data, np.uint8)[found[0] : found[-1]] > 0x7F).any():
+                return False
+    return True

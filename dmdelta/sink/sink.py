@@ -54,6 +54,7 @@ class Sink:
     position: Position | None
     about_to: int | None = None
     skipped: int = 0
+    _warned: set[str] = field(default_factory=set)
     _began: float = field(default_factory=time.monotonic)
     _flushed_at: float = field(default_factory=time.monotonic)
 
@@ -145,6 +146,7 @@ class Sink:
         needs = needs or (safe_until is not None and part.begin < safe_until)
         careful = [group for group in found if needs and group[0].plan.schema.name not in self.tables.fresh]
         plain = [group for group in found if group not in careful]
+        self._warn_of_keyless(careful)
         for groups, safe in ((plain, False), (careful, True)):
             if groups:
                 style = Style(self.settings.multiple_rows, safe)
@@ -164,6 +166,12 @@ class Sink:
             self.dispatcher.drain(self.position)
             self.flusher.flush_ready()
             self._flushed_at = time.monotonic()
+
+    def _warn_of_keyless(self, careful: Found) -> None:
+        """Safe mode finds rows by their keys; once for each table without one."""
+        for table in {group[0].plan.shape.table for group in careful if group[0].plan.shape.keyless} - self._warned:
+            log.warning("safe mode on a table without a key: rows may be there twice", table=table)
+            self._warned.add(table)
 
     def _look_for_proof(self) -> None:
         """Past all that an unknown run may have executed, the records tell everything."""

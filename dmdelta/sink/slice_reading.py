@@ -61,9 +61,11 @@ class SliceReader:
                 Rendering(
                     plan,
                     " AND ".join([where, *conditions]),
+                    one.ops,
                     groups,
                     partial=bool(one.partial),
                     assigned=not self.settings.multiple_rows,
+                    moves=bool(one.moves),
                 )
             )
         with ThreadPoolExecutor(TABLES_AT_ONCE, thread_name_prefix="sink-read") as pool:

@@ -2,7 +2,7 @@
 
 import queue
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from dmdelta.errors import DmdeltaError, TargetUnavailable
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
-from dmdelta.sink.change import Change
+from dmdelta.sink.batch_work import BatchWork
 from dmdelta.sink.connection import (
     Patience,
     TargetServer,
@@ -22,9 +22,8 @@ from dmdelta.sink.connection import (
     is_retryable,
     translated,
 )
-from dmdelta.sink.executed import encode
 from dmdelta.sink.literals import NAMELESS
-from dmdelta.sink.merger import Style, Work, merged
+from dmdelta.sink.merger import Style
 from dmdelta.sink.metadata import Encoded, Metadata
 from dmdelta.sink.metrics import WorkerCounts
 
@@ -47,7 +46,7 @@ class Batch:
 
     ordinal: int
     epoch: int
-    work: Sequence[Work]
+    work: BatchWork
     style: Style
     first: int
     last: int
@@ -184,7 +183,7 @@ class Worker:
         reach(CrashPoint.SINK_BEFORE_TRANSACTION)
         connection = self._open()
         self.metadata.fence(connection, self.number)
-        for number, statement in enumerate(merged(batch.work, batch.style)):
+        for number, statement in enumerate(batch.work.statements(batch.style)):
             if number:
                 reach(CrashPoint.SINK_MID_TRANSACTION)
             protests = statement.count(NAMELESS)
@@ -194,10 +193,8 @@ class Worker:
                 execute(connection, statement)
             self.counts.statements += 1
         reach(CrashPoint.SINK_BEFORE_RECORD)
-        events = encode(event for _, change in batch.work for event in change.events)
-        self.metadata.record(
-            connection, (self.number, batch.ordinal), batch.epoch, Encoded(batch.first, batch.last, events)
-        )
+        events = Encoded(batch.first, batch.last, batch.work.record())
+        self.metadata.record(connection, (self.number, batch.ordinal), batch.epoch, events)
         reach(CrashPoint.SINK_BEFORE_COMMIT)
         connection.commit()
         reach(CrashPoint.SINK_AFTER_COMMIT)
@@ -207,24 +204,17 @@ class Worker:
         try:
             connection = self._open()
             connection.rollback()
-            for shape, change, statement in _singly(batch):
+            for one in batch.work.singly(batch.style):
                 try:
-                    execute(connection, statement)
+                    execute(connection, one.statement)
                 except PyMySQLFailure as single:
-                    at = batch.place(change.events[-1][0])
-                    key = change.identity if not shape.keyless else "(no key)"
-                    return translated(single, f"{shape.table}, row {key},", position=str(at))
+                    at = batch.place(one.seq)
+                    return translated(single, f"{one.table}, row {one.identity},", position=str(at))
         except PyMySQLFailure:
             log.debug("the row could not be told", worker=self.number)
         finally:
             self._disconnect()
         return translated(error, str(self.server), position=str(batch.place(batch.first)))
-
-
-def _singly(batch: Batch) -> "Iterator[tuple[Any, Change, str]]":
-    for shape, change in batch.work:
-        for statement in merged([(shape, change)], batch.style):
-            yield shape, change, statement
 
 
 def _code(error: BaseException) -> object:

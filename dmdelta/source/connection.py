@@ -12,6 +12,7 @@ import pymysql
 
 from dmdelta.errors import PositionLost, SourceError, SourceUnavailable
 from dmdelta.logging import get_logger
+from dmdelta.model.tls import driver_options
 from dmdelta.source.endpoint import Endpoint
 
 if TYPE_CHECKING:
@@ -85,16 +86,6 @@ def open_connection(
 
 
 def _connect(endpoint: Endpoint) -> "Connection[Any]":
-    tls = endpoint.tls
-    options: dict[str, Any] = {"ssl_disabled": True}
-    if tls is not None:
-        options = {
-            "ssl_ca": tls.ca,
-            "ssl_cert": tls.cert,
-            "ssl_key": tls.key,
-            "ssl_verify_cert": True,
-            "ssl_verify_identity": tls.verify_host,
-        }
     with foreign_errors(endpoint):
         return pymysql.connect(
             host=endpoint.host,
@@ -108,7 +99,7 @@ def _connect(endpoint: Endpoint) -> "Connection[Any]":
             write_timeout=QUERY_TIMEOUT,
             init_command="SET time_zone = '+00:00'",
             program_name="dmdelta",
-            **options,
+            **driver_options(endpoint.tls),
         )
 
 

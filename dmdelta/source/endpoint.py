@@ -4,23 +4,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from dmdelta.model.gtid import Flavor
-
-
-@dataclass(frozen=True, slots=True)
-class Tls:
-    """TLS towards a server.
-
-    Attributes:
-        ca: path of the CA certificate (PEM) that the server's certificate must chain to.
-        cert: path of the client certificate, for accounts that demand one.
-        key: path of its private key.
-        verify_host: the certificate must name the host; servers' self-made certificates do not.
-    """
-
-    ca: str
-    cert: str | None = None
-    key: str | None = None
-    verify_host: bool = True
+from dmdelta.model.tls import Tls
 
 
 @dataclass(frozen=True, slots=True)

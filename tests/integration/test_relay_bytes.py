@@ -310,7 +310,7 @@ def peak_memory(pid: int) -> int:
 def test_the_newest_row_metadata_server_is_relayed_over_tls_when_asked(own80: Server, tmp_path: Path) -> None:
     """TLS with the server's CA works for log-in and dump; a wrong CA is refused with a hint."""
     from dmdelta.errors import SourceError
-    from dmdelta.source.endpoint import Tls
+    from dmdelta.model.tls import Tls
 
     fill(own80, own80.fresh_database("tls"))
     ca = str(own80.datadir / "ca.pem")

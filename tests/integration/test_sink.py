@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from dmdelta.failpoint import VARIABLE, CrashPoint
+from dmdelta.sink import executing
 from dmdelta.sink.opening import open_sink
 from dmdelta.sink.settings import SinkSettings, SinkSource
 from tests.support import tangles
@@ -24,17 +25,20 @@ STATEMENTS = [CrashPoint.SINK_BEFORE_STATEMENT, CrashPoint.SINK_AFTER_STATEMENT]
 UNTIED = (CrashPoint.SINK_BEFORE_CREATE, CrashPoint.SINK_AFTER_CREATE)
 """Only passed where tables are missing: the kills have triggers on theirs."""
 
+AROUND_COMMITS = (CrashPoint.SINK_AFTER_COMMIT, CrashPoint.SINK_MID_FLUSH, CrashPoint.SINK_AFTER_FLUSH)
+
 
 @pytest.fixture
 def target(request):
     return request.getfixturevalue(request.param)
 
 
-def write(server, seed, transactions, *, statements=True):
-    """A database with the tangled tables and a workload on them; its name."""
+def write(server, seed, transactions, *, statements=True, image="FULL"):
+    """A database with the tangled tables and a workload on them, logged with a `binlog_row_image`; its name."""
     database = server.fresh_database("tangle")
     server.execute(*tangles.TABLES.values(), database=database)
-    with server.connect(database=database, autocommit=False) as connection:
+    begin = f"SET binlog_row_image = '{image}'"
+    with server.connect(database=database, autocommit=False, init_command=begin) as connection:
         tangles.Tangler(connection, seed, statements=statements).work(transactions)
     return database
 
@@ -45,8 +49,9 @@ def assert_same(source, target, database):
 
 
 @pytest.mark.parametrize("target", [pytest.param("mariadb", marks=pytest.mark.long), "mysql80_too"], indirect=True)
-def test_target_is_as_the_source(mysql80, target, spark, tmp_path):
+def test_target_is_as_the_source(mysql80, target, spark, tmp_path, monkeypatch):
     """Key changes, swaps of unique values, tables without a key, statements in between: target = source."""
+    monkeypatch.setattr(executing, "MANY", 1)
     database = write(mysql80, 1, 60)
     settings = SinkSettings(target_of(target), metadata=f"dm_{database}", workers=4, batch=10, flush_interval=1.0)
     sinking = Sinking(spark, tmp_path, mysql80, [database], settings)
@@ -56,13 +61,43 @@ def test_target_is_as_the_source(mysql80, target, spark, tmp_path):
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("image", ["MINIMAL", "NOBLOB"])
+@pytest.mark.parametrize("target", ["mysql80_too", "mariadb"], indirect=True)
+def test_images_with_some_columns(mysql80, target, spark, tmp_path, image):
+    """Logs that hold only some of the columns: target = source."""
+    database = write(mysql80, 4, 80, statements=False, image=image)
+    settings = SinkSettings(target_of(target), f"dm_{database}", workers=4, batch=10, flush_interval=1.0)
+    sinking = Sinking(spark, tmp_path, mysql80, [database], settings)
+    sinking.land()
+    sinking.run()
+    assert_same(mysql80, target, database)
+
+
+@pytest.mark.parametrize("target", ["mysql80_too", pytest.param("mariadb", marks=pytest.mark.long)], indirect=True)
+def test_without_records_all_is_executed_again(mysql80, target, spark, tmp_path, caplog):
+    """The target's metadata are gone: safe mode brings tables with a key to the source, and warns of the one without."""
+    database = write(mysql80, 2, 60, statements=False)
+    settings = SinkSettings(target_of(target), f"dm_{database}", workers=4, batch=10, flush_interval=1.0)
+    sinking = Sinking(spark, tmp_path, mysql80, [database], settings)
+    sinking.land()
+    sinking.run()
+    target.execute(f"DROP DATABASE {settings.metadata}")
+    sinking.run()
+    keyed = [table for table in tangles.TABLES if table != "bag"]
+    assert [line for table in keyed for line in table_differences(mysql80, target, database, table)] == []
+    warned = [one.context["table"] for one in caplog.records if "without a key" in one.message]
+    assert warned == [f"`{database}`.`bag`"]
+
+
+@pytest.mark.long
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("seed", range(1, 6))
 @pytest.mark.parametrize("target", ["mariadb", "mysql80_too"], indirect=True)
-def test_any_number_of_workers(mysql80, target, spark, tmp_path, seed):
-    """1, 4 and 16 workers, compacting or not, merging or not: target = source."""
+def test_any_number_of_workers(mysql80, target, spark, tmp_path, seed, monkeypatch):
+    """1, 4 and 16 workers, compacting or not, merging or not, rows side by side or not: target = source."""
     database = write(mysql80, seed, 150)
     for workers, compact, multiple, batch in ((1, True, True, 100), (4, True, True, 10), (16, False, False, 3)):
+        monkeypatch.setattr(executing, "MANY", 1 if workers == 4 else 1000)
         target.execute(f"DROP DATABASE IF EXISTS {database}")
         server = target_of(target)
         settings = SinkSettings(
@@ -92,25 +127,41 @@ def watched(target, database):
 def recorded(mysql80, target, spark, tmp_path):
     """A range of changes as Spark makes them, for sinks in processes of their own, and how many rows it changes."""
     database = write(mysql80, 3, 120, statements=False)
-    server = target_of(target)
-    settings = SinkSettings(server, f"dm_{database}", workers=4, batch=5, compact=False, flush_interval=0.05)
-    sinking = Sinking(spark, tmp_path, mysql80, [database], settings)
-    sinking.land()
     watched(target, database)
+    settings = SinkSettings(target_of(target), f"dm_{database}", 4, batch=5, compact=False, flush_interval=0.05)
+    return recording(mysql80, spark, tmp_path, database, settings, every=15)
+
+
+@pytest.fixture
+def many(mysql80, target, spark, tmp_path):
+    """The same of rows that are inserted in large transactions, which the sink handles side by side."""
+    database = mysql80.fresh_database("many")
+    mysql80.execute(*tangles.TABLES.values(), database=database)
+    for first in range(0, 12000, 200):
+        rows = ", ".join(f"({number}, 'v{number}', {number})" for number in range(first, first + 200))
+        mysql80.execute(f"INSERT INTO plain VALUES {rows}", database=database)
+    watched(target, database)
+    settings = SinkSettings(target_of(target), f"dm_{database}", 4, batch=100, flush_interval=0.05)
+    return recording(mysql80, spark, tmp_path, database, settings, every=15)
+
+
+def recording(source, spark, folder, database, settings, *, every):
+    """Land and record; slices end behind each `every`th transaction, so that points between them are passed."""
+    sinking = Sinking(spark, folder, source, [database], settings)
+    sinking.land()
     rows = sinking.pipeline.bronze(SOURCE)
     counts = {
         row[0]: row[1]
         for row in rows.where("op IN ('insert', 'update', 'delete')").groupBy("table_name").count().collect()
     }
-    source = SinkSource(TASK, SOURCE, "recording", mysql80.flavor, sinking.rules)
-    sink = open_sink(spark, sinking.pipeline.lakehouse.bronze, source, settings)
+    own = SinkSource(TASK, SOURCE, "recording", source.flavor, sinking.rules)
+    sink = open_sink(spark, sinking.pipeline.lakehouse.bronze, own, settings)
     begin, end = sinking.bounds()
     survey, tables = record_range(sink.reader, begin, end)
     sink.position = begin
     sink.end(orderly=True)
-    # Small slices, so that points between them are passed.
-    survey = replace(survey, cuts=sinking.transactions(begin, end, 15))
-    return database, counts, Recorded(survey, tables, source, settings)
+    survey = replace(survey, cuts=sinking.transactions(begin, end, every))
+    return database, counts, Recorded(survey, tables, own, settings)
 
 
 @pytest.mark.timeout(900)
@@ -122,12 +173,44 @@ def test_a_kill_at_each_point_repeats_nothing(mysql80, target, recorded, tmp_pat
     file.write_bytes(pickle.dumps(changes))
     for number, point in enumerate(STATEMENTS + [point for point in POINTS if point not in (*UNTIED, *STATEMENTS)]):
         nth = 3 if "transaction" in point.value or "commit" in point.value or "record" in point.value else 1
-        code = run_until(file, f"run-{number}", f"{point.value}:{nth}")
-        assert code == -signal.SIGKILL, point.value
+        assert run_until(file, f"run-{number}", f"{point.value}:{nth}") == -signal.SIGKILL, point.value
     assert run_until(file, "last", "") == 0
     assert_same(mysql80, target, database)
-    written = dict(target.query(f"SELECT t, count(*) FROM {database}.writes GROUP BY t"))
-    assert written == counts
+    assert written(target, database) == counts
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("target", ["mysql80_too", pytest.param("mariadb", marks=pytest.mark.long)], indirect=True)
+def test_kills_among_rows_side_by_side_repeat_nothing(mysql80, target, many, tmp_path):
+    """SIGKILL before, within and behind transactions of many rows: each row is inserted once."""
+    database, counts, changes = many
+    file = tmp_path / "recorded"
+    file.write_bytes(pickle.dumps(changes))
+    for number, point in enumerate((CrashPoint.SINK_BEFORE_RECORD, CrashPoint.SINK_BEFORE_COMMIT, *AROUND_COMMITS)):
+        nth = 1 if "flush" in point.value else 7
+        assert run_until(file, f"run-{number}", f"{point.value}:{nth}") == -signal.SIGKILL, point.value
+    assert run_until(file, "last", "") == 0
+    assert_same(mysql80, target, database)
+    assert written(target, database) == counts == {"plain": 12000}
+
+
+@pytest.mark.parametrize("target", ["mysql80_too"], indirect=True)
+def test_kills_around_a_table_that_is_made(mysql80, target, recorded, tmp_path):
+    """SIGKILL before and behind the CREATE TABLE of what the target lacks: it is made, and filled, all the same."""
+    database, _, changes = recorded
+    file = tmp_path / "recorded"
+    # A log that begins behind the source's own CREATE TABLE.
+    file.write_bytes(pickle.dumps(replace(changes, survey=replace(changes.survey, statements=[]))))
+    target.execute(f"DROP DATABASE {database}")
+    for number, point in enumerate(UNTIED):
+        assert run_until(file, f"run-{number}", point.value) == -signal.SIGKILL, point.value
+    assert run_until(file, "last", "") == 0
+    assert_same(mysql80, target, database)
+
+
+def written(target, database):
+    """How often rows of each table were written, as its triggers have counted."""
+    return dict(target.query(f"SELECT t, count(*) FROM {database}.writes GROUP BY t"))
 
 
 def run_until(file, run, failpoint):

@@ -53,6 +53,20 @@ def test_silver_and_target_go_on_together(task, spark, capsys):
     assert source["sink_lag_bytes"] == 0
 
 
+@pytest.mark.long
+def test_what_a_snapshot_read_is_told(task, spark, capsys):
+    """Rows of an ad-hoc snapshot do not reach the target: status names the table."""
+    task.catch_up()
+    with task.environment():
+        assert execute(["snapshot", str(task.spec), f"--table={task.database}.t"]) == 0
+    task.catch_up()
+    capsys.readouterr()
+    with task.environment():
+        assert execute(["status", str(task.spec), "--json"]) == 0
+    (source,) = json.loads(capsys.readouterr().out)["sources"]
+    assert source["sink_lacks"] == [f"{task.database}.t"]
+
+
 def test_refused_rows_stop_the_sink_alone(task, spark):
     """A duplicate key in the target: silver is at the source, the run says which row it was and where."""
     task.catch_up()

@@ -52,11 +52,11 @@ class RecordedReader:
     def read(self, part: Slice) -> list[list[TableChanges]]:
         found = []
         for rows, one in self.recorded.tables:
-            inside = [change for change in one.changes if part.begin.seq <= change[0] < part.end.seq]
-            if inside:
+            inside = (one.columns.seq >= part.begin.seq) & (one.columns.seq < part.end.seq)
+            if inside.any():
                 route = self.recorded.source.rules.route(*rows.name)
                 self.tables.plan(rows.name, rows.version, one.plan.schema, route)
-                found.append([left_over(one.plan, inside, part.begin.epoch, self.executed)])
+                found.append([left_over(one.plan, one.columns.where(inside), part.begin.epoch, self.executed)])
         return found
 
 

@@ -66,13 +66,13 @@ def run_type_matrix(server: Server, pipeline: Pipeline, folder: Path) -> MatrixR
         pipeline.catch_up(archive, server.name, [database], server.flavor, observer[0].structures)
         return [found for table in landed for found in pipeline.differences(server, database, table.table)]
 
-    _write(server, database, [statement for table in landed for statement in (table.create(), *table.inserts())])
-    _write(server, apart, [statement for table in decoded for statement in (table.create(), *table.inserts())])
+    write(server, database, [statement for table in landed for statement in (table.create(), *table.inserts())])
+    write(server, apart, [statement for table in decoded for statement in (table.create(), *table.inserts())])
     for one in observer:
         one.look()
     inserted = bring()
-    _write(server, database, [statement for table in landed for statement in (*table.updates(), *table.deletes())])
-    _write(server, apart, [statement for table in decoded for statement in (*table.updates(), *table.deletes())])
+    write(server, database, [statement for table in landed for statement in (*table.updates(), *table.deletes())])
+    write(server, apart, [statement for table in decoded for statement in (*table.updates(), *table.deletes())])
     changed = bring()
     state = Tables(lambda _: ("id",))
     for change in decode(
@@ -94,7 +94,7 @@ def _in_silver(server: Server, table: Matrix) -> bool:
     return not table.table.startswith("charsets") or (server.name == "mysql80" and table.table == "charsets")
 
 
-def _write(server: Server, database: str, statements: Sequence[str]) -> None:
+def write(server: Server, database: str, statements: Sequence[str]) -> None:
     session = server.connect(database=database, sql_mode=SQL_MODE, init_command=f"SET time_zone = '{TIME_ZONE}'")
     with session as connection, connection.cursor() as cursor:
         for statement in statements:

@@ -17,6 +17,7 @@ from typing import Any
 import pymysql
 from pymysql.connections import Connection
 
+from tests.support.servers.asking import Asking
 from tests.support.servers.install import Installation, install
 from tests.support.servers.kinds import COMMON, Options
 
@@ -37,7 +38,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-class Server:
+class Server(Asking):
     """One server with its own data folder.
 
     Attributes:
@@ -128,18 +129,6 @@ class Server:
         if user == self.user:
             settings.setdefault("password", self.password)
         return pymysql.connect(host=self.host, port=self.port, user=user, **settings)
-
-    def execute(self, *statements: str, database: str | None = None) -> None:
-        """Run statements as the administrator in one session."""
-        with self.connect(database=database) as connection, connection.cursor() as cursor:
-            for statement in statements:
-                cursor.execute(statement)
-
-    def query(self, statement: str, database: str | None = None) -> tuple[tuple[Any, ...], ...]:
-        """All rows of a SELECT or SHOW, as the administrator."""
-        with self.connect(database=database) as connection, connection.cursor() as cursor:
-            cursor.execute(statement)
-            return tuple(cursor.fetchall())
 
     def fresh_database(self, prefix: str = "t") -> str:
         """Create a database that no other test uses; its name."""

@@ -17,6 +17,7 @@ from typing import Any
 import pymysql
 from pymysql.connections import Connection
 
+from tests.support.servers.asking import Asking
 from tests.support.servers.fetch import InstallError
 from tests.support.servers.install import servers_folder
 from tests.support.servers.server import StartError, free_port
@@ -51,7 +52,7 @@ def install_tidb() -> Path:
     return program
 
 
-class TidbServer:
+class TidbServer(Asking):
     """A running TiDB: as much of `Server` as a target needs."""
 
     host = "127.0.0.1"
@@ -70,16 +71,6 @@ class TidbServer:
         """The administrator's connection."""
         settings = {"autocommit": True, "charset": "utf8mb4", "database": database, **settings}
         return pymysql.connect(host=self.host, port=self.port, user="root", **settings)
-
-    def execute(self, *statements: str, database: str | None = None) -> None:
-        with self.connect(database=database) as connection, connection.cursor() as cursor:
-            for statement in statements:
-                cursor.execute(statement)
-
-    def query(self, statement: str, database: str | None = None) -> tuple[tuple[Any, ...], ...]:
-        with self.connect(database=database) as connection, connection.cursor() as cursor:
-            cursor.execute(statement)
-            return tuple(cursor.fetchall())
 
 
 @contextmanager

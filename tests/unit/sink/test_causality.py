@@ -94,3 +94,19 @@ def test_memory_stays_bounded_with_conflicts():
             assert causality.add([f"a{number % 7}", f"b{number % 11}"]) is not None
         assert causality.counts.size <= 18
     assert causality.counts.resets > 0
+
+
+def test_many_rows_with_one_key_each():
+    """They go where each would go by itself: with what it belongs to, also of an older generation."""
+    causality, alone = Causality(16), Causality(16)
+    relation = causality.add(["1.id", "a.name"])
+    assert alone.add(["1.id", "a.name"]) == relation
+    causality.rotate(1)
+    alone.rotate(1)
+    causality.add(["2.id", "b.name"])
+    alone.add(["2.id", "b.name"])
+    keys = ["a.name", "b.name", *(f"{number}.id" for number in range(50))]
+    assert causality.place(keys) == [alone.add([key]) for key in keys]
+    assert causality.place(["a.name"]) == [relation]
+    assert causality.relations == alone.relations
+    assert causality.counts == alone.counts

@@ -36,6 +36,12 @@ def test_algebra_of_seed_004(first, second, net):
     ]
 
 
+def test_row_that_comes_goes_and_comes_again_is_inserted():
+    """It was not there before: an UPDATE would find nothing."""
+    found = compact([change(act, 1, at) for at, act in enumerate((INSERT, DELETE, INSERT, UPDATE))])
+    assert [(one.act, one.values) for one in found.rows] == [(INSERT, "(1,3)")]
+
+
 def test_deletes_come_first():
     """Changes that are left come by act, so that neighbours can be merged."""
     found = compact([change(INSERT, 1, 1), change(UPDATE, 2, 2), change(DELETE, 3, 3), change(INSERT, 4, 4)])

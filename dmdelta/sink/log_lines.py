@@ -1,0 +1,96 @@
+"""A range of the log as numbers side by side: which tables change where, and where its transactions begin."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow.compute as pc
+
+from dmdelta.model.change import ROW_OPS, Op
+
+Numbers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class TableLine:
+    """Row changes of one table under one structure in one bucket of the log; as `slices.Rows`."""
+
+    version: int
+    ops: frozenset[str]
+    partial: int
+    moves: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogLines:
+    """
+    Attributes:
+        ops: those that occur; `op` numbers them.
+        transaction: the same number for all of a transaction.
+    """
+
+    seq: Numbers
+    bucket: Numbers
+    ops: Sequence[Op]
+    op: Numbers
+    version: Numbers
+    partial: npt.NDArray[np.bool_]
+    moves: npt.NDArray[np.bool_]
+    transaction: Numbers
+
+    @classmethod
+    def of(cls, table: Any, first: int, size: int) -> "LogLines":
+        """From columns seq, op, schema_version, partial, key_changed and transaction.
+
+        Args:
+            first: `seq` where the range begins.
+            size: bytes of a bucket.
+        """
+        # A value per row also where there is none: no number of ours is below 0.
+        seq = table.column("seq").to_numpy()
+        order = np.argsort(seq, kind="stable")
+        ops = table.column("op").combine_chunks().dictionary_encode()
+        names = [Op(op) for op in ops.dictionary.to_pylist()]
+        plain = {name: table.column(name).combine_chunks() for name in ("partial", "key_changed", "schema_version")}
+        moves = pc.fill_null(plain["key_changed"], False).to_numpy(zero_copy_only=False)
+        return cls(
+            seq[order],
+            (seq[order] - first) // size,
+            names,
+            ops.indices.to_numpy().astype(np.int64)[order],
+            pc.fill_null(plain["schema_version"], -1).to_numpy()[order],
+            plain["partial"].to_numpy(zero_copy_only=False)[order],
+            moves[order],
+            table.column("transaction").to_numpy()[order],
+        )
+
+    def tables(self) -> list[TableLine]:
+        """For each bucket the tables whose rows change in it."""
+        changes = np.isin(self.op, [number for number, op in enumerate(self.ops) if op in ROW_OPS])
+        found: list[TableLine] = []
+        for bucket in np.unique(self.bucket[changes]):
+            inside = changes & (self.bucket == bucket)
+            for version in np.unique(self.version[inside]):
+                these = np.flatnonzero(inside & (self.version == version))
+                ops = frozenset(self.ops[number].value for number in np.unique(self.op[these]))
+                partial, moves = (int(np.count_nonzero(marks[these])) for marks in (self.partial, self.moves))
+                first, last = int(self.seq[these[0]]), int(self.seq[these[-1]])
+                found.append(TableLine(int(version), ops, partial, moves, first, last))
+        return found
+
+    def cuts(self) -> list[tuple[int, bool]]:
+        """For each bucket but the first where its first transaction begins, and True; if none does, its first row."""
+        counted = np.isin(self.op, [number for number, op in enumerate(self.ops) if op in (*ROW_OPS, Op.XA_COMMIT)])
+        seq, transaction = self.seq[counted], self.transaction[counted]
+        firsts = np.unique(self.bucket[counted], return_index=True)[1]
+        begins = np.flatnonzero(transaction[1:] != transaction[:-1]) + 1
+        found: list[tuple[int, bool]] = []
+        for first, end in zip(firsts[1:].tolist(), [*firsts[2:].tolist(), len(seq)], strict=False):
+            boundary = begins[np.searchsorted(begins, first) :][:1]
+            within = len(boundary) > 0 and boundary[0] < end
+            found.append((int(seq[boundary[0] if within else first]), within))
+        return found

@@ -1,0 +1,125 @@
+"""What may pass is tried again: a worker on a real server, without Spark."""
+
+import threading
+import time
+
+import pytest
+
+from dmdelta.model.position import Position
+from dmdelta.sink.batch_work import ChangeWork
+from dmdelta.sink.causality import Causality
+from dmdelta.sink.change import Act, Change, Shape
+from dmdelta.sink.connection import Patience, session
+from dmdelta.sink.dispatcher import Dispatcher, Scope
+from dmdelta.sink.merger import Style
+from dmdelta.sink.metadata import Metadata
+from dmdelta.sink.snapshots import Snapshots
+from dmdelta.sink.worker import Batch, Worker
+from tests.support.sinking import target_of
+
+END = Position(1, "binlog.000001", 900)
+
+
+def place(seq):
+    return Position(1, "binlog.000001", seq)
+
+
+def updates(database, *keys):
+    """One UPDATE a row."""
+    shape = Shape(f"{database}.t", "(id,n)", "n=VALUES(n)", "id")
+    return [
+        (shape, Change(Act.UPDATE, str(key), None, f"({key},9)", "n=9", (f"{key}.t",), ((100 + key, 0),)))
+        for key in keys
+    ]
+
+
+class Bench:
+    """A worker and a dispatcher over a table of 100 rows in a target."""
+
+    def __init__(self, server):
+        self.server = server
+        self.database = server.fresh_database("retry")
+        rows = ", ".join(f"({key}, 0)" for key in range(100))
+        server.execute(
+            "CREATE TABLE t (id INT PRIMARY KEY, n INT)", f"INSERT INTO t VALUES {rows}", database=self.database
+        )
+        self.failures = []
+        target, self.snapshots = target_of(server), Snapshots(1)
+        self.metadata = Metadata(f"dm_{self.database}", "t", "s1", "run")
+        with session(target) as connection:
+            self.metadata.create(connection)
+            self.metadata.take_over(connection, 1)
+        patience = Patience(first=0.05, longest=0.2)
+        self.worker = Worker(0, target, self.metadata, self.snapshots.receive, self.failures.append, patience=patience)
+        self.dispatcher = Dispatcher([], Causality(1), self.snapshots, 10)
+        self.dispatcher.begin([self.worker])
+
+    def give(self, ordinal, *keys):
+        work = ChangeWork(updates(self.database, *keys))
+        self.worker.queue.put(Batch(ordinal, 1, work, Style(multiple_rows=False), 100, 300, place))
+
+    def values(self, *keys):
+        listed = ", ".join(map(str, keys))
+        return [n for (n,) in self.server.query(f"SELECT n FROM t WHERE id IN ({listed}) ORDER BY id", self.database)]
+
+    def wait(self, rows):
+        end = time.monotonic() + 30
+        while self.worker.counts.rows < rows and not self.failures:
+            assert time.monotonic() < end, "the worker does not come on"
+            time.sleep(0.02)
+
+    def recorded(self):
+        return self.server.query(f"SELECT count(*) FROM {self.metadata.executed}")[0][0]
+
+
+@pytest.fixture(params=["mysql80_too", pytest.param("mariadb", marks=pytest.mark.long)])
+def bench(request):
+    made = Bench(request.getfixturevalue(request.param))
+    yield made
+    assert made.dispatcher.end(10.0)
+    assert made.failures == []
+
+
+def test_a_deadlock_is_tried_again(bench):
+    """Another session's transaction wins; the worker's is executed behind it, and recorded once."""
+    with bench.server.connect(database=bench.database, autocommit=False) as other, other.cursor() as cursor:
+        # The transaction that has changed fewer rows is the one that is rolled back.
+        cursor.execute("UPDATE t SET n = 1 WHERE id BETWEEN 2 AND 99")
+        bench.give(1, 1, 2)
+        waiting = "SELECT count(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'"
+        while not bench.server.query(waiting)[0][0]:
+            time.sleep(0.1)  # InnoDB renews this table so often at most
+        cursor.execute("UPDATE t SET n = 1 WHERE id = 1")
+        other.commit()
+    bench.wait(2)
+    assert bench.worker.counts.retries == 1
+    assert bench.values(1, 2, 3) == [9, 9, 1]
+    assert bench.recorded() == 1
+
+
+def test_a_killed_connection_is_opened_again(bench):
+    """What had been executed stays, what comes goes through a new connection."""
+    bench.give(1, 1)
+    bench.wait(1)
+    sessions = "SELECT id FROM information_schema.processlist WHERE user = 'sink'"
+    for (number,) in bench.server.query(sessions):
+        bench.server.execute(f"KILL {number}")
+    bench.give(2, 2)
+    bench.wait(2)
+    assert bench.worker.counts.retries == 1
+    assert (bench.values(1, 2), bench.recorded()) == ([9, 9], 2)
+
+
+def test_a_stop_waits_so_long_and_no_longer(bench):
+    """A worker that a lock holds up: the drain gives up in time, and is done once the lock is gone."""
+    bench.dispatcher.enter(Scope(1, 100, 300, Style(), place))
+    with bench.server.connect(database=bench.database, autocommit=False) as other, other.cursor() as cursor:
+        cursor.execute("UPDATE t SET n = 1 WHERE id = 5")
+        ((shape, change),) = updates(bench.database, 5)
+        bench.dispatcher.dispatch(shape, [change])
+        began = time.monotonic()
+        assert not bench.dispatcher.drain(END, 1.0)
+        assert time.monotonic() - began < 5
+        threading.Timer(0.5, other.rollback).start()
+        assert bench.dispatcher.drain(END, 20.0)
+    assert bench.values(5) == [9]

@@ -1,0 +1,26 @@
+"""What is asked of any running server in a session of its own."""
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from pymysql.connections import Connection
+
+
+class Asking(ABC):
+    """A server that an administrator's connection reaches."""
+
+    @abstractmethod
+    def connect(self, *, database: str | None = None, **settings: Any) -> "Connection[Any]":
+        """A PyMySQL connection with autocommit."""
+
+    def execute(self, *statements: str, database: str | None = None) -> None:
+        """Run statements as the administrator in one session."""
+        with self.connect(database=database) as connection, connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+
+    def query(self, statement: str, database: str | None = None) -> tuple[tuple[Any, ...], ...]:
+        """All rows of a SELECT or SHOW, as the administrator."""
+        with self.connect(database=database) as connection, connection.cursor() as cursor:
+            cursor.execute(statement)
+            return tuple(cursor.fetchall())

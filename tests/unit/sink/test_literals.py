@@ -1,0 +1,78 @@
+"""Literals that are exact whatever they hold, and key texts that are equal wherever a target may take values for equal."""
+
+import pytest
+
+from dmdelta.binlog import variant
+from dmdelta.model.schema import Column, ConstantColumn
+from dmdelta.sink.literals import NAMELESS, Literals
+from tests.unit.changelog.test_field_values import float_piece, images_of
+
+TEXT = Column("c", "varchar", charset="utf8mb4")
+
+
+def literals_of(*pieces):
+    return Literals(images_of([{0: variant.int32_piece(n), 1: piece} for n, piece in enumerate(pieces)]))
+
+
+def string(text):
+    return variant.string_piece(text.encode())
+
+
+@pytest.mark.parametrize(
+    ("column", "piece", "literal"),
+    [
+        (TEXT, string("it's \\ \0 é"), r"'it''s \\ \0 é'"),
+        (TEXT, string(""), "''"),
+        (Column("c", "int"), variant.int32_piece(-5), "-5"),
+        (Column("c", "decimal", precision=60, scale=1), string("1" * 59 + ".5"), "1" * 59 + ".5"),
+        (Column("c", "float"), float_piece(0.1), "0.10000000149011612E0"),
+        (Column("c", "double"), variant.double_piece(1e300), "1e+300"),
+        (Column("c", "double"), variant.double_piece(-2.0), "-2E0"),
+        (Column("c", "date"), string("2020-00-31"), "'2020-00-31'"),
+        (Column("c", "time"), string("-838:59:59.5"), "'-838:59:59.5'"),
+        (Column("c", "blob"), variant.binary_piece(b"\0'\xff"), "x'0027FF'"),
+        (Column("c", "blob"), variant.binary_piece(b""), "x''"),
+        (Column("c", "enum", members=("a", "b")), string(""), NAMELESS),
+        (Column("c", "enum", members=("a", "")), string(""), "''"),
+        (ConstantColumn("c", "varchar", value="it's"), variant.NULL, "'it''s'"),
+    ],
+    ids=str,
+)
+def test_literals(column, piece, literal):
+    """Each type's literal, beside a NULL."""
+    found = literals_of(piece, variant.NULL)
+    assert found.of(column).to_pylist()[0] == literal
+    assert found.values(column).to_pylist() == [literal, literal if isinstance(column, ConstantColumn) else "NULL"]
+
+
+def test_tuples_conditions_and_assignments():
+    """A row as a tuple, as a condition that finds it, and as assignments of what is told of it."""
+    found, number = literals_of(string("x"), variant.NULL), Column("id", "int")
+    assert found.tuples((number, TEXT)).to_pylist() == ["(0,'x')", "(1,NULL)"]
+    assert found.identities((number, TEXT)).to_pylist() == ["(0,'x')", None]
+    columns = (("`id`", number), ("`c`", TEXT))
+    assert found.conditions(columns).to_pylist() == [
+        "`id` = 0 AND `c` = 'x' AND BINARY CONVERT(`c` USING utf8mb4) = BINARY 'x'",
+        "`id` = 1 AND `c` IS NULL",
+    ]
+    assert found.assignments(columns, {}).to_pylist() == ["`id`=0, `c`='x'", "`id`=1, `c`=NULL"]
+    assert found.assignments(columns, {"c": [True, False]}).to_pylist() == ["`id`=0, `c`='x'", "`id`=1"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("Ada ", "ADA"), ("wow", "VOU"), ("jim", "yim"), ("a\x01b", "AB"), ("x \x02", "X")]
+)
+def test_key_texts_of_what_some_collation_takes_for_equal(one, other):
+    """Case, controls, trailing blanks, and letters that some languages do not tell apart."""
+    found = literals_of(string(one), string(other), string("z"), variant.NULL).key_texts(TEXT, None).to_pylist()
+    assert found[0] == found[1] != found[2]
+    assert found[3] is None
+
+
+def test_key_texts_of_prefixes_and_numbers():
+    """Only what the index holds counts; zero has no sign."""
+    assert literals_of(string("abcd"), string("éxyz")).key_texts(TEXT, 2).to_pylist() == ["AB", "éX"]
+    blob = Column("c", "blob")
+    assert literals_of(variant.binary_piece(b"abc")).key_texts(blob, 2).to_pylist() == ["6162"]
+    zeros = literals_of(variant.double_piece(0.0), variant.double_piece(-0.0)).key_texts(Column("c", "double"), None)
+    assert len(set(zeros.to_pylist())) == 1
