@@ -12,6 +12,7 @@ from dmdelta.cli.control import pause, resume, stop, update
 from dmdelta.cli.events import events
 from dmdelta.cli.init import init
 from dmdelta.cli.render import print_error
+from dmdelta.cli.replay import replay
 from dmdelta.cli.run import run
 from dmdelta.cli.snapshot import snapshot
 from dmdelta.cli.status import status
@@ -31,6 +32,7 @@ app.command("pause")(pause)
 app.command("resume")(resume)
 app.command("stop")(stop)
 app.command("snapshot")(snapshot)
+app.command("replay")(replay)
 app.command("update")(update)
 app.command("status")(status)
 app.command("events")(events)
