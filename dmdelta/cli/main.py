@@ -16,6 +16,7 @@ from dmdelta.cli.replay import replay
 from dmdelta.cli.run import run
 from dmdelta.cli.snapshot import snapshot
 from dmdelta.cli.status import status
+from dmdelta.cli.validate import validate
 from dmdelta.errors import EXIT_RETRIES_SPENT, DmdeltaError, Retryable
 
 app = typer.Typer(
@@ -33,6 +34,7 @@ app.command("resume")(resume)
 app.command("stop")(stop)
 app.command("snapshot")(snapshot)
 app.command("replay")(replay)
+app.command("validate")(validate)
 app.command("update")(update)
 app.command("status")(status)
 app.command("events")(events)

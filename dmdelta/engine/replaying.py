@@ -1,106 +1,20 @@
-"""`dmdelta replay`: ranges of history applied again: to the live silver table, to a new one, or to make silver anew.
+"""`dmdelta replay`: which tables and which range of a source's log are replayed."""
 
-docs/decisions/0008-replay.md has the reasons.
-"""
-
-import hashlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from enum import Enum
 from fnmatch import fnmatchcase
 
 from dmdelta.bronze.landing import newest_landed
-from dmdelta.bronze.watermarks import exact_positions
 from dmdelta.changelog.ranges import of_source
 from dmdelta.config import TaskSpec
 from dmdelta.engine.binlog_operators import read_operators
-from dmdelta.engine.chunk_store import ChunkStore
 from dmdelta.engine.log_places import LandedLogOf, Side, find_place
 from dmdelta.engine.relaying import flavor_of_source
 from dmdelta.engine.requests import SilverSide
-from dmdelta.engine.standing_still import standing_still
+from dmdelta.engine.table_replay import Replayed, ReplayRequest, ReplayTo, Report, TableReplay
 from dmdelta.engine.task import Task, named_source, open_task
-from dmdelta.errors import ConfigError, QualityError
+from dmdelta.errors import ConfigError
 from dmdelta.lakehouse.foreign import wrapped
-from dmdelta.lakehouse.history import own_commits
-from dmdelta.lakehouse.place import Lakehouse
-from dmdelta.logging import get_logger
-from dmdelta.model.position import Position
-from dmdelta.model.schema import TableName, TableSchema
-from dmdelta.rules.routes import Route
+from dmdelta.model.schema import TableName
 from dmdelta.sharding import Coordination
-from dmdelta.silver.deletions import deleted_keys
-from dmdelta.silver.past import FileRows, Reread, Stretch, files_of, plan_past
-from dmdelta.silver.repair import Damage, Standing, count_damage, damaged_rows, mend, rows_at, standing, swap
-from dmdelta.silver.replay import discard, replay_request, replay_stretches, version_before
-from dmdelta.silver.request import ApplyRequest, ApplyResult, tag_of
-from dmdelta.silver.structure import SourceLog, structure_at
-from dmdelta.silver.survey import silver_app
-from dmdelta.silver.table import Condition, create_silver, silver_condition
-
-log = get_logger(__name__)
-
-
-class ReplayTo(Enum):
-    """Where the rows go."""
-
-    LIVE = "live"
-    """The silver table: what the range wrote is put right there, what is newer stays."""
-    NEW = "into"
-    """A new table: as the source's was at a position."""
-    REBUILD = "rebuild"
-    """A new content of the silver table, made from its beginning."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReplayRequest:
-    """What to replay.
-
-    Attributes:
-        table: `schema.table`, with `*` and `?` for several.
-        begin, end: places in the log as people write them (`find_place`); None: the table's beginning, and where it is.
-        into: `schema.table` of the new table.
-    """
-
-    table: str
-    to: ReplayTo = ReplayTo.LIVE
-    begin: str | None = None
-    end: str | None = None
-    into: str | None = None
-    source: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Replayed:
-    """What a replay did to one table.
-
-    Attributes:
-        place: the table that was written, or looked at.
-        rows: row changes that were applied on the way.
-        missing, different, extra: rows of the live table that were put right.
-    """
-
-    table: str
-    place: str
-    begin: Position
-    end: Position
-    rows: int
-    missing: int = 0
-    different: int = 0
-    extra: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class ReplayProgress:
-    """A stretch of a table's past is through: the `done`th of `stretches`."""
-
-    table: str
-    done: int
-    stretches: int
-    rows: int
-
-
-Report = Callable[[ReplayProgress], object]
 
 
 def replay(spec: TaskSpec, request: ReplayRequest, report: Report) -> list[Replayed]:
@@ -126,10 +40,10 @@ def replay(spec: TaskSpec, request: ReplayRequest, report: Report) -> list[Repla
         raise ConfigError(f"the range ends at {end}, before it begins at {begin}", hint="mend --from or --to")
     operators = read_operators(task.spark, task.lakehouse, spec.name, source.source_id)
     side = task.silver_side(source.source_id, flavor, operators, Coordination())
-    names = _tables(task, side, request.table)
+    names = tables_like(task, side, request.table)
     if request.to is ReplayTo.NEW and len(names) > 1:
         raise ConfigError(f"{request.table} stands for {len(names)} tables", hint="--into takes one")
-    return [_Replay(task, side, name, report).run(request, begin, end, landed.end) for name in names]
+    return [TableReplay(task, side, name, report).run(request, begin, end, landed.end) for name in names]
 
 
 def _assert_sense(request: ReplayRequest) -> None:
@@ -141,7 +55,7 @@ def _assert_sense(request: ReplayRequest) -> None:
         raise ConfigError("--rebuild makes the table as it is now", hint="leave --from and --to out")
 
 
-def _tables(task: Task, side: SilverSide, pattern: str) -> list[TableName]:
+def tables_like(task: Task, side: SilverSide, pattern: str) -> list[TableName]:
     """The tables of a source that bronze has heard of and that fit."""
     bronze = task.lakehouse.bronze
     with wrapped(bronze, "reading"):
@@ -154,212 +68,3 @@ def _tables(task: Task, side: SilverSide, pattern: str) -> list[TableName]:
     if not found:
         raise ConfigError(f"bronze has no table {pattern}", hint="names are as the source writes them: schema.table")
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Replay:
-    """The replay of one table."""
-
-    task: Task
-    side: SilverSide
-    name: TableName
-    report: Report
-
-    @property
-    def shown(self) -> str:
-        return ".".join(self.name)
-
-    def run(self, request: ReplayRequest, begin: Position | None, end: Position | None, landed: Position) -> Replayed:
-        if request.to is ReplayTo.NEW:
-            assert end is not None
-            assert request.into is not None
-            return self._into(request.into, end)
-        if self.side.table(self.name).merged:
-            raise ConfigError(
-                f"the rows of {self.shown} are merged with those of other tables in silver",
-                hint="replay it --into a table of its own, or have it read again: "
-                f"dmdelta snapshot SPEC --table {self.shown}",
-            )
-        if request.to is ReplayTo.REBUILD:
-            return self._rebuild()
-        assert begin is not None
-        assert end is not None
-        return self._mend(begin, min(end, landed))
-
-    def _into(self, into: str, end: Position) -> Replayed:
-        schema, point, table = into.partition(".")
-        if not point or self.side.rules.route(*self.name).name == (schema, table):
-            raise ConfigError(f"{into!r} is no name for a new table", hint="write --into schema.table")
-        past = self._past(end)
-        self._assert_settled(past, end)
-        request = self._request(past, Route(schema, table), self.task.lakehouse)
-        rows = self._build(request, past, anew=False)
-        if silver_condition(self.task.spark, request.target) is Condition.ABSENT:
-            create_silver(self.task.spark, request.target, self._schema_before(end), tag_of(request, 0, end, end))
-        return Replayed(self.shown, request.target.place, past[0].begin, end, rows)
-
-    def _rebuild(self) -> Replayed:
-        target = self.side.table(self.name)
-        at = standing(self.task.spark, target).commit.tag.end
-        past = self._past(at)
-        request = self._scratch(past, "rebuild")
-        rows = self._build(request, past)  # the most of it, while the task goes on
-        with standing_still(self.task.spec):
-            now = standing(self.task.spark, target)
-            past = self._past(now.commit.tag.end)
-            self._assert_settled(past, now.commit.tag.end)
-            rows += self._build(request, past)
-            schema = self._schema_at(now)
-            built = self.task.spark.table(request.target.place)
-            swap(self.task.spark, target, built, target.seen(schema), self.task.run)
-        discard(self.task.spark, request)
-        return Replayed(self.shown, target.place, past[0].begin, now.commit.tag.end, rows)
-
-    def _mend(self, begin: Position, end: Position) -> Replayed:
-        """Look while the task goes on; only what is damaged is worth that it stands still."""
-        target, spark = self.side.table(self.name), self.task.spark
-        if not self._schema_at(standing(spark, target)).primary_key:
-            raise ConfigError(
-                f"{self.shown} has no key: nothing tells a row from another one like it",
-                hint="replay it --into a new table, or have silver made anew: --rebuild",
-            )
-        damage, rows = self._compared(begin, end, standing(spark, target), mending=False)
-        if damage:
-            with standing_still(self.task.spec):
-                damage, again = self._compared(begin, end, standing(spark, target), mending=True)
-                rows += again
-        log.info("range compared", table=self.shown, begin=str(begin), end=str(end), rows=rows)
-        return Replayed(self.shown, target.place, begin, end, rows, damage.missing, damage.different, damage.extra)
-
-    def _compared(self, begin: Position, end: Position, at: Standing, *, mending: bool) -> tuple[Damage, int]:
-        spark, target = self.task.spark, self.side.table(self.name)
-        position = at.commit.tag.end
-        begin, end = self._after_last_read(begin), min(end, position)
-        if begin >= end:
-            return Damage(), 0
-        past: Sequence[Stretch] = (Stretch(begin, position),)
-        if self._is_partial(begin, position):
-            past = self._past(position)  # images that lack columns make whole rows from the beginning on only
-        request = self._scratch(past, f"{begin}-{position}")
-        rows = self._build(request, past)
-        seen = target.seen(self._schema_at(at))
-        live = rows_at(spark, target, at.version)
-        gone = deleted_keys(spark, replace(request, begin=begin, end=end), seen, live)
-        # A replay without a row has made no table.
-        made = silver_condition(spark, request.target) is Condition.PRESENT
-        built = spark.table(request.target.place) if made else live.where("false")
-        # No lower bound: rows of an XA transaction stand where they were prepared.
-        touched = built.where(f"_dm_version < {version_before(end)}")
-        wrong = damaged_rows(live, touched, gone, seen)
-        damage = count_damage(wrong)
-        if damage and mending:
-            mend(spark, target, wrong, damage, seen.primary_key, self.task.run)
-        discard(spark, request)
-        return damage, rows
-
-    def _past(self, end: Position) -> tuple[Stretch, ...]:
-        spark, bronze, source_id = self.task.spark, self.task.lakehouse.bronze, self.side.source_id
-        exact = exact_positions(spark, bronze, source_id).get(self.name)
-        found = plan_past(self._files(), end, self._rereads(), {exact.epoch: exact} if exact else {})
-        if not found:
-            raise QualityError(
-                f"bronze has nothing of {self.shown} before {end}",
-                hint="`dmdelta events SPEC --table` shows what it has",
-            )
-        return found
-
-    def _files(self) -> list[FileRows]:
-        return files_of(self.task.spark, self.task.lakehouse, self.side.source_id, self.name)
-
-    def _rereads(self) -> list[Reread]:
-        """The ad-hoc snapshots that silver was made of."""
-        task, side = self.task, self.side
-        store = ChunkStore(task.spark, task.lakehouse, task.spec.name, side.source_id, task.run)
-        epochs = {file.begin.epoch for file in self._files() if file.begin.epoch < 0} - {store.awaited().epoch}
-        found: list[Reread] = []
-        for epoch in epochs:
-            log_begin = store.load(epoch, side.flavor).log_begin
-            exact = exact_positions(task.spark, task.lakehouse.bronze, side.source_id, (epoch, log_begin.epoch))
-            found.append(Reread(epoch, exact.get(self.name, log_begin)))
-        return found
-
-    def _after_last_read(self, begin: Position) -> Position:
-        """What is before the last ad-hoc snapshot is not the past of what is in silver now."""
-        return max([begin, *(reread.goes_on for reread in self._rereads())])
-
-    def _is_partial(self, begin: Position, end: Position) -> bool:
-        files = [file for file in self._files() if file.begin < end and file.begin.epoch >= begin.epoch]
-        return any(file.partial for file in files)
-
-    def _assert_settled(self, past: Sequence[Stretch], end: Position) -> None:
-        """A snapshot reads rows while they change: they are those of one position where the log is past its end.
-
-        Raises:
-            QualityError: `end` is before that.
-        """
-        if past[0].begin.chunk is None or not self._schema_before(end).primary_key:
-            return  # of a table without a key the rows are exactly those where its log goes on
-        epoch, task, side = past[0].begin.epoch, self.task, self.side
-        if epoch > 0:
-            place, app = task.lakehouse.bronze, f"dmdelta:{task.spec.name}:{side.source_id}:land"
-            log_epoch = epoch + 1
-        else:
-            place, app = side.table(self.name).place, silver_app(task.spec.name, side.source_id, *self.name)
-            log_epoch = next(reread.goes_on.epoch for reread in self._rereads() if reread.epoch == epoch)
-        tags = (commit.tag for commit in own_commits(task.spark, place, app))
-        marks = (tag for tag in tags if tag.begin == tag.end and tag.end.epoch == log_epoch and tag.safe_until)
-        until = next((tag.safe_until for tag in marks), None)
-        if end.epoch < log_epoch or (until is not None and end < until):
-            raise QualityError(
-                f"{self.shown} was being read until {until or 'its snapshot ended'}: nobody knows all of it at {end}",
-                hint="give a position at or behind that",
-            )
-
-    def _schema_at(self, at: Standing) -> TableSchema:
-        return self._schema_before(at.commit.tag.end)
-
-    def _schema_before(self, end: Position) -> TableSchema:
-        lakehouse, side = self.task.lakehouse, self.side
-        schema = structure_at(
-            self.task.spark, SourceLog(lakehouse, side.source_id, side.flavor, side.rules), self.name, end
-        )
-        if schema is None:
-            raise QualityError(f"{self.shown} was not there at {end}", hint="give another position")
-        return schema
-
-    def _scratch(self, past: Sequence[Stretch], purpose: str) -> ApplyRequest:
-        """For a table of its own, among the task's metadata; the next replay of the same table takes its place."""
-        lakehouse = self.task.lakehouse
-        name = f"{self.task.spec.name}.{self.side.source_id}.{self.shown}"
-        apart = replace(lakehouse, silver_name=lakehouse.metadata_name)
-        return self._request(past, Route("replay", name), apart, purpose)
-
-    def _request(self, past: Sequence[Stretch], to: Route, lakehouse: Lakehouse, purpose: str = "") -> ApplyRequest:
-        side, first = self.side, past[0].begin
-        what = f"{side.task} {side.source_id} {self.shown} {to.name} {first} {purpose}"
-        request = ApplyRequest(
-            lakehouse=lakehouse,
-            task=side.task,
-            source_id=side.source_id,
-            run=hashlib.sha256(what.encode()).hexdigest()[:32],
-            schema=self.name[0],
-            table=self.name[1],
-            begin=first,
-            end=past[-1].end,
-            batch=0,
-            flavor=side.flavor,
-            rules=side.rules,
-        )
-        return replay_request(request, to)
-
-    def _build(self, request: ApplyRequest, past: Sequence[Stretch], *, anew: bool = True) -> int:
-        done = 0
-
-        def told(stretch: Stretch, result: ApplyResult | None) -> None:
-            nonlocal done
-            done += 1
-            rows = result.row_count if result else 0
-            log.info("stretch replayed", table=self.shown, end=str(stretch.end), rows=rows)
-            self.report(ReplayProgress(self.shown, done, len(past), rows))
-
-        return replay_stretches(self.task.spark, request, past, told, anew=anew)

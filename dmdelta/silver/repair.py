@@ -4,7 +4,7 @@ What should be there comes as a frame with silver's columns. A mending commit ha
 the position that the table has anyway, so the task goes on where it would have gone on.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
@@ -25,6 +25,8 @@ from dmdelta.silver.target import Target
 
 GONE = "_gone"
 """Of a row that should not be there: only its key counts."""
+FOUND = "_found"
+"""Whether there is a row of its key."""
 _VIEW = "dmdelta_mended"
 
 
@@ -94,7 +96,7 @@ def damaged_rows(live: DataFrame, expected: DataFrame, gone: DataFrame, schema: 
         schema: the table as silver has it.
 
     Returns:
-        Silver's columns, `_gone` and `found`: whether `live` has a row of the key.
+        Silver's columns, `_gone` and `_found`: whether `live` has a row of the key.
     """
     keys, columns = schema.primary_key, list(silver_columns(schema))
     listed = ", ".join(map(quote, keys))
@@ -114,7 +116,7 @@ def damaged_rows(live: DataFrame, expected: DataFrame, gone: DataFrame, schema: 
     values = ", ".join(f"e.{quote(name)}" for name in columns)
     differs = "t.live_identity <> e.wanted_identity OR t.times > 1"
     changed = spark.sql(
-        f"""SELECT {values}, false AS {GONE}, t.times IS NOT NULL AS found
+        f"""SELECT {values}, false AS {GONE}, t.times IS NOT NULL AS {FOUND}
         FROM {{wanted}} AS e LEFT JOIN {{there}} AS t ON {on} WHERE t.times IS NULL
         OR t.live_version < e.{VERSION} OR (t.live_version = e.{VERSION} AND ({differs}))""",
         wanted=wanted,
@@ -125,7 +127,7 @@ def damaged_rows(live: DataFrame, expected: DataFrame, gone: DataFrame, schema: 
         for name, kind in silver_columns(schema).items()
     )
     taken = spark.sql(
-        f"""SELECT {empty}, true AS {GONE}, true AS found FROM
+        f"""SELECT {empty}, true AS {GONE}, true AS {FOUND} FROM
         (SELECT {listed}, max({VERSION}) AS {VERSION} FROM {{gone}} GROUP BY {listed}) AS e
         JOIN {{there}} AS t ON {on} WHERE t.live_version < e.{VERSION}""",
         gone=gone,
@@ -138,34 +140,40 @@ def damaged_rows(live: DataFrame, expected: DataFrame, gone: DataFrame, schema: 
 def count_damage(rows: DataFrame) -> Damage:
     """What `damaged_rows` found."""
     (found,) = rows.selectExpr(
-        f"count_if(NOT {GONE} AND NOT found) AS missing",
-        f"count_if(NOT {GONE} AND found) AS different",
+        f"count_if(NOT {GONE} AND NOT {FOUND}) AS missing",
+        f"count_if(NOT {GONE} AND {FOUND}) AS different",
         f"count_if({GONE}) AS extra",
     ).collect()
     return Damage(found["missing"], found["different"], found["extra"])
 
 
-def mend(spark: SparkSession, target: Target, rows: DataFrame, damage: Damage, keys: Sequence[str], run: str) -> None:
+def mend(
+    spark: SparkSession, table: str, rows: DataFrame, keys: Sequence[str], next_tag: Callable[[], CommitTag]
+) -> None:
     """Put rows of `damaged_rows` in their place. Nobody else may write to the table meanwhile; can be repeated.
+
+    Args:
+        next_tag: the tag of the next of at most two commits.
 
     Raises:
         CommitConflict, LakehouseError: the table cannot be written.
     """
     on = " AND ".join(f"target.{quote(key)} = source.{quote(key)}" for key in keys)
+    damage = count_damage(rows)
     if damage.extra:
         rows.where(GONE).createOrReplaceTempView(_VIEW)
-        statement = f"MERGE INTO {target.place} AS target USING {_VIEW} AS source ON {on} WHEN MATCHED THEN DELETE"
-        merge(spark, statement, target.place, mending_tag(spark, target, run))
+        statement = f"MERGE INTO {table} AS target USING {_VIEW} AS source ON {on} WHEN MATCHED THEN DELETE"
+        merge(spark, statement, table, next_tag())
     if not damage.missing and not damage.different:
         return
-    upserts = rows.where(f"NOT {GONE}").drop(GONE, "found")
+    upserts = rows.where(f"NOT {GONE}").drop(GONE, FOUND)
     if can_replace():
-        replace_using(spark, upserts, target.place, keys, mending_tag(spark, target, run))
+        replace_using(spark, upserts, table, keys, next_tag())
         return
     upserts.createOrReplaceTempView(_VIEW)
-    statement = f"""MERGE INTO {target.place} AS target USING {_VIEW} AS source ON {on}
+    statement = f"""MERGE INTO {table} AS target USING {_VIEW} AS source ON {on}
         WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"""
-    merge(spark, statement, target.place, mending_tag(spark, target, run))
+    merge(spark, statement, table, next_tag())
 
 
 def swap(spark: SparkSession, target: Target, rows: DataFrame, schema: TableSchema, run: str) -> OwnCommit:

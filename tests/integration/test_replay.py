@@ -57,7 +57,7 @@ def shop(mysql80, tmp_path_factory):
     task.catch_up()
     records = []
     for lane, change in enumerate(CHANGES, 1):
-        write_steps(mysql80, task.database, 25, lane=lane, keyless=True)
+        write_steps(mysql80, task.database, 40, lane=lane, keyless=True)
         records.append(Record(task))
         mysql80.execute(change, database=task.database)
         if lane == 2:
@@ -112,10 +112,10 @@ def test_damage_in_a_range_is_put_right(shop, spark, capsys):
     place = Lakehouse(root=str(task.root)).silver(task.database, "orders")
     before = contents(spark, task, "orders")
     ids = sorted(
-        row.id for row in spark.sql(f"SELECT id FROM {place} WHERE id BETWEEN 30000000 AND 40000000").collect()
+        row.id for row in spark.sql(f"SELECT id FROM {place} WHERE id BETWEEN 30000000 AND 50000000").collect()
     )
     lost, changed, doubled = ids[:3]
-    gone = spark.sql(f"SELECT min(id) - 5000000 AS id FROM {place} WHERE id BETWEEN 15000000 AND 20000000").head().id
+    gone = spark.sql(f"SELECT min(id) - 5000000 AS id FROM {place} WHERE id % 10000000 > 5000000").head().id
     spark.sql(f"INSERT INTO {place} SELECT * FROM {place} WHERE id = {doubled}")
     spark.sql(
         f"INSERT INTO {place} SELECT {gone} AS id, * EXCEPT (id, _dm_version, _dm_committed_at), "
