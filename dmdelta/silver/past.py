@@ -4,8 +4,9 @@ A table begins with the rows that a snapshot read, or with its first event. An a
 log said before may be what silver could not follow, so the newest snapshot before the position counts.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby, zip_longest
 
 from pyspark.sql import SparkSession
 
@@ -98,21 +99,33 @@ def plan_past(
         log = [file for file in chosen if _ends_behind(file, newest.goes_on)]
         chosen = [*(file for file in files if file.begin.epoch == newest.epoch), *log]
     _assert_read(chosen)
-    begins = [_begin(file, newest, exact or {}) for file in chosen]
-    ends = [_end(file, following) for file, following in zip(chosen, [*chosen[1:], None], strict=True)]
+    goes_on = dict(exact or {})
+    if newest is not None:
+        goes_on[newest.goes_on.epoch] = newest.goes_on
+    logs = [list(group) for _, group in groupby(chosen, key=lambda file: file.begin.epoch)]
     stretches: list[Stretch] = []
-    begin: Position | None = None
-    rows = 0
-    for file, file_begin, end in zip(chosen, begins, ends, strict=True):
-        begin = begin or file_begin
-        rows += file.rows
-        if rows >= stretch_rows or end is None or end.epoch != begin.epoch or file is chosen[-1]:
-            stretches.append(Stretch(begin, min(end or to, to)))
-            begin, rows = None, 0
+    for log, following in zip_longest(logs, logs[1:]):
+        begin = goes_on.get(log[0].begin.epoch, log[0].begin)
+        last = log[-1].begin
+        end = following[0].begin if following else to
+        if last.chunk is not None:
+            end = Position.of_chunk(last.epoch, last.chunk + 1)
+        stretches += _cut(log, Stretch(begin, min(end, to)), stretch_rows)
     if stretches and stretches[-1].end < to:  # what drops a database names none of its tables
         log_begin = newest.goes_on if newest is not None else stretches[-1].end
-        stretches.append(Stretch(max(log_begin, (exact or {}).get(to.epoch, log_begin)), to))
+        stretches.append(Stretch(goes_on.get(to.epoch, log_begin), to))
     return tuple(stretch for stretch in stretches if stretch.begin < stretch.end)
+
+
+def _cut(files: Sequence[FileRows], whole: Stretch, rows: int) -> Iterator[Stretch]:
+    """Parts of a stretch, of about so many rows, cut where files begin."""
+    begin, waiting = whole.begin, 0
+    for file in files:
+        if waiting >= rows and begin < file.begin < whole.end:
+            yield Stretch(begin, file.begin)
+            begin, waiting = file.begin, 0
+        waiting += file.rows
+    yield Stretch(begin, whole.end)
 
 
 def _ends_behind(file: FileRows, position: Position) -> bool:
@@ -128,17 +141,3 @@ def _assert_read(files: Sequence[FileRows]) -> None:
             "the rows that the snapshot read are not in bronze: snapshot.bronze was false",
             hint="have the table read again, which goes by bronze: dmdelta snapshot SPEC --table SCHEMA.TABLE",
         )
-
-
-def _begin(file: FileRows, newest: Reread | None, exact: Mapping[int, Position]) -> Position:
-    begin = file.begin
-    if newest is not None and begin.epoch == newest.goes_on.epoch:
-        begin = max(begin, newest.goes_on)
-    return max(begin, exact.get(begin.epoch, begin))
-
-
-def _end(file: FileRows, following: FileRows | None) -> Position | None:
-    """Where the next file begins; behind the chunk for the last one of a snapshot, None for the last of all."""
-    if file.begin.chunk is not None and (following is None or following.begin.epoch != file.begin.epoch):
-        return Position.of_chunk(file.begin.epoch, file.begin.chunk + 1)
-    return following.begin if following is not None else None
