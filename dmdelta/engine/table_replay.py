@@ -10,20 +10,18 @@ from enum import Enum
 
 from pyspark.sql import DataFrame
 
-from dmdelta.bronze.watermarks import exact_positions
-from dmdelta.engine.chunk_store import ChunkStore
 from dmdelta.engine.requests import SilverSide
 from dmdelta.engine.standing_still import standing_still
+from dmdelta.engine.table_past import TablePast
 from dmdelta.engine.task import Task
-from dmdelta.errors import ConfigError, QualityError
-from dmdelta.lakehouse.history import own_commits
+from dmdelta.errors import ConfigError
 from dmdelta.lakehouse.place import Lakehouse
 from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.rules.routes import Route
 from dmdelta.silver.deletions import deleted_keys
-from dmdelta.silver.past import FileRows, Reread, Stretch, files_of, plan_past
+from dmdelta.silver.past import Stretch
 from dmdelta.silver.repair import (
     Damage,
     Standing,
@@ -37,8 +35,7 @@ from dmdelta.silver.repair import (
 )
 from dmdelta.silver.replay import discard, replay_request, replay_stretches, version_before
 from dmdelta.silver.request import ApplyRequest, ApplyResult, tag_of
-from dmdelta.silver.structure import SourceLog, structure_at
-from dmdelta.silver.survey import silver_app, table_events
+from dmdelta.silver.survey import table_events
 from dmdelta.silver.table import Condition, create_silver, silver_condition
 
 log = get_logger(__name__)
@@ -116,6 +113,10 @@ class TableReplay:
     report: Report
 
     @property
+    def past(self) -> TablePast:
+        return TablePast(self.task, self.side, self.name)
+
+    @property
     def shown(self) -> str:
         return ".".join(self.name)
 
@@ -140,30 +141,29 @@ class TableReplay:
         schema, point, table = into.partition(".")
         if not point or self.side.rules.route(*self.name).name == (schema, table):
             raise ConfigError(f"{into!r} is no name for a new table", hint="write --into schema.table")
-        past = self._past(end)
-        self._assert_settled(past, end)
+        past = self.past.until(end)
+        self.past.assert_settled(past, end)
         request = self._request(past, Route(schema, table), self.task.lakehouse)
         rows = self._build(request, past, anew=False)
         if silver_condition(self.task.spark, request.target) is Condition.ABSENT:
-            create_silver(self.task.spark, request.target, self._schema_before(end), tag_of(request, 0, end, end))
+            create_silver(self.task.spark, request.target, self.past.schema_before(end), tag_of(request, 0, end, end))
         return Replayed(self.shown, request.target.place, past[0].begin, end, rows)
 
     def _rebuild(self) -> Replayed:
         target = self.side.table(self.name)
-        at = standing(self.task.spark, target).commit.tag.end
-        past = self._past(at)
-        request = self._scratch(past, "rebuild")
+        at = standing(self.task.spark, target).position
+        past = self.past.until(at)
+        request = self._scratch(past, "rebuild", "")
         rows = self._build(request, past)  # the most of it, while the task goes on
         with standing_still(self.task.spec):
             now = standing(self.task.spark, target)
-            past = self._past(now.commit.tag.end)
-            self._assert_settled(past, now.commit.tag.end)
+            past = self.past.until(now.position)
             rows += self._build(request, past)
             schema = self._schema_at(now)
             built = self.task.spark.table(request.target.place)
             swap(self.task.spark, target, built, target.seen(schema), self.task.run)
-        discard(self.task.spark, request)
-        return Replayed(self.shown, target.place, past[0].begin, now.commit.tag.end, rows)
+            discard(self.task.spark, request)
+        return Replayed(self.shown, target.place, past[0].begin, now.position, rows)
 
     def _mend(self, begin: Position, end: Position) -> Replayed:
         """Look while the task goes on; only what is damaged is worth that it stands still."""
@@ -178,19 +178,18 @@ class TableReplay:
             with standing_still(self.task.spec):
                 damage, again = self._compared(begin, end, standing(spark, target), mending=True)
                 rows += again
-        log.info("range compared", table=self.shown, begin=str(begin), end=str(end), rows=rows)
         return Replayed(self.shown, target.place, begin, end, rows, damage.missing, damage.different, damage.extra)
 
     def _compared(self, begin: Position, end: Position, at: Standing, *, mending: bool) -> tuple[Damage, int]:
         spark, target = self.task.spark, self.side.table(self.name)
-        position = at.commit.tag.end
-        begin, end = self._after_last_read(begin), min(end, position)
+        position = at.position
+        begin, end = self.past.after_last_read(begin), min(end, position)
         if begin >= end:
             return Damage(), 0
         past: Sequence[Stretch] = (Stretch(begin, position),)
-        if self._is_partial(begin, position):
-            past = self._past(position)  # images that lack columns make whole rows from the beginning on only
-        request = self._scratch(past, f"{begin}-{position}")
+        if self.past.is_partial(begin, position):
+            past = self.past.until(position)  # images that lack columns make whole rows from the beginning on only
+        request = self._scratch(past, "mend" if mending else "look", f"{begin}-{position}")
         rows = self._build(request, past)
         seen = target.seen(self._schema_at(at))
         live = rows_at(spark, target, at.version)
@@ -213,7 +212,7 @@ class TableReplay:
         Raises:
             DmdeltaError: as `replay_stretches`.
         """
-        spark, begin, side = self.task.spark, at.commit.tag.end, self.side
+        spark, begin, side = self.task.spark, at.position, self.side
         live = rows_at(spark, side.table(self.name), at.version)
         if begin >= position:
             return live
@@ -224,7 +223,7 @@ class TableReplay:
         if events.partial or events.ddl or not seen.primary_key:
             return None
         past = (Stretch(begin, position),)
-        request = self._scratch(past, f"as of {position}")
+        request = self._scratch(past, "as-of", str(position))
         self._build(request, past)
         gone = deleted_keys(spark, replace(request, begin=begin, end=position), seen, live)
         keys = list(seen.primary_key)
@@ -234,82 +233,19 @@ class TableReplay:
         touched = built.select(*keys).unionAll(gone.select(*keys))
         return live.join(touched, keys, "left_anti").select(*live.columns).unionAll(built.select(*live.columns))
 
-    def _past(self, end: Position) -> tuple[Stretch, ...]:
-        spark, bronze, source_id = self.task.spark, self.task.lakehouse.bronze, self.side.source_id
-        exact = exact_positions(spark, bronze, source_id).get(self.name)
-        found = plan_past(self._files(), end, self._rereads(), {exact.epoch: exact} if exact else {})
-        if not found:
-            raise QualityError(
-                f"bronze has nothing of {self.shown} before {end}",
-                hint="`dmdelta events SPEC --table` shows what it has",
-            )
-        return found
-
-    def _files(self) -> list[FileRows]:
-        return files_of(self.task.spark, self.task.lakehouse, self.side.source_id, self.name)
-
-    def _rereads(self) -> list[Reread]:
-        """The ad-hoc snapshots that silver was made of."""
-        task, side = self.task, self.side
-        store = ChunkStore(task.spark, task.lakehouse, task.spec.name, side.source_id, task.run)
-        epochs = {file.begin.epoch for file in self._files() if file.begin.epoch < 0} - {store.awaited().epoch}
-        found: list[Reread] = []
-        for epoch in epochs:
-            log_begin = store.load(epoch, side.flavor).log_begin
-            exact = exact_positions(task.spark, task.lakehouse.bronze, side.source_id, (epoch, log_begin.epoch))
-            found.append(Reread(epoch, exact.get(self.name, log_begin)))
-        return found
-
-    def _after_last_read(self, begin: Position) -> Position:
-        """What is before the last ad-hoc snapshot is not the past of what is in silver now."""
-        return max([begin, *(reread.goes_on for reread in self._rereads())])
-
-    def _is_partial(self, begin: Position, end: Position) -> bool:
-        files = [file for file in self._files() if file.begin < end and file.begin.epoch >= begin.epoch]
-        return any(file.partial for file in files)
-
-    def _assert_settled(self, past: Sequence[Stretch], end: Position) -> None:
-        """A snapshot reads rows while they change: they are those of one position where the log is past its end.
-
-        Raises:
-            QualityError: `end` is before that.
-        """
-        if past[0].begin.chunk is None or not self._schema_before(end).primary_key:
-            return  # of a table without a key the rows are exactly those where its log goes on
-        epoch, task, side = past[0].begin.epoch, self.task, self.side
-        if epoch > 0:
-            place, app = task.lakehouse.bronze, f"dmdelta:{task.spec.name}:{side.source_id}:land"
-            log_epoch = epoch + 1
-        else:
-            place, app = side.table(self.name).place, silver_app(task.spec.name, side.source_id, *self.name)
-            log_epoch = next(reread.goes_on.epoch for reread in self._rereads() if reread.epoch == epoch)
-        tags = (commit.tag for commit in own_commits(task.spark, place, app))
-        marks = (tag for tag in tags if tag.begin == tag.end and tag.end.epoch == log_epoch and tag.safe_until)
-        until = next((tag.safe_until for tag in marks), None)
-        if end.epoch < log_epoch or (until is not None and end < until):
-            raise QualityError(
-                f"{self.shown} was being read until {until or 'its snapshot ended'}: nobody knows all of it at {end}",
-                hint="give a position at or behind that",
-            )
-
     def _schema_at(self, at: Standing) -> TableSchema:
-        return self._schema_before(at.commit.tag.end)
+        return self.past.schema_before(at.position)
 
-    def _schema_before(self, end: Position) -> TableSchema:
-        lakehouse, side = self.task.lakehouse, self.side
-        schema = structure_at(
-            self.task.spark, SourceLog(lakehouse, side.source_id, side.flavor, side.rules), self.name, end
-        )
-        if schema is None:
-            raise QualityError(f"{self.shown} was not there at {end}", hint="give another position")
-        return schema
+    def _scratch(self, past: Sequence[Stretch], use: str, what: str) -> ApplyRequest:
+        """For a table of its own, among the task's metadata; the next replay of the same use takes its place.
 
-    def _scratch(self, past: Sequence[Stretch], purpose: str) -> ApplyRequest:
-        """For a table of its own, among the task's metadata; the next replay of the same table takes its place."""
+        Args:
+            use: those that are written to silver from are only used while the task stands still, by one process.
+        """
         lakehouse = self.task.lakehouse
-        name = f"{self.task.spec.name}.{self.side.source_id}.{self.shown}"
+        name = f"{self.task.spec.name}.{self.side.source_id}.{self.shown}.{use}"
         apart = replace(lakehouse, silver_name=lakehouse.metadata_name)
-        return self._request(past, Route("replay", name), apart, purpose)
+        return self._request(past, Route("replay", name), apart, what)
 
     def _request(self, past: Sequence[Stretch], to: Route, lakehouse: Lakehouse, purpose: str = "") -> ApplyRequest:
         side, first = self.side, past[0].begin

@@ -17,6 +17,7 @@ from dmdelta.lakehouse.foreign import wrapped
 from dmdelta.lakehouse.history import newest_commits, newest_own_commit
 from dmdelta.lakehouse.place import quote
 from dmdelta.lakehouse.session import can_replace
+from dmdelta.model.position import Position
 from dmdelta.model.schema import TableSchema
 from dmdelta.silver.keyless import identity
 from dmdelta.silver.survey import silver_app
@@ -60,12 +61,18 @@ class Standing:
     version: int
     commit: OwnCommit
 
+    @property
+    def position(self) -> Position:
+        """Behind all that is in it: behind the statement at the commit's end, if that has been followed."""
+        end = self.commit.tag.end
+        return end if self.commit.tag.rest is None else replace(end, offset=end.offset + 1)
+
 
 def standing(spark: SparkSession, target: Target) -> Standing:
     """Where a silver table is.
 
     Raises:
-        QualityError: it is not there, or its history does not tell.
+        QualityError: it is not there, its history does not tell, or a killed run has left it half changed.
         LakehouseError: its history cannot be read.
     """
     version, commit = newest_commits(spark, target.place, silver_app(target.task, target.source_id, *target.source))
@@ -74,6 +81,8 @@ def standing(spark: SparkSession, target: Target) -> Standing:
             f"{target.place} is not there, or its history does not say where it is",
             hint=f"have the table read again: dmdelta snapshot SPEC --table {'.'.join(target.source)}",
         )
+    if commit.tag.rest:
+        raise QualityError(f"a statement is half followed in {target.place}", hint="run the task: it finishes that")
     return Standing(version, commit)
 
 
