@@ -11,7 +11,7 @@ from dmdelta.engine.chunk_source import ChunkFrames
 from dmdelta.engine.requests import SilverSide
 from dmdelta.engine.standing_still import standing_still
 from dmdelta.engine.task import Task
-from dmdelta.errors import ConfigError
+from dmdelta.errors import ConfigError, QualityError
 from dmdelta.lakehouse.foreign import wrapped
 from dmdelta.lakehouse.history import CommitTag
 from dmdelta.lakehouse.place import literal, quote
@@ -24,6 +24,8 @@ from dmdelta.source.chunk import Chunk
 from dmdelta.source.endpoint import Endpoint
 from dmdelta.source.snapshot import snapshot_end
 
+MAX_KEYS = 10_000
+"""Of more rows, the whole table is read sooner."""
 FIXED_EPOCH = -(1 << 31)
 """Of rows that were put right: older than all else."""
 
@@ -42,7 +44,7 @@ def fix_rows(
         keys: canonical texts.
 
     Raises:
-        ConfigError: the table has no key.
+        ConfigError: the table has no key. QualityError: there are too many.
         DmdeltaError: the source cannot be read, or silver not written.
     """
     spark, target = task.spark, side.table(schema.name)
@@ -50,6 +52,10 @@ def fix_rows(
         raise ConfigError(
             f"{schema} has no key: single rows cannot be put right",
             hint=f"have it read again: dmdelta snapshot SPEC --table {schema}",
+        )
+    if len(keys) > MAX_KEYS:
+        raise QualityError(
+            f"{len(keys):,} rows of {schema} differ", hint=f"have it read again: dmdelta snapshot SPEC --table {schema}"
         )
     apart = task.lakehouse.metadata(f"{task.spec.name}_fix")
     texts = ", ".join(f"CONVERT(X'{key.encode().hex()}' USING utf8mb4)" for key in keys)

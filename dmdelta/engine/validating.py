@@ -40,6 +40,7 @@ from dmdelta.quality.reconcile import (
 )
 from dmdelta.sharding import Coordination
 from dmdelta.silver.repair import standing
+from dmdelta.silver.table import Condition, silver_condition
 from dmdelta.source.endpoint import Endpoint
 from dmdelta.source.steady import SteadyTable, open_steady
 
@@ -134,15 +135,31 @@ def validate(spec: TaskSpec, request: ValidateRequest, report: Callable[[Validat
     task = open_task(spec, writing=False)
     operators = read_operators(task.spark, task.lakehouse, spec.name, source.source_id)
     side = task.silver_side(source.source_id, flavor, operators, Coordination())
-    names = [name for name in tables_like(task, side, request.table) if not side.table(name).merged]
-    if not names:
-        raise ConfigError(f"no table of {request.table} has a silver table of its own", hint="merged shards have none")
+    names = _own_tables(task, side, request.table)
     landing = task.landing_source(source.source_id, flavor)
     found: list[Validated] = []
     for name in names:
         found.append(_Validation(task, side, landing, endpoint, name, request).run())
         report(found[-1])
     return found
+
+
+def _own_tables(task: Task, side: SilverSide, pattern: str) -> list[TableName]:
+    """The tables that fit, are not dropped, and have a silver table of their own."""
+    found = tables_like(task, side, pattern)
+    merged = [name for name in found if side.table(name).merged]
+    if merged:
+        log.warning("merged tables are not compared", tables=[".".join(name) for name in merged])
+    names = [
+        name
+        for name in found
+        if name not in merged and silver_condition(task.spark, side.table(name)) is not Condition.DROPPED
+    ]
+    if not names:
+        raise ConfigError(
+            f"no table of {pattern} has a silver table of its own", hint="merged and dropped tables do not"
+        )
+    return names
 
 
 @dataclass(frozen=True, slots=True)
