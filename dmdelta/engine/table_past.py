@@ -8,10 +8,10 @@ from dmdelta.engine.chunk_store import ChunkStore
 from dmdelta.engine.requests import SilverSide
 from dmdelta.engine.task import Task
 from dmdelta.errors import QualityError
-from dmdelta.lakehouse.history import own_commits
+from dmdelta.lakehouse.history import CommitTag, own_commits
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
-from dmdelta.silver.past import FileRows, Reread, Stretch, files_of, plan_past
+from dmdelta.silver.past import Beginnings, FileRows, Reread, Stretch, files_of, plan_past
 from dmdelta.silver.structure import SourceLog, structure_at
 from dmdelta.silver.survey import silver_app
 
@@ -34,9 +34,7 @@ class TablePast:
         Raises:
             QualityError: there are none, or rows that a snapshot read are not in bronze.
         """
-        spark, bronze, source_id = self.task.spark, self.task.lakehouse.bronze, self.side.source_id
-        exact = exact_positions(spark, bronze, source_id).get(self.name)
-        found = plan_past(self._files(), end, self._rereads(), {exact.epoch: exact} if exact else {})
+        found = plan_past(self._files(), end, self._begun())
         if not found:
             raise QualityError(
                 f"bronze has nothing of {self.shown} before {end}",
@@ -47,16 +45,34 @@ class TablePast:
     def _files(self) -> list[FileRows]:
         return files_of(self.task.spark, self.task.lakehouse, self.side.source_id, self.name)
 
+    def _begun(self) -> Beginnings:
+        spark, bronze, source_id = self.task.spark, self.task.lakehouse.bronze, self.side.source_id
+        exact = exact_positions(spark, bronze, source_id).get(self.name)
+        marks = self._marks(bronze, f"dmdelta:{self.task.spec.name}:{source_id}:land")
+        return Beginnings(
+            self._rereads(),
+            {exact.epoch: exact} if exact else {},
+            {tag.end.epoch: tag.safe_until or tag.end for tag in marks},
+        )
+
+    def _marks(self, place: str, app: str) -> list[CommitTag]:
+        """Of the commits that say where a log is begun."""
+        tags = (commit.tag for commit in own_commits(self.task.spark, place, app))
+        return [tag for tag in tags if tag.begin == tag.end and tag.end.chunk is None]
+
     def _rereads(self) -> list[Reread]:
         """The ad-hoc snapshots that silver was made of."""
         task, side = self.task, self.side
         store = ChunkStore(task.spark, task.lakehouse, task.spec.name, side.source_id, task.run)
         epochs = {file.begin.epoch for file in self._files() if file.begin.epoch < 0} - {store.awaited().epoch}
+        marks = self._marks(side.table(self.name).place, silver_app(side.task, side.source_id, *self.name))
         found: list[Reread] = []
         for epoch in epochs:
             log_begin = store.load(epoch, side.flavor).log_begin
             exact = exact_positions(task.spark, task.lakehouse.bronze, side.source_id, (epoch, log_begin.epoch))
-            found.append(Reread(epoch, exact.get(self.name, log_begin)))
+            goes_on = exact.get(self.name, log_begin)
+            until = next((tag.safe_until or tag.end for tag in marks if tag.end == goes_on), None)
+            found.append(Reread(epoch, goes_on, until))
         return found
 
     def after_last_read(self, begin: Position) -> Position:
@@ -76,17 +92,10 @@ class TablePast:
         """
         if past[0].begin.chunk is None or not self.schema_before(end).primary_key:
             return  # of a table without a key the rows are exactly those where its log goes on
-        epoch, task, side = past[0].begin.epoch, self.task, self.side
-        if epoch > 0:
-            place, app = task.lakehouse.bronze, f"dmdelta:{task.spec.name}:{side.source_id}:land"
-            log_epoch = epoch + 1
-        else:
-            place, app = side.table(self.name).place, silver_app(task.spec.name, side.source_id, *self.name)
-            log_epoch = next(reread.goes_on.epoch for reread in self._rereads() if reread.epoch == epoch)
-        tags = (commit.tag for commit in own_commits(task.spark, place, app))
-        marks = (tag for tag in tags if tag.begin == tag.end and tag.end.epoch == log_epoch and tag.safe_until)
-        until = next((tag.safe_until for tag in marks), None)
-        if end.epoch < log_epoch or (until is not None and end < until):
+        begun, epoch = self._begun(), past[0].begin.epoch
+        newest = begun.newest_read(end)
+        until = begun.again_until.get(epoch + 1) if newest is None else newest.until
+        if end.chunk is not None or (until is not None and end < until):
             raise QualityError(
                 f"{self.shown} was being read until {until or 'its snapshot ended'}: nobody knows all of it at {end}",
                 hint="give a position at or behind that",

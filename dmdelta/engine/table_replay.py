@@ -186,7 +186,7 @@ class TableReplay:
         begin, end = self.past.after_last_read(begin), min(end, position)
         if begin >= end:
             return Damage(), 0
-        past: Sequence[Stretch] = (Stretch(begin, position),)
+        past: Sequence[Stretch] = (Stretch(begin, position, again=begin.epoch != position.epoch),)
         if self.past.is_partial(begin, position):
             past = self.past.until(position)  # images that lack columns make whole rows from the beginning on only
         request = self._scratch(past, "mend" if mending else "look", f"{begin}-{position}")
@@ -222,7 +222,7 @@ class TableReplay:
         seen = side.table(self.name).seen(self._schema_at(at))
         if events.partial or events.ddl or not seen.primary_key:
             return None
-        past = (Stretch(begin, position),)
+        past = (Stretch(begin, position, again=begin.epoch != position.epoch),)
         request = self._scratch(past, "as-of", str(position))
         self._build(request, past)
         gone = deleted_keys(spark, replace(request, begin=begin, end=position), seen, live)

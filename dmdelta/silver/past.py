@@ -5,7 +5,7 @@ log said before may be what silver could not follow, so the newest snapshot befo
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby, zip_longest
 
 from pyspark.sql import SparkSession
@@ -24,10 +24,15 @@ STRETCH_ROWS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """[begin, end) of a source's log, or of a snapshot's."""
+    """[begin, end) of a source's log, or of a snapshot's.
+
+    Attributes:
+        again: it may tell what was told before it: by a snapshot, or by a log that was begun anew.
+    """
 
     begin: Position
     end: Position
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +53,35 @@ class FileRows:
 
 @dataclass(frozen=True, slots=True)
 class Reread:
-    """An ad-hoc snapshot of a table: its epoch, and where the log goes on behind it."""
+    """An ad-hoc snapshot of a table.
+
+    Attributes:
+        goes_on: where the log goes on behind it.
+        until: up to where the log may tell what was read; None: nobody remembers.
+    """
 
     epoch: int
     goes_on: Position
+    until: Position | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Beginnings:
+    """How the logs of a source began for a table.
+
+    Attributes:
+        rereads: the table's ad-hoc snapshots.
+        exact: where the log goes on for a table that a full load read exactly there, by the log's epoch.
+        again_until: up to where the log of an epoch may tell what was told before, by epoch.
+    """
+
+    rereads: Sequence[Reread] = ()
+    exact: Mapping[int, Position] = field(default_factory=dict)
+    again_until: Mapping[int, Position] = field(default_factory=dict)
+
+    def newest_read(self, to: Position) -> Reread | None:
+        """The last ad-hoc snapshot before a position."""
+        return min((one for one in self.rereads if one.goes_on <= to), key=lambda one: one.epoch, default=None)
 
 
 def files_of(spark: SparkSession, lakehouse: Lakehouse, source_id: str, table: TableName) -> list[FileRows]:
@@ -78,30 +108,22 @@ def files_of(spark: SparkSession, lakehouse: Lakehouse, source_id: str, table: T
 
 
 def plan_past(
-    files: Sequence[FileRows],
-    to: Position,
-    rereads: Sequence[Reread] = (),
-    exact: Mapping[int, Position] | None = None,
-    stretch_rows: int = STRETCH_ROWS,
+    files: Sequence[FileRows], to: Position, begun: Beginnings, stretch_rows: int = STRETCH_ROWS
 ) -> tuple[Stretch, ...]:
     """The stretches that lead to the table at `to`; none if it has no past.
-
-    Args:
-        rereads: the table's ad-hoc snapshots.
-        exact: where the log goes on for a table that a snapshot read exactly there, by the log's epoch.
 
     Raises:
         QualityError: rows that a snapshot read are not in bronze.
     """
-    newest = min((one for one in rereads if one.goes_on <= to), key=lambda one: one.epoch, default=None)
+    newest = begun.newest_read(to)
     chosen = [file for file in files if file.begin < to and file.begin.epoch > 0]
+    goes_on, again_until = dict(begun.exact), dict(begun.again_until)
     if newest is not None:
         log = [file for file in chosen if _ends_behind(file, newest.goes_on)]
         chosen = [*(file for file in files if file.begin.epoch == newest.epoch), *log]
-    _assert_read(chosen)
-    goes_on = dict(exact or {})
-    if newest is not None:
         goes_on[newest.goes_on.epoch] = newest.goes_on
+        again_until[newest.goes_on.epoch] = newest.until or to
+    _assert_read(chosen)
     logs = [list(group) for _, group in groupby(chosen, key=lambda file: file.begin.epoch)]
     stretches: list[Stretch] = []
     for log, following in zip_longest(logs, logs[1:]):
@@ -110,10 +132,13 @@ def plan_past(
         end = following[0].begin if following else to
         if last.chunk is not None:
             end = Position.of_chunk(last.epoch, last.chunk + 1)
-        stretches += _cut(log, Stretch(begin, min(end, to)), stretch_rows)
+        end = min(end, to)
+        again = min(again_until.get(begin.epoch, end), end) if stretches else begin
+        stretches += _cut(log, Stretch(begin, again, again=True), stretch_rows)
+        stretches += _cut(log, Stretch(max(begin, again), end), stretch_rows)
     if stretches and stretches[-1].end < to:  # what drops a database names none of its tables
         log_begin = newest.goes_on if newest is not None else stretches[-1].end
-        stretches.append(Stretch(goes_on.get(to.epoch, log_begin), to))
+        stretches.append(Stretch(goes_on.get(to.epoch, log_begin), to, again=True))
     return tuple(stretch for stretch in stretches if stretch.begin < stretch.end)
 
 
@@ -122,10 +147,10 @@ def _cut(files: Sequence[FileRows], whole: Stretch, rows: int) -> Iterator[Stret
     begin, waiting = whole.begin, 0
     for file in files:
         if waiting >= rows and begin < file.begin < whole.end:
-            yield Stretch(begin, file.begin)
+            yield Stretch(begin, file.begin, whole.again)
             begin, waiting = file.begin, 0
         waiting += file.rows
-    yield Stretch(begin, whole.end)
+    yield Stretch(begin, whole.end, whole.again)
 
 
 def _ends_behind(file: FileRows, position: Position) -> bool:

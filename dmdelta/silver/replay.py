@@ -79,8 +79,6 @@ def replay_stretches(
     elif newest is None and table_state(spark, target.place) is not None:
         raise ForeignTable(f"{target.place} was there before", hint="choose another name, or remove that table")
     reached = newest.tag.end if newest else None
-    # Into an empty table everything is new. Behind that, an epoch may say again what one before it has said.
-    fresh = reached is None or reached == first
     rows = 0
     for stretch in stretches:
         if reached is not None and stretch.end <= reached:
@@ -95,10 +93,9 @@ def replay_stretches(
                 begin=begin,
                 end=stretch.end,
                 batch=_next_batch(newest.tag.version if newest else None),
-                mode=Mode.NORMAL if fresh else Mode.SAFE,
+                mode=Mode.SAFE if stretch.again else Mode.NORMAL,
             ),
         )
-        fresh = fresh and result.commit is None
         rows += result.row_count
         report(stretch, result)
     return rows

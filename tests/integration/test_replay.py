@@ -3,11 +3,16 @@
 import json
 import random
 from collections import Counter
+from datetime import timezone
 
 import pytest
 
+from dmdelta.bronze.landing import LandingSource, newest_landed
+from dmdelta.changelog.ranges import within
 from dmdelta.cli.main import execute
+from dmdelta.engine.log_places import LandedLogOf, Side, find_place
 from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.rules import BlockAllowList
 from tests.support.check import assert_silver_equals_source
 from tests.support.diff import silver_rows
 from tests.support.task import Task
@@ -147,6 +152,28 @@ def test_silver_is_made_anew_from_bronze(shop, spark, capsys):
     assert_silver_equals_source(spark, task)
 
 
+def test_places_in_the_log(shop, spark):
+    """A GTID stands for its transaction, a time for the first event since, a batch for what landed with it."""
+    task, records = shop
+    bronze = Lakehouse(root=str(task.root)).bronze
+    source = LandingSource("t", "s1", "test", bronze, BlockAllowList(), "mysql")
+    landed = newest_landed(spark, source)
+    log = LandedLogOf(spark, source, landed.end)
+    changes = spark.table(bronze).where("op IN ('insert', 'update', 'delete')").orderBy("seq", "row").collect()
+    some = changes[len(changes) // 2]
+    begin, end = (find_place(log, some.gtid, side) for side in Side)
+    rows = spark.table(bronze).where(within(begin, end)).where("op IN ('insert', 'update', 'delete')")
+    assert {row.gtid for row in rows.collect()} == {some.gtid}
+    since = find_place(log, some.committed_at.astimezone(timezone.utc).isoformat(), Side.FROM)
+    assert since <= begin
+    earlier = [row.committed_at for row in changes if (row.epoch, row.seq) < since.key]
+    assert max(earlier) < some.committed_at
+    assert find_place(log, f"batch:{landed.batch}", Side.FROM) == landed.begin
+    assert find_place(log, f"batch:{landed.batch}", Side.TO) == landed.end
+    assert str(find_place(log, records[0].place, Side.TO)) == f"2/{records[0].place}"
+    assert find_place(log, "2100-01-01", Side.TO) == landed.end
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "reason"),
     [
@@ -161,6 +188,32 @@ def test_what_cannot_be_replayed_is_refused(shop, capsys, arguments, code, reaso
     """Each with what is wrong, before anything is written."""
     task, _ = shop
     assert reason in replay(task, capsys, f"--table={task.database}.orders", *arguments, code=code)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_a_running_task_stands_still_while_it_is_mended(mysql80, spark, tmp_path, capsys):
+    """It is asked to pause for what is damaged, and goes on by itself; so it does for --rebuild."""
+    task = Task(tmp_path, mysql80, mysql80.fresh_database("replay"), tables=TABLES)
+    task.start_here()
+    create_tables(mysql80, task.database, keyless=True)
+    begin = Record(task).place
+    write_steps(mysql80, task.database, 30, keyless=True)
+    end = Record(task).place
+    place = Lakehouse(root=str(task.root)).silver(task.database, "orders")
+    with task.process() as process:
+        process.wait_for("range applied", seconds=300)
+        process.wait_for("checkpoint flushed", seconds=60)
+        spark.sql(f"DELETE FROM {place} WHERE id = (SELECT min(id) FROM {place})")
+        (done,) = replay(task, capsys, f"--table={task.database}.orders", f"--from={begin}", f"--to={end}")
+        assert done["missing"] == 1
+        assert process.count('"paused"') == 1
+        replay(task, capsys, f"--table={task.database}.customers", "--rebuild")
+        assert process.count('"paused"') == 2
+        write_steps(mysql80, task.database, 10, lane=1, keyless=True)
+        process.wait_for("range applied", seconds=300, times=process.count("range applied") + 1)
+    task.catch_up()
+    assert_silver_equals_source(spark, task)
 
 
 @pytest.mark.long
