@@ -15,7 +15,7 @@ from dmdelta.engine.standing_still import standing_still
 from dmdelta.engine.table_past import TablePast
 from dmdelta.engine.task import Task
 from dmdelta.errors import ConfigError
-from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.lakehouse.place import Lakehouse, quote
 from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
@@ -226,12 +226,13 @@ class TableReplay:
         request = self._scratch(past, "as-of", str(position))
         self._build(request, past)
         gone = deleted_keys(spark, replace(request, begin=begin, end=position), seen, live)
-        keys = list(seen.primary_key)
-        if silver_condition(spark, request.target) is not Condition.PRESENT:
-            return live.join(gone, keys, "left_anti").select(*live.columns)
-        built = spark.table(request.target.place)
-        touched = built.select(*keys).unionAll(gone.select(*keys))
-        return live.join(touched, keys, "left_anti").select(*live.columns).unionAll(built.select(*live.columns))
+        keys, columns = list(map(quote, seen.primary_key)), list(map(quote, live.columns))
+        touched, built = gone.select(*keys), live.where("false")
+        if silver_condition(spark, request.target) is Condition.PRESENT:
+            built = spark.table(request.target.place).select(*columns)
+            touched = touched.unionAll(built.select(*keys))
+        kept = live.join(touched, list(seen.primary_key), "left_anti")
+        return kept.select(*columns).unionAll(built)
 
     def _schema_at(self, at: Standing) -> TableSchema:
         return self.past.schema_before(at.position)

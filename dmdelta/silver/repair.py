@@ -4,12 +4,14 @@ What should be there comes as a frame with silver's columns. A mending commit ha
 the position that the table has anyway, so the task goes on where it would have gone on.
 """
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 
+from dmdelta.changelog.ranges import of_source, of_table
 from dmdelta.ddl.types import VERSION, silver_columns
 from dmdelta.errors import QualityError
 from dmdelta.lakehouse.commits import CommitTag, OwnCommit, merge, overwrite, replace_using
@@ -20,6 +22,7 @@ from dmdelta.lakehouse.session import can_replace
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableSchema
 from dmdelta.silver.keyless import identity
+from dmdelta.silver.request import LAST_STEP
 from dmdelta.silver.survey import silver_app
 from dmdelta.silver.table import cluster_again
 from dmdelta.silver.target import Target
@@ -29,6 +32,9 @@ GONE = "_gone"
 FOUND = "_found"
 """Whether there is a row of its key."""
 _VIEW = "dmdelta_mended"
+PART_SECONDS = 30.0
+"""How long the commits of one range may take."""
+POLL_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,21 +75,42 @@ class Standing:
 
 
 def standing(spark: SparkSession, target: Target) -> Standing:
-    """Where a silver table is.
+    """Where a silver table is. Between two commits of one range or statement it is nowhere: the last one is waited for.
 
     Raises:
         QualityError: it is not there, its history does not tell, or a killed run has left it half changed.
         LakehouseError: its history cannot be read.
     """
-    version, commit = newest_commits(spark, target.place, silver_app(target.task, target.source_id, *target.source))
-    if version is None or commit is None:
-        raise QualityError(
-            f"{target.place} is not there, or its history does not say where it is",
-            hint=f"have the table read again: dmdelta snapshot SPEC --table {'.'.join(target.source)}",
+    app = silver_app(target.task, target.source_id, *target.source)
+    deadline = time.monotonic() + PART_SECONDS
+    while True:
+        version, commit = newest_commits(spark, target.place, app)
+        if version is None or commit is None:
+            raise QualityError(
+                f"{target.place} is not there, or its history does not say where it is",
+                hint=f"have the table read again: dmdelta snapshot SPEC --table {'.'.join(target.source)}",
+            )
+        if not commit.tag.rest and not _may_be_part(spark, target, commit.tag):
+            return Standing(version, commit)
+        if time.monotonic() > deadline:
+            hint = "a killed run has left it so: run the task, it finishes that"
+            raise QualityError(f"{target.place} is between two commits of one range", hint=hint)
+        time.sleep(POLL_SECONDS)
+
+
+def _may_be_part(spark: SparkSession, target: Target, tag: CommitTag) -> bool:
+    """A commit may be one of several of a range, but not the last one: such name the range's begin alone."""
+    if tag.begin != tag.end or tag.version & LAST_STEP == LAST_STEP:
+        return False
+    # So does the commit of a table that was made, or read again; but then nothing behind it has been begun.
+    bronze, end = target.lakehouse.bronze, tag.end
+    with wrapped(bronze, "reading"):
+        behind = spark.sql(
+            f"""SELECT 1 FROM {bronze} WHERE {of_source(target.source_id)} AND {of_table(*target.source)}
+            AND op IN ('read', 'insert', 'update', 'delete')
+            AND (epoch > {end.epoch} OR (epoch = {end.epoch} AND seq >= {end.seq})) LIMIT 1"""
         )
-    if commit.tag.rest:
-        raise QualityError(f"a statement is half followed in {target.place}", hint="run the task: it finishes that")
-    return Standing(version, commit)
+        return not behind.isEmpty()
 
 
 def rows_at(spark: SparkSession, target: Target, version: int) -> DataFrame:
@@ -143,7 +170,7 @@ def damaged_rows(live: DataFrame, expected: DataFrame, gone: DataFrame, schema: 
         there=there,
     )
     still = expected.selectExpr(*(quote(key) for key in keys))
-    return changed.unionAll(taken.join(still, list(keys), "left_anti").select(*changed.columns))
+    return changed.unionAll(taken.join(still, list(keys), "left_anti").select(*map(quote, changed.columns)))
 
 
 def count_damage(rows: DataFrame) -> Damage:

@@ -5,13 +5,17 @@ from dataclasses import replace
 import pytest
 
 from dmdelta.errors import ForeignTable, QualityError
+from dmdelta.lakehouse.changes import Change, Verb
+from dmdelta.lakehouse.commits import make_change
 from dmdelta.model.position import Position
 from dmdelta.model.schema import Column, TableSchema
 from dmdelta.rules.routes import Route
+from dmdelta.silver import repair
 from dmdelta.silver.deletions import deleted_keys
 from dmdelta.silver.past import Stretch
 from dmdelta.silver.repair import Damage, count_damage, damaged_rows, mend, mending_tag, rows_at, standing
 from dmdelta.silver.replay import discard, replay_request, replay_stretches
+from dmdelta.silver.request import tag_of
 from dmdelta.silver.survey import silver_position
 from tests.spark.changelog import ITEMS, Changelog
 
@@ -114,3 +118,19 @@ def test_mending_leaves_the_task_where_it_was(spark, lakehouse):
     changelog.update({"id": 0, "v": "a0"}, {"id": 0, "v": "b0"})
     changelog.apply(later)
     assert changelog.silver()[0] == (0, "b0")
+
+
+def test_between_two_commits_of_a_range_a_table_is_nowhere(spark, lakehouse, monkeypatch):
+    """A commit that names the range's begin alone is waited for to be followed by the last one."""
+    monkeypatch.setattr(repair, "PART_SECONDS", 0.0)
+    changelog = Changelog(spark, lakehouse)
+    _, end = write_history(changelog)
+    changelog.apply(BEGIN, end)
+    request = changelog.request(end, end)
+    part = Change(Verb.DELETE, "id = 0")
+    make_change(spark, request.target.place, part, tag_of(request, 0, end, end))
+    assert standing(spark, request.target).position == end
+    changelog.delete({"id": 0, "v": "a0"})
+    changelog.land()
+    with pytest.raises(QualityError, match="between two commits"):
+        standing(spark, request.target)
