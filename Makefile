@@ -4,7 +4,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-long test-unit test-mysql97 test-tidb check fmt bench bench-load bench-sink docs clean
+.PHONY: help install demo test test-long test-unit test-mysql97 test-tidb check fmt bench bench-load bench-sink bench-validate docs clean
 
 help: ## what can be made
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -57,6 +57,9 @@ bench: servers ## codec, landing and binlog-to-silver speed beside mysql-replica
 
 bench-sink: servers ## the sink's speed to MariaDB, asynchronous and synchronous flush; writes benchmarks/SINK.md; TARGET=tidb: to TiDB
 	$(PY) -m benchmarks.sink --target $(or $(TARGET),mariadb)
+
+bench-validate: servers ## reconciliation's speed and memory; writes benchmarks/VALIDATE.md
+	$(PY) -m benchmarks.validate
 
 bench-load: servers ## full load speed and memory; writes benchmarks/FULL_LOAD.md
 	$(PY) -m benchmarks.full_load

@@ -13,9 +13,11 @@ from dmdelta.cli.events import events
 from dmdelta.cli.import_dm import import_dm
 from dmdelta.cli.init import init
 from dmdelta.cli.render import print_error
+from dmdelta.cli.replay import replay
 from dmdelta.cli.run import run
 from dmdelta.cli.snapshot import snapshot
 from dmdelta.cli.status import status
+from dmdelta.cli.validate import validate
 from dmdelta.errors import EXIT_RETRIES_SPENT, DmdeltaError, Retryable
 
 app = typer.Typer(
@@ -31,6 +33,8 @@ app.command("pause")(pause)
 app.command("resume")(resume)
 app.command("stop")(stop)
 app.command("snapshot")(snapshot)
+app.command("replay")(replay)
+app.command("validate")(validate)
 app.command("update")(update)
 app.command("status")(status)
 app.command("events")(events)

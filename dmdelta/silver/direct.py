@@ -48,10 +48,11 @@ def append_read(
     if done is not None and done > request.begin:
         rows = rows.where(f"seq >= {done.seq}")  # a run that was killed had cut its ranges otherwise
     target = request.target
-    return append(spark, _silver_rows(rows, schema, target), target.place, last_tag(request))
+    return append(spark, read_rows_of(rows, schema, target), target.place, last_tag(request))
 
 
-def _silver_rows(rows: DataFrame, schema: TableSchema, target: Target) -> DataFrame:
+def read_rows_of(rows: DataFrame, schema: TableSchema, target: Target) -> DataFrame:
+    """Rows as `append_read` is given them, as the silver table has them."""
     read = zip(rows.schema.fields, schema.columns, strict=False)
     columns = [
         f"{converted(field.name, column) if isinstance(field.dataType, VariantType) else field.name} "

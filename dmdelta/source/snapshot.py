@@ -126,7 +126,12 @@ def _chunks(connection: "Connection[Any]", tables: Sequence[TableSchema]) -> Ite
     for table in tables:
         estimate, engine = rows.get((table.schema, table.table), (None, None))
         conditions = key_ranges(connection, table, int(estimate or 0))
-        transactional = str(engine or "").lower() not in _WITHOUT_SNAPSHOTS
+        transactional = not without_snapshots(str(engine or ""))
         share = max(1, int(estimate or 0) // len(conditions))
         for condition in conditions:
             yield Chunk(next(numbers), table, condition, transactional, share)
+
+
+def without_snapshots(engine: str) -> bool:
+    """Whether tables of an engine cannot be read as they were at one moment."""
+    return engine.lower() in _WITHOUT_SNAPSHOTS

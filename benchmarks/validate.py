@@ -1,0 +1,73 @@
+"""How fast silver is compared with its source: `dmdelta validate` on a table that a full load has brought over.
+
+    python -m benchmarks.validate                # 1 million rows; writes benchmarks/VALIDATE.md
+    python -m benchmarks.validate --rows 100000
+
+The same comparison twice, then with a row changed in silver. MySQL and Spark share the machine.
+"""
+
+import argparse
+import os
+import tempfile
+from datetime import datetime, timezone
+from functools import partial
+from pathlib import Path
+
+from benchmarks.full_load import load
+from benchmarks.pipeline import Line, timed
+from benchmarks.workload import write_table
+from dmdelta.config import load_spec
+from dmdelta.engine.task import open_task
+from dmdelta.engine.validating import Validated, ValidateRequest, validate
+from tests.support.memory import PeakMemory
+from tests.support.servers import running
+
+RESULTS = Path(__file__).with_name("VALIDATE.md")
+
+
+def measure(rows: int, folder: Path) -> list[tuple[Line, int]]:
+    """Comparisons, and the most memory (bytes) that one Python process took."""
+    lines: list[tuple[Line, int]] = []
+    with running("mysql80", max_binlog_size="1G") as server:
+        database = write_table(server, rows)
+        load(server, database, folder / "task", bronze=False)
+        spec = load_spec(folder / "task" / "task.yml")
+        task = open_task(spec, writing=False)
+        (table,) = (str(row[0]) for row in server.query("SHOW TABLES", database=database))
+        silver = task.lakehouse.silver(database, table)
+        for what, damage in (("the same, first", ""), ("the same, again", ""), ("one row differs", f"UPDATE {silver}")):
+            if damage:
+                task.spark.sql(f"{damage} SET k = k + 1 WHERE id = {rows // 2}")
+            found: list[Validated] = []
+            with PeakMemory(os.getpid()) as memory:
+                line = timed(what, rows, partial(validate, spec, ValidateRequest(), found.append))
+            assert [one.different for one in found] == [int(bool(damage))]
+            lines.append((line, memory.bytes))
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rows", type=int, default=1_000_000, help="size of the table")
+    rows = parser.parse_args().rows
+    with tempfile.TemporaryDirectory(prefix="dmdelta-bench-") as folder:
+        lines = measure(rows, Path(folder))
+    text = "\n".join(
+        [
+            "# Reconciliation",
+            "",
+            f"`python -m benchmarks.validate` on {datetime.now(timezone.utc):%Y-%m-%d}: {os.cpu_count()} cores,",
+            "MySQL 8.0 on the same machine, a sysbench table (int, int, char(120), char(60)), two connections.",
+            "",
+            "| what | rows | time | rows a second | largest Python process |",
+            "| --- | ---: | ---: | ---: | ---: |",
+            *(f"{line} {memory / 1e6:,.0f} MB |" for line, memory in lines),
+            "",
+        ]
+    )
+    RESULTS.write_text(text)
+    print(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""Putting silver right: rows that differ are read from the source again, and the log goes on over them.
+
+As an ad-hoc snapshot of single rows: they are older than any log, and what of the log may be in them already is applied
+in safe mode. The commit is one of the table's own, which says so.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from dmdelta.engine.chunk_source import ChunkFrames
+from dmdelta.engine.requests import SilverSide
+from dmdelta.engine.standing_still import standing_still
+from dmdelta.engine.task import Task
+from dmdelta.errors import ConfigError, QualityError
+from dmdelta.lakehouse.foreign import wrapped
+from dmdelta.lakehouse.history import CommitTag
+from dmdelta.lakehouse.place import literal, quote
+from dmdelta.model.position import Position
+from dmdelta.model.schema import TableSchema
+from dmdelta.quality.reconcile import Comparison
+from dmdelta.silver.direct import read_rows_of
+from dmdelta.silver.repair import FOUND, GONE, mend, standing
+from dmdelta.source.chunk import Chunk
+from dmdelta.source.endpoint import Endpoint
+from dmdelta.source.snapshot import snapshot_end
+
+MAX_KEYS = 10_000
+"""Of more rows, the whole table is read sooner."""
+FIXED_EPOCH = -(1 << 31)
+"""Of rows that were put right: older than all else."""
+
+
+def fix_rows(
+    task: Task,
+    side: SilverSide,
+    endpoint: Endpoint,
+    comparison: Comparison,
+    schema: TableSchema,
+    keys: Sequence[str],
+) -> None:
+    """Have silver hold the rows of some keys as the source holds them, while the task stands still.
+
+    Args:
+        keys: canonical texts.
+
+    Raises:
+        ConfigError: the table has no key. QualityError: there are too many.
+        DmdeltaError: the source cannot be read, or silver not written.
+    """
+    spark, target = task.spark, side.table(schema.name)
+    if not schema.primary_key:
+        raise ConfigError(
+            f"{schema} has no key: single rows cannot be put right",
+            hint=f"have it read again: dmdelta snapshot SPEC --table {schema}",
+        )
+    if len(keys) > MAX_KEYS:
+        raise QualityError(
+            f"{len(keys):,} rows of {schema} differ", hint=f"have it read again: dmdelta snapshot SPEC --table {schema}"
+        )
+    apart = task.lakehouse.metadata(f"{task.spec.name}_fix")
+    texts = ", ".join(f"CONVERT(X'{key.encode().hex()}' USING utf8mb4)" for key in keys)
+    chunk = Chunk(1, schema, f"{comparison.key_text.source} IN ({texts})", rows=len(keys))
+    with standing_still(task.spec):
+        frames = ChunkFrames(spark, endpoint, side.source_id, side.flavor, FIXED_EPOCH)
+        read = read_rows_of(frames.table_rows([chunk]), schema, target)
+        # Written once: reading the source twice might give two answers.
+        with wrapped(apart, "writing"):
+            read.write.format("delta").mode("overwrite").option("overwriteSchema", "true").saveAsTable(apart)
+        end = snapshot_end(endpoint)
+        at = standing(spark, target).commit.tag
+        until = Position(at.end.epoch, end.binlog_file, end.offset)
+        live = spark.table(target.place)
+        columns = list(map(quote, live.columns))
+        fixed = spark.table(apart).selectExpr(*columns, f"false AS {GONE}", f"false AS {FOUND}")
+        wrong = live.where(f"{comparison.key_text.silver} IN ({', '.join(map(literal, keys))})")
+        gone = wrong.join(fixed.select(*schema.primary_key), list(schema.primary_key), "left_anti")
+        rows = fixed.unionAll(gone.selectExpr(*columns, f"true AS {GONE}", f"true AS {FOUND}"))
+
+        def next_tag() -> CommitTag:
+            newest = standing(spark, target).commit.tag
+            later = max(until, newest.safe_until or until)
+            return replace(newest, version=newest.version + 1, run=task.run, begin=newest.end, safe_until=later)
+
+        mend(spark, target.place, rows, schema.primary_key, next_tag)

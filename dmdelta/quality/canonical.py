@@ -1,0 +1,135 @@
+"""One text of a row that MySQL, MariaDB and Spark each make by one SQL expression, so that equal texts mean equal rows.
+
+Fixed forms (numbers, times, digests) stand as they are, free text behind its length in bytes, NULL as `~`; `|` goes
+between them. No value can look like another one's border.
+
+Floats are compared by their bits, as mantissa and exponent: their decimal texts differ between servers, Java and
+display widths. -0 equals 0. A date that no calendar knows is NULL, as in silver (docs/types.md).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dmdelta.ddl.types import MAX_DECIMAL_DIGITS, silver_type
+from dmdelta.lakehouse.place import quote
+from dmdelta.model.gtid import Flavor
+from dmdelta.model.schema import Column
+
+HASH_DIGITS = 15
+"""Hexadecimal digits of a row's MD5 that are added up: 60 bits."""
+_NULL = "'~'"
+_WHOLE = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "bit", "year"})
+_FLOATS = frozenset({"float", "double"})
+_TIMES = frozenset({"date", "datetime", "timestamp"})
+_SHORT_TEXTS = frozenset({"char", "varchar", "enum", "set"})
+_LONG_TEXTS = frozenset({"tinytext", "text", "mediumtext", "longtext"})
+_BYTES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
+_MANTISSA = 4503599627370496
+"""2^52: a mantissa of [1, 2) becomes a whole number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """One thing to compute, as SQL of the source and of Spark."""
+
+    source: str
+    silver: str
+
+
+def is_comparable(column: Column) -> bool:
+    """A column has a canonical text. JSON documents have not: servers and Spark write them differently."""
+    return column.type not in ("json", "vector")
+
+
+def canonical(columns: Sequence[Column], flavor: Flavor) -> Sides:
+    """The text of some columns of a row, never NULL."""
+    sides = [value_text(column, flavor) for column in columns]
+    return Sides(
+        f"CONCAT_WS('|', {', '.join(side.source for side in sides)})",
+        f"concat_ws('|', {', '.join(side.silver for side in sides)})",
+    )
+
+
+def row_hash(text: Sides) -> Sides:
+    """A whole number of 60 bits of a row's text."""
+    return Sides(
+        f"CAST(CONV(LEFT(MD5({text.source}), {HASH_DIGITS}), 16, 10) AS UNSIGNED)",
+        f"CAST(conv(left(md5({text.silver}), {HASH_DIGITS}), 16, 10) AS DECIMAL(20,0))",
+    )
+
+
+def bucket(text: Sides, buckets: int) -> Sides:
+    """Which of the buckets a row is in, by the text of its key."""
+    return Sides(f"CRC32({text.source}) % {buckets}", f"crc32({text.silver}) % {buckets}")
+
+
+def value_text(column: Column, flavor: Flavor) -> Sides:
+    """The text of one column's value, never NULL."""
+    source, silver = "`" + column.name.replace("`", "``") + "`", quote(column.name)
+    if column.type in _WHOLE:
+        return _or_null(f"CAST({source} + 0 AS CHAR)", f"CAST({silver} AS STRING)")
+    if column.type == "decimal":
+        if column.precision > MAX_DECIMAL_DIGITS:
+            return _or_null(f"CAST({source} AS CHAR)", silver)
+        return _or_null(f"CAST({source} + 0 AS CHAR)", f"CAST({silver} AS STRING)")
+    if column.type in _FLOATS:
+        return _float(f"({source} * 1e0)", f"CAST({silver} AS DOUBLE)")
+    if column.type in _TIMES:
+        return _or_null(_moment(source, column), f"CAST({silver} AS STRING)")
+    if column.type == "time":
+        return _or_null(f"CAST({source} AS CHAR)", silver)
+    if column.type in _SHORT_TEXTS:
+        text = f"CONVERT({source} USING utf8mb4)"
+        return _or_null(f"CONCAT(LENGTH({text}), ':', {text})", f"concat(octet_length({silver}), ':', {silver})")
+    if column.type in _LONG_TEXTS:
+        return _or_null(f"MD5(CONVERT({source} USING utf8mb4))", f"md5({silver})")
+    if column.type in _BYTES:
+        # MariaDB writes INET6 and UUID as text.
+        fixed = column.type == "binary" and flavor == "mariadb"
+        return _or_null(f"MD5({f'CAST({source} AS BINARY({column.length}))' if fixed else source})", f"md5({silver})")
+    if column.type == "geometry":
+        return _geometry(source, silver)
+    raise AssertionError(f"{column.type} ({silver_type(column)}) has no canonical text")
+
+
+def _or_null(source: str, silver: str) -> Sides:
+    return Sides(f"IFNULL({source}, {_NULL})", f"coalesce({silver}, {_NULL})")
+
+
+def _moment(source: str, column: Column) -> str:
+    """A date or a time without zeros at its end, as Spark writes it; NULL for one that no calendar knows."""
+    text = f"CAST({source} AS CHAR)"
+    year, month, day = (f"CAST(SUBSTRING({text}, {at}, {size}) AS UNSIGNED)" for at, size in ((1, 4), (6, 2), (9, 2)))
+    leap = f"({year} % 4 = 0 AND ({year} % 100 <> 0 OR {year} % 400 = 0))"
+    last = (
+        f"CASE {month} WHEN 2 THEN 28 + {leap} WHEN 4 THEN 30 WHEN 6 THEN 30 WHEN 9 THEN 30 WHEN 11 THEN 30 ELSE 31 END"
+    )
+    written = f"TRIM(TRAILING '.' FROM TRIM(TRAILING '0' FROM {text}))" if column.precision else text
+    return f"IF({year} > 0 AND {month} > 0 AND {day} > 0 AND {day} <= {last}, {written}, NULL)"
+
+
+def _float(source: str, silver: str) -> Sides:
+    """Sign, mantissa as a whole number, and exponent; powers of two and their products are exact everywhere."""
+
+    def parts(value: str, whole: str, log2: str) -> str:
+        # A logarithm may be off by one near a power of two; the mantissa then says so, and both sides mend it.
+        power = f"GREATEST(LEAST(FLOOR({log2}(ABS({value}))), 1023), -1074)"
+        scaled = f"(ABS({value}) / POW(2, {power}))"
+        mend = f"CASE WHEN {scaled} >= 2 THEN 1 WHEN {scaled} < 1 THEN -1 ELSE 0 END"
+        mantissa = f"CAST({scaled} / POW(2, {mend}) * {_MANTISSA} AS {whole})"
+        exponent = f"CAST({power} + {mend} AS {whole})"
+        return f"CASE WHEN {value} = 0 THEN '0' ELSE CONCAT(IF({value} < 0, '-', ''), {mantissa}, 'p', {exponent}) END"
+
+    return _or_null(
+        f"IF({source} IS NULL, NULL, {parts(source, 'SIGNED', 'LOG2')})",
+        f"IF({silver} IS NULL, NULL, {parts(silver, 'BIGINT', 'log2')})",
+    )
+
+
+def _geometry(source: str, silver: str) -> Sides:
+    """The SRID, of four bytes, least first, at the source, and a digest of the shape."""
+    hexadecimal = f"lpad(hex({silver}.srid), 8, '0')"
+    srid = f"concat({', '.join(f'substr({hexadecimal}, {at}, 2)' for at in (7, 5, 3, 1))})"
+    return _or_null(
+        f"CONCAT(LEFT(HEX({source}), 8), MD5(SUBSTRING({source}, 5)))", f"concat({srid}, md5({silver}.wkb))"
+    )

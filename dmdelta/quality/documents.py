@@ -1,0 +1,41 @@
+"""Whether two JSON texts say the same: servers and Spark write numbers, times and the order of keys differently."""
+
+import json
+import re
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+
+def same_text(left: str | None, right: str | None) -> bool:
+    """Two texts of documents mean the same; None is SQL's NULL, which is not JSON's."""
+    if left is None or right is None:
+        return left is right
+    return left == right or same_document(_parsed(left), _parsed(right))
+
+
+def same_document(left: Any, right: Any) -> bool:
+    """Two parsed documents mean the same: whole numbers by their digits, others as doubles, times by instant."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(same_document(left[key], right[key]) for key in left)
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(same_document, left, right))
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    if isinstance(left, Decimal) and isinstance(right, Decimal):
+        whole = left == left.to_integral_value() and right == right.to_integral_value()
+        return left == right or (not whole and float(left) == float(right))
+    if isinstance(left, str) and isinstance(right, str) and left != right:
+        return _instant(left) is not None and _instant(left) == _instant(right)
+    return type(left) is type(right) and bool(left == right)
+
+
+def _parsed(text: str) -> Any:
+    return json.loads(text, parse_float=Decimal, parse_int=Decimal)
+
+
+def _instant(text: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(re.sub(r"\.(\d{1,6})$", lambda found: f".{found.group(1):0<6}", text))
+    except ValueError:
+        return None

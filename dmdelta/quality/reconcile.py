@@ -1,0 +1,217 @@
+"""Comparing two tables by sums over buckets, then row by row where the sums differ: pure decisions and Spark frames.
+
+The rows of a bucket have keys of the same hash, so both sides find them without agreeing on any order of keys.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from pyspark.sql import DataFrame
+
+from dmdelta.lakehouse.place import literal, quote
+from dmdelta.model.gtid import Flavor
+from dmdelta.model.schema import Column, TableSchema
+from dmdelta.quality.canonical import Sides, bucket, canonical, is_comparable, row_hash, value_text
+from dmdelta.quality.documents import same_text
+
+BUCKET_ROWS = 1_000
+BUCKETS = (16, 1 << 14)
+"""The least and the most."""
+MAX_ROWS = 500_000
+"""So many rows of differing buckets are looked at one by one: what a process can hold of either side."""
+
+Sums = Mapping[int, tuple[int, int]]
+"""By bucket: how many rows, and the sum of their hashes."""
+
+
+class Kind(str, Enum):
+    """How a row differs."""
+
+    MISSING = "missing"
+    """It is in the source alone."""
+    EXTRA = "extra"
+    """It is in silver alone, or there more often."""
+    DIFFERENT = "different"
+    """A value differs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The columns of a table that are compared, and the SQL of both sides.
+
+    Attributes:
+        key: the columns that tell rows apart; all of them for a table without a key.
+    """
+
+    columns: tuple[Column, ...]
+    key: tuple[Column, ...]
+    flavor: Flavor
+    buckets: int
+
+    @property
+    def key_text(self) -> Sides:
+        return canonical(self.key, self.flavor)
+
+    @property
+    def hash(self) -> Sides:
+        return row_hash(canonical(self.columns, self.flavor))
+
+    @property
+    def bucket(self) -> Sides:
+        return bucket(self.key_text, self.buckets)
+
+    def values(self) -> list[tuple[str, Sides]]:
+        """Each column's name and text."""
+        return [(column.name, value_text(column, self.flavor)) for column in self.columns]
+
+
+def plan_comparison(schema: TableSchema, there: Iterable[str], flavor: Flavor, rows: int) -> Comparison:
+    """How a table is compared.
+
+    Args:
+        there: silver's columns.
+        rows: how many the source has, about.
+    """
+    names = set(there)
+    columns = tuple(column for column in schema.columns if column.name in names and is_comparable(column))
+    key = tuple(column for name in schema.primary_key for column in columns if column.name == name)
+    least, most = BUCKETS
+    buckets = min(max(least, rows // BUCKET_ROWS), most)
+    return Comparison(columns, key if len(key) == len(schema.primary_key) and key else columns, flavor, buckets)
+
+
+def source_sums_query(comparison: Comparison, table: str, condition: str) -> str:
+    """The sums of a part of the source table, in the source's SQL."""
+    where = f" WHERE {condition}" if condition else ""
+    sums = f"{comparison.bucket.source} AS b, COUNT(*), SUM({comparison.hash.source})"
+    return f"SELECT {sums} FROM {table}{where} GROUP BY b"
+
+
+def source_rows_query(comparison: Comparison, table: str, condition: str, buckets: Sequence[int]) -> str:
+    """Key and hash of the rows of some buckets in a part of the source table."""
+    within = f"{comparison.bucket.source} IN ({', '.join(map(str, buckets))})"
+    where = f"({condition}) AND {within}" if condition else within
+    return f"SELECT {comparison.key_text.source}, {comparison.hash.source} FROM {table} WHERE {where}"
+
+
+def source_values_query(comparison: Comparison, table: str, condition: str, keys: Sequence[str]) -> str:
+    """Key and each column's text of the rows of some keys in a part of the source table; keys are its arguments."""
+    values = ", ".join(side.source for _, side in comparison.values())
+    where = f"({condition}) AND {comparison.key_text.source}" if condition else comparison.key_text.source
+    query = f"SELECT {comparison.key_text.source}, {values} FROM {table} WHERE {where} IN"
+    return f"{query.replace('%', '%%')} ({', '.join(['%s'] * len(keys))})"
+
+
+def source_documents_query(comparison: Comparison, documents: Sequence[Column], table: str, condition: str) -> str:
+    """Key and documents, as text, of a part of the source table."""
+    texts = ", ".join(f"CAST({_name(column)} AS CHAR)" for column in documents)
+    where = f" WHERE {condition}" if condition else ""
+    return f"SELECT {comparison.key_text.source}, {texts} FROM {table}{where}"
+
+
+def _name(column: Column) -> str:
+    return "`" + column.name.replace("`", "``") + "`"
+
+
+def differing_documents(
+    comparison: Comparison, documents: Sequence[Column], rows: DataFrame, told: Sequence[Sequence[str | None]]
+) -> dict[str, dict[str, tuple[str | None, str | None]]]:
+    """The documents that differ, by key and column: the source's text and silver's. Most are found equal by Spark.
+
+    Args:
+        told: what `source_documents_query` gave.
+    """
+    if not told:
+        return {}
+    spark = rows.sparkSession
+    names = [f"d{number}" for number in range(len(documents))]
+    source = spark.createDataFrame([tuple(row) for row in told], ", ".join(f"{name} STRING" for name in ("k", *names)))
+    texts = [f"to_json({quote(column.name)}) AS t{number}" for number, column in enumerate(documents)]
+    silver = rows.selectExpr(f"{comparison.key_text.silver} AS k", *texts)
+    unlike = " OR ".join(f"NOT (to_json(try_parse_json(d{n})) <=> t{n})" for n in range(len(documents)))
+    found: dict[str, dict[str, tuple[str | None, str | None]]] = {}
+    for row in source.join(silver, "k").where(unlike).collect():
+        values = {column.name: (row[f"d{n}"], row[f"t{n}"]) for n, column in enumerate(documents)}
+        differing = {name: pair for name, pair in values.items() if not same_text(*pair)}
+        if differing:
+            found[row["k"]] = differing
+    return found
+
+
+def silver_sums(comparison: Comparison, rows: DataFrame) -> Sums:
+    """The sums of a silver table."""
+    chosen = rows.selectExpr(f"{comparison.bucket.silver} AS b", f"{comparison.hash.silver} AS h")
+    found = chosen.groupBy("b").agg({"*": "count", "h": "sum"}).collect()
+    return {int(row["b"]): (int(row["count(1)"]), int(row["sum(h)"])) for row in found}
+
+
+def silver_hashes(comparison: Comparison, rows: DataFrame, buckets: Sequence[int]) -> list[tuple[str, int]]:
+    """Key and hash of the rows of some buckets."""
+    chosen = rows.where(f"{comparison.bucket.silver} IN ({', '.join(map(str, buckets))})")
+    found = chosen.selectExpr(f"{comparison.key_text.silver} AS k", f"{comparison.hash.silver} AS h").collect()
+    return [(row["k"], int(row["h"])) for row in found]
+
+
+def silver_values(comparison: Comparison, rows: DataFrame, keys: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Each column's text of the rows of some keys."""
+    if not keys:
+        return {}
+    among = f"{comparison.key_text.silver} IN ({', '.join(map(literal, keys))})"
+    texts = [f"{side.silver} AS v{number}" for number, (_, side) in enumerate(comparison.values())]
+    found = rows.where(among).selectExpr(f"{comparison.key_text.silver} AS k", *texts).collect()
+    return {row["k"]: tuple(row)[1:] for row in found}
+
+
+def add_sums(parts: Iterable[Iterable[tuple[int, int, int]]]) -> Sums:
+    """The sums of a table from those of its parts."""
+    sums: dict[int, tuple[int, int]] = defaultdict(lambda: (0, 0))
+    for part in parts:
+        for number, count, total in part:
+            before = sums[number]
+            sums[number] = (before[0] + count, before[1] + int(total))
+    return dict(sums)
+
+
+@dataclass(frozen=True, slots=True)
+class Suspects:
+    """The buckets that differ: those whose rows are looked at, and how many are too many for that."""
+
+    buckets: tuple[int, ...]
+    left: int = 0
+
+
+def plan_suspects(source: Sums, silver: Sums, max_rows: int = MAX_ROWS) -> Suspects:
+    """Which buckets are looked at row by row."""
+    nothing = (0, 0)
+    differing = sorted(
+        number for number in {*source, *silver} if source.get(number, nothing) != silver.get(number, nothing)
+    )
+    chosen: list[int] = []
+    rows = 0
+    for number in differing:
+        rows += max(source.get(number, nothing)[0], silver.get(number, nothing)[0])
+        if chosen and rows > max_rows:
+            break
+        chosen.append(number)
+    return Suspects(tuple(chosen), len(differing) - len(chosen))
+
+
+def differing_rows(source: Iterable[tuple[str, int]], silver: Iterable[tuple[str, int]]) -> dict[str, Kind]:
+    """How the rows of a bucket differ, by key."""
+    wanted: dict[str, Counter[int]] = defaultdict(Counter)
+    found: dict[str, Counter[int]] = defaultdict(Counter)
+    for sides, rows in ((wanted, source), (found, silver)):
+        for key, value in rows:
+            sides[key][int(value)] += 1
+    kinds: dict[str, Kind] = {}
+    for key in {*wanted, *found}:
+        left, right = wanted[key], found[key]
+        if left == right:
+            continue
+        if right.total() > left.total():
+            kinds[key] = Kind.EXTRA
+        else:
+            kinds[key] = Kind.MISSING if left.total() > right.total() else Kind.DIFFERENT
+    return dict(sorted(kinds.items()))

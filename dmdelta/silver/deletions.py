@@ -1,0 +1,92 @@
+"""What a stretch of the log took away from a table, as keys: what must not be in silver any more."""
+
+from functools import reduce
+
+from pyspark.sql import DataFrame, SparkSession
+
+from dmdelta.changelog.extraction import keys_of
+from dmdelta.ddl.effects import Created, Dropped, Truncated
+from dmdelta.ddl.types import OWN_COLUMNS, VERSION, silver_type
+from dmdelta.errors import UnsupportedSchemaChange
+from dmdelta.lakehouse.place import quote
+from dmdelta.model.position import Position
+from dmdelta.model.schema import TableSchema
+from dmdelta.silver.compaction import compacted, key_names, keyed_changes
+from dmdelta.silver.counting import plan_counting
+from dmdelta.silver.pieces import Piece, known_schema, plan_pieces
+from dmdelta.silver.plan import Mode
+from dmdelta.silver.request import ApplyRequest
+from dmdelta.silver.steps import Batch
+from dmdelta.silver.structure import structure_at, table_log
+from dmdelta.silver.survey import table_events
+
+_EMPTYING = (Truncated, Dropped, Created)
+
+
+def deleted_keys(spark: SparkSession, request: ApplyRequest, seen: TableSchema, live: DataFrame) -> DataFrame:
+    """The keys whose last change in the request's range takes them away, with `_dm_version`: the event that did.
+
+    Args:
+        seen: the table as silver has it now.
+        live: silver's rows; a statement that empties the table takes all that are older.
+
+    Raises:
+        UnsupportedSchemaChange: the range has changed what the key is.
+        LakehouseError: bronze cannot be read.
+    """
+    name, begin, end = request.name, request.begin, request.end
+    events = table_events(spark, request.lakehouse, request.source_id, name, begin, end)
+    log = table_log(spark, request.source_log, name, events.structure)
+    pieces = plan_pieces(log, structure_at(spark, request.source_log, name, begin), begin, end)
+    found = [_deleted_in(spark, request, piece, seen) for piece in pieces]
+    frames = [frame for frame in found if frame is not None]
+    emptied = [
+        piece.end for piece in pieces if piece.then and any(isinstance(e, _EMPTYING) for e in piece.then.effects)
+    ]
+    keys = [quote(key) for key in seen.primary_key]
+    if emptied:
+        at = _version_of(max(emptied))
+        frames.append(live.where(f"{VERSION} < {at}").selectExpr(*keys, f"{at} AS {VERSION}"))
+    nothing = live.where("false").selectExpr(*keys, VERSION)
+    return reduce(DataFrame.unionAll, frames, nothing)
+
+
+def _deleted_in(spark: SparkSession, request: ApplyRequest, piece: Piece, seen: TableSchema) -> DataFrame | None:
+    events = table_events(spark, request.lakehouse, request.source_id, request.name, piece.begin, piece.end)
+    if not events.row_count:
+        return None
+    schema = request.target.seen(known_schema(piece, request.name))
+    if len(schema.primary_key) != len(seen.primary_key):
+        raise UnsupportedSchemaChange(
+            f"the key of {seen} changed inside the range",
+            hint="replay a range behind that statement, or have the table made anew: --rebuild",
+            position=str(piece.end),
+        )
+    events, counted = plan_counting(request, schema, events)
+    place = request.target.place
+    batch = Batch(
+        spark,
+        request.lakehouse.bronze,
+        request.source_id,
+        place,
+        schema,
+        piece.begin,
+        piece.end,
+        events,
+        Mode.SAFE,
+        empty=False,
+        counted=counted,
+    )
+    changes = compacted(keyed_changes(batch.changes, schema, moves=bool(events.moves)), schema)
+    kinds = [silver_type(column) for column in keys_of(seen)]
+    keys = [
+        f"CAST({name} AS {kind}) AS {quote(key)}"
+        for name, kind, key in zip(key_names(schema), kinds, seen.primary_key, strict=True)
+    ]
+    version = f"CAST(named_struct('epoch', epoch, 'seq', seq, 'row', row) AS {OWN_COLUMNS[VERSION]}) AS {VERSION}"
+    return changes.where("op = 'delete'").selectExpr(*keys, version)
+
+
+def _version_of(at: Position) -> str:
+    """What an event at a position would write as `_dm_version` (SQL)."""
+    return f"named_struct('epoch', {at.epoch}, 'seq', {at.seq}L, 'row', 0)"

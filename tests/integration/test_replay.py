@@ -1,0 +1,239 @@
+"""`dmdelta replay`: history applied again, to the live table, to a new one, or to make silver anew."""
+
+import json
+import random
+from collections import Counter
+from datetime import timezone
+
+import pytest
+
+from dmdelta.bronze.landing import LandingSource, newest_landed
+from dmdelta.changelog.ranges import within
+from dmdelta.cli.main import execute
+from dmdelta.engine.log_places import LandedLogOf, Side, find_place
+from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.rules import BlockAllowList
+from tests.support.check import assert_silver_equals_source
+from tests.support.diff import silver_rows
+from tests.support.task import Task
+from tests.support.values import source_columns, source_rows
+from tests.support.workload import Workload, create_tables, write_steps
+
+TABLES = ("customers", "orders", "page_views")
+CHANGES = (
+    "ALTER TABLE customers ADD COLUMN points INT NOT NULL DEFAULT 7 INVISIBLE, MODIFY balance DECIMAL(14,3) NOT NULL",
+    "UPDATE orders SET id = id + 5000000 WHERE id % 3 = 0",
+    "DELETE FROM customers WHERE id % 2 = 0",
+    "TRUNCATE TABLE customers",
+)
+
+
+def replay(task, capsys, *arguments, code=0):
+    """What a replay says it did; of one that fails, what it complains of."""
+    capsys.readouterr()
+    with task.environment():
+        ended = execute(["replay", str(task.spec), *arguments, "--json"])
+    out, err = capsys.readouterr()
+    assert ended == code, err[-3000:]
+    return json.loads(out) if code == 0 else err
+
+
+class Record:
+    """What the source holds now, and where that is in its log."""
+
+    def __init__(self, task):
+        file, offset, _ = task.server.position()
+        self.place = f"{file}:{offset}"
+        self.columns = {table: source_columns(task.server, task.database, table)[0] for table in TABLES}
+        self.rows = {table: source_rows(task.server, task.database, table, self.columns[table]) for table in TABLES}
+
+    def assert_equals(self, table, frame):
+        names = [column.name for column in self.columns[table]]
+        assert sorted(names) == sorted(name for name in frame.columns if not name.startswith("_dm_"))
+        assert Counter(silver_rows(frame, names)) == Counter(self.rows[table]) != Counter()
+
+
+@pytest.fixture(scope="module")
+def shop(mysql80, tmp_path_factory):
+    """A task that loaded a shop and followed it; what the source held at some positions on the way."""
+    task = Task(tmp_path_factory.mktemp("replay"), mysql80, mysql80.fresh_database("replay"), mode="all", tables=TABLES)
+    create_tables(mysql80, task.database, keyless=True)
+    write_steps(mysql80, task.database, 40, keyless=True)
+    task.catch_up()
+    records = []
+    for lane, change in enumerate(CHANGES, 1):
+        write_steps(mysql80, task.database, 40, lane=lane, keyless=True)
+        records.append(Record(task))
+        mysql80.execute(change, database=task.database)
+        if lane == 2:
+            task.catch_up()
+    write_steps(mysql80, task.database, 25, lane=9, keyless=True)
+    records.append(Record(task))
+    task.catch_up()
+    return task, records
+
+
+def silver_of(spark, task, name):
+    return spark.table(Lakehouse(root=str(task.root)).silver(*name.split(".")))
+
+
+def contents(spark, task, table):
+    """All of a silver table, silver's own columns too."""
+    return Counter(map(str, silver_of(spark, task, f"{task.database}.{table}").collect()))
+
+
+def test_a_table_as_it_was_at_a_position(shop, spark, capsys):
+    """--into is what the source held there: behind a full load, across schema changes, with and without a key."""
+    task, records = shop
+    wanted = [(0, "orders"), (1, "customers"), (1, "page_views"), (2, "orders"), (3, "customers"), (4, "customers")]
+    for number, table in wanted:
+        into = f"then.{table}_{number}"
+        place = records[number].place
+        (done,) = replay(task, capsys, f"--table={task.database}.{table}", f"--to={place}", f"--into={into}")
+        assert done["end"].endswith(place)
+        records[number].assert_equals(table, silver_of(spark, task, into))
+    again = f"--table={task.database}.orders", f"--to={records[2].place}", "--into=then.orders_2"
+    assert replay(task, capsys, *again)[0]["rows"] == 0
+    records[2].assert_equals("orders", silver_of(spark, task, "then.orders_2"))
+    assert "choose another name" in replay(task, capsys, *again[:2], "--into=then.customers_1", code=5)
+
+
+def test_ranges_change_nothing(shop, spark, capsys):
+    """Any range of what is in silver, replayed into it, leaves every row and every version of the table as it was."""
+    task, records = shop
+    rng = random.Random(5)
+    before = {table: contents(spark, task, table) for table in ("customers", "orders")}
+    for begin, end in [(0, 4), *(sorted(rng.sample(range(5), 2)) for _ in range(2))]:
+        places = f"--from={records[begin].place}", f"--to={records[end].place}"
+        for done in replay(task, capsys, f"--table={task.database}.[co]*", *places):
+            assert (done["missing"], done["different"], done["extra"]) == (0, 0, 0)
+    assert {table: contents(spark, task, table) for table in before} == before
+
+
+def test_damage_in_a_range_is_put_right(shop, spark, capsys):
+    """Rows lost, stale, changed, doubled and come back from the dead are put right; the task goes on as before."""
+    task, records = shop
+    table = f"{task.database}.orders"
+    place = Lakehouse(root=str(task.root)).silver(task.database, "orders")
+    before = contents(spark, task, "orders")
+    ids = sorted(
+        row.id for row in spark.sql(f"SELECT id FROM {place} WHERE id BETWEEN 30000000 AND 50000000").collect()
+    )
+    lost, changed, doubled = ids[:3]
+    gone = spark.sql(f"SELECT min(id) - 5000000 AS id FROM {place} WHERE id % 10000000 > 5000000").head().id
+    spark.sql(f"INSERT INTO {place} SELECT * FROM {place} WHERE id = {doubled}")
+    spark.sql(
+        f"INSERT INTO {place} SELECT {gone} AS id, * EXCEPT (id, _dm_version, _dm_committed_at), "
+        f"named_struct('epoch', 2, 'seq', 5L, 'row', 0), _dm_committed_at FROM {place} WHERE id = {lost}"
+    )
+    spark.sql(f"DELETE FROM {place} WHERE id = {lost}")
+    spark.sql(f"UPDATE {place} SET total = total + 1 WHERE id = {changed}")
+    places = f"--from={records[0].place}", f"--to={records[4].place}"
+    (done,) = replay(task, capsys, f"--table={table}", *places)
+    assert (done["missing"], done["different"], done["extra"]) == (1, 2, 1)
+    assert contents(spark, task, "orders") == before
+    write_steps(task.server, task.database, 10, lane=20, keyless=True)
+    task.catch_up()
+    assert_silver_equals_source(spark, task)
+
+
+def test_silver_is_made_anew_from_bronze(shop, spark, capsys):
+    """--rebuild gives what was there, version by version, whatever silver has become; the log goes on behind it."""
+    task, _ = shop
+    lakehouse = Lakehouse(root=str(task.root))
+    before = {table: contents(spark, task, table) for table in TABLES}
+    spark.sql(f"DELETE FROM {lakehouse.silver(task.database, 'page_views')} WHERE visitor % 2 = 0")
+    spark.sql(f"ALTER TABLE {lakehouse.silver(task.database, 'customers')} DROP COLUMN points")
+    done = replay(task, capsys, f"--table={task.database}.*", "--rebuild")
+    assert [line["table"] for line in done] == [f"{task.database}.{table}" for table in TABLES]
+    assert {table: contents(spark, task, table) for table in TABLES} == before
+    write_steps(task.server, task.database, 10, lane=21, keyless=True)
+    task.catch_up()
+    assert_silver_equals_source(spark, task)
+
+
+def test_places_in_the_log(shop, spark):
+    """A GTID stands for its transaction, a time for the first event since, a batch for what landed with it."""
+    task, records = shop
+    bronze = Lakehouse(root=str(task.root)).bronze
+    source = LandingSource("t", "s1", "test", bronze, BlockAllowList(), "mysql")
+    landed = newest_landed(spark, source)
+    log = LandedLogOf(spark, source, landed.end)
+    changes = spark.table(bronze).where("op IN ('insert', 'update', 'delete')").orderBy("seq", "row").collect()
+    some = changes[len(changes) // 2]
+    begin, end = (find_place(log, some.gtid, side) for side in Side)
+    rows = spark.table(bronze).where(within(begin, end)).where("op IN ('insert', 'update', 'delete')")
+    assert {row.gtid for row in rows.collect()} == {some.gtid}
+    since = find_place(log, some.committed_at.astimezone(timezone.utc).isoformat(), Side.FROM)
+    assert since <= begin
+    earlier = [row.committed_at for row in changes if (row.epoch, row.seq) < since.key]
+    assert max(earlier) < some.committed_at
+    assert find_place(log, f"batch:{landed.batch}", Side.FROM) == landed.begin
+    assert find_place(log, f"batch:{landed.batch}", Side.TO) == landed.end
+    assert str(find_place(log, records[0].place, Side.TO)) == f"2/{records[0].place}"
+    assert find_place(log, "2100-01-01", Side.TO) == landed.end
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "reason"),
+    [
+        (("--from=batch:1",), 2, "needs a range"),
+        (("--into=then.x",), 2, "one position"),
+        (("--from=binlog.000001:4", "--to=binlog.009999:4"), 2, "nothing of binlog.009999"),
+        (("--from=yesterday", "--to=batch:1"), 2, "no place in the log"),
+        (("--from=batch:3", "--to=batch:2"), 2, "before it begins"),
+    ],
+)
+def test_what_cannot_be_replayed_is_refused(shop, capsys, arguments, code, reason):
+    """Each with what is wrong, before anything is written."""
+    task, _ = shop
+    assert reason in replay(task, capsys, f"--table={task.database}.orders", *arguments, code=code)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_a_running_task_stands_still_while_it_is_mended(mysql80, spark, tmp_path, capsys):
+    """It is asked to pause for what is damaged, and goes on by itself; so it does for --rebuild."""
+    task = Task(tmp_path, mysql80, mysql80.fresh_database("replay"), tables=TABLES)
+    task.start_here()
+    create_tables(mysql80, task.database, keyless=True)
+    begin = Record(task).place
+    write_steps(mysql80, task.database, 30, keyless=True)
+    end = Record(task).place
+    place = Lakehouse(root=str(task.root)).silver(task.database, "orders")
+    with task.process() as process:
+        process.wait_for("range applied", seconds=300)
+        process.wait_for("checkpoint flushed", seconds=60)
+        spark.sql(f"DELETE FROM {place} WHERE id = (SELECT min(id) FROM {place})")
+        (done,) = replay(task, capsys, f"--table={task.database}.orders", f"--from={begin}", f"--to={end}")
+        assert done["missing"] == 1
+        assert process.count('"paused"') == 1
+        replay(task, capsys, f"--table={task.database}.customers", "--rebuild")
+        assert process.count('"paused"') == 2
+        write_steps(mysql80, task.database, 10, lane=1, keyless=True)
+        process.wait_for("range applied", seconds=300, times=process.count("range applied") + 1)
+    task.catch_up()
+    assert_silver_equals_source(spark, task)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_random_ranges_into_a_table_under_load(mysql80, spark, tmp_path, capsys):
+    """A hundred ranges of a table that is written all the time change nothing; in the end silver is the source."""
+    task = Task(tmp_path, mysql80, mysql80.fresh_database("replay"), mode="all", tables=TABLES)
+    rng = random.Random(11)
+    with Workload(mysql80, task.database, seed=11, per_second=20, keyless=True) as work, task.process():
+        places = []
+        for _ in range(100):
+            work.wait_for(work.transactions + 20)
+            file, offset, _ = mysql80.position()
+            places.append(f"{file}:{offset}")
+            if len(places) < 4:
+                continue
+            begin, end = sorted(rng.sample(range(len(places) - 1), 2))
+            for done in replay(
+                task, capsys, f"--table={task.database}.orders", f"--from={places[begin]}", f"--to={places[end]}"
+            ):
+                assert (done["missing"], done["different"], done["extra"]) == (0, 0, 0)
+    task.catch_up()
+    assert_silver_equals_source(spark, task)

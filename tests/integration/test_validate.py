@@ -1,0 +1,116 @@
+"""`dmdelta validate`: comparing silver with the source finds what differs, all of it and nothing else."""
+
+import json
+
+import pytest
+
+from dmdelta.cli.main import execute
+from dmdelta.lakehouse.place import Lakehouse
+from tests.support.check import assert_silver_equals_source
+from tests.support.loadable import fill
+from tests.support.task import Task
+from tests.support.workload import Workload
+
+DAMAGE = {
+    "a whole number": "UPDATE {big} SET k = k + 1 WHERE id = {id}",
+    "an unsigned number": "UPDATE {big} SET u = 18446744073709551614 WHERE id = {id}",
+    "a float": "UPDATE {big} SET f = CAST(1.2500001 AS FLOAT) WHERE id = {id}",
+    "a double": "UPDATE {big} SET d = CAST('-2.5000000000000004e200' AS DOUBLE) WHERE id = {id}",
+    "a truncated decimal": "UPDATE {big} SET p = -123456789.120 WHERE id = {id}",
+    "a text": "UPDATE {big} SET t = 'grün 🌲' WHERE id = {id}",
+    "a wrong charset": "UPDATE {big} SET l = 'Ã¿es' WHERE id = {id}",
+    "bytes": "UPDATE {big} SET b = X'00FE' WHERE id = {id}",
+    "swapped columns": "UPDATE {big} SET t = w, w = t WHERE id = {id}",
+    "a shifted time zone": "UPDATE {big} SET stamp = stamp + INTERVAL 1 HOUR WHERE id = {id}",
+    "a microsecond": "UPDATE {big} SET at = at + INTERVAL 1 MICROSECOND WHERE id = {id}",
+    "a day": "UPDATE {big} SET day = day + 1 WHERE id = {id}",
+    "a year": "UPDATE {big} SET y = 2025 WHERE id = {id}",
+    "an enum": "UPDATE {big} SET e = 'on' WHERE id = {id}",
+    "a document": "UPDATE {big} SET j = parse_json('{{\"a\": [1, 2]}}') WHERE id = {id}",
+    "a NULL": "UPDATE {big} SET t = NULL WHERE id = {id}",
+    "an empty text for NULL": "UPDATE {big} SET t = '' WHERE id = 3",
+    "a lost row": "DELETE FROM {big} WHERE id = {id}",
+    "a doubled row": "INSERT INTO {big} SELECT * FROM {big} WHERE id = {id}",
+    "a row of nobody": "INSERT INTO {big} SELECT -{id} AS id, * EXCEPT (id) FROM {big} WHERE id = {id}",
+}
+"""By what it is: a statement on silver's table, and the row it is done to."""
+KINDS = {"a lost row": "missing", "a doubled row": "extra", "a row of nobody": "extra"}
+
+
+def validate(task, capsys, *arguments, code=0):
+    """What a comparison has found, by table."""
+    capsys.readouterr()
+    with task.environment():
+        ended = execute(["validate", str(task.spec), "--json", *arguments])
+    out, err = capsys.readouterr()
+    assert ended == code, (out + err)[-4000:]
+    return {line["table"].split(".")[1]: line for line in json.loads(out)} if code in (0, 6) else err
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    "server", ["mysql80", *(pytest.param(name, marks=pytest.mark.long) for name in ("mariadb", "mysql57"))]
+)
+def test_every_type_compares_and_every_damage_is_found(server, request, spark, tmp_path, capsys):
+    """Of every type and kind of key: nothing differs until silver is damaged, then just that, and --fix mends it."""
+    source = request.getfixturevalue(server)
+    task = Task(tmp_path, source, source.fresh_database("validate"), mode="all")
+    fill(source, task.database, 3_000)
+    task.catch_up()
+    found = validate(task, capsys)
+    assert [name for name, line in found.items() if line["missing"] + line["extra"] + line["different"]] == []
+    assert {name: line["uncompared"] for name, line in found.items() if line["uncompared"]} == {}
+    assert found["big"]["rows"] == found["big"]["silver_rows"] == 3_000
+    assert len(found) == len(source.query("SHOW TABLES", database=task.database))
+
+    big = Lakehouse(root=str(task.root)).silver(task.database, "big")
+    full = [row.id for row in spark.sql(f"SELECT id FROM {big} WHERE t IS NOT NULL AND y = 2026 ORDER BY id").collect()]
+    ids = dict(zip(DAMAGE, full, strict=False)) | {"an empty text for NULL": 3}
+    for what, statement in DAMAGE.items():
+        spark.sql(statement.format(big=big, id=ids[what]))
+    (line,) = validate(task, capsys, f"--table={task.database}.big", "--limit=100", code=6).values()
+    keys = {what: f"-{key}" if what == "a row of nobody" else str(key) for what, key in ids.items()}
+    wanted = {keys[what]: KINDS.get(what, "different") for what in DAMAGE}
+    found = {row["key"]: row for row in line["differences"]}
+    assert {key: row["kind"] for key, row in found.items()} == wanted
+    assert found[keys["a year"]]["values"] == {"y": ["2026", "2025"]}
+    assert found[keys["swapped columns"]]["values"].keys() == {"t", "w"}
+    assert found[keys["a truncated decimal"]]["values"] == {"p": ["-123456789.125", "-123456789.120"]}
+
+    validate(task, capsys, f"--table={task.database}.big", "--fix")
+    validate(task, capsys, f"--table={task.database}.big")
+    source.execute(
+        "UPDATE big SET k = -k WHERE id < 40", f"DELETE FROM big WHERE id = {ids['a lost row']}", database=task.database
+    )
+    task.catch_up()
+    assert_silver_equals_source(spark, task)
+
+
+def test_a_source_that_is_ahead_is_waited_for(mysql80, tmp_path, capsys):
+    """What has not landed cannot be compared: that is an error, and no difference."""
+    task = Task(tmp_path, mysql80, mysql80.fresh_database("validate"))
+    mysql80.execute("CREATE TABLE a (id INT PRIMARY KEY)", "INSERT INTO a VALUES (1)", database=task.database)
+    task.catch_up()
+    mysql80.execute("INSERT INTO a VALUES (2)", database=task.database)
+    assert "is the task running?" in str(_refused(task, capsys, "--wait=0"))
+
+
+def _refused(task, capsys, *arguments):
+    capsys.readouterr()
+    with task.environment():
+        assert execute(["validate", str(task.spec), "--json", *arguments]) == 6
+    return capsys.readouterr().err
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_tables_that_are_written_all_the_time_compare(mysql80, tmp_path, capsys):
+    """Both sides are taken as they are at one position, so writers make no difference."""
+    task = Task(tmp_path, mysql80, mysql80.fresh_database("validate"), mode="all", tables=("customers", "orders"))
+    with Workload(mysql80, task.database, seed=3, per_second=10) as work, task.process() as process:
+        work.wait_for(30)
+        process.wait_for("range applied", seconds=300, times=3)
+        for _ in range(2):
+            found = validate(task, capsys)
+            assert all(line["rows"] == line["silver_rows"] > 0 for line in found.values())
+            work.wait_for(work.transactions + 10)

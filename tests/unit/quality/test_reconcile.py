@@ -1,0 +1,68 @@
+"""What follows from the sums and hashes of both sides."""
+
+from decimal import Decimal
+
+from dmdelta.model.schema import Column, TableSchema
+from dmdelta.quality.reconcile import (
+    Kind,
+    Suspects,
+    add_sums,
+    differing_rows,
+    plan_comparison,
+    plan_suspects,
+    source_values_query,
+)
+
+ITEMS = TableSchema(
+    "d",
+    "items",
+    (Column("id", "int"), Column("v", "varchar", length=20), Column("j", "json"), Column("f", "float")),
+    ("id",),
+)
+
+
+def test_the_sums_of_parts_are_added_by_bucket():
+    """Parts are of any number, buckets of any part."""
+    parts = [[(0, 1, Decimal(5)), (3, 2, Decimal(1 << 70))], [], [(3, 1, Decimal(2))]]
+    assert add_sums(parts) == {0: (1, 5), 3: (3, (1 << 70) + 2)}
+
+
+def test_buckets_that_differ_are_suspect():
+    """By count or by sum, on either side; so many that their rows can be held."""
+    source = {0: (1, 5), 1: (2, 7), 2: (1, 1)}
+    silver = {0: (1, 5), 1: (2, 8), 3: (1, 1)}
+    assert plan_suspects(source, silver) == Suspects((1, 2, 3))
+    assert plan_suspects(source, silver, max_rows=2) == Suspects((1,), 2)
+    assert plan_suspects(source, source) == Suspects(())
+
+
+def test_how_rows_differ():
+    """A row there twice is one too many; equal rows of a table without a key are counted."""
+    source = [("1", 10), ("2", 20), ("3", 30), ("4", 40), ("4", 40)]
+    silver = [("1", 10), ("2", 21), ("4", 40), ("5", 50), ("1", 10)]
+    assert differing_rows(source, silver) == {
+        "1": Kind.EXTRA,
+        "2": Kind.DIFFERENT,
+        "3": Kind.MISSING,
+        "4": Kind.MISSING,
+        "5": Kind.EXTRA,
+    }
+    assert differing_rows(source, reversed(source)) == {}
+
+
+def test_what_is_compared():
+    """Columns that both sides have and whose text both can write; all of them tell rows apart where there is no key."""
+    comparison = plan_comparison(ITEMS, ("id", "v", "j", "other"), "mysql", 5_000_000)
+    assert [column.name for column in comparison.columns] == ["id", "v"]
+    assert [column.name for column in comparison.key] == ["id"]
+    assert comparison.buckets == 5_000
+    keyless = plan_comparison(TableSchema("d", "t", ITEMS.columns), ("id", "v", "f"), "mysql", 10)
+    assert [column.name for column in keyless.key] == ["id", "v", "f"]
+    assert keyless.buckets == 16
+
+
+def test_a_statement_with_arguments_doubles_its_percent_signs():
+    """PyMySQL takes them for places of arguments."""
+    day = TableSchema("d", "days", (Column("day", "date"),), ("day",))
+    statement = source_values_query(plan_comparison(day, ("day",), "mysql", 1), "`d`.`days`", "", ["x", "y"])
+    assert statement % ("'x'", "'y'") == statement.replace("%%", "%").replace("%s, %s", "'x', 'y'")
