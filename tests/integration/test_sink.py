@@ -179,8 +179,9 @@ def test_a_kill_at_each_point_repeats_nothing(mysql80, target, recorded, tmp_pat
     assert written(target, database) == counts
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("target", ["mysql80_too", pytest.param("mariadb", marks=pytest.mark.long)], indirect=True)
+@pytest.mark.parametrize("target", ["mysql80_too", "mariadb"], indirect=True)
 def test_kills_among_rows_side_by_side_repeat_nothing(mysql80, target, many, tmp_path):
     """SIGKILL before, within and behind transactions of many rows: each row is inserted once."""
     database, counts, changes = many
