@@ -13,11 +13,10 @@ from dmdelta.binlog.collation_names import collation_name
 from dmdelta.binlog.columntype import CHARACTER, NUMERIC, WireColumn, WireType
 from dmdelta.binlog.tablemap import TableMap
 from dmdelta.model.schema import Column, TableSchema
+from dmdelta.model.type_names import BLOBS, SIZED, TEXTS, TEXTUAL
 
 _TEMPORAL = frozenset({WireType.TIME2, WireType.DATETIME2, WireType.TIMESTAMP2})
-_SIZED = frozenset({"char", "varchar", "binary", "varbinary", "bit"})
-_TEXTS = ("tinytext", "text", "mediumtext", "longtext")
-_BLOBS = ("tinyblob", "blob", "mediumblob", "longblob")
+_SIZED = frozenset({*SIZED, "bit"})
 _TEXT_LIKE = CHARACTER | {WireType.ENUM, WireType.SET}
 _OLD_GEOMETRY = frozenset(
     {"point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon", "geomcollection"}
@@ -80,11 +79,11 @@ def _completed(table_map: TableMap, number: int, column: Column) -> Column:
     """Whether NULL is allowed, how large a TEXT or BLOB is, and the collation where the table map tells it."""
     wire, collation = table_map.columns[number], table_map.collations[number]
     column = replace(column, nullable=table_map.nullable[number])
-    if column.type in _TEXTS and wire.type_name(binary=False) in _TEXTS:
+    if column.type in TEXTS and wire.type_name(binary=False) in TEXTS:
         column = replace(column, type=wire.type_name(binary=False))
-    elif column.type in _BLOBS and wire.type_name(binary=True) in _BLOBS:
+    elif column.type in BLOBS and wire.type_name(binary=True) in BLOBS:
         column = replace(column, type=wire.type_name(binary=True))
-    is_text = column.type in ("char", "varchar", "enum", "set") or column.type in _TEXTS
+    is_text = column.type in TEXTUAL
     if not is_text or not collation or collation == BINARY_COLLATION:
         return column
     if column.charset is None:

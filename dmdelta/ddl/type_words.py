@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from dmdelta.ddl.tokens import Cursor, Kind
 from dmdelta.model.schema import Column
-from dmdelta.model.type_names import BLOBS, BYTES, CHARACTERS, CLOCKED, NAMED, SIZED, TEXTS
+from dmdelta.model.type_names import BLOBS, BYTES, CLOCKED, NAMED, SIZED, TEXTS, TEXTUAL
 
 _TYPES = {
     **dict.fromkeys(("TINYINT", "INT1", "BOOL", "BOOLEAN"), "tinyint"),
@@ -56,7 +56,7 @@ def known_type(column: Column) -> bool:
 
 def is_text(column: Column) -> bool:
     """The column's values are text in a character set."""
-    return column.type in (*CHARACTERS, *NAMED)
+    return column.type in TEXTUAL
 
 
 def charset_named(word: str) -> str | None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from dmdelta.errors import SchemaError
 from dmdelta.model.schema import Column, ConstantColumn, StoredColumn, TableSchema
-from dmdelta.model.type_names import BYTES, CHARACTERS, NAMED
+from dmdelta.model.type_names import BYTES, TEXTUAL
 
 MAX_DECIMAL_DIGITS = 38
 """What Delta's DECIMAL holds; MySQL's goes to 65."""
@@ -29,7 +29,7 @@ _FIXED = {
     "json": "VARIANT",
     "geometry": "STRUCT<srid: INT, wkb: BINARY>",
     "vector": "ARRAY<FLOAT>",
-    **dict.fromkeys((*CHARACTERS, *NAMED), "STRING"),
+    **dict.fromkeys(TEXTUAL, "STRING"),
     **dict.fromkeys(BYTES, "BINARY"),
 }
 

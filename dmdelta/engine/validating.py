@@ -4,6 +4,7 @@ docs/decisions/0009-reconciliation.md has the reasons.
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -163,6 +164,16 @@ def _own_tables(task: Task, side: SilverSide, pattern: str) -> list[TableName]:
 
 
 @dataclass(frozen=True, slots=True)
+class _Found:
+    """What sums and hashes have found; the fields are those of `Validated`."""
+
+    rows: int
+    silver_rows: int
+    kinds: Mapping[str, Kind]
+    not_looked_at: int
+
+
+@dataclass(frozen=True, slots=True)
 class _Validation:
     """The comparison of one table."""
 
@@ -210,8 +221,38 @@ class _Validation:
 
     def _compare(self, table: SteadyTable, position: Position, rows: DataFrame) -> Validated:
         comparison = plan_comparison(table.schema, rows.columns, self.side.flavor, table.rows)
-        statements = [(source_sums_query(comparison, table.name, part), ()) for part in table.parts]
-        source = add_sums(table.ask(statements))
+        found = self._differing_rows(table, comparison, rows)
+        documents, compared = self._documents(table, comparison, rows)
+        values = self._values(table, comparison, rows, list(found.kinds)[: self.request.limit])
+        differences = [
+            *(RowDifference(kind, key, values.get(key, {})) for key, kind in found.kinds.items()),
+            *(RowDifference(Kind.DIFFERENT, key, told) for key, told in documents.items() if key not in found.kinds),
+        ]
+        counts = Counter(difference.kind for difference in differences)
+        fixes = self.request.fix and bool(differences)
+        if fixes:
+            keys = [difference.key for difference in differences]
+            fix_rows(self.task, self.side, self.endpoint, comparison, table.schema, keys)
+        names = {*comparison.columns, *compared}
+        uncompared = tuple(column.name for column in table.schema.columns if column not in names)
+        return Validated(
+            self.side.source_id,
+            ".".join(self.name),
+            position,
+            found.rows,
+            found.silver_rows,
+            counts[Kind.MISSING],
+            counts[Kind.EXTRA],
+            counts[Kind.DIFFERENT],
+            found.not_looked_at,
+            uncompared + self._only_in_silver(table, rows),
+            tuple(differences[: self.request.limit]),
+            fixes,
+        )
+
+    def _differing_rows(self, table: SteadyTable, comparison: Comparison, rows: DataFrame) -> "_Found":
+        """Sums of both sides, then the rows of the buckets whose sums differ."""
+        source = add_sums(table.ask([(source_sums_query(comparison, table.name, part), ()) for part in table.parts]))
         silver = silver_sums(comparison, rows)
         suspects = plan_suspects(source, silver)
         kinds: dict[str, Kind] = {}
@@ -219,34 +260,8 @@ class _Validation:
             queries = [(source_rows_query(comparison, table.name, p, suspects.buckets), ()) for p in table.parts]
             told = [row for part in table.ask(queries) for row in part]
             kinds = differing_rows(told, silver_hashes(comparison, rows, suspects.buckets))
-        documents, compared = self._documents(table, comparison, rows)
-        values = self._values(table, comparison, rows, list(kinds)[: self.request.limit])
-        differences = [RowDifference(kind, key, values.get(key, {})) for key, kind in kinds.items()]
-        differences += [
-            RowDifference(Kind.DIFFERENT, key, pairs) for key, pairs in documents.items() if key not in kinds
-        ]
-        counts = {kind: sum(difference.kind is kind for difference in differences) for kind in Kind}
-        fixed = False
-        if self.request.fix and differences:
-            keys = [difference.key for difference in differences]
-            fix_rows(self.task, self.side, self.endpoint, comparison, table.schema, keys)
-            fixed = True
-        names = {*comparison.columns, *compared}
-        return Validated(
-            self.side.source_id,
-            ".".join(self.name),
-            position,
-            sum(count for count, _ in source.values()),
-            sum(count for count, _ in silver.values()),
-            counts[Kind.MISSING],
-            counts[Kind.EXTRA],
-            counts[Kind.DIFFERENT],
-            suspects.left,
-            tuple(column.name for column in table.schema.columns if column not in names)
-            + self._only_in_silver(table, rows),
-            tuple(differences[: self.request.limit]),
-            fixed,
-        )
+        counts = [sum(count for count, _ in sums.values()) for sums in (source, silver)]
+        return _Found(counts[0], counts[1], kinds, suspects.left)
 
     def _only_in_silver(self, table: SteadyTable, rows: DataFrame) -> tuple[str, ...]:
         own = {column.name for column in (*table.schema.columns, *self.side.table(self.name).constants)}

@@ -14,16 +14,13 @@ from dmdelta.ddl.types import MAX_DECIMAL_DIGITS, silver_type
 from dmdelta.lakehouse.place import quote
 from dmdelta.model.gtid import Flavor
 from dmdelta.model.schema import Column
+from dmdelta.model.type_names import BYTES, NAMED, TEXTS, WHOLE
 
 HASH_DIGITS = 15
 """Hexadecimal digits of a row's MD5 that are added up: 60 bits."""
 _NULL = "'~'"
-_WHOLE = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "bit", "year"})
 _FLOATS = frozenset({"float", "double"})
 _TIMES = frozenset({"date", "datetime", "timestamp"})
-_SHORT_TEXTS = frozenset({"char", "varchar", "enum", "set"})
-_LONG_TEXTS = frozenset({"tinytext", "text", "mediumtext", "longtext"})
-_BYTES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
 _MANTISSA = 4503599627370496
 """2^52: a mantissa of [1, 2) becomes a whole number."""
 
@@ -66,7 +63,7 @@ def bucket(text: Sides, buckets: int) -> Sides:
 def value_text(column: Column, flavor: Flavor) -> Sides:
     """The text of one column's value, never NULL."""
     source, silver = "`" + column.name.replace("`", "``") + "`", quote(column.name)
-    if column.type in _WHOLE:
+    if column.type in WHOLE:
         return _or_null(f"CAST({source} + 0 AS CHAR)", f"CAST({silver} AS STRING)")
     if column.type == "decimal":
         if column.precision > MAX_DECIMAL_DIGITS:
@@ -78,12 +75,12 @@ def value_text(column: Column, flavor: Flavor) -> Sides:
         return _or_null(_moment(source, column), f"CAST({silver} AS STRING)")
     if column.type == "time":
         return _or_null(f"CAST({source} AS CHAR)", silver)
-    if column.type in _SHORT_TEXTS:
+    if column.type in ("char", "varchar", *NAMED):
         text = f"CONVERT({source} USING utf8mb4)"
         return _or_null(f"CONCAT(LENGTH({text}), ':', {text})", f"concat(octet_length({silver}), ':', {silver})")
-    if column.type in _LONG_TEXTS:
+    if column.type in TEXTS:
         return _or_null(f"MD5(CONVERT({source} USING utf8mb4))", f"md5({silver})")
-    if column.type in _BYTES:
+    if column.type in BYTES:
         # MariaDB writes INET6 and UUID as text.
         fixed = column.type == "binary" and flavor == "mariadb"
         return _or_null(f"MD5({f'CAST({source} AS BINARY({column.length}))' if fixed else source})", f"md5({silver})")

@@ -2,10 +2,9 @@
 
 from dmdelta.ddl.type_words import characters
 from dmdelta.model.schema import Column, ConstantColumn, TableSchema
-from dmdelta.sink.literals import TEXTS
+from dmdelta.model.type_names import INTEGERS, TEXTUAL
 from dmdelta.sink.statements import quoted, text
 
-_INTEGERS = ("tinyint", "smallint", "mediumint", "int", "bigint")
 _VARCHAR = 16_383
 """Characters of utf8mb4 that a row of a VARCHAR may have at most."""
 
@@ -28,7 +27,7 @@ def _type(column: Column) -> str:
     kind = column.type
     if isinstance(column, ConstantColumn):
         return f"VARCHAR({max(len(column.value), 255)})"
-    if kind in _INTEGERS:
+    if kind in INTEGERS:
         return kind.upper() + (" UNSIGNED" if column.unsigned else "")
     if kind == "decimal":
         return f"DECIMAL({column.precision},{column.scale})" + (" UNSIGNED" if column.unsigned else "")
@@ -43,7 +42,7 @@ def _type(column: Column) -> str:
     if kind in ("char", "varchar"):
         count = characters(column) or column.length
         return (f"{kind.upper()}({count})" if count <= _VARCHAR else "MEDIUMTEXT") + _charset(column)
-    return kind.upper() + (_charset(column) if kind in TEXTS else "")
+    return kind.upper() + (_charset(column) if kind in TEXTUAL else "")
 
 
 def _charset(column: Column) -> str:

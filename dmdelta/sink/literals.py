@@ -20,15 +20,14 @@ from dmdelta.changelog.images import Images
 from dmdelta.errors import SchemaError
 from dmdelta.lakehouse.place import literal
 from dmdelta.model.schema import Column, ConstantColumn
+from dmdelta.model.type_names import BYTES, TEXTUAL, WHOLE
 from dmdelta.sink.statements import text
 
-TEXTS = frozenset(("char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set"))
-BYTES = frozenset(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"))
 NAMELESS = "0/*dmdelta: enum without a name*/"
 """An ENUM's value that strict servers take under protest only: see `worker`."""
 NESTED = frozenset(("json", "geometry", "vector"))
 """Types whose literals Spark writes."""
-_PLAIN = frozenset(("tinyint", "smallint", "mediumint", "int", "bigint", "year", "bit", "decimal"))
+_PLAIN = frozenset((*WHOLE, "decimal"))
 _APPROXIMATE = frozenset(("float", "double"))
 _TIMES = frozenset(("date", "time", "datetime", "timestamp"))
 _CONTROLS = np.array([code < 0x20 or code == 0x7F for code in range(256)])
@@ -102,7 +101,7 @@ class Literals:
         name = column.name
         if isinstance(column, ConstantColumn):
             return self.of(column)
-        if column.type in TEXTS:
+        if column.type in TEXTUAL:
             value = texts(self.images, name)
             value = pc.utf8_slice_codeunits(value, 0, prefix) if prefix else value
             if _CONTROLS[_bytes(value)].any():
@@ -126,7 +125,7 @@ class Literals:
             return pc.if_else(pc.match_substring(digits, "e"), digits, joined(digits, "E0"))
         if kind in _TIMES:
             return joined("'", texts(self.images, name), "'")
-        if kind in TEXTS:
+        if kind in TEXTUAL:
             value = texts(self.images, name)
             quoted = joined("'", escaped(value), "'")
             # The ENUM's value of index 0 has no name; it comes as ''.
@@ -141,7 +140,7 @@ class Literals:
 
     def _equals(self, name: str, column: Column) -> Any:
         value = self.of(column)
-        if column.type in TEXTS:
+        if column.type in TEXTUAL:
             same = joined(f"{name} = ", value, f" AND BINARY CONVERT({name} USING utf8mb4) = BINARY ", value)
         elif column.type == "json":
             same = joined(f"{name} = CAST(", value, " AS JSON)")

@@ -4,20 +4,20 @@ from dataclasses import dataclass
 
 from dmdelta.errors import SinkError
 from dmdelta.model.schema import Column, TableName, TableSchema
+from dmdelta.model.type_names import BYTES, TEXTUAL, WHOLE
 from dmdelta.sink.change import Shape
-from dmdelta.sink.literals import BYTES, TEXTS
 from dmdelta.sink.statements import quoted
 from dmdelta.sink.target import PRIMARY, TargetColumn, TargetTable
 
 _FAMILIES = (
-    frozenset(("tinyint", "smallint", "mediumint", "int", "bigint", "bit", "year")),
+    frozenset(WHOLE),
     frozenset(("decimal",)),
     frozenset(("float", "double")),
     frozenset(("date",)),
     frozenset(("datetime", "timestamp")),
     frozenset(("time",)),
-    TEXTS,
-    BYTES,
+    frozenset(TEXTUAL),
+    frozenset(BYTES),
 )
 
 
@@ -67,7 +67,7 @@ class TablePlan:
         if len(self.keys) != 1 or len(self.identity) != 1:
             return False
         column, _, prefix = self.keys[0].parts[0]
-        return column.type not in TEXTS | BYTES | {"float", "double"} and prefix is None
+        return column.type not in (*TEXTUAL, *BYTES, "float", "double") and prefix is None
 
 
 def plan_table(source: TableName, schema: TableSchema, target: TargetTable, *, foreign_keys: bool = False) -> TablePlan:
@@ -157,4 +157,4 @@ def _comparable(column: Column, there: TargetColumn) -> bool:
 
 def _is_watched(column: Column, target: TargetTable) -> bool:
     there = target.columns.get(column.name.lower())
-    return column.type in TEXTS and not (there and (there.collation or "").endswith("_bin"))
+    return column.type in TEXTUAL and not (there and (there.collation or "").endswith("_bin"))

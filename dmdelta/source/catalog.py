@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from dmdelta.binlog.collation_names import plain_name
 from dmdelta.model.schema import SYSTEM_SCHEMAS, Column, TableSchema
-from dmdelta.model.type_names import CHARACTERS, CLOCKED, NAMED, SIZED
+from dmdelta.model.type_names import CLOCKED, SIZED, TEXTUAL
 from dmdelta.source.connection import query
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ WHERE non_unique = 0 AND table_schema NOT IN %s
 ORDER BY table_schema, table_name, index_name, seq_in_index
 """
 
-_CHARACTER = frozenset({*CHARACTERS, *NAMED})
 _GEOMETRY = frozenset(
     [
         "point",
@@ -95,11 +94,11 @@ def _column(fields: Sequence[Any]) -> Column:
         length=length,
         precision=precision,
         scale=int(scale or 0) if kind == "decimal" else 0,
-        charset={"utf8": "utf8mb3"}.get(charset or "", charset) if kind in _CHARACTER else None,
+        charset={"utf8": "utf8mb3"}.get(charset or "", charset) if kind in TEXTUAL else None,
         members=enum_members(column_type) if kind in ("enum", "set") else (),
         nullable=nullable == "YES",
         visible="INVISIBLE" not in extra.upper(),
-        collation=plain_name(collation) if collation and kind in _CHARACTER else None,
+        collation=plain_name(collation) if collation and kind in TEXTUAL else None,
     )
 
 

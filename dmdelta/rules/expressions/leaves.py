@@ -7,14 +7,12 @@ from datetime import date, datetime
 from sqlglot import exp
 
 from dmdelta.model.schema import Column, TableSchema
+from dmdelta.model.type_names import BYTES, TEXTUAL, WHOLE
 from dmdelta.rules.expressions.values import INTEGER_DIGITS, MAX_DIGITS, Kind, Refusal, Value, text_literal
 
 ColumnSql = Callable[[Column], str]
 """The SQL of a column's value, typed as in silver."""
 
-_INTEGERS = ("tinyint", "smallint", "mediumint", "int", "bigint", "bit", "year")
-_TEXTS = ("char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set")
-_BYTES = ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob")
 _DATE = re.compile(r"(\d{4}-\d\d-\d\d)")
 _DATETIME = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(\.\d{1,6})?")
 _TIME = re.compile(r"(-?)(\d{1,3}):([0-5]\d):([0-5]\d)(\.\d{1,6})?")
@@ -41,7 +39,7 @@ def column_value(node: exp.Column, schema: TableSchema, column_sql: ColumnSql) -
 
 def _of_type(column: Column, sql: str, text: str) -> Value:
     kind = column.type
-    if kind in _INTEGERS:
+    if kind in WHOLE:
         cast = f"CAST({sql} AS DECIMAL({INTEGER_DIGITS},0))"
         unsigned = column.unsigned or kind in ("bit", "year")
         return Value(Kind.EXACT, cast, text, INTEGER_DIGITS, unsigned=unsigned, year=kind == "year")
@@ -49,10 +47,10 @@ def _of_type(column: Column, sql: str, text: str) -> Value:
         return Value(Kind.EXACT, sql, text, column.precision - column.scale, column.scale, unsigned=column.unsigned)
     if kind in ("float", "double"):
         return Value(Kind.DOUBLE, f"CAST({sql} AS DOUBLE)", text)
-    if kind in _TEXTS:
+    if kind in TEXTUAL:
         members = kind in ("enum", "set")
         return Value(Kind.TEXT, sql, text, members=members, collation=column.collation or "", charset=column.charset)
-    if kind in _BYTES:
+    if kind in BYTES:
         return Value(Kind.BYTES, sql, text)
     if kind == "date":
         return Value(Kind.DATE, sql, text)
