@@ -9,12 +9,8 @@ LATER_SHARD = 5
 MODES = ("pessimistic", "optimistic")
 FEW, PARTS = 1, 6
 """A scenario costs some seconds a run: the first is by itself, the others go side by side in parts."""
-EVERY_LANE = ("optimistic", 0)
-"""In every lane; the pessimistic mode has test_nobody_else_waits there."""
 SCENARIOS = [
-    pytest.param(mode, part, marks=() if (mode, part) == EVERY_LANE else pytest.mark.long)
-    for mode in MODES
-    for part in range(PARTS)
+    pytest.param(mode, part, marks=pytest.mark.long if part else ()) for mode in MODES for part in range(PARTS)
 ]
 
 
@@ -42,6 +38,7 @@ def test_restart_at_each_step(mysql80, mysql80_too, spark, tmp_path, mode, name)
         merge.assert_merged(spark)
 
 
+@pytest.mark.long
 def test_nobody_else_waits(mysql80, mysql80_too, spark, tmp_path):
     """While shards wait, under load, landing and the other shards go on; the last shard lets all go on."""
     (case,) = [case for case in read_cases("pessimistic") if case.name == "add_a_shard_lags"]
