@@ -19,7 +19,7 @@ LONG = [pytest.mark.long]
 @pytest.mark.parametrize(
     ("server", "every_type"),
     [
-        pytest.param("mysql80", False, id="mysql80"),
+        pytest.param("mysql80", False, id="mysql80", marks=LONG),
         pytest.param("mysql80", True, id="mysql80-every-type", marks=LONG),
         pytest.param("mysql57", True, id="mysql57-every-type", marks=LONG),
         pytest.param("mariadb", True, id="mariadb-every-type", marks=LONG),
