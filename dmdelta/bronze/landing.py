@@ -49,7 +49,12 @@ class LandingSource:
 
     @property
     def app(self) -> str:
-        return f"dmdelta:{self.task}:{self.source_id}:land"
+        return landing_app(self.task, self.source_id)
+
+
+def landing_app(task: str, source_id: str) -> str:
+    """The Delta transaction application of a source's landing commits."""
+    return f"dmdelta:{task}:{source_id}:land"
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,16 +69,16 @@ class RunMetrics(Collector):
 
 
 @contextmanager
-def serving_metrics(config: MetricsConfig | None, tally: Tally) -> Iterator[RunMetrics]:
-    """Answer `/metrics` until the block ends, if the spec asks for it.
+def serving_metrics(config: MetricsConfig | None, tally: Tally) -> Iterator[RunMetrics | None]:
+    """Answer `/metrics` until the block ends; None if the spec does not ask for it.
 
     Raises:
         ConfigError: the address is taken, or not one of this machine's.
     """
-    metrics = RunMetrics(tally)
     if config is None:
-        yield metrics
+        yield None
         return
+    metrics = RunMetrics(tally)
     registry = CollectorRegistry()
     registry.register(metrics)
     ProcessCollector(registry=registry)

@@ -97,7 +97,7 @@ class _Following:
     task: Task
     relayings: Sequence[Relaying]
     tally: Tally
-    metrics: RunMetrics
+    metrics: RunMetrics | None
     stop: StopRequest
     ends: bool
 
@@ -112,7 +112,8 @@ def _keep_following(following: _Following, control: ControlTable) -> bool:
 
     def tell(state: State, error: DmdeltaError | None = None) -> None:
         control.tell(state, error)
-        following.metrics.tell(state)
+        if following.metrics is not None:
+            following.metrics.tell(state)
 
     while True:
         began = time.monotonic()
@@ -177,13 +178,14 @@ class _TurnControl:
 
     in_force: InForce
     control: ControlTable
-    metrics: RunMetrics
+    metrics: RunMetrics | None
     locks: ShardLocks | None
     told: frozenset[TableName] = frozenset()
 
     def pass_on(self, pipelines: Sequence[SourcePipeline]) -> None:
         """Have settings that changed taken over, and say which tables have stopped or go on again."""
-        self.metrics.look(pipelines)
+        if self.metrics is not None:
+            self.metrics.look(pipelines)
         for pipeline in pipelines:
             pipeline.use(self.in_force.settings)
         if self.locks is not None:

@@ -5,6 +5,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from dmdelta.bronze.landing import landing_app
 from dmdelta.checkpoint import checkpoint_rows
 from dmdelta.config import SourceConfig, TaskSpec
 from dmdelta.engine.chunk_store import ChunkStore
@@ -119,7 +120,7 @@ def task_status(spec: TaskSpec) -> TaskStatus:
 
 
 def _source(task: Task, source: SourceConfig, point: dict[str, Any] | None) -> SourceStatus:
-    app = f"dmdelta:{task.spec.name}:{source.source_id}:land"
+    app = landing_app(task.spec.name, source.source_id)
     landed = newest_own_commit(task.spark, task.lakehouse.bronze, app)
     sunk, lag = _sunk(task, source, landed.tag.end if landed else None)
     relay = read_status(Path(task.spec.relay_dir(source)) / source.source_id)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dmdelta.bronze.landing import landing_app
 from dmdelta.bronze.watermarks import exact_positions
 from dmdelta.engine.chunk_store import ChunkStore
 from dmdelta.engine.requests import SilverSide
@@ -34,7 +35,8 @@ class TablePast:
         Raises:
             QualityError: there are none, or rows that a snapshot read are not in bronze.
         """
-        found = plan_past(self._files(), end, self._begun())
+        files = self._files()
+        found = plan_past(files, end, self._begun(files))
         if not found:
             raise QualityError(
                 f"bronze has nothing of {self.shown} before {end}",
@@ -45,12 +47,12 @@ class TablePast:
     def _files(self) -> list[FileRows]:
         return files_of(self.task.spark, self.task.lakehouse, self.side.source_id, self.name)
 
-    def _begun(self) -> Beginnings:
+    def _begun(self, files: Sequence[FileRows]) -> Beginnings:
         spark, bronze, source_id = self.task.spark, self.task.lakehouse.bronze, self.side.source_id
         exact = exact_positions(spark, bronze, source_id).get(self.name)
-        marks = self._marks(bronze, f"dmdelta:{self.task.spec.name}:{source_id}:land")
+        marks = self._marks(bronze, landing_app(self.task.spec.name, source_id))
         return Beginnings(
-            self._rereads(),
+            self._rereads(files),
             {exact.epoch: exact} if exact else {},
             {tag.end.epoch: tag.safe_until or tag.end for tag in marks},
         )
@@ -60,14 +62,16 @@ class TablePast:
         tags = (commit.tag for commit in own_commits(self.task.spark, place, app))
         return [tag for tag in tags if tag.begin == tag.end and tag.end.chunk is None]
 
-    def _rereads(self) -> list[Reread]:
+    def _rereads(self, files: Sequence[FileRows]) -> list[Reread]:
         """The ad-hoc snapshots that silver was made of."""
         task, side = self.task, self.side
+        epochs = {file.begin.epoch for file in files if file.begin.epoch < 0}
+        if not epochs:
+            return []
         store = ChunkStore(task.spark, task.lakehouse, task.spec.name, side.source_id, task.run)
-        epochs = {file.begin.epoch for file in self._files() if file.begin.epoch < 0} - {store.awaited().epoch}
         marks = self._marks(side.table(self.name).place, silver_app(side.task, side.source_id, *self.name))
         found: list[Reread] = []
-        for epoch in epochs:
+        for epoch in epochs - {store.awaited().epoch}:
             log_begin = store.load(epoch, side.flavor).log_begin
             exact = exact_positions(task.spark, task.lakehouse.bronze, side.source_id, (epoch, log_begin.epoch))
             goes_on = exact.get(self.name, log_begin)
@@ -77,7 +81,7 @@ class TablePast:
 
     def after_last_read(self, begin: Position) -> Position:
         """What is before the last ad-hoc snapshot is not the past of what is in silver now."""
-        return max([begin, *(reread.goes_on for reread in self._rereads())])
+        return max([begin, *(reread.goes_on for reread in self._rereads(self._files()))])
 
     def is_partial(self, begin: Position, end: Position) -> bool:
         """Some images of a range may hold only some of the columns."""
@@ -92,7 +96,7 @@ class TablePast:
         """
         if past[0].begin.chunk is None or not self.schema_before(end).primary_key:
             return  # of a table without a key the rows are exactly those where its log goes on
-        begun, epoch = self._begun(), past[0].begin.epoch
+        begun, epoch = self._begun(self._files()), past[0].begin.epoch
         newest = begun.newest_read(end)
         until = begun.again_until.get(epoch + 1) if newest is None else newest.until
         if end.chunk is not None or (until is not None and end < until):

@@ -21,6 +21,7 @@ from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.rules.routes import Route
 from dmdelta.silver.deletions import deleted_keys
+from dmdelta.silver.evolution import older_than
 from dmdelta.silver.past import Stretch
 from dmdelta.silver.repair import (
     Damage,
@@ -33,7 +34,7 @@ from dmdelta.silver.repair import (
     standing,
     swap,
 )
-from dmdelta.silver.replay import discard, replay_request, replay_stretches, version_before
+from dmdelta.silver.replay import discard, replay_request, replay_stretches
 from dmdelta.silver.request import ApplyRequest, ApplyResult, tag_of
 from dmdelta.silver.survey import table_events
 from dmdelta.silver.table import Condition, create_silver, silver_condition
@@ -198,7 +199,7 @@ class TableReplay:
         made = silver_condition(spark, request.target) is Condition.PRESENT
         built = spark.table(request.target.place) if made else live.where("false")
         # No lower bound: rows of an XA transaction stand where they were prepared.
-        touched = built.where(f"_dm_version < {version_before(end)}")
+        touched = built.where(older_than(end))
         wrong = damaged_rows(live, touched, gone, seen)
         damage = count_damage(wrong)
         if damage and mending:

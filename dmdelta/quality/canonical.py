@@ -62,7 +62,7 @@ def bucket(text: Sides, buckets: int) -> Sides:
 
 def value_text(column: Column, flavor: Flavor) -> Sides:
     """The text of one column's value, never NULL."""
-    source, silver = "`" + column.name.replace("`", "``") + "`", quote(column.name)
+    source = silver = quote(column.name)  # both have backquotes, doubled inside
     if column.type in WHOLE:
         return _or_null(f"CAST({source} + 0 AS CHAR)", f"CAST({silver} AS STRING)")
     if column.type == "decimal":

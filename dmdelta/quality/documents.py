@@ -11,7 +11,7 @@ def same_text(left: str | None, right: str | None) -> bool:
     """Two texts of documents mean the same; None is SQL's NULL, which is not JSON's."""
     if left is None or right is None:
         return left is right
-    return left == right or same_document(_parsed(left), _parsed(right))
+    return left == right or same_document(parse_document(left), parse_document(right))
 
 
 def same_document(left: Any, right: Any) -> bool:
@@ -30,7 +30,8 @@ def same_document(left: Any, right: Any) -> bool:
     return type(left) is type(right) and bool(left == right)
 
 
-def _parsed(text: str) -> Any:
+def parse_document(text: str) -> Any:
+    """JSON with every number as an exact Decimal."""
     return json.loads(text, parse_float=Decimal, parse_int=Decimal)
 
 

@@ -106,13 +106,9 @@ def source_values_query(comparison: Comparison, table: str, condition: str, keys
 
 def source_documents_query(comparison: Comparison, documents: Sequence[Column], table: str, condition: str) -> str:
     """Key and documents, as text, of a part of the source table."""
-    texts = ", ".join(f"CAST({_name(column)} AS CHAR)" for column in documents)
+    texts = ", ".join(f"CAST({quote(column.name)} AS CHAR)" for column in documents)
     where = f" WHERE {condition}" if condition else ""
     return f"SELECT {comparison.key_text.source}, {texts} FROM {table}{where}"
-
-
-def _name(column: Column) -> str:
-    return "`" + column.name.replace("`", "``") + "`"
 
 
 def differing_documents(

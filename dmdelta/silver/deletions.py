@@ -9,10 +9,10 @@ from dmdelta.ddl.effects import Created, Dropped, Truncated
 from dmdelta.ddl.types import OWN_COLUMNS, VERSION, silver_type
 from dmdelta.errors import UnsupportedSchemaChange
 from dmdelta.lakehouse.place import quote
-from dmdelta.model.position import Position
 from dmdelta.model.schema import TableSchema
 from dmdelta.silver.compaction import compacted, key_names, keyed_changes
 from dmdelta.silver.counting import plan_counting
+from dmdelta.silver.evolution import older_than, version_at
 from dmdelta.silver.pieces import Piece, known_schema, plan_pieces
 from dmdelta.silver.plan import Mode
 from dmdelta.silver.request import ApplyRequest
@@ -45,8 +45,8 @@ def deleted_keys(spark: SparkSession, request: ApplyRequest, seen: TableSchema, 
     ]
     keys = [quote(key) for key in seen.primary_key]
     if emptied:
-        at = _version_of(max(emptied))
-        frames.append(live.where(f"{VERSION} < {at}").selectExpr(*keys, f"{at} AS {VERSION}"))
+        at = max(emptied)
+        frames.append(live.where(older_than(at)).selectExpr(*keys, f"{version_at(at)} AS {VERSION}"))
     nothing = live.where("false").selectExpr(*keys, VERSION)
     return reduce(DataFrame.unionAll, frames, nothing)
 
@@ -85,8 +85,3 @@ def _deleted_in(spark: SparkSession, request: ApplyRequest, piece: Piece, seen: 
     ]
     version = f"CAST(named_struct('epoch', epoch, 'seq', seq, 'row', row) AS {OWN_COLUMNS[VERSION]}) AS {VERSION}"
     return changes.where("op = 'delete'").selectExpr(*keys, version)
-
-
-def _version_of(at: Position) -> str:
-    """What an event at a position would write as `_dm_version` (SQL)."""
-    return f"named_struct('epoch', {at.epoch}, 'seq', {at.seq}L, 'row', 0)"

@@ -184,9 +184,14 @@ def _filled(altered: Altered, at: Position) -> tuple[Change, ...]:
     return (Change(Verb.UPDATE, f"SET {values} WHERE {older_than(at)} AND ({unfilled})"),)
 
 
+def version_at(at: Position) -> str:
+    """What the first row of an event at a position writes as `_dm_version` (SQL)."""
+    return f"named_struct('epoch', {at.epoch}, 'seq', {at.seq}L, 'row', 0)"
+
+
 def older_than(at: Position) -> str:
     """Rows that an event before `at` wrote (SQL)."""
-    return f"{VERSION} < named_struct('epoch', {at.epoch}, 'seq', {at.seq}L, 'row', 0)"
+    return f"{VERSION} < {version_at(at)}"
 
 
 def plan_truncation(at: Position) -> tuple[Change, ...]:

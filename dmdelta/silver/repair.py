@@ -16,14 +16,14 @@ from dmdelta.ddl.types import VERSION, silver_columns
 from dmdelta.errors import QualityError
 from dmdelta.lakehouse.commits import CommitTag, OwnCommit, merge, overwrite, replace_using
 from dmdelta.lakehouse.foreign import wrapped
-from dmdelta.lakehouse.history import newest_commits, newest_own_commit
+from dmdelta.lakehouse.history import newest_own_commit
 from dmdelta.lakehouse.place import quote
 from dmdelta.lakehouse.session import can_replace
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableSchema
 from dmdelta.silver.keyless import identity
 from dmdelta.silver.request import LAST_STEP
-from dmdelta.silver.state import silver_app
+from dmdelta.silver.state import silver_app, silver_state
 from dmdelta.silver.table import cluster_again
 from dmdelta.silver.target import Target
 
@@ -81,10 +81,10 @@ def standing(spark: SparkSession, target: Target) -> Standing:
         QualityError: it is not there, its history does not tell, or a killed run has left it half changed.
         LakehouseError: its history cannot be read.
     """
-    app = silver_app(target.task, target.source_id, *target.source)
     deadline = time.monotonic() + PART_SECONDS
     while True:
-        version, commit = newest_commits(spark, target.place, app)
+        state = silver_state(spark, target)
+        version, commit = state.delta_version, state.commit
         if version is None or commit is None:
             raise QualityError(
                 f"{target.place} is not there, or its history does not say where it is",

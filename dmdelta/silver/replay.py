@@ -117,11 +117,6 @@ def discard(spark: SparkSession, request: ApplyRequest) -> None:
         _delete_all(spark, request, newest.tag.version)
 
 
-def version_before(position: Position) -> str:
-    """What is less than the `_dm_version` of all that an event at a position or behind it writes (SQL)."""
-    return f"named_struct('epoch', {position.epoch}, 'seq', {position.seq}L, 'row', -2147483648)"
-
-
 def _empty(spark: SparkSession, request: ApplyRequest, at: Position, version: int) -> None:
     """Have a table that another replay has left taken for one that was dropped: the first rows make it anew."""
     _delete_all(spark, request, version)

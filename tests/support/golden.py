@@ -11,9 +11,10 @@ from typing import Any
 
 from dmdelta.model.schema import Column, TableSchema
 from dmdelta.model.segment import Segment
+from dmdelta.quality.documents import parse_document
 from dmdelta.segments import list_segments
 from tests.support.servers import Server
-from tests.support.values import Document, parse_document
+from tests.support.values import Document
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "binlog"
 

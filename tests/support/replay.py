@@ -18,10 +18,11 @@ from dmdelta.binlog.decode import DecodeOptions, decode_segment
 from dmdelta.ddl.statements import statement_targets
 from dmdelta.model.change import Op
 from dmdelta.model.schema import TableSchema
+from dmdelta.quality.documents import parse_document, same_document
 from dmdelta.segments import list_segments
 from tests.support.diff import Difference
 from tests.support.servers import Server
-from tests.support.values import Document, SourceColumn, parse_document, same_document, source_columns, source_rows
+from tests.support.values import Document, SourceColumn, source_columns, source_rows
 
 Name = tuple[str, str]
 Image = dict[str, Any]

@@ -1,14 +1,13 @@
 """Values of a source table as a client SELECTs them, brought to what silver promises to hold for each type."""
 
-import json
 import re
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime
-from decimal import Decimal
 from typing import Any
 
+from dmdelta.quality.documents import same_text
 from tests.support.servers import Server
 
 Row = tuple[Any, ...]
@@ -64,27 +63,6 @@ def _kept(text: Any, value: Any, keep_odd: bool) -> Any:  # noqa: FBT001
     return text if value is None and keep_odd else value
 
 
-def same_document(left: Any, right: Any) -> bool:
-    """Two parsed JSON documents say the same: numbers by value, times by instant."""
-    if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(same_document(left[key], right[key]) for key in left)
-    if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(map(same_document, left, right))
-    if isinstance(left, bool) or isinstance(right, bool):
-        return left is right
-    if isinstance(left, Decimal) and isinstance(right, Decimal):
-        whole = left == left.to_integral_value() and right == right.to_integral_value()
-        return left == right or (not whole and float(left) == float(right))
-    if isinstance(left, str) and isinstance(right, str) and left != right:
-        return _instant(left) is not None and _instant(left) == _instant(right)
-    return type(left) is type(right) and bool(left == right)
-
-
-def parse_document(text: str) -> Any:
-    """JSON with every number as an exact Decimal."""
-    return json.loads(text, parse_float=Decimal, parse_int=Decimal)
-
-
 @dataclass(frozen=True, slots=True)
 class Document:
     """A JSON value that equals another of the same meaning."""
@@ -92,7 +70,7 @@ class Document:
     text: str
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Document) and same_document(parse_document(self.text), parse_document(other.text))
+        return isinstance(other, Document) and same_text(self.text, other.text)
 
     def __hash__(self) -> int:
         return 0
@@ -141,13 +119,6 @@ def _geometry(value: bytes, column: SourceColumn) -> tuple[int, bytes]:
 
 def _vector(value: bytes, column: SourceColumn) -> list[float]:
     return list(struct.unpack(f"<{len(value) // 4}f", value))
-
-
-def _instant(text: str) -> datetime | None:
-    try:
-        return datetime.fromisoformat(_six_digits(text))
-    except ValueError:
-        return None
 
 
 _SHAPES = (

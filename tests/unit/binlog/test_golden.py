@@ -14,11 +14,11 @@ from dmdelta.errors import UnknownSchema
 from dmdelta.model.change import Op
 from dmdelta.model.schema import TableSchema
 from dmdelta.model.segment import FIRST_OFFSET, MAGIC, Segment
+from dmdelta.quality.documents import parse_document
 from tests.support.changes import changes_of, decode_bytes, rows_of
 from tests.support.golden import Recording, canonical, recording
 from tests.support.gtids import spelled
 from tests.support.replay import Change, Tables, same_as_document
-from tests.support.values import parse_document
 
 SERVERS = ("mysql80", "mysql57", "mysql97", "mariadb")
 
