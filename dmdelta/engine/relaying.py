@@ -99,6 +99,8 @@ class Relaying:
             Fenced: another runner's relay holds it.
             DmdeltaError: why it does not start.
         """
+        if self._process is not None:
+            self._process.stop()  # it has ended, but for its pipes
         self._process, self._waiting = (self._waiting or WaitingRelay()).begin(self.task), None
         if self._process.wait_ready(READY_SECONDS):
             return
