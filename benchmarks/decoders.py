@@ -19,7 +19,7 @@ def decode_with_dmdelta(files: list[str]) -> tuple[int, float]:
     from dmdelta.bronze.reading import read_group
     from dmdelta.segments import read_path
 
-    changes = pa.array(["insert", "update", "delete"])
+    changes = pa.array(["insert", "update", "delete"])  # the first array of a process has pyarrow import pandas
     segments = [segment for file in files for segment in read_path(Path(file), "bench")]
     rows, started = 0, time.process_time()
     for batch in read_group(segments, {}):

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import partial
@@ -40,6 +40,7 @@ from tests.support.servers import running
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
 RELAY_SECONDS = 600
+ROUNDS = 3
 PASSES = 10
 WARM_PASSES = 3
 
@@ -66,6 +67,13 @@ def decoder(*arguments: str, name: str) -> Line:
     line = Line(name, result["rows"], result["cpu_seconds"], "CPU s")
     print(line, flush=True)
     return line
+
+
+def middle(lines: Sequence[Line]) -> Line:
+    """The one of the median time, with what the others took."""
+    times = [line.seconds for line in lines]
+    what = f"{lines[0].what} ({min(times):.2f} to {max(times):.2f} s)"
+    return replace(lines[0], what=what, seconds=median(times))
 
 
 def repeated(what: str, rows: int, work: Callable[[Path], object], folder: Path) -> list[Line]:
@@ -140,12 +148,13 @@ def measure(rows: int, folder: Path) -> list[Line]:
         segments = [segment.path for segment in list_segments(folder / "relay" / "bench", "bench")]
         settings = {"host": server.host, "port": server.port, "user": server.user, "passwd": server.password}
         names = sorted(file.name for file in archive.iterdir())
-        # Once before the rival and once behind it: the machine's speed drifts over such a minute.
         ours = partial(decoder, "dmdelta", *segments, name="dmdelta: segments to Arrow with VARIANT")
-        before = ours()
-        rival = decoder("mysql-replication", json.dumps(settings), *names, name="mysql-replication: log to Python rows")
-        after = ours()
-    lines += [replace(before, seconds=(before.seconds + after.seconds) / 2), rival]
+        rival = partial(
+            decoder, "mysql-replication", json.dumps(settings), *names, name="mysql-replication: log to Python rows"
+        )
+        # By turns: the machine's speed drifts over such minutes.
+        rounds = [(ours(), rival()) for _ in range(ROUNDS)]
+    lines += [middle(runs) for runs in zip(*rounds, strict=True)]
     spark = open_session("dmdelta bench")
     register(spark)
     for number in range(1, PASSES + 1):

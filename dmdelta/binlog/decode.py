@@ -131,8 +131,6 @@ class _Decoder:
         self._tables: dict[bytes, TableState | None] = {}
         """By table id; None for a table that is not wanted."""
         self._bodies: dict[bytes, TableState | None] = {}
-        self._last_map = b""
-        """The table map that came last: statements of one row each repeat it."""
         self._shown: set[tuple[str, str, int]] = set()
         self._offset = -1
         self._row = 0
@@ -205,9 +203,7 @@ class _Decoder:
                 if batch.size >= limit:
                     yield self._hand_out()
             elif kind == _TABLE_MAP:
-                if (table_map := event[HEADER_SIZE:]) == self._last_map:
-                    continue
-                self._last_map, body, layout = table_map, event[_ID_END:], None
+                body, layout = event[_ID_END:], None
                 tables[event[HEADER_SIZE:_ID_END]] = (
                     bodies[body] if body in bodies else self._table_map(event, timestamp)
                 )
@@ -391,7 +387,7 @@ class _Decoder:
     def _ddl(self, query: Query, timestamp: int) -> None:
         # The next table map may look the same and mean other columns.
         self._bodies.clear()
-        self._last_map = b""
+        self._reader.last_map = b""
         wanted = self._options.wanted_statements or self._options.wanted
         for target in self._options.statement_targets(query.sql, query.schema):
             if target.table is None or wanted(target.schema, target.table):

@@ -179,48 +179,51 @@ def add_rows(event: bytes, at: int, layout: RowsLayout, batch: ChangeBatch) -> i
     """
     if layout.compressed:
         event = event[:at] + decompress(event[at:])
-    before, after, op = batch.before, batch.after, layout.op
+    before, after, op, decoder = batch.before, batch.after, layout.op, layout.first
     had = len(before)
     keys: list[Any] = []
     if op is _INSERT:
-        _add_images(event, at, layout.first, (after, after), keys)
+        _add_images(event, at, decoder, (after, after), keys)
         count = len(after) - had
         before += [b""] * count
-    elif op is _DELETE:
-        _add_images(event, at, layout.first, (before, before), keys)
+        return count
+    if op is _DELETE:
+        _add_images(event, at, decoder, (before, before), keys)
         count = len(before) - had
         after += [b""] * count
+        return count
+    if layout.plain:
+        run = decoder.runners.get(event[at : at + decoder.bitmap_size])
+        if run is not None:
+            at = run(event, at, len(event), before, after, keys)
+            if at == len(event) and len(keys) == 2:  # by far the most: one row a statement
+                if keys[0] != keys[1]:
+                    batch.moved.append(had)
+                return 1
+        _add_images(event, at, decoder, (before, after), keys)
     else:
-        if layout.plain:
-            _add_images(event, at, layout.first, (before, after), keys)
-        else:
-            _add_unlike(event, at, layout, batch, keys)
-        count = len(after) - had
-        if len(before) - had != count:
-            raise misaligned(layout.table)
-        if len(keys) == 2 and count == 1:  # by far the most: one row a statement
-            if keys[0] != keys[1]:
-                batch.moved.append(had)
-        elif len(keys) == 2 * count and keys[::2] != keys[1::2]:
-            batch.moved += [had + row for row in range(count) if keys[2 * row] != keys[2 * row + 1]]
+        _add_unlike(event, at, layout, batch, keys)
+    count = len(after) - had
+    if len(before) - had != count:
+        raise misaligned(layout.table)
+    if len(keys) == 2 * count and keys[::2] != keys[1::2]:
+        batch.moved += [had + row for row in range(count) if keys[2 * row] != keys[2 * row + 1]]
     return count
 
 
 def _add_images(
     event: bytes, at: int, decoder: ImageDecoder, sinks: tuple[list[bytes], list[bytes]], keys: list[Any]
 ) -> None:
-    """All images from `at` on, by turns to the two `sinks`; one list twice takes all."""
+    """All images from `at` on, by turns to the two `sinks`, the shorter one first; one list twice takes all."""
     end, size, runners = len(event), decoder.bitmap_size, decoder.runners
-    sink, other = sinks
+    first, second = sinks
     while at < end:
-        had = len(sink) - len(other)
         bitmap = event[at : at + size]
         run = runners.get(bitmap) or decoder.runner(bitmap)
-        at = run(event, at, end, sink, other, keys)
-        if at == end:
-            return
-        if len(sink) - len(other) != had:
-            sink, other = other, sink
+        if len(first) > len(second):
+            at = run(event, at, end, second, first, keys)
+        else:
+            at = run(event, at, end, first, second, keys)
     if at != end:
         raise misaligned(decoder.table)
 
