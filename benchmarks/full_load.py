@@ -11,12 +11,12 @@ import argparse
 import os
 import tempfile
 from collections.abc import Sequence
-from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
 
 import yaml
 
+from benchmarks.page import measured_by, write_page
 from benchmarks.pipeline import Line, timed
 from benchmarks.workload import write_table
 from dmdelta.config import load_spec
@@ -24,7 +24,6 @@ from dmdelta.engine.run import RunOptions, run_task
 from tests.support.memory import PeakMemory
 from tests.support.servers import Server, running
 
-RESULTS = Path(__file__).with_name("FULL_LOAD.md")
 SIZES = (1_000_000, 2_000_000, 4_000_000)
 
 
@@ -62,27 +61,26 @@ def measure(sizes: Sequence[int], folder: Path) -> list[tuple[Line, int]]:
     return lines
 
 
+def table_of(lines: Sequence[tuple[Line, int]]) -> list[str]:
+    """A table of what was measured, and the most memory (bytes) that one Python process took."""
+    return [
+        "| what | rows | time | rows a second | largest Python process |",
+        "| --- | ---: | ---: | ---: | ---: |",
+        *(f"{line} {memory / 1e6:,.0f} MB |" for line, memory in lines),
+    ]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", type=int, nargs="+", default=SIZES, help="sizes of the table")
     sizes = parser.parse_args().rows
     with tempfile.TemporaryDirectory(prefix="dmdelta-bench-") as folder:
         lines = measure(sizes, Path(folder))
-    text = "\n".join(
-        [
-            "# Full load",
-            "",
-            f"`python -m benchmarks.full_load` on {datetime.now(timezone.utc):%Y-%m-%d}: {os.cpu_count()} cores,",
-            "MySQL 8.0 on the same machine, a sysbench table (int, int, char(120), char(60)).",
-            "",
-            "| what | rows | time | rows a second | largest Python process |",
-            "| --- | ---: | ---: | ---: | ---: |",
-            *(f"{line} {memory / 1e6:,.0f} MB |" for line, memory in lines),
-            "",
-        ]
+    setting = (
+        f"{measured_by('python -m benchmarks.full_load')}, MySQL 8.0 on the same machine,\n"
+        "a sysbench table (int, int, char(120), char(60))."
     )
-    RESULTS.write_text(text)
-    print(text)
+    write_page("FULL_LOAD.md", "Full load", setting, table_of(lines))
 
 
 if __name__ == "__main__":

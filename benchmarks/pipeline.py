@@ -8,7 +8,6 @@ Cold is the first pass in a JVM, warm the median of the last three of ten: by th
 
 import argparse
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -17,7 +16,6 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -25,6 +23,7 @@ from statistics import median
 import yaml
 from pyspark.sql import SparkSession
 
+from benchmarks.page import measured_by, write_page
 from benchmarks.workload import rotated_files, write_sysbench
 from dmdelta.bronze.datasource import register
 from dmdelta.bronze.landing import LandingSource, land, open_bronze, plan_landing
@@ -38,7 +37,6 @@ from dmdelta.source.process import start_relay, wait_for
 from dmdelta.source.task import RelayTask
 from tests.support.servers import running
 
-RESULTS = Path(__file__).with_name("RESULTS.md")
 RELAY_SECONDS = 600
 ROUNDS = 3
 PASSES = 10
@@ -177,25 +175,17 @@ def main() -> None:
     codec, rival = lines[1], lines[2]
     faster = (rival.seconds / rival.rows) / (codec.seconds / codec.rows)
     setting = (
-        f"`make bench` on {datetime.now(timezone.utc):%Y-%m-%d}: {os.cpu_count()} cores, a sysbench table "
-        f"(int, int, char(120), char(60)), {rows:,} inserts in 50-row statements and {rows:,} one-row updates."
+        f"{measured_by('make bench')}, a sysbench table (int, int, char(120), char(60)), "
+        f"{rows:,} inserts in 50-row statements and {rows:,} one-row updates."
     )
-    text = "\n".join(
-        [
-            "# Results",
-            "",
-            setting,
-            "",
-            "| what | rows | time | rows a second |",
-            "| --- | ---: | ---: | ---: |",
-            *map(str, lines),
-            "",
-            f"CPU a row: the codec takes {faster:.1f} times less than mysql-replication.",
-            "",
-        ]
-    )
-    RESULTS.write_text(text)
-    print(text)
+    table = [
+        "| what | rows | time | rows a second |",
+        "| --- | ---: | ---: | ---: |",
+        *lines,
+        "",
+        f"CPU a row: the codec takes {faster:.1f} times less than mysql-replication.",
+    ]
+    write_page("RESULTS.md", "Results", setting, table)
 
 
 if __name__ == "__main__":

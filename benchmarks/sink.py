@@ -14,10 +14,10 @@ import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
 from pathlib import Path
 
 from benchmarks.cpu import children, cpu_seconds
+from benchmarks.page import measured_by, write_page
 from benchmarks.workload import write_sysbench
 from dmdelta.lakehouse.session import open_session
 from dmdelta.sink.settings import SinkSettings
@@ -25,7 +25,6 @@ from tests.support.servers import Server, running
 from tests.support.servers.tidb import TidbServer, running_tidb
 from tests.support.sinking import Sinking, target_of
 
-FOLDER = Path(__file__).parent
 PASSES = 2
 INTERVAL = 1.0
 HEAD = [
@@ -101,23 +100,13 @@ def main() -> None:
         for line in measure(chosen.rows, chosen.target, settings, Path(folder)):
             print(line, flush=True)
             lines.append(line)
-    today = f"{datetime.now(timezone.utc):%Y-%m-%d}"
-    how = f"{chosen.workers} workers, {chosen.batch} rows a transaction, checkpoint every {INTERVAL:g} s"
-    text = "\n".join(
-        [
-            "# Sink",
-            "",
-            f"`python -m benchmarks.sink` on {today}: {os.cpu_count()} cores shared with the target,",
-            f"{how}, from bronze.",
-            f"The load average was {os.getloadavg()[1]:.0f}: beyond 3, seconds tell of others' work, CPU does not.",
-            "",
-            *lines,
-            "",
-        ]
+    setting = (
+        f"{measured_by('python -m benchmarks.sink')} shared with the target,\n"
+        f"{chosen.workers} workers, {chosen.batch} rows a transaction, checkpoint every {INTERVAL:g} s, from bronze.\n"
+        f"The load average was {os.getloadavg()[1]:.0f}: beyond 3, seconds tell of others' work, CPU does not."
     )
     name = "SINK.md" if chosen.target == "mariadb" else f"SINK-{chosen.target}.md"
-    (FOLDER / name).write_text(text)
-    print(text)
+    write_page(name, "Sink", setting, lines)
 
 
 if __name__ == "__main__":

@@ -9,11 +9,11 @@ The same comparison twice, then with a row changed in silver. MySQL and Spark sh
 import argparse
 import os
 import tempfile
-from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
 
-from benchmarks.full_load import load
+from benchmarks.full_load import load, table_of
+from benchmarks.page import measured_by, write_page
 from benchmarks.pipeline import Line, timed
 from benchmarks.workload import write_table
 from dmdelta.config import load_spec
@@ -21,8 +21,6 @@ from dmdelta.engine.task import open_task
 from dmdelta.engine.validating import Validated, ValidateRequest, validate
 from tests.support.memory import PeakMemory
 from tests.support.servers import running
-
-RESULTS = Path(__file__).with_name("VALIDATE.md")
 
 
 def measure(rows: int, folder: Path) -> list[tuple[Line, int]]:
@@ -52,21 +50,11 @@ def main() -> None:
     rows = parser.parse_args().rows
     with tempfile.TemporaryDirectory(prefix="dmdelta-bench-") as folder:
         lines = measure(rows, Path(folder))
-    text = "\n".join(
-        [
-            "# Reconciliation",
-            "",
-            f"`python -m benchmarks.validate` on {datetime.now(timezone.utc):%Y-%m-%d}: {os.cpu_count()} cores,",
-            "MySQL 8.0 on the same machine, a sysbench table (int, int, char(120), char(60)), two connections.",
-            "",
-            "| what | rows | time | rows a second | largest Python process |",
-            "| --- | ---: | ---: | ---: | ---: |",
-            *(f"{line} {memory / 1e6:,.0f} MB |" for line, memory in lines),
-            "",
-        ]
+    setting = (
+        f"{measured_by('python -m benchmarks.validate')}, MySQL 8.0 on the same machine,\n"
+        "a sysbench table (int, int, char(120), char(60)), two connections."
     )
-    RESULTS.write_text(text)
-    print(text)
+    write_page("VALIDATE.md", "Reconciliation", setting, table_of(lines))
 
 
 if __name__ == "__main__":

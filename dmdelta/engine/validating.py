@@ -12,13 +12,12 @@ from pyspark.sql import DataFrame
 
 from dmdelta.bronze.landing import LandingSource, newest_landed
 from dmdelta.config import TaskSpec
-from dmdelta.engine.binlog_operators import read_operators
 from dmdelta.engine.fixing import fix_rows
-from dmdelta.engine.relaying import endpoint_of, flavor_of_source
-from dmdelta.engine.replaying import tables_like
+from dmdelta.engine.relaying import endpoint_of
 from dmdelta.engine.requests import SilverSide
 from dmdelta.engine.table_replay import TableReplay
-from dmdelta.engine.task import Task, named_source, open_task
+from dmdelta.engine.task import Task, named_source
+from dmdelta.engine.task_source import TaskSource, open_task_source
 from dmdelta.errors import ConfigError, QualityError
 from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
@@ -39,7 +38,6 @@ from dmdelta.quality.reconcile import (
     source_sums_query,
     source_values_query,
 )
-from dmdelta.sharding import Coordination
 from dmdelta.silver.repair import standing
 from dmdelta.silver.table import Condition, silver_condition
 from dmdelta.source.endpoint import Endpoint
@@ -128,33 +126,28 @@ def validate(spec: TaskSpec, request: ValidateRequest, report: Callable[[Validat
         SourceError, SourceUnavailable: the source cannot be read.
         DmdeltaError: as `dmdelta.engine.table_replay`.
     """
-    source = named_source(spec, request.source)
-    endpoint = endpoint_of(source)
+    config = named_source(spec, request.source)
+    endpoint = endpoint_of(config)
     if endpoint is None:
-        raise ConfigError(f"{source.source_id} is an archive", hint="only a server can be compared with")
-    flavor = flavor_of_source(spec, source)
-    task = open_task(spec, writing=False)
-    operators = read_operators(task.spark, task.lakehouse, spec.name, source.source_id)
-    side = task.silver_side(source.source_id, flavor, operators, Coordination())
-    names = _own_tables(task, side, request.table)
-    landing = task.landing_source(source.source_id, flavor)
+        raise ConfigError(f"{config.source_id} is an archive", hint="only a server can be compared with")
+    source = open_task_source(spec, config.source_id)
     found: list[Validated] = []
-    for name in names:
-        found.append(_Validation(task, side, landing, endpoint, name, request).run())
+    for name in _own_tables(source, request.table):
+        found.append(_Validation(source.task, source.side, source.landing, endpoint, name, request).run())
         report(found[-1])
     return found
 
 
-def _own_tables(task: Task, side: SilverSide, pattern: str) -> list[TableName]:
+def _own_tables(source: TaskSource, pattern: str) -> list[TableName]:
     """The tables that fit, are not dropped, and have a silver table of their own."""
-    found = tables_like(task, side, pattern)
+    found, side, spark = source.tables_like(pattern), source.side, source.task.spark
     merged = [name for name in found if side.table(name).merged]
     if merged:
         log.warning("merged tables are not compared", tables=[".".join(name) for name in merged])
     names = [
         name
         for name in found
-        if name not in merged and silver_condition(task.spark, side.table(name)) is not Condition.DROPPED
+        if name not in merged and silver_condition(spark, side.table(name)) is not Condition.DROPPED
     ]
     if not names:
         raise ConfigError(

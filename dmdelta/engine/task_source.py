@@ -1,0 +1,62 @@
+"""A source of a task as it is, for what only looks at the tables, or mends them while the task stands still."""
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from dmdelta.bronze.landing import LandingSource
+from dmdelta.changelog.ranges import of_source
+from dmdelta.config import SourceConfig, TaskSpec
+from dmdelta.engine.binlog_operators import read_operators
+from dmdelta.engine.relaying import flavor_of_source
+from dmdelta.engine.requests import SilverSide
+from dmdelta.engine.task import Task, named_source, open_task
+from dmdelta.errors import ConfigError
+from dmdelta.lakehouse.foreign import wrapped
+from dmdelta.model.schema import TableName
+from dmdelta.sharding import Coordination
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSource:
+    """A source's part of the lakehouse."""
+
+    task: Task
+    config: SourceConfig
+    landing: LandingSource
+    side: SilverSide
+
+    def tables_like(self, pattern: str) -> list[TableName]:
+        """The tables that bronze has heard of, the rules let through and a pattern (`*`, `?`) fits.
+
+        Raises:
+            ConfigError: there is none.
+        """
+        bronze = self.task.lakehouse.bronze
+        with wrapped(bronze, "reading"):
+            rows = self.task.spark.sql(
+                f"""SELECT DISTINCT schema_name, table_name FROM {bronze}
+                WHERE {of_source(self.side.source_id)} AND op = 'schema' AND table_name IS NOT NULL"""
+            ).collect()
+        names = sorted((str(row["schema_name"]), str(row["table_name"])) for row in rows)
+        found = [name for name in names if fnmatchcase(".".join(name), pattern) and self.side.rules.wanted(*name)]
+        if not found:
+            raise ConfigError(
+                f"bronze has no table {pattern}", hint="names are as the source writes them: schema.table"
+            )
+        return found
+
+
+def open_task_source(spec: TaskSpec, source_id: str | None) -> TaskSource:
+    """Start Spark and look at the lakehouse.
+
+    Raises:
+        ConfigError: as `named_source`.
+        SourceError, SourceUnavailable: the spec does not say whose log it is, and the server does not answer.
+        DmdeltaError: as `open_task`.
+    """
+    config = named_source(spec, source_id)
+    flavor = flavor_of_source(spec, config)
+    task = open_task(spec, writing=False)
+    operators = read_operators(task.spark, task.lakehouse, spec.name, config.source_id)
+    side = task.silver_side(config.source_id, flavor, operators, Coordination())
+    return TaskSource(task, config, task.landing_source(config.source_id, flavor), side)
