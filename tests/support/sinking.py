@@ -9,6 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 
 from dmdelta.bronze.landing import LandingSource, newest_landed
 from dmdelta.model.position import Position
+from dmdelta.quality.documents import parse_document
 from dmdelta.rules import NO_RULES, BlockAllowList, SourceRules
 from dmdelta.sink.connection import TargetServer
 from dmdelta.sink.metrics import SinkMetrics
@@ -18,7 +19,7 @@ from dmdelta.sink.slices import Cut
 from tests.support.pipeline import TASK, Pipeline
 from tests.support.recording import record
 from tests.support.servers import Server
-from tests.support.values import parse_document, quoted, source_columns
+from tests.support.values import quoted, source_columns
 
 SOURCE = "s1"
 
