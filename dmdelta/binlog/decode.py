@@ -4,40 +4,39 @@ One pass in log order. Tables that are not wanted are stepped over at their tabl
 rows without loss raises: nothing is skipped but what is known to change no row.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
 from struct import error as StructError  # noqa: N812 - a class
 from typing import BinaryIO, NoReturn
 
 from dmdelta.binlog.batch import ChangeBatch, Shared
+from dmdelta.binlog.decode_options import DecodeOptions
 from dmdelta.binlog.events import (
     GTID_EVENTS,
     HEADER,
     HEADER_SIZE,
     QUERY_EVENTS,
     ROWS_EVENTS,
+    STATEMENT_FORMAT,
+    WITHOUT_ROWS,
     EventFlag,
     EventType,
     event_name,
 )
 from dmdelta.binlog.framing import RawEvent, SegmentReader
 from dmdelta.binlog.gtid import parse_gtid
-from dmdelta.binlog.image import misaligned, table_codec
+from dmdelta.binlog.image import misaligned
+from dmdelta.binlog.mapped_tables import ID_END, MappedTables
 from dmdelta.binlog.payload import inner_events
 from dmdelta.binlog.query import Query, parse_query
 from dmdelta.binlog.rows import RowsLayout, TableState, add_rows
-from dmdelta.binlog.statement import Statement, StatementKind, StatementTarget, classify
-from dmdelta.binlog.structure import describe, find_known, fitted
-from dmdelta.binlog.tablemap import TABLE_ID_SIZE, TableMap, parse_table_map, table_names
+from dmdelta.binlog.statement import Statement, StatementKind, classify
 from dmdelta.binlog.variant import SIZE_LIMIT
 from dmdelta.binlog.xa import parse_xa_prepare
-from dmdelta.errors import CorruptBinlog, DmdeltaError, UnknownSchema, UnsupportedEvent
+from dmdelta.errors import CorruptBinlog, DmdeltaError, UnsupportedEvent
 from dmdelta.model.change import Op
 from dmdelta.model.position import seq_of
-from dmdelta.model.schema import StructureFrom, TableSchema
 from dmdelta.model.segment import Segment
 
-_ID_END = HEADER_SIZE + TABLE_ID_SIZE
 _DUMMY_TABLE_ID = b"\xff\xff\xff\x00\x00\x00"
 """Ends a statement without a table map of its own."""
 _SECOND = 1_000_000
@@ -51,61 +50,7 @@ _NO_TABLE = object()
 _LARGE_EVENT = SIZE_LIMIT // 8
 """Bytes of an event whose images may pass the limit: a character may become four bytes of UTF-8, a key some more."""
 
-_WITHOUT_ROWS = frozenset(
-    {
-        EventType.FORMAT_DESCRIPTION,
-        EventType.STOP,
-        EventType.ROTATE,
-        EventType.HEARTBEAT,
-        EventType.HEARTBEAT_V2,
-        EventType.PREVIOUS_GTIDS,
-        EventType.IGNORABLE,
-        EventType.ROWS_QUERY,
-        EventType.TRANSACTION_CONTEXT,
-        EventType.VIEW_CHANGE,
-        EventType.MARIADB_ANNOTATE_ROWS,
-        EventType.MARIADB_BINLOG_CHECKPOINT,
-        EventType.MARIADB_GTID_LIST,
-    }
-)
-_STATEMENT_FORMAT = frozenset(
-    {
-        EventType.INTVAR,
-        EventType.RAND,
-        EventType.USER_VAR,
-        EventType.LOAD,
-        EventType.CREATE_FILE,
-        EventType.APPEND_BLOCK,
-        EventType.EXEC_LOAD,
-        EventType.DELETE_FILE,
-        EventType.NEW_LOAD,
-        EventType.BEGIN_LOAD_QUERY,
-        EventType.EXECUTE_LOAD_QUERY,
-    }
-)
 ROW_FORMAT_HINT = "set binlog_format=ROW for every session that writes, and take a new snapshot of what it wrote"
-
-
-@dataclass(frozen=True)
-class DecodeOptions:
-    """What to decode and what is known beforehand.
-
-    Attributes:
-        wanted: (schema, table) → decode its rows.
-        wanted_statements: (schema, table) → note its DDL; None: where its rows are wanted.
-        known_schemas: structures of tables for table maps without column names, older ones first.
-        structures: by table, what it has from which position on, in log order, for table maps without column names:
-            believed over `known_schemas`.
-        statement_targets: (sql, default schema) → the tables or databases that a DDL statement changes.
-        batch_bytes: bytes of events after which a batch is handed out.
-    """
-
-    wanted: Callable[[str, str], bool]
-    known_schemas: Mapping[tuple[str, str], Sequence[TableSchema]] = field(default_factory=dict)
-    structures: Mapping[tuple[str, str], Sequence[StructureFrom]] = field(default_factory=dict)
-    statement_targets: Callable[[str, str], Sequence[StatementTarget]] = lambda _sql, _schema: ()
-    wanted_statements: Callable[[str, str], bool] | None = None
-    batch_bytes: int = 8 << 20
 
 
 def decode_segment(stream: BinaryIO, segment: Segment, options: DecodeOptions) -> Iterator[ChangeBatch]:
@@ -128,10 +73,7 @@ class _Decoder:
         self._options = options
         self._base = seq_of(segment.binlog_file, 0)
         self._batch = ChangeBatch()
-        self._tables: dict[bytes, TableState | None] = {}
-        """By table id; None for a table that is not wanted."""
-        self._bodies: dict[bytes, TableState | None] = {}
-        self._shown: set[tuple[str, str, int]] = set()
+        self._tables = MappedTables(options, mariadb=self._reader.format.is_mariadb)
         self._offset = -1
         self._row = 0
         self._schema_row = -1
@@ -168,7 +110,7 @@ class _Decoder:
 
     def _take(self, events: Iterable[RawEvent]) -> Iterator[ChangeBatch]:
         """Events of the segment, or of a payload in it. The loop is flat because it runs for every event of the log."""
-        limit, tables, bodies, base = self._options.batch_bytes, self._tables, self._bodies, self._base
+        limit, tables, base = self._options.batch_bytes, self._tables.by_id, self._base
         # What stands in front of the images of the last rows event: the next one of its statement has the same.
         alike, alike_kind, layout, begin = b"", -1, None, 0
         for kind, offset, timestamp, event, flags in events:
@@ -176,7 +118,7 @@ class _Decoder:
                 self._offset, self._row, self._schema_row = offset, 0, -1
             if kind in _ROWS_EVENTS:
                 if layout is None or kind != alike_kind or not event.startswith(alike, HEADER_SIZE):
-                    state = tables.get(event[HEADER_SIZE:_ID_END], _NO_TABLE)
+                    state = tables.get(event[HEADER_SIZE:ID_END], _NO_TABLE)
                     if state is None:
                         self._rows_seen = True
                         continue
@@ -203,10 +145,11 @@ class _Decoder:
                 if batch.size >= limit:
                     yield self._hand_out()
             elif kind == _TABLE_MAP:
-                body, layout = event[_ID_END:], None
-                tables[event[HEADER_SIZE:_ID_END]] = (
-                    bodies[body] if body in bodies else self._table_map(event, timestamp)
-                )
+                layout = None
+                schema = self._tables.add(event, (self._segment.epoch, base + offset))
+                if schema is not None:
+                    told = schema.to_json()
+                    self._note(Op.SCHEMA, schema.schema, schema.table, told, timestamp, schema.version)
             elif kind == _PAYLOAD:
                 layout = None
                 yield from self._take(self._inner_events(offset))
@@ -243,6 +186,10 @@ class _Decoder:
             raise AssertionError("a payload event without its bytes")
         for event in inner_events(self._reader.payload):
             timestamp, kind, _server_id, _size, _log_pos, flags = HEADER.unpack_from(event)
+            if kind == _TABLE_MAP:
+                if (body := event[HEADER_SIZE:]) == self._reader.last_map:
+                    continue
+                self._reader.last_map = body
             yield kind, offset, timestamp, event, flags
 
     def _check_sizes(self, batch: ChangeBatch, count: int) -> None:
@@ -256,7 +203,7 @@ class _Decoder:
 
     def _check_dummy(self, event: bytes) -> None:
         """MySQL ends some statements with a rows event of no table; any other one must have its table map."""
-        if event[HEADER_SIZE:_ID_END] != _DUMMY_TABLE_ID:
+        if event[HEADER_SIZE:ID_END] != _DUMMY_TABLE_ID:
             raise CorruptBinlog("row images without a table map", hint="report this event to the project")
 
     def _other(self, kind: int, timestamp: int, event: bytes, flags: int) -> None:
@@ -269,12 +216,12 @@ class _Decoder:
             self._begin(event, timestamp)
         elif kind == EventType.XA_PREPARE:
             self._xa_prepare(event)
-        elif kind not in _WITHOUT_ROWS and not flags & EventFlag.IGNORABLE:
+        elif kind not in WITHOUT_ROWS and not flags & EventFlag.IGNORABLE:
             self._refuse(kind)
 
     def _refuse(self, kind: int) -> NoReturn:
         name = event_name(kind)
-        if kind in _STATEMENT_FORMAT:
+        if kind in STATEMENT_FORMAT:
             raise UnsupportedEvent(f"{name}: a change in statement format", hint=ROW_FORMAT_HINT)
         if kind == EventType.INCIDENT:
             raise UnsupportedEvent(
@@ -297,44 +244,6 @@ class _Decoder:
         self._sharing = None
         self._open = True
         self._standalone = not gtid.implicit_begin
-
-    def _table_map(self, event: bytes, timestamp: int) -> TableState | None:
-        """A table map with a body that the segment has not had before."""
-        state = self._bodies[event[_ID_END:]] = self._table_state(event)
-        if state is not None:
-            schema = state.codec.schema
-            key = (schema.schema, schema.table, state.version)
-            if key not in self._shown:
-                self._shown.add(key)
-                self._note(Op.SCHEMA, schema.schema, schema.table, schema.to_json(), timestamp, state.version)
-        return state
-
-    def _table_state(self, event: bytes) -> TableState | None:
-        schema_name, table_name = table_names(event)
-        if not self._options.wanted(schema_name, table_name):
-            return None
-        table_map = parse_table_map(event, mariadb=self._reader.format.is_mariadb)
-        schema = describe(table_map) or self._known(table_map)
-        return TableState(table_codec(schema, table_map.columns), table_map.nullable)
-
-    def _known(self, table_map: TableMap) -> TableSchema:
-        """The structure of a table whose table map has no column names."""
-        name = (table_map.schema, table_map.table)
-        here = (self._segment.epoch, self._base + self._offset)
-        changes = [change for change in self._options.structures.get(name, ()) if change.since.key <= here]
-        if changes:
-            tracked = changes[-1].schema
-            schema = fitted(table_map, tracked) if tracked is not None else None
-        else:
-            schema = find_known(table_map, self._options.known_schemas.get(name, ()))
-        if schema is None:
-            raise UnknownSchema(
-                f"no column names for {'.'.join(name)}: not in the log, and no known structure fits",
-                hint="give the structure that it has there (dmdelta binlog-schema update SPEC --table "
-                f"{'.'.join(name)}), or have it taken from information_schema again (binlog-schema delete); "
-                "binlog_row_metadata=FULL (MySQL 8.0, MariaDB 10.5 and newer) puts names into the log",
-            )
-        return schema
 
     def _note(
         self, op: Op, schema: str | None, table: str | None, ddl: str | None, timestamp: int, version: int | None = None
@@ -385,8 +294,7 @@ class _Decoder:
         self._end_transaction()
 
     def _ddl(self, query: Query, timestamp: int) -> None:
-        # The next table map may look the same and mean other columns.
-        self._bodies.clear()
+        self._tables.forget()
         self._reader.last_map = b""
         wanted = self._options.wanted_statements or self._options.wanted
         for target in self._options.statement_targets(query.sql, query.schema):

@@ -100,6 +100,41 @@ ROWS_EVENTS = frozenset(
     }
 )
 
+WITHOUT_ROWS = frozenset(
+    {
+        EventType.FORMAT_DESCRIPTION,
+        EventType.STOP,
+        EventType.ROTATE,
+        EventType.HEARTBEAT,
+        EventType.HEARTBEAT_V2,
+        EventType.PREVIOUS_GTIDS,
+        EventType.IGNORABLE,
+        EventType.ROWS_QUERY,
+        EventType.TRANSACTION_CONTEXT,
+        EventType.VIEW_CHANGE,
+        EventType.MARIADB_ANNOTATE_ROWS,
+        EventType.MARIADB_BINLOG_CHECKPOINT,
+        EventType.MARIADB_GTID_LIST,
+    }
+)
+"""They change no row."""
+STATEMENT_FORMAT = frozenset(
+    {
+        EventType.INTVAR,
+        EventType.RAND,
+        EventType.USER_VAR,
+        EventType.LOAD,
+        EventType.CREATE_FILE,
+        EventType.APPEND_BLOCK,
+        EventType.EXEC_LOAD,
+        EventType.DELETE_FILE,
+        EventType.NEW_LOAD,
+        EventType.BEGIN_LOAD_QUERY,
+        EventType.EXECUTE_LOAD_QUERY,
+    }
+)
+"""Parts of a change in statement format."""
+
 
 @dataclass(frozen=True, slots=True)
 class EventHeader:

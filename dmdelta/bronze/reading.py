@@ -11,7 +11,8 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
-from dmdelta.binlog.decode import DecodeOptions, decode_segment
+from dmdelta.binlog.decode import decode_segment
+from dmdelta.binlog.decode_options import DecodeOptions
 from dmdelta.bronze.arrow import to_record_batch
 from dmdelta.ddl.statements import statement_targets
 from dmdelta.errors import CorruptBinlog, DmdeltaError, to_wire

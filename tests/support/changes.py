@@ -6,7 +6,8 @@ import zlib
 from collections.abc import Iterator, Sequence
 
 from dmdelta.binlog.batch import ChangeBatch
-from dmdelta.binlog.decode import DecodeOptions, decode_segment
+from dmdelta.binlog.decode import decode_segment
+from dmdelta.binlog.decode_options import DecodeOptions
 from dmdelta.binlog.events import EventType
 from dmdelta.model.change import Op
 from dmdelta.model.segment import MAGIC, Segment

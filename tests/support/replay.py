@@ -14,7 +14,8 @@ from typing import Any
 
 from pyspark.sql.types import VariantVal
 
-from dmdelta.binlog.decode import DecodeOptions, decode_segment
+from dmdelta.binlog.decode import decode_segment
+from dmdelta.binlog.decode_options import DecodeOptions
 from dmdelta.ddl.statements import statement_targets
 from dmdelta.model.change import Op
 from dmdelta.model.schema import TableSchema

@@ -6,7 +6,7 @@ import zlib
 import pytest
 import zstandard
 
-from dmdelta.binlog.decode import DecodeOptions
+from dmdelta.binlog.decode_options import DecodeOptions
 from dmdelta.binlog.events import EventFlag, EventType
 from dmdelta.errors import CorruptBinlog, UnsupportedEvent
 from dmdelta.model.change import Op

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from dmdelta.binlog.boundary import BoundaryTracker, scan_gtids, walk_events
-from dmdelta.binlog.decode import DecodeOptions, decode_segment
+from dmdelta.binlog.decode import decode_segment
+from dmdelta.binlog.decode_options import DecodeOptions
 from dmdelta.ddl.statements import statement_targets
 from dmdelta.errors import UnknownSchema
 from dmdelta.model.change import Op

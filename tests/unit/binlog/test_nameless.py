@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dmdelta.binlog.ddl_scan import scan_statements
-from dmdelta.binlog.decode import DecodeOptions
+from dmdelta.binlog.decode_options import DecodeOptions
 from dmdelta.binlog.events import EventType
 from dmdelta.ddl.statements import statement_targets
 from dmdelta.ddl.structure_plan import LogAhead, plan_structures

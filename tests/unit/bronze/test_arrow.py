@@ -4,7 +4,8 @@ from datetime import datetime, timezone
 
 import pyarrow as pa
 
-from dmdelta.binlog.decode import DecodeOptions, decode_segment
+from dmdelta.binlog.decode import decode_segment
+from dmdelta.binlog.decode_options import DecodeOptions
 from dmdelta.bronze.arrow import ARROW_SCHEMA, to_record_batch
 from dmdelta.bronze.schema import DECODED_SCHEMA
 from dmdelta.ddl.statements import statement_targets

@@ -1,0 +1,76 @@
+"""The tables of a log as its table maps describe them."""
+
+from dmdelta.binlog.decode_options import DecodeOptions
+from dmdelta.binlog.events import HEADER_SIZE
+from dmdelta.binlog.image import table_codec
+from dmdelta.binlog.rows import TableState
+from dmdelta.binlog.structure import describe, find_known, fitted
+from dmdelta.binlog.tablemap import TABLE_ID_SIZE, TableMap, parse_table_map, table_names
+from dmdelta.errors import UnknownSchema
+from dmdelta.model.schema import TableSchema
+
+ID_END = HEADER_SIZE + TABLE_ID_SIZE
+Place = tuple[int, int]
+"""Epoch and `seq` of an event."""
+
+
+class MappedTables:
+    """The tables that the table maps of a segment have named so far.
+
+    Attributes:
+        by_id: by the table map's id, as it is in the log; None for a table that is not wanted.
+    """
+
+    def __init__(self, options: DecodeOptions, *, mariadb: bool) -> None:
+        self._options = options
+        self._mariadb = mariadb
+        self._bodies: dict[bytes, TableState | None] = {}
+        self._shown: set[tuple[str, str, int]] = set()
+        self.by_id: dict[bytes, TableState | None] = {}
+
+    def add(self, event: bytes, place: Place) -> TableSchema | None:
+        """Take a table map in (header included); the structure that it is the first one to show, if it is.
+
+        Raises:
+            UnknownSchema: it has no column names, and no known structure fits.
+            UnsupportedEvent: a column type or character set without a codec.
+        """
+        table_id, body = event[HEADER_SIZE:ID_END], event[ID_END:]
+        if body in self._bodies:
+            self.by_id[table_id] = self._bodies[body]
+            return None
+        state = self.by_id[table_id] = self._bodies[body] = self._state(event, place)
+        if state is None or (key := (state.schema, state.table, state.version)) in self._shown:
+            return None
+        self._shown.add(key)
+        return state.codec.schema
+
+    def forget(self) -> None:
+        """A DDL statement has come: the next table map may look the same and mean other columns."""
+        self._bodies.clear()
+
+    def _state(self, event: bytes, place: Place) -> TableState | None:
+        schema_name, table_name = table_names(event)
+        if not self._options.wanted(schema_name, table_name):
+            return None
+        table_map = parse_table_map(event, mariadb=self._mariadb)
+        schema = describe(table_map) or self._known(table_map, place)
+        return TableState(table_codec(schema, table_map.columns), table_map.nullable)
+
+    def _known(self, table_map: TableMap, place: Place) -> TableSchema:
+        """The structure of a table whose table map has no column names."""
+        name = (table_map.schema, table_map.table)
+        changes = [change for change in self._options.structures.get(name, ()) if change.since.key <= place]
+        if changes:
+            tracked = changes[-1].schema
+            schema = fitted(table_map, tracked) if tracked is not None else None
+        else:
+            schema = find_known(table_map, self._options.known_schemas.get(name, ()))
+        if schema is None:
+            raise UnknownSchema(
+                f"no column names for {'.'.join(name)}: not in the log, and no known structure fits",
+                hint="give the structure that it has there (dmdelta binlog-schema update SPEC --table "
+                f"{'.'.join(name)}), or have it taken from information_schema again (binlog-schema delete); "
+                "binlog_row_metadata=FULL (MySQL 8.0, MariaDB 10.5 and newer) puts names into the log",
+            )
+        return schema
