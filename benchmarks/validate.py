@@ -17,8 +17,9 @@ from benchmarks.page import measured_by, write_page
 from benchmarks.pipeline import Line, timed
 from benchmarks.workload import write_table
 from dmdelta.config import load_spec
+from dmdelta.engine.table_validation import Validated, ValidateRequest
 from dmdelta.engine.task import open_task
-from dmdelta.engine.validating import Validated, ValidateRequest, validate
+from dmdelta.engine.validating import validate
 from tests.support.memory import PeakMemory
 from tests.support.servers import running
 

@@ -26,7 +26,7 @@ def validate(
     """Compare silver with the source, row by row where they differ; exit code 6 if they do, and are not put right."""
     task = load_spec(spec)
     configure(level=logging.WARNING)
-    from dmdelta.engine.validating import Validated, ValidateRequest
+    from dmdelta.engine.table_validation import Validated, ValidateRequest
     from dmdelta.engine.validating import validate as compare
 
     def show(found: Validated) -> None:
