@@ -5,6 +5,7 @@ import yaml
 
 from dmdelta.config import load_spec
 from dmdelta.rules import SourceRules
+from tests.support.online_ddl import GH_OST, PT_OSC
 from tests.support.pipeline import Pipeline
 from tests.support.recording import record
 
@@ -12,40 +13,6 @@ TABLE = (
     "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20), b INT)",
     "INSERT INTO t VALUES (1,'x',10),(2,NULL,20),(3,'z',NULL)",
 )
-GH_OST = """
-CREATE TABLE `{db}`.`_t_ghc` (id BIGINT UNSIGNED AUTO_INCREMENT, last_update TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, hint VARCHAR(64) CHARSET ascii NOT NULL, value VARCHAR(4096) CHARSET ascii NOT NULL, PRIMARY KEY (id), UNIQUE KEY hint_uidx (hint)) AUTO_INCREMENT=256
-CREATE TABLE `{db}`.`_t_gho` LIKE `{db}`.`t`
-ALTER TABLE `{db}`.`_t_gho` ADD COLUMN c INT NOT NULL DEFAULT 7 AFTER id, DROP COLUMN b
-INSERT INTO _t_ghc (id, hint, value) VALUES (NULLIF(1, 0), 'state', 'GhostTableMigrated') ON DUPLICATE KEY UPDATE value = VALUES(value)
-UPDATE t SET a = 'during' WHERE id = 1
-INSERT IGNORE INTO `{db}`.`_t_gho` (id, a) (SELECT id, a FROM t FORCE INDEX (PRIMARY) WHERE id >= 1 AND id <= 3 LOCK IN SHARE MODE)
-INSERT INTO t VALUES (4, 'while it is copied', 40)
-REPLACE INTO `{db}`.`_t_gho` (id, a) VALUES (4, 'while it is copied')
-DELETE FROM t WHERE id = 2
-DELETE FROM `{db}`.`_t_gho` WHERE id = 2
-CREATE TABLE `{db}`.`_t_del` (id INT AUTO_INCREMENT PRIMARY KEY) ENGINE=InnoDB COMMENT='ghost-cut-over-sentry'
-DROP TABLE IF EXISTS `{db}`.`_t_del`
-RENAME TABLE `{db}`.`t` TO `{db}`.`_t_del`, `{db}`.`_t_gho` TO `{db}`.`t`
-INSERT INTO t VALUES (5, 50, 'behind')
-DROP TABLE IF EXISTS `{db}`.`_t_ghc`
-DROP TABLE IF EXISTS `{db}`.`_t_del`
-UPDATE t SET c = c + 1 WHERE id = 4
-"""
-PT_OSC = """
-CREATE TABLE `{db}`.`_t_new` (`id` int NOT NULL, `a` varchar(20) DEFAULT NULL, `b` int DEFAULT NULL, PRIMARY KEY (`id`)) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4
-ALTER TABLE `{db}`.`_t_new` CHANGE a title VARCHAR(40), MODIFY b BIGINT
-CREATE TRIGGER `pt_osc_t_del` AFTER DELETE ON `{db}`.`t` FOR EACH ROW DELETE IGNORE FROM `{db}`.`_t_new` WHERE `{db}`.`_t_new`.`id` <=> OLD.`id`
-CREATE TRIGGER `pt_osc_t_ins` AFTER INSERT ON `{db}`.`t` FOR EACH ROW REPLACE INTO `{db}`.`_t_new` (`id`, `title`, `b`) VALUES (NEW.`id`, NEW.`a`, NEW.`b`)
-INSERT INTO t VALUES (4, 'seen by a trigger', 40)
-INSERT LOW_PRIORITY IGNORE INTO `{db}`.`_t_new` (`id`, `title`, `b`) SELECT `id`, `a`, `b` FROM `{db}`.`t` LOCK IN SHARE MODE
-DELETE FROM t WHERE id = 3
-ANALYZE TABLE `{db}`.`_t_new`
-RENAME TABLE `{db}`.`t` TO `{db}`.`_t_old`, `{db}`.`_t_new` TO `{db}`.`t`
-DROP TABLE IF EXISTS `{db}`.`_t_old`
-DROP TRIGGER IF EXISTS `{db}`.`pt_osc_t_del`
-DROP TRIGGER IF EXISTS `{db}`.`pt_osc_t_ins`
-INSERT INTO t VALUES (5, 'behind', 5000000000)
-"""
 
 
 @pytest.fixture

@@ -1,0 +1,155 @@
+"""What a log may hold besides plain transactions, and how a sink may be set up: the target is as the source."""
+
+import re
+from dataclasses import dataclass, field
+
+import pytest
+import yaml
+
+from dmdelta.cli.main import execute
+from tests.integration.test_sink_run import SinkTask
+from tests.support.online_ddl import GH_OST, PT_OSC
+from tests.support.sinking import table_differences
+
+T = (
+    "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20), b INT)",
+    "INSERT INTO t VALUES (1,'x',10),(2,NULL,20),(3,'z',NULL)",
+)
+
+pytestmark = pytest.mark.long
+
+
+@dataclass
+class SetSinkTask(SinkTask):
+    """A task whose sink has more settings."""
+
+    sink: dict = field(default_factory=dict)
+
+    def write_spec(self):
+        path = super().write_spec()
+        spec = yaml.safe_load(path.read_text())
+        spec["sink"] |= self.sink
+        path.write_text(yaml.safe_dump(spec))
+        return path
+
+
+@pytest.fixture
+def task(mysql80, mysql80_too, tmp_path):
+    made = SetSinkTask(tmp_path, mysql80, mysql80.fresh_database("sunk"), target=mysql80_too)
+    made.start_here()
+    return made
+
+
+def assert_same(task, *tables):
+    """The tables are as the source's, with rows, and there are no others."""
+    assert sorted(name for (name,) in task.target.query("SHOW TABLES", task.database)) == sorted(tables)
+    for table in tables:
+        assert task.server.query(f"SELECT count(*) FROM {table}", task.database)[0][0]
+        assert table_differences(task.server, task.target, task.database, table) == []
+
+
+def test_xa_transactions_count_from_their_commit(task):
+    """One that is committed in a later run, one that is rolled back, rows of others in between."""
+    task.server.execute(*T, database=task.database)
+    for name, key in (("kept", 10), ("gone", 20)):
+        task.server.execute(
+            f"XA START '{name}'",
+            f"INSERT INTO t VALUES ({key}, '{name}', 0)",
+            f"UPDATE t SET b = {key} WHERE id = {key}",
+            f"XA END '{name}'",
+            f"XA PREPARE '{name}'",
+            database=task.database,
+        )
+    task.server.execute("INSERT INTO t VALUES (30, 'between', 0)", database=task.database)
+    task.catch_up()
+    assert_same(task, "t")  # what is prepared is seen by nobody
+    task.server.execute("XA COMMIT 'kept'", "XA ROLLBACK 'gone'", database=task.database)
+    task.catch_up()
+    assert_same(task, "t")
+    assert task.target.query("SELECT b FROM t WHERE id >= 10 ORDER BY id", task.database) == ((10,), (0,))
+
+
+@pytest.mark.parametrize("sequence", [GH_OST, PT_OSC], ids=["gh-ost", "pt-osc"])
+def test_an_online_schema_change_alters_the_real_table(task, sequence):
+    """The target gets the shadow's ALTER at the cut-over, and neither shadow nor trash table."""
+    task.server.execute(*T, database=task.database)
+    task.server.execute(*sequence.strip().format(db=task.database).splitlines(), database=task.database)
+    task.catch_up()
+    assert_same(task, "t")
+    listed = "SELECT column_name, column_type FROM information_schema.columns WHERE table_schema = %s ORDER BY 1"
+    source, target = (server.query(listed.replace("%s", f"'{task.database}'")) for server in (task.server, task.target))
+    assert source == target
+
+
+def test_an_operator_leaves_out_what_the_target_refuses(task, capsys):
+    """The error names row and position; `binlog skip` there, and the sink goes on behind it."""
+    task.server.execute(*T, database=task.database)
+    task.catch_up()
+    task.target.execute("INSERT INTO t VALUES (9, 'mine', 0)", database=task.database)
+    task.server.execute(
+        "INSERT INTO t VALUES (9, 'theirs', 1)", "UPDATE t SET b = 5 WHERE id = 1", database=task.database
+    )
+    capsys.readouterr()
+    with task.environment():
+        assert execute(["run", str(task.write_spec()), "--until-caught-up"]) == 7
+        error = capsys.readouterr().err
+        place = re.search(r"position=(\d+/\S+?:\d+)", error)
+        assert place, error
+        assert "dmdelta binlog skip" in error
+        assert execute(["binlog", "skip", str(task.spec), f"--position={place[1]}"]) == 0
+    task.catch_up()
+    rows = task.target.query("SELECT id, a, b FROM t WHERE id IN (1, 9) ORDER BY id", task.database)
+    assert rows == ((1, "x", 5), (9, "mine", 0))
+
+
+def test_checked_foreign_keys_are_kept(task):
+    """Parents and children change in turns, over many workers: the target never refuses a row."""
+    task.sink = {"foreign-key-checks": True, "worker-count": 8, "batch": 2}
+    task.server.execute(
+        "CREATE TABLE parent (id INT PRIMARY KEY, n INT)",
+        "CREATE TABLE child (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES parent (id))",
+        database=task.database,
+    )
+    for number in range(60):
+        task.server.execute(
+            f"INSERT INTO parent VALUES ({number}, 0)",
+            f"INSERT INTO child VALUES ({number}, {number}), ({number + 1000}, {number})",
+            f"UPDATE parent SET n = 1 WHERE id = {number}",
+            f"DELETE FROM child WHERE id = {number}",
+            *(
+                [f"UPDATE child SET p = {number} WHERE p = {number - 1}", f"DELETE FROM parent WHERE id = {number - 1}"]
+                if number % 3 == 1
+                else []
+            ),
+            database=task.database,
+        )
+    task.catch_up()
+    assert_same(task, "child", "parent")
+    with pytest.raises(Exception, match="foreign key constraint"):
+        task.target.execute("DELETE FROM parent WHERE id = 59", database=task.database)
+
+
+def test_the_target_is_reached_over_tls(task, capsys):
+    """An account that demands TLS: with the server's CA it works, without any the error says what is missing."""
+    task.server.execute(*T, database=task.database)
+    task.write_spec()
+    task.target.execute("ALTER USER 'sink'@'%' REQUIRE SSL")
+    try:
+        with task.environment():
+            assert execute(["run", str(task.spec), "--until-caught-up"]) == 7
+        task.sink = {"security": {"ssl-ca": str(task.target.datadir / "ca.pem"), "ssl-verify-host": False}}
+        task.catch_up()
+    finally:
+        task.target.execute("ALTER USER 'sink'@'%' REQUIRE NONE")
+    assert_same(task, "t")
+
+
+def test_a_full_load_reaches_the_target(mysql80, mysql80_too, tmp_path):
+    """Rows that were read, then those that were logged."""
+    task = SetSinkTask(tmp_path, mysql80, mysql80.fresh_database("sunk"), target=mysql80_too, mode="all")
+    mysql80.execute(*T, "CREATE TABLE bag (n INT)", "INSERT INTO bag VALUES (1), (1), (NULL)", database=task.database)
+    task.catch_up()
+    assert_same(task, "bag", "t")
+    mysql80.execute("UPDATE t SET b = 11 WHERE id = 1", "DELETE FROM bag WHERE n = 1 LIMIT 1", database=task.database)
+    task.catch_up()
+    assert_same(task, "bag", "t")
