@@ -47,7 +47,7 @@ def test_tables_join_later_and_are_read_again_while_they_change(server, every_ty
         assert execute(["snapshot", str(task.spec), *(f"--table={name}" for name in names), "--json"]) == 0
     assert [line["table"] for line in json.loads(capsys.readouterr().out)] == names
 
-    with Meddler(source, task.database):
+    with Meddler(source, task.database, 8):
         task.catch_up()
     task.catch_up()
     assert_silver_equals_source(spark, task)

@@ -1,6 +1,6 @@
 """Changes a loadable database for as long as it is read."""
 
-import itertools
+import random
 import threading
 
 from tests.support.loadable import STATEMENTS
@@ -8,13 +8,17 @@ from tests.support.servers import Server
 
 
 class Meddler:
-    """Runs the statements one after the other, each a transaction, in a thread of its own."""
+    """Runs the statements in rounds, each a transaction, in a thread of its own.
 
-    def __init__(self, server: Server, database: str, pause: float = 0.2) -> None:
+    Attributes:
+        rounds: so often all of them were run.
+    """
+
+    def __init__(self, server: Server, database: str, seed: int) -> None:
         self.rounds = 0
+        self._random = random.Random(seed)
         self._server = server
         self._database = database
-        self._pause = pause
         self._over = threading.Event()
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._meddle, daemon=True)
@@ -40,11 +44,12 @@ class Meddler:
     def _meddle(self) -> None:
         try:
             with self._server.connect(database=self._database, autocommit=True) as connection:
-                for statement in itertools.cycle(STATEMENTS):
-                    with connection.cursor() as cursor:
-                        cursor.execute(statement)
-                    self.rounds += statement is STATEMENTS[-1]
-                    if self._over.wait(self._pause):
-                        return
+                while True:
+                    for statement in self._random.sample(STATEMENTS, len(STATEMENTS)):
+                        with connection.cursor() as cursor:
+                            cursor.execute(statement)
+                        if self._over.wait(self._random.uniform(0.05, 0.35)):
+                            return
+                    self.rounds += 1
         except Exception as error:  # noqa: BLE001 - raised again in the caller's thread by stop()
             self._failure = error
