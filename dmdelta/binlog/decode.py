@@ -74,6 +74,8 @@ class _Decoder:
         self._base = seq_of(segment.binlog_file, 0)
         self._batch = ChangeBatch()
         self._tables = MappedTables(options, mariadb=self._reader.format.is_mariadb)
+        self._last_map = b""
+        """The table map that came last, without its header: statements of one row each repeat it."""
         self._offset = -1
         self._row = 0
         self._schema_row = -1
@@ -114,6 +116,8 @@ class _Decoder:
         # What stands in front of the images of the last rows event: the next one of its statement has the same.
         alike, alike_kind, layout, begin = b"", -1, None, 0
         for kind, offset, timestamp, event, flags in events:
+            if kind == _TABLE_MAP and event[HEADER_SIZE:] == self._last_map:
+                continue
             if offset != self._offset:
                 self._offset, self._row, self._schema_row = offset, 0, -1
             if kind in _ROWS_EVENTS:
@@ -145,7 +149,7 @@ class _Decoder:
                 if batch.size >= limit:
                     yield self._hand_out()
             elif kind == _TABLE_MAP:
-                layout = None
+                self._last_map, layout = event[HEADER_SIZE:], None
                 schema = self._tables.add(event, (self._segment.epoch, base + offset))
                 if schema is not None:
                     told = schema.to_json()
@@ -186,10 +190,6 @@ class _Decoder:
             raise AssertionError("a payload event without its bytes")
         for event in inner_events(self._reader.payload):
             timestamp, kind, _server_id, _size, _log_pos, flags = HEADER.unpack_from(event)
-            if kind == _TABLE_MAP:
-                if (body := event[HEADER_SIZE:]) == self._reader.last_map:
-                    continue
-                self._reader.last_map = body
             yield kind, offset, timestamp, event, flags
 
     def _check_sizes(self, batch: ChangeBatch, count: int) -> None:
@@ -295,7 +295,7 @@ class _Decoder:
 
     def _ddl(self, query: Query, timestamp: int) -> None:
         self._tables.forget()
-        self._reader.last_map = b""
+        self._last_map = b""
         wanted = self._options.wanted_statements or self._options.wanted
         for target in self._options.statement_targets(query.sql, query.schema):
             if target.table is None or wanted(target.schema, target.table):

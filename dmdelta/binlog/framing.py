@@ -53,9 +53,6 @@ class PayloadStream:
 class SegmentReader:
     """Reads one segment. `format` is known right after construction.
 
-    A table map that says the same as the one before it is checked and stepped over: statements of one row each repeat
-    it. `last_map` is that one without its header; clear it to see the next one in any case.
-
     `payload` is the body of the transaction payload event that `events` yielded last: such an event may be as large
     as its transaction, so its bytes are not handed over but read from there before the next event is asked for.
 
@@ -66,7 +63,6 @@ class SegmentReader:
     def __init__(self, stream: BinaryIO, segment: Segment) -> None:
         self._stream = stream
         self._segment = segment
-        self.last_map = b""
         self.payload: PayloadStream | None = None
         if stream.read(len(MAGIC)) != MAGIC:
             raise CorruptBinlog(
@@ -115,8 +111,7 @@ class SegmentReader:
 
     def _walk(self, offset: int) -> Iterator[RawEvent]:
         end, checked, trailer = self._segment.end, self.format.checksum, self.format.trailer
-        unpack, smallest = _HEAD, HEADER_SIZE + trailer
-        payload, table_map = int(EventType.TRANSACTION_PAYLOAD), int(EventType.TABLE_MAP)
+        unpack, smallest, payload = _HEAD, HEADER_SIZE + trailer, int(EventType.TRANSACTION_PAYLOAD)
         buffer, at, have = b"", 0, 0
         while True:
             if have - at < HEADER_SIZE:
@@ -146,12 +141,6 @@ class SegmentReader:
                 and kind != EventType.FORMAT_DESCRIPTION
             ):
                 raise self.corrupt("has an event that fails its checksum", offset)
-            if kind == table_map:
-                if (body := event[HEADER_SIZE:]) == self.last_map:
-                    offset += size
-                    at = stop
-                    continue
-                self.last_map = body
             yield kind, offset, timestamp, event, flags
             offset += size
             at = stop

@@ -195,7 +195,7 @@ class TableValidation:
             fixes,
         )
 
-    def _differing_rows(self, table: SteadyTable, comparison: Comparison, rows: DataFrame) -> "_Found":
+    def _differing_rows(self, table: SteadyTable, comparison: Comparison, rows: DataFrame) -> _Found:
         """Sums of both sides, then the rows of the buckets whose sums differ."""
         source = add_sums(table.ask([(source_sums_query(comparison, table.name, part), ()) for part in table.parts]))
         silver = silver_sums(comparison, rows)

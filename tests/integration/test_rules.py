@@ -5,14 +5,9 @@ import yaml
 
 from dmdelta.config import load_spec
 from dmdelta.rules import SourceRules
-from tests.support.online_ddl import GH_OST, PT_OSC
+from tests.support.online_ddl import GH_OST, PT_OSC, TABLE
 from tests.support.pipeline import Pipeline
 from tests.support.recording import record
-
-TABLE = (
-    "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20), b INT)",
-    "INSERT INTO t VALUES (1,'x',10),(2,NULL,20),(3,'z',NULL)",
-)
 
 
 @pytest.fixture

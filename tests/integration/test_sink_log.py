@@ -1,41 +1,20 @@
 """What a log may hold besides plain transactions, and how a sink may be set up: the target is as the source."""
 
 import re
-from dataclasses import dataclass, field
 
 import pytest
-import yaml
 
 from dmdelta.cli.main import execute
 from tests.integration.test_sink_run import SinkTask
-from tests.support.online_ddl import GH_OST, PT_OSC
+from tests.support.online_ddl import GH_OST, PT_OSC, TABLE
 from tests.support.sinking import table_differences
-
-T = (
-    "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20), b INT)",
-    "INSERT INTO t VALUES (1,'x',10),(2,NULL,20),(3,'z',NULL)",
-)
 
 pytestmark = pytest.mark.long
 
 
-@dataclass
-class SetSinkTask(SinkTask):
-    """A task whose sink has more settings."""
-
-    sink: dict = field(default_factory=dict)
-
-    def write_spec(self):
-        path = super().write_spec()
-        spec = yaml.safe_load(path.read_text())
-        spec["sink"] |= self.sink
-        path.write_text(yaml.safe_dump(spec))
-        return path
-
-
 @pytest.fixture
 def task(mysql80, mysql80_too, tmp_path):
-    made = SetSinkTask(tmp_path, mysql80, mysql80.fresh_database("sunk"), target=mysql80_too)
+    made = SinkTask(tmp_path, mysql80, mysql80.fresh_database("sunk"), target=mysql80_too)
     made.start_here()
     return made
 
@@ -50,7 +29,7 @@ def assert_same(task, *tables):
 
 def test_xa_transactions_count_from_their_commit(task):
     """One that is committed in a later run, one that is rolled back, rows of others in between."""
-    task.server.execute(*T, database=task.database)
+    task.server.execute(*TABLE, database=task.database)
     for name, key in (("kept", 10), ("gone", 20)):
         task.server.execute(
             f"XA START '{name}'",
@@ -72,18 +51,18 @@ def test_xa_transactions_count_from_their_commit(task):
 @pytest.mark.parametrize("sequence", [GH_OST, PT_OSC], ids=["gh-ost", "pt-osc"])
 def test_an_online_schema_change_alters_the_real_table(task, sequence):
     """The target gets the shadow's ALTER at the cut-over, and neither shadow nor trash table."""
-    task.server.execute(*T, database=task.database)
+    task.server.execute(*TABLE, database=task.database)
     task.server.execute(*sequence.strip().format(db=task.database).splitlines(), database=task.database)
     task.catch_up()
     assert_same(task, "t")
-    listed = "SELECT column_name, column_type FROM information_schema.columns WHERE table_schema = %s ORDER BY 1"
-    source, target = (server.query(listed.replace("%s", f"'{task.database}'")) for server in (task.server, task.target))
+    listed = f"SELECT column_name, column_type FROM information_schema.columns WHERE table_schema = '{task.database}' ORDER BY 1"
+    source, target = (server.query(listed) for server in (task.server, task.target))
     assert source == target
 
 
 def test_an_operator_leaves_out_what_the_target_refuses(task, capsys):
     """The error names row and position; `binlog skip` there, and the sink goes on behind it."""
-    task.server.execute(*T, database=task.database)
+    task.server.execute(*TABLE, database=task.database)
     task.catch_up()
     task.target.execute("INSERT INTO t VALUES (9, 'mine', 0)", database=task.database)
     task.server.execute(
@@ -131,7 +110,7 @@ def test_checked_foreign_keys_are_kept(task):
 
 def test_the_target_is_reached_over_tls(task, capsys):
     """An account that demands TLS: with the server's CA it works, without any the error says what is missing."""
-    task.server.execute(*T, database=task.database)
+    task.server.execute(*TABLE, database=task.database)
     task.write_spec()
     task.target.execute("ALTER USER 'sink'@'%' REQUIRE SSL")
     try:
@@ -146,8 +125,10 @@ def test_the_target_is_reached_over_tls(task, capsys):
 
 def test_a_full_load_reaches_the_target(mysql80, mysql80_too, tmp_path):
     """Rows that were read, then those that were logged."""
-    task = SetSinkTask(tmp_path, mysql80, mysql80.fresh_database("sunk"), target=mysql80_too, mode="all")
-    mysql80.execute(*T, "CREATE TABLE bag (n INT)", "INSERT INTO bag VALUES (1), (1), (NULL)", database=task.database)
+    task = SinkTask(tmp_path, mysql80, mysql80.fresh_database("sunk"), target=mysql80_too, mode="all")
+    mysql80.execute(
+        *TABLE, "CREATE TABLE bag (n INT)", "INSERT INTO bag VALUES (1), (1), (NULL)", database=task.database
+    )
     task.catch_up()
     assert_same(task, "bag", "t")
     mysql80.execute("UPDATE t SET b = 11 WHERE id = 1", "DELETE FROM bag WHERE n = 1 LIMIT 1", database=task.database)

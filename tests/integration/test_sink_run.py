@@ -1,7 +1,7 @@
 """The sink as part of `dmdelta run`: beside silver, and without being in its way."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pytest
 import yaml
@@ -15,9 +15,10 @@ TABLE = "CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(20), UNIQUE (name))"
 
 @dataclass
 class SinkTask(Task):
-    """A task with a sink."""
+    """A task with a sink; `sink` are further keys of its section."""
 
     target: object = None
+    sink: dict = field(default_factory=dict)
 
     def write_spec(self):
         path = super().write_spec()
@@ -25,6 +26,7 @@ class SinkTask(Task):
         server = target_of(self.target)
         spec["sink"] = {"kind": "mysql", "host": server.host, "port": server.port, "user": server.user}
         spec["sink"] |= {"password": server.password, "worker-count": 4, "metadata": f"dm_{self.database}"}
+        spec["sink"] |= self.sink
         path.write_text(yaml.safe_dump(spec))
         return path
 

@@ -1,8 +1,12 @@
 """What gh-ost and pt-online-schema-change issue, statement by statement, with writes in between.
 
-The table is `t (id INT PRIMARY KEY, a VARCHAR(20), b INT)` with the rows 1, 2 and 3.
+They are about the one that TABLE makes.
 """
 
+TABLE = (
+    "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20), b INT)",
+    "INSERT INTO t VALUES (1,'x',10),(2,NULL,20),(3,'z',NULL)",
+)
 GH_OST = """
 CREATE TABLE `{db}`.`_t_ghc` (id BIGINT UNSIGNED AUTO_INCREMENT, last_update TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, hint VARCHAR(64) CHARSET ascii NOT NULL, value VARCHAR(4096) CHARSET ascii NOT NULL, PRIMARY KEY (id), UNIQUE KEY hint_uidx (hint)) AUTO_INCREMENT=256
 CREATE TABLE `{db}`.`_t_gho` LIKE `{db}`.`t`
