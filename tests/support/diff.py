@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from functools import lru_cache
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -80,14 +81,17 @@ def _reader(kind: T.DataType) -> Callable[[Any], Any]:
     if isinstance(kind, T.VariantType):
         return Document
     if isinstance(kind, T.TimestampType):
-        return lambda micros: datetime.fromtimestamp(micros // 10**6, timezone.utc).replace(
-            tzinfo=None, microsecond=micros % 10**6
-        )
+        return _moment
     if isinstance(kind, T.StructType):
         return lambda shape: (shape["srid"], bytes(shape["wkb"]))
     if isinstance(kind, T.BinaryType):
         return bytes
     return lambda value: value
+
+
+@lru_cache(maxsize=1 << 16)
+def _moment(micros: int) -> datetime:
+    return datetime.fromtimestamp(micros // 10**6, timezone.utc).replace(tzinfo=None, microsecond=micros % 10**6)
 
 
 def _diff_by_key(

@@ -5,6 +5,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime
+from functools import lru_cache
 from typing import Any
 
 from dmdelta.quality.documents import same_text
@@ -70,10 +71,15 @@ class Document:
     text: str
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Document) and same_text(self.text, other.text)
+        return isinstance(other, Document) and _means_the_same(self.text, other.text)
 
     def __hash__(self) -> int:
         return 0
+
+
+_remembered = lru_cache(maxsize=1 << 16)
+"""Big tables repeat their values: each is read once."""
+_means_the_same = _remembered(same_text)
 
 
 def _selected(column: SourceColumn) -> str:
@@ -94,6 +100,7 @@ def _as_is(value: Any, column: SourceColumn) -> Any:
     return value
 
 
+@_remembered
 def _date(value: str, column: SourceColumn) -> date | None:
     try:
         return datetime.strptime(value, "%Y-%m-%d").date()  # noqa: DTZ007
@@ -101,6 +108,7 @@ def _date(value: str, column: SourceColumn) -> date | None:
         return None
 
 
+@_remembered
 def _datetime(value: str, column: SourceColumn) -> datetime | None:
     """None for what no calendar knows: zero dates and the like are NULL in silver."""
     try:
