@@ -11,7 +11,7 @@ help: ## what can be made
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(PY) -m pip install --quiet --editable '.[local,dev]'
+	$(PY) -m pip install --quiet --editable '.[local,quality,dev]'
 	$(PY) -m dmdelta.lakehouse.jars
 	$(PY) -m dmdelta.lakehouse.class_archive
 	@touch $@

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import typer
 
 from dmdelta import __version__
-from dmdelta.cli import binlog, binlog_schema, checkpoint, shard_ddl_lock
+from dmdelta.cli import binlog, binlog_schema, checkpoint, quality, shard_ddl_lock
 from dmdelta.cli.check import check
 from dmdelta.cli.control import pause, resume, stop, update
 from dmdelta.cli.events import events
@@ -38,6 +38,7 @@ app.command("validate")(validate)
 app.command("update")(update)
 app.command("status")(status)
 app.command("events")(events)
+app.add_typer(quality.app, name="quality")
 app.add_typer(binlog.app, name="binlog")
 app.add_typer(binlog_schema.app, name="binlog-schema")
 app.add_typer(shard_ddl_lock.app, name="shard-ddl-lock")

@@ -9,16 +9,20 @@ from dmdelta.config.block_allow_list import BlockAllowListConfig, TablePattern
 from dmdelta.config.expression_filter import ExpressionFilterRule
 from dmdelta.config.filters import FilterRule
 from dmdelta.config.lakehouse import LakehouseConfig
-from dmdelta.config.loading import load_spec
+from dmdelta.config.loading import load_spec, load_suite
+from dmdelta.config.quality import QualityConfig
 from dmdelta.config.routes import ExtractSchema, ExtractSource, ExtractTable, RouteRule
 from dmdelta.config.sink import SinkConfig
 from dmdelta.config.snapshot import SnapshotConfig
 from dmdelta.config.source import MetaConfig, RelayConfig, SecurityConfig, SourceConfig
+from dmdelta.config.suite import ColumnContract, ExpectationConfig, SuiteConfig
 from dmdelta.config.syncer import SyncerConfig
 from dmdelta.config.task import TaskSpec
 
 __all__ = [
     "BlockAllowListConfig",
+    "ColumnContract",
+    "ExpectationConfig",
     "ExpressionFilterRule",
     "ExtractSchema",
     "ExtractSource",
@@ -26,14 +30,17 @@ __all__ = [
     "FilterRule",
     "LakehouseConfig",
     "MetaConfig",
+    "QualityConfig",
     "RelayConfig",
     "RouteRule",
     "SecurityConfig",
     "SinkConfig",
     "SnapshotConfig",
     "SourceConfig",
+    "SuiteConfig",
     "SyncerConfig",
     "TablePattern",
     "TaskSpec",
     "load_spec",
+    "load_suite",
 ]

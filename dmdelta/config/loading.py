@@ -1,16 +1,17 @@
-"""From a file to a `TaskSpec`, or to one error that lists everything wrong with it, line by line."""
+"""From a file to a `TaskSpec` or a `SuiteConfig`, or to one error that lists everything wrong with it, line by line."""
 
 import difflib
 import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, get_args, get_origin
+from typing import Any, TypeVar, get_args, get_origin
 
 from pydantic import ValidationError
 
 from dmdelta.config.document import Document, Path_, read_document
 from dmdelta.config.section import FOLDER, Section, hyphenated
+from dmdelta.config.suite import SuiteConfig
 from dmdelta.config.task import TaskSpec
 from dmdelta.errors import ConfigError
 
@@ -23,6 +24,7 @@ _PLAIN_WORDS = {
 }
 Problem = tuple[int, str]
 """A line and what is wrong there."""
+_Section = TypeVar("_Section", bound=Section)
 
 
 def load_spec(path: str | Path, env: Mapping[str, str] | None = None) -> TaskSpec:
@@ -38,17 +40,37 @@ def load_spec(path: str | Path, env: Mapping[str, str] | None = None) -> TaskSpe
         ConfigError: every problem with file, line and key; for an unknown key the nearest known one.
     """
     document = read_document(Path(path))
-    problems: list[Problem] = list(_unknown_keys(TaskSpec, document.values, document, ()))
+    problems: list[Problem] = []
     values = _resolved(document.values, os.environ if env is None else env, document, (), problems)
-    spec: TaskSpec | None = None
+    return _checked(TaskSpec, values, document, problems, "docs/spec.md lists every key")
+
+
+def load_suite(path: Path) -> tuple[SuiteConfig, Document]:
+    """Read and check a table's suite; the document says on which line what stands.
+
+    Raises:
+        ConfigError: every problem with file, line and key.
+    """
+    document = read_document(path)
+    return _checked(SuiteConfig, document.values, document, [], "docs/quality.md says what a suite has"), document
+
+
+def _checked(kind: type[_Section], values: Any, document: Document, problems: list[Problem], hint: str) -> _Section:
+    """The section that a document's values make.
+
+    Args:
+        problems: what is wrong with them already.
+    """
+    problems += _unknown_keys(kind, document.values, document, ())
+    section: _Section | None = None
     try:
-        spec = TaskSpec.model_validate(values, context={FOLDER: Path(path).absolute().parent})
+        section = kind.model_validate(values, context={FOLDER: Path(document.file).absolute().parent})
     except ValidationError as error:
         problems += _wrong_values(error, document)
-    if problems or spec is None:
+    if problems or section is None:
         text = "\n".join(f"{document.file}:{line}: {problem}" for line, problem in sorted(set(problems)))
-        raise ConfigError(text, hint="docs/spec.md lists every key")
-    return spec
+        raise ConfigError(text, hint=hint)
+    return section
 
 
 def _resolved(value: Any, env: Mapping[str, str], document: Document, place: Path_, problems: list[Problem]) -> Any:

@@ -13,6 +13,7 @@ from dmdelta.config.filters import FilterRule
 from dmdelta.config.lakehouse import LakehouseConfig
 from dmdelta.config.metrics import MetricsConfig
 from dmdelta.config.patterns import NameExpression
+from dmdelta.config.quality import QualityConfig
 from dmdelta.config.routes import RouteRule
 from dmdelta.config.section import Section, is_uri
 from dmdelta.config.sink import SinkConfig
@@ -92,6 +93,9 @@ class TaskSpec(Section):
 
     metrics: MetricsConfig | None = None
     """Figures for Prometheus; none by default."""
+
+    quality: QualityConfig | None = None
+    """What is expected of the tables; without it, `dmdelta quality` judges by what needs no writing."""
 
     def relay_dir(self, source: SourceConfig) -> str:
         """The folder below which a source's segments are kept: its own, or `relay` in the lakehouse's root."""

@@ -25,7 +25,7 @@ from dmdelta.engine.progress import Tally
 from dmdelta.engine.relaying import Relaying
 from dmdelta.engine.stop import StopRequest
 from dmdelta.engine.task import Task
-from dmdelta.errors import SchemaError
+from dmdelta.errors import QualityError, SchemaError
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.lakehouse.commits import CommitTag, append
 from dmdelta.lakehouse.history import OwnCommit, newest_own_commit
@@ -204,11 +204,12 @@ class AdHocSnapshots:
                 until,
                 side.rules,
                 side.shards,
+                side.checks,
             )
             try:
                 with self.applying.turns(self.spark, [name]):
                     reload_table(self.spark, request)
-            except SchemaError as error:
+            except (SchemaError, QualityError) as error:
                 self.applying.stop_tables([name], error)
                 del goes_on[name]
         return goes_on

@@ -16,7 +16,7 @@ from dmdelta.engine.landed_log import LandedLog
 from dmdelta.engine.progress import Tally
 from dmdelta.engine.requests import Requests, SilverSide
 from dmdelta.engine.stop import StopRequest
-from dmdelta.errors import SchemaError, StageFailed
+from dmdelta.errors import QualityError, SchemaError, StageFailed
 from dmdelta.lakehouse.session import clone_session
 from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
@@ -46,8 +46,9 @@ class ApplyingLoop:
         requests: what of a range goes to a table.
         request_flush: asks the flusher to write the checkpoint soon.
         tally: told of every applied table.
+        record: writes down rows that fail what they should fulfil.
         landed: bronze's newest batch when the run began; None: nothing had landed.
-        stopped: tables that silver cannot follow, and why: they are held where they are, the others go on.
+        stopped: tables that silver cannot follow, or whose rows stop them: they are held, the others go on.
         waiting: shards that wait for others of their merged table: they are held, too.
     """
 
@@ -58,8 +59,9 @@ class ApplyingLoop:
     requests: Requests
     request_flush: Callable[[FlushReason], None]
     tally: Tally
+    record: Callable[[ApplyResult], None]
     landed: Landed | None = None
-    stopped: dict[TableName, SchemaError] = field(default_factory=dict)
+    stopped: dict[TableName, SchemaError | QualityError] = field(default_factory=dict)
     waiting: dict[TableName, Waiting] = field(default_factory=dict)
     _held: set[TableName] = field(default_factory=set)
     _last: Landed | None = None
@@ -147,7 +149,7 @@ class ApplyingLoop:
             self.requests.catch_up(name, last.end)
         try:
             self._apply_group([events], replace(last, begin=begin, safe_until=None), end)
-        except SchemaError as error:
+        except (SchemaError, QualityError) as error:
             self.stop_tables([name], error)
         else:
             if name not in self.waiting:
@@ -192,10 +194,10 @@ class ApplyingLoop:
         for group in groups:
             try:
                 self._apply_group(group, landed, end)
-            except SchemaError as error:
+            except (SchemaError, QualityError) as error:
                 self.stop_tables([table.name for table in group], error)
 
-    def stop_tables(self, names: Collection[TableName], error: SchemaError) -> None:
+    def stop_tables(self, names: Collection[TableName], error: SchemaError | QualityError) -> None:
         """Leave tables that silver cannot follow as they are. The checkpoint waits for them: a new run tries again."""
         self._held.update(names)
         self.stopped.update(dict.fromkeys(names, error))
@@ -225,6 +227,8 @@ class ApplyingLoop:
             self.waiting[name] = result.waits
         self.points.applied(TablePoint(*name, here, result.delta_version, result.table_info))
         self.tally.applied(self.side.source_id, result)
+        if result.failures:
+            self.record(result)
 
     @contextmanager
     def turns(self, spark: SparkSession, tables: Collection[TableName]) -> Iterator[None]:

@@ -63,6 +63,8 @@ def counted(counts: Counts) -> Iterator[Metric]:
     yield _family("rows_applied", "Row changes in silver, before compaction.", (*table, "op"), counts.rows, grows=True)
     yield _family("silver_commits", "Commits of silver tables.", ("source", "step"), counts.commits, grows=True)
     yield _family("shard_key_clashes", "Keys that several shards have.", table, counts.clashes, grows=True)
+    checked = (*table, "expectation")
+    yield _family("row_check_failures", "Rows that fail an expectation.", checked, counts.failures, grows=True)
     spent = SummaryMetricFamily(
         "dmdelta_batch_seconds", "Time that landing a batch and applying a range took.", labels=("source", "phase")
     )
@@ -109,7 +111,7 @@ def told(moments: Sequence[SourceMoment]) -> Iterator[Metric]:
 
 def metrics_page() -> str:
     """docs/metrics.md, in Markdown."""
-    nothing = Counts({}, {}, {}, {})
+    nothing = Counts({}, {}, {}, {}, {})
     figures = [in_state(State.RUNNING), *counted(nothing), *placed((), {}, 0.0), *told(())]
     lines = [
         "# Metrics",

@@ -99,7 +99,10 @@ class FullLoad:
         landed, shares = self.landed, list[Share]()
         # Shards of a merged table write it in turns, which only appliers take.
         rules = self.task.rules(self.source.source_id)
-        big = frozenset(schema for schema in self.snapshot.cut_tables if not rules.route(*schema.name).merged)
+        routes = {schema: rules.route(*schema.name) for schema in self.snapshot.cut_tables}
+        # Rows that are judged are read more than once, which only bronze bears.
+        judged = self.task.suites.guards
+        big = frozenset(schema for schema, to in routes.items() if not to.merged and not judged(to.name))
         if self.task.spec.snapshot.bronze:
             big = frozenset()
         for batch in [missing] if self._together and missing else plan_batches(missing, big):

@@ -23,6 +23,7 @@ from dmdelta.engine.ad_hoc import AdHocSnapshots, joining_tables
 from dmdelta.engine.applying import ApplyingLoop
 from dmdelta.engine.binlog_operators import read_operators
 from dmdelta.engine.chunk_store import ChunkStore
+from dmdelta.engine.failure_log import FailureLog
 from dmdelta.engine.full_load import FullLoad, open_full_load
 from dmdelta.engine.landed_log import LandedLog
 from dmdelta.engine.landing import LandingLoop
@@ -34,12 +35,15 @@ from dmdelta.engine.schema_history import SchemaHistory
 from dmdelta.engine.shard_locks import join_known_shards
 from dmdelta.engine.sinking import SinkingLoop, sink_settings
 from dmdelta.engine.stop import StopRequest
+from dmdelta.engine.table_checks import TableChecks
 from dmdelta.engine.task import Task
 from dmdelta.engine.tracking import StructureTracking
 from dmdelta.lakehouse.session import clone_session
 from dmdelta.logging import get_logger
 from dmdelta.model.schema import TableName
+from dmdelta.quality.results import ResultStore
 from dmdelta.sharding import Coordination
+from dmdelta.silver.checks import no_checks
 from dmdelta.sink.settings import SinkSource
 
 log = get_logger(__name__)
@@ -207,14 +211,20 @@ def open_pipeline(
     history = SchemaHistory(task.spark, task.lakehouse, task.spec.name, source_id)
     tracking = StructureTracking(task.spark, source, relaying, history)
     landing = LandingLoop(task.spark, source, str(relaying.folder), relaying.has_ended, tracking, landed_log, tally)
-    side = task.silver_side(source_id, relaying.flavor, operators, shards)
+    side = replace(
+        task.silver_side(source_id, relaying.flavor, operators, shards),
+        checks=TableChecks(task.spark, task.suites) if task.suites.by_table else no_checks,
+    )
     if shards.mode is not None:
         join_known_shards(side, stored, relaying.read_catalog())
     shards.begins()
     read_at = exact_positions(task.spark, source.bronze, source_id) if relaying.loads and not load else {}
     requests = Requests(side, points, evidence, task.policy, read_at)
     spark = clone_session(task.spark)
-    applying = ApplyingLoop(spark, side, landed_log, points, requests, flusher.request, tally, landed)
+    record = FailureLog(
+        ResultStore(clone_session(task.spark), task.lakehouse, task.spec.name, task.run), side, task.suites
+    )
+    applying = ApplyingLoop(spark, side, landed_log, points, requests, flusher.request, tally, record, landed)
     applying.hold(waiting)
     log.info("source opened", source=source_id, landed=str(landed.end) if landed else None)
     pipeline = SourcePipeline(source_id, relaying, landing, applying, flusher, landed, stop, load)

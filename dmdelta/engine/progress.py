@@ -91,12 +91,14 @@ class Counts:
         rows: row changes applied, before compaction, by source, table (`schema.table`) and op.
         commits: of silver tables, by source and step.
         clashes: keys that several shards have, by source and table.
+        failures: rows that fail what they should fulfil, by source, table and its name.
         spent: how often and how long (seconds), by source and phase.
     """
 
     rows: Mapping[Labels, int]
     commits: Mapping[Labels, int]
     clashes: Mapping[Labels, int]
+    failures: Mapping[Labels, int]
     spent: Mapping[Labels, tuple[int, float]]
 
 
@@ -112,6 +114,7 @@ class Tally:
     _rows: Counter[Labels] = field(default_factory=Counter)
     _commits: Counter[Labels] = field(default_factory=Counter)
     _clashes: Counter[Labels] = field(default_factory=Counter)
+    _failures: Counter[Labels] = field(default_factory=Counter)
     _spent: dict[Labels, tuple[int, float]] = field(default_factory=dict)
     _loads: dict[str, _Load] = field(default_factory=dict)
     _load_began: float = 0.0
@@ -154,6 +157,7 @@ class Tally:
             self._rows.update({(source_id, table, op.value): rows for op, rows in result.rows.items()})
             self._commits.update((source_id, step.value) for step in result.steps)
             self._clashes[source_id, table] += result.clashes
+            self._failures.update({(source_id, table, name): rows for name, rows in result.failures.items()})
         self.listener(self.now())
 
     @contextmanager
@@ -168,7 +172,7 @@ class Tally:
     def counts(self) -> Counts:
         with self._lock:
             clashes = {labels: keys for labels, keys in self._clashes.items() if keys}
-            return Counts(dict(self._rows), dict(self._commits), clashes, dict(self._spent))
+            return Counts(dict(self._rows), dict(self._commits), clashes, dict(self._failures), dict(self._spent))
 
     def now(self) -> Progress:
         with self._lock:

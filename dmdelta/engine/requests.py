@@ -18,6 +18,7 @@ from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.rules import SourceRules
 from dmdelta.sharding import Coordination
+from dmdelta.silver.checks import RowChecks, no_checks
 from dmdelta.silver.plan import Mode
 from dmdelta.silver.request import ApplyRequest, ApplyResult
 from dmdelta.silver.state import silver_state
@@ -33,6 +34,7 @@ class SilverSide:
 
     Attributes:
         shards: what the shards of merged tables agree by, of all sources.
+        checks: what the rows of its tables should fulfil.
     """
 
     lakehouse: Lakehouse
@@ -42,6 +44,7 @@ class SilverSide:
     flavor: Flavor
     rules: SourceRules
     shards: Coordination = field(default_factory=Coordination)
+    checks: RowChecks = no_checks
 
     def table(self, name: TableName) -> Target:
         """Where a source table's rows go.
@@ -96,6 +99,7 @@ class Requests:
             flavor=side.flavor,
             rules=side.rules,
             shards=side.shards,
+            checks=side.checks,
         )
 
     def applied(self, result: ApplyResult) -> None:

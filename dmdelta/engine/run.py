@@ -19,7 +19,7 @@ from dmdelta.engine.relaying import Relaying, open_relaying
 from dmdelta.engine.shard_locks import ShardLocks, open_shard_locks
 from dmdelta.engine.stop import StopRequest, stopping_on_signals
 from dmdelta.engine.task import Task, open_task, with_safe_mode
-from dmdelta.errors import DmdeltaError, SchemaError, StageFailed
+from dmdelta.errors import DmdeltaError, QualityError, SchemaError, StageFailed
 from dmdelta.logging import get_logger
 from dmdelta.model.schema import TableName
 from dmdelta.sharding import Coordination
@@ -167,8 +167,8 @@ def _follow(following: _Following, control: ControlTable) -> bool:
     return asked
 
 
-def _stopped(pipelines: Sequence[SourcePipeline]) -> dict[TableName, SchemaError]:
-    """The tables that silver cannot follow."""
+def _stopped(pipelines: Sequence[SourcePipeline]) -> dict[TableName, SchemaError | QualityError]:
+    """The tables that silver cannot follow, or whose rows stop them."""
     return {name: error for pipeline in pipelines for name, error in pipeline.applying.stopped.items()}
 
 

@@ -23,6 +23,7 @@ from dmdelta.rules.routes import Route
 from dmdelta.silver.deletions import deleted_keys
 from dmdelta.silver.evolution import older_than
 from dmdelta.silver.past import Stretch
+from dmdelta.silver.quarantine import with_quarantined, without_quarantined
 from dmdelta.silver.repair import (
     Damage,
     Standing,
@@ -162,7 +163,8 @@ class TableReplay:
             rows += self._build(request, past)
             schema = self._schema_at(now)
             built = self.task.spark.table(request.target.place)
-            swap(self.task.spark, target, built, target.seen(schema), self.task.run)
+            kept = without_quarantined(self.task.spark, target, built, target.seen(schema))
+            swap(self.task.spark, target, kept, target.seen(schema), self.task.run)
             discard(self.task.spark, request)
         return Replayed(self.shown, target.place, past[0].begin, now.position, rows)
 
@@ -193,7 +195,7 @@ class TableReplay:
         request = self._scratch(past, "mend" if mending else "look", f"{begin}-{position}")
         rows = self._build(request, past)
         seen = target.seen(self._schema_at(at))
-        live = rows_at(spark, target, at.version)
+        live = with_quarantined(spark, target, rows_at(spark, target, at.version), seen)
         gone = deleted_keys(spark, replace(request, begin=begin, end=end), seen, live)
         # A replay without a row has made no table.
         made = silver_condition(spark, request.target) is Condition.PRESENT
@@ -208,19 +210,21 @@ class TableReplay:
         return damage, rows
 
     def rows_as_of(self, at: Standing, position: Position) -> DataFrame | None:
-        """Silver's rows as they will be at a position behind `at`, without writing there; None if that takes silver.
+        """Silver's rows, and those kept apart, as they will be at a position behind `at`; None if that takes silver.
+
+        Nothing is written to silver.
 
         Raises:
             DmdeltaError: as `replay_stretches`.
         """
         spark, begin, side = self.task.spark, at.position, self.side
-        live = rows_at(spark, side.table(self.name), at.version)
+        target, seen = side.table(self.name), side.table(self.name).seen(self._schema_at(at))
+        live = with_quarantined(spark, target, rows_at(spark, target, at.version), seen)
         if begin >= position:
             return live
         events = table_events(spark, self.task.lakehouse, side.source_id, self.name, begin, position)
         if not events.row_count and not events.ddl:
             return live
-        seen = side.table(self.name).seen(self._schema_at(at))
         if events.partial or events.ddl or not seen.primary_key:
             return None
         past = (Stretch(begin, position, again=begin.epoch != position.epoch),)

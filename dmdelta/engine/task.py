@@ -2,7 +2,8 @@
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -17,6 +18,7 @@ from dmdelta.lakehouse.place import Lakehouse
 from dmdelta.lakehouse.session import open_session
 from dmdelta.model.gtid import Flavor
 from dmdelta.model.position import Position
+from dmdelta.quality.suite import Suites, load_suites
 from dmdelta.rules import SourceRules
 from dmdelta.rules.operators import Operator
 from dmdelta.sharding import Coordination
@@ -29,6 +31,7 @@ class Task:
     Attributes:
         run: tells this process's commits from another's.
         in_force: what of the spec can change while it runs, as it is now.
+        suites: what is expected of its tables.
     """
 
     spec: TaskSpec
@@ -36,6 +39,7 @@ class Task:
     lakehouse: Lakehouse
     run: str
     in_force: InForce
+    suites: Suites = field(default_factory=Suites)
 
     @property
     def policy(self) -> SafeModePolicy:
@@ -81,12 +85,14 @@ def open_task(spec: TaskSpec, *, writing: bool = True) -> Task:
         writing: make the bronze table if it is not there.
 
     Raises:
+        ConfigError: a suite is wrong.
         ForeignTable: the place of bronze is taken.
         LakehouseError: the place cannot be reached.
     """
     spark = open_session(f"dmdelta {spec.name}")
     register(spark)
-    task = Task(spec, spark, place_of(spec), uuid.uuid4().hex, InForce(LiveSettings.of(spec)))
+    suites = load_suites(Path(spec.quality.schemas)) if spec.quality is not None else Suites()
+    task = Task(spec, spark, place_of(spec), uuid.uuid4().hex, InForce(LiveSettings.of(spec)), suites)
     if writing:
         open_bronze(spark, task.lakehouse.bronze, spec.name)
     return task

@@ -139,3 +139,17 @@ class StructureFrom:
         schema, table, since, structure = json.loads(text)
         told = TableSchema.from_json(structure) if structure is not None else None
         return cls((schema, table), Position.from_dict(since), told)
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKey:
+    """A foreign key of a source table.
+
+    Attributes:
+        columns: the child's, each with the parent's that it refers to.
+    """
+
+    name: str
+    child: TableName
+    parent: TableName
+    columns: tuple[tuple[str, str], ...]

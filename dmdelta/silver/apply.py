@@ -10,6 +10,7 @@ from dmdelta.sharding import Waiting
 from dmdelta.silver.clashes import look_for_clashes
 from dmdelta.silver.counting import plan_counting
 from dmdelta.silver.following import follow_statement
+from dmdelta.silver.guard import forget_emptied, guard_batch
 from dmdelta.silver.pieces import Piece, known_inside, known_schema, plan_pieces
 from dmdelta.silver.request import ApplyRequest, ApplyResult
 from dmdelta.silver.shards import join_shard
@@ -36,6 +37,7 @@ def apply_table(spark: SparkSession, request: ApplyRequest) -> ApplyResult:
         Fenced: another run of this task applied the range.
         CommitConflict: another writer was faster; the call can be repeated.
         LakehouseError: a table cannot be read or written.
+        QualityError: rows fail what stops their table; what is before them has been applied.
     """
     source, begin, end = request.source_id, request.begin, request.end
     work = open_work(spark, request)
@@ -59,6 +61,8 @@ def apply_table(spark: SparkSession, request: ApplyRequest) -> ApplyResult:
                 return work.result(piece.schema, waits)
             unseen = False
         _apply_rows(work, piece, inside, last=piece.then is None and request.whole)
+        if piece.then is not None:
+            forget_emptied(work, piece)
         waits = follow_statement(work, piece) if piece.then is not None else None
         if waits is not None:
             return work.result(piece.schema, waits)
@@ -106,6 +110,10 @@ def _apply_rows(work: Work, piece: Piece, events: TableEvents, *, last: bool) ->
         counted=counted,
     )
     work.clashes += look_for_clashes(work, batch)
+    target = work.request.target
+    guarded = guard_batch(batch, target, work.request.checks(target, batch.schema))
+    work.failures.update(guarded.failures)
+    batch = guarded.batch
     facts, gone = facts_of(batch)
     commits = commits_of(batch, facts)
     for number, (part, step) in enumerate(commits, 1):

@@ -71,10 +71,10 @@ def silver_rows(compact: DataFrame, schema: TableSchema, *also: str) -> DataFram
     return compact.selectExpr(*columns, *own_values(), *also)
 
 
-def inserted_rows(changes: DataFrame, schema: TableSchema) -> DataFrame:
-    """The rows of changes that are all inserts, as the silver table has them: nothing to compact."""
+def inserted_rows(changes: DataFrame, schema: TableSchema, *also: str) -> DataFrame:
+    """The rows of changes that are all inserts, as the silver table has them, and `also`: nothing to compact."""
     columns = [f"{extracted('after', column)} AS {quote(column.name)}" for column in schema.columns]
-    return changes.selectExpr(*columns, *own_values())
+    return changes.selectExpr(*columns, *own_values(), *also)
 
 
 def _touched_image() -> str:

@@ -57,6 +57,7 @@ class BatchFacts:
         partial: some images hold only some of the columns.
         empty: the silver table was made for this batch.
         replace: the lakehouse can replace by condition (Delta 4.3 on).
+        failing: some rows are kept out of silver.
     """
 
     inserts: int
@@ -68,6 +69,7 @@ class BatchFacts:
     partial: bool = False
     empty: bool = False
     replace: bool = True
+    failing: bool = False
 
 
 def plan_apply(facts: BatchFacts, mode: Mode) -> tuple[Step, ...]:
@@ -84,7 +86,7 @@ def plan_apply(facts: BatchFacts, mode: Mode) -> tuple[Step, ...]:
         return (Step.MERGE_FOLDED,)
     if facts.empty:
         return (Step.APPEND_COMPACTED,)
-    if mode is Mode.SAFE or not facts.replace:
+    if mode is Mode.SAFE or not facts.replace or facts.failing:
         return (Step.MERGE,)
     delete = Step.DELETE if facts.net_deletes <= MAX_LITERAL_KEYS else Step.DELETE_MERGE
     upserts = bool(facts.inserts or facts.updates)

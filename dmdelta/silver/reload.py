@@ -13,7 +13,8 @@ from dmdelta.model.position import Position
 from dmdelta.model.schema import TableSchema
 from dmdelta.rules import SourceRules
 from dmdelta.sharding import Coordination
-from dmdelta.silver.compaction import inserted_rows
+from dmdelta.silver.checks import RowChecks, no_checks
+from dmdelta.silver.guard import guard_reload
 from dmdelta.silver.merging import seen_among
 from dmdelta.silver.request import STEP_BITS, ApplyRequest
 from dmdelta.silver.shards import join_shard
@@ -34,6 +35,7 @@ class ReloadRequest:
         safe_until: what of the log begins before it may be in the snapshot already; None: nothing.
         rules: of the source.
         shards: what the shards of merged tables agree by.
+        checks: what its rows should fulfil.
     """
 
     target: Target
@@ -44,6 +46,7 @@ class ReloadRequest:
     safe_until: Position | None
     rules: SourceRules
     shards: Coordination
+    checks: RowChecks = no_checks
 
 
 def reload_table(spark: SparkSession, request: ReloadRequest) -> OwnCommit:
@@ -54,6 +57,7 @@ def reload_table(spark: SparkSession, request: ReloadRequest) -> OwnCommit:
     Raises:
         ForeignTable: the table is not this task's.
         SchemaError: a merged table waits for other shards to have the columns of this one.
+        QualityError: rows fail what stops their table.
         Fenced: another run of this task wrote to it meanwhile.
         LakehouseError: it cannot be read or written.
     """
@@ -80,7 +84,7 @@ def reload_table(spark: SparkSession, request: ReloadRequest) -> OwnCommit:
         safe_until=request.safe_until,
     )
     seen = seen_among(target, schema, columns_there(spark, target)) if target.merged else target.seen(schema)
-    fresh = inserted_rows(rows, seen)
+    fresh = guard_reload(spark, rows, seen, target, request.checks(target, seen))
     commit = overwrite(spark, fresh, target.place, tag, columns_too=not same, among=target.own_rows)
     if not same:
         cluster_again(spark, target.place, seen)

@@ -27,6 +27,7 @@ from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.rules import Action, Role, SourceRules
 from dmdelta.silver.apply import apply_table
 from dmdelta.silver.evolution import UNMARK, clustering, plan_change, plan_creation, plan_drop
+from dmdelta.silver.guard import keeps_apart
 from dmdelta.silver.pieces import refusal
 from dmdelta.silver.request import ApplyRequest, ApplyResult
 from dmdelta.silver.state import silver_app
@@ -156,6 +157,8 @@ def _rename(spark: SparkSession, requests: Mapping[TableName, ApplyRequest], ren
         work = open_work(spark, replace(request, begin=at, known=None, applied=None, newest=None))
         if work.passed is not None and work.passed >= at:
             continue
+        if keeps_apart(spark, request):
+            raise refusal(name, renaming.event, "rows of it are in quarantine: see dmdelta quality release")
         if source is None:
             if work.condition is Condition.PRESENT:
                 work.make(plan_drop(at), at, at)

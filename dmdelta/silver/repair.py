@@ -16,7 +16,7 @@ from dmdelta.ddl.types import VERSION, silver_columns
 from dmdelta.errors import QualityError
 from dmdelta.lakehouse.commits import CommitTag, OwnCommit, merge, overwrite, replace_using
 from dmdelta.lakehouse.foreign import wrapped
-from dmdelta.lakehouse.history import newest_own_commit
+from dmdelta.lakehouse.history import newest_own_commit, own_commits
 from dmdelta.lakehouse.place import quote
 from dmdelta.lakehouse.session import can_replace
 from dmdelta.model.position import Position
@@ -96,6 +96,27 @@ def standing(spark: SparkSession, target: Target) -> Standing:
             hint = "a killed run has left it so: run the task, it finishes that"
             raise QualityError(f"{target.place} is between two commits of one range", hint=hint)
         time.sleep(POLL_SECONDS)
+
+
+def standing_at(spark: SparkSession, target: Target, end: Position) -> Standing:
+    """Where a silver table was when the log had been applied up to `end`; where it is, if that is before.
+
+    Raises:
+        QualityError: its kept history does not go back so far, or as `standing`.
+        LakehouseError: its history cannot be read.
+    """
+    now = standing(spark, target)
+    if now.commit.tag.end <= end:
+        return now
+    app = silver_app(target.task, target.source_id, *target.source)
+    for commit in own_commits(spark, target.place, app):
+        whole = commit.tag.version & LAST_STEP == LAST_STEP  # others may be parts of a range
+        if whole and commit.tag.end <= end:
+            return Standing(commit.version, commit)
+    raise QualityError(
+        f"the history of {target.place} does not go back to {end}",
+        hint="judge a later range, or all of the table; `dmdelta replay --into` makes a table as it was",
+    )
 
 
 def _may_be_part(spark: SparkSession, target: Target, tag: CommitTag) -> bool:

@@ -11,6 +11,7 @@ from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.rules import NO_RULES, SourceRules
 from dmdelta.sharding import Coordination, Waiting
+from dmdelta.silver.checks import RowChecks, no_checks
 from dmdelta.silver.plan import Mode, Step
 from dmdelta.silver.state import silver_app
 from dmdelta.silver.structure import SourceLog
@@ -39,6 +40,7 @@ class ApplyRequest:
         flavor: of the source's statements.
         rules: which of the source's events count.
         shards: what the shards of merged tables agree by.
+        checks: what its rows should fulfil.
     """
 
     lakehouse: Lakehouse
@@ -61,6 +63,7 @@ class ApplyRequest:
     flavor: Flavor = "mysql"
     rules: SourceRules = NO_RULES
     shards: Coordination = field(default_factory=Coordination)
+    checks: RowChecks = no_checks
 
     @property
     def name(self) -> TableName:
@@ -91,6 +94,7 @@ class ApplyResult:
         structure: the source table's structure at the end, None if the log never told it.
         waits: what it waits with at the end, which then lies before that of the range.
         clashes: keys of a shard's new rows that other shards have, too.
+        failures: rows that fail what they should fulfil, by its name.
     """
 
     schema: str
@@ -102,6 +106,7 @@ class ApplyResult:
     structure: TableSchema | None
     waits: Waiting | None = None
     clashes: int = 0
+    failures: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def row_count(self) -> int:

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 
 from dmdelta.changelog.extraction import column_list, keys_of
 from dmdelta.changelog.ranges import of_source, of_table, row_changes
@@ -41,6 +42,7 @@ class Batch:
         empty: the silver table was made for this batch.
         part: the slice of the range's rows that is meant, None for all.
         counted: which of the rows count, as SQL; '' for all.
+        failing: rows of silver that are kept out of it, in quarantine; None: there are none.
     """
 
     spark: SparkSession
@@ -55,6 +57,7 @@ class Batch:
     empty: bool
     part: Slice | None = None
     counted: str = ""
+    failing: Column | None = None
 
     @property
     def changes(self) -> DataFrame:
@@ -71,6 +74,16 @@ class Batch:
     def keyed(self) -> bool:
         return bool(self.schema.primary_key)
 
+    @property
+    def inserts_only(self) -> bool:
+        """Every row is new: there is nothing to compact."""
+        rows = self.events.rows
+        return not (rows.get(Op.UPDATE) or rows.get(Op.DELETE)) and (self.empty or self.mode is Mode.NORMAL)
+
+    def kept(self, rows: DataFrame) -> DataFrame:
+        """Those rows of silver that are not kept out of it."""
+        return rows if self.failing is None else rows.where(~self.failing)
+
 
 def facts_of(batch: Batch) -> tuple[BatchFacts, Sequence[str]]:
     """What the plan depends on, and SQL literals of the keys that are gone at the end, if the plan needs them.
@@ -81,7 +94,8 @@ def facts_of(batch: Batch) -> tuple[BatchFacts, Sequence[str]]:
     rows = batch.events.rows
     reads, inserts, updates, deletes = (rows.get(op, 0) for op in (Op.READ, Op.INSERT, Op.UPDATE, Op.DELETE))
     moves, keys = batch.events.moves, list[str]()
-    if batch.keyed and (deletes or moves) and batch.mode is Mode.NORMAL and not batch.empty:
+    deletes_first = batch.mode is Mode.NORMAL and not batch.empty and batch.failing is None
+    if batch.keyed and (deletes or moves) and deletes_first:
         with wrapped(batch.bronze, "reading"):
             keys = _gone(batch)
     return BatchFacts(
@@ -94,6 +108,7 @@ def facts_of(batch: Batch) -> tuple[BatchFacts, Sequence[str]]:
         partial=bool(batch.events.partial),
         empty=batch.empty,
         replace=can_replace(),
+        failing=batch.failing is not None,
     ), keys
 
 
@@ -123,7 +138,7 @@ def run_step(batch: Batch, step: Step, tag: CommitTag, gone: Sequence[str]) -> O
     """
     spark, target, schema = batch.spark, batch.target, batch.schema
     if step is Step.APPEND or step is Step.APPEND_KEYLESS:
-        return append(spark, inserted_rows(batch.changes, schema), target, tag)
+        return append(spark, batch.kept(inserted_rows(batch.changes, schema)), target, tag)
     if step is Step.MERGE_KEYLESS:
         statement = merge_keyless(keyless_changes(batch.changes, schema), schema, target)
         return merge(spark, statement, target, tag)
@@ -141,9 +156,12 @@ def run_step(batch: Batch, step: Step, tag: CommitTag, gone: Sequence[str]) -> O
         net_deletes(changes, schema).createOrReplaceTempView(SOURCE_VIEW)
         return merge(spark, _delete_merge(batch), target, tag)
     if step is Step.MERGE:
-        silver_rows(compact, schema, "op").createOrReplaceTempView(SOURCE_VIEW)
+        rows = silver_rows(compact, schema, "op")
+        if batch.failing is not None:  # silver has no row of theirs, whatever it was before
+            rows = rows.withColumn("op", F.when(batch.failing, F.lit("delete")).otherwise(F.col("op")))
+        rows.createOrReplaceTempView(SOURCE_VIEW)
         return merge(spark, _merge(batch, _taken(schema)), target, tag)
-    upserts = silver_rows(compact.where("op <> 'delete'"), schema)
+    upserts = batch.kept(silver_rows(compact.where("op <> 'delete'"), schema))
     if step is Step.REPLACE:
         return replace_using(spark, upserts, target, schema.primary_key, tag)
     return append(spark, upserts, target, tag)

@@ -1,5 +1,6 @@
 """One call of apply: what it knows of the silver table, and what it has done to it."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -44,6 +45,7 @@ class Work:
     steps: list[Step] = field(default_factory=list)
     rows: dict[Op, int] = field(default_factory=dict)
     clashes: int = 0
+    failures: Counter[str] = field(default_factory=Counter)
     there: Columns | None = None
     commit: OwnCommit | None = None
 
@@ -100,7 +102,17 @@ class Work:
         """What was done, to the range's end or up to what the table waits with."""
         end = waits.position if waits else self.request.end
         steps = tuple(self.steps)
-        return ApplyResult(*self.request.name, end, self.rows, steps, self.commit, structure, waits, self.clashes)
+        return ApplyResult(
+            *self.request.name,
+            end,
+            self.rows,
+            steps,
+            self.commit,
+            structure,
+            waits,
+            self.clashes,
+            dict(self.failures),
+        )
 
 
 def open_work(spark: SparkSession, request: ApplyRequest) -> Work:

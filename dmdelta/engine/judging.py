@@ -1,0 +1,92 @@
+"""`dmdelta quality`: what is expected of tables, and whether it is so."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dmdelta.bronze.landing import landed_batches, newest_landed
+from dmdelta.checkpoint.store import load_points
+from dmdelta.config import QualityConfig, TaskSpec
+from dmdelta.engine.log_places import LandedLogOf, Side, find_place
+from dmdelta.engine.relaying import endpoint_of
+from dmdelta.engine.table_judgement import JudgedTable, TableJudgement
+from dmdelta.engine.task_source import TaskSource, open_task_source
+from dmdelta.errors import ConfigError
+from dmdelta.model.position import Position
+from dmdelta.quality.results import ResultStore, Scope
+from dmdelta.silver.table import Condition, silver_condition
+
+
+@dataclass(frozen=True, slots=True)
+class QualityRequest:
+    """What to judge.
+
+    Attributes:
+        table: `schema.table` at the source, with `*` and `?` for several.
+        begin, end: places in the log as people write them (`find_place`); None for all of silver as it is.
+        last: so many of the batches that landed last, in place of `begin` and `end`.
+        images: judge each row that the range wrote, each time it did, instead of silver.
+    """
+
+    table: str = "*"
+    source: str | None = None
+    begin: str | None = None
+    end: str | None = None
+    last: int | None = None
+    images: bool = False
+
+
+def judge_tables(spec: TaskSpec, request: QualityRequest, report: Callable[[JudgedTable], object]) -> list[JudgedTable]:
+    """Judge tables one after the other, and write down what was found.
+
+    Args:
+        report: told of each table.
+
+    Raises:
+        ConfigError: there is no such table or place, or a suite does not fit.
+        QualityError: silver's history does not go back to the range.
+        DmdeltaError: as `open_task_source`.
+    """
+    source = open_task_source(spec, request.source)
+    task, side = source.task, source.side
+    begin, end = _range(source, request)
+    store = ResultStore(task.spark, task.lakehouse, spec.name, task.run)
+    config = spec.quality or QualityConfig()
+    judgement = TableJudgement(task, side, endpoint_of(source.config), config.freshness)
+    found: list[JudgedTable] = []
+    for name in source.tables_like(request.table):
+        if silver_condition(task.spark, side.table(name)) is not Condition.PRESENT:
+            continue
+        scope = Scope.TABLE if begin is None else Scope.IMAGES if request.images else Scope.RANGE
+        judged = judgement.judge(name, scope, begin, end)
+        store.add(judged.judged, judged.results)
+        found.append(judged)
+        report(judged)
+    if not found:
+        raise ConfigError(f"silver has no table {request.table}", hint="names are as the source writes them")
+    return found
+
+
+def _range(source: TaskSource, request: QualityRequest) -> tuple[Position | None, Position]:
+    """From where to where of the log; all tables are at the end, or behind it."""
+    task, landing = source.task, source.landing
+    landed = newest_landed(task.spark, landing)
+    stored = load_points(task.spark, task.lakehouse, task.spec.name, source.config.source_id)
+    if landed is None or stored is None:
+        raise ConfigError(f"nothing of {source.config.source_id} is in silver", hint="run the task first")
+    applied = stored.global_point.position
+    if request.last is not None:
+        batches = [batch for batch in landed_batches(task.spark, landing, None) if batch.end <= applied]
+        chosen = [batch for batch in batches if batch.begin != batch.end][-request.last :]
+        if not chosen:
+            raise ConfigError("no batch is in silver", hint="run the task first")
+        return chosen[0].begin, chosen[-1].end
+    places = LandedLogOf(task.spark, landing, landed.end)
+    end = min(applied, find_place(places, request.end, Side.TO)) if request.end is not None else applied
+    if request.begin is None:
+        if request.end is not None or request.images:
+            raise ConfigError("a range has a begin", hint="give --from, or --last")
+        return None, end
+    begin = find_place(places, request.begin, Side.FROM)
+    if begin >= end:
+        raise ConfigError(f"the range begins at {begin} and silver ends at {end}", hint="mend --from or --to")
+    return begin, end

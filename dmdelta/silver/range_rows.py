@@ -1,0 +1,93 @@
+"""What a range of the log did to a table, asked of bronze alone: for judging silver by something else than itself."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
+
+from dmdelta.lakehouse.foreign import wrapped
+from dmdelta.model.position import Position
+from dmdelta.model.schema import TableSchema
+from dmdelta.silver.compaction import inserted_rows, key_names, keyed_changes
+from dmdelta.silver.counting import plan_counting
+from dmdelta.silver.pieces import known_schema, plan_pieces
+from dmdelta.silver.plan import Mode
+from dmdelta.silver.request import ApplyRequest
+from dmdelta.silver.steps import Batch
+from dmdelta.silver.structure import structure_at, table_log
+from dmdelta.silver.survey import table_events
+
+_ORDER = "named_struct('epoch', epoch, 'seq', seq, 'row', row, 'part', part)"
+
+
+@dataclass(frozen=True, slots=True)
+class RangePiece:
+    """A part of a range under one structure.
+
+    Attributes:
+        ends_in_statement: one that changes the table, or empties it, is at its end.
+    """
+
+    batch: Batch
+    begin: Position
+    end: Position
+    ends_in_statement: bool
+
+    @property
+    def images(self) -> DataFrame:
+        """Each row that was written, as it was then."""
+        return inserted_rows(self.batch.changes.where("op <> 'delete'"), self.batch.schema)
+
+
+def pieces_of(spark: SparkSession, request: ApplyRequest) -> Iterator[RangePiece]:
+    """The parts of a request's range that have row changes, in order.
+
+    Raises:
+        SchemaError: a structure is not known. LakehouseError: bronze cannot be read.
+    """
+    name, begin, end = request.name, request.begin, request.end
+    events = table_events(spark, request.lakehouse, request.source_id, name, begin, end)
+    log = table_log(spark, request.source_log, name, events.structure)
+    for piece in plan_pieces(log, structure_at(spark, request.source_log, name, begin), begin, end):
+        inside = table_events(spark, request.lakehouse, request.source_id, name, piece.begin, piece.end)
+        if not inside.row_count:
+            continue
+        schema = request.target.seen(known_schema(piece, name))
+        counting, counted = plan_counting(request, schema, inside)
+        batch = Batch(
+            spark,
+            request.lakehouse.bronze,
+            request.source_id,
+            request.target.place,
+            schema,
+            piece.begin,
+            piece.end,
+            counting,
+            Mode.SAFE,
+            empty=False,
+            counted=counted,
+        )
+        yield RangePiece(batch, piece.begin, piece.end, piece.then is not None)
+
+
+def rows_added(piece: RangePiece) -> int:
+    """How many more rows a table has behind a piece than ahead of it.
+
+    Raises:
+        LakehouseError: bronze cannot be read.
+    """
+    batch = piece.batch
+    changes = keyed_changes(batch.changes, batch.schema, moves=bool(batch.events.moves))
+    ends = changes.groupBy(*key_names(batch.schema)).agg(
+        F.expr(f"min_by(op, {_ORDER}) AS first"), F.expr(f"max_by(op, {_ORDER}) AS last")
+    )
+    with wrapped(batch.bronze, "reading"):
+        (found,) = ends.selectExpr("count_if(last <> 'delete') - count_if(first <> 'insert') AS added").collect()
+    return int(found["added"] or 0)
+
+
+def schema_behind(spark: SparkSession, request: ApplyRequest) -> TableSchema | None:
+    """The table's structure at the range's end, as silver has it; None if it was not there."""
+    schema = structure_at(spark, request.source_log, request.name, request.end)
+    return request.target.seen(schema) if schema is not None else None

@@ -1,0 +1,29 @@
+"""The foreign keys of a source table."""
+
+from contextlib import closing
+
+from dmdelta.model.schema import ForeignKey, TableName
+from dmdelta.source.connection import open_connection, query
+from dmdelta.source.endpoint import Endpoint
+
+_KEYS = """
+SELECT constraint_name, referenced_table_schema, referenced_table_name, column_name, referenced_column_name
+FROM information_schema.key_column_usage
+WHERE table_schema = %s AND table_name = %s AND referenced_table_name IS NOT NULL
+ORDER BY constraint_name, ordinal_position
+"""
+
+
+def read_foreign_keys(endpoint: Endpoint, table: TableName) -> list[ForeignKey]:
+    """Those that a table has now.
+
+    Raises:
+        SourceUnavailable, SourceError: the server does not tell.
+    """
+    found: dict[str, ForeignKey] = {}
+    with closing(open_connection(endpoint)) as connection:
+        for name, schema, parent, column, referenced in query(connection, _KEYS, table):
+            before = found.get(name)
+            columns = (*(before.columns if before else ()), (str(column), str(referenced)))
+            found[name] = ForeignKey(str(name), table, (str(schema), str(parent)), columns)
+    return list(found.values())
