@@ -1,6 +1,5 @@
 """A table's suite: what its columns, its key and its values should be. One YAML file a table."""
 
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -35,7 +34,7 @@ class ExpectationConfig(Section):
 class SuiteConfig(Section):
     """The suite of one silver table."""
 
-    columns: Mapping[str, ColumnContract] = Field(default_factory=dict)
+    columns: dict[str, ColumnContract] = Field(default_factory=dict)
     """Columns that should be there, by name."""
 
     key: tuple[str, ...] | None = None
