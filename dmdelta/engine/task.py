@@ -3,7 +3,6 @@
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -13,12 +12,13 @@ from dmdelta.checkpoint import SafeModePolicy
 from dmdelta.config import SourceConfig, TaskSpec
 from dmdelta.engine.live import InForce, LiveSettings
 from dmdelta.engine.requests import SilverSide
+from dmdelta.engine.suites import open_suites
 from dmdelta.errors import ConfigError
 from dmdelta.lakehouse.place import Lakehouse
 from dmdelta.lakehouse.session import open_session
 from dmdelta.model.gtid import Flavor
 from dmdelta.model.position import Position
-from dmdelta.quality.suite import Suites, load_suites
+from dmdelta.quality.suite import Suites
 from dmdelta.rules import SourceRules
 from dmdelta.rules.operators import Operator
 from dmdelta.sharding import Coordination
@@ -91,8 +91,7 @@ def open_task(spec: TaskSpec, *, writing: bool = True) -> Task:
     """
     spark = open_session(f"dmdelta {spec.name}")
     register(spark)
-    suites = load_suites(Path(spec.quality.schemas)) if spec.quality is not None else Suites()
-    task = Task(spec, spark, place_of(spec), uuid.uuid4().hex, InForce(LiveSettings.of(spec)), suites)
+    task = Task(spec, spark, place_of(spec), uuid.uuid4().hex, InForce(LiveSettings.of(spec)), open_suites(spec))
     if writing:
         open_bronze(spark, task.lakehouse.bronze, spec.name)
     return task
