@@ -18,6 +18,8 @@ from tests.support.task import Task
 
 BINLOGS = Path(__file__).parents[2] / "pipelines" / "quickstart-binlogs"
 WIDTHS = (390, 1280)
+PAPER = 794
+"""An A4 sheet, in CSS pixels."""
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +79,16 @@ def test_the_page_fits_a_phone_and_a_desk(browser, tmp_path, width, scheme):
         assert (seen, found.complaints) == (width, [])
     assert len(lines) > 2000
     assert len(set(lines)) > 500
+
+
+def test_the_page_fits_paper(browser, tmp_path):
+    """In print nothing scrolls: all of it is within the width of a sheet."""
+    path = tmp_path / "busy.html"
+    path.write_text(render_page(busy_report()), encoding="utf-8")
+    with shown(browser, path, PAPER) as found:
+        found.page.emulate_media(media="print")
+        assert found.page.evaluate("document.documentElement.scrollWidth") == PAPER
+        assert found.page.locator("details").first.is_hidden()
 
 
 def test_each_value_has_its_mark(browser, tmp_path):
