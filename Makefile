@@ -21,8 +21,9 @@ install: $(VENV)/installed ## install dmdelta with Spark, Delta and the developm
 demo: install ## relay, land and apply the shipped binlogs, without a server
 	$(PY) examples/quickstart.py
 
-servers: install ## install the real servers that the tests start
+servers: install ## install the real servers and the browser that the tests start
 	$(PY) -m tests.support.servers install mysql80 mysql57 mariadb
+	$(PY) -m tests.support.browser
 
 # Two processes share the files out: each waits half of its time for processes that it has started.
 test: servers ## unit, spark and integration tests against real servers; what CI runs

@@ -14,6 +14,7 @@ from dmdelta.cli.import_dm import import_dm
 from dmdelta.cli.init import init
 from dmdelta.cli.render import print_error
 from dmdelta.cli.replay import replay
+from dmdelta.cli.report import report
 from dmdelta.cli.run import run
 from dmdelta.cli.snapshot import snapshot
 from dmdelta.cli.status import status
@@ -39,6 +40,7 @@ app.command("update")(update)
 app.command("status")(status)
 app.command("events")(events)
 app.add_typer(quality.app, name="quality")
+app.command("report")(report)
 app.add_typer(binlog.app, name="binlog")
 app.add_typer(binlog_schema.app, name="binlog-schema")
 app.add_typer(shard_ddl_lock.app, name="shard-ddl-lock")

@@ -1,10 +1,12 @@
 """Arguments and options that several commands share."""
 
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from dmdelta.config.section import parse_duration
 
 Spec = Annotated[Path, typer.Argument(metavar="SPEC", help="The task's YAML file.")]
 Source = Annotated[str | None, typer.Option("--source", metavar="ID", help="The source, if the task has several.")]
@@ -34,3 +36,18 @@ def table_name(text: str) -> tuple[str, str]:
     if not schema or not table:
         raise typer.BadParameter(f"{text!r} is no table: write it as schema.table")
     return schema, table
+
+
+def span(text: str) -> timedelta:
+    """A span of time as the spec writes it, longer than none.
+
+    Raises:
+        typer.BadParameter: it is none.
+    """
+    try:
+        found: timedelta = parse_duration(text)
+    except ValueError:
+        found = timedelta(0)
+    if found <= timedelta(0):
+        raise typer.BadParameter(f"{text!r} is no span of time such as 24h or 90m")
+    return found

@@ -32,6 +32,8 @@ _OF_SOURCE = (
     _Figure("relay_streams", "The relay is connected, or has all it was asked for.", lambda m: m.relay_streams),
     _Figure("relay_retries", "Failed attempts of the relay in a row.", lambda m: m.relay_retries),
     _Figure("relay_free_bytes", "Free bytes of the disk that holds the segments.", lambda m: m.relay_free_bytes),
+    _Figure("relay_bytes", "Bytes of the log that segments hold, landed or not.", lambda m: m.relay_bytes),
+    _Figure("safe_mode_tables", "Tables that got their last range in safe mode.", lambda m: m.safe_tables),
     _Figure("tables_stopped", "Tables that silver cannot follow.", lambda m: m.stopped),
     _Figure("shards_waiting", "Shards that wait for others of their merged table.", lambda m: m.waiting),
     _Figure("sink_stopped", "The sink has stopped by itself.", lambda m: m.sink_stopped),
@@ -57,6 +59,11 @@ def in_state(state: State) -> Metric:
     return _family("task_state", "1 for what the task is doing.", ("state",), values)
 
 
+def retried(times: int) -> Metric:
+    """How often the task went on by itself."""
+    return _family("task_retries", "Failures after which the task went on by itself.", (), {(): times}, grows=True)
+
+
 def counted(counts: Counts) -> Iterator[Metric]:
     """What a run has counted."""
     table = ("source", "table")
@@ -66,7 +73,9 @@ def counted(counts: Counts) -> Iterator[Metric]:
     checked = (*table, "expectation")
     yield _family("row_check_failures", "Rows that fail an expectation.", checked, counts.failures, grows=True)
     spent = SummaryMetricFamily(
-        "dmdelta_batch_seconds", "Time that landing a batch and applying a range took.", labels=("source", "phase")
+        "dmdelta_batch_seconds",
+        "Time that landing a batch, applying a range and writing a checkpoint took.",
+        labels=("source", "phase"),
     )
     for labels, (times, seconds) in counts.spent.items():
         spent.add_metric(labels, count_value=times, sum_value=seconds)
@@ -96,6 +105,8 @@ def placed(moments: Sequence[SourceMoment], sightings: Mapping[str, Sightings], 
     yield _family("lag_seconds", "Seconds since there is log that a stage has not reached.", _STAGE, late)
     yield _family("lag_files", "Binlog files from a stage to the server's newest.", _STAGE, files_behind)
     yield _family("lag_bytes", "Bytes from a stage to the server's end, in one file.", _STAGE, bytes_behind)
+    waiting = {(moment.source_id, stage): size for moment in moments for stage, size in moment.waiting_bytes.items()}
+    yield _family("relay_waiting_bytes", "Bytes of segments that a stage has not reached.", _STAGE, waiting)
 
 
 def told(moments: Sequence[SourceMoment]) -> Iterator[Metric]:
@@ -112,7 +123,7 @@ def told(moments: Sequence[SourceMoment]) -> Iterator[Metric]:
 def metrics_page() -> str:
     """docs/metrics.md, in Markdown."""
     nothing = Counts({}, {}, {}, {}, {})
-    figures = [in_state(State.RUNNING), *counted(nothing), *placed((), {}, 0.0), *told(())]
+    figures = [in_state(State.RUNNING), retried(0), *counted(nothing), *placed((), {}, 0.0), *told(())]
     lines = [
         "# Metrics",
         "",

@@ -1,7 +1,7 @@
 """The landing loop of one source: whatever the relay has cut goes to bronze, batch by batch."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
@@ -14,6 +14,7 @@ from dmdelta.engine.tracking import StructureTracking
 from dmdelta.errors import UnknownSchema
 from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
+from dmdelta.model.segment import Segment
 from dmdelta.segments import list_segments
 
 log = get_logger(__name__)
@@ -30,6 +31,7 @@ class LandingLoop:
         relay_ended: True once the relay has cut its last segment and ended well.
         tracking: which structures tables have where, for servers that send no column names.
         reached: where bronze ends; None before anything has landed.
+        segments: what the relay folder held when it was last looked into, in the order of the log.
     """
 
     spark: SparkSession
@@ -40,6 +42,7 @@ class LandingLoop:
     landed_log: LandedLog
     tally: Tally
     reached: Position | None = None
+    segments: Sequence[Segment] = ()
 
     def run(self, landed: Landed | None, stop: StopRequest) -> None:
         """Land until the stop comes or the relay has ended and nothing is left."""
@@ -67,7 +70,8 @@ class LandingLoop:
         """What waits to be landed; while it grows, it is waited for. None also when the stop comes."""
         until = time.monotonic() + (GATHER_SECONDS if gather else 0)
         while True:
-            batch = plan_landing(list_segments(self.relay_folder, self.source.source_id), landed)
+            self.segments = list_segments(self.relay_folder, self.source.source_id)
+            batch = plan_landing(self.segments, landed)
             if batch is None or not batch.grows or time.monotonic() >= until:
                 return batch
             if stop.wait(POLL_SECONDS):

@@ -11,7 +11,7 @@ from prometheus_client.registry import Collector
 
 from dmdelta.config.metrics import MetricsConfig
 from dmdelta.engine.control_table import State
-from dmdelta.engine.figures import counted, in_state, placed, told
+from dmdelta.engine.figures import counted, in_state, placed, retried, told
 from dmdelta.engine.moment import SourceMoment, moment_of
 from dmdelta.engine.pipeline import SourcePipeline
 from dmdelta.engine.progress import Tally
@@ -33,6 +33,7 @@ class RunMetrics(Collector):
         self._sightings: dict[str, Sightings] = {}
         self._looked = -LOOK_SECONDS
         self._state = State.RUNNING
+        self._retries = 0
         self._lock = threading.Lock()
 
     def look(self, pipelines: Sequence[SourcePipeline]) -> None:
@@ -57,12 +58,14 @@ class RunMetrics(Collector):
     def tell(self, state: State) -> None:
         """What the task is doing from now on."""
         self._state = state
+        self._retries += state is State.RETRYING
 
     def collect(self) -> Iterator[Metric]:
         """What `/metrics` shows."""
         with self._lock:
             moments, sightings = self._moments, dict(self._sightings)
         yield in_state(self._state)
+        yield retried(self._retries)
         yield from counted(self._tally.counts())
         yield from placed(moments, sightings, time.monotonic())
         yield from told(moments)

@@ -1,13 +1,17 @@
 """Where a running source's stages are at one moment: what metrics show beside the counts."""
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from dmdelta.engine.pipeline import SourcePipeline
 from dmdelta.model.position import Position
+from dmdelta.model.segment import Segment
 from dmdelta.sink.metrics import SinkMetrics
 from dmdelta.source.task import RelayStatus, read_status
+
+_BEHIND_RELAY = ("landed", "applied", "flushed", "sunk")
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +23,9 @@ class SourceMoment:
         relay_streams: the relay is connected, or has all that it was asked for.
         relay_retries: failed attempts in a row.
         relay_free_bytes: of the disk that holds the segments.
+        relay_bytes: of the log that segments hold, landed or not.
+        waiting_bytes: of those, what a stage behind the relay has not reached.
+        safe_tables: how many tables got their last range in safe mode.
         stopped, waiting: tables that silver cannot follow, and shards that wait for others.
         sink: its figures; None without one, or before the target was reached.
         sink_stopped: it has stopped by itself.
@@ -29,6 +36,9 @@ class SourceMoment:
     relay_streams: bool = False
     relay_retries: int = 0
     relay_free_bytes: int = 0
+    relay_bytes: int = 0
+    waiting_bytes: Mapping[str, int] = field(default_factory=dict)
+    safe_tables: int = 0
     stopped: int = 0
     waiting: int = 0
     sink: SinkMetrics | None = None
@@ -55,17 +65,33 @@ def moment_of(pipeline: SourcePipeline) -> SourceMoment:
         "flushed": pipeline.flusher.flushed,
         "sunk": Position.parse(flushed) if flushed is not None else None,
     }
+    reached = {stage: place for stage, place in positions.items() if place is not None and place.epoch > 0}
+    segments = pipeline.landing.segments
     return SourceMoment(
-        pipeline.source_id,
-        {stage: position for stage, position in positions.items() if position is not None and position.epoch > 0},
-        relay is not None and relay.state in ("streaming", "caught up"),
-        relay.retries if relay else 0,
-        shutil.disk_usage(folder).free if folder.exists() else 0,
-        len(applying.stopped),
-        len(applying.waiting),
-        sink,
-        sinking is not None and sinking.failure is not None,
+        source_id=pipeline.source_id,
+        positions=reached,
+        relay_streams=relay is not None and relay.state in ("streaming", "caught up"),
+        relay_retries=relay.retries if relay else 0,
+        relay_free_bytes=shutil.disk_usage(folder).free if folder.exists() else 0,
+        relay_bytes=sum(segment.size for segment in segments),
+        waiting_bytes={stage: bytes_beyond(segments, reached[stage]) for stage in _BEHIND_RELAY if stage in reached},
+        safe_tables=applying.requests.safe_tables,
+        stopped=len(applying.stopped),
+        waiting=len(applying.waiting),
+        sink=sink,
+        sink_stopped=sinking is not None and sinking.failure is not None,
     )
+
+
+def bytes_beyond(segments: Sequence[Segment], position: Position) -> int:
+    """How many bytes of the log segments hold beyond a position; `segments` in the order of the log."""
+    beyond = takewhile(lambda segment: segment.end_position > position, reversed(segments))
+    return sum(_beyond(segment, position) for segment in beyond)
+
+
+def _beyond(segment: Segment, position: Position) -> int:
+    inside = segment.begin_position < position
+    return segment.end - position.offset if inside else segment.size
 
 
 def _server(relay: RelayStatus | None) -> Position | None:

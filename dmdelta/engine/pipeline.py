@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from pyspark.sql import SparkSession
@@ -14,8 +14,10 @@ from dmdelta.checkpoint import (
     Flusher,
     FlushReason,
     Points,
+    Snapshot,
     SourceEvidence,
     StoredPoints,
+    TablePoint,
     inherited_exit,
 )
 from dmdelta.checkpoint.decision import check_bronze
@@ -203,7 +205,7 @@ def open_pipeline(
     evidence = SourceEvidence(landed.end if landed else None, stored)
     check_bronze(evidence)
     points = Points(source_id, stored, inherited_exit(evidence))
-    flusher = Flusher(store, points, stored, task.in_force.settings.flush_interval)
+    flusher = Flusher(_TimedStore(store, tally), points, stored, task.in_force.settings.flush_interval)
     operators = read_operators(task.spark, task.lakehouse, task.spec.name, source_id)
     landed_log = LandedLog()
     for batch in _unapplied(task.spark, source, landed, stored):
@@ -232,6 +234,18 @@ def open_pipeline(
     if relaying.task.endpoint is not None:
         pipeline.ad_hoc = AdHocSnapshots(task, source, relaying, chunks, applying, tally, evidence.landed, joining)
     return pipeline
+
+
+@dataclass(frozen=True, slots=True)
+class _TimedStore:
+    """The checkpoint's store, whose writes count as a phase of the run."""
+
+    store: CheckpointStore
+    tally: Tally
+
+    def write(self, snapshot: Snapshot, changed: Sequence[TablePoint], reason: FlushReason) -> None:
+        with self.tally.spending(self.store.source_id, "flush"):
+            self.store.write(snapshot, changed, reason)
 
 
 def _open_sinking(task: Task, source: LandingSource, landing: LandingLoop, landed: Landed | None) -> SinkingLoop | None:

@@ -75,11 +75,14 @@ class Requests:
     _versions: dict[TableName, int] = field(default_factory=dict)
     _newest: dict[TableName, OwnCommit] = field(default_factory=dict)
     _safe_until: dict[TableName, Position] = field(default_factory=dict)
+    _safe: set[TableName] = field(default_factory=set)
     _began: float = field(default_factory=time.monotonic)
 
     def request(self, spark: SparkSession, table: TableEvents, landed: Landed) -> ApplyRequest:
         """What is to be applied of a range to a table; begins at the end or behind if all of it is there already."""
         name, begin, side = table.name, self._begin(spark, table, landed), self.side
+        safe = self._is_safe(name, begin, landed)
+        (self._safe.add if safe else self._safe.discard)(name)
         return ApplyRequest(
             lakehouse=side.lakehouse,
             task=side.task,
@@ -90,7 +93,7 @@ class Requests:
             begin=begin,
             end=landed.end,
             batch=landed.batch,
-            mode=Mode.SAFE if self._is_safe(name, begin, landed) else Mode.NORMAL,
+            mode=Mode.SAFE if safe else Mode.NORMAL,
             known=self._structures.get(name),
             events=table if begin == landed.begin else None,
             applied=self._versions.get(name),
@@ -101,6 +104,11 @@ class Requests:
             shards=side.shards,
             checks=side.checks,
         )
+
+    @property
+    def safe_tables(self) -> int:
+        """How many tables got their last range in safe mode."""
+        return len(self._safe)
 
     def applied(self, result: ApplyResult) -> None:
         """Take over what is known of a table that was applied."""

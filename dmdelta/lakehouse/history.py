@@ -3,9 +3,10 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 
 from dmdelta.lakehouse.changes import Change
 from dmdelta.lakehouse.foreign import is_absent, wrapped
@@ -88,6 +89,14 @@ class OwnCommit:
     tag: CommitTag
 
 
+@dataclass(frozen=True, slots=True)
+class TimedCommit:
+    """A commit of ours and when it was made, in UTC."""
+
+    at: datetime
+    tag: CommitTag
+
+
 def newest_own_commit(spark: SparkSession, table: str, app: str) -> OwnCommit | None:
     """The newest commit of `app` in the table's history, behind OPTIMIZE, VACUUM and other tools' commits.
 
@@ -136,14 +145,39 @@ def newest_commits(spark: SparkSession, table: str, app: str) -> tuple[int | Non
     return rows[0][0] if rows else None, own
 
 
+def timed_commits(spark: SparkSession, table: str, span: timedelta, most: int) -> tuple[list[TimedCommit], bool]:
+    """The commits of ours of the last `span` of a table's history, newest first, and whether all of them were read.
+
+    The span ends at the table's newest commit, whoever made it. None if the table is not there.
+
+    Args:
+        most: so many of the table's commits are read at the most.
+
+    Raises:
+        LakehouseError: the table cannot be read.
+    """
+    for limit in (_PAGES[-1], most):
+        rows = _rows(spark, table, limit)
+        moments = [row["timestamp"].astimezone(timezone.utc) for row in rows]
+        whole = len(rows) < limit or moments[-1] < moments[0] - span
+        if whole:
+            break
+    timed = ((at, CommitTag.from_json(row["userMetadata"])) for at, row in zip(moments, rows, strict=True))
+    return [TimedCommit(at, tag) for at, tag in timed if tag is not None and at >= moments[0] - span], whole
+
+
 def _history(spark: SparkSession, table: str, limit: int | None) -> list[tuple[int, str | None]]:
     """(version, userMetadata) of the newest `limit` commits, newest first; none if the table is not there."""
+    return [(row["version"], row["userMetadata"]) for row in _rows(spark, table, limit)]
+
+
+def _rows(spark: SparkSession, table: str, limit: int | None) -> list[Row]:
+    """Version, timestamp and userMetadata of the newest `limit` commits, newest first; none if there is no table."""
     query = f"DESCRIBE HISTORY {table}" + (f" LIMIT {limit}" if limit else "")
     with wrapped(table, "reading the history of"):
         try:
-            rows = spark.sql(query).select("version", "userMetadata").collect()
+            return spark.sql(query).select("version", "timestamp", "userMetadata").collect()
         except Exception as error:
             if is_absent(error):
                 return []
             raise
-    return [(row["version"], row["userMetadata"]) for row in rows]

@@ -68,7 +68,7 @@ def fetch_debian(wanted: DebianPackages, scratch: Path, target: Path) -> None:
     if not found:
         raise InstallError(f"apt downloaded nothing for {' '.join(wanted.packages)} of {wanted.suite}")
     for package in found:
-        if not package.name.startswith(("perl", "libperl")):
+        if not package.name.startswith(wanted.left_out):
             _run(["dpkg-deb", "-x", str(package), str(target)], f"unpacking {package.name}")
 
 

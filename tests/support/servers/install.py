@@ -87,7 +87,7 @@ def install(name: str) -> Installation:
     kind = KINDS[name]
     folder = servers_folder()
     folder.mkdir(parents=True, exist_ok=True)
-    with _locked(folder / f"{name}.lock"):
+    with locked(folder / f"{name}.lock"):
         installation = Installation(kind, folder / name)
         marker = installation.root / "recipe"
         if not marker.exists() or marker.read_text() != _RECIPE:
@@ -146,7 +146,8 @@ def _initialise(command: list[str], installation: Installation, script: str = ""
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
+    """One process at a time is in the block, of all that name the file."""
     with path.open("w") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
         yield

@@ -19,11 +19,16 @@ class MavenArtifact:
 
 @dataclass(frozen=True, slots=True)
 class DebianPackages:
-    """Packages of a Debian suite; `closure` takes their dependencies too, the C library included."""
+    """Packages of a Debian suite; `closure` takes their dependencies too, the C library included.
+
+    Attributes:
+        left_out: how the names of those begin that nothing of what is run needs.
+    """
 
     suite: str
     packages: tuple[str, ...]
     closure: bool
+    left_out: tuple[str, ...] = ("perl", "libperl")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """The figures of a run, as Prometheus would read them."""
 
 import socket
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,14 +10,16 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
 from dmdelta.config.metrics import MetricsConfig
+from dmdelta.engine.control_table import State
 from dmdelta.engine.figures import metrics_page
 from dmdelta.engine.metrics import RunMetrics, serving_metrics
-from dmdelta.engine.moment import SourceMoment
+from dmdelta.engine.moment import SourceMoment, bytes_beyond
 from dmdelta.engine.progress import Tally
 from dmdelta.engine.sightings import MOST, Sightings
 from dmdelta.errors import ConfigError
 from dmdelta.model.change import Op
 from dmdelta.model.position import Position
+from dmdelta.model.segment import Segment
 from dmdelta.silver.plan import Step
 from dmdelta.silver.request import ApplyResult
 from dmdelta.sink.metrics import SinkMetrics, WorkerCounts
@@ -70,7 +73,11 @@ def test_what_prometheus_reads():
     sink = SinkMetrics("s1", workers=(WorkerCounts(2, 5, 40), WorkerCounts(1, 1, 2)), queued=(0, 7), keys=9)
     positions = {"server": at(500, "binlog.000003"), "landed": at(400, "binlog.000003"), "applied": at(80)}
     metrics = RunMetrics(tally)
-    metrics.see([SourceMoment("s1", positions, relay_streams=True, stopped=1, sink=sink)], 0.0)
+    waiting = {"landed": 0, "applied": 420}
+    moment = SourceMoment("s1", positions, relay_streams=True, stopped=1, sink=sink)
+    metrics.see([replace(moment, relay_bytes=900, waiting_bytes=waiting, safe_tables=3)], 0.0)
+    for state in (State.RETRYING, State.RUNNING, State.RETRYING):
+        metrics.tell(state)
     registry = CollectorRegistry()
     registry.register(metrics)
 
@@ -90,10 +97,31 @@ def test_what_prometheus_reads():
     assert value("lag_seconds", source="s1", stage="server") is None
     assert value("tables_stopped", source="s1") == 1
     assert value("relay_streams", source="s1") == 1
+    assert value("relay_bytes", source="s1") == 900
+    assert value("relay_waiting_bytes", source="s1", stage="applied") == 420
+    assert value("relay_waiting_bytes", source="s1", stage="landed") == 0
+    assert value("safe_mode_tables", source="s1") == 3
+    assert value("task_retries_total") == 2
     assert value("sink_rows_total", source="s1", worker="0") == 40
     assert value("sink_queue_batches", source="s1", worker="1") == 7
     assert tally.now().tables == {"shop.orders": 8}
     assert tally.now().clashes == {"shop.orders": 4}
+
+
+def test_what_waits_in_segments_is_counted_from_a_position_on():
+    """Across files and epochs; of the segment that holds the position, what is behind it."""
+    spans = (("binlog.000001", 4, 100), ("binlog.000001", 100, 250), ("binlog.000002", 4, 60))
+    segments = [Segment("", "s1", 1, file, start, end) for file, start, end in spans]
+    segments.append(Segment("", "s1", 2, "binlog.000001", 4, 14))
+    places = (
+        at(4, "binlog.000001"),
+        at(200, "binlog.000001"),
+        at(60),
+        at(4, "binlog.000001", 2),
+        at(14, "binlog.000001", 2),
+    )
+    assert [bytes_beyond(segments, place) for place in places] == [312, 116, 10, 10, 0]
+    assert bytes_beyond([], at(4)) == 0
 
 
 def test_an_address_that_is_taken_is_named():

@@ -1,0 +1,61 @@
+"""The results of checks that other commands have written down: `dmdelta quality`, and the validator."""
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from dmdelta.lakehouse.metadata import metadata_rows
+from dmdelta.lakehouse.place import Lakehouse, literal
+from dmdelta.report.facts import Checks, ChecksRun, FailedCheck
+from dmdelta.report.landed import utc
+from dmdelta.report.stretches import Stretches
+
+MOST_FAILED = 20
+
+
+def read_checks(spark: SparkSession, lakehouse: Lakehouse, task: str, stretches: Stretches) -> Checks:
+    """What the window's checks found, and the validator's errors as they are now; nothing where none ever ran.
+
+    Raises:
+        LakehouseError: a table of results cannot be read.
+    """
+    results, validator = lakehouse.metadata(f"{task}_quality"), lakehouse.metadata(f"{task}_validator")
+    within = f"at >= TIMESTAMP {literal(stretches.since.isoformat())}"
+    begin = f"timestamp_seconds(floor(unix_seconds(at) / {stretches.seconds}) * {stretches.seconds})"
+    runs = metadata_rows(
+        spark,
+        results,
+        f"SELECT {begin} AS at, count_if(success) AS passed, count_if(NOT success) AS failed "
+        f"FROM {results} WHERE {within} GROUP BY 1 ORDER BY 1",
+    )
+    failed = metadata_rows(
+        spark,
+        results,
+        "SELECT newest.* FROM (SELECT max_by(struct(*), at) AS newest FROM "
+        f"(SELECT at, concat_ws('.', table_schema, table_name) AS table, expectation, scope, success, unexpected, "
+        f"evaluated, on_failure FROM {results} WHERE {within}) GROUP BY table, expectation, scope) "
+        f"WHERE NOT newest.success ORDER BY newest.at DESC LIMIT {MOST_FAILED}",
+    )
+    # The values that differ are in that table, too: they are not asked for.
+    states = metadata_rows(
+        spark,
+        validator,
+        f"SELECT state, count(*) AS rows FROM (SELECT max_by(state, updated_at) AS state FROM {validator} "
+        "WHERE entry = 'error' GROUP BY id, schema_name, table_name, row_key) GROUP BY state",
+    )
+    return Checks(
+        runs=tuple(ChecksRun(utc(row["at"]), row["passed"], row["failed"]) for row in runs),
+        failed=tuple(map(_failed, failed)),
+        validator={row["state"]: row["rows"] for row in states},
+    )
+
+
+def _failed(row: Any) -> FailedCheck:
+    return FailedCheck(
+        at=utc(row["at"]),
+        table=row["table"],
+        expectation=row["expectation"],
+        unexpected=row["unexpected"],
+        evaluated=row["evaluated"],
+        on_failure=row["on_failure"],
+    )

@@ -1,0 +1,174 @@
+"""What a report is made of. No row values: names, positions, counts and times."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from dmdelta.engine.status import TaskStatus
+
+OPS = ("insert", "update", "delete", "read")
+"""The kinds of row changes, in the order in which charts stack them; `read`: by a snapshot."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The time that a report is about: [since, until), in UTC.
+
+    Attributes:
+        asked: how long it was to be; it ends at the task's newest commit and begins with its first.
+        cut: it begins later than asked, because a table's history has more commits than a report reads.
+    """
+
+    since: datetime
+    until: datetime
+    asked: timedelta
+    cut: bool = False
+
+    @property
+    def seconds(self) -> float:
+        return (self.until - self.since).total_seconds()
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """The landing batches that were committed in one stretch of the window.
+
+    Attributes:
+        at: where the stretch begins.
+        land_seconds: the longest one: from the begin of reading its segments to the commit in bronze.
+        apply_seconds: the longest one: from there to the commit of the last silver table; None: silver got nothing.
+        bronze_lag, silver_lag: the greatest age, at the commit, of a batch's newest change, in seconds.
+    """
+
+    at: datetime
+    batches: int
+    land_seconds: float | None
+    apply_seconds: float | None
+    bronze_lag: float | None
+    silver_lag: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class RowsLanded:
+    """The row changes that landed in one stretch of the window, by op."""
+
+    at: datetime
+    rows: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class TableActivity:
+    """One source table in the window.
+
+    Attributes:
+        rows: row changes that landed, by op.
+        newest_change: when the last of them was committed at the source.
+        silver_at: silver's newest commit for it; None if its kept history has none.
+        silver_lag: how old, in seconds, the table's newest change was when silver got it; None: not yet, or it tells
+            nothing.
+        behind: silver has not got the newest change.
+    """
+
+    source_id: str
+    table: str
+    rows: Mapping[str, int]
+    newest_change: datetime | None = None
+    silver_at: datetime | None = None
+    silver_lag: float | None = None
+    behind: bool = False
+
+    @property
+    def total(self) -> int:
+        return sum(self.rows.values())
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaChange:
+    """A statement on a table. Its literals are left out."""
+
+    at: datetime | None
+    source_id: str
+    table: str
+    position: str
+    statement: str
+
+
+@dataclass(frozen=True, slots=True)
+class SafeRange:
+    """A stretch of the log that was applied in safe mode, as commits name it.
+
+    Attributes:
+        begin, end: positions; the log is safe again from `end` on.
+        first, last: the commits that name it.
+        over: a later commit is at `end` or beyond.
+    """
+
+    source_id: str
+    begin: str
+    end: str
+    first: datetime
+    last: datetime
+    over: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ChecksRun:
+    """The checks of data that ran in one stretch of the window."""
+
+    at: datetime
+    passed: int
+    failed: int
+
+
+@dataclass(frozen=True, slots=True)
+class FailedCheck:
+    """A check that failed when it last told of itself in the window."""
+
+    at: datetime
+    table: str
+    expectation: str
+    unexpected: int | None
+    evaluated: int | None
+    on_failure: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """What `dmdelta quality` and the validator have written down.
+
+    Attributes:
+        validator: rows that differ from the source, by state.
+    """
+
+    runs: tuple[ChecksRun, ...] = ()
+    failed: tuple[FailedCheck, ...] = ()
+    validator: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """
+    Attributes:
+        window: None: nothing has ever landed.
+        always_safe: the spec says `safe-mode: true`.
+        tables: those with the most changes, most first; `table_count` counts all that changed.
+        schema_changes: the newest, newest first; `schema_change_count` counts all of the window.
+    """
+
+    status: TaskStatus
+    made_at: datetime
+    version: str
+    always_safe: bool = False
+    window: Window | None = None
+    paces: tuple[Pace, ...] = ()
+    rows: tuple[RowsLanded, ...] = ()
+    tables: tuple[TableActivity, ...] = ()
+    table_count: int = 0
+    schema_changes: tuple[SchemaChange, ...] = ()
+    schema_change_count: int = 0
+    safe_ranges: tuple[SafeRange, ...] = ()
+    checks: Checks = Checks()
+
+    @property
+    def row_count(self) -> int:
+        return sum(sum(stretch.rows.values()) for stretch in self.rows)

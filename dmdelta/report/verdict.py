@@ -1,0 +1,116 @@
+"""Whether all is well, in one word and the reasons why not."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import Enum
+
+from dmdelta.engine.control_table import State
+from dmdelta.report.facts import Report
+
+SILENCE = timedelta(minutes=1)
+"""A relay says where it is every second: one that has been silent for so long is gone."""
+LATE = timedelta(minutes=5)
+"""As the alert rules have it (monitoring/dmdelta.rules.yml)."""
+
+
+class Level(str, Enum):
+    """How well the task is."""
+
+    GOOD = "good"
+    ATTENTION = "attention"
+    TROUBLE = "trouble"
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a task is not well, and the next step."""
+
+    level: Level
+    text: str
+    hint: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """
+    Attributes:
+        reasons: the worst first.
+    """
+
+    level: Level
+    reasons: tuple[Reason, ...]
+
+    @property
+    def headline(self) -> str:
+        return {Level.GOOD: "All is well", Level.ATTENTION: "Needs a look", Level.TROUBLE: "In trouble"}[self.level]
+
+
+def plan_verdict(report: Report) -> Verdict:
+    """What somebody on call should know first."""
+    found = [*_of_state(report), *_of_tables(report), *_of_checks(report), *_of_sink(report)]
+    order = list(Level)
+    reasons = tuple(sorted(found, key=lambda each: order.index(each.level), reverse=True))
+    return Verdict(reasons[0].level if reasons else Level.GOOD, reasons)
+
+
+def heard_at(report: Report) -> datetime | None:
+    """When a relay of the task last said where it is; None if this machine has no relay folder of it."""
+    return max((source.relay_at for source in report.status.sources if source.relay_at is not None), default=None)
+
+
+def state_of(report: Report) -> str:
+    """What the task is doing, in a word: what it said last, or what its relays show."""
+    heard = heard_at(report)
+    alive = heard is not None and report.made_at - heard < SILENCE
+    if report.status.state in (None, State.RUNNING.value):
+        ended = all(source.relay in (None, "stopped", "caught up", "failed") for source in report.status.sources)
+        return "running" if alive and not ended else "not running"
+    return report.status.state or ""
+
+
+def _of_state(report: Report) -> Iterator[Reason]:
+    status = report.status
+    if status.state == State.FAILED.value:
+        yield Reason(Level.TROUBLE, f"The task failed: {status.error}", status.hint)
+    elif status.state == State.RETRYING.value:
+        yield Reason(Level.ATTENTION, f"It is tried again: {status.error}", status.hint)
+    elif status.state == State.PAUSED.value:
+        yield Reason(Level.ATTENTION, "The task is paused", "dmdelta resume SPEC")
+    elif status.state == State.RUNNING.value and state_of(report) != "running":
+        hint = "see how its process ended, and start it again: it goes on where it was"
+        yield Reason(Level.ATTENTION, "The task said that it runs, but its relay is silent", hint)
+    elif status.state == State.RUNNING.value and status.error:
+        yield Reason(Level.ATTENTION, f"A table is stopped, the others go on: {status.error}", status.hint)
+    for source in status.sources:
+        if source.relay == "failed" and status.state != State.FAILED.value:
+            yield Reason(Level.TROUBLE, f"The relay of {source.source_id} failed", "dmdelta check SPEC")
+    if report.window is None:
+        yield Reason(Level.ATTENTION, "Nothing has landed yet", "dmdelta run SPEC")
+
+
+def _of_tables(report: Report) -> Iterator[Reason]:
+    behind = [each for each in report.tables if each.behind]
+    if behind and report.window is not None and report.made_at - report.window.until > LATE:
+        names = ", ".join(each.table for each in behind)
+        yield Reason(Level.ATTENTION, f"Silver has not got the newest changes of {names}", "dmdelta status SPEC")
+    newest = report.paces[-1].silver_lag if report.paces else None
+    if newest is not None and newest > LATE.total_seconds():
+        yield Reason(Level.ATTENTION, "Silver is late", "docs/runbook.md, DmdeltaSilverLate")
+
+
+def _of_checks(report: Report) -> Iterator[Reason]:
+    failed = len(report.checks.failed)
+    if failed:
+        text = "One check of data fails" if failed == 1 else f"{failed} checks of data fail"
+        yield Reason(Level.TROUBLE, text, "see the list below, and docs/runbook.md")
+    differ = report.checks.validator.get("new", 0)
+    if differ:
+        yield Reason(Level.TROUBLE, f"{differ:,} rows differ from the source", "dmdelta validate SPEC")
+
+
+def _of_sink(report: Report) -> Iterator[Reason]:
+    for source in report.status.sources:
+        if source.sink_lacks:
+            names = ", ".join(source.sink_lacks)
+            yield Reason(Level.ATTENTION, f"The sink lacks rows that a snapshot read of {names}")
