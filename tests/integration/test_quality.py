@@ -1,0 +1,198 @@
+"""`quality`: rows are judged on their way to silver and afterwards; what fails is told, kept apart, or stops its table."""
+
+import json
+
+import yaml
+
+from dmdelta.cli.main import execute
+from dmdelta.failpoint import CrashPoint
+from dmdelta.lakehouse.place import Lakehouse
+from tests.support.task import Task
+
+EMAIL = {
+    "type": "expect_column_values_to_match_regex",
+    "kwargs": {"column": "email", "regex": "^[^@]+@[^@]+$"},
+    "on-failure": "quarantine",
+}
+AMOUNT = {"type": "expect_column_values_to_be_between", "kwargs": {"column": "amount", "min_value": 0}}
+
+
+class Checked:
+    """A task with a suite for its table `orders`."""
+
+    def __init__(self, folder, server, *expectations, **contract):
+        self.task = Task(folder, server, server.fresh_database("quality"))
+        self.task.settings["quality"] = {"schemas": str(folder / "schemas")}
+        self.suite = folder / "schemas" / self.task.database / "orders.yml"
+        self.suite.parent.mkdir(parents=True)
+        self.expect(*expectations, **contract)
+        self.do("CREATE TABLE orders (id INT PRIMARY KEY, email VARCHAR(40), amount INT)")
+
+    def expect(self, *expectations, **contract):
+        self.suite.write_text(yaml.safe_dump({**contract, "expectations": list(expectations)}))
+
+    def do(self, *statements):
+        self.task.server.execute(*statements, database=self.task.database)
+
+    @property
+    def silver(self):
+        return Lakehouse(root=str(self.task.root)).silver(self.task.database, "orders")
+
+    @property
+    def apart(self):
+        return Lakehouse(root=str(self.task.root)).metadata(f"t_quarantine__{self.task.database}__orders")
+
+    def command(self, capsys, *arguments, code=0):
+        capsys.readouterr()
+        with self.task.environment():
+            ended = execute([*arguments, "--json"])
+        out, err = capsys.readouterr()
+        assert ended == code, (out + err)[-4000:]
+        return json.loads(out) if out else err
+
+    def assert_parted(self, spark, *apart):
+        """The source's rows are in silver, but for those that are kept apart."""
+        source = {
+            row[0]: row[1:] for row in self.task.server.query("SELECT * FROM orders", database=self.task.database)
+        }
+        silver = spark.sql(f"SELECT id, email, amount FROM {self.silver}").collect()
+        assert {row.id: (row.email, row.amount) for row in silver} == {
+            key: row for key, row in source.items() if key not in apart
+        }
+        assert len(silver) == len(source) - len(apart)
+        kept = spark.sql(f"SELECT image:id::INT AS id, image:email::STRING AS email, * FROM {self.apart}").collect()
+        assert sorted(row.id for row in kept) == sorted(apart)
+        for row in kept:
+            assert row.email == source[row.id][0]
+            assert row.reasons == ["expect_column_values_to_match_regex(column=email, regex=^[^@]+@[^@]+$)"]
+
+
+def test_rows_that_fail_are_kept_apart_until_they_pass(mysql80, spark, tmp_path, capsys):
+    """A row is in silver or in quarantine by what it is now, through every kind of change, kills and releases."""
+    shop = Checked(tmp_path, mysql80, EMAIL, AMOUNT, key=["id"], columns={"id": {"type": "int", "nullable": False}})
+    task = shop.task
+    shop.do("INSERT INTO orders VALUES (1, 'a@b', 1), (2, 'broken', 2), (3, NULL, 3), (4, 'c@d', -4)")
+    task.catch_up()
+    shop.assert_parted(spark, 2)
+    results = spark.table(Lakehouse(root=str(task.root)).metadata("t_quality")).collect()
+    assert {(row.expectation[:35], row.on_failure, row.unexpected, row.success) for row in results} == {
+        ("expect_column_values_to_match_regex", "quarantine", 1, False),
+        ("expect_column_values_to_be_between(", "warn", 1, False),
+    }
+    # Silver's row begins to fail, the failing one is mended, another one moves, another one goes.
+    shop.do("UPDATE orders SET email = 'no more' WHERE id = 1", "UPDATE orders SET email = 'x@y' WHERE id = 2")
+    shop.do(
+        "INSERT INTO orders VALUES (5, 'bad', 5), (6, 'bad', 6), (7, 'e@f', 7)", "UPDATE orders SET id = 8 WHERE id = 5"
+    )
+    shop.do("DELETE FROM orders WHERE id = 4")
+    task.arm(CrashPoint.SILVER_BEFORE_COMMIT)
+    with task.process("--until-caught-up") as process:
+        assert process.wait(300) < 0
+    task.catch_up()
+    shop.assert_parted(spark, 1, 6, 8)
+    shop.do("DELETE FROM orders WHERE id = 6", "UPDATE orders SET amount = 88 WHERE id = 8")
+    task.catch_up()
+    shop.assert_parted(spark, 1, 8)
+
+    # Replays and comparisons know of them.
+    line = shop.command(capsys, "validate", str(task.spec))[0]
+    assert (line["rows"], line["silver_rows"], line["missing"], line["extra"]) == (5, 5, 0, 0)
+    (done,) = shop.command(capsys, "replay", str(task.spec), f"--table={task.database}.orders", "--rebuild")
+    assert done["rows"] > 0
+    shop.assert_parted(spark, 1, 8)
+
+    (kept,) = shop.command(capsys, "quality", "release", str(task.spec))
+    assert (kept["released"], kept["failing"]) == (0, 2)
+    shop.expect({**EMAIL, "kwargs": {"column": "email", "regex": "."}}, AMOUNT)
+    (sent,) = shop.command(capsys, "quality", "release", str(task.spec))
+    assert (sent["released"], sent["failing"]) == (2, 0)
+    shop.assert_parted(spark)
+    assert shop.command(capsys, "quality", "release", str(task.spec)) == []
+    shop.do("UPDATE orders SET email = '' WHERE id IN (1, 8)")
+    task.catch_up()
+    assert spark.table(shop.silver).where("id IN (1, 8)").isEmpty()
+    (gone,) = shop.command(capsys, "quality", "release", str(task.spec), "--discard")
+    assert gone["discarded"] == 2
+    shop.do("TRUNCATE TABLE orders", "INSERT INTO orders VALUES (9, '', 9)")
+    task.catch_up()
+    assert [row.image for row in spark.table(shop.apart).selectExpr("image:id::INT AS image").collect()] == [9]
+
+
+def test_a_row_that_stops_its_table_is_not_in_silver(mysql80, spark, tmp_path, capsys):
+    """stop: nothing of the range is in silver; the others go on. A mended suite, and the table does, too."""
+    shop = Checked(tmp_path, mysql80, {**AMOUNT, "on-failure": "stop"})
+    shop.do("CREATE TABLE other (id INT PRIMARY KEY)", "INSERT INTO orders VALUES (1, 'a', 1)")
+    shop.task.catch_up()
+    shop.do("INSERT INTO orders VALUES (2, 'b', -2), (3, 'c', 3)", "INSERT INTO other VALUES (1)")
+    with shop.task.environment():
+        assert execute(["run", str(shop.task.write_spec()), "--until-caught-up"]) == 6
+    assert "1 rows of" in capsys.readouterr().err
+    assert spark.table(shop.silver).count() == 1
+    assert spark.table(Lakehouse(root=str(shop.task.root)).silver(shop.task.database, "other")).count() == 1
+    shop.expect(AMOUNT)
+    shop.task.catch_up()
+    assert spark.table(shop.silver).count() == 3
+
+
+def test_silver_and_ranges_are_judged(mysql80, spark, tmp_path, capsys):
+    """What is expected of every table, and of this one, over silver, a range and its images: damage is found."""
+    shop = Checked(
+        tmp_path,
+        mysql80,
+        AMOUNT,
+        {"type": "expect_column_mean_to_be_between", "kwargs": {"column": "amount", "max_value": 100}},
+    )
+    task = shop.task
+    shop.do(
+        "CREATE TABLE items (id INT PRIMARY KEY, order_id INT, CONSTRAINT of_order FOREIGN KEY (order_id) REFERENCES orders (id))",
+        "INSERT INTO orders VALUES (1, 'a', 1), (2, 'b', 2), (3, 'c', 3)",
+        "INSERT INTO items VALUES (1, 1), (2, 3), (3, NULL)",
+    )
+    task.catch_up()
+    shop.do(
+        "UPDATE orders SET amount = -1 WHERE id = 2",
+        "UPDATE orders SET amount = 1 WHERE id = 2",
+        "DELETE FROM items WHERE id = 1",
+        "INSERT INTO orders VALUES (4, 'd', 4)",
+    )
+    task.catch_up()
+    good = shop.command(capsys, "quality", str(task.spec), "--docs", str(tmp_path / "docs"))
+    assert all(line["success"] for line in good)
+    assert {line["expectation"].split("(")[0] for line in good} == {
+        "key is unique",
+        "key is not null",
+        "version is of the log",
+        "foreign key of_order",
+        "freshness",
+        "expect_column_values_to_be_between",
+        "expect_column_mean_to_be_between",
+    }
+    assert "greater than or equal to" in (tmp_path / "docs" / f"{task.database}.orders.html").read_text()
+    ranged = shop.command(capsys, "quality", str(task.spec), "--last=1")
+    assert all(line["success"] for line in ranged)
+    assert {
+        line["expectation"]: line["note"]
+        for line in ranged
+        if line["expectation"] == "row count" and line["table"].endswith("orders")
+    } == {"row count": "4, and 4 by the log"}
+    images = shop.command(capsys, "quality", str(task.spec), "--last=1", "--images", code=6)
+    assert [(line["evaluated"], line["unexpected"], line["samples"]) for line in images if not line["success"]] == [
+        (3, 1, [{"id": 2}])
+    ]
+
+    spark.sql(f"UPDATE {shop.silver} SET amount = -7 WHERE id = 4")
+    spark.sql(f"INSERT INTO {shop.silver} SELECT * FROM {shop.silver} WHERE id = 2")
+    spark.sql(f"DELETE FROM {shop.silver} WHERE id IN (1, 3)")
+    bad = shop.command(capsys, "quality", str(task.spec), code=6)
+    failed = {
+        (line["table"].split(".")[1], line["expectation"].split("(")[0]): line["samples"]
+        for line in bad
+        if not line["success"]
+    }
+    assert failed == {
+        ("orders", "key is unique"): [{"id": 2}],
+        ("items", "foreign key of_order"): [{"id": 2}],
+        ("orders", "expect_column_values_to_be_between"): [{"id": 4}],
+    }
+    ranged = shop.command(capsys, "quality", str(task.spec), "--last=1", code=6)
+    assert ("row count", False) in {(line["expectation"], line["success"]) for line in ranged}
