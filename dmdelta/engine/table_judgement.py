@@ -83,9 +83,12 @@ class TableJudgement:
             assert begin is not None
             results, page = self._judge_images(suite, self._request(name, begin, end))
             return JudgedTable(judged, results, page)
-        table = _Table(
-            self.task.spark, self._request(name, begin or end, end), standing_at(self.task.spark, target, end)
-        )
+        at, request = standing_at(self.task.spark, target, end), self._request(name, begin or end, end)
+        schema = schema_behind(self.task.spark, replace(request, end=at.position))
+        if schema is None:
+            unknown = Result("structure", "warn", success=True, note="not judged: bronze has no row of the table")
+            return JudgedTable(judged, (unknown,))
+        table = _Table(self.task.spark, request, at, schema)
         rows = table.touched(begin) if begin is not None else table.rows
         built_in = [*self._built_in(table, rows, begin), *_promises(suite, table)]
         wanted = (*_not_null(suite, table), *suite.expectations)
@@ -165,6 +168,7 @@ class _Table:
     spark: SparkSession
     request: ApplyRequest
     at: Standing
+    schema: TableSchema
 
     @property
     def rows(self) -> DataFrame:
@@ -174,13 +178,6 @@ class _Table:
     @property
     def now(self) -> Standing:
         return standing_at(self.spark, self.request.target, replace(self.request.end, epoch=self.request.end.epoch + 1))
-
-    @property
-    def schema(self) -> TableSchema:
-        found = schema_behind(self.spark, replace(self.request, end=self.at.position))
-        if found is None:
-            raise QualityError(f"{'.'.join(self.request.name)} was not there at {self.request.end}")
-        return found
 
     @property
     def keys(self) -> tuple[str, ...]:

@@ -62,10 +62,10 @@ def replace_using(spark: SparkSession, rows: DataFrame, table: str, keys: Sequen
         Fenced, CommitConflict, LakehouseError: as `append`.
     """
     # replaceUsing splits its value at commas; a condition takes any name.
-    condition = " AND ".join(f"target.{quote(key)} = source.{quote(key)}" for key in keys)
+    condition = " AND ".join(f"_dm_target.{quote(key)} = _dm_source.{quote(key)}" for key in keys)
     with wrapped(table, "replacing rows of"):
-        writer = _tagged(rows.alias("source"), tag).mode("overwrite")
-        writer.option("replaceOn", condition).option("targetAlias", "target").saveAsTable(table)
+        writer = _tagged(rows.alias("_dm_source"), tag).mode("overwrite")
+        writer.option("replaceOn", condition).option("targetAlias", "_dm_target").saveAsTable(table)
     return _read_back(spark, table, tag)
 
 

@@ -39,14 +39,14 @@ def versions_from_nowhere(rows: DataFrame, at: Position) -> DataFrame:
 def versions_gone_back(rows: DataFrame, before: DataFrame, schema: TableSchema) -> DataFrame:
     """Rows that were written by an older event than the row of the same key before."""
     keys = list(schema.primary_key)
-    earlier = before.selectExpr(*map(quote, keys), f"{VERSION} AS earlier")
-    return rows.join(earlier, keys).where(f"{VERSION} < earlier")
+    earlier = before.selectExpr(*map(quote, keys), f"{VERSION} AS _dm_earlier")
+    return rows.join(earlier, keys).where(f"{VERSION} < _dm_earlier")
 
 
 def orphans(rows: DataFrame, parents: DataFrame, key: ForeignKey) -> DataFrame:
     """Rows that refer to a row which is not there."""
-    there = parents.selectExpr(*(f"{quote(theirs)} AS p{n}" for n, (_, theirs) in enumerate(key.columns)))
-    same = [F.col(quote(own)) == F.col(f"p{n}") for n, (own, _) in enumerate(key.columns)]
+    there = parents.selectExpr(*(f"{quote(theirs)} AS _dm_p{n}" for n, (_, theirs) in enumerate(key.columns)))
+    same = [F.col(quote(own)) == F.col(f"_dm_p{n}") for n, (own, _) in enumerate(key.columns)]
     refers = " AND ".join(f"{quote(own)} IS NOT NULL" for own, _ in key.columns)
     return rows.where(refers).join(there, same, "left_anti")
 

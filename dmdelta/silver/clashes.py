@@ -68,23 +68,23 @@ def find_clashes(batch: Batch, target: Target) -> Clashes:
     """
     new = f"op IN ('{Op.INSERT.value}', '{Op.READ.value}') OR key_changed"
     keys = [key for key in keys_of(batch.schema) if key.name != SHARD]
-    names = [f"k{number}" for number in range(len(keys))]
+    names = [f"_dm_k{number}" for number in range(len(keys))]
     chosen = [f"{extracted('after', key)} AS {name}" for key, name in zip(keys, names, strict=True)]
-    on = [f"target.{quote(key.name)} = new.{name}" for key, name in zip(keys, names, strict=True)]
-    on += [f"target.{quote(name)} = {literal(value)}" for name, value in target.route.extracted]
+    on = [f"_dm_target.{quote(key.name)} = {name}" for key, name in zip(keys, names, strict=True)]
+    on += [f"_dm_target.{quote(name)} = {literal(value)}" for name, value in target.route.extracted]
     with wrapped(target.place, "reading"):
         batch.changes.where(new).selectExpr(*chosen).distinct().createOrReplaceTempView("dmdelta_new_keys")
         # Literals, by which Delta skips files.
         (low, high) = batch.spark.sql(
-            "SELECT CAST(min(k0) AS STRING), CAST(max(k0) AS STRING) FROM dmdelta_new_keys"
+            "SELECT CAST(min(_dm_k0) AS STRING), CAST(max(_dm_k0) AS STRING) FROM dmdelta_new_keys"
         ).collect()[0]
         if low is None:
             return Clashes(0, ())
         (found,) = batch.spark.sql(
             f"""SELECT count(DISTINCT {", ".join(names)}) AS keys,
-            slice(array_sort(collect_set(target.{SHARD})), 1, {SHOWN}) AS shards
-            FROM dmdelta_new_keys AS new JOIN {target.place} AS target
-            ON {" AND ".join(on)} AND target.{SHARD} <> {literal(str(target.shard))}
+            slice(array_sort(collect_set(_dm_target.{SHARD})), 1, {SHOWN}) AS shards
+            FROM dmdelta_new_keys JOIN {target.place} AS _dm_target
+            ON {" AND ".join(on)} AND _dm_target.{SHARD} <> {literal(str(target.shard))}
             WHERE {_between(keys[0], low, high)}"""
         ).collect()
     return Clashes(found["keys"], tuple(found["shards"]))
@@ -95,4 +95,4 @@ def _between(key: Column, low: str, high: str) -> str:
     kind = silver_type(key)
     if kind == "BINARY":
         return "true"  # no text stands for every value
-    return f"target.{quote(key.name)} BETWEEN CAST({literal(low)} AS {kind}) AND CAST({literal(high)} AS {kind})"
+    return f"_dm_target.{quote(key.name)} BETWEEN CAST({literal(low)} AS {kind}) AND CAST({literal(high)} AS {kind})"

@@ -26,14 +26,14 @@ def _comparable(name: str, kind: str) -> str:
 
 
 def keyless_changes(changes: DataFrame, schema: TableSchema) -> DataFrame:
-    """Every row that came (`sign` 1) or went (-1), typed, with its identity; an update is one of each."""
+    """Every row that came (`_dm_sign` 1) or went (-1), typed, with its identity; an update is one of each."""
 
     def side(image: str, ops: str, sign: int) -> DataFrame:
         columns = [f"{extracted(image, column)} AS {quote(column.name)}" for column in schema.columns]
-        return changes.where(f"op IN ({ops})").selectExpr(*columns, *own_values(), f"{sign} AS sign")
+        return changes.where(f"op IN ({ops})").selectExpr(*columns, *own_values(), f"{sign} AS _dm_sign")
 
     both = side("after", "'insert', 'update'", 1).unionByName(side("before", "'delete', 'update'", -1))
-    return both.selectExpr("*", f"{identity(schema)} AS identity")
+    return both.selectExpr("*", f"{identity(schema)} AS _dm_identity")
 
 
 def merge_keyless(changes: DataFrame, schema: TableSchema, table: str) -> str:
@@ -44,21 +44,24 @@ def merge_keyless(changes: DataFrame, schema: TableSchema, table: str) -> str:
     """
     changes.createOrReplaceTempView("dmdelta_keyless")
     columns = column_list(schema)
-    added = f"""SELECT {columns}, 'insert' AS op FROM (
-        SELECT *, sum(IF(sign < 0, 1, 0)) OVER (PARTITION BY identity) AS gone,
-            row_number() OVER (PARTITION BY identity, sign ORDER BY {VERSION}) AS nth FROM dmdelta_keyless)
-        WHERE sign > 0 AND nth > gone"""
-    gone = f"""SELECT identity, sum(-sign) AS many, max(IF(sign < 0, {VERSION}, NULL)) AS newest
-        FROM dmdelta_keyless GROUP BY identity HAVING sum(-sign) > 0"""
-    removed = f"""SELECT {columns}, 'delete' AS op FROM (
-        SELECT target.*, gone.many, row_number() OVER (PARTITION BY target.identity ORDER BY target.{VERSION}) AS nth
-        FROM (SELECT *, {identity(schema)} AS identity FROM {table}) AS target
-        JOIN ({gone}) AS gone ON target.identity = gone.identity AND target.{VERSION} < gone.newest)
-        WHERE nth <= many"""
-    values = ", ".join(f"source.{quote(column.name)}" for column in schema.columns)
-    own = "".join(f" AND target.{quote(c.name)} = source.{quote(c.name)}" for c in schema.columns if c.name == SHARD)
-    return f"""MERGE INTO {table} AS target USING ({added} UNION ALL {removed}) AS source
-        ON target.{VERSION} = source.{VERSION}{own}
-        WHEN MATCHED AND source.op = 'delete' THEN DELETE
-        WHEN NOT MATCHED AND source.op = 'insert'
-        THEN INSERT ({columns}) VALUES ({values}, source.{VERSION}, source.{COMMITTED_AT})"""
+    added = f"""SELECT {columns}, 'insert' AS _dm_op FROM (
+        SELECT *, sum(IF(_dm_sign < 0, 1, 0)) OVER (PARTITION BY _dm_identity) AS _dm_gone,
+            row_number() OVER (PARTITION BY _dm_identity, _dm_sign ORDER BY {VERSION}) AS _dm_nth FROM dmdelta_keyless)
+        WHERE _dm_sign > 0 AND _dm_nth > _dm_gone"""
+    gone = f"""SELECT _dm_identity, sum(-_dm_sign) AS _dm_many, max(IF(_dm_sign < 0, {VERSION}, NULL)) AS _dm_newest
+        FROM dmdelta_keyless GROUP BY _dm_identity HAVING sum(-_dm_sign) > 0"""
+    removed = f"""SELECT {columns}, 'delete' AS _dm_op FROM (
+        SELECT _dm_target.*, _dm_taken._dm_many,
+            row_number() OVER (PARTITION BY _dm_target._dm_identity ORDER BY _dm_target.{VERSION}) AS _dm_nth
+        FROM (SELECT *, {identity(schema)} AS _dm_identity FROM {table}) AS _dm_target JOIN ({gone}) AS _dm_taken
+        ON _dm_target._dm_identity = _dm_taken._dm_identity AND _dm_target.{VERSION} < _dm_taken._dm_newest)
+        WHERE _dm_nth <= _dm_many"""
+    values = ", ".join(f"_dm_source.{quote(column.name)}" for column in schema.columns)
+    own = "".join(
+        f" AND _dm_target.{quote(c.name)} = _dm_source.{quote(c.name)}" for c in schema.columns if c.name == SHARD
+    )
+    return f"""MERGE INTO {table} AS _dm_target USING ({added} UNION ALL {removed}) AS _dm_source
+        ON _dm_target.{VERSION} = _dm_source.{VERSION}{own}
+        WHEN MATCHED AND _dm_source._dm_op = 'delete' THEN DELETE
+        WHEN NOT MATCHED AND _dm_source._dm_op = 'insert'
+        THEN INSERT ({columns}) VALUES ({values}, _dm_source.{VERSION}, _dm_source.{COMMITTED_AT})"""

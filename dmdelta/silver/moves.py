@@ -107,42 +107,43 @@ def find_moves(changes: DataFrame, schema: TableSchema) -> list[Move]:
 
 
 def moved_rows(changes: DataFrame, schema: TableSchema, table: str) -> DataFrame:
-    """What a slice of key changes leaves: old keys as deletes, rows under their new keys whole, with `op`.
+    """What a slice of key changes leaves: old keys as deletes, rows under their new keys whole, with `_dm_op`.
 
     A row that silver does not have under its old key, or has newer, has been moved before.
     """
     keys = keys_of(schema)
     version = "named_struct('epoch', epoch, 'seq', seq, 'row', row)"
     changes.selectExpr(
-        *(f"{extracted('before', key)} AS o{index}" for index, key in enumerate(keys)),
+        *(f"{extracted('before', key)} AS _dm_o{index}" for index, key in enumerate(keys)),
         f"{version} AS {VERSION}_of",
-        "committed_at AS committed",
-        "after AS new_image",
-        "image AS told",
+        "committed_at AS _dm_committed",
+        "after AS _dm_new_image",
+        "image AS _dm_told",
     ).createOrReplaceTempView("dmdelta_moves")
-    old = {key.name: f"o{index}" for index, key in enumerate(keys)}
+    old = {key.name: f"_dm_o{index}" for index, key in enumerate(keys)}
     gone = [
         f"{old.get(column.name, f'CAST(NULL AS {silver_type(column)})')} AS {quote(column.name)}"
         for column in schema.columns
     ]
     arrived = [_arrived(column) for column in schema.columns]
-    on = " AND ".join(f"target.{quote(name)} = {alias}" for name, alias in old.items())
-    own = f"{VERSION}_of AS {VERSION}, committed AS {COMMITTED_AT}"
+    on = " AND ".join(f"_dm_target.{quote(name)} = {alias}" for name, alias in old.items())
+    own = f"{VERSION}_of AS {VERSION}, _dm_committed AS {COMMITTED_AT}"
     partition = ", ".join(quote(key.name) for key in keys)
     return changes.sparkSession.sql(
-        f"""SELECT {column_list(schema)}, op FROM (
-            SELECT *, row_number() OVER (PARTITION BY {partition} ORDER BY {VERSION} DESC, part DESC) AS nth FROM (
-                SELECT {", ".join(gone)}, {own}, 'delete' AS op, 0 AS part FROM dmdelta_moves
+        f"""SELECT {column_list(schema)}, _dm_op FROM (
+            SELECT *, row_number() OVER (PARTITION BY {partition} ORDER BY {VERSION} DESC, _dm_part DESC) AS _dm_nth
+            FROM (
+                SELECT {", ".join(gone)}, {own}, 'delete' AS _dm_op, 0 AS _dm_part FROM dmdelta_moves
                 UNION ALL
-                SELECT {", ".join(arrived)}, {own}, 'insert' AS op, 1 AS part FROM dmdelta_moves
-                JOIN {table} AS target ON {on} AND target.{VERSION} < {VERSION}_of))
-        WHERE nth = 1"""
+                SELECT {", ".join(arrived)}, {own}, 'insert' AS _dm_op, 1 AS _dm_part FROM dmdelta_moves
+                JOIN {table} AS _dm_target ON {on} AND _dm_target.{VERSION} < {VERSION}_of))
+        WHERE _dm_nth = 1"""
     )
 
 
 def _arrived(column: Column) -> str:
-    name, value = quote(column.name), extracted("new_image", column)
-    return f"IF({tells('told', column)}, {value}, target.{name}) AS {name}"
+    name, value = quote(column.name), extracted("_dm_new_image", column)
+    return f"IF({tells('_dm_told', column)}, {value}, _dm_target.{name}) AS {name}"
 
 
 def _struct(at: At) -> str:

@@ -16,12 +16,12 @@ _ORDER = "named_struct('epoch', epoch, 'seq', seq, 'row', row, 'part', part)"
 
 def present(index: int) -> str:
     """The name of the column that says whether the batch tells a value of the column at `index`."""
-    return f"p{index}"
+    return f"_dm_p{index}"
 
 
 def folded(changes: DataFrame, schema: TableSchema) -> DataFrame:
     """One row per key of `keyed_changes`: k0…, op, the other columns as v<index>, whether the batch tells them as
-    p<index>, whole, epoch, seq, row, committed_at.
+    _dm_p<index>, whole, epoch, seq, row, committed_at.
     """
     keys = ", ".join(key_names(schema))
     ordered = changes.selectExpr(
@@ -56,21 +56,21 @@ def folded(changes: DataFrame, schema: TableSchema) -> DataFrame:
 
 
 def folded_rows(fold: DataFrame, schema: TableSchema) -> DataFrame:
-    """A folded frame under the silver table's column names, with op, whole and p<index>."""
+    """A folded frame under the silver table's column names, with _dm_op, _dm_whole and _dm_p<index>."""
     keys = dict(zip(schema.primary_key, key_names(schema), strict=True))
     columns = [
         f"{keys.get(column.name, f'v{index}')} AS {quote(column.name)}" for index, column in enumerate(schema.columns)
     ]
-    told = [present(index) for index, _ in _others(schema)]
+    also = ["op AS _dm_op", "whole AS _dm_whole", *(present(index) for index, _ in _others(schema))]
     version = "named_struct('epoch', epoch, 'seq', seq, 'row', row) AS _dm_version"
-    return fold.selectExpr(*columns, version, "committed_at AS _dm_committed_at", "op", "whole", *told)
+    return fold.selectExpr(*columns, version, "committed_at AS _dm_committed_at", *also)
 
 
 def assignments(schema: TableSchema) -> list[str]:
     """The SET clauses of a MERGE from `folded_rows`: columns that the batch does not tell stay."""
     return [
-        f"{quote(column.name)} = IF(source.whole OR source.{present(index)}, source.{quote(column.name)}, "
-        f"target.{quote(column.name)})"
+        f"{quote(column.name)} = IF(_dm_source._dm_whole OR _dm_source.{present(index)}, "
+        f"_dm_source.{quote(column.name)}, _dm_target.{quote(column.name)})"
         for index, column in _others(schema)
     ]
 

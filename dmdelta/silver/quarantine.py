@@ -183,8 +183,10 @@ def without_quarantined(spark: SparkSession, target: Target, rows: DataFrame, sc
     quarantine = Quarantine.of(target)
     if not quarantine.has_rows(spark):
         return rows
-    apart = quarantine.rows(spark).select(F.col("row_key").alias("apart_key"), F.col(VERSION).alias("apart_version"))
-    same = (F.expr(key_text(schema)) == F.col("apart_key")) & (F.col(VERSION) == F.col("apart_version"))
+    apart = quarantine.rows(spark).select(
+        F.col("row_key").alias("_dm_apart_key"), F.col(VERSION).alias("_dm_apart_version")
+    )
+    same = (F.expr(key_text(schema)) == F.col("_dm_apart_key")) & (F.col(VERSION) == F.col("_dm_apart_version"))
     return rows.join(apart, same, "left_anti")
 
 

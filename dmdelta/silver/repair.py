@@ -27,9 +27,9 @@ from dmdelta.silver.state import silver_app, silver_state
 from dmdelta.silver.table import cluster_again
 from dmdelta.silver.target import Target
 
-GONE = "_gone"
+GONE = "_dm_gone"
 """Of a row that should not be there: only its key counts."""
-FOUND = "_found"
+FOUND = "_dm_found"
 """Whether there is a row of its key."""
 _VIEW = "dmdelta_mended"
 PART_SECONDS = 30.0
@@ -158,35 +158,35 @@ def damaged_rows(live: DataFrame, expected: DataFrame, gone: DataFrame, schema: 
     keys, columns = schema.primary_key, list(silver_columns(schema))
     listed = ", ".join(map(quote, keys))
     there = live.selectExpr(
-        *(f"{quote(key)} AS l{number}" for number, key in enumerate(keys)),
-        f"{VERSION} AS live_version",
-        f"{identity(schema)} AS live_identity",
+        *(f"{quote(key)} AS _dm_l{number}" for number, key in enumerate(keys)),
+        f"{VERSION} AS _dm_live_version",
+        f"{identity(schema)} AS _dm_live_identity",
     )
-    there = there.groupBy(*(f"l{number}" for number in range(len(keys)))).agg(
-        F.max("live_version").alias("live_version"),
-        F.min("live_identity").alias("live_identity"),
-        F.count("*").alias("times"),
+    there = there.groupBy(*(f"_dm_l{number}" for number in range(len(keys)))).agg(
+        F.max("_dm_live_version").alias("_dm_live_version"),
+        F.min("_dm_live_identity").alias("_dm_live_identity"),
+        F.count("*").alias("_dm_times"),
     )
-    on = " AND ".join(f"e.{quote(key)} = t.l{number}" for number, key in enumerate(keys))
+    on = " AND ".join(f"_dm_e.{quote(key)} = _dm_t._dm_l{number}" for number, key in enumerate(keys))
     spark = live.sparkSession
-    wanted = expected.selectExpr(*map(quote, columns), f"{identity(schema)} AS wanted_identity")
-    values = ", ".join(f"e.{quote(name)}" for name in columns)
-    differs = "t.live_identity <> e.wanted_identity OR t.times > 1"
+    wanted = expected.selectExpr(*map(quote, columns), f"{identity(schema)} AS _dm_wanted_identity")
+    values = ", ".join(f"_dm_e.{quote(name)}" for name in columns)
+    differs = "_dm_t._dm_live_identity <> _dm_e._dm_wanted_identity OR _dm_t._dm_times > 1"
     changed = spark.sql(
-        f"""SELECT {values}, false AS {GONE}, t.times IS NOT NULL AS {FOUND}
-        FROM {{wanted}} AS e LEFT JOIN {{there}} AS t ON {on} WHERE t.times IS NULL
-        OR t.live_version < e.{VERSION} OR (t.live_version = e.{VERSION} AND ({differs}))""",
+        f"""SELECT {values}, false AS {GONE}, _dm_t._dm_times IS NOT NULL AS {FOUND}
+        FROM {{wanted}} AS _dm_e LEFT JOIN {{there}} AS _dm_t ON {on} WHERE _dm_t._dm_times IS NULL
+        OR _dm_t._dm_live_version < _dm_e.{VERSION} OR (_dm_t._dm_live_version = _dm_e.{VERSION} AND ({differs}))""",
         wanted=wanted,
         there=there,
     )
     empty = ", ".join(
-        f"e.{quote(name)}" if name in keys or name == VERSION else f"CAST(NULL AS {kind}) AS {quote(name)}"
+        f"_dm_e.{quote(name)}" if name in keys or name == VERSION else f"CAST(NULL AS {kind}) AS {quote(name)}"
         for name, kind in silver_columns(schema).items()
     )
     taken = spark.sql(
         f"""SELECT {empty}, true AS {GONE}, true AS {FOUND} FROM
-        (SELECT {listed}, max({VERSION}) AS {VERSION} FROM {{gone}} GROUP BY {listed}) AS e
-        JOIN {{there}} AS t ON {on} WHERE t.live_version < e.{VERSION}""",
+        (SELECT {listed}, max({VERSION}) AS {VERSION} FROM {{gone}} GROUP BY {listed}) AS _dm_e
+        JOIN {{there}} AS _dm_t ON {on} WHERE _dm_t._dm_live_version < _dm_e.{VERSION}""",
         gone=gone,
         there=there,
     )
@@ -215,11 +215,11 @@ def mend(
     Raises:
         CommitConflict, LakehouseError: the table cannot be written.
     """
-    on = " AND ".join(f"target.{quote(key)} = source.{quote(key)}" for key in keys)
+    on = " AND ".join(f"_dm_target.{quote(key)} = _dm_source.{quote(key)}" for key in keys)
     damage = count_damage(rows)
     if damage.extra:
         rows.where(GONE).createOrReplaceTempView(_VIEW)
-        statement = f"MERGE INTO {table} AS target USING {_VIEW} AS source ON {on} WHEN MATCHED THEN DELETE"
+        statement = f"MERGE INTO {table} AS _dm_target USING {_VIEW} AS _dm_source ON {on} WHEN MATCHED THEN DELETE"
         merge(spark, statement, table, next_tag())
     if not damage.missing and not damage.different:
         return
@@ -228,7 +228,7 @@ def mend(
         replace_using(spark, upserts, table, keys, next_tag())
         return
     upserts.createOrReplaceTempView(_VIEW)
-    statement = f"""MERGE INTO {table} AS target USING {_VIEW} AS source ON {on}
+    statement = f"""MERGE INTO {table} AS _dm_target USING {_VIEW} AS _dm_source ON {on}
         WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"""
     merge(spark, statement, table, next_tag())
 

@@ -30,6 +30,8 @@ from dmdelta.silver.partial import assignments, folded, folded_rows
 from dmdelta.silver.plan import MAX_LITERAL_KEYS, BatchFacts, Mode, Step, plan_apply
 from dmdelta.silver.survey import TableEvents
 
+NET_OP = "_dm_op"
+"""The net op of a row; what is ours is called so because the source's columns may be called anything."""
 SOURCE_VIEW = "dmdelta_changes"
 
 
@@ -156,9 +158,9 @@ def run_step(batch: Batch, step: Step, tag: CommitTag, gone: Sequence[str]) -> O
         net_deletes(changes, schema).createOrReplaceTempView(SOURCE_VIEW)
         return merge(spark, _delete_merge(batch), target, tag)
     if step is Step.MERGE:
-        rows = silver_rows(compact, schema, "op")
+        rows = silver_rows(compact, schema, f"op AS {NET_OP}")
         if batch.failing is not None:  # silver has no row of theirs, whatever it was before
-            rows = rows.withColumn("op", F.when(batch.failing, F.lit("delete")).otherwise(F.col("op")))
+            rows = rows.withColumn(NET_OP, F.when(batch.failing, F.lit("delete")).otherwise(F.col(NET_OP)))
         rows.createOrReplaceTempView(SOURCE_VIEW)
         return merge(spark, _merge(batch, _taken(schema)), target, tag)
     upserts = batch.kept(silver_rows(compact.where("op <> 'delete'"), schema))
@@ -196,27 +198,27 @@ def _among(schema: TableSchema, keys: Sequence[str]) -> str:
 def _taken(schema: TableSchema) -> list[str]:
     """The SET clauses that take every value from the source."""
     kept = (*schema.primary_key, VERSION, COMMITTED_AT)
-    return [f"{quote(name)} = source.{quote(name)}" for name in silver_columns(schema) if name not in kept]
+    return [f"{quote(name)} = _dm_source.{quote(name)}" for name in silver_columns(schema) if name not in kept]
 
 
 def _on(schema: TableSchema, names: Sequence[str]) -> str:
     pairs = zip(schema.primary_key, names, strict=True)
-    return " AND ".join(f"target.{quote(key)} = source.{quote(name)}" for key, name in pairs)
+    return " AND ".join(f"_dm_target.{quote(key)} = _dm_source.{quote(name)}" for key, name in pairs)
 
 
 def _delete_merge(batch: Batch) -> str:
     on = _on(batch.schema, key_names(batch.schema))
-    return f"MERGE INTO {batch.target} AS target USING {SOURCE_VIEW} AS source ON {on} WHEN MATCHED THEN DELETE"
+    return f"MERGE INTO {batch.target} AS _dm_target USING {SOURCE_VIEW} AS _dm_source ON {on} WHEN MATCHED THEN DELETE"
 
 
 def _merge(batch: Batch, updated: Sequence[str]) -> str:
     """Replace semantics for every net change; an older event never touches a newer row."""
     schema = batch.schema
-    newer = f"target.{VERSION} < source.{VERSION}"
-    own = (f"{VERSION} = source.{VERSION}", f"{COMMITTED_AT} = source.{COMMITTED_AT}")
-    values = ", ".join(f"source.{quote(name)}" for name in silver_columns(schema))
-    return f"""MERGE INTO {batch.target} AS target USING {SOURCE_VIEW} AS source
+    newer = f"_dm_target.{VERSION} < _dm_source.{VERSION}"
+    own = (f"{VERSION} = _dm_source.{VERSION}", f"{COMMITTED_AT} = _dm_source.{COMMITTED_AT}")
+    values = ", ".join(f"_dm_source.{quote(name)}" for name in silver_columns(schema))
+    return f"""MERGE INTO {batch.target} AS _dm_target USING {SOURCE_VIEW} AS _dm_source
         ON {_on(schema, schema.primary_key)}
-        WHEN MATCHED AND source.op = 'delete' AND {newer} THEN DELETE
-        WHEN MATCHED AND source.op <> 'delete' AND {newer} THEN UPDATE SET {", ".join([*updated, *own])}
-        WHEN NOT MATCHED AND source.op <> 'delete' THEN INSERT ({column_list(schema)}) VALUES ({values})"""
+        WHEN MATCHED AND _dm_source._dm_op = 'delete' AND {newer} THEN DELETE
+        WHEN MATCHED AND _dm_source._dm_op <> 'delete' AND {newer} THEN UPDATE SET {", ".join([*updated, *own])}
+        WHEN NOT MATCHED AND _dm_source._dm_op <> 'delete' THEN INSERT ({column_list(schema)}) VALUES ({values})"""

@@ -6,7 +6,7 @@ Protocol: MySQL, "COM_REGISTER_SLAVE", "COM_BINLOG_DUMP", "COM_BINLOG_DUMP_GTID"
 
 import random
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from struct import Struct
@@ -195,19 +195,34 @@ def locate_after(request: DumpRequest) -> tuple[str, int]:
     Raises:
         PositionLost: the server has purged transactions that are not in the set.
     """
-    binlog_file = ""
     with open_dump(request) as pieces:
-        for piece in pieces:
-            if piece is None or not piece.first:
-                continue
-            kind, size, log_pos = piece.header[1], piece.header[3], piece.header[4]
-            if kind == EventType.ROTATE and is_artificial(piece.header):
-                binlog_file = named_file(bytes(piece.data))
-            elif kind in HEARTBEATS and not _is_start(piece):
-                return named_file(bytes(piece.data)) or binlog_file, heartbeat_offset(bytes(piece.data))
-            elif kind in GTID_EVENTS:
-                return binlog_file, log_pos - size
-    raise SourceUnavailable(f"{request.endpoint} sent neither an event nor a heartbeat", hint="run again")
+        found = first_place(pieces)
+    if found is None:
+        raise SourceUnavailable(f"{request.endpoint} sent neither an event nor a heartbeat", hint="run again")
+    return found
+
+
+def first_place(pieces: Iterable[Piece | None]) -> tuple[str, int] | None:
+    """(file, offset) of the first transaction that a server sends, or where it waits for one; None: it tells neither.
+
+    A server sends heartbeats while it skips, too, from inside transactions: it waits where two name the same place.
+    """
+    binlog_file = ""
+    heard: tuple[str, int] | None = None
+    for piece in pieces:
+        if piece is None or not piece.first:
+            continue
+        kind, size, log_pos = piece.header[1], piece.header[3], piece.header[4]
+        if kind == EventType.ROTATE and is_artificial(piece.header):
+            binlog_file = named_file(bytes(piece.data))
+        elif kind in HEARTBEATS and not _is_start(piece):
+            here = named_file(bytes(piece.data)) or binlog_file, heartbeat_offset(bytes(piece.data))
+            if here == heard:
+                return here
+            heard = here
+        elif kind in GTID_EVENTS:
+            return binlog_file, log_pos - size
+    return None
 
 
 def _is_start(piece: Piece) -> bool:

@@ -202,6 +202,51 @@ def test_odd_names_and_types(changelog):
     assert len(changelog.silver(name)) == 1
 
 
+TAKEN = (
+    "op", "sign", "identity", "gone", "nth", "many", "newest", "part", "rank", "whole", "p1", "k0", "o0", "told", "committed",
+    "new_image", "before", "after", "image", "epoch", "seq", "row", "committed_at", "key_changed", "age", "first", "born",
+    "at", "target", "source", "times", "wanted_identity", "live_version", "l0", "earlier",
+)  # fmt: skip
+"""Words that queries on the way to silver use."""
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_columns_may_be_called_anything(changelog, mode):
+    """Each way of applying keeps apart what is a column of the source and what is its own."""
+    keyed, bag = ("d", "keyed"), ("d", "bag")
+    others = tuple(Column(name, "int") for name in TAKEN)
+    begin = changelog.position
+    changelog.tell(TableSchema(*keyed, (Column("id", "bigint"), *others), ("id",)))
+    changelog.tell(TableSchema(*bag, others))
+    row = {name: number for number, name in enumerate(TAKEN)}
+    for number in range(1, 5):
+        changelog.insert({"id": number, **row}, keyed), changelog.insert(row, bag)
+    for name in (keyed, bag):
+        changelog.apply(begin, name=name)
+    begin, newer = changelog.position, {**row, "op": 99}
+    changelog.update({"id": 1, **row}, {"id": 1, **newer}, keyed), changelog.delete({"id": 2, **row}, keyed)
+    changelog.update({"id": 3, **row}, {"id": 7, **newer}, keyed)
+    changelog.update(row, newer, bag), changelog.delete(row, bag)
+    for name in (keyed, bag):
+        changelog.apply(begin, name=name, mode=mode)
+    old, new = tuple(row.values()), tuple(newer.values())
+    assert sorted(changelog.silver(keyed)) == sorted([(1, *new), (4, *old), (7, *new)])
+    assert sorted(changelog.silver(bag)) == sorted([old, old, new])
+    # Images that lack columns, also of a row whose key changes.
+    begin = changelog.position
+    changelog.update({"id": 4}, {"sign": 5}, keyed, image=["sign"])
+    changelog.update({"id": 1}, {"id": 8}, keyed, image=["id"])
+    changelog.update({"id": 7}, {"whole": 6}, keyed, image=["whole"])
+    changelog.apply(begin, name=keyed, mode=mode)
+    names = ("id", *TAKEN)
+    found = {line["id"]: line for line in (dict(zip(names, values, strict=True)) for values in changelog.silver(keyed))}
+    assert found == {
+        4: {"id": 4, **row, "sign": 5},
+        7: {"id": 7, **newer, "whole": 6},
+        8: {"id": 8, **newer},
+    }
+
+
 def test_crash_between_commits(changelog, spark, lakehouse, monkeypatch):
     """After a crash behind any commit of a batch, the same batch from the table's own position completes it."""
     begin = changelog.position
