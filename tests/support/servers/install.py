@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.support.servers.fetch import InstallError, fetch_debian, fetch_maven, unpack_jar
 from tests.support.servers.kinds import KINDS, ServerKind
 
-__all__ = ["InstallError", "Installation", "install", "servers_folder"]
+__all__ = ["InstallError", "Installation", "install", "locked", "servers_folder"]
 
 LOCATION = "DMDELTA_SERVERS"
 _RECIPE = "2"
@@ -87,7 +87,7 @@ def install(name: str) -> Installation:
     kind = KINDS[name]
     folder = servers_folder()
     folder.mkdir(parents=True, exist_ok=True)
-    with _locked(folder / f"{name}.lock"):
+    with locked(folder / f"{name}.lock"):
         installation = Installation(kind, folder / name)
         marker = installation.root / "recipe"
         if not marker.exists() or marker.read_text() != _RECIPE:
@@ -146,7 +146,8 @@ def _initialise(command: list[str], installation: Installation, script: str = ""
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
+    """Hold a file's lock, among processes."""
     with path.open("w") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
         yield

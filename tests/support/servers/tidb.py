@@ -1,12 +1,15 @@
 """TiDB as a target: one SQL node over its embedded store, built once from the Go main package in `tests/support/tidb`.
 
-`python -m tests.support.servers.tidb` builds it below the servers' folder (minutes; it needs Go and the Go module proxy).
+`python -m tests.support.servers.tidb` builds it below the servers' folder: minutes, with the machine's Go or else Debian's,
+and the modules that go.sum names, from Go's module proxy. Exit code 75: one of them cannot be fetched.
 """
 
 import os
+import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -18,37 +21,82 @@ import pymysql
 from pymysql.connections import Connection
 
 from tests.support.servers.asking import Asking
-from tests.support.servers.fetch import InstallError
-from tests.support.servers.install import servers_folder
+from tests.support.servers.fetch import InstallError, fetch_debian
+from tests.support.servers.install import locked, servers_folder
+from tests.support.servers.kinds import DebianPackages
 from tests.support.servers.server import StartError, free_port
 
 PACKAGE = Path(__file__).resolve().parents[1] / "tidb"
+GO = DebianPackages("trixie", ("golang-1.24-go", "golang-1.24-src"), closure=False)
+OLDEST_GO = (1, 23)
+"""The first whose linker knows `-checklinkname`."""
 START_SECONDS = 120.0
 BUILD_SECONDS = 3600
+NOT_FETCHED = 75
+
+
+class FetchError(InstallError):
+    """Go or TiDB's modules cannot be had here."""
 
 
 def install_tidb() -> Path:
-    """The program, built at the first call.
+    """The program, built at the first call. Safe among processes.
 
     Raises:
-        InstallError: no Go, or it does not build.
+        FetchError: Go or the modules cannot be fetched. InstallError: TiDB does not build.
     """
-    program = servers_folder() / "tidb" / "tidb-server"
-    if program.exists():
-        return program
-    if shutil.which("go") is None:
-        raise InstallError("Go 1.21 or newer is needed to build TiDB")
-    program.parent.mkdir(parents=True, exist_ok=True)
-    fresh = program.with_suffix(".new")
-    # The public checksum database does not know TiDB's version.
-    environment = {**os.environ, "GONOSUMDB": "github.com/pingcap/*"}
-    command = ["go", "build", "-ldflags=-s -w -checklinkname=0", "-o", str(fresh), "."]
-    done = subprocess.run(
-        command, cwd=PACKAGE, env=environment, capture_output=True, text=True, check=False, timeout=BUILD_SECONDS
-    )
-    if done.returncode != 0:
-        raise InstallError(f"TiDB does not build: {done.stderr[-800:]}")
-    fresh.rename(program)
+    folder = servers_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    program = folder / "tidb" / "tidb-server"
+    with locked(folder / "tidb.lock"):
+        if not program.exists():
+            with tempfile.TemporaryDirectory(prefix=".tidb-", dir=folder) as scratch:
+                fresh = _build(_go(Path(scratch)), Path(scratch))
+                program.parent.mkdir(exist_ok=True)
+                fresh.rename(program)
+    return program
+
+
+def _go(scratch: Path) -> str:
+    """The machine's Go if it is new enough, else Debian's, unpacked below `scratch`."""
+    own = shutil.which("go")
+    if own is not None:
+        said = subprocess.run([own, "env", "GOVERSION"], capture_output=True, text=True, check=False).stdout
+        if tuple(map(int, re.findall(r"\d+", said)[:2])) >= OLDEST_GO:
+            return own
+    target = scratch / "go"
+    target.mkdir()
+    try:
+        fetch_debian(GO, scratch, target)
+    except InstallError as error:
+        oldest = ".".join(map(str, OLDEST_GO))
+        raise FetchError(
+            f"TiDB is built with Go: install {oldest} or newer, as Debian's cannot be had: {error}"
+        ) from error
+    return str(target / "usr/lib/go-1.24/bin/go")
+
+
+def _build(go: str, scratch: Path) -> Path:
+    # The public checksum database does not know TiDB's version; go.sum does. Without cgo no C compiler is needed.
+    environment = {**os.environ, "GONOSUMDB": "github.com/pingcap/*", "GOTOOLCHAIN": "local", "CGO_ENABLED": "0"}
+    program = scratch / "tidb-server"
+
+    def run(*arguments: str) -> str:
+        done = subprocess.run(
+            [go, *arguments],
+            cwd=PACKAGE,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=BUILD_SECONDS,
+        )
+        return "" if done.returncode == 0 else done.stderr[-800:] or f"exit {done.returncode}"
+
+    if failed := run("mod", "download"):
+        raise FetchError(f"TiDB's modules cannot be downloaded: {failed}")
+    if failed := run("build", "-ldflags=-s -w -checklinkname=0", "-o", str(program), "."):
+        raise InstallError(f"TiDB does not build: {failed}")
     return program
 
 
@@ -113,5 +161,14 @@ def _wait(server: TidbServer, log: Path) -> None:
     raise StartError(f"TiDB did not start:\n{log.read_text(errors='replace')[-1500:]}")
 
 
+def main() -> int:
+    try:
+        print(install_tidb())
+    except InstallError as error:
+        print(error, file=sys.stderr)
+        return NOT_FETCHED if isinstance(error, FetchError) else 1
+    return 0
+
+
 if __name__ == "__main__":
-    print(install_tidb())
+    sys.exit(main())
