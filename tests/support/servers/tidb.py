@@ -4,6 +4,7 @@
 and the modules that go.sum names, from Go's module proxy. Exit code 75: one of them cannot be fetched.
 """
 
+import hashlib
 import os
 import re
 import shutil
@@ -27,6 +28,7 @@ from tests.support.servers.kinds import DebianPackages
 from tests.support.servers.server import StartError, free_port
 
 PACKAGE = Path(__file__).resolve().parents[1] / "tidb"
+SOURCES = ("go.mod", "go.sum", "main.go")
 GO = DebianPackages("trixie", ("golang-1.24-go", "golang-1.24-src"), closure=False)
 OLDEST_GO = (1, 23)
 """The first whose linker knows `-checklinkname`."""
@@ -40,20 +42,22 @@ class FetchError(InstallError):
 
 
 def install_tidb() -> Path:
-    """The program, built at the first call. Safe among processes.
+    """The program, built at the first call and when its sources have changed. Safe among processes.
 
     Raises:
         FetchError: Go or the modules cannot be fetched. InstallError: TiDB does not build.
     """
     folder = servers_folder()
     folder.mkdir(parents=True, exist_ok=True)
-    program = folder / "tidb" / "tidb-server"
+    program, recipe = folder / "tidb" / "tidb-server", folder / "tidb" / "recipe"
+    sources = hashlib.sha256(b"".join((PACKAGE / name).read_bytes() for name in SOURCES)).hexdigest()
     with locked(folder / "tidb.lock"):
-        if not program.exists():
+        if not recipe.exists() or recipe.read_text() != sources:
             with tempfile.TemporaryDirectory(prefix=".tidb-", dir=folder) as scratch:
                 fresh = _build(_go(Path(scratch)), Path(scratch))
                 program.parent.mkdir(exist_ok=True)
                 fresh.rename(program)
+                recipe.write_text(sources)
     return program
 
 
@@ -77,8 +81,8 @@ def _go(scratch: Path) -> str:
 
 
 def _build(go: str, scratch: Path) -> Path:
-    # The public checksum database does not know TiDB's version; go.sum does. Without cgo no C compiler is needed.
-    environment = {**os.environ, "GONOSUMDB": "github.com/pingcap/*", "GOTOOLCHAIN": "local", "CGO_ENABLED": "0"}
+    # The public checksum database does not know TiDB's version; go.sum does.
+    environment = {**os.environ, "GONOSUMDB": "github.com/pingcap/*", "GOTOOLCHAIN": "local"}
     program = scratch / "tidb-server"
 
     def run(*arguments: str) -> str:
@@ -107,13 +111,9 @@ class TidbServer(Asking):
     name = flavor = "tidb"
     password = ""
 
-    def __init__(self, port: int, process: "subprocess.Popen[bytes]") -> None:
+    def __init__(self, port: int, pid: int) -> None:
         self.port = port
-        self.process = process
-
-    @property
-    def pid(self) -> int:
-        return self.process.pid
+        self.pid = pid
 
     def connect(self, database: str | None = None, **settings: Any) -> "Connection[Any]":
         """The administrator's connection."""
@@ -123,7 +123,7 @@ class TidbServer(Asking):
 
 @contextmanager
 def running_tidb() -> Iterator[TidbServer]:
-    """Run TiDB for the length of a `with`, on data of its own.
+    """Run TiDB for the length of a `with`, on data of its own; it ends with this process, however that one ends.
 
     Raises:
         InstallError: it cannot be built. StartError: it does not start.
@@ -131,34 +131,41 @@ def running_tidb() -> Iterator[TidbServer]:
     program = install_tidb()
     folder = Path(tempfile.mkdtemp(prefix="dmd-tidb-", dir="/tmp"))
     port = free_port()
-    with (folder / "log").open("wb") as output:
-        process = subprocess.Popen(
-            [str(program), f"--port={port}", f"--path={folder / 'data'}"],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            cwd=folder,  # it leaves its log of slow statements where it runs
-        )
-    server = TidbServer(port, process)
-    try:
-        _wait(server, folder / "log")
-        yield server
-    finally:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        shutil.rmtree(folder, ignore_errors=True)
+    guard = str(Path(__file__).with_name("guard.py"))
+    options = [f"--port={port}", f"--path={folder / 'data'}", f"--log={folder / 'log'}"]
+    process = subprocess.Popen(
+        [sys.executable, "-S", "-E", guard, str(os.getpid()), str(folder), str(program), *options],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        cwd=folder,  # it leaves its log of slow statements where it runs
+        start_new_session=True,
+    )
+    with process:
+        assert process.stdout is not None
+        server = TidbServer(port, int(process.stdout.readline()))
+        try:
+            _wait(server, process, folder / "log")
+            yield server
+        finally:
+            if process.poll() is None:
+                os.kill(server.pid, signal.SIGKILL)
+            process.wait()
+            shutil.rmtree(folder, ignore_errors=True)
 
 
-def _wait(server: TidbServer, log: Path) -> None:
+def _wait(server: TidbServer, process: "subprocess.Popen[str]", log: Path) -> None:
     end = time.monotonic() + START_SECONDS
-    while time.monotonic() < end and server.process.poll() is None:
+    while time.monotonic() < end and process.poll() is None:
         try:
             server.connect().close()
         except pymysql.err.OperationalError:
             time.sleep(0.2)
         else:
             return
-    raise StartError(f"TiDB did not start:\n{log.read_text(errors='replace')[-1500:]}")
+    said = log.read_text(errors="replace")[-1500:] if log.exists() else "(no log)"
+    raise StartError(f"TiDB did not start:\n{said}")
 
 
 def main() -> int:
