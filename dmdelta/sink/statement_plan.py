@@ -17,8 +17,9 @@ ALREADY = frozenset({1007, 1008, 1050, 1051, 1060, 1061, 1068, 1091, 1826, 3822}
 IN_DOUBT = ALREADY | {1049, 1054, 1146, 1176}
 """As much for a statement that may have been executed before a crash."""
 
-STRANGE = frozenset({1064, 1067, 1115, 1235, 1273, 3106, 3770, 8200})
-"""Of a CREATE TABLE: the target has no word for its syntax, a default, a character set, a collation or an option."""
+STRANGE = frozenset({1064, 1067, 1115, 1146, 1235, 1273, 3106, 3770, 8200})
+"""Of a CREATE TABLE: the target has no word for its syntax, a default, a character set, a collation or an option, or
+lacks the table that it is to be like."""
 
 
 @dataclass(frozen=True, slots=True)
