@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from dmdelta.ddl.splitting import split_alter
 from dmdelta.ddl.statements import statement_cursor
 from dmdelta.ddl.tokens import Cursor, Kind, Token, split_at_commas, tokenize
 from dmdelta.model.schema import TableName
@@ -46,23 +45,18 @@ def rewritten(sql: str, names: Names) -> str:
     return "".join([*parts, body[at:]])
 
 
-def separate_actions(sql: str) -> list[str]:
-    """An ALTER TABLE as one statement for each of its actions, in their order; any other statement as it is.
-
-    For servers that cannot do several in one when they build on each other.
-    """
-    split = split_alter(sql)
-    return [split.of([action]) for action in split.actions] if split is not None else [sql]
-
-
 def quoted_name(*names: str) -> str:
     """Identifiers as MySQL's SQL."""
     return ".".join("`" + name.replace("`", "``") + "`" for name in names)
 
 
 def _body(sql: str) -> str:
-    """Without MariaDB's `SET STATEMENT … FOR`, whose settings are the source's own."""
+    """Without what is the source's own: MariaDB's `SET STATEMENT … FOR`, and the START TRANSACTION that MySQL logs with
+    a CREATE TABLE … SELECT, whose rows follow.
+    """
     tokens = tokenize(sql)
+    if [token.keyword for token in tokens[-2:]] == ["START", "TRANSACTION"]:
+        return sql[: tokens[-2].begin].rstrip()
     if [token.keyword for token in tokens[:2]] != ["SET", "STATEMENT"]:
         return sql
     marks = [token for token in tokens if token.keyword == "FOR"]

@@ -25,7 +25,12 @@ _TIDB = frozenset({8002, 8005, 8022, 8028, 9001, 9002, 9003, 9004, 9005, 9007, 9
 """TiDB: write conflicts, a schema that changed meanwhile, regions and stores that do not answer."""
 RETRYABLE = _TRANSPORT | _AGAIN | _TIDB
 _TRUNCATED, _DEPRECATED = 1265, 1287
+_BY_HAND = (
+    "the target cannot do what the source did: change its table by hand as far as it can, then `dmdelta binlog skip`, "
+    "or give it other statements with `dmdelta binlog replace`"
+)
 _HINTS = {
+    **dict.fromkeys((1064, 1115, 1235, 1273, 1846, 3106, 8200), _BY_HAND),
     1044: "grant the sink's account the rights that docs/spec.md names",
     1045: "mend user or password of the sink in the spec",
     1062: "a row with this key is there already: compare the target with the source; `dmdelta binlog skip` leaves the "

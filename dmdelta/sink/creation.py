@@ -1,20 +1,42 @@
 """CREATE TABLE for a table that the target lacks, from the structure that the log tells: columns and primary key."""
 
+from collections.abc import Callable
+
 from dmdelta.ddl.type_words import characters
+from dmdelta.errors import SinkError
 from dmdelta.model.schema import Column, ConstantColumn, TableSchema
 from dmdelta.model.type_names import INTEGERS, TEXTUAL
+from dmdelta.sink.dialect import tidb_charset, tidb_collation
 from dmdelta.sink.statements import quoted, text
 
 _VARCHAR = 16_383
 """Characters of utf8mb4 that a row of a VARCHAR may have at most."""
+_NOT_IN_TIDB = frozenset({"geometry", "vector"})
 
 
-def create_table(schema: TableSchema) -> str:
-    """The statement; `schema` is named as the target's table."""
-    columns = [f"{quoted(column.name)} {_type(column)}{_null(column, schema)}" for column in schema.columns]
+def create_table(schema: TableSchema, *, tidb: bool = False) -> str:
+    """The statement; `schema` is named as the target's table.
+
+    Raises:
+        SinkError: TiDB has no type for a column.
+    """
+    if tidb:
+        _check_types(schema)
+    charset = _tidb_charset if tidb else _charset
+    columns = [f"{quoted(column.name)} {_type(column, charset)}{_null(column, schema)}" for column in schema.columns]
     if schema.primary_key:
         columns.append(f"PRIMARY KEY ({', '.join(quoted(name) for name in schema.primary_key)})")
     return f"CREATE TABLE IF NOT EXISTS {quoted(*schema.name)} ({', '.join(columns)}) DEFAULT CHARACTER SET utf8mb4"
+
+
+def _check_types(schema: TableSchema) -> None:
+    strange = next((column for column in schema.columns if column.type in _NOT_IN_TIDB), None)
+    if strange is not None:
+        raise SinkError(
+            f"TiDB has no type for the column {strange.name} ({strange.type}) of {'.'.join(schema.name)}",
+            hint="leave the table out with the block-allow-list, or make it in the target without that column's type: "
+            "a geometry fits a LONGBLOB",
+        )
 
 
 def _null(column: Column, schema: TableSchema) -> str:
@@ -23,7 +45,7 @@ def _null(column: Column, schema: TableSchema) -> str:
     return " NOT NULL" if required else " NULL"
 
 
-def _type(column: Column) -> str:
+def _type(column: Column, charset: Callable[[Column], str]) -> str:
     kind = column.type
     if isinstance(column, ConstantColumn):
         return f"VARCHAR({max(len(column.value), 255)})"
@@ -38,17 +60,28 @@ def _type(column: Column) -> str:
     if kind in ("bit", "binary", "varbinary"):
         return f"{kind.upper()}({column.length})"
     if kind in ("enum", "set"):
-        return f"{kind.upper()}({', '.join(map(text, column.members))}){_charset(column)}"
+        return f"{kind.upper()}({', '.join(map(text, column.members))}){charset(column)}"
     if kind in ("char", "varchar"):
         count = characters(column) or column.length
-        return (f"{kind.upper()}({count})" if count <= _VARCHAR else "MEDIUMTEXT") + _charset(column)
-    return kind.upper() + (_charset(column) if kind in TEXTUAL else "")
+        return (f"{kind.upper()}({count})" if count <= _VARCHAR else "MEDIUMTEXT") + charset(column)
+    return kind.upper() + (charset(column) if kind in TEXTUAL else "")
 
 
 def _charset(column: Column) -> str:
+    return _clause(column.charset, _known(column.collation) if column.collation else None)
+
+
+def _tidb_charset(column: Column) -> str:
     if column.charset is None:
         return ""
-    return f" CHARACTER SET {column.charset}" + (f" COLLATE {_known(column.collation)}" if column.collation else "")
+    collation = tidb_collation(column.charset, column.collation) if column.collation else None
+    return _clause(tidb_charset(column.charset), collation)
+
+
+def _clause(charset: str | None, collation: str | None) -> str:
+    if charset is None:
+        return ""
+    return f" CHARACTER SET {charset}" + (f" COLLATE {collation}" if collation else "")
 
 
 def _known(collation: str) -> str:

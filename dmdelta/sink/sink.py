@@ -206,11 +206,12 @@ class Sink:
         if one.needs is not None and not self.tables.has(one.needs):
             log.info("statement on a table that is not there yet", table=".".join(one.needs), position=str(at))
             return
-        if one.within is not None:
-            self.tables.make_database(one.within)
         self.flusher.write(Checkpoint(at, about_to=(at, number), reason="ddl"))
         reach(CrashPoint.SINK_BEFORE_STATEMENT)
-        self.tables.change(one.sql, in_doubt=in_doubt)
+        if one.within is not None:
+            self.tables.make(one.sql, one.within, in_doubt=in_doubt)
+        else:
+            self.tables.change(one.sql, in_doubt=in_doubt)
         reach(CrashPoint.SINK_AFTER_STATEMENT)
         log.info("statement executed", position=str(at))
 

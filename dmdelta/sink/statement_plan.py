@@ -4,17 +4,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from dmdelta.ddl.event_types import ddl_events
-from dmdelta.ddl.rewriting import Names, quoted_name, rewritten, separate_actions
+from dmdelta.ddl.rewriting import Names, quoted_name, rewritten
 from dmdelta.ddl.statements import StatementTarget, statement_cursor, statement_targets
 from dmdelta.ddl.tokens import Cursor, split_at_commas
 from dmdelta.errors import SchemaError
 from dmdelta.model.schema import TableName
 from dmdelta.rules import Action, Role, SourceRules
+from dmdelta.sink.dialect import tidb_statements
 
 ALREADY = frozenset({1007, 1008, 1050, 1051, 1060, 1061, 1068, 1091, 1826, 3822})
 """The target is as the statement would have it: as for DM, that is no error."""
 IN_DOUBT = ALREADY | {1049, 1054, 1146, 1176}
 """As much for a statement that may have been executed before a crash."""
+
+STRANGE = frozenset({1064, 1067, 1115, 1146, 1235, 1273, 3106, 3770, 8200})
+"""Of a CREATE TABLE: the target has no word for its syntax, a default, a character set, a collation or an option, or
+lacks the table that it is to be like."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +55,7 @@ def plan_statement(sql: str, default_schema: str, context: StatementContext) -> 
     """The statements to execute, in their order; none if nothing of it takes part.
 
     Raises:
-        SchemaError: a filter says Error, or a table comes from outside the task.
+        SchemaError: a filter says Error, a table comes from outside the task, or TiDB cannot do it at all.
         ConfigError: two routes match a table.
     """
     targets = statement_targets(sql, default_schema)
@@ -66,7 +71,7 @@ def plan_statement(sql: str, default_schema: str, context: StatementContext) -> 
         found = _on_table(sql, default_schema, targets[0], context)
     if not context.tidb:
         return found
-    return [replace(one, sql=part) for one in found for part in separate_actions(one.sql)]
+    return [replace(one, sql=part) for one in found for part in tidb_statements(one.sql)]
 
 
 def _database(

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pymysql
 
+from dmdelta.errors import SinkError
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.logging import get_logger
 from dmdelta.model.schema import ConstantColumn, TableName, TableSchema
@@ -12,7 +13,7 @@ from dmdelta.rules import Route
 from dmdelta.sink.connection import TargetServer, ask, code_of, connect, execute, is_retryable, translated
 from dmdelta.sink.creation import create_table
 from dmdelta.sink.plan import TablePlan, plan_table
-from dmdelta.sink.statement_plan import ALREADY, IN_DOUBT
+from dmdelta.sink.statement_plan import ALREADY, IN_DOUBT, STRANGE
 from dmdelta.sink.statements import quoted
 from dmdelta.sink.target import TargetTable, read_target
 
@@ -53,10 +54,6 @@ class Tables:
         """Whether the table is there."""
         return self._ask_table(name) is not None
 
-    def make_database(self, name: str) -> None:
-        """Make a database if it is not there."""
-        self._execute(f"CREATE DATABASE IF NOT EXISTS {quoted(name)}")
-
     def change(self, sql: str, *, in_doubt: bool) -> None:
         """Execute a statement that changes a structure; that it is as it should be already is no error.
 
@@ -78,6 +75,22 @@ class Tables:
                 in_doubt, tolerated = True, IN_DOUBT
         self.forget()
 
+    def make(self, sql: str, database: str, *, in_doubt: bool) -> None:
+        """Execute a CREATE TABLE. One in words that the target does not have is left out: as the log describes it, the
+        table is made with its first row.
+
+        Args:
+            database: the table's, made if it is not there.
+            in_doubt: it may have been executed before.
+        """
+        self._execute(f"CREATE DATABASE IF NOT EXISTS {quoted(database)}")
+        try:
+            self.change(sql, in_doubt=in_doubt)
+        except SinkError as error:
+            if error.context.get("code") not in STRANGE:
+                raise
+            log.warning("the target cannot make a table: its first row does, without indexes", why=error.message)
+
     def forget(self) -> None:
         """Structures have changed."""
         self._known.clear()
@@ -92,8 +105,8 @@ class Tables:
         target = self._ask_table(schema.name)
         if target is None:
             reach(CrashPoint.SINK_BEFORE_CREATE)
-            self.make_database(schema.schema)
-            self._execute(create_table(schema))
+            self._execute(f"CREATE DATABASE IF NOT EXISTS {quoted(schema.schema)}")
+            self._execute(create_table(schema, tidb=self.server.tidb))
             reach(CrashPoint.SINK_AFTER_CREATE)
             log.info("table made in the target", table=quoted(*schema.name))
             target = self._ask_table(schema.name)
@@ -104,7 +117,18 @@ class Tables:
         return target
 
     def _ask_table(self, name: TableName) -> TargetTable | None:
-        return read_target(self._rows, *name)
+        target = read_target(self._rows, *name)
+        if target is not None and target.name != name and self._keeps_case():
+            raise SinkError(
+                f"the target takes the table {'.'.join(name)} for its {'.'.join(target.name)}",
+                hint="give one of them another name with a route: the target does not mind case",
+            )
+        return target
+
+    def _keeps_case(self) -> bool:
+        """Names are kept as they are written and compared without case: TiDB knows nothing else."""
+        ((setting,),) = self._rows("SELECT @@lower_case_table_names")
+        return int(setting) == 2
 
     def _rows(self, sql: str, arguments: tuple[Any, ...] | None = None) -> list[tuple[Any, ...]]:
         try:

@@ -4,11 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dmdelta.model.schema import TableName
+
 Ask = Callable[..., Sequence[tuple[Any, ...]]]
 """Runs a query with its arguments on the target; its rows."""
 
-_COLUMNS = """SELECT COLUMN_NAME, DATA_TYPE, COLLATION_NAME, GENERATION_EXPRESSION, IS_NULLABLE
-    FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDER BY ORDINAL_POSITION"""
+_COLUMNS = """SELECT COLUMN_NAME, DATA_TYPE, COLLATION_NAME, GENERATION_EXPRESSION, IS_NULLABLE, TABLE_SCHEMA,
+    TABLE_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDER BY ORDINAL_POSITION"""
 _KEYS = """SELECT INDEX_NAME, COLUMN_NAME, SUB_PART FROM information_schema.STATISTICS
     WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND NON_UNIQUE = 0 ORDER BY INDEX_NAME, SEQ_IN_INDEX"""
 _PARENTS = """SELECT CONSTRAINT_NAME, COLUMN_NAME, REFERENCED_TABLE_SCHEMA, REFERENCED_TABLE_NAME,
@@ -58,6 +60,7 @@ class Parent:
 class TargetTable:
     """
     Attributes:
+        schema, table: as the target writes them; it may compare names without case.
         columns: by lower-case name.
         keys: the primary key first.
     """
@@ -68,15 +71,22 @@ class TargetTable:
     keys: tuple[TargetKey, ...] = ()
     parents: tuple[Parent, ...] = ()
 
+    @property
+    def name(self) -> TableName:
+        return self.schema, self.table
+
 
 def read_target(ask: Ask, schema: str, table: str) -> TargetTable | None:
     """What the target's information_schema says about a table; None if it is not there."""
+    rows = ask(_COLUMNS, (schema, table))
+    if not rows:
+        return None
     columns = [
         TargetColumn(name, kind.lower(), collation, bool(expression), nullable == "YES")
-        for name, kind, collation, expression, nullable in ask(_COLUMNS, (schema, table))
+        for name, kind, collation, expression, nullable, _, _ in rows
     ]
-    if not columns:
-        return None
+    by_name = {column.name.lower(): column for column in columns}
+    *_, written_schema, written_table = rows[0]
     parts: dict[str, list[tuple[str | None, int | None]]] = {}
     for index, column, prefix in ask(_KEYS, (schema, table)):
         parts.setdefault(index, []).append((column, prefix))
@@ -89,4 +99,4 @@ def read_target(ask: Ask, schema: str, table: str) -> TargetTable | None:
         Parent(tuple(one[0] for one in found), found[0][1], found[0][2], tuple(one[3] for one in found))
         for found in foreign.values()
     )
-    return TargetTable(schema, table, {column.name.lower(): column for column in columns}, tuple(keys), parents)
+    return TargetTable(written_schema, written_table, by_name, tuple(keys), parents)

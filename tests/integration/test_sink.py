@@ -73,7 +73,15 @@ def test_images_with_some_columns(mysql80, target, spark, tmp_path, image):
     assert_same(mysql80, target, database)
 
 
-@pytest.mark.parametrize("target", ["mysql80_too", pytest.param("mariadb", marks=pytest.mark.long)], indirect=True)
+@pytest.mark.parametrize(
+    "target",
+    [
+        "mysql80_too",
+        pytest.param("mariadb", marks=pytest.mark.long),
+        pytest.param("tidb", marks=[pytest.mark.tidb, pytest.mark.long]),
+    ],
+    indirect=True,
+)
 def test_without_records_all_is_executed_again(mysql80, target, spark, tmp_path, caplog):
     """The target's metadata are gone: safe mode brings tables with a key to the source, and warns of the one without."""
     database = write(mysql80, 2, 60, statements=False)

@@ -1,10 +1,18 @@
-"""The sink on TiDB: the tangled workload ends with target = source."""
+"""The sink on TiDB: the tangled workload, kills, and what TiDB does not do as MySQL does."""
+
+import pickle
+import signal
 
 import pytest
 
+from dmdelta.errors import DmdeltaError, SinkError
+from dmdelta.rules import BlockAllowList, SourceRules
 from dmdelta.sink.settings import SinkSettings
-from tests.integration.test_sink import assert_same, write
-from tests.support.sinking import Sinking, target_of
+from dmdelta.sink.statement_plan import StatementContext, plan_statement
+from dmdelta.sink.tables import Tables
+from tests.integration.test_sink import POINTS, UNTIED, assert_same, recording, run_until, write
+from tests.support import tangles
+from tests.support.sinking import Sinking, table_differences, target_of
 
 pytestmark = pytest.mark.tidb
 
@@ -24,3 +32,104 @@ def test_target_is_as_the_source(mysql80, tidb, spark, tmp_path, how):
     sinking.land()
     sinking.run()
     assert_same(mysql80, tidb, database)
+
+
+@pytest.mark.timeout(900)
+def test_a_kill_at_each_point_repeats_nothing(mysql80, tidb, spark, tmp_path):
+    """SIGKILL at each named point, one after the other, then an end: target = source, rows without a key too."""
+    database = write(mysql80, 3, 120, statements=False)
+    tidb.execute(f"CREATE DATABASE {database}")
+    tidb.execute(*tangles.TABLES.values(), database=database)
+    settings = SinkSettings(target_of(tidb), f"dm_{database}", 4, batch=5, compact=False, flush_interval=0.05)
+    _, _, changes = recording(mysql80, spark, tmp_path, database, settings, every=15)
+    file = tmp_path / "recorded"
+    file.write_bytes(pickle.dumps(changes))
+    for number, point in enumerate(sorted(set(POINTS) - set(UNTIED), key=lambda one: "statement" not in one.value)):
+        nth = 3 if "transaction" in point.value or "commit" in point.value or "record" in point.value else 1
+        assert run_until(file, f"run-{number}", f"{point.value}:{nth}") == -signal.SIGKILL, point.value
+    assert run_until(file, "last", "") == 0
+    assert_same(mysql80, tidb, database)
+
+
+def test_what_tidb_does_in_its_own_way(mysql80, tidb, spark, tmp_path):
+    """Statements that TiDB refuses as they are, character sets that it has not, XA transactions: target = source.
+
+    A geometry stops the sink with the column's name; a LONGBLOB in the target takes the value as the source keeps it.
+    """
+    database = mysql80.fresh_database("dialect")
+    mysql80.execute(
+        "CREATE TABLE kept (id INT PRIMARY KEY, v INT)",
+        "INSERT INTO kept VALUES (1, 10), (2, 20), (3, 30)",
+        "ALTER TABLE kept ADD x INT DEFAULT 7, ADD INDEX (x), ALGORITHM=INPLACE, LOCK=NONE",
+        "ALTER TABLE kept ADD y INT, ALGORITHM=INSTANT",
+        "UPDATE kept SET v = v + 1, y = id",
+        "CREATE TABLE copied SELECT * FROM kept",
+        "CREATE TABLE hidden (id INT PRIMARY KEY, v INT INVISIBLE, UNIQUE (v))",
+        "INSERT INTO hidden (id, v) VALUES (1, 1), (2, 2)",
+        "CREATE TABLE wide (id INT PRIMARY KEY, v VARCHAR(20) CHARACTER SET utf16, l VARCHAR(9) CHARACTER SET latin1 "
+        "COLLATE latin1_swedish_ci, c VARCHAR(9) COLLATE utf8mb4_0900_as_cs, UNIQUE (c))",
+        "INSERT INTO wide VALUES (1, '数据😀', 'Zoë€', 'a'), (2, 'x', 'y', 'a '), (3, NULL, NULL, 'A')",
+        "CREATE TABLE computed (id INT PRIMARY KEY, at DATETIME DEFAULT (NOW() + INTERVAL 1 DAY), n INT DEFAULT (1 + 1))",
+        "INSERT INTO computed (id) VALUES (1), (2)",
+        "XA START 'x'",
+        "INSERT INTO kept (id, v) VALUES (4, 40)",
+        "XA END 'x'",
+        "XA PREPARE 'x'",
+        "XA COMMIT 'x'",
+        "CREATE TABLE places (id INT PRIMARY KEY, p POINT)",
+        "INSERT INTO places VALUES (1, POINT(1, 2)), (2, NULL)",
+        database=database,
+    )
+    settings = SinkSettings(target_of(tidb), f"dm_{database}", workers=2, batch=10, flush_interval=1.0)
+    sinking = Sinking(spark, tmp_path, mysql80, [database], settings)
+    sinking.land()
+    with pytest.raises(SinkError, match=r"no type for the column p \(geometry\)(.|\n)*LONGBLOB"):
+        sinking.run()
+    tidb.execute("CREATE TABLE places (id INT PRIMARY KEY, p LONGBLOB)", database=database)
+    sinking.run()
+    for table in ("kept", "copied", "hidden", "wide", "computed", "places"):
+        assert mysql80.query(f"SELECT 1 FROM {table} LIMIT 1", database), table
+        assert table_differences(mysql80, tidb, database, table) == []
+    assert [row[2] for row in tidb.query("SHOW INDEX FROM kept", database)] == ["PRIMARY", "x"]
+
+
+@pytest.mark.parametrize(
+    ("statements", "why"),
+    [
+        (("CREATE TABLE t (id INT PRIMARY KEY, v INT)", "ALTER TABLE t DROP PRIMARY KEY"), "clustered index"),
+        (
+            ("CREATE TABLE t (id INT PRIMARY KEY, v INT)", "ALTER TABLE t ALTER COLUMN v SET INVISIBLE"),
+            "error in your SQL syntax",
+        ),
+        (
+            ("CREATE TABLE t (a INT, b INT)", "ALTER TABLE t RENAME COLUMN a TO b, RENAME COLUMN b TO a"),
+            "cannot give the name b on",
+        ),
+        (
+            ("CREATE TABLE t (a INT)", "CREATE TABLE T (a INT)", "ALTER TABLE T ADD b INT"),
+            "takes the table .*T for its",
+        ),
+        (("CREATE TABLE t (a INT)", "CREATE TABLE T (a INT)", "DROP TABLE T"), "takes the table .*T for its"),
+    ],
+    ids=["clustered-key", "invisible", "exchanged-names", "case-altered", "case-dropped"],
+)
+def test_refused_statements(tidb, statements, why):
+    """What TiDB cannot do stops the sink with the next step; the table stays as it was."""
+    database = tidb.fresh_database("refused")
+    context = StatementContext(SourceRules("s", BlockAllowList(do_dbs=(database,))), lambda _: (), tidb=True)
+    tables = Tables(target_of(tidb))
+
+    def follow(sql):
+        for one in plan_statement(sql, database, context):
+            if one.within is not None:
+                tables.make(one.sql, one.within, in_doubt=False)
+            elif one.needs is None or tables.has(one.needs):
+                tables.change(one.sql, in_doubt=False)
+
+    for sql in statements[:-1]:
+        follow(sql)
+    before = tidb.query("SHOW CREATE TABLE t", database)
+    with pytest.raises(DmdeltaError, match=rf"{why}(.|\n)*hint: .*(dmdelta binlog|route)"):
+        follow(statements[-1])
+    tables.close()
+    assert tidb.query("SHOW CREATE TABLE t", database) == before

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 
 from dmdelta.bronze.landing import LandingSource, newest_landed
 from dmdelta.model.position import Position
+from dmdelta.model.type_names import INTEGERS
 from dmdelta.quality.documents import parse_document
 from dmdelta.rules import NO_RULES, BlockAllowList, SourceRules
 from dmdelta.sink.connection import TargetServer
@@ -132,6 +133,6 @@ def _selected(column) -> str:
         return f"{name} + 0"
     if column.type in {"char", "varchar", "text", "tinytext", "mediumtext", "longtext", "enum", "set"}:
         return f"HEX(CONVERT({name} USING utf8mb4))"
-    if column.type in {"date", "datetime", "timestamp", "time", "decimal", "year", "json"} or "int" in column.type:
+    if column.type in {"date", "datetime", "timestamp", "time", "decimal", "year", "json"} or column.type in INTEGERS:
         return f"CAST({name} AS CHAR)"
     return f"HEX({name})"

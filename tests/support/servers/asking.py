@@ -1,5 +1,6 @@
 """What is asked of any running server in a session of its own."""
 
+import secrets
 from abc import ABC, abstractmethod
 from typing import Any
 
@@ -18,6 +19,12 @@ class Asking(ABC):
         with self.connect(database=database) as connection, connection.cursor() as cursor:
             for statement in statements:
                 cursor.execute(statement)
+
+    def fresh_database(self, prefix: str = "t") -> str:
+        """Create a database that no other test uses; its name."""
+        name = f"{prefix}_{secrets.token_hex(4)}"
+        self.execute(f"CREATE DATABASE `{name}` CHARACTER SET utf8mb4")
+        return name
 
     def query(self, statement: str, database: str | None = None) -> tuple[tuple[Any, ...], ...]:
         """All rows of a SELECT or SHOW, as the administrator."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.support.servers.fetch import InstallError, fetch_debian, fetch_maven, unpack_jar
 from tests.support.servers.kinds import KINDS, ServerKind
 
-__all__ = ["InstallError", "Installation", "install", "servers_folder"]
+__all__ = ["InstallError", "Installation", "install", "locked", "servers_folder"]
 
 LOCATION = "DMDELTA_SERVERS"
 _RECIPE = "2"

@@ -130,12 +130,6 @@ class Server(Asking):
             settings.setdefault("password", self.password)
         return pymysql.connect(host=self.host, port=self.port, user=user, **settings)
 
-    def fresh_database(self, prefix: str = "t") -> str:
-        """Create a database that no other test uses; its name."""
-        name = f"{prefix}_{secrets.token_hex(4)}"
-        self.execute(f"CREATE DATABASE `{name}` CHARACTER SET utf8mb4")
-        return name
-
     def position(self) -> tuple[str, int, str]:
         """Where the binlog ends now: file, offset, GTID set (MariaDB: its current position)."""
         newer = self.flavor == "mysql" and int(self.version.split(".")[0]) >= 9

@@ -3,7 +3,7 @@
 import pytest
 
 from dmdelta.config.routes import RouteRule
-from dmdelta.ddl.rewriting import Names, rewritten, separate_actions
+from dmdelta.ddl.rewriting import Names, rewritten
 from dmdelta.errors import SchemaError
 from dmdelta.rules import BlockAllowList, EventFilter, OnlineDdl, Routes, SourceRules
 from dmdelta.rules.filters import Action, Rule
@@ -44,20 +44,12 @@ def names(default="d"):
             "/* t */ ALTER TABLE /* u */ `to_d`.`to_t` ADD v INT COMMENT 't'",
         ),
         ("SET STATEMENT max_statement_time=1 FOR DROP TABLE t", "DROP TABLE `to_d`.`to_t`"),
+        ("CREATE TABLE `t` (a INT) START TRANSACTION", "CREATE TABLE `to_d`.`to_t` (a INT)"),
     ],
 )
 def test_names_are_replaced_where_they_stand(sql, wanted):
     """Every table and database gets its new name, all other text stays."""
     assert rewritten(sql, names()) == wanted
-
-
-def test_separate_actions():
-    """An ALTER of several actions is one statement for each; commas in types and literals are none."""
-    assert separate_actions("ALTER TABLE `d`.`t` ADD x DECIMAL(3,1) DEFAULT '1,2', ADD INDEX (x, y)") == [
-        "ALTER TABLE `d`.`t` ADD x DECIMAL(3,1) DEFAULT '1,2'",
-        "ALTER TABLE `d`.`t` ADD INDEX (x, y)",
-    ]
-    assert separate_actions("CREATE TABLE t (a INT, b INT)") == ["CREATE TABLE t (a INT, b INT)"]
 
 
 def plan(sql, *, rules=None, earlier=(), tidb=False):

@@ -1,0 +1,80 @@
+"""What TiDB does not do as MySQL does: statements taken apart, character sets and collations of its own."""
+
+import pytest
+
+from dmdelta.errors import SchemaError, SinkError
+from dmdelta.model.schema import Column, TableSchema
+from dmdelta.sink.creation import create_table
+from dmdelta.sink.dialect import tidb_collation, tidb_statements
+
+
+@pytest.mark.parametrize(
+    ("sql", "wanted"),
+    [
+        (
+            "ALTER TABLE `d`.`t` ADD x DECIMAL(3,1) DEFAULT '1,2', ADD INDEX (x, y)",
+            ["ALTER TABLE `d`.`t` ADD x DECIMAL(3,1) DEFAULT '1,2'", "ALTER TABLE `d`.`t` ADD INDEX (x, y)"],
+        ),
+        ("ALTER TABLE t ADD x INT, ALGORITHM=INSTANT, LOCK = NONE", ["ALTER TABLE t ADD x INT"]),
+        ("ALTER TABLE t ALGORITHM=INPLACE", []),
+        ("ALTER TABLE t RENAME TO u, ADD x INT", ["ALTER TABLE t ADD x INT", "ALTER TABLE t RENAME TO u"]),
+        ("ALTER TABLE t DROP b, ADD b INT", ["ALTER TABLE t DROP b", "ALTER TABLE t ADD b INT"]),
+        ("CREATE TABLE t (a INT, b INT)", ["CREATE TABLE t (a INT, b INT)"]),
+    ],
+)
+def test_one_action_at_a_time(sql, wanted):
+    """An ALTER of several actions is one statement for each, without how the source went about it."""
+    assert tidb_statements(sql) == wanted
+
+
+@pytest.mark.parametrize(
+    "actions",
+    [
+        "RENAME COLUMN a TO b, RENAME COLUMN b TO a",
+        "CHANGE a B INT, CHANGE b c INT",
+        "ADD COLUMN a BIGINT, DROP COLUMN a",
+        "ADD (x INT, a INT), RENAME COLUMN a TO y",
+    ],
+)
+def test_names_that_are_handed_on_are_refused(actions):
+    """One by one, such actions would meet a name that is taken, and TiDB's error for it counts as done already."""
+    with pytest.raises(SchemaError, match="dmdelta binlog replace"):
+        tidb_statements(f"ALTER TABLE t {actions}")
+
+
+@pytest.mark.parametrize(
+    ("charset", "collation", "wanted"),
+    [
+        ("utf8mb4", "utf8mb4_general_ci", "utf8mb4_general_ci"),
+        ("utf8mb4", "utf8mb4_0900_ai_ci", "utf8mb4_0900_ai_ci"),
+        ("utf8mb4", "utf8mb4_0900_as_cs", "utf8mb4_0900_bin"),
+        ("utf8mb4", "utf8mb4_unicode_520_ci", "utf8mb4_bin"),
+        ("utf8mb3", "utf8mb3_general_ci", "utf8_general_ci"),
+        ("utf8mb3", "utf8mb3_czech_ci", "utf8_bin"),
+        ("latin1", "latin1_swedish_ci", "latin1_bin"),
+        ("utf16", "utf16_general_ci", "utf8mb4_bin"),
+        ("gb18030", "gb18030_chinese_ci", "utf8mb4_bin"),
+    ],
+)
+def test_collations(charset, collation, wanted):
+    """TiDB's own collations stay; for others stands one that takes no two texts for equal that the source tells apart."""
+    assert tidb_collation(charset, collation) == wanted
+
+
+def test_a_table_in_tidbs_character_sets():
+    """Lengths are counted in the source's character set, names are those of the target."""
+    text = Column("v", "varchar", length=40, charset="utf16", collation="utf16_bin")
+    schema = TableSchema("d", "t", (Column("id", "int", nullable=False), text), ("id",))
+    assert create_table(schema, tidb=True) == (
+        "CREATE TABLE IF NOT EXISTS `d`.`t` (`id` INT NOT NULL, "
+        "`v` VARCHAR(10) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL, PRIMARY KEY (`id`)) DEFAULT CHARACTER SET utf8mb4"
+    )
+    assert "CHARACTER SET utf16 COLLATE utf16_bin" in create_table(schema)
+
+
+@pytest.mark.parametrize("kind", ["geometry", "vector"])
+def test_types_that_tidb_has_not(kind):
+    """The error names table and column, and what may be done."""
+    schema = TableSchema("d", "t", (Column("place", kind),), ())
+    with pytest.raises(SinkError, match=rf"column place \({kind}\) of d\.t(.|\n)*block-allow-list"):
+        create_table(schema, tidb=True)
