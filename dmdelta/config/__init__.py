@@ -16,6 +16,7 @@ from dmdelta.config.snapshot import SnapshotConfig
 from dmdelta.config.source import MetaConfig, RelayConfig, SecurityConfig, SourceConfig
 from dmdelta.config.syncer import SyncerConfig
 from dmdelta.config.task import TaskSpec
+from dmdelta.config.validator import ValidatorConfig
 
 __all__ = [
     "BlockAllowListConfig",
@@ -35,5 +36,6 @@ __all__ = [
     "SyncerConfig",
     "TablePattern",
     "TaskSpec",
+    "ValidatorConfig",
     "load_spec",
 ]

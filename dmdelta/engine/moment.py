@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from dmdelta.engine.pipeline import SourcePipeline
+from dmdelta.engine.validator import ValidatorFigures
 from dmdelta.model.position import Position
 from dmdelta.sink.metrics import SinkMetrics
 from dmdelta.source.task import RelayStatus, read_status
@@ -14,14 +15,15 @@ from dmdelta.source.task import RelayStatus, read_status
 class SourceMoment:
     """
     Attributes:
-        positions: by stage, in the order of the flow: server, relayed, landed, applied, flushed, sunk. A stage that has
-            not begun is missing.
+        positions: by stage, in the order of the flow: server, relayed, landed, applied, flushed, sunk,
+            validated. A stage that has not begun is missing.
         relay_streams: the relay is connected, or has all that it was asked for.
         relay_retries: failed attempts in a row.
         relay_free_bytes: of the disk that holds the segments.
         stopped, waiting: tables that silver cannot follow, and shards that wait for others.
         sink: its figures; None without one, or before the target was reached.
         sink_stopped: it has stopped by itself.
+        validator: its figures; None without one, or before it has begun.
     """
 
     source_id: str
@@ -33,6 +35,7 @@ class SourceMoment:
     waiting: int = 0
     sink: SinkMetrics | None = None
     sink_stopped: bool = False
+    validator: ValidatorFigures | None = None
 
     @property
     def slowest(self) -> Position | None:
@@ -44,7 +47,7 @@ class SourceMoment:
 def moment_of(pipeline: SourcePipeline) -> SourceMoment:
     """A source as it is now. Asks memory and the relay's folder alone."""
     folder, applying = pipeline.relaying.folder, pipeline.applying
-    relay, sinking = read_status(folder), pipeline.sinking
+    relay, sinking, validator = read_status(folder), pipeline.sinking, pipeline.validator
     sink = sinking.metrics if sinking is not None else None
     flushed = sink.flushed if sink is not None else None
     positions = {
@@ -54,6 +57,7 @@ def moment_of(pipeline: SourcePipeline) -> SourceMoment:
         "applied": applying.points.reached,
         "flushed": pipeline.flusher.flushed,
         "sunk": Position.parse(flushed) if flushed is not None else None,
+        "validated": validator.reached if validator is not None else None,
     }
     return SourceMoment(
         pipeline.source_id,
@@ -65,6 +69,7 @@ def moment_of(pipeline: SourcePipeline) -> SourceMoment:
         len(applying.waiting),
         sink,
         sinking is not None and sinking.failure is not None,
+        validator.figures if validator is not None else None,
     )
 
 

@@ -72,7 +72,11 @@ class Task:
             "sources": [source],
             "block-allow-list": {"do-dbs": [self.database], **({"do-tables": chosen} if chosen else {})},
             "syncer": {"checkpoint-flush-interval": "2s", **self.syncer},
-            **{section: self.settings[section] for section in ("snapshot", "metrics") if section in self.settings},
+            **{
+                section: self.settings[section]
+                for section in ("snapshot", "metrics", "validator")
+                if section in self.settings
+            },
             "lakehouse": {"root": str(self.root)},
         }
         self.folder.mkdir(parents=True, exist_ok=True)

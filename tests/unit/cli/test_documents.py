@@ -25,6 +25,8 @@ def unknown_words(words):
     """What of a command line is neither a command nor one of its options; quoted values may be of several words."""
     command = commands()
     while words and hasattr(command, "commands"):
+        if hasattr(command, "default") and not re.fullmatch(r"[a-z|/\\-]+", words[0]):
+            words = [command.default, *words]  # an argument of the command that needs no name
         named = re.split(r"[|/]", words[0].replace("\\", ""))
         unknown = [name for name in named if name not in command.commands]
         if unknown or len(named) > 1:
@@ -51,6 +53,8 @@ def test_a_command_that_is_not_there_is_found():
     assert unknown_words(["fly", "SPEC"]) == ["fly"]
     assert unknown_words(["binlog", "skip|fly", "SPEC"]) == ["fly"]
     assert unknown_words(["run", "SPEC", "--fly"]) == ["--fly"]
+    assert unknown_words(["validate", "task.yml", "--fly"]) == ["--fly"]
+    assert unknown_words(["validate", "fly", "SPEC"]) == ["fly"]
     assert sum(len(told_commands(page)) for page in PAGES) > 100
 
 
