@@ -1,6 +1,6 @@
 """Looking at some rows of one table, in silver and at the source: those that the log changed, and single ones again."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,19 +10,16 @@ from dmdelta.changelog.extraction import keys_of
 from dmdelta.changelog.ranges import of_source, of_table, row_changes
 from dmdelta.ddl.types import VERSION
 from dmdelta.engine.requests import SilverSide
-from dmdelta.lakehouse.foreign import is_absent, wrapped
+from dmdelta.lakehouse.foreign import wrapped
 from dmdelta.lakehouse.place import quote
 from dmdelta.model.change import Op
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.quality.reconcile import Kind
 from dmdelta.quality.row_keys import RowKey
-from dmdelta.quality.row_look import RowLook, RowsTold, TableFacts, plan_look
-from dmdelta.rules.filters import Action
+from dmdelta.quality.row_look import RowLook, RowsTold
 from dmdelta.silver.compaction import key_names, keyed_changes
 from dmdelta.silver.survey import TableEvents
-from dmdelta.silver.table import Condition, silver_condition
-from dmdelta.source.catalog import read_schemas
 from dmdelta.source.connection import query, quoted
 
 if TYPE_CHECKING:
@@ -151,44 +148,3 @@ class TableLook:
     def _silver(self) -> DataFrame:
         with wrapped(self.place, "reading"):
             return self.spark.table(self.place)
-
-
-def open_looks(
-    spark: SparkSession, side: SilverSide, connection: "Connection[Any]", names: Collection[TableName], *, fast: bool
-) -> dict[TableName, TableLook | str]:
-    """Tables as they are at the source now, or why their rows cannot be looked at.
-
-    Raises:
-        LakehouseError, SourceError, SourceUnavailable: one of the sides cannot be read.
-    """
-    found = read_schemas(connection, lambda schema, table: (schema, table) in names)
-    schemas = {schema.name: schema for schema in found}
-    looks: dict[TableName, TableLook | str] = {}
-    for name in names:
-        merged, schema = side.table(name).merged, schemas.get(name)
-        columns = None if merged else _silver_columns(spark, side, name)
-        planned = plan_look(TableFacts(merged, _is_filtered(side, name), schema, columns), side.flavor, fast=fast)
-        if isinstance(planned, str) or schema is None:
-            looks[name] = str(planned)
-        else:
-            looks[name] = TableLook(spark, side, connection, schema, planned)
-    return looks
-
-
-def _silver_columns(spark: SparkSession, side: SilverSide, name: TableName) -> tuple[str, ...] | None:
-    target = side.table(name)
-    if silver_condition(spark, target) is not Condition.PRESENT:
-        return None
-    with wrapped(target.place, "looking at"):
-        try:
-            return tuple(spark.table(target.place).columns)
-        except Exception as error:
-            if is_absent(error):
-                return None
-            raise
-
-
-def _is_filtered(side: SilverSide, name: TableName) -> bool:
-    expressions = {(rule.schema_.lower(), rule.table.lower()) for rule in side.rules.expressions}
-    events = set(side.rules.row_events(*name).values())
-    return (name[0].lower(), name[1].lower()) in expressions or Action.IGNORE in events

@@ -6,18 +6,17 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 
 from dmdelta.config import ValidatorConfig
 from dmdelta.engine.requests import SilverSide
 from dmdelta.engine.row_errors import ErrorState, RowError, error_id
-from dmdelta.engine.stop import StopRequest
-from dmdelta.engine.table_look import Looked, Range, TableLook, open_looks
+from dmdelta.engine.table_look import Looked, Range, TableLook
+from dmdelta.engine.table_looks import TableLooks
 from dmdelta.engine.validator_store import ValidatorProgress, ValidatorStore
 from dmdelta.engine.validator_table import RowId
-from dmdelta.errors import DmdeltaError, LakehouseError, QualityError, Retryable, SchemaError, SourceError
+from dmdelta.errors import DmdeltaError, QualityError
 from dmdelta.logging import get_logger
 from dmdelta.model.change import Op
 from dmdelta.model.position import Position
@@ -25,9 +24,6 @@ from dmdelta.model.schema import TableName
 from dmdelta.quality.pending import Patience, PendingRow, newly_pending, plan_settling
 from dmdelta.silver.survey import TableEvents, table_events, tables_with_events
 from dmdelta.source.server import server_position
-
-if TYPE_CHECKING:
-    from pymysql.connections import Connection
 
 log = get_logger(__name__)
 AGAIN_SECONDS = 10.0
@@ -43,6 +39,7 @@ class Validation:
     """The validator's memory of one source. One thread at a time, but figures may be read by others.
 
     Attributes:
+        looks: the tables as they are looked at.
         held: the tables that do not follow for now.
         position: the changes before it have been looked at.
         validated: rows that were looked at and agreed.
@@ -54,29 +51,21 @@ class Validation:
     side: SilverSide
     config: ValidatorConfig
     store: ValidatorStore
+    looks: TableLooks
     held: Callable[[], Collection[TableName]]
     position: Position | None = None
     validated: int = 0
     pending: dict[RowId, PendingRow] = field(default_factory=dict)
     errors: dict[ErrorState, int] = field(default_factory=dict)
-    _skipped: dict[str, str] = field(default_factory=dict)
     _left: dict[TableName, Position] = field(default_factory=dict)
-    _looks: dict[TableName, TableLook | str] = field(default_factory=dict)
     _found: dict[RowId, RowError] = field(default_factory=dict)
     _told: ValidatorProgress = field(default_factory=ValidatorProgress)
-    _connection: "Connection[Any] | None" = None
-    _stop: StopRequest = field(default_factory=StopRequest)
     _opened: bool = False
     _changed: bool = False
     _flushed: float = field(default_factory=time.monotonic)
     _counted: float = field(default_factory=time.monotonic)
     _again: float = AGAIN_SECONDS
     _looked_again: float = field(default_factory=time.monotonic)
-
-    @property
-    def connection(self) -> "Connection[Any]":
-        assert self._connection is not None, "connect first"
-        return self._connection
 
     def open(self) -> None:
         """Begin where the last run was.
@@ -89,15 +78,12 @@ class Validation:
         progress, self.pending = self.store.open()
         self._told = progress
         self.position, self.validated = progress.position, progress.validated
-        self._skipped, self._left = dict(progress.skipped), dict(progress.left)
+        self._left = dict(progress.left)
+        held = {".".join(name) for name in self._left}
+        self.looks.skipped = {name: why for name, why in progress.skipped.items() if name not in held}
         self.errors = self.store.counts()
         self._opened = True
         self._changed = progress.mode != self.config.mode or progress.trouble is not None
-
-    def connect(self, connection: "Connection[Any]", stop: StopRequest) -> None:
-        """Go on with a connection to the source, until a stop."""
-        self._connection, self._stop = connection, stop
-        self._looks.clear()
 
     def begin_at(self, position: Position) -> None:
         """Where the first range of all begins."""
@@ -115,7 +101,7 @@ class Validation:
         if end > begin:
             for events, part in self._work(Range(begin, end)):
                 self._look_at(events, part)
-                if self._stop.requested:
+                if self.looks.stop.requested:
                     return
         if end > begin or self.position is None:
             self.position, self._changed = end, True
@@ -137,7 +123,7 @@ class Validation:
         held = self.held()
         for name, rows in by_table.items():
             for first in range(0, len(rows), ROWS_AT_ONCE):
-                if name not in held and not self._stop.requested:
+                if name not in held and not self.looks.stop.requested:
                     self._settle(name, rows[first : first + ROWS_AT_ONCE], self.position)
         self._looked_again, self._again = time.monotonic(), min(2 * self._again, MOST_SECONDS)
 
@@ -183,7 +169,7 @@ class Validation:
 
     def _progress(self) -> ValidatorProgress:
         held = {".".join(name): "held, its changes are looked at when it goes on" for name in self._left}
-        skipped = {**self._skipped, **held}
+        skipped = {**self.looks.skipped, **held}
         return ValidatorProgress(self.position, self.config.mode, self.validated, skipped, dict(self._left))
 
     def _work(self, part: Range) -> list[tuple[TableEvents, Range]]:
@@ -202,16 +188,10 @@ class Validation:
                 self._left.pop(name)
         for events, _ in work:
             if events.ddl:
-                self._looks.pop(events.name, None)
+                self.looks.forget(events.name)
         due = [(events, rest) for events, rest in work if _changes_rows(events)]
-        self._open({events.name for events, _ in due})
+        self.looks.open({events.name for events, _ in due})
         return due
-
-    def _open(self, names: Collection[TableName]) -> None:
-        missing = set(names) - self._looks.keys()
-        if missing:
-            fast = self.config.mode == "fast"
-            self._looks |= open_looks(self.spark, self.side, self.connection, missing, fast=fast)
 
     def _look_at(self, events: TableEvents, part: Range) -> None:
         """The rows of one table that a range has changed; a table that cannot be looked at is named."""
@@ -220,55 +200,19 @@ class Validation:
         def look_at_all(look: TableLook) -> None:
             for looked in look.changed(part, events):
                 self._take_over(name, looked, part.end.epoch)
-                if self._stop.requested:
+                if self.looks.stop.requested:
                     return
 
-        self._with_look(name, look_at_all, f"its changes from {part.begin} to {part.end}")
-        if not self._stop.requested:
+        self.looks.use(name, look_at_all, f"its changes from {part.begin} to {part.end}")
+        if not self.looks.stop.requested:
             self._left.pop(name, None)
-
-    def _with_look(self, name: TableName, work: Callable[[TableLook], None], what: str) -> None:
-        """Look at a table. If that fails, once more with its structure as it is by now; then it is named."""
-        for is_last in (False, True):
-            self._open({name})
-            look = self._look_of(name)
-            if look is None:
-                return
-            try:
-                work(look)
-            except (LakehouseError, SchemaError, SourceError) as error:
-                if isinstance(error, Retryable) or self._stop.requested:
-                    raise
-                self._looks.pop(name, None)
-                if is_last:
-                    self._skip((*name, "(a part)"), f"{what}: {error.message}")
-            else:
-                return
-
-    def _look_of(self, name: TableName) -> TableLook | None:
-        """How a table is looked at; None, and named as such, if it is not."""
-        look = self._looks[name]
-        if isinstance(look, str):
-            self._skip(name, look)
-            self._looks.pop(name)  # it may be otherwise next time
-            return None
-        self._skipped.pop(".".join(name), None)
-        for column in look.look.uncompared:
-            self._skip((*name, column), "the column has no text that both sides write alike, or silver lacks it")
-        return look
-
-    def _skip(self, name: Sequence[str], why: str) -> None:
-        shown = ".".join(name)
-        if self._skipped.get(shown) != why:
-            log.warning("not validated", source=self.side.source_id, table=shown, why=why)
-            self._skipped[shown], self._changed = why, True
 
     def _take_over(self, name: TableName, looked: Looked, epoch: int) -> None:
         """What changed rows are: clocks of those that differ begin anew. The source's log is in `epoch` now."""
         for key in looked.keys:
             self.pending.pop((name, key.text), None)
         if looked.kinds:
-            end = server_position(self.connection)
+            end = server_position(self.looks.connection)
             position = Position(epoch, end.binlog_file, end.offset)
             found = newly_pending(looked.keys, looked.kinds, datetime.now(timezone.utc), position)
             self.pending |= {(name, text): row for text, row in found.items()}
@@ -302,7 +246,7 @@ class Validation:
             self.validated += len(rows) - len(settling.pending) - len(settling.errors)
             still = settling.pending
 
-        self._with_look(name, look_at_all, f"{len(rows)} pending rows")
+        self.looks.use(name, look_at_all, f"{len(rows)} pending rows")
         for row in rows:
             self.pending.pop((name, row.key.text))
         self.pending |= {(name, row.key.text): row for row in still}

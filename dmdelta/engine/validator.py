@@ -16,6 +16,7 @@ from dmdelta.engine.landed_log import LandedLog
 from dmdelta.engine.requests import SilverSide
 from dmdelta.engine.row_errors import ErrorState
 from dmdelta.engine.stop import StopRequest
+from dmdelta.engine.table_looks import TableLooks
 from dmdelta.engine.validation import Validation
 from dmdelta.engine.validator_store import ValidatorStore
 from dmdelta.errors import DmdeltaError, Retryable, StageFailed
@@ -134,7 +135,7 @@ class ValidatorLoop:
         self._ahead = max(filter(None, (self._ahead, self.applied)), default=None)
         with closing(open_connection(self.endpoint)) as connection:
             query(connection, "SET SESSION sql_mode = ''")  # no server's habit changes what a value's text is
-            validation.connect(connection, stop)
+            validation.looks.connect(connection, stop)
             while not stop.requested:
                 ended = self.applied_log.finished
                 self._take(validation)
@@ -151,7 +152,8 @@ class ValidatorLoop:
         if self._validation is None:
             side = self.side
             store = ValidatorStore(self.spark, side.lakehouse, side.task, side.source_id)
-            self._validation = Validation(self.spark, side, self.config, store, self.held)
+            looks = TableLooks(self.spark, side, fast=self.config.mode == "fast")
+            self._validation = Validation(self.spark, side, self.config, store, looks, self.held)
         return self._validation
 
     def _take(self, validation: Validation) -> None:
