@@ -19,5 +19,5 @@ class ValidatorConfig(Section):
     of silver: a row that differs is pending until then."""
 
     max_pending_row_count: Annotated[int, Field(ge=1)] = 100_000
-    """Rows that may be pending at once, each takes about half a kilobyte. The validator stops if there are more; all
-    else goes on."""
+    """Rows that may be pending at once, each takes about half a kilobyte. If more rows differ, silver is mostly far
+    behind: the validator waits, and says so, and looks at them later."""

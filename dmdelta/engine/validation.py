@@ -99,10 +99,17 @@ class Validation:
         """
         begin = self.position if self.position is not None else end
         if end > begin:
-            for events, part in self._work(Range(begin, end)):
-                self._look_at(events, part)
-                if self.looks.stop.requested:
-                    return
+            before = dict(self.pending), self.validated
+            try:
+                for events, part in self._work(Range(begin, end)):
+                    self._look_at(events, part)
+                    if self.looks.stop.requested:
+                        break
+            except Exception:
+                self.pending, self.validated = before
+                raise
+        if self.looks.stop.requested:
+            return
         if end > begin or self.position is None:
             self.position, self._changed = end, True
 
@@ -222,8 +229,8 @@ class Validation:
         if len(self.pending) > self.config.max_pending_row_count:
             raise QualityError(
                 f"more than {self.config.max_pending_row_count:,} rows differ from the source",
-                hint="dmdelta validate SPEC says which; or silver is far behind: let validator.max-pending-row-count "
-                "be more, and start again",
+                hint="they are looked at again later: silver may be far behind the source; if it is not, "
+                "`dmdelta validate SPEC` shows what differs",
             )
 
     def _is_time(self, reached: Position) -> bool:

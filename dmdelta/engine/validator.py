@@ -19,7 +19,7 @@ from dmdelta.engine.stop import StopRequest
 from dmdelta.engine.table_looks import TableLooks
 from dmdelta.engine.validation import Validation
 from dmdelta.engine.validator_store import ValidatorStore
-from dmdelta.errors import DmdeltaError, Retryable, StageFailed
+from dmdelta.errors import DmdeltaError, QualityError, Retryable, StageFailed
 from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
@@ -119,7 +119,7 @@ class ValidatorLoop:
                 if stop.wait(0):
                     return  # what was under way was given up
                 failures = 1 if time.monotonic() - began > 600.0 else failures + 1
-                if not isinstance(error, Retryable):
+                if not isinstance(error, (Retryable, QualityError)):  # too many rows differ: for now, mostly
                     self._stop_with(error)
                     return
                 self._tell_trouble(str(error))
@@ -166,10 +166,11 @@ class ValidatorLoop:
 
     def _look(self, validation: Validation, stop: StopRequest, *, ends: bool) -> None:
         self._looked = time.monotonic()
-        if self._ahead is not None:
+        validation.look_again()  # first, because it makes room
+        if self._ahead is not None and not stop.requested:
             validation.look_up_to(self._ahead)
-        if not stop.requested:
-            validation.look_again(at_once=ends)
+        if ends and not stop.requested:
+            validation.look_again(at_once=True)
 
     def _stop_with(self, error: Exception) -> None:
         known = isinstance(error, DmdeltaError)
