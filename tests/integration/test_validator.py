@@ -1,6 +1,7 @@
 """`validator` in the spec: rows that change are compared with the source while the task runs."""
 
 import json
+import logging
 import threading
 import time
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from dmdelta.engine.stop import StopRequest
 from dmdelta.engine.validator_store import read_progress
 from dmdelta.engine.validator_table import validator_table
 from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.logging import configure
 from dmdelta.model.position import Position
 from tests.support.check import assert_silver_equals_source
 from tests.support.damage import damage, rows_to_damage
@@ -46,6 +48,7 @@ def status(task, capsys):
 def running(task):
     """`dmdelta run` in a thread of this process, whose Spark is warm, until the block ends."""
     stop, ended = StopRequest(), []
+    configure(level=logging.WARNING)  # to this test's stderr: that of the test before is closed
     with task.environment():
         spec = load_spec(task.write_spec())
         thread = threading.Thread(target=lambda: ended.append(run_task(spec, RunOptions(), lambda _: None, stop)))
