@@ -1,18 +1,20 @@
-"""A group of commands whose main one needs no name: `dmdelta quality SPEC`, `dmdelta quality release SPEC`."""
+"""A group of commands of which the first is meant where none is named: `dmdelta validate SPEC`."""
 
-from typing import Any
-
+import typer
 from typer.core import TyperGroup
 
+HELP = ("--help",)
 
-class DefaultCommand(TyperGroup):
-    """Takes what is no name of a command for the arguments of the group's first one."""
 
-    def named(self, words: list[str]) -> list[str]:
-        """A command line with the command's name."""
-        if not words or words[0] in {*self.commands, "--help"}:
-            return words
-        return [next(iter(self.commands)), *words]
+class DefaultCommandGroup(TyperGroup):
+    """Its first command needs no name: what is neither a command's name nor --help is that command's arguments."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, self.named(args))
+    @property
+    def default(self) -> str:
+        """The name of the command that needs none."""
+        return next(iter(self.commands))
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        """Name the command that is meant."""
+        named = args and (args[0] in self.commands or args[0] in HELP)
+        return super().parse_args(ctx, args if named else [self.default, *args])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import typer
 
 from dmdelta import __version__
-from dmdelta.cli import binlog, binlog_schema, checkpoint, quality, shard_ddl_lock
+from dmdelta.cli import binlog, binlog_schema, checkpoint, quality, shard_ddl_lock, validate
 from dmdelta.cli.check import check
 from dmdelta.cli.control import pause, resume, stop, update
 from dmdelta.cli.events import events
@@ -18,7 +18,6 @@ from dmdelta.cli.report import report
 from dmdelta.cli.run import run
 from dmdelta.cli.snapshot import snapshot
 from dmdelta.cli.status import status
-from dmdelta.cli.validate import validate
 from dmdelta.errors import EXIT_RETRIES_SPENT, DmdeltaError, Retryable
 
 app = typer.Typer(
@@ -35,7 +34,7 @@ app.command("resume")(resume)
 app.command("stop")(stop)
 app.command("snapshot")(snapshot)
 app.command("replay")(replay)
-app.command("validate")(validate)
+app.add_typer(validate.app, name="validate")
 app.command("update")(update)
 app.command("status")(status)
 app.command("events")(events)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dmdelta.cli import render
-from dmdelta.cli.default_command import DefaultCommand
+from dmdelta.cli.default_command import DefaultCommandGroup
 from dmdelta.cli.options import Json, Source, Spec
 from dmdelta.config import load_spec
 from dmdelta.errors import QualityError
@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # the engine imports Spark
     from dmdelta.engine.table_judgement import JudgedTable
 
 app = typer.Typer(
-    cls=DefaultCommand,
+    cls=DefaultCommandGroup,
     no_args_is_help=True,
     help="What is expected of tables, and whether it is so.",
     rich_markup_mode=None,

@@ -41,6 +41,8 @@ def _commands(group: Any, path: str) -> Iterator[str]:
     for name, command in group.commands.items():
         if hasattr(command, "commands"):
             yield from _commands(command, f"{path} {name}")
+        elif name == getattr(group, "default", None):
+            yield from _command(command, path)
         else:
             yield from _command(command, f"{path} {name}")
 

@@ -1,4 +1,4 @@
-"""`dmdelta validate`: silver compared with the source."""
+"""`dmdelta validate`: silver compared with the source, now; and what the validator of a running task has found."""
 
 import logging
 import sys
@@ -6,13 +6,24 @@ from typing import Annotated
 
 import typer
 
-from dmdelta.cli import render
+from dmdelta.cli import render, validator
+from dmdelta.cli.default_command import DefaultCommandGroup
 from dmdelta.cli.options import Json, Source, Spec
 from dmdelta.config import load_spec
 from dmdelta.errors import QualityError
 from dmdelta.logging import configure
 
+app = typer.Typer(
+    cls=DefaultCommandGroup, help="Silver compared with the source.", add_completion=False, rich_markup_mode=None
+)
 
+
+@app.callback()
+def group() -> None:
+    """Silver compared with the source: now (`validate SPEC`), or what the validator of the task has found."""
+
+
+@app.command("now")
 def validate(
     spec: Spec,
     table: Annotated[str, typer.Option(metavar="SCHEMA.TABLE", help="A table; * and ? stand for several.")] = "*",
@@ -47,3 +58,10 @@ def validate(
 
 def _line(found: object) -> dict[str, object]:
     return {name: value for name, value in render.plain(found).items() if name != "differences"}
+
+
+app.command("status")(validator.status)
+app.command("show-error")(validator.show_error)
+app.command("ignore-error")(validator.ignore_error)
+app.command("resolve-error")(validator.resolve_error)
+app.command("clear-error")(validator.clear_error)

@@ -18,6 +18,7 @@ from dmdelta.config.source import MetaConfig, RelayConfig, SecurityConfig, Sourc
 from dmdelta.config.suite import ColumnContract, ExpectationConfig, SuiteConfig
 from dmdelta.config.syncer import SyncerConfig
 from dmdelta.config.task import TaskSpec
+from dmdelta.config.validator import ValidatorConfig
 
 __all__ = [
     "BlockAllowListConfig",
@@ -41,6 +42,7 @@ __all__ = [
     "SyncerConfig",
     "TablePattern",
     "TaskSpec",
+    "ValidatorConfig",
     "load_spec",
     "load_suite",
 ]

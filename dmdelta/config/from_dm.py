@@ -12,6 +12,7 @@ from dmdelta.errors import ConfigError
 
 Plain = dict[str, Any]
 _SYNCER = ("checkpoint-flush-interval", "safe-mode", "safe-mode-duration")
+_VALIDATOR = ("mode", "row-error-delay", "max-pending-row-count")
 _SINK = ("worker-count", "batch", "compact", "multiple-rows")
 _SAME = ("ignore-checking-items", "routes", "filters", "expression-filter", "case-sensitive")
 _ONLINE = ("online-ddl", "shadow-table-rules", "trash-table-rules")
@@ -29,7 +30,11 @@ _WHY = {
     "purge": "relayed segments are kept: remove those that have landed",
     "checker": "a failure that may pass is tried again by itself, up to every five minutes",
     "enable": "a source that is in the spec is read",
-    "validator": "dmdelta compares with other means",
+    "validate-interval": "rows are looked at ten seconds after they are in silver, about",
+    "check-interval": "rows that differ are looked at again, later and later",
+    "meta-flush-interval": "it is written down as often as the checkpoint",
+    "batch-query-size": "one connection asks for 200 rows at once",
+    "max-pending-row-size": "`max-pending-row-count` bounds the memory: values of pending rows are not kept",
     "mydumper": "Spark's task slots read the tables, in chunks",
     "loader": "Spark's task slots read the tables, in chunks",
     "column-mapping-rules": "rows of all shards keep their keys: `_dm_shard` tells them apart",
@@ -105,14 +110,16 @@ def spec_from_dm(task: Mapping[str, Any], sources: Sequence[Mapping[str, Any]], 
     }
     _refer_to_rules(instances, spec)
     _take_source_filters(remarks, files, spec)
-    syncer = _syncer(remarks, instances, reading.take("syncers") or {})
+    syncer = _settings(remarks, instances, "syncer", reading.take("syncers") or {})
     spec |= {"syncer": taken} if (taken := syncer.take_some(_SYNCER)) else {}
+    validator = _settings(remarks, instances, "validator", reading.take("validators") or {})
+    spec |= {"validator": taken} if (taken := validator.take_some(_VALIDATOR)) else {}
     spec["lakehouse"] = {"root": lakehouse}
     target, metadata = reading.take("target-database"), reading.take("meta-schema")
     if target is not None:
         spec["sink"] = _sink(remarks, _Reading("target-database.", dict(target)), syncer, metadata)
     rest = [left for instance in instances for left in instance.rest()]
-    return Imported(spec, (*remarks, *reading.rest(), *syncer.rest(), *rest))
+    return Imported(spec, (*remarks, *reading.rest(), *syncer.rest(), *validator.rest(), *rest))
 
 
 def _mode(mode: str | None) -> str:
@@ -208,16 +215,16 @@ def _take_source_filters(remarks: list[Remark], files: Mapping[str, Mapping[str,
             remarks.append(Remark(f"{name}.filters", "are filters of the task, for this source alone"))
 
 
-def _syncer(remarks: list[Remark], instances: Sequence[_Reading], named: Mapping[str, Any]) -> _Reading:
-    """The settings of the sync unit: a spec has one for all sources."""
+def _settings(remarks: list[Remark], instances: Sequence[_Reading], unit: str, named: Mapping[str, Any]) -> _Reading:
+    """The settings of a unit, `syncer` or `validator`: a spec has one for all sources."""
     found: list[Plain] = []
     for instance in instances:
-        settings = {**(named.get(instance.take("syncer-config-name")) or {}), **(instance.take("syncer") or {})}
-        threads = instance.take("syncer-thread")
+        settings = {**(named.get(instance.take(f"{unit}-config-name")) or {}), **(instance.take(unit) or {})}
+        threads = instance.take(f"{unit}-thread")
         found.append({**settings, "worker-count": threads} if threads else settings)
     if any(settings != found[0] for settings in found):
-        remarks.append(Remark("syncers", "the instances differ, a spec has one for all: the first one's counts"))
-    return _Reading("syncers.", dict(found[0]) if found else {})
+        remarks.append(Remark(f"{unit}s", "the instances differ, a spec has one for all: the first one's counts"))
+    return _Reading(f"{unit}s.", dict(found[0]) if found else {})
 
 
 def _sink(remarks: list[Remark], target: _Reading, syncer: _Reading, metadata: str | None) -> Plain:

@@ -20,6 +20,7 @@ from dmdelta.config.sink import SinkConfig
 from dmdelta.config.snapshot import SnapshotConfig
 from dmdelta.config.source import SourceConfig
 from dmdelta.config.syncer import SyncerConfig
+from dmdelta.config.validator import ValidatorConfig
 
 SHADOW_TABLES = r"^_(.+)_(?:new|gho)$"
 TRASH_TABLES = r"^_(.+)_(?:ghc|del|old)$"
@@ -91,6 +92,9 @@ class TaskSpec(Section):
     sink: SinkConfig | None = None
     """An operational database that gets the changes, too; none by default."""
 
+    validator: ValidatorConfig = ValidatorConfig()
+    """Rows that change, compared with the source while the task runs; none by default."""
+
     metrics: MetricsConfig | None = None
     """Figures for Prometheus; none by default."""
 
@@ -143,6 +147,15 @@ class TaskSpec(Section):
     def _sink_reads_bronze(self) -> "TaskSpec":
         if self.sink is not None and not self.snapshot.bronze and any(map(self.loads, self.sources)):
             raise ValueError("the sink reads bronze: leave snapshot.bronze: false out")
+        return self
+
+    @model_validator(mode="after")
+    def _validator_asks_servers(self) -> "TaskSpec":
+        archives = [source.source_id for source in self.sources if source.host is None]
+        if self.validator.mode != "none" and archives:
+            raise ValueError(
+                f"source {archives[0]!r} is an archive, which cannot be asked for rows: validator.mode none"
+            )
         return self
 
     @model_validator(mode="after")

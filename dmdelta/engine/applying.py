@@ -50,6 +50,7 @@ class ApplyingLoop:
         landed: bronze's newest batch when the run began; None: nothing had landed.
         stopped: tables that silver cannot follow, or whose rows stop them: they are held, the others go on.
         waiting: shards that wait for others of their merged table: they are held, too.
+        applied_log: gets the ranges that are done; None if nobody takes them.
     """
 
     spark: SparkSession
@@ -63,6 +64,7 @@ class ApplyingLoop:
     landed: Landed | None = None
     stopped: dict[TableName, SchemaError | QualityError] = field(default_factory=dict)
     waiting: dict[TableName, Waiting] = field(default_factory=dict)
+    applied_log: LandedLog | None = None
     _held: set[TableName] = field(default_factory=set)
     _last: Landed | None = None
     _between_ranges: threading.Lock = field(default_factory=threading.Lock)
@@ -80,6 +82,8 @@ class ApplyingLoop:
                     with self._between_ranges, self.tally.spending(self.side.source_id, "apply"):
                         self._apply_range(pool, landed)
                         self._last = landed
+                    if self.applied_log is not None:
+                        self.applied_log.append(landed)
                     busy = time.monotonic()
                     continue
                 finished = self.landed_log.finished
@@ -87,6 +91,11 @@ class ApplyingLoop:
                     self.side.shards.heard_all(self.side.source_id)
                 if finished:
                     return
+
+    @property
+    def held(self) -> frozenset[TableName]:
+        """The tables that do not follow for now."""
+        return frozenset(self._held)
 
     @property
     def reached(self) -> Position | None:

@@ -50,6 +50,11 @@ _OF_WORKER = (
     _Figure("sink_statements", "Statements executed.", lambda w: w.statements, grows=True),
     _Figure("sink_retries", "Transactions tried again.", lambda w: w.retries, grows=True),
 )
+_OF_VALIDATOR = (
+    _Figure("validator_rows", "Rows that were read again and agreed.", lambda v: v.validated, grows=True),
+    _Figure("validator_pending_rows", "Rows that differ for now.", lambda v: v.pending),
+    _Figure("validator_stopped", "The validator has stopped by itself.", lambda v: v.stopped),
+)
 _OF_QUEUE = (_Figure("sink_queue_batches", "Batches that wait for a worker.", float),)
 
 
@@ -110,7 +115,9 @@ def placed(moments: Sequence[SourceMoment], sightings: Mapping[str, Sightings], 
 
 
 def told(moments: Sequence[SourceMoment]) -> Iterator[Metric]:
-    """What sources and their sinks say of themselves."""
+    """What sources, their sinks and validators say of themselves."""
+    validators = {moment.source_id: moment.validator for moment in moments if moment.validator is not None}
+    errors = {(s, state.value): float(n) for s, each in validators.items() for state, n in each.errors.items()}
     sinks = {moment.source_id: moment.sink for moment in moments if moment.sink is not None}
     workers = {(s, str(number)): worker for s, sink in sinks.items() for number, worker in enumerate(sink.workers)}
     queues = {(s, str(number)): waiting for s, sink in sinks.items() for number, waiting in enumerate(sink.queued)}
@@ -118,6 +125,8 @@ def told(moments: Sequence[SourceMoment]) -> Iterator[Metric]:
     yield from _families(_OF_SINK, ("source",), {(source,): sink for source, sink in sinks.items()})
     yield from _families(_OF_WORKER, ("source", "worker"), workers)
     yield from _families(_OF_QUEUE, ("source", "worker"), queues)
+    yield from _families(_OF_VALIDATOR, ("source",), {(source,): each for source, each in validators.items()})
+    yield _family("validator_errors", "Rows that differed for too long, by state.", ("source", "state"), errors)
 
 
 def metrics_page() -> str:
@@ -131,7 +140,8 @@ def metrics_page() -> str:
         "",
         "While it runs, `dmdelta run` answers `/metrics` where `metrics` in the spec says (`metrics: {}`: at",
         "`127.0.0.1:9262`), with these and the process's own, such as `process_resident_memory_bytes`.",
-        "A stage is `server` (the source's end), `relayed`, `landed`, `applied`, `flushed` (the checkpoint) or `sunk`.",
+        "A stage is `server` (the source's end), `relayed`, `landed`, `applied`, `flushed` (the checkpoint), `sunk` or",
+        "`validated`.",
         "",
         "| metric | type | labels | what it tells |",
         "| --- | --- | --- | --- |",

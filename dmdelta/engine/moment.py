@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 
 from dmdelta.engine.pipeline import SourcePipeline
+from dmdelta.engine.validator import ValidatorFigures
 from dmdelta.model.position import Position
 from dmdelta.model.segment import Segment
 from dmdelta.sink.metrics import SinkMetrics
@@ -18,8 +19,8 @@ _BEHIND_RELAY = ("landed", "applied", "flushed", "sunk")
 class SourceMoment:
     """
     Attributes:
-        positions: by stage, in the order of the flow: server, relayed, landed, applied, flushed, sunk. A stage that has
-            not begun is missing.
+        positions: by stage, in the order of the flow: server, relayed, landed, applied, flushed, sunk,
+            validated. A stage that has not begun is missing.
         relay_streams: the relay is connected, or has all that it was asked for.
         relay_retries: failed attempts in a row.
         relay_free_bytes: of the disk that holds the segments.
@@ -29,6 +30,7 @@ class SourceMoment:
         stopped, waiting: tables that silver cannot follow, and shards that wait for others.
         sink: its figures; None without one, or before the target was reached.
         sink_stopped: it has stopped by itself.
+        validator: its figures; None without one, or before it has begun.
     """
 
     source_id: str
@@ -43,6 +45,7 @@ class SourceMoment:
     waiting: int = 0
     sink: SinkMetrics | None = None
     sink_stopped: bool = False
+    validator: ValidatorFigures | None = None
 
     @property
     def slowest(self) -> Position | None:
@@ -54,7 +57,7 @@ class SourceMoment:
 def moment_of(pipeline: SourcePipeline) -> SourceMoment:
     """A source as it is now. Asks memory and the relay's folder alone."""
     folder, applying = pipeline.relaying.folder, pipeline.applying
-    relay, sinking = read_status(folder), pipeline.sinking
+    relay, sinking, validator = read_status(folder), pipeline.sinking, pipeline.validator
     sink = sinking.metrics if sinking is not None else None
     flushed = sink.flushed if sink is not None else None
     positions = {
@@ -64,6 +67,7 @@ def moment_of(pipeline: SourcePipeline) -> SourceMoment:
         "applied": applying.points.reached,
         "flushed": pipeline.flusher.flushed,
         "sunk": Position.parse(flushed) if flushed is not None else None,
+        "validated": validator.reached if validator is not None else None,
     }
     reached = {stage: place for stage, place in positions.items() if place is not None and place.epoch > 0}
     segments = pipeline.landing.segments
@@ -80,6 +84,7 @@ def moment_of(pipeline: SourcePipeline) -> SourceMoment:
         waiting=len(applying.waiting),
         sink=sink,
         sink_stopped=sinking is not None and sinking.failure is not None,
+        validator=validator.figures if validator is not None else None,
     )
 
 

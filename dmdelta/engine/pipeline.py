@@ -40,6 +40,7 @@ from dmdelta.engine.stop import StopRequest
 from dmdelta.engine.table_checks import TableChecks
 from dmdelta.engine.task import Task
 from dmdelta.engine.tracking import StructureTracking
+from dmdelta.engine.validator import ValidatorLoop
 from dmdelta.lakehouse.session import clone_session
 from dmdelta.logging import get_logger
 from dmdelta.model.schema import TableName
@@ -67,6 +68,7 @@ class SourcePipeline:
     load: FullLoad | None = None
     ad_hoc: AdHocSnapshots | None = None
     sinking: SinkingLoop | None = None
+    validator: ValidatorLoop | None = None
     _threads: list[threading.Thread] = field(default_factory=list)
     _interrupted: bool = False
 
@@ -78,11 +80,14 @@ class SourcePipeline:
             self._start("resync", lambda: self.applying.resync(self.stop))
         if self.sinking is not None:
             self.sinking.start(self.stop)
+        if self.validator is not None:
+            self.validator.start(self.stop)
 
     @property
     def finished(self) -> bool:
         """All loops have ended."""
-        return self._ended and (self.sinking is None or self.sinking.finished)
+        beside = (self.sinking, self.validator)
+        return self._ended and all(loop is None or loop.finished for loop in beside)
 
     @property
     def _ended(self) -> bool:
@@ -103,6 +108,8 @@ class SourcePipeline:
         self.flusher.change_interval(settings.flush_interval)
         if self.sinking is not None:
             self.sinking.change_interval(settings.flush_interval.total_seconds())
+        if self.validator is not None:
+            self.validator.interval = settings.flush_interval.total_seconds()
 
     def join(self, deadline: float) -> bool:
         """Wait for the loops to end after a stop, until `deadline` (monotonic); False if one still runs."""
@@ -135,6 +142,8 @@ class SourcePipeline:
             log.warning(
                 "the sink does not end: what it has under way is executed or rolled back", source=self.source_id
             )
+        if self.validator is not None and not self.validator.join():
+            log.warning("the validator does not end: what it has under way is done again", source=self.source_id)
         if self._interrupted:
             self.applying.settle()
         self.flusher.end(reason)
@@ -144,6 +153,8 @@ class SourcePipeline:
             self.applying.run(self.stop)
         finally:
             self.applying.side.shards.ends()
+            if self.applying.applied_log is not None:
+                self.applying.applied_log.close()
 
     def _land(self) -> None:
         landed = self.landed
@@ -231,6 +242,7 @@ def open_pipeline(
     log.info("source opened", source=source_id, landed=str(landed.end) if landed else None)
     pipeline = SourcePipeline(source_id, relaying, landing, applying, flusher, landed, stop, load)
     pipeline.sinking = _open_sinking(task, source, landing, landed)
+    pipeline.validator = _open_validator(task, relaying, applying, stored)
     if relaying.task.endpoint is not None:
         pipeline.ad_hoc = AdHocSnapshots(task, source, relaying, chunks, applying, tally, evidence.landed, joining)
     return pipeline
@@ -260,6 +272,19 @@ def _open_sinking(task: Task, source: LandingSource, landing: LandingLoop, lande
     own = SinkSource(task.spec.name, source.source_id, task.run, source.flavor, rules)
     settings = sink_settings(task.spec, config)
     return SinkingLoop(clone_session(task.spark), source, own, settings, ahead, landed)
+
+
+def _open_validator(
+    task: Task, relaying: Relaying, applying: ApplyingLoop, stored: StoredPoints | None
+) -> ValidatorLoop | None:
+    """The validator's loop, which is told of what is applied from now on; None if the spec asks for none."""
+    config, endpoint = task.spec.validator, relaying.task.endpoint
+    if config.mode == "none" or endpoint is None:
+        return None
+    applied_log = applying.applied_log = LandedLog()
+    applied = stored.global_point.position if stored else None
+    spark = clone_session(task.spark)
+    return ValidatorLoop(spark, applying.side, endpoint, config, applied_log, applied, lambda: applying.held)
 
 
 def _unapplied(

@@ -1,6 +1,7 @@
 """How far a task is: what the relay says, what bronze's history says, what was last flushed."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from dmdelta.engine.chunk_store import ChunkStore
 from dmdelta.engine.control_table import ControlTable
 from dmdelta.engine.sinking import target_server
 from dmdelta.engine.task import Task, open_task
+from dmdelta.engine.validator_errors import ValidatorStatus, validator_status
 from dmdelta.errors import SinkError
 from dmdelta.lakehouse.foreign import wrapped
 from dmdelta.lakehouse.history import CommitTag, newest_own_commit
@@ -38,6 +40,9 @@ class SourceStatus:
         sunk_to: the sink's flushed checkpoint, as the target says; why it cannot be told, if it cannot.
         sink_lag_bytes: of the log, from there to bronze's end; None across files.
         sink_lacks: tables that ad-hoc snapshots have read, whose rows do not reach the sink's target.
+        validated_to: changes before it were compared with the source, by the validator's newest flush.
+        validator_pending, validator_errors: rows that differ for now, and errors that nobody has decided about.
+        validator_trouble: why it does not go on.
     """
 
     source_id: str
@@ -54,6 +59,10 @@ class SourceStatus:
     sunk_to: str | None = None
     sink_lag_bytes: int | None = None
     sink_lacks: tuple[str, ...] = ()
+    validated_to: str | None = None
+    validator_pending: int | None = None
+    validator_errors: int | None = None
+    validator_trouble: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +103,10 @@ def task_status(spec: TaskSpec) -> TaskStatus:
     task = open_task(spec, writing=False)
     rows = checkpoint_rows(task.spark, task.lakehouse, spec.name)
     points = {row["id"]: row for row in rows if row["is_global"]}
-    sources = tuple(_source(task, source, points.get(source.source_id)) for source in spec.sources)
+    validators = {each.source_id: each for each in validator_status(task)} if spec.validator.mode != "none" else {}
+    sources = tuple(
+        _validated(_source(task, source, points.get(source.source_id)), validators) for source in spec.sources
+    )
     tables = tuple(
         TableStatus(
             source_id=row["id"],
@@ -139,6 +151,19 @@ def _source(task: Task, source: SourceConfig, point: dict[str, Any] | None) -> S
         sunk_to=sunk,
         sink_lag_bytes=lag,
         sink_lacks=_not_sunk(task, source),
+    )
+
+
+def _validated(source: SourceStatus, validators: Mapping[str, ValidatorStatus]) -> SourceStatus:
+    told = validators.get(source.source_id)
+    if told is None:
+        return source
+    return replace(
+        source,
+        validated_to=told.validated_to,
+        validator_pending=told.pending_rows,
+        validator_errors=told.new_errors,
+        validator_trouble=told.trouble,
     )
 
 

@@ -24,8 +24,8 @@ from dmdelta.source.time_zone import Zone, read_zone, zone_finding
 if TYPE_CHECKING:
     from pymysql.connections import Connection
 
-CONNECTIONS = 4
-"""A source takes two for its relay, one for its catalog, one for checks."""
+CONNECTIONS = 5
+"""A source takes two for its relay, one for its catalog, one for checks, one for its validator."""
 _LOGS_CASCADES = (9, 6, 0)
 """From here on MySQL's SQL layer, not InnoDB, carries out cascades, so that they are in the log."""
 _CHILDREN = """

@@ -7,34 +7,10 @@ import pytest
 from dmdelta.cli.main import execute
 from dmdelta.lakehouse.place import Lakehouse
 from tests.support.check import assert_silver_equals_source
+from tests.support.damage import damage, key_of, rows_to_damage
 from tests.support.loadable import fill
 from tests.support.task import Task
 from tests.support.workload import Workload
-
-DAMAGE = {
-    "a whole number": "UPDATE {big} SET k = k + 1 WHERE id = {id}",
-    "an unsigned number": "UPDATE {big} SET u = 18446744073709551614 WHERE id = {id}",
-    "a float": "UPDATE {big} SET f = CAST(1.2500001 AS FLOAT) WHERE id = {id}",
-    "a double": "UPDATE {big} SET d = CAST('-2.5000000000000004e200' AS DOUBLE) WHERE id = {id}",
-    "a truncated decimal": "UPDATE {big} SET p = -123456789.120 WHERE id = {id}",
-    "a text": "UPDATE {big} SET t = 'grün 🌲' WHERE id = {id}",
-    "a wrong charset": "UPDATE {big} SET l = 'Ã¿es' WHERE id = {id}",
-    "bytes": "UPDATE {big} SET b = X'00FE' WHERE id = {id}",
-    "swapped columns": "UPDATE {big} SET t = w, w = t WHERE id = {id}",
-    "a shifted time zone": "UPDATE {big} SET stamp = stamp + INTERVAL 1 HOUR WHERE id = {id}",
-    "a microsecond": "UPDATE {big} SET at = at + INTERVAL 1 MICROSECOND WHERE id = {id}",
-    "a day": "UPDATE {big} SET day = day + 1 WHERE id = {id}",
-    "a year": "UPDATE {big} SET y = 2025 WHERE id = {id}",
-    "an enum": "UPDATE {big} SET e = 'on' WHERE id = {id}",
-    "a document": "UPDATE {big} SET j = parse_json('{{\"a\": [1, 2]}}') WHERE id = {id}",
-    "a NULL": "UPDATE {big} SET t = NULL WHERE id = {id}",
-    "an empty text for NULL": "UPDATE {big} SET t = '' WHERE id = 3",
-    "a lost row": "DELETE FROM {big} WHERE id = {id}",
-    "a doubled row": "INSERT INTO {big} SELECT * FROM {big} WHERE id = {id}",
-    "a row of nobody": "INSERT INTO {big} SELECT -{id} AS id, * EXCEPT (id) FROM {big} WHERE id = {id}",
-}
-"""By what it is: a statement on silver's table, and the row it is done to."""
-KINDS = {"a lost row": "missing", "a doubled row": "extra", "a row of nobody": "extra"}
 
 
 def validate(task, capsys, *arguments, code=0):
@@ -63,13 +39,10 @@ def test_every_type_compares_and_every_damage_is_found(server, request, spark, t
     assert len(found) == len(source.query("SHOW TABLES", database=task.database))
 
     big = Lakehouse(root=str(task.root)).silver(task.database, "big")
-    full = [row.id for row in spark.sql(f"SELECT id FROM {big} WHERE t IS NOT NULL AND y = 2026 ORDER BY id").collect()]
-    ids = dict(zip(DAMAGE, full, strict=False)) | {"an empty text for NULL": 3}
-    for what, statement in DAMAGE.items():
-        spark.sql(statement.format(big=big, id=ids[what]))
+    ids = rows_to_damage(spark, big)
+    wanted = damage(spark, big, ids)
+    keys = {what: key_of(what, ids) for what in ids}
     (line,) = validate(task, capsys, f"--table={task.database}.big", "--limit=100", code=6).values()
-    keys = {what: f"-{key}" if what == "a row of nobody" else str(key) for what, key in ids.items()}
-    wanted = {keys[what]: KINDS.get(what, "different") for what in DAMAGE}
     found = {row["key"]: row for row in line["differences"]}
     assert {key: row["kind"] for key, row in found.items()} == wanted
     assert found[keys["a year"]]["values"] == {"y": ["2026", "2025"]}

@@ -74,7 +74,7 @@ class Task:
             "syncer": {"checkpoint-flush-interval": "2s", **self.syncer},
             **{
                 section: self.settings[section]
-                for section in ("snapshot", "metrics", "quality")
+                for section in ("snapshot", "metrics", "quality", "validator")
                 if section in self.settings
             },
             "lakehouse": {"root": str(self.root)},

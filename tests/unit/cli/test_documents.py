@@ -8,7 +8,6 @@ import pytest
 import typer
 import yaml
 
-from dmdelta.cli.default_command import DefaultCommand
 from dmdelta.cli.main import app
 from dmdelta.errors import EXIT_RETRIES_SPENT, DmdeltaError, Retryable, all_errors
 
@@ -26,7 +25,8 @@ def unknown_words(words):
     """What of a command line is neither a command nor one of its options; quoted values may be of several words."""
     command = commands()
     while words and hasattr(command, "commands"):
-        words = command.named(words) if isinstance(command, DefaultCommand) else words
+        if hasattr(command, "default") and not re.fullmatch(r"[a-z|/\\-]+", words[0]):
+            words = [command.default, *words]  # an argument of the command that needs no name
         named = re.split(r"[|/]", words[0].replace("\\", ""))
         unknown = [name for name in named if name not in command.commands]
         if unknown or len(named) > 1:
@@ -54,6 +54,8 @@ def test_a_command_that_is_not_there_is_found():
     assert unknown_words(["binlog", "skip|fly", "SPEC"]) == ["fly"]
     assert unknown_words(["run", "SPEC", "--fly"]) == ["--fly"]
     assert unknown_words(["quality", "SPEC", "--fly"]) == ["--fly"]
+    assert unknown_words(["validate", "task.yml", "--fly"]) == ["--fly"]
+    assert unknown_words(["validate", "fly", "SPEC"]) == ["fly"]
     assert sum(len(told_commands(page)) for page in PAGES) > 100
 
 

@@ -29,9 +29,11 @@ mysql-instances:
     mydumper-config-name: global
     syncer-config-name: fast
     syncer-thread: 32
+    validator-config-name: checked
   - source-id: west-2
     route-rules: [by-schema]
     black-white-list: shop
+    validator-config-name: checked
     loader: {pool-size: 8}
     syncer-config-name: fast
 block-allow-list:
@@ -44,7 +46,7 @@ mydumpers: {global: {threads: 4}}
 loaders: {global: {pool-size: 16}}
 syncers:
   fast: {worker-count: 8, batch: 200, compact: true, queue-size: 99, checkpoint-flush-interval: 10, safe-mode: false}
-validators: {global: {mode: full}}
+validators: {checked: {mode: full, row-error-delay: 1h, worker-count: 4, batch-query-size: 50}}
 unheard-of: 1
 """
 EAST = """
@@ -90,6 +92,7 @@ def test_what_comes_out_is_a_spec(tmp_path):
     assert (spec.sink.kind, spec.sink.host, spec.sink.port) == ("tidb", "tidb.example", 4000)
     assert (spec.sink.worker_count, spec.sink.batch, spec.sink.compact) == (32, 200, True)
     assert spec.sink.metadata == "meta_of_dm"
+    assert (spec.validator.mode, spec.validator.row_error_delay.total_seconds()) == ("full", 3600)
 
 
 def test_what_is_left_out_is_named():
@@ -113,7 +116,8 @@ def test_what_is_left_out_is_named():
         "target-database.session",
         "timezone",
         "unheard-of",
-        "validators",
+        "validators.batch-query-size",
+        "validators.worker-count",
         "west-2.filters",
         "west-2.from.password",
     ]

@@ -15,7 +15,9 @@ from dmdelta.engine.figures import metrics_page
 from dmdelta.engine.metrics import RunMetrics, serving_metrics
 from dmdelta.engine.moment import SourceMoment, bytes_beyond
 from dmdelta.engine.progress import Tally
+from dmdelta.engine.row_errors import ErrorState
 from dmdelta.engine.sightings import MOST, Sightings
+from dmdelta.engine.validator import ValidatorFigures
 from dmdelta.errors import ConfigError
 from dmdelta.model.change import Op
 from dmdelta.model.position import Position
@@ -122,6 +124,27 @@ def test_what_waits_in_segments_is_counted_from_a_position_on():
     )
     assert [bytes_beyond(segments, place) for place in places] == [312, 116, 10, 10, 0]
     assert bytes_beyond([], at(4)) == 0
+
+
+def test_the_validators_figures():
+    """Rows, errors by state, and where it is as a stage among the others."""
+    figures = ValidatorFigures(70, 3, {ErrorState.NEW: 2, ErrorState.IGNORED: 0}, stopped=True)
+    positions = {"server": at(500), "validated": at(400)}
+    metrics = RunMetrics(Tally(lambda _: None))
+    metrics.see([SourceMoment("s1", positions, validator=figures), SourceMoment("s2")], 0.0)
+    registry = CollectorRegistry()
+    registry.register(metrics)
+
+    def value(name, **labels):
+        return registry.get_sample_value(f"dmdelta_{name}", labels)
+
+    assert value("validator_rows_total", source="s1") == 70
+    assert value("validator_pending_rows", source="s1") == 3
+    assert value("validator_errors", source="s1", state="new") == 2
+    assert value("validator_errors", source="s1", state="ignored") == 0
+    assert value("validator_stopped", source="s1") == 1
+    assert value("validator_stopped", source="s2") is None
+    assert value("lag_bytes", source="s1", stage="validated") == 100
 
 
 def test_an_address_that_is_taken_is_named():

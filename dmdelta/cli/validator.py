@@ -1,0 +1,82 @@
+"""`dmdelta validate status`, `show-error`, `ignore-error`, `resolve-error`, `clear-error`: the validator of a task."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dmdelta.cli import render
+from dmdelta.cli.options import Json, Spec
+from dmdelta.config import load_spec
+
+if TYPE_CHECKING:  # the engine imports Spark
+    from dmdelta.engine.validator_errors import ErrorChoice
+
+_NO_ERRORS = "no errors"
+Ids = Annotated[list[str] | None, typer.Argument(metavar="ERROR", help="Errors, by the ids that `show-error` shows.")]
+All = Annotated[bool, typer.Option("--all", help="All errors, of the table if one is given.")]
+OfTable = Annotated[str | None, typer.Option("--table", metavar="SCHEMA.TABLE", help="Those of one table alone.")]
+OfState = Annotated[
+    str | None, typer.Option("--state", metavar="STATE", help="Only `new`, `ignored` or `resolved` ones.")
+]
+
+
+def status(spec: Spec, json: Json = False) -> None:
+    """How far the rows that change are compared with the source, what is pending, and the errors by state."""
+    task = load_spec(spec)
+    from dmdelta.engine.validator_errors import show_status
+
+    found = show_status(task)
+    if json:
+        render.print_json(found)
+        return
+    for each in found:
+        render.record(each, as_json=False)
+    if not found:
+        render.rows([], as_json=False, empty="the validator has not run: set validator.mode in the spec")
+
+
+def show_error(spec: Spec, table: OfTable = None, state: OfState = None, json: Json = False) -> None:
+    """The rows that have differed from the source for too long, with both sides' values."""
+    task = load_spec(spec)
+    from dmdelta.engine.row_errors import ErrorState
+    from dmdelta.engine.validator_errors import ErrorChoice, show_errors
+
+    known = [each.value for each in ErrorState]
+    if state is not None and state not in known:
+        raise typer.BadParameter(f"{state!r} is none of {', '.join(known)}", param_hint="--state")
+    choice = ErrorChoice(None, table, ErrorState(state) if state else None)
+    render.rows(show_errors(task, choice), as_json=json, empty=_NO_ERRORS)
+
+
+def ignore_error(spec: Spec, ids: Ids = None, all_: All = False, table: OfTable = None, json: Json = False) -> None:
+    """Let rows differ: they stay ignored when they are found to differ again."""
+    task, choice = load_spec(spec), _choice(ids, all_, table)
+    from dmdelta.engine.row_errors import ErrorState
+    from dmdelta.engine.validator_errors import decide_errors
+
+    render.rows(decide_errors(task, choice, ErrorState.IGNORED), as_json=json, empty=_NO_ERRORS)
+
+
+def resolve_error(spec: Spec, ids: Ids = None, all_: All = False, table: OfTable = None, json: Json = False) -> None:
+    """Take rows for put right: they are new errors if they are found to differ again."""
+    task, choice = load_spec(spec), _choice(ids, all_, table)
+    from dmdelta.engine.row_errors import ErrorState
+    from dmdelta.engine.validator_errors import decide_errors
+
+    render.rows(decide_errors(task, choice, ErrorState.RESOLVED), as_json=json, empty=_NO_ERRORS)
+
+
+def clear_error(spec: Spec, ids: Ids = None, all_: All = False, table: OfTable = None, json: Json = False) -> None:
+    """Remove errors, and with them the values of their rows."""
+    task, choice = load_spec(spec), _choice(ids, all_, table)
+    from dmdelta.engine.validator_errors import clear_errors
+
+    render.rows(clear_errors(task, choice), as_json=json, empty=_NO_ERRORS)
+
+
+def _choice(ids: list[str] | None, all_: bool, table: str | None) -> "ErrorChoice":
+    from dmdelta.engine.validator_errors import ErrorChoice
+
+    if bool(ids) == all_:
+        raise typer.BadParameter("name errors, or say --all")
+    return ErrorChoice(None if all_ else ids, table)

@@ -1,0 +1,197 @@
+"""Looking at some rows of a table on both sides: the SQL of it, and how they differ. The keys are known beforehand."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
+
+from dmdelta.lakehouse.place import quote
+from dmdelta.model.gtid import Flavor
+from dmdelta.model.schema import Column, TableSchema
+from dmdelta.quality.reconcile import (
+    Comparison,
+    Kind,
+    differing_documents,
+    differing_rows,
+    plan_comparison,
+    silver_values,
+    source_values_query,
+)
+from dmdelta.quality.row_keys import RowKey, is_askable, part_columns, silver_among, source_among
+
+
+@dataclass(frozen=True, slots=True)
+class RowsTold:
+    """What the source said of some rows: to `RowLook.source_query`, and to its `values_query`."""
+
+    rows: Sequence[Sequence[object]]
+    values: Sequence[Sequence[object]]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedRows:
+    """What silver has of rows that were changed.
+
+    Attributes:
+        keys: of the rows that it has as they were written, or not at all.
+        silver: key and hash of those that it has.
+        old: the keys of the others: rows that were written earlier should be gone.
+    """
+
+    keys: Sequence[RowKey]
+    silver: Sequence[tuple[str, int]]
+    old: Sequence[RowKey]
+
+
+@dataclass(frozen=True, slots=True)
+class RowLook:
+    """How rows of a table are looked at.
+
+    Attributes:
+        documents: the columns of JSON that are compared, by meaning.
+        fast: only whether a row is there.
+        uncompared: columns of the source that are not looked at.
+    """
+
+    comparison: Comparison
+    documents: tuple[Column, ...]
+    fast: bool
+    uncompared: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> tuple[Column, ...]:
+        return self.comparison.key
+
+    def source_query(self, table: str, keys: Sequence[RowKey]) -> str:
+        """Key, hash and documents of the rows of some keys, in the source's SQL."""
+        told = "0" if self.fast else self.comparison.hash.source
+        texts = [f"CAST({quote(column.name)} AS CHAR)" for column in self.documents]
+        chosen = ", ".join([self.comparison.key_text.source, told, *texts])
+        return f"SELECT {chosen} FROM {table} WHERE {source_among(self.key, keys)}"
+
+    def silver_rows(self, rows: DataFrame, keys: Sequence[RowKey]) -> DataFrame:
+        """Silver's rows of some keys, whole."""
+        return rows.where(silver_among(self.key, self.comparison.key_text.silver, keys))
+
+    def silver_pairs(self, rows: DataFrame) -> list[tuple[str, int]]:
+        """Key and hash of silver's rows."""
+        found = rows.selectExpr(f"{self.comparison.key_text.silver} AS k", f"{self._hash} AS h").collect()
+        return [(row["k"], int(row["h"])) for row in found]
+
+    def changed_rows(self, touched: DataFrame, rows: DataFrame, written: DataFrame) -> ChangedRows:
+        """What silver has of rows that were changed, in one pass.
+
+        Args:
+            touched: the key columns of the changed rows, each once.
+            rows: silver's rows, of which only the key columns are read.
+            written: those that were written lately: where changed rows should be, and nowhere else.
+        """
+        names = [column.name for column in self.key]
+        columns = [quote(name) for name in names]
+        among = rows.selectExpr(*columns).join(F.broadcast(touched), names, "left_semi")
+        counts = among.groupBy(*columns).agg(F.expr("count(*) AS _dm_rows"))
+        told = written.selectExpr(*columns, f"{self._hash} AS _dm_hash")
+        text, parts = self.comparison.key_text.silver, ", ".join(part_columns(self.key))
+        joined = touched.join(told, names, "left").join(counts, names, "left")
+        found = joined.selectExpr(f"{text} AS k", f"array({parts}) AS parts", "_dm_hash", "_dm_rows").collect()
+        known = [row for row in found if None not in row["parts"]]
+        keys = {row["k"]: RowKey(row["k"], tuple(row["parts"])) for row in known}
+        pairs = [(row["k"], int(row["_dm_hash"])) for row in known if row["_dm_hash"] is not None]
+        recent = Counter(key for key, _ in pairs)
+        old = {row["k"] for row in known if (row["_dm_rows"] or 0) != recent[row["k"]]}
+        return ChangedRows(
+            [key for text, key in keys.items() if text not in old],
+            [(text, value) for text, value in pairs if text not in old],
+            [keys[text] for text in old],
+        )
+
+    def differences(
+        self, told: Sequence[Sequence[object]], silver: Iterable[tuple[str, int]], rows: DataFrame
+    ) -> dict[str, Kind]:
+        """How rows differ, by the key's text.
+
+        Args:
+            told: what `source_query` gave.
+            silver: key and hash of silver's.
+            rows: silver's rows, for their documents.
+        """
+        source = [(str(row[0]), int(str(row[1]))) for row in told]
+        kinds = differing_rows(source, silver)
+        if self.documents:
+            texts = [(str(row[0]), *(None if text is None else str(text) for text in row[2:])) for row in told]
+            same = [row for row in texts if row[0] not in kinds]
+            kinds |= dict.fromkeys(differing_documents(self.comparison, self.documents, rows, same), Kind.DIFFERENT)
+        return kinds
+
+    def values_query(self, table: str, keys: Sequence[RowKey]) -> str:
+        """Key and each column's text of some rows, in the source's SQL; its arguments are the keys' texts."""
+        return source_values_query(self.comparison, table, source_among(self.key, keys), [row.text for row in keys])
+
+    def differing_values(
+        self, keys: Sequence[RowKey], told: RowsTold, rows: DataFrame
+    ) -> dict[str, dict[str, tuple[str | None, str | None]]]:
+        """What differs of rows that do, by the key's text and column.
+
+        Args:
+            told: what the source said of these rows.
+            rows: silver's.
+        """
+        source = {str(row[0]): row[1:] for row in told.values}
+        silver = silver_values(self.comparison, rows, [key.text for key in keys])
+        texts = [(str(row[0]), *(None if text is None else str(text) for text in row[2:])) for row in told.rows]
+        documents = differing_documents(self.comparison, self.documents, rows, texts) if self.documents else {}
+        nothing = (None,) * len(self.comparison.columns)
+        found: dict[str, dict[str, tuple[str | None, str | None]]] = {}
+        for key in keys:
+            sides = zip(source.get(key.text, nothing), silver.get(key.text, nothing), strict=True)
+            pairs = ((None if one is None else str(one), two) for one, two in sides)
+            named = zip((name for name, _ in self.comparison.values()), pairs, strict=True)
+            found[key.text] = {name: pair for name, pair in named if pair[0] != pair[1]} | documents.get(key.text, {})
+        return found
+
+    @property
+    def _hash(self) -> str:
+        return "0" if self.fast else self.comparison.hash.silver
+
+
+@dataclass(frozen=True, slots=True)
+class TableFacts:
+    """What decides whether a table's rows can be looked at.
+
+    Attributes:
+        merged: other tables' rows are in silver's table, too.
+        filtered: the spec leaves some of its row changes out.
+        schema: its structure at the source, None if the source has no such table.
+        columns: silver's, None if there is no such table.
+    """
+
+    merged: bool
+    filtered: bool
+    schema: TableSchema | None
+    columns: tuple[str, ...] | None
+
+
+def plan_look(facts: TableFacts, flavor: Flavor, *, fast: bool) -> RowLook | str:
+    """How a table's rows are looked at, or why they are not."""
+    schema, columns = facts.schema, facts.columns
+    if facts.merged:
+        return "its rows are merged with those of other tables"
+    if facts.filtered:
+        return "the spec's filters leave some of its row changes out"
+    if schema is None:
+        return "the source has no such table"
+    if not schema.primary_key:
+        return "it has no key"
+    if columns is None:
+        return "silver has no such table"
+    comparison = plan_comparison(schema, columns, flavor, 0)
+    if tuple(column.name for column in comparison.key) != schema.primary_key or not is_askable(comparison.key):
+        return "its rows cannot be asked for by their key"
+    if fast:
+        return RowLook(comparison, (), fast=True)
+    documents = tuple(column for column in schema.columns if column.type == "json" and column.name in columns)
+    compared = {*comparison.columns, *documents}
+    left = tuple(column.name for column in schema.columns if column not in compared)
+    return RowLook(comparison, documents, fast=False, uncompared=left)
