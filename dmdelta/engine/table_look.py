@@ -18,7 +18,9 @@ from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.quality.reconcile import Kind
 from dmdelta.quality.row_keys import RowKey
 from dmdelta.quality.row_look import RowLook, RowsTold
+from dmdelta.silver.checks import no_checks
 from dmdelta.silver.compaction import key_names, keyed_changes
+from dmdelta.silver.quarantine import with_quarantined
 from dmdelta.silver.survey import TableEvents
 from dmdelta.source.connection import query, quoted
 
@@ -146,5 +148,10 @@ class TableLook:
         return self._silver().where(newer)
 
     def _silver(self) -> DataFrame:
+        """Silver's rows, and those that are kept apart: together they are the source's."""
+        target = self.side.table(self.name)
         with wrapped(self.place, "reading"):
-            return self.spark.table(self.place)
+            rows = self.spark.table(self.place)
+        if self.side.checks is no_checks:
+            return rows
+        return with_quarantined(self.spark, target, rows, target.seen(self.schema))
