@@ -234,9 +234,9 @@ def test_columns_may_be_called_anything(changelog, mode):
     assert sorted(changelog.silver(bag)) == sorted([old, old, new])
     # Images that lack columns, also of a row whose key changes.
     begin = changelog.position
-    changelog.update({"id": 4}, {"sign": 5}, keyed, image=["sign"])
+    changelog.update({"id": 4}, {"id": 4, "sign": 5}, keyed, image=["id", "sign"])
     changelog.update({"id": 1}, {"id": 8}, keyed, image=["id"])
-    changelog.update({"id": 7}, {"whole": 6}, keyed, image=["whole"])
+    changelog.update({"id": 7}, {"id": 7, "whole": 6}, keyed, image=["id", "whole"])
     changelog.apply(begin, name=keyed, mode=mode)
     names = ("id", *TAKEN)
     found = {line["id"]: line for line in (dict(zip(names, values, strict=True)) for values in changelog.silver(keyed))}
