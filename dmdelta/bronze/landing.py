@@ -18,6 +18,7 @@ from dmdelta.bronze.schema import BRONZE_SCHEMA, PARTITION_COLUMN, SKIPPING_COLU
 from dmdelta.errors import CorruptBinlog
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.lakehouse.commits import CommitTag, append
+from dmdelta.lakehouse.creation import NewTable, create_table
 from dmdelta.lakehouse.foreign import wrapped
 from dmdelta.lakehouse.history import OwnCommit, newest_own_commit, own_commits
 from dmdelta.lakehouse.tables import OWNER, table_state
@@ -280,10 +281,11 @@ def open_bronze(spark: SparkSession, bronze: str, task: str) -> None:
     if state is not None:
         state.assert_owned(bronze, task)
         return
-    with wrapped(bronze, "creating"):
-        spark.sql(
-            f"CREATE TABLE {bronze} ({BRONZE_SCHEMA}) USING delta PARTITIONED BY ({PARTITION_COLUMN}) "
-            f"TBLPROPERTIES ('{OWNER}' = '{task}', 'delta.appendOnly' = 'true', "
-            f"'delta.dataSkippingStatsColumns' = '{','.join(SKIPPING_COLUMNS)}', "
-            "'delta.checkpointInterval' = '50')"
-        )
+    properties = {
+        "delta.appendOnly": "true",
+        "delta.dataSkippingStatsColumns": ",".join(SKIPPING_COLUMNS),
+        "delta.checkpointInterval": "50",
+        OWNER: task,
+    }
+    columns = dict(column.split(maxsplit=1) for column in BRONZE_SCHEMA.split(","))
+    create_table(spark, bronze, NewTable(columns, properties, partition=(PARTITION_COLUMN,)))

@@ -6,8 +6,10 @@ from typing import Any
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import types as T  # noqa: N812 - Spark's convention
 
+from dmdelta.errors import ForeignTable
+from dmdelta.lakehouse.creation import NewTable, create_table
 from dmdelta.lakehouse.foreign import is_absent, wrapped
-from dmdelta.lakehouse.place import Lakehouse, literal
+from dmdelta.lakehouse.place import Lakehouse
 from dmdelta.lakehouse.tables import OWNER, table_state
 
 Columns = Mapping[str, T.DataType]
@@ -28,18 +30,17 @@ def create_metadata(spark: SparkSession, lakehouse: Lakehouse, table: str, colum
         there.assert_owned(table, task)
         _widen(spark, table, columns)
         return True
-    listed = ", ".join(f"{name} {kind.simpleString()}" for name, kind in columns.items())
+    kinds = {name: kind.simpleString() for name, kind in columns.items()}
     schema = lakehouse.schema_of(lakehouse.metadata_name)
-    with wrapped(table, "creating"):
-        if schema is not None:
+    if schema is not None:
+        with wrapped(schema, "creating"):
             spark.sql(f"CREATE SCHEMA IF NOT EXISTS {schema}")
-        spark.sql(
-            f"CREATE TABLE IF NOT EXISTS {table} ({listed}) USING delta "
-            f"TBLPROPERTIES ({literal(OWNER)} = {literal(task)}, 'delta.checkpointInterval' = '50')"
-        )
-    # Somebody else may have made it meanwhile.
-    made = table_state(spark, table)
-    if made is not None:
+    try:
+        create_table(spark, table, NewTable(kinds, {"delta.checkpointInterval": "50", OWNER: task}))
+    except ForeignTable:
+        made = table_state(spark, table)  # somebody else may have made it meanwhile
+        if made is None:
+            raise
         made.assert_owned(table, task)
     return False
 

@@ -1,7 +1,6 @@
 """The silver table itself: made from a source table's structure, owned by its task."""
 
 from collections.abc import Iterable, Mapping
-from contextlib import nullcontext
 from dataclasses import replace
 from enum import Enum
 
@@ -10,9 +9,9 @@ from pyspark.sql import SparkSession
 from dmdelta.ddl.types import OWN_COLUMNS, silver_columns
 from dmdelta.errors import SchemaError, UnsupportedSchemaChange
 from dmdelta.lakehouse.changes import Change
-from dmdelta.lakehouse.commits import CommitTag, tagged
+from dmdelta.lakehouse.commits import CommitTag
+from dmdelta.lakehouse.creation import NewTable, create_table
 from dmdelta.lakehouse.foreign import wrapped
-from dmdelta.lakehouse.place import literal, quote
 from dmdelta.lakehouse.tables import OWNER, SOURCE_ID, SOURCE_TABLE, table_state
 from dmdelta.model.schema import TableSchema
 from dmdelta.sharding import Columns, merged_columns
@@ -91,18 +90,15 @@ def create_silver(spark: SparkSession, target: Target, schema: TableSchema, tag:
     """
     table, schema = target.place, target.seen(schema)
     columns = silver_columns(schema)
-    cluster = ", ".join(map(quote, cluster_columns(schema)))
+    cluster = cluster_columns(schema)
     properties = {**_PROPERTIES, "dmdelta.kind": "silver", OWNER: target.task}
     properties |= {name: of for name, of in zip((SOURCE_ID, SOURCE_TABLE), _rows_of(target), strict=True) if of}
     if cluster and (count := indexed_columns(schema)):
         properties["delta.dataSkippingNumIndexedCols"] = str(count)
-    listed = ", ".join(f"{quote(name)} {kind}" for name, kind in columns.items())
-    clustered = f"CLUSTER BY ({cluster})" if cluster else ""
-    set_to = ", ".join(f"{literal(name)} = {literal(value)}" for name, value in properties.items())
-    with wrapped(table, "making"), tagged(spark, tag) if tag else nullcontext():
-        if (database := target.lakehouse.schema_of(schema.schema)) is not None:
+    if (database := target.lakehouse.schema_of(schema.schema)) is not None:
+        with wrapped(database, "creating"):
             spark.sql(f"CREATE SCHEMA IF NOT EXISTS {database}")
-        spark.sql(f"CREATE TABLE {table} ({listed}) USING delta {clustered} TBLPROPERTIES ({set_to})")
+    create_table(spark, table, NewTable(columns, properties, cluster=cluster), tag)
 
 
 def open_silver(spark: SparkSession, target: Target, schema: TableSchema) -> bool:

@@ -1,0 +1,92 @@
+"""Making a Delta table, also where a killed process has left half of one."""
+
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+
+from pyspark.sql import SparkSession
+
+from dmdelta.lakehouse.commits import tagged
+from dmdelta.lakehouse.foreign import wrapped
+from dmdelta.lakehouse.history import CommitTag
+from dmdelta.lakehouse.place import literal, quote
+from dmdelta.lakehouse.tables import table_state
+
+_BY_PATH = re.compile(r"delta\.`(.+)`")
+_TAKEN = re.compile(r"TABLE_OR_VIEW_ALREADY_EXISTS|DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION")
+
+
+@dataclass(frozen=True, slots=True)
+class NewTable:
+    """What a table is made of.
+
+    Attributes:
+        columns: types (SQL) by name.
+        partition, cluster: columns that it is laid out by; one of them at the most.
+    """
+
+    columns: Mapping[str, str]
+    properties: Mapping[str, str]
+    partition: Sequence[str] = ()
+    cluster: Sequence[str] = field(default_factory=tuple)
+
+    @property
+    def definition(self) -> str:
+        """What follows the name in a CREATE TABLE statement."""
+        listed = ", ".join(f"{quote(name)} {kind}" for name, kind in self.columns.items())
+        partitioned = f"PARTITIONED BY ({_list(self.partition)})" if self.partition else ""
+        clustered = f"CLUSTER BY ({_list(self.cluster)})" if self.cluster else ""
+        return f"({listed}) USING delta {partitioned}{clustered} TBLPROPERTIES ({self.properties_list})"
+
+    @property
+    def properties_list(self) -> str:
+        return ", ".join(f"{literal(name)} = {literal(value)}" for name, value in self.properties.items())
+
+
+def create_table(spark: SparkSession, table: str, new: NewTable, tag: CommitTag | None = None) -> None:
+    """Make a table: in one commit, unless a killed process has left half of it.
+
+    Args:
+        table: its SQL identifier.
+        tag: of the commit.
+
+    Raises:
+        ForeignTable: something else is there.
+        LakehouseError: it cannot be made.
+    """
+    with wrapped(table, "creating"):
+        try:
+            with _tagged(spark, tag):
+                spark.sql(f"CREATE TABLE {table} {new.definition}")
+        except Exception as error:
+            path = _BY_PATH.fullmatch(table)
+            if path is None or not _TAKEN.search(str(error)) or not _is_half_made(spark, table, path[1]):
+                raise
+            _finish(spark, table, path[1], new, tag)
+
+
+def _is_half_made(spark: SparkSession, table: str, path: str) -> bool:
+    """The folder of a log is there, and no commit in it: Delta neither finds a table there nor makes one."""
+    if table_state(spark, table) is not None:
+        return False
+    # Hidden folders, as the log's, do not count: there is no other file.
+    return spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(path).isEmpty()
+
+
+def _finish(spark: SparkSession, table: str, path: str, new: NewTable, tag: CommitTag | None) -> None:
+    """A DataFrame may write the first commit where a statement may not; it knows nothing of properties."""
+    empty = spark.sql(f"SELECT {', '.join(f'CAST(NULL AS {kind}) AS {quote(n)}' for n, kind in new.columns.items())}")
+    empty.where("false").write.format("delta").mode("append").partitionBy(*new.partition).save(path)
+    if new.cluster:
+        spark.sql(f"ALTER TABLE {table} CLUSTER BY ({_list(new.cluster)})")
+    with _tagged(spark, tag):
+        spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({new.properties_list})")
+
+
+def _tagged(spark: SparkSession, tag: CommitTag | None) -> AbstractContextManager[None]:
+    return tagged(spark, tag) if tag is not None else nullcontext()
+
+
+def _list(columns: Sequence[str]) -> str:
+    return ", ".join(map(quote, columns))

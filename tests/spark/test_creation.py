@@ -1,0 +1,57 @@
+"""Tables that a killed process has left half made are made by the next one."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import types as T  # noqa: N812 - Spark's convention
+
+from dmdelta.bronze.landing import open_bronze
+from dmdelta.errors import ForeignTable
+from dmdelta.lakehouse.metadata import create_metadata
+from dmdelta.lakehouse.tables import table_state
+from tests.spark.changelog import ITEMS, TASK, Changelog
+
+
+def half_made(table):
+    """What is there when CREATE TABLE is killed ahead of its commit."""
+    folder = Path(table.split("`")[1]) / "_delta_log" / "_staged_commits"
+    folder.mkdir(parents=True)
+
+
+def test_bronze_silver_and_metadata_are_made_over_what_a_kill_left(spark, lakehouse):
+    """Each as it should be: its owner, its properties, and where its rows are."""
+    metadata = lakehouse.metadata("t_half")
+    silver = lakehouse.silver(ITEMS.schema, ITEMS.table)
+    for table in (lakehouse.bronze, metadata, silver):
+        half_made(table)
+        assert table_state(spark, table) is None
+    open_bronze(spark, lakehouse.bronze, TASK)
+    assert table_state(spark, lakehouse.bronze).properties["delta.appendOnly"] == "true"
+    columns = {"a": T.IntegerType()}
+    assert create_metadata(spark, lakehouse, metadata, columns, TASK) is False
+    assert create_metadata(spark, lakehouse, metadata, columns, TASK) is True
+    assert spark.table(metadata).columns == ["a"]
+    changelog = Changelog(spark, lakehouse)
+    begin = changelog.position
+    changelog.tell(ITEMS)
+    changelog.insert({"id": 1, "v": "a"})
+    changelog.apply(begin)
+    assert changelog.silver() == [(1, "a")]
+    assert table_state(spark, silver).properties["delta.columnMapping.mode"] == "name"
+    (detail,) = spark.sql(f"DESCRIBE DETAIL {silver}").collect()
+    assert (detail.clusteringColumns, detail.partitionColumns) == (["id"], [])
+    begin = changelog.position
+    changelog.delete({"id": 1, "v": "a"}), changelog.insert({"id": 2, "v": "b"})
+    changelog.apply(begin)
+    assert changelog.silver() == [(2, "b")]
+
+
+def test_somebody_elses_files_stay(spark, lakehouse):
+    """A folder with files is nobody's half-made table."""
+    metadata = lakehouse.metadata("t_files")
+    folder = Path(metadata.split("`")[1])
+    (folder / "inner").mkdir(parents=True)
+    (folder / "inner" / "notes.txt").write_text("mine")
+    with pytest.raises(ForeignTable):
+        create_metadata(spark, lakehouse, metadata, {"a": T.IntegerType()}, TASK)
+    assert not (folder / "_delta_log").exists()
