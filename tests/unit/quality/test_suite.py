@@ -1,0 +1,57 @@
+"""Suites as they are written."""
+
+import pytest
+
+from dmdelta.errors import ConfigError
+from dmdelta.quality.suite import load_suites
+
+
+def write(folder, text):
+    file = folder / "shop" / "orders.yml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    return file
+
+
+def test_a_suite_is_found_by_its_tables_name(tmp_path):
+    """Expectations know where they stand, and which of them a running task judges."""
+    write(
+        tmp_path,
+        "columns:\n  id: {type: bigint, nullable: false}\nkey: [id]\nexpectations:\n"
+        "  - type: expect_column_values_to_be_between\n    kwargs: {column: amount, min_value: 0}\n    on-failure: stop\n"
+        "  - type: expect_column_mean_to_be_between\n    kwargs: {column: amount, max_value: 9}\n"
+        "  - type: expect_column_values_to_be_in_set\n    kwargs: {column: amount, value_set: [1], mostly: 0.9}\n",
+    )
+    suites = load_suites(tmp_path)
+    first, second, third = suites.of(("shop", "orders")).expectations
+    assert [each.is_row_wise for each in (first, second, third)] == [True, False, False]
+    assert first.place.endswith("orders.yml:5")
+    assert str(first) == "expect_column_values_to_be_between(column=amount, min_value=0)"
+    assert suites.guards(("shop", "orders"))
+    assert not suites.guards(("shop", "others"))
+    assert suites.of(("shop", "others")).expectations == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("expectation: []", "1: unknown key 'expectation': did you mean 'expectations'"),
+        ("columns:\n  id: {typ: int}", "2: unknown key 'columns.id.typ': did you mean 'type'"),
+        ("expectations:\n  - type: be_nice", "expectations\\[0\\].type"),
+        (
+            "expectations:\n  - type: expect_column_mean_to_be_between\n    on-failure: quarantine",
+            "orders.yml:2: expect_column_mean_to_be_between does not judge a row by itself",
+        ),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_line(tmp_path, text, words):
+    """Before a task starts."""
+    write(tmp_path, text)
+    with pytest.raises(ConfigError, match=words):
+        load_suites(tmp_path)
+
+
+def test_a_folder_without_suites_is_an_error(tmp_path):
+    """A misspelt folder would expect nothing."""
+    with pytest.raises(ConfigError, match="no suite in"):
+        load_suites(tmp_path / "schemes")
