@@ -5,7 +5,9 @@ The only importer of great_expectations. https://docs.greatexpectations.io/docs/
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -17,17 +19,36 @@ from dmdelta.quality.suite import Expectation
 
 os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")  # it would tell its makers what it is used for
 
+
+@contextmanager
+def _as_a_program() -> Iterator[None]:
+    """PySpark takes a process whose main module has no file (`python -c`, a worker of others) for its own doctests.
+
+    It ends the process then, as soon as somebody asks whether there is Spark Connect and there is not.
+    """
+    main = sys.modules["__main__"]
+    if hasattr(main, "__file__"):
+        yield
+        return
+    main.__file__ = ""
+    try:
+        yield
+    finally:
+        del main.__file__
+
+
 try:
-    import great_expectations as gx
-    from great_expectations.core.expectation_validation_result import ExpectationSuiteValidationResult
-    from great_expectations.data_context.types.base import ProgressBarsConfig
-    from great_expectations.exceptions import ExpectationNotFoundError
-    from great_expectations.execution_engine import SparkDFExecutionEngine
-    from great_expectations.expectations.registry import get_expectation_impl
-    from great_expectations.render.renderer import ValidationResultsPageRenderer
-    from great_expectations.render.view import DefaultJinjaPageView
-    from great_expectations.validator.metric_configuration import MetricConfiguration
-    from great_expectations.validator.metrics_calculator import MetricsCalculator
+    with _as_a_program():
+        import great_expectations as gx
+        from great_expectations.core.expectation_validation_result import ExpectationSuiteValidationResult
+        from great_expectations.data_context.types.base import ProgressBarsConfig
+        from great_expectations.exceptions import ExpectationNotFoundError
+        from great_expectations.execution_engine import SparkDFExecutionEngine
+        from great_expectations.expectations.registry import get_expectation_impl
+        from great_expectations.render.renderer import ValidationResultsPageRenderer
+        from great_expectations.render.view import DefaultJinjaPageView
+        from great_expectations.validator.metric_configuration import MetricConfiguration
+        from great_expectations.validator.metrics_calculator import MetricsCalculator
 except ImportError as error:
     raise ConfigError(
         f"suites need Great Expectations: {error}", hint="pip install 'dmdelta[quality]', or take `quality` out"
