@@ -8,7 +8,7 @@ import yaml
 
 from dmdelta.cli.main import execute
 from dmdelta.lakehouse.place import Lakehouse
-from tests.integration.test_validate import DAMAGE
+from tests.support.damage import DAMAGE
 from tests.support.loadable import fill
 from tests.support.task import Task
 
