@@ -47,7 +47,7 @@ def test_a_row_fails_where_great_expectations_says_so(spark):
     by_us = rows.agg(*(_count(failing(each, nothing), n) for n, each in enumerate(CASES))).collect()[0]
     by_them, page = judge(rows, "shop.orders", CASES, ["id"])
     assert list(by_us) == [result.unexpected for result in by_them]
-    assert all(0 < result.unexpected < 1000 for result in by_them if "greater" not in result.expectation)
+    assert all(result.unexpected for result in by_them), "each finds something"
     assert by_them[0].samples == ({"id": 77},)
     assert "<html" in page
 
