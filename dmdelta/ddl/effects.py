@@ -115,3 +115,5 @@ class Unread:
 
 
 Effect = Altered | Created | Dropped | Truncated | Renamed | Unread
+EMPTYING = (Truncated, Dropped, Created)
+"""Behind these a table has none of the rows that it had."""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from dmdelta.config import SourceConfig, TaskSpec
 from dmdelta.engine.relaying import FIRST_TRY, reading_of, relay_task
+from dmdelta.engine.suites import open_suites
 from dmdelta.engine.task import open_task
 from dmdelta.errors import DmdeltaError
 from dmdelta.lakehouse.tables import table_state
@@ -92,6 +93,7 @@ def _source_findings(spec: TaskSpec, source: SourceConfig, shards: list[ShardFac
 
 def _lakehouse_finding(spec: TaskSpec) -> TaskFinding:
     try:
+        open_suites(spec)
         task = open_task(spec, writing=False)
         state = table_state(task.spark, task.lakehouse.bronze)
         if state is not None:

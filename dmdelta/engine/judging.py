@@ -8,6 +8,7 @@ from dmdelta.checkpoint.store import load_points
 from dmdelta.config import QualityConfig, TaskSpec
 from dmdelta.engine.log_places import LandedLogOf, Side, find_place
 from dmdelta.engine.relaying import endpoint_of
+from dmdelta.engine.suites import open_suites
 from dmdelta.engine.table_judgement import JudgedTable, TableJudgement
 from dmdelta.engine.task_source import TaskSource, open_task_source
 from dmdelta.errors import ConfigError
@@ -51,7 +52,7 @@ def judge_tables(spec: TaskSpec, request: QualityRequest, report: Callable[[Judg
     begin, end = _range(source, request)
     store = ResultStore(task.spark, task.lakehouse, spec.name, task.run)
     config = spec.quality or QualityConfig()
-    judgement = TableJudgement(task, side, endpoint_of(source.config), config.freshness)
+    judgement = TableJudgement(task, side, endpoint_of(source.config), config.freshness, open_suites(spec))
     found: list[JudgedTable] = []
     for name in source.tables_like(request.table):
         if silver_condition(task.spark, side.table(name)) is not Condition.PRESENT:

@@ -5,6 +5,7 @@ from functools import partial
 
 from dmdelta.config import TaskSpec
 from dmdelta.engine.standing_still import standing_still
+from dmdelta.engine.suites import open_suites
 from dmdelta.engine.table_checks import TableChecks
 from dmdelta.engine.table_past import TablePast
 from dmdelta.engine.task_source import TaskSource, open_task_source
@@ -85,7 +86,7 @@ def _release(source: TaskSource, name: TableName, quarantine: Quarantine, reques
     at = standing(spark, target)
     schema = target.seen(TablePast(task, source.side, name).schema_before(at.position))
     of_now = silver_rows_of(apart.where(f"structure = {literal(schema.to_json())}"), schema)
-    checks = () if request.force else TableChecks(spark, task.suites)(target, schema)
+    checks = () if request.force else TableChecks(spark, open_suites(task.spec))(target, schema)
     passing = of_now.where(~failing_any(checks)) if checks else of_now
     with wrapped(quarantine.place, "reading"):
         all_of_them, fitting, released = apart.count(), of_now.count(), passing.count()

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from dmdelta.checkpoint import FlushReason
@@ -18,6 +18,7 @@ from dmdelta.engine.progress import Progress, RunSummary, Tally
 from dmdelta.engine.relaying import Relaying, open_relaying
 from dmdelta.engine.shard_locks import ShardLocks, open_shard_locks
 from dmdelta.engine.stop import StopRequest, stopping_on_signals
+from dmdelta.engine.suites import open_suites
 from dmdelta.engine.task import Task, open_task, with_safe_mode
 from dmdelta.errors import DmdeltaError, QualityError, SchemaError, StageFailed
 from dmdelta.logging import get_logger
@@ -79,7 +80,7 @@ def run_task(
     with stopping_on_signals(stop), ExitStack() as opened:
         # The relays first: their locks keep a second runner of the task from anything else.
         relayings = [opened.enter_context(open_relaying(spec, source, until_caught_up=ends)) for source in spec.sources]
-        task = open_task(with_safe_mode(spec) if options.safe_mode else spec)
+        task = replace(open_task(with_safe_mode(spec) if options.safe_mode else spec), suites=open_suites(spec))
         for relaying in relayings:
             anew = options.anew(relaying.task.start)
             if anew is not None:

@@ -25,7 +25,7 @@ from dmdelta.quality.built_in import (
     versions_gone_back,
 )
 from dmdelta.quality.results import SAMPLES, Judged, Result, Scope, plain
-from dmdelta.quality.suite import Expectation, Suite
+from dmdelta.quality.suite import Expectation, Suite, Suites
 from dmdelta.silver.evolution import older_than
 from dmdelta.silver.range_rows import RangePiece, pieces_of, rows_added, schema_behind
 from dmdelta.silver.repair import Standing, rows_at, standing_at
@@ -65,6 +65,7 @@ class TableJudgement:
     side: SilverSide
     endpoint: Endpoint | None
     freshness: timedelta
+    suites: Suites
 
     def judge(self, name: TableName, scope: Scope, begin: Position | None, end: Position) -> JudgedTable:
         """Judge a table as it was when the log had been applied up to `end`.
@@ -77,7 +78,7 @@ class TableJudgement:
             DmdeltaError: bronze, silver or the source cannot be read.
         """
         target = self.side.table(name)
-        suite = self.task.suites.of(target.route.name)
+        suite = self.suites.of(target.route.name)
         judged = Judged(self.side.source_id, target.route.name, scope, begin, end)
         if scope is Scope.IMAGES:
             assert begin is not None

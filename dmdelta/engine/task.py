@@ -12,7 +12,6 @@ from dmdelta.checkpoint import SafeModePolicy
 from dmdelta.config import SourceConfig, TaskSpec
 from dmdelta.engine.live import InForce, LiveSettings
 from dmdelta.engine.requests import SilverSide
-from dmdelta.engine.suites import open_suites
 from dmdelta.errors import ConfigError
 from dmdelta.lakehouse.place import Lakehouse
 from dmdelta.lakehouse.session import open_session
@@ -31,7 +30,7 @@ class Task:
     Attributes:
         run: tells this process's commits from another's.
         in_force: what of the spec can change while it runs, as it is now.
-        suites: what is expected of its tables.
+        suites: what is expected of its tables; a run reads them, and who judges.
     """
 
     spec: TaskSpec
@@ -85,13 +84,12 @@ def open_task(spec: TaskSpec, *, writing: bool = True) -> Task:
         writing: make the bronze table if it is not there.
 
     Raises:
-        ConfigError: a suite is wrong.
         ForeignTable: the place of bronze is taken.
         LakehouseError: the place cannot be reached.
     """
     spark = open_session(f"dmdelta {spec.name}")
     register(spark)
-    task = Task(spec, spark, place_of(spec), uuid.uuid4().hex, InForce(LiveSettings.of(spec)), open_suites(spec))
+    task = Task(spec, spark, place_of(spec), uuid.uuid4().hex, InForce(LiveSettings.of(spec)))
     if writing:
         open_bronze(spark, task.lakehouse.bronze, spec.name)
     return task

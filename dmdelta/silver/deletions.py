@@ -5,22 +5,18 @@ from functools import reduce
 from pyspark.sql import DataFrame, SparkSession
 
 from dmdelta.changelog.extraction import keys_of
-from dmdelta.ddl.effects import Created, Dropped, Truncated
+from dmdelta.ddl.effects import EMPTYING
 from dmdelta.ddl.types import OWN_COLUMNS, VERSION, silver_type
 from dmdelta.errors import UnsupportedSchemaChange
 from dmdelta.lakehouse.place import quote
 from dmdelta.model.schema import TableSchema
 from dmdelta.silver.compaction import compacted, key_names, keyed_changes
-from dmdelta.silver.counting import plan_counting
 from dmdelta.silver.evolution import older_than, version_at
-from dmdelta.silver.pieces import Piece, known_schema, plan_pieces
-from dmdelta.silver.plan import Mode
+from dmdelta.silver.pieces import Piece, plan_pieces
+from dmdelta.silver.range_rows import batch_of
 from dmdelta.silver.request import ApplyRequest
-from dmdelta.silver.steps import Batch
 from dmdelta.silver.structure import structure_at, table_log
 from dmdelta.silver.survey import table_events
-
-_EMPTYING = (Truncated, Dropped, Created)
 
 
 def deleted_keys(spark: SparkSession, request: ApplyRequest, seen: TableSchema, live: DataFrame) -> DataFrame:
@@ -40,9 +36,7 @@ def deleted_keys(spark: SparkSession, request: ApplyRequest, seen: TableSchema, 
     pieces = plan_pieces(log, structure_at(spark, request.source_log, name, begin), begin, end)
     found = [_deleted_in(spark, request, piece, seen) for piece in pieces]
     frames = [frame for frame in found if frame is not None]
-    emptied = [
-        piece.end for piece in pieces if piece.then and any(isinstance(e, _EMPTYING) for e in piece.then.effects)
-    ]
+    emptied = [piece.end for piece in pieces if piece.then and any(isinstance(e, EMPTYING) for e in piece.then.effects)]
     keys = [quote(key) for key in seen.primary_key]
     if emptied:
         at = max(emptied)
@@ -52,32 +46,17 @@ def deleted_keys(spark: SparkSession, request: ApplyRequest, seen: TableSchema, 
 
 
 def _deleted_in(spark: SparkSession, request: ApplyRequest, piece: Piece, seen: TableSchema) -> DataFrame | None:
-    events = table_events(spark, request.lakehouse, request.source_id, request.name, piece.begin, piece.end)
-    if not events.row_count:
+    batch = batch_of(spark, request, piece)
+    if batch is None:
         return None
-    schema = request.target.seen(known_schema(piece, request.name))
+    schema = batch.schema
     if len(schema.primary_key) != len(seen.primary_key):
         raise UnsupportedSchemaChange(
             f"the key of {seen} changed inside the range",
             hint="replay a range behind that statement, or have the table made anew: --rebuild",
             position=str(piece.end),
         )
-    events, counted = plan_counting(request, schema, events)
-    place = request.target.place
-    batch = Batch(
-        spark,
-        request.lakehouse.bronze,
-        request.source_id,
-        place,
-        schema,
-        piece.begin,
-        piece.end,
-        events,
-        Mode.SAFE,
-        empty=False,
-        counted=counted,
-    )
-    changes = compacted(keyed_changes(batch.changes, schema, moves=bool(events.moves)), schema)
+    changes = compacted(keyed_changes(batch.changes, schema, moves=bool(batch.events.moves)), schema)
     kinds = [silver_type(column) for column in keys_of(seen)]
     keys = [
         f"CAST({name} AS {kind}) AS {quote(key)}"

@@ -11,7 +11,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 
-from dmdelta.ddl.effects import Created, Dropped, Truncated
+from dmdelta.ddl.effects import EMPTYING
 from dmdelta.errors import QualityError
 from dmdelta.lakehouse.foreign import wrapped
 from dmdelta.model.schema import TableSchema
@@ -94,7 +94,7 @@ def forget_emptied(work: Work, piece: Piece) -> None:
         LakehouseError: the quarantine cannot be written.
     """
     assert piece.then is not None
-    empties = any(isinstance(effect, (Truncated, Dropped, Created)) for effect in piece.then.effects)
+    empties = any(isinstance(effect, EMPTYING) for effect in piece.then.effects)
     if empties and work.request.checks is not no_checks:
         Quarantine.of(work.request.target).clear(work.spark, piece.end)
 

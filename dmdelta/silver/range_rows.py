@@ -11,7 +11,7 @@ from dmdelta.model.position import Position
 from dmdelta.model.schema import TableSchema
 from dmdelta.silver.compaction import inserted_rows, key_names, keyed_changes
 from dmdelta.silver.counting import plan_counting
-from dmdelta.silver.pieces import known_schema, plan_pieces
+from dmdelta.silver.pieces import Piece, known_schema, plan_pieces
 from dmdelta.silver.plan import Mode
 from dmdelta.silver.request import ApplyRequest
 from dmdelta.silver.steps import Batch
@@ -50,25 +50,35 @@ def pieces_of(spark: SparkSession, request: ApplyRequest) -> Iterator[RangePiece
     events = table_events(spark, request.lakehouse, request.source_id, name, begin, end)
     log = table_log(spark, request.source_log, name, events.structure)
     for piece in plan_pieces(log, structure_at(spark, request.source_log, name, begin), begin, end):
-        inside = table_events(spark, request.lakehouse, request.source_id, name, piece.begin, piece.end)
-        if not inside.row_count:
-            continue
-        schema = request.target.seen(known_schema(piece, name))
-        counting, counted = plan_counting(request, schema, inside)
-        batch = Batch(
-            spark,
-            request.lakehouse.bronze,
-            request.source_id,
-            request.target.place,
-            schema,
-            piece.begin,
-            piece.end,
-            counting,
-            Mode.SAFE,
-            empty=False,
-            counted=counted,
-        )
-        yield RangePiece(batch, piece.begin, piece.end, piece.then is not None)
+        batch = batch_of(spark, request, piece)
+        if batch is not None:
+            yield RangePiece(batch, piece.begin, piece.end, piece.then is not None)
+
+
+def batch_of(spark: SparkSession, request: ApplyRequest, piece: Piece) -> Batch | None:
+    """The row changes of a piece that count, to look at; None if there are none.
+
+    Raises:
+        SchemaError: its structure is not known. LakehouseError: bronze cannot be read.
+    """
+    events = table_events(spark, request.lakehouse, request.source_id, request.name, piece.begin, piece.end)
+    if not events.row_count:
+        return None
+    schema = request.target.seen(known_schema(piece, request.name))
+    events, counted = plan_counting(request, schema, events)
+    return Batch(
+        spark,
+        request.lakehouse.bronze,
+        request.source_id,
+        request.target.place,
+        schema,
+        piece.begin,
+        piece.end,
+        events,
+        Mode.SAFE,
+        empty=False,
+        counted=counted,
+    )
 
 
 def rows_added(piece: RangePiece) -> int:
