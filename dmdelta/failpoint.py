@@ -60,7 +60,10 @@ def reach(point: CrashPoint) -> None:
     _passed[name] += 1
     if _passed[name] == int(nth or 1):
         if armed:
-            armed.unlink()  # the process that takes over lives
+            try:
+                armed.unlink()  # the process that takes over lives
+            except FileNotFoundError:
+                return  # another one has passed it at the same time, and dies
         os.kill(os.getpid(), signal.SIGKILL)
 
 

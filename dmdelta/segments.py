@@ -24,9 +24,17 @@ def list_segments(folder: str | Path, source_id: str) -> list[Segment]:
     root = Path(folder)
     if not root.is_dir():
         raise SourceError(f"no relay folder {root}", hint="start the relay first, or mend relay.dir in the spec")
-    found = sorted(_walk(root, source_id), key=lambda segment: segment.order)
-    check_continuity(found)
-    return found
+    before: list[Segment] | None = None
+    while True:
+        found = sorted(_walk(root, source_id), key=lambda segment: segment.order)
+        try:
+            check_continuity(found)
+        except CorruptBinlog:
+            if found == before:
+                raise
+            before = found  # unless the oldest were being purged while we looked
+        else:
+            return found
 
 
 def read_path(path: str | Path, source_id: str) -> list[Segment]:
@@ -83,12 +91,19 @@ def _epoch_segments(folder: Path, source_id: str, epoch: int) -> Iterator[Segmen
     for entry in os.scandir(folder):
         place = Path(entry.path)
         if entry.is_dir():
-            for name in os.listdir(place):
+            for name in _names_in(place):
                 span = parse_segment_name(name)
                 if span is not None:
                     yield Segment(str(place / name), source_id, epoch, entry.name, *span)
         elif _is_binlog(place):
             yield _whole_file(place, source_id, epoch)
+
+
+def _names_in(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except FileNotFoundError:
+        return []  # purged since its name was read
 
 
 def _holds_segments(folder: Path) -> bool:

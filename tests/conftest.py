@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import patch
 
+import hypothesis
 import pytest
 from pyspark.sql import SparkSession
 
@@ -19,6 +20,8 @@ _EXTRA_LANES = ("mysql97", "tidb")
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "mysql97: MySQL 9.7, whose version moves: runs only with -m mysql97")
+    hypothesis.settings.register_profile("dmdelta", deadline=None)  # a test says what is right, not how soon
+    hypothesis.settings.load_profile("dmdelta")
     config.addinivalue_line("markers", "tidb: TiDB, which takes minutes to build: runs only with -m tidb")
 
 

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 import typer
 
 from dmdelta import __version__
-from dmdelta.cli import binlog, binlog_schema, checkpoint, quality, shard_ddl_lock, validate
+from dmdelta.cli import binlog, binlog_schema, checkpoint, quality, relay, shard_ddl_lock, validate
 from dmdelta.cli.check import check
 from dmdelta.cli.control import pause, resume, stop, update
 from dmdelta.cli.events import events
 from dmdelta.cli.import_dm import import_dm
 from dmdelta.cli.init import init
+from dmdelta.cli.maintain import maintain
 from dmdelta.cli.render import print_error
 from dmdelta.cli.replay import replay
 from dmdelta.cli.report import report
@@ -44,6 +45,8 @@ app.add_typer(binlog.app, name="binlog")
 app.add_typer(binlog_schema.app, name="binlog-schema")
 app.add_typer(shard_ddl_lock.app, name="shard-ddl-lock")
 app.add_typer(checkpoint.app, name="checkpoint")
+app.add_typer(relay.app, name="relay")
+app.command("maintain")(maintain)
 app.command("init")(init)
 app.command("import-dm")(import_dm)
 

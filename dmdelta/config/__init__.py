@@ -14,7 +14,7 @@ from dmdelta.config.quality import QualityConfig
 from dmdelta.config.routes import ExtractSchema, ExtractSource, ExtractTable, RouteRule
 from dmdelta.config.sink import SinkConfig
 from dmdelta.config.snapshot import SnapshotConfig
-from dmdelta.config.source import MetaConfig, RelayConfig, SecurityConfig, SourceConfig
+from dmdelta.config.source import MetaConfig, PurgeConfig, RelayConfig, SecurityConfig, SourceConfig
 from dmdelta.config.suite import ColumnContract, ExpectationConfig, SuiteConfig
 from dmdelta.config.syncer import SyncerConfig
 from dmdelta.config.task import TaskSpec
@@ -31,6 +31,7 @@ __all__ = [
     "FilterRule",
     "LakehouseConfig",
     "MetaConfig",
+    "PurgeConfig",
     "QualityConfig",
     "RelayConfig",
     "RouteRule",

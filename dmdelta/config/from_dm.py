@@ -27,7 +27,7 @@ _WHY = {
     "session": "the sink sets what it needs; `sink.foreign-key-checks` is a key of its own",
     "enable-gtid": "positions and GTIDs are both kept, always",
     "enable-relay": "there always is a relay",
-    "purge": "relayed segments are kept: remove those that have landed",
+    "interval": "it is looked every minute whether a segment may go",
     "checker": "a failure that may pass is tried again by itself, up to every five minutes",
     "enable": "a source that is in the spec is read",
     "validate-interval": "rows are looked at ten seconds after they are in silver, about",
@@ -139,8 +139,8 @@ def _source(remarks: list[Remark], instance: _Reading, files: Mapping[str, Mappi
     source = {"source-id": name, **_account(remarks, server, name), **reading.take_some(("flavor", "server-id"))}
     if source.get("flavor") not in ("mysql", "mariadb"):
         source.pop("flavor", None)
-    if (folder := reading.take("relay-dir")) is not None:
-        source["relay"] = {"dir": folder}
+    if relay := _relay(remarks, reading, name):
+        source["relay"] = relay
     meta = instance.take("meta")
     if meta and mode == "incremental":
         source["meta"] = {key: value for key, value in meta.items() if value}
@@ -148,6 +148,15 @@ def _source(remarks: list[Remark], instance: _Reading, files: Mapping[str, Mappi
         remarks.append(Remark(f"{instance.place}meta", f"task-mode {mode} loads first, as in DM"))
     remarks += [*server.rest(), *reading.rest()]
     return source
+
+
+def _relay(remarks: list[Remark], reading: _Reading, name: str) -> Plain:
+    """The relay's folder, and for how long what has landed is kept there."""
+    folder, purging = reading.take("relay-dir"), _Reading(f"{name}.purge.", dict(reading.take("purge") or {}))
+    hours = purging.take("expires")
+    purge = {**({"expires": f"{hours}h"} if hours else {}), **purging.take_some(("remain-space",))}
+    remarks += purging.rest()
+    return {**({"dir": folder} if folder is not None else {}), **({"purge": purge} if purge else {})}
 
 
 def _account(remarks: list[Remark], server: _Reading, name: str) -> Plain:

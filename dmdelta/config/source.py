@@ -1,10 +1,11 @@
 """Section `sources`: the servers, or the archives, whose binlogs are read."""
 
+from datetime import timedelta
 from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr, model_validator
 
-from dmdelta.config.section import FolderPath, Section, hyphenated
+from dmdelta.config.section import Duration, FolderPath, Section, hyphenated
 from dmdelta.errors import ConfigError
 from dmdelta.model.position import file_number
 from dmdelta.model.tls import Tls
@@ -67,11 +68,25 @@ class MetaConfig(Section):
         return self
 
 
-class RelayConfig(Section):
-    """Where the raw binlog is kept until it has landed."""
+class PurgeConfig(Section):
+    """How long segments are kept that have landed; what has not landed is never removed."""
 
-    dir: FolderPath
-    """Folder of the segments, one folder a source below it; the executors must be able to read it."""
+    expires: Duration = timedelta(hours=24)
+    """So long after it was cut, a segment is removed."""
+
+    remain_space: Annotated[int, Field(ge=0)] = 15
+    """GiB of the disk that are to stay free: if there are fewer, segments are removed that have not expired, too."""
+
+
+class RelayConfig(Section):
+    """Where the raw binlog is kept until it has landed, and for how long after that."""
+
+    dir: FolderPath | None = None
+    """Folder of the segments, one folder a source below it; the executors must be able to read it. `relay` below the
+    lakehouse's root by default."""
+
+    purge: PurgeConfig = PurgeConfig()
+    """What is removed of the segments that have landed."""
 
 
 class SourceConfig(Section):
@@ -104,8 +119,8 @@ class SourceConfig(Section):
     meta: MetaConfig | None = None
     """Where the first start begins; without it, at the oldest binlog that there is."""
 
-    relay: RelayConfig | None = None
-    """Where the raw binlog is kept until it has landed; `relay` below the lakehouse's root by default."""
+    relay: RelayConfig = RelayConfig()
+    """Its segments: where they are, and what of them is kept."""
 
     binlog_dir: FolderPath | None = None
     """Folder of whole binlog files to read instead of a server, such as an archive."""

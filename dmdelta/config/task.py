@@ -11,6 +11,7 @@ from dmdelta.config.block_allow_list import BlockAllowListConfig
 from dmdelta.config.expression_filter import ExpressionFilterRule
 from dmdelta.config.filters import FilterRule
 from dmdelta.config.lakehouse import LakehouseConfig
+from dmdelta.config.maintenance import MaintenanceConfig
 from dmdelta.config.metrics import MetricsConfig
 from dmdelta.config.patterns import NameExpression
 from dmdelta.config.quality import QualityConfig
@@ -95,6 +96,9 @@ class TaskSpec(Section):
     validator: ValidatorConfig = ValidatorConfig()
     """Rows that change, compared with the source while the task runs; none by default."""
 
+    maintenance: MaintenanceConfig = MaintenanceConfig()
+    """How tables are kept fast and small."""
+
     metrics: MetricsConfig | None = None
     """Figures for Prometheus; none by default."""
 
@@ -103,7 +107,7 @@ class TaskSpec(Section):
 
     def relay_dir(self, source: SourceConfig) -> str:
         """The folder below which a source's segments are kept: its own, or `relay` in the lakehouse's root."""
-        if source.relay is not None:
+        if source.relay.dir is not None:
             return source.relay.dir
         if self.lakehouse.root is None or is_uri(self.lakehouse.root):
             raise ValueError(f"source {source.source_id!r} needs relay.dir: the lakehouse is no folder of this machine")

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -17,8 +18,9 @@ from dmdelta.engine.landed_log import LandedLog
 from dmdelta.engine.progress import Tally
 from dmdelta.engine.requests import Requests, SilverSide
 from dmdelta.engine.stop import StopRequest
+from dmdelta.engine.thread_sessions import ThreadSessions
+from dmdelta.engine.turns import plan_turns
 from dmdelta.errors import QualityError, SchemaError, StageFailed
-from dmdelta.lakehouse.session import clone_session
 from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
@@ -27,7 +29,6 @@ from dmdelta.silver.renaming import apply_group, plan_groups
 from dmdelta.silver.request import ApplyResult
 from dmdelta.silver.state import silver_position
 from dmdelta.silver.survey import TableEvents, table_events, tables_with_events
-from dmdelta.silver.target import Target
 from dmdelta.silver.work import finish_statement
 
 log = get_logger(__name__)
@@ -37,6 +38,8 @@ IDLE_SECONDS = 30.0
 RANGE_BYTES = 256 << 20
 """One range's share of the log: applying is cheaper in bulk, stopping is quicker in pieces."""
 TABLES_AT_ONCE = 4
+SHORT_SECONDS = 30.0
+"""A table that caught up in less than that takes its last step while the others wait."""
 
 
 @dataclass(slots=True)
@@ -52,6 +55,7 @@ class ApplyingLoop:
         stopped: tables that silver cannot follow, or whose rows stop them: they are held, the others go on.
         waiting: shards that wait for others of their merged table: they are held, too.
         applied_log: gets the ranges that are done; None if nobody takes them.
+        written: so many commits were made to a table; whoever cares for the tables takes them away.
     """
 
     spark: SparkSession
@@ -66,12 +70,16 @@ class ApplyingLoop:
     stopped: dict[TableName, SchemaError | QualityError] = field(default_factory=dict)
     waiting: dict[TableName, Waiting] = field(default_factory=dict)
     applied_log: LandedLog | None = None
+    written: Counter[TableName] = field(default_factory=Counter)
+    _aside: set[TableName] = field(default_factory=set)
     _held: set[TableName] = field(default_factory=set)
     _last: Landed | None = None
     _between_ranges: threading.Lock = field(default_factory=threading.Lock)
-    _of_thread: threading.local = field(default_factory=threading.local)
-    _sessions: list[SparkSession] = field(default_factory=list)
+    _sessions: ThreadSessions = field(init=False)
     _given_up: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        self._sessions = ThreadSessions(self.spark)
 
     def run(self, stop: StopRequest) -> None:
         """Apply until the stop comes, or until landing is done and nothing waits. Ends at a range's end."""
@@ -96,7 +104,7 @@ class ApplyingLoop:
     @property
     def held(self) -> frozenset[TableName]:
         """The tables that do not follow for now."""
-        return frozenset(self._held)
+        return frozenset(self._held | self._aside)
 
     @property
     def reached(self) -> Position | None:
@@ -133,21 +141,56 @@ class ApplyingLoop:
             self.stopped.pop(name, None)
             self.waiting.pop(name, None)
             self.requests.forget(name)
-        reached: Landed | None = None
-        while True:
-            # Before the first range of this run, bronze may hold more than that range: the checkpoint is ahead of it.
-            last = self._last or self.landed
-            if last is not None and last is not reached:
-                begins = {
-                    name: begin if reached is None else max(begin, reached.end) for name, begin in goes_on.items()
-                }
-                with ThreadPoolExecutor(TABLES_AT_ONCE, thread_name_prefix="catch-up") as pool:
-                    list(pool.map(self._catch_up, begins, begins.values(), repeat(last)))
-                reached = last
-            with self._between_ranges:
-                if (self._last or self.landed) is reached:
-                    self._held.difference_update(goes_on.keys() - self.stopped.keys() - self.waiting.keys())
-                    return
+        self._bring_back(goes_on, self._held)
+
+    @contextmanager
+    def aside(self, name: TableName, stop: StopRequest) -> Iterator[bool]:
+        """Leave a table to the block, whose end has it catch up with the others; False: it is held already.
+
+        If the block raises, or the stop has come, the table stays where it is, and the next run goes on from there.
+
+        Raises:
+            DmdeltaError: as `apply_group`.
+        """
+        with self._between_ranges:
+            last = None if name in self._held else self._last
+            if last is not None:
+                self._aside.add(name)
+        yield last is not None
+        if name in self._held:  # somebody has begun to read it anew
+            self._aside.discard(name)
+        elif last is not None and not stop.requested:
+            self._bring_back({name: last.end}, self._aside)
+
+    def _bring_back(self, goes_on: Mapping[TableName, Position], left: set[TableName]) -> None:
+        """Have tables that are left as they are catch up, by where their log goes on, and follow again."""
+        reached, took = None, SHORT_SECONDS
+        while took >= SHORT_SECONDS:
+            began = time.monotonic()
+            reached = self._catch_up_all(goes_on, reached)
+            took = time.monotonic() - began
+        # The others go on meanwhile, so the last step is only taken while they wait: it is a short one.
+        with self._between_ranges:
+            self._catch_up_all(goes_on, reached)
+            kept = self.stopped.keys() | self.waiting.keys() if left is self._held else frozenset()
+            left.difference_update(goes_on.keys() - kept)
+
+    def _catch_up_all(self, goes_on: Mapping[TableName, Position], reached: Landed | None) -> Landed | None:
+        """Apply to held tables what they lack, from where their logs go on, or `reached` if they are there already.
+
+        Returns:
+            The range up to which they are.
+        """
+        # Before the first range of this run, bronze may hold more than that range: the checkpoint is ahead of it.
+        last = self._last or self.landed
+        if last is not None and last is not reached:
+            begins = {name: begin if reached is None else max(begin, reached.end) for name, begin in goes_on.items()}
+            if len(begins) == 1:  # in this thread, which has its session already
+                self._catch_up(*next(iter(begins.items())), last)
+                return last
+            with ThreadPoolExecutor(TABLES_AT_ONCE, thread_name_prefix="catch-up") as pool:
+                list(pool.map(self._catch_up, begins, begins.values(), repeat(last)))
+        return last
 
     def _catch_up(self, name: TableName, begin: Position, last: Landed) -> None:
         if begin >= last.end or name in self.stopped or name in self.waiting:
@@ -168,8 +211,8 @@ class ApplyingLoop:
     def interrupt(self) -> None:
         """Give up the range under way: jobs are cancelled, tables that wait their turn are not begun."""
         self._given_up.set()
-        for session in [self.spark, *self._sessions]:
-            session.interruptAll()
+        self.spark.interruptAll()
+        self._sessions.interrupt_all()
 
     def settle(self) -> None:
         """Ask the tables of a range that was given up where they are: each is at a commit of its own.
@@ -188,7 +231,7 @@ class ApplyingLoop:
         events = tables_with_events(self.spark, side.lakehouse, side.source_id, landed.begin, landed.end)
         found = [table for table in events if side.rules.wanted(*table.name)]  # a shadow table has statements alone
         self.points.hand_over(end, [table.name for table in found])
-        groups = plan_groups([table for table in found if table.name not in self._held])
+        groups = plan_groups([table for table in found if table.name not in self.held])
         turns = plan_turns(groups, side.table)
         running = [pool.submit(self._apply_groups, turn, landed, end) for turn in turns]
         # Every table is tried even when one fails: the others' commits need no repeating.
@@ -218,7 +261,7 @@ class ApplyingLoop:
         """Apply a range to tables that change names with each other; nearly always it is one."""
         if self._given_up.is_set():
             raise StageFailed("the range was given up", hint="run again")
-        spark = self._own_session()
+        spark = self._sessions.own()
         with self.turns(spark, [table.name for table in tables]):
             requests = [self.requests.request(spark, table, landed) for table in tables]
             for request in requests:
@@ -236,6 +279,7 @@ class ApplyingLoop:
             self._held.add(name)
             self.waiting[name] = result.waits
         self.points.applied(TablePoint(*name, here, result.delta_version, result.table_info))
+        self.written[name] += len(result.steps)
         self.tally.applied(self.side.source_id, result)
         self.tell_failures(name, result.end, result.row_count, result.failures)
 
@@ -262,22 +306,3 @@ class ApplyingLoop:
                 if turns.enter_context(self.side.shards.turn(name)):
                     finish_statement(spark, targets[name], self.side.run)
             yield
-
-    def _own_session(self) -> SparkSession:
-        """A session for this thread: Delta's transaction ids are session confs."""
-        if not hasattr(self._of_thread, "spark"):
-            self._of_thread.spark = clone_session(self.spark)
-            self._sessions.append(self._of_thread.spark)
-        spark: SparkSession = self._of_thread.spark
-        return spark
-
-
-def plan_turns(
-    groups: Sequence[Sequence[TableEvents]], target: Callable[[TableName], Target]
-) -> list[list[Sequence[TableEvents]]]:
-    """Groups of tables that go on side by side; those of one merged table are together: they write it in turns."""
-    turns: dict[object, list[Sequence[TableEvents]]] = {}
-    for group in groups:
-        merged = [place.route.name for table in group if (place := target(table.name)).merged]
-        turns.setdefault(merged[0] if merged else id(group), []).append(group)
-    return list(turns.values())

@@ -77,6 +77,7 @@ def counted(counts: Counts) -> Iterator[Metric]:
     yield _family("shard_key_clashes", "Keys that several shards have.", table, counts.clashes, grows=True)
     checked = (*table, "expectation")
     yield _family("row_check_failures", "Rows that fail an expectation.", checked, counts.failures, grows=True)
+    yield _family("table_care", "What was done to keep tables fast and small.", ("deed",), counts.care, grows=True)
     spent = SummaryMetricFamily(
         "dmdelta_batch_seconds",
         "Time that landing a batch, applying a range and writing a checkpoint took.",

@@ -1,14 +1,17 @@
 """The landing loop of one source: whatever the relay has cut goes to bronze, batch by batch."""
 
+import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, timezone
 
 from pyspark.sql import SparkSession
 
 from dmdelta.bronze.landing import Landed, LandingBatch, LandingSource, land, plan_landing
 from dmdelta.engine.landed_log import LandedLog
 from dmdelta.engine.progress import Tally
+from dmdelta.engine.relaying import Relaying
 from dmdelta.engine.stop import StopRequest
 from dmdelta.engine.tracking import StructureTracking
 from dmdelta.errors import UnknownSchema
@@ -16,9 +19,12 @@ from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
 from dmdelta.model.segment import Segment
 from dmdelta.segments import list_segments
+from dmdelta.source.purge import assert_whole, landed_segments, plan_purge, purge
 
 log = get_logger(__name__)
 POLL_SECONDS = 0.2
+PURGE_SECONDS = 60.0
+"""How often segments are purged, at the most."""
 GATHER_SECONDS = 2.0
 """How long a batch that grows is waited for: many small commits would cost more, here and in silver."""
 
@@ -28,7 +34,6 @@ class LandingLoop:
     """What the loop needs of the world around it.
 
     Attributes:
-        relay_ended: True once the relay has cut its last segment and ended well.
         tracking: which structures tables have where, for servers that send no column names.
         reached: where bronze ends; None before anything has landed.
         segments: what the relay folder held when it was last looked into, in the order of the log.
@@ -36,20 +41,22 @@ class LandingLoop:
 
     spark: SparkSession
     source: LandingSource
-    relay_folder: str
-    relay_ended: Callable[[], bool]
+    relaying: Relaying
     tracking: StructureTracking
     landed_log: LandedLog
     tally: Tally
     reached: Position | None = None
     segments: Sequence[Segment] = ()
+    _purged: float = -PURGE_SECONDS
 
     def run(self, landed: Landed | None, stop: StopRequest) -> None:
         """Land until the stop comes or the relay has ended and nothing is left."""
         self.reached = landed.end if landed else None
+        if landed is None:
+            assert_whole(list_segments(self.relaying.folder, self.source.source_id))
         try:
             while not stop.requested:
-                ended = self.relay_ended()  # asked before listing: what it cut last is then in the list
+                ended = self.relaying.has_ended()  # asked before listing: what it cut last is then in the list
                 batch = self._next_batch(landed, stop, gather=not ended)
                 if batch is not None:
                     with self.tally.spending(self.source.source_id, "land"):
@@ -59,6 +66,7 @@ class LandingLoop:
                     landed, self.reached = done, done.end
                     self.landed_log.append(landed)
                     self.tally.landed(self.source.source_id, str(landed.end))
+                    self._purge(landed.end)
                 elif ended:
                     return
                 else:
@@ -70,12 +78,20 @@ class LandingLoop:
         """What waits to be landed; while it grows, it is waited for. None also when the stop comes."""
         until = time.monotonic() + (GATHER_SECONDS if gather else 0)
         while True:
-            self.segments = list_segments(self.relay_folder, self.source.source_id)
+            self.segments = list_segments(self.relaying.folder, self.source.source_id)
             batch = plan_landing(self.segments, landed)
             if batch is None or not batch.grows or time.monotonic() >= until:
                 return batch
             if stop.wait(POLL_SECONDS):
                 return None
+
+    def _purge(self, landed: Position) -> None:
+        """Remove what need not be kept of what has landed. Here, because nobody else in this process lists segments."""
+        if time.monotonic() - self._purged >= PURGE_SECONDS:
+            self._purged = time.monotonic()
+            free = shutil.disk_usage(self.relaying.folder).free
+            old = landed_segments(self.segments, landed)
+            purge(plan_purge(old, datetime.now(timezone.utc), free, self.relaying.purging))
 
     def interrupt(self) -> None:
         """Cancel the batch under way."""

@@ -24,6 +24,7 @@ from dmdelta.checkpoint.decision import check_bronze
 from dmdelta.engine.ad_hoc import AdHocSnapshots, joining_tables
 from dmdelta.engine.applying import ApplyingLoop
 from dmdelta.engine.binlog_operators import read_operators
+from dmdelta.engine.care import TableCare
 from dmdelta.engine.chunk_store import ChunkStore
 from dmdelta.engine.failure_log import FailureLog
 from dmdelta.engine.full_load import FullLoad, open_full_load
@@ -69,6 +70,7 @@ class SourcePipeline:
     ad_hoc: AdHocSnapshots | None = None
     sinking: SinkingLoop | None = None
     validator: ValidatorLoop | None = None
+    care: TableCare | None = None
     _threads: list[threading.Thread] = field(default_factory=list)
     _interrupted: bool = False
 
@@ -78,6 +80,8 @@ class SourcePipeline:
         self._start("apply", self._apply)
         if self.applying.side.shards.mode is not None:
             self._start("resync", lambda: self.applying.resync(self.stop))
+        if (care := self.care) is not None:
+            self._start("care", lambda: care.follow(self.stop))
         if self.sinking is not None:
             self.sinking.start(self.stop)
         if self.validator is not None:
@@ -126,8 +130,9 @@ class SourcePipeline:
         while not self._ended and time.monotonic() < deadline:
             self.landing.interrupt()
             self.applying.interrupt()
-            if self.ad_hoc is not None:
-                self.ad_hoc.interrupt()
+            for beside in (self.ad_hoc, self.care):
+                if beside is not None:
+                    beside.interrupt()
             self.join(time.monotonic() + CANCEL_SECONDS)
         return self._ended
 
@@ -223,7 +228,7 @@ def open_pipeline(
         landed_log.append(batch)
     history = SchemaHistory(task.spark, task.lakehouse, task.spec.name, source_id)
     tracking = StructureTracking(task.spark, source, relaying, history)
-    landing = LandingLoop(task.spark, source, str(relaying.folder), relaying.has_ended, tracking, landed_log, tally)
+    landing = LandingLoop(task.spark, source, relaying, tracking, landed_log, tally)
     side = replace(
         task.silver_side(source_id, relaying.flavor, operators, shards),
         checks=TableChecks(task.spark, task.suites) if task.suites.by_table else no_checks,
@@ -243,6 +248,8 @@ def open_pipeline(
     pipeline = SourcePipeline(source_id, relaying, landing, applying, flusher, landed, stop, load)
     pipeline.sinking = _open_sinking(task, source, landing, landed)
     pipeline.validator = _open_validator(task, relaying, applying, stored)
+    if task.spec.maintenance.automatic and not relaying.until_caught_up:
+        pipeline.care = TableCare(task, applying, shared=source_id == task.spec.sources[0].source_id)
     if relaying.task.endpoint is not None:
         pipeline.ad_hoc = AdHocSnapshots(task, source, relaying, chunks, applying, tally, evidence.landed, joining)
     return pipeline

@@ -100,6 +100,7 @@ class Counts:
     clashes: Mapping[Labels, int]
     failures: Mapping[Labels, int]
     spent: Mapping[Labels, tuple[int, float]]
+    care: Mapping[Labels, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -115,6 +116,7 @@ class Tally:
     _commits: Counter[Labels] = field(default_factory=Counter)
     _clashes: Counter[Labels] = field(default_factory=Counter)
     _failures: Counter[Labels] = field(default_factory=Counter)
+    _care: Counter[Labels] = field(default_factory=Counter)
     _spent: dict[Labels, tuple[int, float]] = field(default_factory=dict)
     _loads: dict[str, _Load] = field(default_factory=dict)
     _load_began: float = 0.0
@@ -151,6 +153,12 @@ class Tally:
             self._landed_to[source_id] = end
         self.listener(self.now())
 
+    @property
+    def batches(self) -> int:
+        """So many have landed, of all sources."""
+        with self._lock:
+            return self._batches
+
     def applied(self, source_id: str, result: ApplyResult) -> None:
         with self._lock:
             table = f"{result.schema}.{result.table}"
@@ -162,6 +170,10 @@ class Tally:
     def failed(self, source_id: str, table: str, failures: Mapping[str, int]) -> None:
         with self._lock:
             self._failures.update({(source_id, table, check): rows for check, rows in failures.items()})
+
+    def cared_for(self, deed: str) -> None:
+        with self._lock:
+            self._care[(deed,)] += 1
 
     @contextmanager
     def spending(self, source_id: str, phase: str) -> Iterator[None]:
@@ -175,7 +187,8 @@ class Tally:
     def counts(self) -> Counts:
         with self._lock:
             clashes = {labels: keys for labels, keys in self._clashes.items() if keys}
-            return Counts(dict(self._rows), dict(self._commits), clashes, dict(self._failures), dict(self._spent))
+            failures, spent = dict(self._failures), dict(self._spent)
+            return Counts(dict(self._rows), dict(self._commits), clashes, failures, spent, dict(self._care))
 
     def now(self) -> Progress:
         with self._lock:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dmdelta.binlog.format_description import parse_format_description
 from dmdelta.bronze.landing import Landed
-from dmdelta.config import MetaConfig, SourceConfig, TaskSpec
+from dmdelta.config import MetaConfig, PurgeConfig, SourceConfig, TaskSpec
 from dmdelta.errors import DmdeltaError, SourceError, StageFailed
 from dmdelta.lakehouse.session import tasks_at_once
 from dmdelta.logging import get_logger
@@ -23,6 +23,7 @@ from dmdelta.source.finding import Finding, Level
 from dmdelta.source.folder import Known, format_description
 from dmdelta.source.preflight import Intent, check_source
 from dmdelta.source.process import RelayProcess, WaitingRelay
+from dmdelta.source.purge import PurgePolicy
 from dmdelta.source.server import sends_column_names, server_identity
 from dmdelta.source.still_catalog import StillCatalog, read_still_catalog
 from dmdelta.source.table_checks import Reading, check_tables
@@ -43,6 +44,7 @@ class Relaying:
         until_caught_up: the relay ends with the log that is there when it starts.
         loads: the source's first start is a full load.
         sends_names: the log tells columns by name, as far as one can see.
+        purging: how long segments are kept that have landed.
     """
 
     task: RelayTask
@@ -50,6 +52,7 @@ class Relaying:
     rules: SourceRules
     until_caught_up: bool
     loads: bool
+    purging: PurgePolicy
     sends_names: bool = True
     _waiting: WaitingRelay | None = field(default_factory=WaitingRelay)
     """The first process: it loads its code while Spark starts."""
@@ -174,7 +177,8 @@ def open_relaying(spec: TaskSpec, source: SourceConfig, *, until_caught_up: bool
                 *check_tables(connection, rules, reading_of(spec, source)),
             ]
             _heed(source.source_id, [finding for finding in found if not spec.is_ignored(finding.name)])
-    relaying = Relaying(task, flavor, rules, until_caught_up, spec.loads(source), sends_names)
+    loads, purging = spec.loads(source), purging_of(source.relay.purge)
+    relaying = Relaying(task, flavor, rules, until_caught_up, loads, purging, sends_names)
     try:
         yield relaying
     finally:
@@ -191,6 +195,11 @@ def relay_task(spec: TaskSpec, source: SourceConfig, *, until_caught_up: bool) -
         start=start_of(source.meta),
         until_caught_up=until_caught_up,
     )
+
+
+def purging_of(config: PurgeConfig) -> PurgePolicy:
+    """How long segments are kept that have landed."""
+    return PurgePolicy(config.expires, config.remain_space << 30)
 
 
 def reading_of(spec: TaskSpec, source: SourceConfig) -> Reading:

@@ -26,10 +26,23 @@ class TaskSource:
     side: SilverSide
 
     def tables_like(self, pattern: str) -> list[TableName]:
-        """The tables that bronze has heard of, the rules let through and a pattern (`*`, `?`) fits.
+        """The known tables that a pattern (`*`, `?`) fits.
 
         Raises:
             ConfigError: there is none.
+        """
+        found = [name for name in self.known_tables() if fnmatchcase(".".join(name), pattern)]
+        if not found:
+            raise ConfigError(
+                f"bronze has no table {pattern}", hint="names are as the source writes them: schema.table"
+            )
+        return found
+
+    def known_tables(self) -> list[TableName]:
+        """The tables that bronze has heard of and the rules let through.
+
+        Raises:
+            LakehouseError: bronze cannot be read.
         """
         bronze = self.task.lakehouse.bronze
         with wrapped(bronze, "reading"):
@@ -38,12 +51,7 @@ class TaskSource:
                 WHERE {of_source(self.side.source_id)} AND op = 'schema' AND table_name IS NOT NULL"""
             ).collect()
         names = sorted((str(row["schema_name"]), str(row["table_name"])) for row in rows)
-        found = [name for name in names if fnmatchcase(".".join(name), pattern) and self.side.rules.wanted(*name)]
-        if not found:
-            raise ConfigError(
-                f"bronze has no table {pattern}", hint="names are as the source writes them: schema.table"
-            )
-        return found
+        return [name for name in names if self.side.rules.wanted(*name)]
 
 
 def open_task_source(spec: TaskSpec, source_id: str | None) -> TaskSource:

@@ -3,7 +3,8 @@
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -32,6 +33,16 @@ SQL_CONFS = {
 }
 """Session confs that results or speed depend on, set on every session of ours."""
 
+
+_CARE_CONFS = {
+    # What is smaller is written anew together with what has come, each time.
+    "spark.databricks.delta.optimize.minFileSize": str(128 << 20),
+    "spark.databricks.delta.optimize.maxFileSize": str(128 << 20),
+    # So is what was clustered together and is smaller; by default 100 GB, which is all of a table.
+    "spark.databricks.delta.optimize.clustering.mergeStrategy.minCubeSize.threshold": str(1 << 30),
+    "spark.databricks.delta.optimize.clustering.mergeStrategy.minCubeSize.targetCubeSize": str(3 << 29),
+}
+"""How compaction is to be: often, and therefore cheap."""
 
 _LOCAL_CONFS = {
     # First in, first out would make every small look-up wait until a landing has no task left to start.
@@ -98,6 +109,15 @@ def clone_session(spark: SparkSession) -> SparkSession:
     clone = spark.newSession()
     for name in (*SQL_CONFS, "spark.sql.shuffle.partitions"):
         clone.conf.set(name, cast("str", spark.conf.get(name)))
+    return clone
+
+
+def care_session(spark: SparkSession) -> SparkSession:
+    """A session to compact tables in. Databricks has measures of its own."""
+    clone = clone_session(spark)
+    if not is_provided():
+        for name, value in _CARE_CONFS.items():
+            clone.conf.set(name, value)
     return clone
 
 
@@ -185,4 +205,18 @@ def _open_local(app: str, settings: SessionSettings) -> SparkSession:
         builder = builder.master(settings.master or "local[*]")
     for name, value in confs.items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    with _stdout_kept():
+        return builder.getOrCreate()
+
+
+@contextmanager
+def _stdout_kept() -> Iterator[None]:
+    """What a JVM that is started meanwhile prints goes to stderr: VACUUM prints, and our stdout may be JSON."""
+    sys.stdout.flush()
+    stdout = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        os.dup2(stdout, 1)
+        os.close(stdout)

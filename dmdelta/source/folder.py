@@ -101,6 +101,12 @@ def newest_begin(folder: Path) -> EpochBegin | None:
     return max(begins, key=lambda begin: begin.epoch, default=None)
 
 
+def epoch_begin(folder: Path) -> EpochBegin | None:
+    """How the epoch of a folder began; None if no relay has worked in it."""
+    place = folder / _BEGIN
+    return _read_begin(place) if place.exists() else None
+
+
 def _read_begin(place: Path) -> EpochBegin:
     try:
         return EpochBegin(**json.loads(place.read_text()))

@@ -37,6 +37,8 @@ class Task:
     mode: str = "incremental"
     settings: dict[str, object] = field(default_factory=dict)
     syncer: dict[str, object] = field(default_factory=dict)
+    purge: dict[str, object] = field(default_factory=lambda: {"remain-space": 0})
+    """No segment goes because the machine's disk is nearly full."""
     lake: Path | None = None
     """Another task's lakehouse, for a second runner of the same task."""
 
@@ -61,7 +63,7 @@ class Task:
             "port": self.server.port,
             "user": self.server.user,
             "password": f"${{{PASSWORD_VARIABLE}}}",
-            "relay": {"dir": str(self.relay)},
+            "relay": {"dir": str(self.relay), "purge": self.purge},
         }
         if position is not None:
             source["meta"] = position

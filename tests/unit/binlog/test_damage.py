@@ -28,7 +28,7 @@ def decode(data: bytes, end: int | None = None) -> None:
     list(decode_segment(io.BytesIO(data), segment(len(data) if end is None else end), EVERYTHING))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(place=st.integers(0, len(DATA) - 1), bit=st.integers(0, 7))
 def test_a_flipped_bit_is_found(place: int, bit: int) -> None:
     """No single bit can change without an error (but the first event's in-use flag, which the server itself flips)."""
@@ -42,7 +42,7 @@ def test_a_flipped_bit_is_found(place: int, bit: int) -> None:
     assert FILE.name in str(caught.value)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(size=st.integers(0, len(DATA) - 1))
 def test_a_truncated_segment_is_found(size: int) -> None:
     """A file that ends before the segment's end is an error, at an event's edge too."""

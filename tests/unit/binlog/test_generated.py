@@ -102,7 +102,7 @@ def _image(row: list[bytes | None]) -> bytes:
     return bits.to_bytes((len(row) + 7) // 8, "little") + b"".join(value for value in row if value is not None)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(_tables())
 def test_generated_and_general_decoders_agree(made: tuple[list[Made], list[str], tuple[int, ...], list[Any]]) -> None:
     """Whatever the columns, the images' columns, NULLs and values: both ways read back to the same objects."""

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.types import VariantVal
 
@@ -123,7 +123,6 @@ def test_objects_of_every_width(count: int, size: int) -> None:
     assert VariantVal(value, keys.metadata).toPython() == expected
 
 
-@settings(deadline=None)
 @given(document=DOCUMENTS, large=st.booleans())
 def test_binary_json_reads_back(*, document: Any, large: bool) -> None:
     """Every JSON document, in small and large containers."""

@@ -56,7 +56,7 @@ flavor: mysql
 enable-gtid: true
 relay-dir: /relay/east
 from: {host: east.example, port: 3307, user: dm, password: 9m8cipher, max-allowed-packet: 1, security: {ssl-ca: /ca.pem}}
-purge: {expires: 24}
+purge: {interval: 3600, expires: 48, remain-space: 20}
 checker: {check-enable: true}
 """
 WEST = """
@@ -81,6 +81,7 @@ def test_what_comes_out_is_a_spec(tmp_path):
     east, west = spec.sources
     assert (east.host, east.port, east.server_id, east.flavor) == ("east.example", 3307, 101, "mysql")
     assert east.relay.dir == "/relay/east"
+    assert (east.relay.purge.expires.total_seconds(), east.relay.purge.remain_space) == (48 * 3600, 20)
     assert east.security.ssl_ca == "/ca.pem"
     assert east.password.get_secret_value() == "a"
     assert (east.route_rules, east.filter_rules) == (("by-schema",), ("no-drops",))
@@ -102,7 +103,7 @@ def test_what_is_left_out_is_named():
         "east-1.checker",
         "east-1.from.max-allowed-packet",
         "east-1.from.password",
-        "east-1.purge",
+        "east-1.purge.interval",
         "enable-heartbeat",
         "loaders",
         "mydumpers",

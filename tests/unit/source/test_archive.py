@@ -76,7 +76,7 @@ def test_an_archive_becomes_the_same_bytes(server: str, tmp_path: Path) -> None:
         assert MAGIC + relayed_bytes(task, place.name) == place.read_bytes()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(file=st.sampled_from(sorted(GOLDEN.glob("*/binlog.0*"))), draw=st.data())
 def test_many_events_at_once_are_cut_like_one_by_one(
     file: Path, draw: st.DataObject, tmp_path_factory: pytest.TempPathFactory
@@ -90,7 +90,7 @@ def test_many_events_at_once_are_cut_like_one_by_one(
     assert contents(one) == contents(other)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(place=st.integers(150, len(DATA) - 1), bit=st.integers(0, 7))
 def test_a_flipped_bit_stops_the_relay(place: int, bit: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     """With the file's name and the offset of the event, and all whole transactions before it on disk."""

@@ -1,0 +1,85 @@
+"""Caring for all tables of a task at once: what `dmdelta maintain` does, while the task stands still."""
+
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from fnmatch import fnmatchcase
+
+from dmdelta.config import TaskSpec
+from dmdelta.engine.care import metadata_tables
+from dmdelta.engine.standing_still import standing_still
+from dmdelta.engine.task import open_task
+from dmdelta.engine.task_source import open_task_source
+from dmdelta.errors import ConfigError
+from dmdelta.lakehouse.care import CarePlan, care_for, plan_care, read_wear
+from dmdelta.lakehouse.session import care_session
+from dmdelta.silver.quarantine import Quarantine
+
+
+@dataclass(frozen=True, slots=True)
+class Maintained:
+    """A table, what it has been through, and what was done about it.
+
+    Attributes:
+        new_files, dead_rows, rows: before; as of `dmdelta.lakehouse.care.Wear`.
+        done: `purge`, `compact`, `vacuum`, in this order; of a dry run, what would be done.
+        compacted_files, made_files: by the compaction; None without one.
+    """
+
+    table: str
+    new_files: int
+    dead_rows: int
+    rows: int
+    done: tuple[str, ...]
+    compacted_files: int | None = None
+    made_files: int | None = None
+
+
+def maintain(
+    spec: TaskSpec, pattern: str, report: Callable[[Maintained], None], *, dry_run: bool = False
+) -> list[Maintained]:
+    """Compact, purge and vacuum the tables of a task that need it.
+
+    Args:
+        pattern: of source tables (`*`, `?`), whose silver tables are meant; `*` means bronze and dm_meta, too.
+        report: told of each table.
+        dry_run: only look.
+
+    Raises:
+        ConfigError: no table fits.
+        StageFailed: a run does not pause. Fenced: somebody else holds a relay folder.
+        LakehouseError: a table cannot be read or written.
+    """
+    spark = care_session(open_task(spec, writing=False).spark)
+    found: list[Maintained] = []
+    with nullcontext() if dry_run else standing_still(spec):
+        for shown, place in _tables(spec, pattern):
+            wear = read_wear(spark, place)
+            if wear is None:
+                continue
+            plan = plan_care(wear, datetime.now(timezone.utc), thorough=True)
+            cared = care_for(spark, place, CarePlan() if dry_run else plan)
+            gone, made = cared.compacted_files, cared.new_files
+            found.append(Maintained(shown, wear.new_files, wear.dead_rows, wear.rows, tuple(plan.deeds), gone, made))
+            report(found[-1])
+    if not found:
+        raise ConfigError(f"the task has no table {pattern}", hint="names are as the source writes them: schema.table")
+    return found
+
+
+def _tables(spec: TaskSpec, pattern: str) -> Iterator[tuple[str, str]]:
+    """Names for people and SQL identifiers, each once; of tables that need not be there."""
+    task, seen = open_task(spec, writing=False), set[str]()
+    for config in spec.sources:
+        source = open_task_source(spec, config.source_id)
+        for name in source.known_tables():
+            target = source.side.table(name)
+            if fnmatchcase(".".join(name), pattern) and target.place not in seen:
+                seen.add(target.place)
+                yield ".".join(target.route.name), target.place
+                yield f"{'.'.join(target.route.name)} (quarantine)", Quarantine.of(target).place
+    if pattern == "*":
+        yield "bronze", task.lakehouse.bronze
+        for place in metadata_tables(task.lakehouse, spec.name):
+            yield place, place

@@ -1,0 +1,29 @@
+"""Sessions for threads that write tables side by side."""
+
+import threading
+
+from pyspark.sql import SparkSession
+
+from dmdelta.lakehouse.session import clone_session
+
+
+class ThreadSessions:
+    """A session for each thread that asks: Delta's transaction ids are session confs."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._of_thread = threading.local()
+        self._all: list[SparkSession] = []
+
+    def own(self) -> SparkSession:
+        """The session of the thread that asks."""
+        if not hasattr(self._of_thread, "spark"):
+            self._of_thread.spark = clone_session(self._spark)
+            self._all.append(self._of_thread.spark)
+        spark: SparkSession = self._of_thread.spark
+        return spark
+
+    def interrupt_all(self) -> None:
+        """Cancel what is under way in each of them."""
+        for session in self._all:
+            session.interruptAll()

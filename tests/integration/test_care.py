@@ -1,0 +1,68 @@
+"""A running task keeps its tables fast and small while it writes them, and `dmdelta maintain` does so at once."""
+
+import json
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from dmdelta.engine.care import METADATA, TableCare
+from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.lakehouse.tables import table_state
+from tests.integration.test_validator import running, wait_until
+from tests.support.check import assert_silver_equals_source
+from tests.support.loadable import fill
+from tests.support.meddler import Meddler
+from tests.support.task import Task
+
+
+@pytest.fixture
+def often(monkeypatch):
+    """A table needs care after a few commits."""
+    monkeypatch.setattr("dmdelta.engine.care.LOOK_SECONDS", 0.5)
+    monkeypatch.setattr("dmdelta.lakehouse.care.COMPACT_FILES", 3)
+    monkeypatch.setattr("dmdelta.engine.pipeline.TableCare", partial(TableCare, worn=2))
+
+
+@pytest.mark.usefixtures("often")
+def test_tables_are_compacted_while_they_change(mysql80, spark, tmp_path):
+    """Taken aside while ranges follow each other closely, and stopped in between; then all of them at once."""
+    tables = ("big", "notes", "pairs")
+    task = Task(tmp_path, mysql80, mysql80.fresh_database("care"), mode="all", tables=tables)
+    fill(mysql80, task.database, 300, every_type=False)
+    lakehouse = Lakehouse(root=str(task.root))
+    places = [lakehouse.bronze, *(lakehouse.silver(task.database, table) for table in ("big", "notes"))]
+    with Meddler(mysql80, task.database, 3), running(task):
+        wait_until(lambda: all(compacted(spark, place) for place in places))
+    task.catch_up()
+    assert_silver_equals_source(spark, task)
+
+    found = maintain(task, "--dry-run")
+    assert {f"{task.database}.big", f"{task.database}.notes", "bronze"} <= found.keys()
+    done = maintain(task)
+    assert done[f"{task.database}.big"]["done"] == found[f"{task.database}.big"]["done"]
+    assert not [name for name, table in maintain(task, "--dry-run").items() if "compact" in table["done"]]
+    assert_silver_equals_source(spark, task)
+    mysql80.execute("INSERT INTO notes VALUES ('after', 1)", database=task.database)
+    task.catch_up()
+    assert_silver_equals_source(spark, task)
+    known = {f"t_{name}" for name in METADATA}
+    assert {folder.name for folder in (task.root / "dm_meta").iterdir()} <= known
+
+
+def compacted(spark, table):
+    """So often."""
+    if table_state(spark, table) is None:
+        return 0
+    return spark.sql(f"DESCRIBE HISTORY {table}").where("operation = 'OPTIMIZE'").count()
+
+
+def maintain(task, *arguments):
+    """In a process of its own: nothing but JSON is printed, whatever Delta says."""
+    with task.environment():
+        command = [str(Path(sys.executable).with_name("dmdelta")), "maintain", str(task.spec), "--json", *arguments]
+        ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr[-3000:]
+    return {table["table"]: table for table in json.loads(ended.stdout)}
