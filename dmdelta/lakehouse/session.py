@@ -14,7 +14,9 @@ from pyspark.sql import SparkSession
 from dmdelta.errors import LakehouseError
 from dmdelta.lakehouse.class_archive import archive_options
 from dmdelta.lakehouse.jars import delta_confs
+from dmdelta.logging import get_logger
 
+log = get_logger(__name__)
 _REPLACE_DELTA = (4, 3)
 _REPLACE_RUNTIME = (18, 2)
 DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
@@ -31,6 +33,9 @@ SQL_CONFS = {
     "spark.sql.variant.pushVariantIntoScan": "false",
 }
 """Session confs that results or speed depend on, set on every session of ours."""
+
+_NEEDED = frozenset({"spark.sql.session.timeZone"})
+"""Those that results depend on."""
 
 
 _LOCAL_CONFS = {
@@ -53,7 +58,7 @@ _LOCAL_CONFS = {
 
 @dataclass(frozen=True, slots=True)
 class SessionSettings:
-    """How a local session is made; an existing session (Databricks, Connect) takes only `sql_confs`.
+    """How a local session is made; a provided one (`is_provided`) takes only `shuffle_partitions` and `sql_confs`.
 
     Attributes:
         master: Spark master; None: all cores of this machine, unless the environment's Spark conf says otherwise.
@@ -71,7 +76,7 @@ class SessionSettings:
 
 
 def open_session(app: str, settings: SessionSettings | None = None) -> SparkSession:
-    """The session to work in: the existing one on Databricks and over Connect, else a local one made for Delta.
+    """The session to work in: what Databricks, Spark Connect or spark-submit provide, else a local one made for Delta.
 
     Raises:
         LakehouseError: Spark or Delta is not installed or does not start.
@@ -83,18 +88,38 @@ def open_session(app: str, settings: SessionSettings | None = None) -> SparkSess
         raise
     except Exception as error:
         raise LakehouseError("Spark does not start", hint=f"look at the log above: {type(error).__name__}") from error
-    for name, value in {**SQL_CONFS, **_shuffle(settings), **settings.sql_confs}.items():
-        spark.conf.set(name, value)
+    _set_confs(spark, {**SQL_CONFS, **_shuffle(settings), **settings.sql_confs})
     return spark
+
+
+def _set_confs(spark: SparkSession, confs: Mapping[str, str]) -> None:
+    """Set a session's confs. Databricks' serverless compute knows few: what only speed depends on may be refused there.
+
+    Raises:
+        LakehouseError: one that results depend on is refused.
+    """
+    for name, value in confs.items():
+        try:
+            spark.conf.set(name, value)
+        except Exception as error:
+            if name in _NEEDED or not is_provided():
+                hint = "results depend on it: take compute that lets it be set"
+                raise LakehouseError(f"Spark refuses the conf {name}", hint=hint) from error
+            log.info("conf refused by this compute", conf=name)
 
 
 def clone_session(spark: SparkSession) -> SparkSession:
     """A session with the same confs, temporary views apart: one for each table written at the same time.
 
     Delta's MERGE and DELETE take transaction ids from session confs only, so two tables cannot share a session.
+
+    Raises:
+        LakehouseError: this Spark Connect cannot.
     """
     if hasattr(spark, "cloneSession"):  # Spark Connect
         return cast("SparkSession", cast("Any", spark).cloneSession())
+    if not hasattr(spark, "newSession"):
+        raise LakehouseError("this Spark Connect cannot clone a session", hint="Connect needs Spark 4.1 or later")
     clone = spark.newSession()
     for name in (*SQL_CONFS, "spark.sql.shuffle.partitions"):
         clone.conf.set(name, cast("str", spark.conf.get(name)))
@@ -102,8 +127,8 @@ def clone_session(spark: SparkSession) -> SparkSession:
 
 
 def is_provided() -> bool:
-    """Somebody else made the session: Databricks or Spark Connect."""
-    return any(name in os.environ for name in ("DATABRICKS_RUNTIME_VERSION", "SPARK_REMOTE"))
+    """Somebody else says where Spark is and how it works: Databricks, Spark Connect, or spark-submit."""
+    return any(name in os.environ for name in ("DATABRICKS_RUNTIME_VERSION", "SPARK_REMOTE", "PYSPARK_GATEWAY_PORT"))
 
 
 def tasks_at_once() -> int | None:
@@ -158,10 +183,12 @@ def _java_options() -> str:
     return f"{collector}{code} {archive_options()} -Dlog4j2.configurationFile={LOG4J.as_uri()}"
 
 
-def _open_local(app: str, settings: SessionSettings) -> SparkSession:
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    builder = SparkSession.builder.appName(app)
+def local_confs(settings: SessionSettings) -> dict[str, str]:
+    """The Spark confs of a JVM of ours, whether the session is in this process or its server's.
+
+    Raises:
+        LakehouseError: delta-spark is not installed.
+    """
     confs = {
         "spark.sql.extensions": DELTA_EXTENSION,
         "spark.sql.catalog.spark_catalog": DELTA_CATALOG,
@@ -181,8 +208,15 @@ def _open_local(app: str, settings: SessionSettings) -> SparkSession:
     # Spark's own default, 1 GB, spends a tenth of the time collecting garbage.
     if settings.driver_memory is not None or "SPARK_DRIVER_MEMORY" not in os.environ:
         confs["spark.driver.memory"] = settings.driver_memory or _quarter_of_memory()
+    return confs
+
+
+def _open_local(app: str, settings: SessionSettings) -> SparkSession:
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(app)
     if settings.master is not None or "SPARK_MASTER" not in os.environ:
         builder = builder.master(settings.master or "local[*]")
-    for name, value in confs.items():
+    for name, value in local_confs(settings).items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
