@@ -19,6 +19,7 @@ from dmdelta.logging import get_logger
 log = get_logger(__name__)
 _REPLACE_DELTA = (4, 3)
 _REPLACE_RUNTIME = (18, 2)
+_DELTA_VERSIONS: dict[str, str] = {}
 DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 LOG4J = Path(__file__).with_name("log4j2.properties")
@@ -142,7 +143,7 @@ def tasks_at_once() -> int | None:
     return (os.cpu_count() or 1) if cores[1] == "*" else int(cores[1] or 1)
 
 
-def can_replace() -> bool:
+def can_replace(spark: SparkSession) -> bool:
     """Delta can replace rows by a condition (4.3 on, Databricks 18.2 on). Older ones would overwrite the whole table,
     so where it cannot be told, the answer is no.
     """
@@ -150,11 +151,24 @@ def can_replace() -> bool:
     if runtime is not None:
         return _numbers(runtime) >= _REPLACE_RUNTIME
     if is_provided():
-        return False
+        return _numbers(_delta_version(spark)) >= _REPLACE_DELTA
     try:
         return _numbers(version("delta-spark")) >= _REPLACE_DELTA
     except PackageNotFoundError:
         return False
+
+
+def _delta_version(spark: SparkSession) -> str:
+    """What the Delta of a Spark elsewhere says of itself, asked once by a process; "" where it may not be asked."""
+    where = os.environ.get("SPARK_REMOTE", "")
+    if where not in _DELTA_VERSIONS:
+        try:
+            (row,) = spark.sql("SELECT java_method('io.delta.package', 'VERSION')").collect()
+            _DELTA_VERSIONS[where] = row[0]
+        except Exception as error:  # noqa: BLE001 - whatever keeps it from telling, MERGE does the same work
+            log.info("Delta does not tell its version: rows are merged", why=type(error).__name__)
+            _DELTA_VERSIONS[where] = ""
+    return _DELTA_VERSIONS[where]
 
 
 def _numbers(text: str) -> tuple[int, ...]:

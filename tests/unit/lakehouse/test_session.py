@@ -14,24 +14,39 @@ from dmdelta.model.position import Position
 PROVIDERS = ("DATABRICKS_RUNTIME_VERSION", "SPARK_REMOTE", "PYSPARK_GATEWAY_PORT")
 
 
+class Asked:
+    """A Spark elsewhere, whose Delta tells its version, or may not be asked."""
+
+    def __init__(self, told):
+        self.told = told
+
+    def sql(self, _statement):
+        if self.told is None:
+            raise RuntimeError("java_method is not allowed")
+        return SimpleNamespace(collect=lambda: [(self.told,)])
+
+
 @pytest.mark.parametrize(
-    ("environment", "answer"),
+    ("environment", "told", "answer"),
     [
-        ({}, True),
-        ({"DATABRICKS_RUNTIME_VERSION": "18.2"}, True),
-        ({"DATABRICKS_RUNTIME_VERSION": "17.3"}, False),
-        ({"DATABRICKS_RUNTIME_VERSION": "client.4.1"}, False),
-        ({"SPARK_REMOTE": "sc://somewhere"}, False),
-        ({"PYSPARK_GATEWAY_PORT": "4711"}, False),
+        ({}, None, True),
+        ({"DATABRICKS_RUNTIME_VERSION": "18.2"}, None, True),
+        ({"DATABRICKS_RUNTIME_VERSION": "17.3"}, None, False),
+        ({"DATABRICKS_RUNTIME_VERSION": "client.4.1"}, "4.4.0", False),
+        ({"SPARK_REMOTE": "sc://somewhere"}, "4.3.0", True),
+        ({"SPARK_REMOTE": "sc://somewhere"}, "4.2.0", False),
+        ({"SPARK_REMOTE": "sc://somewhere"}, None, False),
+        ({"PYSPARK_GATEWAY_PORT": "4711"}, "4.4.0", True),
     ],
 )
-def test_replace_only_where_it_is_known(monkeypatch, environment, answer):
+def test_replace_only_where_it_is_known(monkeypatch, environment, told, answer):
     """An older Delta would overwrite the whole table: without proof MERGE does the work."""
     for name in PROVIDERS:
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert can_replace() is answer
+    monkeypatch.setattr("dmdelta.lakehouse.session._DELTA_VERSIONS", {})
+    assert can_replace(Asked(told)) is answer
     assert is_provided() is bool(environment)
 
 
