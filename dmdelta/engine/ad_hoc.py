@@ -208,10 +208,12 @@ class AdHocSnapshots:
             )
             try:
                 with self.applying.turns(self.spark, [name]):
-                    reload_table(self.spark, request)
+                    done = reload_table(self.spark, request)
             except (SchemaError, QualityError) as error:
                 self.applying.stop_tables([name], error)
                 del goes_on[name]
+            else:
+                self.applying.tell_failures(name, goes_on[name], done.judged, done.failures)
         return goes_on
 
     def _tell_structures(self, snapshot: PlannedSnapshot, structures: Iterable[tuple[TableSchema, Position]]) -> None:

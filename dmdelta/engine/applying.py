@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from dmdelta.bronze.landing import Landed
 from dmdelta.checkpoint import FlushReason, Point, Points, TablePoint
+from dmdelta.engine.failure_log import FailureLog
 from dmdelta.engine.landed_log import LandedLog
 from dmdelta.engine.progress import Tally
 from dmdelta.engine.requests import Requests, SilverSide
@@ -60,7 +61,7 @@ class ApplyingLoop:
     requests: Requests
     request_flush: Callable[[FlushReason], None]
     tally: Tally
-    record: Callable[[ApplyResult], None]
+    record: FailureLog
     landed: Landed | None = None
     stopped: dict[TableName, SchemaError | QualityError] = field(default_factory=dict)
     waiting: dict[TableName, Waiting] = field(default_factory=dict)
@@ -236,8 +237,17 @@ class ApplyingLoop:
             self.waiting[name] = result.waits
         self.points.applied(TablePoint(*name, here, result.delta_version, result.table_info))
         self.tally.applied(self.side.source_id, result)
-        if result.failures:
-            self.record(result)
+        self.tell_failures(name, result.end, result.row_count, result.failures)
+
+    def tell_failures(self, name: TableName, end: Position, judged: int, failures: Mapping[str, int]) -> None:
+        """Count rows that fail what they should fulfil, by its name, and write them down.
+
+        Raises:
+            LakehouseError: they cannot be written down.
+        """
+        if failures:
+            self.tally.failed(self.side.source_id, ".".join(name), failures)
+            self.record(name, end, judged, failures)
 
     @contextmanager
     def turns(self, spark: SparkSession, tables: Collection[TableName]) -> Iterator[None]:

@@ -10,7 +10,7 @@ from dmdelta.engine.stop import StopRequest
 from dmdelta.engine.task import Task
 from dmdelta.errors import DmdeltaError, Retryable
 from dmdelta.logging import get_logger
-from dmdelta.source.connection import Retry
+from dmdelta.model.retry import Retry
 
 log = get_logger(__name__)
 AUTO_RESUME = Retry(first=5.0, longest=300.0)

@@ -1,36 +1,38 @@
 """Rows that fail while a task runs: told in its log, and written down in dm_meta."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dmdelta.engine.requests import SilverSide
 from dmdelta.logging import get_logger
+from dmdelta.model.position import Position
+from dmdelta.model.schema import TableName
 from dmdelta.quality.results import Judged, Result, ResultStore, Scope
 from dmdelta.quality.suite import Suites
-from dmdelta.silver.request import ApplyResult
 
 log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class FailureLog:
-    """Takes what applying a range to a table has found."""
+    """Takes what applying a range to a table, or reading it anew, has found."""
 
     store: ResultStore
     side: SilverSide
     suites: Suites
 
-    def __call__(self, result: ApplyResult) -> None:
-        """
+    def __call__(self, name: TableName, end: Position, judged: int, failures: Mapping[str, int]) -> None:
+        """Of so many rows up to a place in the log, so many fail what they should fulfil, by its name.
+
         Raises:
             LakehouseError: it cannot be written down.
         """
-        source, name = self.side.source_id, (result.schema, result.table)
         target = self.side.table(name)
         failed = []
         for expectation in self.suites.of(target.route.name).row_wise:
             check, action = str(expectation), expectation.config.on_failure
-            rows = result.failures.get(check)
+            rows = failures.get(check)
             if rows is not None:
                 log.warning("rows fail", table=".".join(name), expectation=check, rows=rows, done=action)
-                failed.append(Result(check, action, success=False, evaluated=result.row_count, unexpected=rows))
-        self.store.add(Judged(source, target.route.name, Scope.RUN, None, result.end), failed)
+                failed.append(Result(check, action, success=False, evaluated=judged, unexpected=rows))
+        self.store.add(Judged(self.side.source_id, target.route.name, Scope.RUN, None, end), failed)

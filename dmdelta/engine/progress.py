@@ -157,8 +157,11 @@ class Tally:
             self._rows.update({(source_id, table, op.value): rows for op, rows in result.rows.items()})
             self._commits.update((source_id, step.value) for step in result.steps)
             self._clashes[source_id, table] += result.clashes
-            self._failures.update({(source_id, table, name): rows for name, rows in result.failures.items()})
         self.listener(self.now())
+
+    def failed(self, source_id: str, table: str, failures: Mapping[str, int]) -> None:
+        with self._lock:
+            self._failures.update({(source_id, table, check): rows for check, rows in failures.items()})
 
     @contextmanager
     def spending(self, source_id: str, phase: str) -> Iterator[None]:

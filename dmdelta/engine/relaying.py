@@ -12,11 +12,12 @@ from dmdelta.errors import DmdeltaError, SourceError, StageFailed
 from dmdelta.lakehouse.session import tasks_at_once
 from dmdelta.logging import get_logger
 from dmdelta.model.gtid import Flavor
+from dmdelta.model.retry import Retry
 from dmdelta.model.schema import TableSchema
 from dmdelta.rules import SourceRules
 from dmdelta.source.archive import archive_files
 from dmdelta.source.catalog import read_schemas
-from dmdelta.source.connection import Retry, open_connection
+from dmdelta.source.connection import open_connection
 from dmdelta.source.endpoint import Endpoint
 from dmdelta.source.finding import Finding, Level
 from dmdelta.source.folder import Known, format_description

@@ -8,11 +8,12 @@ from pyspark.sql import SparkSession
 
 from dmdelta.bronze.landing import Landed, LandingSource, landed_batches, newest_landed
 from dmdelta.config import SinkConfig, TaskSpec
+from dmdelta.engine.beside import as_own, run_beside
 from dmdelta.engine.landed_log import LandedLog
 from dmdelta.engine.stop import StopRequest
-from dmdelta.errors import DmdeltaError, Retryable, StageFailed
+from dmdelta.errors import DmdeltaError, Retryable
 from dmdelta.logging import get_logger
-from dmdelta.sink.connection import Patience, TargetServer
+from dmdelta.sink.connection import TargetServer
 from dmdelta.sink.metrics import SinkMetrics
 from dmdelta.sink.opening import open_sink
 from dmdelta.sink.settings import SinkSettings, SinkSource
@@ -24,7 +25,6 @@ RANGE_BYTES = 256 << 20
 TELL_SECONDS = 30.0
 """How often the log tells the sink's figures."""
 END_SECONDS = 20.0
-AGAIN = Patience(first=1.0, longest=60.0)
 
 
 @dataclass(slots=True)
@@ -75,30 +75,17 @@ class SinkingLoop:
             self._sink.flusher.interval = seconds
 
     def _run(self, stop: StopRequest) -> None:
-        failures = 0
-        while not stop.requested:
-            began = time.monotonic()
-            try:
-                self._follow(stop)
-            except Exception as error:  # noqa: BLE001 - it is told, and the sink alone stops
-                failures = 1 if time.monotonic() - began > 600.0 else failures + 1
-                if not isinstance(error, Retryable):
-                    self._stop_with(error)
-                    return
-                log.warning("sink failed, goes on by itself", source=self.source.source_id, why=str(error))
-                stop.wait(AGAIN.delay(failures))
-            else:
-                return
+        run_beside(lambda: self._follow(stop), self._goes_on, stop)
 
-    def _stop_with(self, error: Exception) -> None:
-        known = isinstance(error, DmdeltaError)
-        self.failure = error if isinstance(error, DmdeltaError) else StageFailed(f"the sink ended: {error!r}"[:300])
-        log.error(
-            "sink stopped, landing and silver go on",
-            exc=None if known else error,
-            source=self.source.source_id,
-            why=str(self.failure),
-        )
+    def _goes_on(self, error: Exception) -> bool:
+        source_id = self.source.source_id
+        if isinstance(error, Retryable):
+            log.warning("sink failed, goes on by itself", source=source_id, why=str(error))
+            return True
+        self.failure = as_own(error, "the sink")
+        unknown = None if error is self.failure else error
+        log.error("sink stopped, landing and silver go on", exc=unknown, source=source_id, why=str(self.failure))
+        return False
 
     def _follow(self, stop: StopRequest) -> None:
         landed = newest_landed(self.spark, self.landing)

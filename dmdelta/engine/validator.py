@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import SparkSession
 
 from dmdelta.config import ValidatorConfig
+from dmdelta.engine.beside import as_own, run_beside
 from dmdelta.engine.landed_log import LandedLog
 from dmdelta.engine.requests import SilverSide
 from dmdelta.engine.row_errors import ErrorState
@@ -19,11 +20,11 @@ from dmdelta.engine.stop import StopRequest
 from dmdelta.engine.table_looks import TableLooks
 from dmdelta.engine.validation import Validation
 from dmdelta.engine.validator_store import ValidatorStore
-from dmdelta.errors import DmdeltaError, QualityError, Retryable, StageFailed
+from dmdelta.errors import DmdeltaError, QualityError, Retryable
 from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
-from dmdelta.source.connection import Retry, open_connection, query
+from dmdelta.source.connection import open_connection, query
 from dmdelta.source.endpoint import Endpoint
 
 log = get_logger(__name__)
@@ -33,7 +34,6 @@ GATHER_SECONDS = 10.0
 GRACE_SECONDS = 5.0
 END_SECONDS = 20.0
 """How long the end is waited for; after the first seconds what is under way is given up, to be done by the next run."""
-AGAIN = Retry(first=1.0, longest=60.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,24 +110,19 @@ class ValidatorLoop:
         return self.finished
 
     def _run(self, stop: StopRequest) -> None:
-        failures = 0
-        while not stop.requested:
-            began = time.monotonic()
-            try:
-                self._follow(stop)
-            except Exception as error:  # noqa: BLE001 - it is told, and the validator alone stops
-                if stop.wait(0):
-                    return  # what was under way was given up
-                failures = 1 if time.monotonic() - began > 600.0 else failures + 1
-                if not isinstance(error, (Retryable, QualityError)):  # too many rows differ: for now, mostly
-                    self._stop_with(error)
-                    return
-                self._tell_trouble(str(error))
-                if self.applied_log.finished:
-                    return  # the next run goes on
-                stop.wait(AGAIN.delay(failures))
-            else:
-                return
+        run_beside(lambda: self._follow(stop), lambda error: self._goes_on(error, stop), stop)
+
+    def _goes_on(self, error: Exception, stop: StopRequest) -> bool:
+        if stop.requested:
+            return False  # what was under way was given up
+        if isinstance(error, (Retryable, QualityError)):  # too many rows differ: for now, mostly
+            self._tell_trouble(str(error))
+            return not self.applied_log.finished  # else the next run goes on
+        self.failure = as_own(error, "the validator")
+        unknown, source_id = None if error is self.failure else error, self.side.source_id
+        log.error("validator stopped, landing and silver go on", exc=unknown, source=source_id, why=str(self.failure))
+        self._tell_trouble(str(self.failure))
+        return False
 
     def _follow(self, stop: StopRequest) -> None:
         validation = self._opened()
@@ -171,17 +166,6 @@ class ValidatorLoop:
             validation.look_up_to(self._ahead)
         if ends and not stop.requested:
             validation.look_again(at_once=True)
-
-    def _stop_with(self, error: Exception) -> None:
-        known = isinstance(error, DmdeltaError)
-        self.failure = error if isinstance(error, DmdeltaError) else StageFailed(f"it ended: {type(error).__name__}")
-        log.error(
-            "validator stopped, landing and silver go on",
-            exc=None if known else error,
-            source=self.side.source_id,
-            why=str(self.failure),
-        )
-        self._tell_trouble(str(self.failure))
 
     def _tell_trouble(self, why: str) -> None:
         """For `dmdelta status`; the table may be the trouble itself."""

@@ -17,7 +17,7 @@ from dmdelta.lakehouse.place import quote
 
 __all__ = ["CommitTag", "OwnCommit", "append", "delete", "make_change", "merge", "overwrite", "replace_using"]
 
-_USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 _APP = "spark.databricks.delta.write.txnAppId"
 _VERSION = "spark.databricks.delta.write.txnVersion"
 
@@ -122,7 +122,7 @@ def _run(spark: SparkSession, statement: str, table: str, tag: CommitTag) -> Non
 def tagged(spark: SparkSession, tag: CommitTag) -> Iterator[None]:
     """What SQL statements commit meanwhile has the tag."""
     # Not by Delta's autoReset: it unsets the version before the commit, so a conflict's retry would have none.
-    confs = {_USER_METADATA: tag.to_json(), _APP: tag.app, _VERSION: str(tag.version)}
+    confs = {USER_METADATA: tag.to_json(), _APP: tag.app, _VERSION: str(tag.version)}
     try:
         for name, value in confs.items():
             _set(spark, name, value)

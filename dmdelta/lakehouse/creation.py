@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 
-from dmdelta.lakehouse.commits import tagged
+from dmdelta.lakehouse.commits import USER_METADATA, tagged
 from dmdelta.lakehouse.foreign import wrapped
 from dmdelta.lakehouse.history import CommitTag
 from dmdelta.lakehouse.place import Lakehouse, literal, quote
-from dmdelta.lakehouse.tables import table_state
+from dmdelta.lakehouse.tables import UNFINISHED, is_unfinished, table_state
 
 _BY_PATH = re.compile(r"delta\.`(.+)`")
 _TAKEN = re.compile(r"TABLE_OR_VIEW_ALREADY_EXISTS|DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION")
@@ -79,19 +79,33 @@ def create_table(spark: SparkSession, table: str, new: NewTable, tag: CommitTag 
 
 
 def _is_half_made(spark: SparkSession, table: str, path: str) -> bool:
-    """The folder of a log is there, and no commit in it: Delta neither finds a table there nor makes one."""
+    """The folder of a log is there, and no commit in it, or only such as `_finish` makes before its last one.
+
+    Delta neither finds a table there nor makes one.
+    """
     if table_state(spark, table) is not None:
         return False
+    if is_unfinished(spark, table):
+        return True
     # Hidden folders, as the log's, do not count: there is no other file.
     return spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(path).isEmpty()
 
 
 def _finish(spark: SparkSession, table: str, path: str, new: NewTable, tag: CommitTag | None) -> None:
-    """A DataFrame may write the first commit where a statement may not; it knows nothing of properties."""
+    """A DataFrame may write the first commit where a statement may not; it knows nothing of properties.
+
+    The last commit takes the mark away that the others bear: a process that is killed before leaves no table behind.
+    """
     empty = spark.sql(f"SELECT {', '.join(f'CAST(NULL AS {kind}) AS {quote(n)}' for n, kind in new.columns.items())}")
-    empty.where("false").write.format("delta").mode("append").partitionBy(*new.partition).save(path)
+    writer = empty.where("false").write.format("delta").partitionBy(*new.partition).option("userMetadata", UNFINISHED)
+    # What was begun before may have had other columns.
+    writer.mode("overwrite").option("overwriteSchema", "true").save(path)
     if new.cluster:
-        spark.sql(f"ALTER TABLE {table} CLUSTER BY ({_list(new.cluster)})")
+        try:
+            spark.conf.set(USER_METADATA, UNFINISHED)
+            spark.sql(f"ALTER TABLE {table} CLUSTER BY ({_list(new.cluster)})")
+        finally:
+            spark.conf.unset(USER_METADATA)
     with _tagged(spark, tag):
         spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({new.properties_list})")
 

@@ -12,6 +12,8 @@ from dmdelta.lakehouse.foreign import is_absent, wrapped
 OWNER = "dmdelta.task"
 SOURCE_ID = "dmdelta.source-id"
 SOURCE_TABLE = "dmdelta.source-table"
+UNFINISHED = "dmdelta: a table that is not whole yet"
+"""Metadata of the commits that make a table, where it takes several."""
 _ONLY_DELTA = "delta.minReaderVersion"
 
 
@@ -34,11 +36,33 @@ class TableState:
 
 
 def table_state(spark: SparkSession, table: str) -> TableState | None:
-    """The Delta table at an identifier, None if there is none.
+    """The Delta table at an identifier, None if there is none, or only one that was never finished.
 
     Raises:
         LakehouseError: it cannot be told.
     """
+    state = _state(spark, table)
+    unowned = state is not None and OWNER not in state.properties
+    return None if unowned and is_unfinished(spark, table) else state
+
+
+def is_unfinished(spark: SparkSession, table: str) -> bool:
+    """A table is there that a killed process has left behind while it made it.
+
+    Raises:
+        LakehouseError: its history cannot be read.
+    """
+    with wrapped(table, "reading the history of"):
+        try:
+            newest = spark.sql(f"DESCRIBE HISTORY {table} LIMIT 1").select("userMetadata").collect()
+        except Exception as error:
+            if is_absent(error):
+                return False
+            raise
+    return any(row["userMetadata"] == UNFINISHED for row in newest)
+
+
+def _state(spark: SparkSession, table: str) -> TableState | None:
     with wrapped(table, "looking at"):
         try:
             properties: dict[str, str] = dict(spark.sql(f"SHOW TBLPROPERTIES {table}").collect())

@@ -37,6 +37,21 @@ class Guarded:
     failures: Mapping[str, int]
 
 
+@dataclass(frozen=True, slots=True)
+class GuardedReload:
+    """What takes the place of a silver table's rows, judged.
+
+    Attributes:
+        rows: those that are to be in silver.
+        judged: how many rows were judged; 0 if nothing is expected of them.
+        failures: as of a batch.
+    """
+
+    rows: DataFrame
+    judged: int
+    failures: Mapping[str, int]
+
+
 def guard_batch(batch: Batch, target: Target, checks: Sequence[RowCheck]) -> Guarded:
     """Judge a batch. Rows that fail are in quarantine, or their table stops, before silver has any of the batch.
 
@@ -48,7 +63,7 @@ def guard_batch(batch: Batch, target: Target, checks: Sequence[RowCheck]) -> Gua
         return Guarded(batch, {})
     _assert_judgeable(batch, target, checks)
     with wrapped(batch.bronze, "reading"):
-        failures = _count(_judged_rows(batch), checks)
+        _, failures = _count(_judged_rows(batch), checks)
     _assert_none_stops(target, checks, failures)
     apart = [check for check in checks if check.on_failure is OnFailure.QUARANTINE]
     if not apart:
@@ -61,8 +76,8 @@ def guard_batch(batch: Batch, target: Target, checks: Sequence[RowCheck]) -> Gua
 
 def guard_reload(
     spark: SparkSession, read: DataFrame, schema: TableSchema, target: Target, checks: Sequence[RowCheck]
-) -> DataFrame:
-    """The rows that take the place of a silver table's: without those that fail, which replace its quarantine.
+) -> GuardedReload:
+    """Judge rows that take the place of a silver table's: those that are kept apart replace its quarantine.
 
     Args:
         read: rows of bronze, that a snapshot read.
@@ -74,17 +89,17 @@ def guard_reload(
     """
     rows = inserted_rows(read, schema)
     if not checks:
-        return rows
+        return GuardedReload(rows, 0, {})
     with wrapped(target.lakehouse.bronze, "reading"):
-        failures = _count(rows, checks)
+        judged, failures = _count(rows, checks)
     _assert_none_stops(target, checks, failures)
     apart = [check for check in checks if check.on_failure is OnFailure.QUARANTINE]
     if not apart:
-        return rows
+        return GuardedReload(rows, judged, failures)
     failing = failing_any(apart)
-    judged = inserted_rows(read, schema, f"after AS {IMAGE}").withColumn(REASONS, _reasons(apart))
-    Quarantine.of(target).replace_all(spark, judged.where(failing), schema)
-    return rows.where(~failing)
+    reasoned = inserted_rows(read, schema, f"after AS {IMAGE}").withColumn(REASONS, _reasons(apart))
+    Quarantine.of(target).replace_all(spark, reasoned.where(failing), schema)
+    return GuardedReload(rows.where(~failing), judged, failures)
 
 
 def forget_emptied(work: Work, piece: Piece) -> None:
@@ -167,6 +182,8 @@ def _net_rows(batch: Batch, checks: Sequence[RowCheck]) -> DataFrame:
     return rows.withColumn(REASONS, F.when(F.col(gone), nothing).otherwise(_reasons(checks)))
 
 
-def _count(rows: DataFrame, checks: Sequence[RowCheck]) -> dict[str, int]:
-    (found,) = rows.agg(*(F.count_if(check.failing).alias(f"c{n}") for n, check in enumerate(checks))).collect()
-    return {check.name: found[n] for n, check in enumerate(checks) if found[n]}
+def _count(rows: DataFrame, checks: Sequence[RowCheck]) -> tuple[int, dict[str, int]]:
+    """How many rows there are, and how many fail which check."""
+    failing = [F.count_if(check.failing).alias(f"c{n}") for n, check in enumerate(checks)]
+    ((judged, *found),) = rows.agg(F.count("*"), *failing).collect()
+    return judged, {check.name: failures for check, failures in zip(checks, found, strict=True) if failures}

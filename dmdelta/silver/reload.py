@@ -1,5 +1,6 @@
 """A silver table made anew of what a snapshot of its source table has left in bronze."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
 
@@ -49,7 +50,21 @@ class ReloadRequest:
     checks: RowChecks = no_checks
 
 
-def reload_table(spark: SparkSession, request: ReloadRequest) -> OwnCommit:
+@dataclass(frozen=True, slots=True)
+class Reloaded:
+    """What was done.
+
+    Attributes:
+        judged: rows that were judged; 0 if nothing is expected of them.
+        failures: rows that fail what they should fulfil, by its name.
+    """
+
+    commit: OwnCommit
+    judged: int
+    failures: Mapping[str, int]
+
+
+def reload_table(spark: SparkSession, request: ReloadRequest) -> Reloaded:
     """Put a snapshot's rows in the place of a silver table's, in one commit, making the table if it is not there.
 
     Its columns become the source's. Can be repeated as long as nothing was applied to the table since.
@@ -84,11 +99,11 @@ def reload_table(spark: SparkSession, request: ReloadRequest) -> OwnCommit:
         safe_until=request.safe_until,
     )
     seen = seen_among(target, schema, columns_there(spark, target)) if target.merged else target.seen(schema)
-    fresh = guard_reload(spark, rows, seen, target, request.checks(target, seen))
-    commit = overwrite(spark, fresh, target.place, tag, columns_too=not same, among=target.own_rows)
+    guarded = guard_reload(spark, rows, seen, target, request.checks(target, seen))
+    commit = overwrite(spark, guarded.rows, target.place, tag, columns_too=not same, among=target.own_rows)
     if not same:
         cluster_again(spark, target.place, seen)
-    return commit
+    return Reloaded(commit, guarded.judged, guarded.failures)
 
 
 def _join(spark: SparkSession, request: ReloadRequest) -> None:

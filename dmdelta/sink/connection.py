@@ -1,6 +1,5 @@
 """Sessions on the target, and what its errors mean."""
 
-import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pymysql
 
 from dmdelta.errors import SinkError, TargetUnavailable
+from dmdelta.model.retry import Retry
 from dmdelta.model.tls import Tls, driver_options
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ _AGAIN = frozenset({1205, 1213, 3572, 4031})
 _TIDB = frozenset({8002, 8005, 8022, 8028, 9001, 9002, 9003, 9004, 9005, 9007, 9011, 9012})
 """TiDB: write conflicts, a schema that changed meanwhile, regions and stores that do not answer."""
 RETRYABLE = _TRANSPORT | _AGAIN | _TIDB
+TARGET_RETRY = Retry(attempts=30, first=0.1, longest=10.0)
 _TRUNCATED, _DEPRECATED = 1265, 1287
 _BY_HAND = (
     "the target cannot do what the source did: change its table by hand as far as it can, then `dmdelta binlog skip`, "
@@ -56,19 +57,6 @@ class TargetServer:
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}"
-
-
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """How long a retryable failure is repeated: back-off in seconds, with jitter."""
-
-    attempts: int = 30
-    first: float = 0.1
-    longest: float = 10.0
-
-    def delay(self, failures: int) -> float:
-        """Seconds to wait after so many failures in a row (1, 2, …)."""
-        return float(random.uniform(0.5, 1.0) * min(self.longest, self.first * 2.0 ** (failures - 1)))
 
 
 def connect(server: TargetServer, *, autocommit: bool = True) -> "Connection[Any]":

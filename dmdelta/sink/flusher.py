@@ -11,7 +11,8 @@ import pymysql
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
-from dmdelta.sink.connection import Patience, TargetServer, connect, is_retryable, translated
+from dmdelta.model.retry import Retry
+from dmdelta.sink.connection import TARGET_RETRY, TargetServer, connect, is_retryable, translated
 from dmdelta.sink.metadata import FLUSHER, Checkpoint, Metadata
 from dmdelta.sink.metrics import FlushCounts
 from dmdelta.sink.snapshots import Snapshots
@@ -35,7 +36,7 @@ class Flusher:
     snapshots: Snapshots[Position | None]
     interval: float
     failed: Callable[[BaseException], None]
-    patience: Patience = field(default_factory=Patience)
+    retry: Retry = TARGET_RETRY
     counts: FlushCounts = field(default_factory=FlushCounts)
     flushed: Checkpoint | None = None
     _connection: "Connection[Any] | None" = None
@@ -102,9 +103,9 @@ class Flusher:
             except (pymysql.err.MySQLError, OSError) as error:
                 self._disconnect()
                 failures += 1
-                if not is_retryable(error) or failures >= self.patience.attempts:
+                if not is_retryable(error) or failures >= self.retry.attempts:
                     raise translated(error, str(self.server)) from error
-                time.sleep(self.patience.delay(failures))
+                time.sleep(self.retry.delay(failures))
 
     def _mark(self) -> int:
         connection = self._open()

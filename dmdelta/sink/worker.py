@@ -12,9 +12,10 @@ from dmdelta.errors import DmdeltaError, TargetUnavailable
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
+from dmdelta.model.retry import Retry
 from dmdelta.sink.batch_work import BatchWork
 from dmdelta.sink.connection import (
-    Patience,
+    TARGET_RETRY,
     TargetServer,
     connect,
     execute,
@@ -79,7 +80,7 @@ class Worker:
     received: Callable[[int, int], object]
     failed: Callable[[BaseException], None]
     depth: int = 8
-    patience: Patience = field(default_factory=Patience)
+    retry: Retry = TARGET_RETRY
     counts: WorkerCounts = field(default_factory=WorkerCounts)
     stopping: threading.Event = field(default_factory=threading.Event)
     queue: "queue.Queue[Message]" = field(init=False)
@@ -140,20 +141,20 @@ class Worker:
                 failures += 1
                 if not is_retryable(error):
                     raise self._explained(error, batch) from error
-                if failures >= self.patience.attempts or self.stopping.is_set():
+                if failures >= self.retry.attempts or self.stopping.is_set():
                     raise translated(error, str(self.server)) from error
                 self._let_pass(error, failures)
             except TargetUnavailable:  # from `connect`
                 failures += 1
-                if failures >= self.patience.attempts or self.stopping.is_set():
+                if failures >= self.retry.attempts or self.stopping.is_set():
                     raise
-                self.stopping.wait(self.patience.delay(failures))
+                self.stopping.wait(self.retry.delay(failures))
         self.counts.transactions += 1
         self.counts.rows += len(batch.work)
 
     def _let_pass(self, error: BaseException, failures: int) -> None:
         self.counts.retries += 1
-        delay = self.patience.delay(failures)
+        delay = self.retry.delay(failures)
         log.warning("transaction is tried again", worker=self.number, code=_code(error), in_s=round(delay, 2))
         self._disconnect()
         self.stopping.wait(delay)

@@ -1,17 +1,16 @@
 """Connections to a server: opened with TLS and retries, every foreign error turned into one of ours."""
 
-import random
 import ssl
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pymysql
 
 from dmdelta.errors import PositionLost, SourceError, SourceUnavailable
 from dmdelta.logging import get_logger
+from dmdelta.model.retry import Retry
 from dmdelta.model.tls import driver_options
 from dmdelta.source.endpoint import Endpoint
 
@@ -43,22 +42,6 @@ _HINTS = {
     3118: "the account is locked: ALTER USER … ACCOUNT UNLOCK",
     3159: "the server insists on TLS: set security.ssl-ca in the spec",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Retry:
-    """How often and how patiently a retryable failure is repeated: exponential back-off with full jitter.
-
-    `attempts` counts the first call; `first` and `longest` are seconds.
-    """
-
-    attempts: int = 5
-    first: float = 0.5
-    longest: float = 30.0
-
-    def delay(self, failures: int) -> float:
-        """Seconds to wait after so many failures in a row (1, 2, …)."""
-        return float(random.uniform(0.5, 1.0) * min(self.longest, self.first * 2.0 ** (failures - 1)))
 
 
 ONCE = Retry(attempts=1)

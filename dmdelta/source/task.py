@@ -12,8 +12,8 @@ from typing import Any
 from dmdelta.errors import DmdeltaError, PositionLost, from_wire, to_wire
 from dmdelta.model.gtid import Flavor
 from dmdelta.model.position import Position
+from dmdelta.model.retry import Retry
 from dmdelta.model.segment import FIRST_OFFSET
-from dmdelta.source.connection import Retry
 from dmdelta.source.endpoint import Endpoint
 from dmdelta.source.folder import Known
 

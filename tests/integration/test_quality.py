@@ -20,8 +20,8 @@ AMOUNT = {"type": "expect_column_values_to_be_between", "kwargs": {"column": "am
 class Checked:
     """A task with a suite for its table `orders`."""
 
-    def __init__(self, folder, server, *expectations, **contract):
-        self.task = Task(folder, server, server.fresh_database("quality"))
+    def __init__(self, folder, server, *expectations, mode="incremental", **contract):
+        self.task = Task(folder, server, server.fresh_database("quality"), mode=mode)
         self.task.settings["quality"] = {"schemas": str(folder / "schemas")}
         self.suite = folder / "schemas" / self.task.database / "orders.yml"
         self.suite.parent.mkdir(parents=True)
@@ -116,6 +116,29 @@ def test_rows_that_fail_are_kept_apart_until_they_pass(mysql80, spark, tmp_path,
     shop.do("TRUNCATE TABLE orders", "INSERT INTO orders VALUES (9, '', 9)")
     task.catch_up()
     assert [row.image for row in spark.table(shop.apart).selectExpr("image:id::INT AS image").collect()] == [9]
+
+
+def test_what_a_snapshot_reads_again_is_judged(mysql80, spark, tmp_path, capsys):
+    """An ad-hoc snapshot's rows are kept apart and written down as those of the log are."""
+    shop = Checked(tmp_path, mysql80, EMAIL, AMOUNT, mode="all")
+    shop.do("INSERT INTO orders VALUES (1, 'a@b', 1), (2, 'c@d', 2), (3, 'broken', -3)")
+    shop.task.catch_up()
+    shop.assert_parted(spark, 3)
+    shop.task.server.execute(  # what the log does not tell
+        "SET sql_log_bin = 0", "UPDATE orders SET email = 'bad', amount = -2 WHERE id = 2", database=shop.task.database
+    )
+    shop.command(capsys, "snapshot", str(shop.task.spec), f"--table={shop.task.database}.orders")
+    shop.task.catch_up()
+    shop.assert_parted(spark, 2, 3)
+    results = (
+        spark.table(Lakehouse(root=str(shop.task.root)).metadata("t_quality")).orderBy("at", "on_failure").collect()
+    )
+    assert [(row.on_failure, row.evaluated, row.unexpected) for row in results] == [
+        ("quarantine", 3, 1),
+        ("warn", 3, 1),
+        ("quarantine", 3, 2),
+        ("warn", 3, 2),
+    ]
 
 
 def test_a_row_that_stops_its_table_is_not_in_silver(mysql80, spark, tmp_path, capsys):

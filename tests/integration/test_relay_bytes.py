@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from dmdelta.model.retry import Retry
 from dmdelta.segments import list_segments
-from dmdelta.source.connection import Retry
 from dmdelta.source.process import start_relay
 from dmdelta.source.session import ServerSession
 from dmdelta.source.task import StartAfter, StartAt, StartEdge

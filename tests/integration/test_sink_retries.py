@@ -6,10 +6,11 @@ import time
 import pytest
 
 from dmdelta.model.position import Position
+from dmdelta.model.retry import Retry
 from dmdelta.sink.batch_work import ChangeWork
 from dmdelta.sink.causality import Causality
 from dmdelta.sink.change import Act, Change, Shape
-from dmdelta.sink.connection import Patience, session
+from dmdelta.sink.connection import session
 from dmdelta.sink.dispatcher import Dispatcher, Scope
 from dmdelta.sink.merger import Style
 from dmdelta.sink.metadata import Metadata
@@ -49,8 +50,8 @@ class Bench:
         with session(target) as connection:
             self.metadata.create(connection)
             self.metadata.take_over(connection, 1)
-        patience = Patience(first=0.05, longest=0.2)
-        self.worker = Worker(0, target, self.metadata, self.snapshots.receive, self.failures.append, patience=patience)
+        retry = Retry(first=0.05, longest=0.2)
+        self.worker = Worker(0, target, self.metadata, self.snapshots.receive, self.failures.append, retry=retry)
         self.dispatcher = Dispatcher([], Causality(1), self.snapshots, 10)
         self.dispatcher.begin([self.worker])
 

@@ -7,6 +7,7 @@ from pyspark.sql import types as T  # noqa: N812 - Spark's convention
 
 from dmdelta.bronze.landing import open_bronze
 from dmdelta.errors import ForeignTable
+from dmdelta.lakehouse import creation
 from dmdelta.lakehouse.metadata import create_metadata
 from dmdelta.lakehouse.tables import table_state
 from tests.spark.changelog import ITEMS, TASK, Changelog
@@ -44,6 +45,34 @@ def test_bronze_silver_and_metadata_are_made_over_what_a_kill_left(spark, lakeho
     changelog.delete({"id": 1, "v": "a"}), changelog.insert({"id": 2, "v": "b"})
     changelog.apply(begin)
     assert changelog.silver() == [(2, "b")]
+
+
+def test_what_a_second_kill_leaves_is_nobodys_table(spark, lakehouse, monkeypatch):
+    """Killed again while it finishes one, of whatever columns: still not there, and made by the next."""
+    metadata = lakehouse.metadata("t_twice")
+    half_made(metadata)
+    passed = []
+
+    def die_at_the_last_commit(*arguments):
+        passed.append(arguments)
+        if len(passed) == 2:
+            raise KeyboardInterrupt
+        return tagged(*arguments)
+
+    tagged = creation._tagged
+    new = creation.NewTable({"b": "STRING", "c": "INT"}, {"dmdelta.kind": "old"}, cluster=["c"])
+    monkeypatch.setattr(creation, "_tagged", die_at_the_last_commit)
+    with pytest.raises(KeyboardInterrupt):
+        creation.create_table(spark, metadata, new)
+    monkeypatch.setattr(creation, "_tagged", tagged)
+    assert spark.table(metadata).columns == ["b", "c"]
+    assert table_state(spark, metadata) is None
+    assert create_metadata(spark, lakehouse, metadata, {"a": T.IntegerType()}, TASK) is False
+    assert create_metadata(spark, lakehouse, metadata, {"a": T.IntegerType()}, TASK) is True
+    assert spark.table(metadata).columns == ["a"]
+    (detail,) = spark.sql(f"DESCRIBE DETAIL {metadata}").collect()
+    assert detail.clusteringColumns == []
+    assert spark.conf.get("spark.databricks.delta.commitInfo.userMetadata", "") == ""
 
 
 def test_somebody_elses_files_stay(spark, lakehouse):

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from dmdelta.model.retry import Retry
 from dmdelta.segments import list_segments
-from dmdelta.source.connection import Retry
 from dmdelta.source.endpoint import Endpoint
 from dmdelta.source.relay import run_relay
 from dmdelta.source.task import RelayTask

@@ -7,9 +7,10 @@ import pytest
 
 from dmdelta.errors import SourceError, SourceUnavailable
 from dmdelta.model.position import Position
+from dmdelta.model.retry import Retry
 from dmdelta.model.tls import Tls
 from dmdelta.source.catalog import enum_members
-from dmdelta.source.connection import Retry, foreign_errors
+from dmdelta.source.connection import foreign_errors
 from dmdelta.source.endpoint import Endpoint
 from dmdelta.source.folder import Known, following_file
 from dmdelta.source.server import flavor_of, version_of
