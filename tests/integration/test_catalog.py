@@ -32,7 +32,7 @@ class CatalogTask(Task):
 @pytest.fixture
 def task(mysql80: Server, spark: SparkSession, tmp_path) -> Iterator[CatalogTask]:
     database = mysql80.fresh_database("named")
-    made = CatalogTask(tmp_path, mysql80, database)
+    made = CatalogTask(tmp_path, mysql80, database, mode="all")
     made.start_here()
     yield made
     for name in (database, f"b_{database}", f"m_{database}"):
@@ -40,11 +40,13 @@ def task(mysql80: Server, spark: SparkSession, tmp_path) -> Iterator[CatalogTask
 
 
 def test_a_task_lives_in_a_catalog(task, spark):
-    """Followed through every kind of change and a changed structure, and taken up again by a second run."""
+    """Loaded, followed through every kind of change and a changed structure, and taken up again by a second run."""
     server, database = task.server, task.database
     server.execute(
         "CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20))",
+        "CREATE TABLE plain (a INT)",
         "INSERT INTO t VALUES (1, 'one'), (2, 'two'), (3, 'three')",
+        "INSERT INTO plain VALUES (1), (1)",
         database=database,
     )
     task.catch_up()
@@ -53,9 +55,10 @@ def test_a_task_lives_in_a_catalog(task, spark):
         "DELETE FROM t WHERE id = 3",
         "ALTER TABLE t ADD n INT",
         "INSERT INTO t VALUES (4, 'four', 4)",
+        "DELETE FROM plain LIMIT 1",
         database=database,
     )
     task.catch_up()
-    assert_same(server, database, ["t"], lambda table: spark.table(f"{CATALOG}.{database}.{table}"))
+    assert_same(server, database, ["t", "plain"], lambda table: spark.table(f"{CATALOG}.{database}.{table}"))
     assert spark.table(task.lakehouse.bronze).where("op = 'update'").count() == 1
     assert not task.root.exists()
