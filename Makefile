@@ -4,14 +4,14 @@ VENV := .venv
 PY := $(VENV)/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-long test-unit test-mysql97 test-tidb check fmt bench bench-load bench-sink bench-validate docs clean
+.PHONY: help install demo test test-long test-unit test-connect test-mysql97 test-tidb check fmt bench bench-load bench-sink bench-validate docs clean
 
 help: ## what can be made
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(PY) -m pip install --quiet --editable '.[local,quality,dev]'
+	$(PY) -m pip install --quiet --editable '.[local,connect,databricks,quality,dev]'
 	$(PY) -m dmdelta.lakehouse.jars
 	$(PY) -m dmdelta.lakehouse.class_archive
 	@touch $@
@@ -28,6 +28,10 @@ servers: install ## install the real servers and the browser that the tests star
 # Two processes share the files out: each waits half of its time for processes that it has started.
 test: servers ## unit, spark and integration tests against real servers; what CI runs
 	$(PY) -m pytest tests -m "not mysql97 and not tidb and not long" -n 2 --dist loadfile --no-loadscope-reorder
+
+# The server's JVM is the one Spark of the lane: one process, or they would share its memory.
+test-connect: servers ## the extra lane: spark and integration tests over Spark Connect, against a server on this machine
+	$(PY) -m tests.support.connect_server $(PY) -m pytest tests/spark tests/integration -m "not mysql97 and not tidb and not long"
 
 test-long: servers ## the long lane, hours on 2 cores: DDL suite, shard merge, event matrix, random kills, two machines, pauses, a server switch, full loads of every server and killed ones
 	$(PY) -m pytest tests -m "long and not mysql97 and not tidb" --timeout 1800

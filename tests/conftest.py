@@ -9,7 +9,7 @@ import hypothesis
 import pytest
 from pyspark.sql import SparkSession
 
-from dmdelta.lakehouse.session import SessionSettings, open_session
+from dmdelta.lakehouse.session import SessionSettings, is_provided, open_session
 from tests.support.jvm import JVM_OPTIONS
 from tests.support.servers import Server, running
 from tests.support.servers.tidb import TidbServer, running_tidb
@@ -82,8 +82,13 @@ def tidb() -> Iterator[TidbServer]:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """The one local session of the test process: two cores, two shuffle partitions."""
-    with patch.dict(os.environ, {"JDK_JAVA_OPTIONS": JVM_OPTIONS}):
-        session = open_session("dmdelta tests", SessionSettings("local[2]", "3g", 2))
+    """The one session of the test process: local, of two cores and two shuffle partitions, or that of `make test-connect`."""
+    settings = SessionSettings("local[2]", "3g", 2)
+    if is_provided():
+        # PySpark notes in the environment that it is remote: that is to stay.
+        session = open_session("dmdelta tests", settings)
+    else:
+        with patch.dict(os.environ, {"JDK_JAVA_OPTIONS": JVM_OPTIONS}):
+            session = open_session("dmdelta tests", settings)
     yield session
     session.stop()

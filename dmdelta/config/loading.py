@@ -2,7 +2,6 @@
 
 import difflib
 import os
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin
@@ -10,12 +9,12 @@ from typing import Any, TypeVar, get_args, get_origin
 from pydantic import ValidationError
 
 from dmdelta.config.document import Document, Path_, read_document
+from dmdelta.config.references import References, Secrets, read_secret
 from dmdelta.config.section import FOLDER, Section, hyphenated
 from dmdelta.config.suite import SuiteConfig
 from dmdelta.config.task import TaskSpec
 from dmdelta.errors import ConfigError
 
-_REFERENCE = re.compile(r"^\$\{([A-Za-z_][A-Za-z0-9_]*)\}$")
 _PLAIN_WORDS = {
     "string_type": "must be text: put it in quotes",
     "missing": "is required",
@@ -27,21 +26,23 @@ Problem = tuple[int, str]
 _Section = TypeVar("_Section", bound=Section)
 
 
-def load_spec(path: str | Path, env: Mapping[str, str] | None = None) -> TaskSpec:
+def load_spec(path: str | Path, env: Mapping[str, str] | None = None, secret: Secrets = read_secret) -> TaskSpec:
     """Read, resolve and check a spec.
 
-    A value that is exactly `${NAME}` is taken from the environment variable NAME. Relative paths start at the spec's
-    folder.
+    A value that is exactly `${NAME}` is taken from the environment variable NAME, one that is exactly
+    `{{secrets/<scope>/<key>}}` from Databricks' secrets. Relative paths start at the spec's folder.
 
     Args:
         env: the environment; the process's own by default.
+        secret: the secrets of a Databricks workspace, by scope and key; those of the process's own by default.
 
     Raises:
         ConfigError: every problem with file, line and key; for an unknown key the nearest known one.
     """
     document = read_document(Path(path))
     problems: list[Problem] = []
-    values = _resolved(document.values, os.environ if env is None else env, document, (), problems)
+    references = References(os.environ if env is None else env, secret)
+    values = _resolved(document.values, references, document, (), problems)
     return _checked(TaskSpec, values, document, problems, "docs/spec.md lists every key")
 
 
@@ -73,20 +74,19 @@ def _checked(kind: type[_Section], values: Any, document: Document, problems: li
     return section
 
 
-def _resolved(value: Any, env: Mapping[str, str], document: Document, place: Path_, problems: list[Problem]) -> Any:
-    """`value` with every `${NAME}` in it looked up; a name that is not set becomes a problem."""
+def _resolved(value: Any, references: References, document: Document, place: Path_, problems: list[Problem]) -> Any:
+    """`value` with every reference in it looked up; one that leads nowhere becomes a problem."""
     if isinstance(value, dict):
-        return {key: _resolved(inner, env, document, (*place, key), problems) for key, inner in value.items()}
+        return {key: _resolved(inner, references, document, (*place, key), problems) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_resolved(inner, env, document, (*place, at), problems) for at, inner in enumerate(value)]
-    found = _REFERENCE.match(value) if isinstance(value, str) else None
-    if found is None:
+        return [_resolved(inner, references, document, (*place, at), problems) for at, inner in enumerate(value)]
+    if not isinstance(value, str):
         return value
-    name = found.group(1)
-    if name not in env:
-        problems.append((document.line_of(place), f"{_shown(place)}: the environment variable {name} is not set"))
+    try:
+        return references.value_of(value)
+    except ConfigError as error:
+        problems.append((document.line_of(place), f"{_shown(place)}: {error.message}"))
         return value
-    return env[name]
 
 
 def _unknown_keys(section: type[Section], values: Any, document: Document, place: Path_) -> Iterator[Problem]:

@@ -13,6 +13,7 @@ from dmdelta.config import SourceConfig, TaskSpec
 from dmdelta.engine.live import InForce, LiveSettings
 from dmdelta.engine.requests import SilverSide
 from dmdelta.errors import ConfigError
+from dmdelta.lakehouse.creation import make_schema
 from dmdelta.lakehouse.place import Lakehouse
 from dmdelta.lakehouse.session import open_session
 from dmdelta.model.gtid import Flavor
@@ -91,6 +92,7 @@ def open_task(spec: TaskSpec, *, writing: bool = True) -> Task:
     register(spark)
     task = Task(spec, spark, place_of(spec), uuid.uuid4().hex, InForce(LiveSettings.of(spec)))
     if writing:
+        make_schema(spark, task.lakehouse, task.lakehouse.bronze_name)
         open_bronze(spark, task.lakehouse.bronze, spec.name)
     return task
 

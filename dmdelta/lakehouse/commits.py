@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 
+from dmdelta.errors import LakehouseError
 from dmdelta.lakehouse.changes import Change, Verb
 from dmdelta.lakehouse.foreign import fenced, wrapped
 from dmdelta.lakehouse.history import CommitTag, OwnCommit, newest_own_commit
@@ -124,11 +125,21 @@ def tagged(spark: SparkSession, tag: CommitTag) -> Iterator[None]:
     confs = {USER_METADATA: tag.to_json(), _APP: tag.app, _VERSION: str(tag.version)}
     try:
         for name, value in confs.items():
-            spark.conf.set(name, value)
+            _set(spark, name, value)
         yield
     finally:
         for name in confs:
             spark.conf.unset(name)
+
+
+def _set(spark: SparkSession, name: str, value: str) -> None:
+    try:
+        spark.conf.set(name, value)
+    except Exception as error:
+        raise LakehouseError(
+            f"Spark refuses the conf {name}, without which a statement's commit does not say what it is",
+            hint="take compute that lets it be set; on Databricks a job cluster: docs/databricks.md",
+        ) from error
 
 
 def _read_back(spark: SparkSession, table: str, tag: CommitTag) -> OwnCommit:

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from dmdelta.lakehouse.commits import USER_METADATA, tagged
 from dmdelta.lakehouse.foreign import wrapped
 from dmdelta.lakehouse.history import CommitTag
-from dmdelta.lakehouse.place import literal, quote
+from dmdelta.lakehouse.place import Lakehouse, literal, quote
 from dmdelta.lakehouse.tables import UNFINISHED, is_unfinished, table_state
 
 _BY_PATH = re.compile(r"delta\.`(.+)`")
@@ -42,6 +42,18 @@ class NewTable:
     @property
     def properties_list(self) -> str:
         return ", ".join(f"{literal(name)} = {literal(value)}" for name, value in self.properties.items())
+
+
+def make_schema(spark: SparkSession, lakehouse: Lakehouse, name: str) -> None:
+    """Have the schema `name` there that tables of a catalog stand in; a root folder needs none.
+
+    Raises:
+        LakehouseError: it cannot be made.
+    """
+    schema = lakehouse.schema_of(name)
+    if schema is not None:
+        with wrapped(schema, "creating"):
+            spark.sql(f"CREATE SCHEMA IF NOT EXISTS {schema}")
 
 
 def create_table(spark: SparkSession, table: str, new: NewTable, tag: CommitTag | None = None) -> None:

@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import types as T  # noqa: N812 - Spark's convention
 
 from dmdelta.errors import ForeignTable
-from dmdelta.lakehouse.creation import NewTable, create_table
+from dmdelta.lakehouse.creation import NewTable, create_table, make_schema
 from dmdelta.lakehouse.foreign import is_absent, wrapped
 from dmdelta.lakehouse.place import Lakehouse
 from dmdelta.lakehouse.tables import OWNER, table_state
@@ -31,10 +31,7 @@ def create_metadata(spark: SparkSession, lakehouse: Lakehouse, table: str, colum
         _widen(spark, table, columns)
         return True
     kinds = {name: kind.simpleString() for name, kind in columns.items()}
-    schema = lakehouse.schema_of(lakehouse.metadata_name)
-    if schema is not None:
-        with wrapped(schema, "creating"):
-            spark.sql(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+    make_schema(spark, lakehouse, lakehouse.metadata_name)
     try:
         create_table(spark, table, NewTable(kinds, {"delta.checkpointInterval": "50", OWNER: task}))
     except ForeignTable:

@@ -15,9 +15,12 @@ from pyspark.sql import SparkSession
 from dmdelta.errors import LakehouseError
 from dmdelta.lakehouse.class_archive import archive_options
 from dmdelta.lakehouse.jars import delta_confs
+from dmdelta.logging import get_logger
 
+log = get_logger(__name__)
 _REPLACE_DELTA = (4, 3)
 _REPLACE_RUNTIME = (18, 2)
+_DELTA_VERSIONS: dict[str, str] = {}
 DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 LOG4J = Path(__file__).with_name("log4j2.properties")
@@ -32,6 +35,9 @@ SQL_CONFS = {
     "spark.sql.variant.pushVariantIntoScan": "false",
 }
 """Session confs that results or speed depend on, set on every session of ours."""
+
+_NEEDED = frozenset({"spark.sql.session.timeZone"})
+"""Those that results depend on."""
 
 
 _CARE_CONFS = {
@@ -64,7 +70,7 @@ _LOCAL_CONFS = {
 
 @dataclass(frozen=True, slots=True)
 class SessionSettings:
-    """How a local session is made; an existing session (Databricks, Connect) takes only `sql_confs`.
+    """How a local session is made; a provided one (`is_provided`) takes only `shuffle_partitions` and `sql_confs`.
 
     Attributes:
         master: Spark master; None: all cores of this machine, unless the environment's Spark conf says otherwise.
@@ -82,7 +88,7 @@ class SessionSettings:
 
 
 def open_session(app: str, settings: SessionSettings | None = None) -> SparkSession:
-    """The session to work in: the existing one on Databricks and over Connect, else a local one made for Delta.
+    """The session to work in: what Databricks, Spark Connect or spark-submit provide, else a local one made for Delta.
 
     Raises:
         LakehouseError: Spark or Delta is not installed or does not start.
@@ -94,18 +100,38 @@ def open_session(app: str, settings: SessionSettings | None = None) -> SparkSess
         raise
     except Exception as error:
         raise LakehouseError("Spark does not start", hint=f"look at the log above: {type(error).__name__}") from error
-    for name, value in {**SQL_CONFS, **_shuffle(settings), **settings.sql_confs}.items():
-        spark.conf.set(name, value)
+    _set_confs(spark, {**SQL_CONFS, **_shuffle(settings), **settings.sql_confs})
     return spark
+
+
+def _set_confs(spark: SparkSession, confs: Mapping[str, str]) -> None:
+    """Set a session's confs. Databricks' serverless compute knows few: what only speed depends on may be refused there.
+
+    Raises:
+        LakehouseError: one that results depend on is refused.
+    """
+    for name, value in confs.items():
+        try:
+            spark.conf.set(name, value)
+        except Exception as error:
+            if name in _NEEDED or not is_provided():
+                hint = "results depend on it: take compute that lets it be set"
+                raise LakehouseError(f"Spark refuses the conf {name}", hint=hint) from error
+            log.info("conf refused by this compute", conf=name)
 
 
 def clone_session(spark: SparkSession) -> SparkSession:
     """A session with the same confs, temporary views apart: one for each table written at the same time.
 
     Delta's MERGE and DELETE take transaction ids from session confs only, so two tables cannot share a session.
+
+    Raises:
+        LakehouseError: this Spark Connect cannot.
     """
     if hasattr(spark, "cloneSession"):  # Spark Connect
         return cast("SparkSession", cast("Any", spark).cloneSession())
+    if not hasattr(spark, "newSession"):
+        raise LakehouseError("this Spark Connect cannot clone a session", hint="Connect needs Spark 4.1 or later")
     clone = spark.newSession()
     for name in (*SQL_CONFS, "spark.sql.shuffle.partitions"):
         clone.conf.set(name, cast("str", spark.conf.get(name)))
@@ -113,17 +139,15 @@ def clone_session(spark: SparkSession) -> SparkSession:
 
 
 def care_session(spark: SparkSession) -> SparkSession:
-    """A session to compact tables in. Databricks has measures of its own."""
+    """A session to compact tables in. Where these confs are refused, the catalog cares for its tables itself."""
     clone = clone_session(spark)
-    if not is_provided():
-        for name, value in _CARE_CONFS.items():
-            clone.conf.set(name, value)
+    _set_confs(clone, _CARE_CONFS)
     return clone
 
 
 def is_provided() -> bool:
-    """Somebody else made the session: Databricks or Spark Connect."""
-    return any(name in os.environ for name in ("DATABRICKS_RUNTIME_VERSION", "SPARK_REMOTE"))
+    """Somebody else says where Spark is and how it works: Databricks, Spark Connect, or spark-submit."""
+    return any(name in os.environ for name in ("DATABRICKS_RUNTIME_VERSION", "SPARK_REMOTE", "PYSPARK_GATEWAY_PORT"))
 
 
 def tasks_at_once() -> int | None:
@@ -137,7 +161,7 @@ def tasks_at_once() -> int | None:
     return (os.cpu_count() or 1) if cores[1] == "*" else int(cores[1] or 1)
 
 
-def can_replace() -> bool:
+def can_replace(spark: SparkSession) -> bool:
     """Delta can replace rows by a condition (4.3 on, Databricks 18.2 on). Older ones would overwrite the whole table,
     so where it cannot be told, the answer is no.
     """
@@ -145,11 +169,24 @@ def can_replace() -> bool:
     if runtime is not None:
         return _numbers(runtime) >= _REPLACE_RUNTIME
     if is_provided():
-        return False
+        return _numbers(_delta_version(spark)) >= _REPLACE_DELTA
     try:
         return _numbers(version("delta-spark")) >= _REPLACE_DELTA
     except PackageNotFoundError:
         return False
+
+
+def _delta_version(spark: SparkSession) -> str:
+    """What the Delta of a Spark elsewhere says of itself, asked once by a process; "" where it may not be asked."""
+    where = os.environ.get("SPARK_REMOTE", "")
+    if where not in _DELTA_VERSIONS:
+        try:
+            (row,) = spark.sql("SELECT java_method('io.delta.package', 'VERSION')").collect()
+            _DELTA_VERSIONS[where] = row[0]
+        except Exception as error:  # noqa: BLE001 - whatever keeps it from telling, MERGE does the same work
+            log.info("Delta does not tell its version: rows are merged", why=type(error).__name__)
+            _DELTA_VERSIONS[where] = ""
+    return _DELTA_VERSIONS[where]
 
 
 def _numbers(text: str) -> tuple[int, ...]:
@@ -178,10 +215,12 @@ def _java_options() -> str:
     return f"{collector}{code} {archive_options()} -Dlog4j2.configurationFile={LOG4J.as_uri()}"
 
 
-def _open_local(app: str, settings: SessionSettings) -> SparkSession:
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    builder = SparkSession.builder.appName(app)
+def local_confs(settings: SessionSettings) -> dict[str, str]:
+    """The Spark confs of a JVM of ours, whether the session is in this process or its server's.
+
+    Raises:
+        LakehouseError: delta-spark is not installed.
+    """
     confs = {
         "spark.sql.extensions": DELTA_EXTENSION,
         "spark.sql.catalog.spark_catalog": DELTA_CATALOG,
@@ -201,9 +240,16 @@ def _open_local(app: str, settings: SessionSettings) -> SparkSession:
     # Spark's own default, 1 GB, spends a tenth of the time collecting garbage.
     if settings.driver_memory is not None or "SPARK_DRIVER_MEMORY" not in os.environ:
         confs["spark.driver.memory"] = settings.driver_memory or _quarter_of_memory()
+    return confs
+
+
+def _open_local(app: str, settings: SessionSettings) -> SparkSession:
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(app)
     if settings.master is not None or "SPARK_MASTER" not in os.environ:
         builder = builder.master(settings.master or "local[*]")
-    for name, value in confs.items():
+    for name, value in local_confs(settings).items():
         builder = builder.config(name, value)
     with _stdout_kept():
         return builder.getOrCreate()

@@ -224,7 +224,7 @@ def mend(
     if not damage.missing and not damage.different:
         return
     upserts = rows.where(f"NOT {GONE}").drop(GONE, FOUND)
-    if can_replace():
+    if can_replace(spark):
         replace_using(spark, upserts, table, keys, next_tag())
         return
     upserts.createOrReplaceTempView(_VIEW)

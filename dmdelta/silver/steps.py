@@ -109,7 +109,7 @@ def facts_of(batch: Batch) -> tuple[BatchFacts, Sequence[str]]:
         keyed=batch.keyed,
         partial=bool(batch.events.partial),
         empty=batch.empty,
-        replace=can_replace(),
+        replace=can_replace(batch.spark),
         failing=batch.failing is not None,
     ), keys
 

@@ -10,7 +10,7 @@ from dmdelta.ddl.types import OWN_COLUMNS, silver_columns
 from dmdelta.errors import SchemaError, UnsupportedSchemaChange
 from dmdelta.lakehouse.changes import Change
 from dmdelta.lakehouse.commits import CommitTag
-from dmdelta.lakehouse.creation import NewTable, create_table
+from dmdelta.lakehouse.creation import NewTable, create_table, make_schema
 from dmdelta.lakehouse.foreign import wrapped
 from dmdelta.lakehouse.tables import OWNER, SOURCE_ID, SOURCE_TABLE, table_state
 from dmdelta.model.schema import TableSchema
@@ -95,9 +95,7 @@ def create_silver(spark: SparkSession, target: Target, schema: TableSchema, tag:
     properties |= {name: of for name, of in zip((SOURCE_ID, SOURCE_TABLE), _rows_of(target), strict=True) if of}
     if cluster and (count := indexed_columns(schema)):
         properties["delta.dataSkippingNumIndexedCols"] = str(count)
-    if (database := target.lakehouse.schema_of(schema.schema)) is not None:
-        with wrapped(database, "creating"):
-            spark.sql(f"CREATE SCHEMA IF NOT EXISTS {database}")
+    make_schema(spark, target.lakehouse, schema.schema)
     create_table(spark, table, NewTable(columns, properties, cluster=cluster), tag)
 
 

@@ -21,6 +21,7 @@ from dmdelta.segments import list_segments
 from dmdelta.source.gtid_wire import BEGINNINGS, set_before_file
 from dmdelta.source.plan import RelayState
 from dmdelta.source.segments import remove_parts
+from dmdelta.source.volume import scratch_folder
 
 LOCK_SECONDS = 3.0
 _BEGIN = "begin.json"
@@ -54,13 +55,16 @@ class Known:
 def locked(folder: Path) -> Iterator[None]:
     """Hold the source's relay folder for this process, and clear what a killed one left.
 
-    The relay of a runner that was killed notices that within moments: it is waited for.
+    The relay of a runner that was killed notices that within moments: it is waited for. On a Volume only this machine's
+    processes are kept out; another machine's run is fenced by its commits.
 
     Raises:
         Fenced: another process holds it and keeps it.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("a+") as lock:
+    place = scratch_folder(folder)
+    for needed in (folder, place):
+        needed.mkdir(parents=True, exist_ok=True)
+    with (place / ".lock").open("a+") as lock:
         end = time.monotonic() + LOCK_SECONDS
         while not _lock(lock):
             if time.monotonic() > end:

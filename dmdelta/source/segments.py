@@ -1,11 +1,13 @@
 """Writing segments: bytes into a temporary file, renamed to what it holds when it is cut. See dmdelta.model.segment."""
 
 import os
+import shutil
 from pathlib import Path
 from typing import BinaryIO
 
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.model.segment import FIRST_OFFSET, MAGIC, segment_name
+from dmdelta.source.volume import scratch_folder
 
 SUFFIX = ".part"
 """Ends the name of a file that is still being written."""
@@ -25,6 +27,7 @@ class SegmentWriter:
     def __init__(self, epoch_folder: Path, binlog_file: str, start: int, description: bytes) -> None:
         """`description`: the file's format description event; b"" if `start` is 4, where it is written anyway."""
         self._folder = epoch_folder / binlog_file
+        self._unfinished = scratch_folder(epoch_folder.parent) / epoch_folder.name / binlog_file
         self._description = description
         self._stream: BinaryIO | None = None
         self.start = self.end = self.published = start
@@ -69,10 +72,11 @@ class SegmentWriter:
 
     @property
     def _part(self) -> Path:
-        return self._folder / f"{self.start}{SUFFIX}"
+        return self._unfinished / f"{self.start}{SUFFIX}"
 
     def _begin(self) -> BinaryIO:
-        self._folder.mkdir(parents=True, exist_ok=True)
+        for folder in (self._folder, self._unfinished):
+            folder.mkdir(parents=True, exist_ok=True)
         stream = self._part.open("w+b", buffering=1 << 18)
         stream.write(MAGIC)
         if self.start != FIRST_OFFSET:
@@ -95,12 +99,24 @@ class SegmentWriter:
         self._stream.close()
         self._stream = None
         reach(CrashPoint.RELAY_BEFORE_RENAME)
-        self._part.rename(self._folder / segment_name(self.start, end))
+        _move(self._part, self._folder / segment_name(self.start, end))
         reach(CrashPoint.RELAY_AFTER_RENAME)
         self.start = self.end = self.published = end
 
 
+def _move(part: Path, place: Path) -> None:
+    """Give a whole file its name; one from elsewhere is copied under a temporary name first."""
+    if part.parent == place.parent:
+        part.rename(place)
+        return
+    copied = place.with_suffix(SUFFIX)
+    shutil.copyfile(part, copied)
+    copied.rename(place)
+    part.unlink()
+
+
 def remove_parts(folder: Path) -> None:
     """Remove what a killed relay left half written."""
-    for part in folder.glob(f"*/*/*{SUFFIX}"):
-        part.unlink()
+    for place in (folder, scratch_folder(folder)):
+        for part in place.glob(f"*/*/*{SUFFIX}"):
+            part.unlink(missing_ok=True)

@@ -1,29 +1,52 @@
 """What a session can do, told without one."""
 
 import os
+from types import SimpleNamespace
 
 import pytest
 
-from dmdelta.lakehouse.session import can_replace, is_provided, tasks_at_once
+from dmdelta.errors import LakehouseError
+from dmdelta.lakehouse.commits import tagged
+from dmdelta.lakehouse.history import CommitTag
+from dmdelta.lakehouse.session import SQL_CONFS, can_replace, is_provided, open_session, tasks_at_once
+from dmdelta.model.position import Position
+
+PROVIDERS = ("DATABRICKS_RUNTIME_VERSION", "SPARK_REMOTE", "PYSPARK_GATEWAY_PORT")
+
+
+class Asked:
+    """A Spark elsewhere, whose Delta tells its version, or may not be asked."""
+
+    def __init__(self, told):
+        self.told = told
+
+    def sql(self, _statement):
+        if self.told is None:
+            raise RuntimeError("java_method is not allowed")
+        return SimpleNamespace(collect=lambda: [(self.told,)])
 
 
 @pytest.mark.parametrize(
-    ("environment", "answer"),
+    ("environment", "told", "answer"),
     [
-        ({}, True),
-        ({"DATABRICKS_RUNTIME_VERSION": "18.2"}, True),
-        ({"DATABRICKS_RUNTIME_VERSION": "17.3"}, False),
-        ({"DATABRICKS_RUNTIME_VERSION": "client.4.1"}, False),
-        ({"SPARK_REMOTE": "sc://somewhere"}, False),
+        ({}, None, True),
+        ({"DATABRICKS_RUNTIME_VERSION": "18.2"}, None, True),
+        ({"DATABRICKS_RUNTIME_VERSION": "17.3"}, None, False),
+        ({"DATABRICKS_RUNTIME_VERSION": "client.4.1"}, "4.4.0", False),
+        ({"SPARK_REMOTE": "sc://somewhere"}, "4.3.0", True),
+        ({"SPARK_REMOTE": "sc://somewhere"}, "4.2.0", False),
+        ({"SPARK_REMOTE": "sc://somewhere"}, None, False),
+        ({"PYSPARK_GATEWAY_PORT": "4711"}, "4.4.0", True),
     ],
 )
-def test_replace_only_where_it_is_known(monkeypatch, environment, answer):
+def test_replace_only_where_it_is_known(monkeypatch, environment, told, answer):
     """An older Delta would overwrite the whole table: without proof MERGE does the work."""
-    for name in ("DATABRICKS_RUNTIME_VERSION", "SPARK_REMOTE"):
+    for name in PROVIDERS:
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert can_replace() is answer
+    monkeypatch.setattr("dmdelta.lakehouse.session._DELTA_VERSIONS", {})
+    assert can_replace(Asked(told)) is answer
     assert is_provided() is bool(environment)
 
 
@@ -37,12 +60,55 @@ def test_replace_only_where_it_is_known(monkeypatch, environment, answer):
         ({"SPARK_MASTER": "local"}, 1),
         ({"SPARK_MASTER": "spark://somewhere:7077"}, None),
         ({"DATABRICKS_RUNTIME_VERSION": "18.2"}, None),
+        ({"PYSPARK_GATEWAY_PORT": "4711"}, None),
     ],
 )
 def test_tasks_at_once_are_known_of_this_machine(monkeypatch, environment, answer):
     """A cluster's are not."""
-    for name in ("DATABRICKS_RUNTIME_VERSION", "SPARK_REMOTE", "SPARK_MASTER"):
+    for name in (*PROVIDERS, "SPARK_MASTER"):
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert tasks_at_once() == answer
+
+
+class Picky:
+    """A session as on serverless compute: all but a few confs are refused."""
+
+    def __init__(self, *taken):
+        self.taken = taken
+        self.set_to = {}
+        self.conf = self
+
+    def set(self, name, value):
+        if name not in self.taken:
+            raise RuntimeError("CONFIG_NOT_AVAILABLE")
+        self.set_to[name] = value
+
+    def unset(self, name):
+        self.set_to.pop(name, None)
+
+
+def provided(monkeypatch, session):
+    """`session` is what Databricks has made."""
+    monkeypatch.setenv("DATABRICKS_RUNTIME_VERSION", "client.4.1")
+    builder = SimpleNamespace(getOrCreate=lambda: session)
+    monkeypatch.setattr("dmdelta.lakehouse.session.SparkSession", SimpleNamespace(builder=builder))
+    return open_session("t")
+
+
+def test_confs_for_speed_may_be_refused(monkeypatch):
+    """The one that values depend on may not."""
+    zone = "spark.sql.session.timeZone"
+    assert provided(monkeypatch, Picky(zone)).set_to == {zone: "UTC"}
+    assert provided(monkeypatch, Picky(*SQL_CONFS)).set_to == SQL_CONFS
+    with pytest.raises(LakehouseError, match=zone):
+        provided(monkeypatch, Picky())
+
+
+def test_a_statement_is_not_run_without_its_tag():
+    """Its commit would name no position: compute that refuses the confs is told of before anything is written."""
+    tag = CommitTag("app", 1, "t", "s1", "run", Position(1, "binlog.000001", 4), Position(1, "binlog.000001", 8), "")
+    with pytest.raises(LakehouseError, match="userMetadata") as caught, tagged(Picky(), tag):
+        pytest.fail("the statement was run")
+    assert "docs/databricks.md" in caught.value.hint

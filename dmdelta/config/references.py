@@ -1,0 +1,53 @@
+"""Values that stand elsewhere: `${NAME}` in the environment, `{{secrets/<scope>/<key>}}` in a Databricks workspace."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from dmdelta.errors import ConfigError
+
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_SECRET = re.compile(r"\{\{secrets/([^/{}]+)/([^/{}]+)\}\}")
+Secrets = Callable[[str, str], str]
+"""A secret by its scope and its key."""
+
+
+def read_secret(scope: str, key: str) -> str:
+    """A secret of the Databricks workspace that this process belongs to, or that the SDK is configured for.
+
+    Raises:
+        ConfigError: the SDK is not installed, or the secret cannot be read.
+    """
+    try:
+        # A second to import, and there only where it is asked for.
+        from databricks.sdk import WorkspaceClient  # noqa: PLC0415
+    except ImportError as error:
+        raise ConfigError("secrets need databricks-sdk: pip install 'dmdelta[databricks]'") from error
+    try:
+        # Not the API itself: inside a job `dbutils` needs no token of its own.
+        return str(WorkspaceClient().dbutils.secrets.get(scope, key))
+    except Exception as error:
+        raise ConfigError(f"the secret {scope}/{key} cannot be read: {type(error).__name__}: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class References:
+    """Where a spec's references lead."""
+
+    env: Mapping[str, str]
+    secret: Secrets
+
+    def value_of(self, text: str) -> str:
+        """What `text` refers to if it is exactly one reference, else `text`.
+
+        Raises:
+            ConfigError: it leads nowhere.
+        """
+        variable, secret = _VARIABLE.fullmatch(text), _SECRET.fullmatch(text)
+        if secret is not None:
+            return self.secret(secret[1], secret[2])
+        if variable is None:
+            return text
+        if variable[1] not in self.env:
+            raise ConfigError(f"the environment variable {variable[1]} is not set")
+        return self.env[variable[1]]

@@ -1,0 +1,88 @@
+"""A Spark Connect server on this machine, for the lane that runs over it.
+
+`python -m tests.support.connect_server COMMAND…` starts one, runs the command with SPARK_REMOTE set and ends the server
+with it. Its JVM has the confs of a local session of ours; its tables, its Python and its code are this machine's.
+"""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyspark
+
+from dmdelta.lakehouse.session import SessionSettings, local_confs
+from tests.support.jvm import JVM_OPTIONS
+
+READY_SECONDS = 300.0
+STOP_SECONDS = 20.0
+_MAIN = "org.apache.spark.sql.connect.service.SparkConnectServer"
+_ROOT = Path(__file__).parents[2]
+
+
+@contextmanager
+def running_connect_server(settings: SessionSettings) -> Iterator[str]:
+    """A server of its own on a free port; its address as SPARK_REMOTE takes it."""
+    port = _free_port()
+    child = subprocess.Popen(_command(settings, port), env=_environment(), stdin=subprocess.DEVNULL)
+    try:
+        _wait(child, port)
+        yield f"sc://127.0.0.1:{port}"
+    finally:
+        child.terminate()
+        try:
+            child.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+
+
+def _command(settings: SessionSettings, port: int) -> list[str]:
+    confs = {
+        **local_confs(settings),
+        "spark.master": settings.master or "local[*]",
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+    }
+    submit = str(Path(pyspark.__file__).parent / "bin" / "spark-submit")
+    named = [part for name, value in confs.items() for part in ("--conf", f"{name}={value}")]
+    return [submit, "--class", _MAIN, *named, "spark-internal"]
+
+
+def _environment() -> dict[str, str]:
+    """The server's: its Python workers find this code and this interpreter."""
+    path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH", "")]))
+    own = {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": path, "JDK_JAVA_OPTIONS": JVM_OPTIONS}
+    return {**os.environ, **own, "SPARK_HOME": str(Path(pyspark.__file__).parent)}
+
+
+def _wait(child: "subprocess.Popen[bytes]", port: int) -> None:
+    end = time.monotonic() + READY_SECONDS
+    while child.poll() is None and time.monotonic() < end:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.2)
+    raise RuntimeError("the Spark Connect server does not start: see its log above")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def main(command: Sequence[str]) -> int:
+    """Run a command beside a server; its exit code."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the server ends with this process
+    with running_connect_server(SessionSettings("local[2]", "3g", 2)) as remote:
+        return subprocess.run(command, env={**os.environ, "SPARK_REMOTE": remote}, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,81 @@
+"""What a spec refers to: the environment, and the secrets of a Databricks workspace."""
+
+import base64
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from dmdelta.config import load_spec
+from dmdelta.errors import ConfigError
+
+SPEC = """\
+name: shop
+sources:
+  - source-id: one
+    host: db.example
+    user: dmdelta
+    password: "{{secrets/shop/mysql-password}}"
+    relay: {dir: /Volumes/main/dm_meta/relay}
+lakehouse:
+  catalog: main
+"""
+
+
+class Workspace(BaseHTTPRequestHandler):
+    """As much of a workspace's REST API as a look-up of a secret asks for; it has one secret."""
+
+    def do_GET(self) -> None:
+        asked = urlsplit(self.path)
+        names = {name: values[0] for name, values in parse_qs(asked.query).items()}
+        if asked.path == "/api/2.0/secrets/get" and names == {"scope": "shop", "key": "mysql-password"}:
+            self._answer(200, {"key": "mysql-password", "value": base64.b64encode(b"s3cret").decode()})
+        else:
+            self._answer(404, {"error_code": "RESOURCE_DOES_NOT_EXIST", "message": "no such secret"})
+
+    def _answer(self, status: int, body: dict[str, str]) -> None:
+        text = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *_: object) -> None:
+        """Not on the terminal."""
+
+
+@pytest.fixture
+def _workspace(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The SDK is configured for a workspace of the test's own."""
+    monkeypatch.delenv("DATABRICKS_RUNTIME_VERSION", raising=False)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Workspace) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setenv("DATABRICKS_HOST", f"http://127.0.0.1:{server.server_port}")
+        monkeypatch.setenv("DATABRICKS_TOKEN", "of-the-test")
+        yield
+        server.shutdown()
+
+
+@pytest.mark.usefixtures("_workspace")
+def test_a_secret_comes_from_the_workspace(tmp_path: Path) -> None:
+    """By the SDK, so a job needs no environment variable; the spec never shows it."""
+    path = tmp_path / "spec.yml"
+    path.write_text(SPEC)
+    spec = load_spec(path)
+    assert spec.sources[0].password.get_secret_value() == "s3cret"
+    assert "s3cret" not in repr(spec)
+
+
+@pytest.mark.usefixtures("_workspace")
+def test_a_secret_that_is_not_there_is_named_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "spec.yml"
+    path.write_text(SPEC.replace("mysql-password", "another"))
+    with pytest.raises(ConfigError) as caught:
+        load_spec(path)
+    assert f"{path}:6: sources[0].password: the secret shop/another cannot be read" in caught.value.message
+    assert "no such secret" in caught.value.message

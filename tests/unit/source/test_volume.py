@@ -1,0 +1,60 @@
+"""A relay folder on a Volume of Databricks, which takes whole files only."""
+
+from pathlib import Path
+
+import pytest
+
+from dmdelta.errors import Fenced
+from dmdelta.model.segment import MAGIC
+from dmdelta.source import folder as relay_folder
+from dmdelta.source import volume
+from dmdelta.source.folder import locked
+from dmdelta.source.segments import SegmentWriter
+from dmdelta.source.volume import is_on_volume, scratch_folder
+
+
+@pytest.fixture
+def relay(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The folder of a source on what stands for a Volume here; this machine's own disk is elsewhere."""
+    monkeypatch.setattr(volume, "_VOLUMES", tmp_path / "Volumes")
+    (tmp_path / "local").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "local"))
+    return tmp_path / "Volumes/main/dm_meta/relay/one"
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(place.name for place in folder.rglob("*") if place.is_file())
+
+
+def test_a_volume_is_told_by_its_path() -> None:
+    assert is_on_volume(Path("/Volumes/main/dm_meta/relay"))
+    assert not is_on_volume(Path("/data/Volumes/relay"))
+    assert scratch_folder(Path("/data/relay")) == Path("/data/relay")
+
+
+def test_segments_arrive_on_a_volume_whole(relay: Path) -> None:
+    """What is still cut and taken back is on this machine's disk: a Volume has no random writes."""
+    writer = SegmentWriter(relay / "uuid.000001", "binlog.000001", 100, b"FDE")
+    writer.write(b"abcdef")
+    assert files(relay) == []
+    writer.cut(104)
+    assert files(relay) == ["00000000000100-00000000000104.binlog"]
+    writer.write(b"gh")
+    writer.discard_from(107)
+    assert files(relay) == ["00000000000100-00000000000104.binlog", "00000000000104-00000000000107.binlog"]
+    (found,) = relay.rglob("*104-*")
+    assert found.read_bytes() == MAGIC + b"FDEefg"
+    assert files(scratch_folder(relay)) == []
+
+
+def test_the_lock_of_a_volume_is_on_this_machine(relay: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Volume has none. What a killed relay left is cleared on both sides."""
+    monkeypatch.setattr(relay_folder, "LOCK_SECONDS", 0.0)
+    for place, name in ((relay, "00000000000004-00000000000009.part"), (scratch_folder(relay), "4.part")):
+        (place / "uuid.000001/binlog.000001").mkdir(parents=True)
+        (place / "uuid.000001/binlog.000001" / name).write_bytes(b"half of it")
+    with locked(relay):
+        assert files(relay) == []
+        assert files(scratch_folder(relay)) == [".lock"]
+        with pytest.raises(Fenced), locked(relay):
+            pass
