@@ -33,7 +33,7 @@ test: servers ## unit, spark and integration tests against real servers; what CI
 test-connect: servers ## the extra lane: spark and integration tests over Spark Connect, against a server on this machine
 	$(PY) -m tests.support.connect_server $(PY) -m pytest tests/spark tests/integration -m "not mysql97 and not tidb and not long"
 
-test-long: servers ## the long lane, hours on 2 cores: DDL suite, shard merge, event matrix, random kills, two machines, pauses, a server switch, full loads of every server and killed ones
+test-long: servers ## the long lane, hours on 2 cores: DDL suite, shard merge, event matrix, random kills, two machines, pauses, a server switch, full loads of every server and killed ones, table care
 	$(PY) -m pytest tests -m "long and not mysql97 and not tidb" --timeout 1800
 
 test-unit: install ## the tests without a JVM and without a server

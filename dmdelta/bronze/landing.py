@@ -6,7 +6,7 @@ where the next batch begins, whatever any metadata table says; so a crash betwee
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from itertools import takewhile
 
@@ -64,6 +64,7 @@ class Landed:
 
     Attributes:
         safe_until: what begins before it may have been applied already, from an earlier epoch of the same log.
+        at: when it was committed, in UTC; None: in this run.
     """
 
     batch: int
@@ -71,6 +72,7 @@ class Landed:
     end: Position
     gtid_set: GtidSet
     safe_until: Position | None = None
+    at: datetime | None = field(default=None, compare=False)
 
     @property
     def size(self) -> int:
@@ -144,7 +146,7 @@ def newest_landed(spark: SparkSession, source: LandingSource) -> Landed | None:
     commit = newest_own_commit(spark, source.bronze, source.app)
     if commit is None:
         return None
-    return _landed(commit.tag, source)
+    return replace(_landed(commit.tag, source), at=commit.at)
 
 
 def landed_batches(spark: SparkSession, source: LandingSource, after: Position | None) -> list[Landed]:
@@ -154,7 +156,7 @@ def landed_batches(spark: SparkSession, source: LandingSource, after: Position |
     """
     commits = own_commits(spark, source.bronze, source.app)
     wanted = [commit.tag for commit in takewhile(lambda commit: after is None or commit.tag.end > after, commits)]
-    return [_landed(tag, source) for tag in reversed(wanted)]
+    return [_landed(tag, source) for tag in reversed(wanted) if not tag.again]
 
 
 def _landed(tag: CommitTag, source: LandingSource) -> Landed:
@@ -216,6 +218,19 @@ def begin_anew(
     return mark
 
 
+def say_again(spark: SparkSession, source: LandingSource, landed: Landed) -> Landed:
+    """Say once more how far bronze is, by a commit without rows: its history may be about to forget the last one.
+
+    Raises:
+        Fenced: another runner of this task landed a batch.
+    """
+    number, end = landed.batch + 1, landed.end
+    said = Landed(number, end, end, landed.gtid_set, landed.safe_beyond)
+    nothing = spark.read.table(source.bronze).where("false")
+    append(spark, nothing, source.bronze, replace(_tag(source, said), again=True))
+    return said
+
+
 def newest_beginning(spark: SparkSession, source: LandingSource) -> Position | None:
     """Where the newest epoch was begun on purpose (`begin_anew`); None if it was not, or nobody remembers."""
     epoch: int | None = None
@@ -224,7 +239,7 @@ def newest_beginning(spark: SparkSession, source: LandingSource) -> Position | N
         epoch = end.epoch if epoch is None else epoch
         if end.epoch != epoch:
             return None
-        if commit.tag.begin == end:
+        if commit.tag.begin == end and not commit.tag.again:
             return end
     return None
 

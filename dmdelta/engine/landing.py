@@ -4,11 +4,11 @@ import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 
 from pyspark.sql import SparkSession
 
-from dmdelta.bronze.landing import Landed, LandingBatch, LandingSource, land, plan_landing
+from dmdelta.bronze.landing import Landed, LandingBatch, LandingSource, land, plan_landing, say_again
 from dmdelta.engine.landed_log import LandedLog
 from dmdelta.engine.progress import Tally
 from dmdelta.engine.relaying import Relaying
@@ -23,6 +23,8 @@ from dmdelta.source.purge import assert_whole, landed_segments, plan_purge, purg
 
 log = get_logger(__name__)
 POLL_SECONDS = 0.2
+SAY_AGAIN = timedelta(days=7)
+"""Delta forgets a table's commits after 30 days while others write to it; an idle source says in time where it is."""
 PURGE_SECONDS = 60.0
 """How often segments are purged, at the most."""
 GATHER_SECONDS = 2.0
@@ -52,6 +54,7 @@ class LandingLoop:
     def run(self, landed: Landed | None, stop: StopRequest) -> None:
         """Land until the stop comes or the relay has ended and nothing is left."""
         self.reached = landed.end if landed else None
+        said_at = (landed.at if landed else None) or datetime.now(timezone.utc)
         if landed is None:
             assert_whole(list_segments(self.relaying.folder, self.source.source_id))
         try:
@@ -63,10 +66,12 @@ class LandingLoop:
                         done = self._land(batch, landed, stop)
                     if done is None:
                         return
-                    landed, self.reached = done, done.end
+                    landed, self.reached, said_at = done, done.end, datetime.now(timezone.utc)
                     self.landed_log.append(landed)
                     self.tally.landed(self.source.source_id, str(landed.end))
                     self._purge(landed.end)
+                elif landed is not None and datetime.now(timezone.utc) - said_at >= SAY_AGAIN:
+                    landed, said_at = say_again(self.spark, self.source, landed), datetime.now(timezone.utc)
                 elif ended:
                     return
                 else:

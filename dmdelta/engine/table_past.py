@@ -60,7 +60,7 @@ class TablePast:
     def _marks(self, place: str, app: str) -> list[CommitTag]:
         """Of the commits that say where a log is begun."""
         tags = (commit.tag for commit in own_commits(self.task.spark, place, app))
-        return [tag for tag in tags if tag.begin == tag.end and tag.end.chunk is None]
+        return [tag for tag in tags if tag.begin == tag.end and tag.end.chunk is None and not tag.again]
 
     def _rereads(self, files: Sequence[FileRows]) -> list[Reread]:
         """The ad-hoc snapshots that silver was made of."""

@@ -28,6 +28,7 @@ class CommitTag:
         gtid_set: every transaction up to `end`, None where nobody needs it.
         safe_until: what follows may have been applied before, up to there; None: nothing.
         rest: of the statement at `end`, what is still to be done to the table; None: it has not begun.
+        again: says once more where the table is, because the table's history forgets its commits in time.
     """
 
     app: str
@@ -40,6 +41,7 @@ class CommitTag:
     gtid_set: str | None = None
     safe_until: Position | None = None
     rest: tuple[Change, ...] | None = None
+    again: bool = False
 
     def to_json(self) -> str:
         return json.dumps(
@@ -55,6 +57,7 @@ class CommitTag:
                 "gtid_set": self.gtid_set,
                 **({"safe_until": self.safe_until.to_dict()} if self.safe_until else {}),
                 **({"rest": [change.to_pair() for change in self.rest]} if self.rest is not None else {}),
+                **({"again": True} if self.again else {}),
             }
         )
 
@@ -78,15 +81,17 @@ class CommitTag:
             gtid_set=fields["gtid_set"],
             safe_until=Position.from_dict(fields["safe_until"]) if "safe_until" in fields else None,
             rest=tuple(map(Change.from_pair, fields["rest"])) if "rest" in fields else None,
+            again=fields.get("again", False),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class OwnCommit:
-    """A commit of ours: the Delta version of the table and what it stands for."""
+    """A commit of ours: the Delta version of the table, what it stands for, and when it was made, in UTC."""
 
     version: int
     tag: CommitTag
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,13 +125,13 @@ def own_commits(spark: SparkSession, table: str, app: str | None) -> Iterator[Ow
     oldest: int | None = None
     for limit in (*_PAGES, None):
         rows = _history(spark, table, limit)
-        for version, text in rows:
+        for version, text, at in rows:
             if oldest is not None and version >= oldest:
                 continue  # of a page before
             oldest = version
             tag = CommitTag.from_json(text)
             if tag is not None and app in (tag.app, None):
-                yield OwnCommit(version, tag)
+                yield OwnCommit(version, tag, at)
         if limit is None or len(rows) < limit or oldest == 0:
             return
 
@@ -138,8 +143,8 @@ def newest_commits(spark: SparkSession, table: str, app: str) -> tuple[int | Non
         LakehouseError: the table cannot be read.
     """
     rows = _history(spark, table, _PAGES[1])
-    found = ((version, CommitTag.from_json(text)) for version, text in rows)
-    own = next((OwnCommit(version, tag) for version, tag in found if tag is not None and tag.app == app), None)
+    found = ((version, CommitTag.from_json(text), at) for version, text, at in rows)
+    own = next((OwnCommit(version, tag, at) for version, tag, at in found if tag is not None and tag.app == app), None)
     if own is None and len(rows) == _PAGES[1]:
         own = newest_own_commit(spark, table, app)
     return rows[0][0] if rows else None, own
@@ -166,9 +171,10 @@ def timed_commits(spark: SparkSession, table: str, span: timedelta, most: int) -
     return [TimedCommit(at, tag) for at, tag in timed if tag is not None and at >= moments[0] - span], whole
 
 
-def _history(spark: SparkSession, table: str, limit: int | None) -> list[tuple[int, str | None]]:
-    """(version, userMetadata) of the newest `limit` commits, newest first; none if the table is not there."""
-    return [(row["version"], row["userMetadata"]) for row in _rows(spark, table, limit)]
+def _history(spark: SparkSession, table: str, limit: int | None) -> list[tuple[int, str | None, datetime]]:
+    """(version, userMetadata, UTC) of the newest `limit` commits, newest first; none if the table is not there."""
+    rows = _rows(spark, table, limit)
+    return [(row["version"], row["userMetadata"], row["timestamp"].astimezone(timezone.utc)) for row in rows]
 
 
 def _rows(spark: SparkSession, table: str, limit: int | None) -> list[Row]:
