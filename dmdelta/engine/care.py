@@ -78,8 +78,8 @@ class TableCare:
 
     def look(self, stop: StopRequest) -> None:
         """Care for what needs it now. Raises as `follow`."""
-        for name in [name for name, commits in self.applying.written.items() if commits >= self.worn]:
-            if not stop.requested:
+        for name, commits in list(self.applying.written.items()):  # appliers go on counting
+            if commits >= self.worn and not stop.requested:
                 self._silver(name, stop)
         if self.shared and not stop.requested:
             self._bronze(stop)
