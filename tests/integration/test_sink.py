@@ -93,7 +93,7 @@ def test_without_records_all_is_executed_again(mysql80, target, spark, tmp_path,
     sinking.run()
     keyed = [table for table in tangles.TABLES if table != "bag"]
     assert [line for table in keyed for line in table_differences(mysql80, target, database, table)] == []
-    warned = [one.context["table"] for one in caplog.records if "without a key" in one.message]
+    warned = [one.context["table"] for one in caplog.records if "without a key" in one.getMessage()]
     assert warned == [f"`{database}`.`bag`"]
 
 
