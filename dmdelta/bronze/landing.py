@@ -214,7 +214,7 @@ def begin_anew(
     """
     number = landed.batch + 1 if landed else 1
     mark = Landed(number, begin, begin, gtid_set or parse_gtid_set("", source.flavor), safe_until)
-    append(spark, spark.read.table(source.bronze).where("false"), source.bronze, _tag(source, mark))
+    _land_nothing(spark, source, _tag(source, mark))
     return mark
 
 
@@ -226,9 +226,12 @@ def say_again(spark: SparkSession, source: LandingSource, landed: Landed) -> Lan
     """
     number, end = landed.batch + 1, landed.end
     said = Landed(number, end, end, landed.gtid_set, landed.safe_beyond)
-    nothing = spark.read.table(source.bronze).where("false")
-    append(spark, nothing, source.bronze, replace(_tag(source, said), again=True))
+    _land_nothing(spark, source, replace(_tag(source, said), again=True))
     return said
+
+
+def _land_nothing(spark: SparkSession, source: LandingSource, tag: CommitTag) -> None:
+    append(spark, spark.read.table(source.bronze).where("false"), source.bronze, tag)
 
 
 def newest_beginning(spark: SparkSession, source: LandingSource) -> Position | None:

@@ -207,13 +207,13 @@ class AdHocSnapshots:
                 side.checks,
             )
             try:
-                with self.applying.turns(self.spark, [name]):
+                with self.applying.tables.turns(self.spark, [name]):
                     done = reload_table(self.spark, request)
             except (SchemaError, QualityError) as error:
                 self.applying.stop_tables([name], error)
                 del goes_on[name]
             else:
-                self.applying.tell_failures(name, goes_on[name], done.judged, done.failures)
+                self.applying.tables.tell_failures(name, goes_on[name], done.judged, done.failures)
         return goes_on
 
     def _tell_structures(self, snapshot: PlannedSnapshot, structures: Iterable[tuple[TableSchema, Position]]) -> None:

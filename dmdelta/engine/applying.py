@@ -2,34 +2,28 @@
 
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import repeat
 
 from pyspark.sql import SparkSession
 
 from dmdelta.bronze.landing import Landed
-from dmdelta.checkpoint import FlushReason, Point, Points, TablePoint
-from dmdelta.engine.failure_log import FailureLog
+from dmdelta.checkpoint import FlushReason, Point
 from dmdelta.engine.landed_log import LandedLog
-from dmdelta.engine.progress import Tally
-from dmdelta.engine.requests import Requests, SilverSide
+from dmdelta.engine.requests import SilverSide
 from dmdelta.engine.stop import StopRequest
-from dmdelta.engine.thread_sessions import ThreadSessions
+from dmdelta.engine.table_apply import TableApply
 from dmdelta.engine.turns import plan_turns
-from dmdelta.errors import QualityError, SchemaError, StageFailed
+from dmdelta.errors import QualityError, SchemaError
 from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
 from dmdelta.sharding import Waiting
-from dmdelta.silver.renaming import apply_group, plan_groups
-from dmdelta.silver.request import ApplyResult
-from dmdelta.silver.state import silver_position
+from dmdelta.silver.renaming import plan_groups
 from dmdelta.silver.survey import TableEvents, table_events, tables_with_events
-from dmdelta.silver.work import finish_statement
 
 log = get_logger(__name__)
 WAIT_SECONDS = 0.5
@@ -47,39 +41,26 @@ class ApplyingLoop:
     """What the loop needs of the world around it.
 
     Attributes:
-        requests: what of a range goes to a table.
+        tables: applies a range to some of the source's tables.
         request_flush: asks the flusher to write the checkpoint soon.
-        tally: told of every applied table.
-        record: writes down rows that fail what they should fulfil.
         landed: bronze's newest batch when the run began; None: nothing had landed.
         stopped: tables that silver cannot follow, or whose rows stop them: they are held, the others go on.
         waiting: shards that wait for others of their merged table: they are held, too.
         applied_log: gets the ranges that are done; None if nobody takes them.
-        written: so many commits were made to a table; whoever cares for the tables takes them away.
     """
 
     spark: SparkSession
-    side: SilverSide
+    tables: TableApply
     landed_log: LandedLog
-    points: Points
-    requests: Requests
     request_flush: Callable[[FlushReason], None]
-    tally: Tally
-    record: FailureLog
     landed: Landed | None = None
     stopped: dict[TableName, SchemaError | QualityError] = field(default_factory=dict)
     waiting: dict[TableName, Waiting] = field(default_factory=dict)
     applied_log: LandedLog | None = None
-    written: Counter[TableName] = field(default_factory=Counter)
     _aside: set[TableName] = field(default_factory=set)
     _held: set[TableName] = field(default_factory=set)
     _last: Landed | None = None
     _between_ranges: threading.Lock = field(default_factory=threading.Lock)
-    _sessions: ThreadSessions = field(init=False)
-    _given_up: threading.Event = field(default_factory=threading.Event)
-
-    def __post_init__(self) -> None:
-        self._sessions = ThreadSessions(self.spark)
 
     def run(self, stop: StopRequest) -> None:
         """Apply until the stop comes, or until landing is done and nothing waits. Ends at a range's end."""
@@ -88,7 +69,7 @@ class ApplyingLoop:
             while not stop.requested:
                 landed = self.landed_log.take(RANGE_BYTES, WAIT_SECONDS)
                 if landed is not None:
-                    with self._between_ranges, self.tally.spending(self.side.source_id, "apply"):
+                    with self._between_ranges, self.tables.tally.spending(self.side.source_id, "apply"):
                         self._apply_range(pool, landed)
                         self._last = landed
                     if self.applied_log is not None:
@@ -100,6 +81,11 @@ class ApplyingLoop:
                     self.side.shards.heard_all(self.side.source_id)
                 if finished:
                     return
+
+    @property
+    def side(self) -> SilverSide:
+        """Where the source's rows go."""
+        return self.tables.side
 
     @property
     def held(self) -> frozenset[TableName]:
@@ -140,7 +126,7 @@ class ApplyingLoop:
         for name in goes_on:
             self.stopped.pop(name, None)
             self.waiting.pop(name, None)
-            self.requests.forget(name)
+            self.tables.requests.forget(name)
         self._bring_back(goes_on, self._held)
 
     @contextmanager
@@ -197,43 +183,25 @@ class ApplyingLoop:
             return
         side = self.side
         events = table_events(self.spark, side.lakehouse, side.source_id, name, begin, last.end)
-        end = Point(last.end, str(last.gtid_set) or None)
         if side.table(name).merged:
-            self.requests.catch_up(name, last.end)
+            self.tables.requests.catch_up(name, last.end)
         try:
-            self._apply_group([events], replace(last, begin=begin, safe_until=None), end)
+            self._apply_group([events], replace(last, begin=begin, safe_until=None))
         except (SchemaError, QualityError) as error:
             self.stop_tables([name], error)
         else:
             if name not in self.waiting:
-                self.requests.caught_up(name, last.end)
-
-    def interrupt(self) -> None:
-        """Give up the range under way: jobs are cancelled, tables that wait their turn are not begun."""
-        self._given_up.set()
-        self.spark.interruptAll()
-        self._sessions.interrupt_all()
-
-    def settle(self) -> None:
-        """Ask the tables of a range that was given up where they are: each is at a commit of its own.
-
-        Raises:
-            LakehouseError: a table's history cannot be read.
-        """
-        for schema, table in self.points.pending():
-            commit = silver_position(self.spark, self.side.table((schema, table)))
-            if commit is not None:
-                self.points.applied(TablePoint(schema, table, Point(commit.tag.end), commit.version))
+                self.tables.requests.caught_up(name, last.end)
 
     def _apply_range(self, pool: ThreadPoolExecutor, landed: Landed) -> None:
         end = Point(landed.end, str(landed.gtid_set) or None)
         side = self.side
         events = tables_with_events(self.spark, side.lakehouse, side.source_id, landed.begin, landed.end)
         found = [table for table in events if side.rules.wanted(*table.name)]  # a shadow table has statements alone
-        self.points.hand_over(end, [table.name for table in found])
+        self.tables.points.hand_over(end, [table.name for table in found])
         groups = plan_groups([table for table in found if table.name not in self.held])
         turns = plan_turns(groups, side.table)
-        running = [pool.submit(self._apply_groups, turn, landed, end) for turn in turns]
+        running = [pool.submit(self._apply_groups, turn, landed) for turn in turns]
         # Every table is tried even when one fails: the others' commits need no repeating.
         failures = [error for future in running if (error := future.exception())]
         if failures:
@@ -242,11 +210,11 @@ class ApplyingLoop:
             self.request_flush(FlushReason.DDL)
         log.info("range applied", source=side.source_id, end=str(landed.end), tables=len(found))
 
-    def _apply_groups(self, groups: Sequence[Sequence[TableEvents]], landed: Landed, end: Point) -> None:
+    def _apply_groups(self, groups: Sequence[Sequence[TableEvents]], landed: Landed) -> None:
         """Apply a range to groups of tables, one after the other; one that silver cannot follow stops alone."""
         for group in groups:
             try:
-                self._apply_group(group, landed, end)
+                self._apply_group(group, landed)
             except (SchemaError, QualityError) as error:
                 self.stop_tables([table.name for table in group], error)
 
@@ -257,52 +225,9 @@ class ApplyingLoop:
         shown = [".".join(name) for name in names]
         log.warning("tables stopped, the others go on", tables=shown, why=error.message, hint=error.hint)
 
-    def _apply_group(self, tables: Sequence[TableEvents], landed: Landed, end: Point) -> None:
-        """Apply a range to tables that change names with each other; nearly always it is one."""
-        if self._given_up.is_set():
-            raise StageFailed("the range was given up", hint="run again")
-        spark = self._sessions.own()
-        with self.turns(spark, [table.name for table in tables]):
-            requests = [self.requests.request(spark, table, landed) for table in tables]
-            for request in requests:
-                if self.requests.is_read_at(request, landed):
-                    self.points.applied(TablePoint(*request.name, end))  # what the range holds of it, the snapshot read
-            for result in apply_group(spark, tables, requests):
-                self._applied(result, end)
-
-    def _applied(self, result: ApplyResult, end: Point) -> None:
-        name = (result.schema, result.table)
-        self.requests.applied(result)
-        here = end
-        if result.waits is not None:
-            here = Point(result.end)
-            self._held.add(name)
-            self.waiting[name] = result.waits
-        self.points.applied(TablePoint(*name, here, result.delta_version, result.table_info))
-        self.written[name] += len(result.steps)
-        self.tally.applied(self.side.source_id, result)
-        self.tell_failures(name, result.end, result.row_count, result.failures)
-
-    def tell_failures(self, name: TableName, end: Position, judged: int, failures: Mapping[str, int]) -> None:
-        """Count rows that fail what they should fulfil, by its name, and write them down.
-
-        Raises:
-            LakehouseError: they cannot be written down.
-        """
-        if failures:
-            self.tally.failed(self.side.source_id, ".".join(name), failures)
-            self.record(name, end, judged, failures)
-
-    @contextmanager
-    def turns(self, spark: SparkSession, tables: Collection[TableName]) -> Iterator[None]:
-        """The right to write the merged tables among those that the rows of source tables go to.
-
-        Raises:
-            LakehouseError, CommitConflict: what an earlier run has begun to do to one of them cannot be finished.
-        """
-        targets = {target.route.name: target for name in tables if (target := self.side.table(name)).merged}
-        with ExitStack() as turns:
-            for name in sorted(targets):
-                if turns.enter_context(self.side.shards.turn(name)):
-                    finish_statement(spark, targets[name], self.side.run)
-            yield
+    def _apply_group(self, group: Sequence[TableEvents], landed: Landed) -> None:
+        for result in self.tables.apply(group, landed):
+            if result.waits is not None:
+                name = (result.schema, result.table)
+                self._held.add(name)
+                self.waiting[name] = result.waits

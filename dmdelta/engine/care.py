@@ -78,7 +78,7 @@ class TableCare:
 
     def look(self, stop: StopRequest) -> None:
         """Care for what needs it now. Raises as `follow`."""
-        for name, commits in list(self.applying.written.items()):  # appliers go on counting
+        for name, commits in list(self.applying.tables.written.items()):  # appliers go on counting
             if commits >= self.worn and not stop.requested:
                 self._silver(name, stop)
         if self.shared and not stop.requested:
@@ -90,18 +90,18 @@ class TableCare:
 
     def _silver(self, name: TableName, stop: StopRequest) -> None:
         applying = self.applying
-        applying.written[name] = 0
+        applying.tables.written[name] = 0
         target = applying.side.table(name)
         plan = self._plan(target.place, stop)
         if plan.deeds:
-            with applying.aside(name, stop) as ours, applying.turns(self.spark, [name]):
+            with applying.aside(name, stop) as ours, applying.tables.turns(self.spark, [name]):
                 if ours:
                     self._do(target.place, plan, stop)
         if applying.side.checks is not no_checks:
             self._care_for(Quarantine.of(target).place, stop)
 
     def _bronze(self, stop: StopRequest) -> None:
-        landed = self.applying.tally.batches
+        landed = self.applying.tables.tally.batches
         if landed - self._batches >= self.worn:
             self._batches = landed
             # What is older was compacted while it was new.
@@ -134,7 +134,7 @@ class TableCare:
             self._failed(table, error, stop)
             return
         for deed in plan.deeds:
-            self.applying.tally.cared_for(deed)
+            self.applying.tables.tally.cared_for(deed)
         if plan.vacuum:
             self._vacuumed[table] = datetime.now(timezone.utc)
         log.info("table cared for", **asdict(done))
@@ -142,7 +142,7 @@ class TableCare:
     def _failed(self, table: str, error: DmdeltaError, stop: StopRequest) -> None:
         """Count a failure and tell it: the table's rows are as they were, and it is tried again later."""
         if not stop.requested:
-            self.applying.tally.cared_for("failure")
+            self.applying.tables.tally.cared_for("failure")
             log.warning("table care failed, is tried again", table=table, why=error.message, hint=error.hint)
 
 

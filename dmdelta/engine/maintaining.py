@@ -9,8 +9,8 @@ from fnmatch import fnmatchcase
 from dmdelta.config import TaskSpec
 from dmdelta.engine.care import metadata_tables
 from dmdelta.engine.standing_still import standing_still
-from dmdelta.engine.task import open_task
-from dmdelta.engine.task_source import open_task_source
+from dmdelta.engine.task import Task, open_task
+from dmdelta.engine.task_source import source_of_task
 from dmdelta.errors import ConfigError
 from dmdelta.lakehouse.care import CarePlan, care_for, plan_care, read_wear
 from dmdelta.lakehouse.session import care_session
@@ -51,10 +51,11 @@ def maintain(
         StageFailed: a run does not pause. Fenced: somebody else holds a relay folder.
         LakehouseError: a table cannot be read or written.
     """
-    spark = care_session(open_task(spec, writing=False).spark)
+    task = open_task(spec, writing=False)
+    spark = care_session(task.spark)
     found: list[Maintained] = []
     with nullcontext() if dry_run else standing_still(spec):
-        for shown, place in _tables(spec, pattern):
+        for shown, place in _tables(task, pattern):
             wear = read_wear(spark, place)
             if wear is None:
                 continue
@@ -68,11 +69,11 @@ def maintain(
     return found
 
 
-def _tables(spec: TaskSpec, pattern: str) -> Iterator[tuple[str, str]]:
+def _tables(task: Task, pattern: str) -> Iterator[tuple[str, str]]:
     """Names for people and SQL identifiers, each once; of tables that need not be there."""
-    task, seen = open_task(spec, writing=False), set[str]()
-    for config in spec.sources:
-        source = open_task_source(spec, config.source_id)
+    seen = set[str]()
+    for config in task.spec.sources:
+        source = source_of_task(task, config)
         for name in source.known_tables():
             target = source.side.table(name)
             if fnmatchcase(".".join(name), pattern) and target.place not in seen:
@@ -81,5 +82,5 @@ def _tables(spec: TaskSpec, pattern: str) -> Iterator[tuple[str, str]]:
                 yield f"{'.'.join(target.route.name)} (quarantine)", Quarantine.of(target).place
     if pattern == "*":
         yield "bronze", task.lakehouse.bronze
-        for place in metadata_tables(task.lakehouse, spec.name):
+        for place in metadata_tables(task.lakehouse, task.spec.name):
             yield place, place

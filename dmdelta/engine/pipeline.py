@@ -38,6 +38,7 @@ from dmdelta.engine.schema_history import SchemaHistory
 from dmdelta.engine.shard_locks import join_known_shards
 from dmdelta.engine.sinking import SinkingLoop, sink_settings
 from dmdelta.engine.stop import StopRequest
+from dmdelta.engine.table_apply import TableApply
 from dmdelta.engine.table_checks import TableChecks
 from dmdelta.engine.task import Task
 from dmdelta.engine.tracking import StructureTracking
@@ -129,7 +130,7 @@ class SourcePipeline:
         self._interrupted = True
         while not self._ended and time.monotonic() < deadline:
             self.landing.interrupt()
-            self.applying.interrupt()
+            self.applying.tables.interrupt()
             for beside in (self.ad_hoc, self.care):
                 if beside is not None:
                     beside.interrupt()
@@ -150,7 +151,7 @@ class SourcePipeline:
         if self.validator is not None and not self.validator.join():
             log.warning("the validator does not end: what it has under way is done again", source=self.source_id)
         if self._interrupted:
-            self.applying.settle()
+            self.applying.tables.settle()
         self.flusher.end(reason)
 
     def _apply(self) -> None:
@@ -168,7 +169,7 @@ class SourcePipeline:
             if landed is None:
                 self.landing.landed_log.close()
                 return
-            self.applying.requests.read_at.update(self.load.exact_positions())
+            self.applying.tables.requests.read_at.update(self.load.exact_positions())
         ad_hoc = self.ad_hoc
         if ad_hoc is not None and self.relaying.until_caught_up:
             ad_hoc.run(self.stop)
@@ -242,7 +243,8 @@ def open_pipeline(
     record = FailureLog(
         ResultStore(clone_session(task.spark), task.lakehouse, task.spec.name, task.run), side, task.suites
     )
-    applying = ApplyingLoop(spark, side, landed_log, points, requests, flusher.request, tally, record, landed)
+    tables = TableApply(spark, side, points, requests, tally, record)
+    applying = ApplyingLoop(spark, tables, landed_log, flusher.request, landed)
     applying.hold(waiting)
     log.info("source opened", source=source_id, landed=str(landed.end) if landed else None)
     pipeline = SourcePipeline(source_id, relaying, landing, applying, flusher, landed, stop, load)

@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 
 from dmdelta.bronze.landing import landing_app
 from dmdelta.config import SourceConfig, TaskSpec
@@ -58,7 +59,7 @@ def relay_logs(spec: TaskSpec) -> list[RelayLog]:
         LakehouseError: bronze cannot be read.
     """
     task = open_task(spec, writing=False)
-    return [_log(task, source) for source in spec.sources if _folder_exists(spec, source)]
+    return [_log(task, source, folder) for source, folder in _relayed(spec)]
 
 
 def purge_relay(spec: TaskSpec, expires: timedelta) -> list[PurgedLog]:
@@ -69,19 +70,22 @@ def purge_relay(spec: TaskSpec, expires: timedelta) -> list[PurgedLog]:
         LakehouseError: bronze cannot be read.
     """
     task, purged = open_task(spec, writing=False), list[PurgedLog]()
-    for source in spec.sources:
-        if not _folder_exists(spec, source):
-            continue
-        segments, landed = _segments(task, source)
+    for source, folder in _relayed(spec):
+        segments, landed = _segments(task, source, folder)
         old = landed_segments(segments, landed) if landed is not None else []
         chosen = plan_purge(old, datetime.now(timezone.utc), 0, PurgePolicy(expires, 0))
         purged.append(PurgedLog(source.source_id, len(chosen), purge(chosen)))
     return purged
 
 
-def _log(task: Task, source: SourceConfig) -> RelayLog:
-    folder = relay_task(task.spec, source, until_caught_up=True).folder
-    segments, landed = _segments(task, source)
+def _relayed(spec: TaskSpec) -> list[tuple[SourceConfig, Path]]:
+    """The sources that were ever relayed, and where to."""
+    folders = [(source, relay_task(spec, source, until_caught_up=True).folder) for source in spec.sources]
+    return [(source, folder) for source, folder in folders if folder.is_dir()]
+
+
+def _log(task: Task, source: SourceConfig, folder: Path) -> RelayLog:
+    segments, landed = _segments(task, source, folder)
     status = read_status(folder)
     return RelayLog(
         source.source_id,
@@ -97,14 +101,9 @@ def _log(task: Task, source: SourceConfig) -> RelayLog:
     )
 
 
-def _segments(task: Task, source: SourceConfig) -> tuple[Sequence[Segment], Position | None]:
+def _segments(task: Task, source: SourceConfig, folder: Path) -> tuple[Sequence[Segment], Position | None]:
     """A source's segments, and where bronze ends."""
     app = landing_app(task.spec.name, source.source_id)
     # Bronze first: what lands meanwhile only stays a little longer.
     landed = newest_own_commit(task.spark, task.lakehouse.bronze, app)
-    folder = relay_task(task.spec, source, until_caught_up=True).folder
     return list_segments(folder, source.source_id), landed.tag.end if landed else None
-
-
-def _folder_exists(spec: TaskSpec, source: SourceConfig) -> bool:
-    return relay_task(spec, source, until_caught_up=True).folder.is_dir()

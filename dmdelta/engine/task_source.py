@@ -62,9 +62,17 @@ def open_task_source(spec: TaskSpec, source_id: str | None) -> TaskSource:
         SourceError, SourceUnavailable: the spec does not say whose log it is, and the server does not answer.
         DmdeltaError: as `open_task`.
     """
-    config = named_source(spec, source_id)
-    flavor = flavor_of_source(spec, config)
-    task = open_task(spec, writing=False)
-    operators = read_operators(task.spark, task.lakehouse, spec.name, config.source_id)
+    return source_of_task(open_task(spec, writing=False), named_source(spec, source_id))
+
+
+def source_of_task(task: Task, config: SourceConfig) -> TaskSource:
+    """The same of a task that is open already.
+
+    Raises:
+        SourceError, SourceUnavailable: the spec does not say whose log it is, and the server does not answer.
+        LakehouseError: dm_meta cannot be read.
+    """
+    flavor = flavor_of_source(task.spec, config)
+    operators = read_operators(task.spark, task.lakehouse, task.spec.name, config.source_id)
     side = task.silver_side(config.source_id, flavor, operators, Coordination())
     return TaskSource(task, config, task.landing_source(config.source_id, flavor), side)

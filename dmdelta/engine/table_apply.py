@@ -1,0 +1,122 @@
+"""Applying a range of one source's log to tables: the commits of silver, and who is told of them."""
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+
+from pyspark.sql import SparkSession
+
+from dmdelta.bronze.landing import Landed
+from dmdelta.checkpoint import Point, Points, TablePoint
+from dmdelta.engine.progress import Tally
+from dmdelta.engine.requests import Requests, SilverSide
+from dmdelta.engine.thread_sessions import ThreadSessions
+from dmdelta.errors import StageFailed
+from dmdelta.model.position import Position
+from dmdelta.model.schema import TableName
+from dmdelta.silver.renaming import apply_group
+from dmdelta.silver.request import ApplyResult
+from dmdelta.silver.state import silver_position
+from dmdelta.silver.survey import TableEvents
+from dmdelta.silver.work import finish_statement
+
+RecordFailures = Callable[[TableName, Position, int, Mapping[str, int]], None]
+"""Writes down how many of so many judged rows fail each of a table's expectations, up to a position."""
+
+
+@dataclass(slots=True)
+class TableApply:
+    """What applying needs of the world around it; any thread may apply, each table in one at a time.
+
+    Attributes:
+        requests: what of a range goes to a table.
+        tally: told of every applied table.
+        record: writes down rows that fail what they should fulfil.
+        written: so many commits were made to a table; whoever cares for the tables takes them away.
+    """
+
+    spark: SparkSession
+    side: SilverSide
+    points: Points
+    requests: Requests
+    tally: Tally
+    record: RecordFailures
+    written: Counter[TableName] = field(default_factory=Counter)
+    _sessions: ThreadSessions = field(init=False)
+    _given_up: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        self._sessions = ThreadSessions(self.spark)
+
+    def apply(self, tables: Sequence[TableEvents], landed: Landed) -> Iterator[ApplyResult]:
+        """Apply a range to tables that change names with each other; nearly always it is one.
+
+        Yields:
+            What was done, while nobody else writes the same merged table.
+
+        Raises:
+            DmdeltaError: as `apply_group`.
+        """
+        if self._given_up.is_set():
+            raise StageFailed("the range was given up", hint="run again")
+        spark, end = self._sessions.own(), Point(landed.end, str(landed.gtid_set) or None)
+        with self.turns(spark, [table.name for table in tables]):
+            requests = [self.requests.request(spark, table, landed) for table in tables]
+            for request in requests:
+                if self.requests.is_read_at(request, landed):
+                    self.points.applied(TablePoint(*request.name, end))  # what the range holds of it, the snapshot read
+            for result in apply_group(spark, tables, requests):
+                self._applied(result, end)
+                yield result
+
+    def _applied(self, result: ApplyResult, end: Point) -> None:
+        name = (result.schema, result.table)
+        self.requests.applied(result)
+        here = end if result.waits is None else Point(result.end)
+        self.points.applied(TablePoint(*name, here, result.delta_version, result.table_info))
+        self.written[name] += len(result.steps)
+        self.tally.applied(self.side.source_id, result)
+        self.tell_failures(name, result.end, result.row_count, result.failures)
+
+    def tell_failures(self, name: TableName, end: Position, judged: int, failures: Mapping[str, int]) -> None:
+        """Count rows that fail what they should fulfil, by its name, and write them down.
+
+        Raises:
+            LakehouseError: they cannot be written down.
+        """
+        if failures:
+            self.tally.failed(self.side.source_id, ".".join(name), failures)
+            self.record(name, end, judged, failures)
+
+    @contextmanager
+    def turns(self, spark: SparkSession, tables: Collection[TableName]) -> Iterator[None]:
+        """The right to write the merged tables among those that the rows of source tables go to.
+
+        Raises:
+            LakehouseError, CommitConflict: what an earlier run has begun to do to one of them cannot be finished.
+        """
+        targets = {target.route.name: target for name in tables if (target := self.side.table(name)).merged}
+        with ExitStack() as turns:
+            for name in sorted(targets):
+                if turns.enter_context(self.side.shards.turn(name)):
+                    finish_statement(spark, targets[name], self.side.run)
+            yield
+
+    def interrupt(self) -> None:
+        """Give up the range under way: jobs are cancelled, tables that wait their turn are not begun."""
+        self._given_up.set()
+        self.spark.interruptAll()
+        self._sessions.interrupt_all()
+
+    def settle(self) -> None:
+        """Ask the tables of a range that was given up where they are: each is at a commit of its own.
+
+        Raises:
+            LakehouseError: a table's history cannot be read.
+        """
+        for schema, table in self.points.pending():
+            commit = silver_position(self.spark, self.side.table((schema, table)))
+            if commit is not None:
+                self.points.applied(TablePoint(schema, table, Point(commit.tag.end), commit.version))
