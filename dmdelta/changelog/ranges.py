@@ -35,6 +35,11 @@ def before(end: Position) -> str:
     return f"(epoch < {end.epoch} OR (epoch = {end.epoch} AND seq < {end.seq}))"
 
 
+def not_before(begin: Position) -> str:
+    """Rows with begin ≤ row."""
+    return f"NOT {before(begin)}"
+
+
 def of_source(source_id: str) -> str:
     return f"source_id = {literal(source_id)}"
 

@@ -1,7 +1,8 @@
 """Care for the tables that a run writes: by the run itself, which leaves a table alone while it is compacted.
 
 Of a compaction and a change at the same time Delta refuses one. So a silver table is taken aside, the others go on, and
-then it catches up. Bronze is only ever added to, which is no conflict.
+then it catches up. Bronze is added to,
+and whole days of it expire, which is no conflict.
 """
 
 import time
@@ -12,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from dmdelta.bronze.schema import PARTITION_COLUMN
 from dmdelta.engine.applying import ApplyingLoop
+from dmdelta.engine.expiring import expire_bronze
 from dmdelta.engine.stop import StopRequest
 from dmdelta.engine.task import Task
 from dmdelta.errors import DmdeltaError
@@ -85,6 +87,7 @@ class TableCare:
             self._bronze(stop)
         if self.shared and time.monotonic() - self._slow >= SLOW_SECONDS:
             self._slow = time.monotonic()
+            self._expire(stop)
             for table in metadata_tables(self.task.lakehouse, self.task.spec.name):
                 self._care_for(table, stop)
 
@@ -107,6 +110,17 @@ class TableCare:
             # What is older was compacted while it was new.
             since = (datetime.now(timezone.utc) - timedelta(days=1)).date()
             self._care_for(self.task.lakehouse.bronze, stop, f"{PARTITION_COLUMN} >= DATE'{since}'")
+
+    def _expire(self, stop: StopRequest) -> None:
+        bronze = self.task.lakehouse.bronze
+        try:
+            expired = expire_bronze(self.task, self.spark)
+        except DmdeltaError as error:
+            self._failed(bronze, error, stop)
+            return
+        if expired is not None:
+            self.applying.tables.tally.cared_for("expire")
+            log.info("bronze rows expired", table=bronze, before=str(expired.before), rows=expired.rows)
 
     def _care_for(self, table: str, stop: StopRequest, where: str = "") -> None:
         if not stop.requested:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dmdelta.bronze.landing import landed_batches, newest_landed
+from dmdelta.bronze.retention import assert_kept
 from dmdelta.checkpoint.store import load_points
 from dmdelta.config import QualityConfig, TaskSpec
 from dmdelta.engine.log_places import LandedLogOf, Side, find_place
@@ -44,12 +45,14 @@ def judge_tables(spec: TaskSpec, request: QualityRequest, report: Callable[[Judg
 
     Raises:
         ConfigError: there is no such table or place, or a suite does not fit.
-        QualityError: silver's history does not go back to the range.
+        QualityError: silver's history does not go back to the range, or bronze has not kept it.
         DmdeltaError: as `open_task_source`.
     """
     source = open_task_source(spec, request.source)
     task, side = source.task, source.side
     begin, end = _range(source, request)
+    if begin is not None:
+        assert_kept(task.spark, source.landing, begin)
     store = ResultStore(task.spark, task.lakehouse, spec.name, task.run)
     config = spec.quality or QualityConfig()
     judgement = TableJudgement(task, side, endpoint_of(source.config), config.freshness, open_suites(spec))

@@ -8,6 +8,7 @@ from enum import Enum
 from pyspark.sql import Row, SparkSession
 
 from dmdelta.bronze.landing import LandingSource
+from dmdelta.bronze.retention import expired_to, forgotten
 from dmdelta.changelog.ranges import of_source
 from dmdelta.changelog.xa import AT, position_of
 from dmdelta.errors import ConfigError
@@ -49,6 +50,7 @@ def find_place(log: LandedLogOf, text: str, side: Side) -> Position:
 
     Raises:
         ConfigError: it is none of these, or bronze does not have it.
+        QualityError: it may be among what has expired.
         LakehouseError: bronze cannot be read.
     """
     if found := _BATCH.fullmatch(text):
@@ -59,7 +61,7 @@ def find_place(log: LandedLogOf, text: str, side: Side) -> Position:
         return _inside(log, Position.parse(text), text)
     if _GTIDS[log.source.flavor].fullmatch(text):
         return _transaction(log, text, side)
-    return _moment(log, text)
+    return _moment(log, text, side)
 
 
 def _inside(log: LandedLogOf, position: Position, text: str) -> Position:
@@ -90,7 +92,7 @@ def _transaction(log: LandedLogOf, gtid: str, side: Side) -> Position:
     return _first(log, f"(epoch, seq) > ({row['last']['epoch']}, {row['last']['seq']})")
 
 
-def _moment(log: LandedLogOf, text: str) -> Position:
+def _moment(log: LandedLogOf, text: str, side: Side) -> Position:
     try:
         moment = datetime.fromisoformat(f"{text[:-1]}+00:00" if text.endswith("Z") else text)
     except ValueError:
@@ -99,7 +101,11 @@ def _moment(log: LandedLogOf, text: str) -> Position:
             hint="write binlog.000012:4711, a GTID, a time such as 2026-11-21T10:00:00Z, or batch:17",
         ) from None
     moment = moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
-    return _first(log, f"committed_at >= timestamp_micros({int(moment.timestamp() * 1_000_000)})")
+    found = _first(log, f"committed_at >= timestamp_micros({int(moment.timestamp() * 1_000_000)})")
+    expired = expired_to(log.spark, log.source) if side is Side.FROM else None
+    if expired is not None and found <= _first(log, f"(epoch, seq) > ({expired.epoch}, {expired.seq})"):
+        raise forgotten(log.source.source_id, expired)  # the first event of that time may have been an earlier one
+    return found
 
 
 def _first(log: LandedLogOf, condition: str) -> Position:

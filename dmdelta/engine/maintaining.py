@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 
 from dmdelta.config import TaskSpec
 from dmdelta.engine.care import metadata_tables
+from dmdelta.engine.expiring import expire_bronze
 from dmdelta.engine.standing_still import standing_still
 from dmdelta.engine.task import Task, open_task
 from dmdelta.engine.task_source import source_of_task
@@ -23,7 +24,8 @@ class Maintained:
 
     Attributes:
         new_files, dead_rows, rows: before; as of `dmdelta.lakehouse.care.Wear`.
-        done: `purge`, `compact`, `vacuum`, in this order; of a dry run, what would be done.
+        done: `expire`, `purge`, `compact`, `vacuum`, in this order; of a dry run, what would be done:
+            but for the first.
         compacted_files, made_files: by the compaction; None without one.
     """
 
@@ -55,6 +57,7 @@ def maintain(
     spark = care_session(task.spark)
     found: list[Maintained] = []
     with nullcontext() if dry_run else standing_still(spec):
+        expired = expire_bronze(task, spark) if pattern == "*" and not dry_run else None
         for shown, place in _tables(task, pattern):
             wear = read_wear(spark, place)
             if wear is None:
@@ -62,7 +65,9 @@ def maintain(
             plan = plan_care(wear, datetime.now(timezone.utc), thorough=True)
             cared = care_for(spark, place, CarePlan() if dry_run else plan)
             gone, made = cared.compacted_files, cared.new_files
-            found.append(Maintained(shown, wear.new_files, wear.dead_rows, wear.rows, tuple(plan.deeds), gone, made))
+            first = ["expire"] if expired is not None and place == task.lakehouse.bronze else []
+            done = (*first, *plan.deeds)
+            found.append(Maintained(shown, wear.new_files, wear.dead_rows, wear.rows, done, gone, made))
             report(found[-1])
     if not found:
         raise ConfigError(f"the task has no table {pattern}", hint="names are as the source writes them: schema.table")

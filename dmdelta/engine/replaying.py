@@ -1,6 +1,7 @@
 """`dmdelta replay`: which tables and which range of a source's log are replayed."""
 
 from dmdelta.bronze.landing import newest_landed
+from dmdelta.bronze.retention import assert_kept
 from dmdelta.config import TaskSpec
 from dmdelta.engine.log_places import LandedLogOf, Side, find_place
 from dmdelta.engine.table_replay import Replayed, ReplayRequest, ReplayTo, Report, TableReplay
@@ -27,6 +28,8 @@ def replay(spec: TaskSpec, request: ReplayRequest, report: Report) -> list[Repla
     end = find_place(places, request.end, Side.TO) if request.end is not None else None
     if begin is not None and end is not None and begin >= end:
         raise ConfigError(f"the range ends at {end}, before it begins at {begin}", hint="mend --from or --to")
+    if begin is not None:
+        assert_kept(spark, source.landing, begin)
     names = source.tables_like(request.table)
     if request.to is ReplayTo.NEW and len(names) > 1:
         raise ConfigError(f"{request.table} stands for {len(names)} tables", hint="--into takes one")

@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from pyspark.sql import SparkSession
 
 from dmdelta.bronze.landing import Landed, LandingSource, landed_batches, newest_landed
+from dmdelta.bronze.retention import expired_to
 from dmdelta.config import SinkConfig, TaskSpec
 from dmdelta.engine.beside import as_own, run_beside
 from dmdelta.engine.landed_log import LandedLog
 from dmdelta.engine.stop import StopRequest
-from dmdelta.errors import DmdeltaError, Retryable
+from dmdelta.errors import DmdeltaError, Retryable, SinkError
 from dmdelta.logging import get_logger
+from dmdelta.model.position import Position
 from dmdelta.sink.connection import TargetServer
 from dmdelta.sink.metrics import SinkMetrics
 from dmdelta.sink.opening import open_sink
@@ -95,6 +97,7 @@ class SinkingLoop:
         sink.flusher.interval = self.interval
         orderly = False
         try:
+            self._assert_kept(sink.position)
             # Only now: what lands from here on comes through the queue, or is in the list twice.
             for batch in landed_batches(self.spark, self.landing, sink.position) if landed else ():
                 if not self._apply(sink, batch, stop):
@@ -108,6 +111,14 @@ class SinkingLoop:
             orderly = True
         finally:
             sink.end(orderly=orderly)
+
+    def _assert_kept(self, position: Position | None) -> None:
+        expired = expired_to(self.spark, self.landing)
+        if expired is not None and (position is None or position <= expired):
+            raise SinkError(
+                f"the target has row changes up to {position}, and those up to {expired} have expired from bronze",
+                hint="feed this target by a task of its own, with another name and lakehouse root: it loads all",
+            )
 
     def _apply(self, sink: Sink, landed: Landed, stop: StopRequest) -> bool:
         if sink.position is not None and landed.end <= sink.position:

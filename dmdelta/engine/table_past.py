@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dmdelta.bronze.landing import landing_app
+from dmdelta.bronze.retention import expired_to, forgotten, is_forgotten
 from dmdelta.bronze.watermarks import exact_positions
 from dmdelta.engine.chunk_store import ChunkStore
 from dmdelta.engine.requests import SilverSide
@@ -33,7 +34,7 @@ class TablePast:
         """The stretches that make the table as it was at a position.
 
         Raises:
-            QualityError: there are none, or rows that a snapshot read are not in bronze.
+            QualityError: there are none, or rows are not in bronze: what a snapshot read, or what has expired.
         """
         files = self._files()
         found = plan_past(files, end, self._begun(files))
@@ -42,7 +43,18 @@ class TablePast:
                 f"bronze has nothing of {self.shown} before {end}",
                 hint="`dmdelta events SPEC --table` shows what it has",
             )
+        self._assert_kept(found)
         return found
+
+    def _assert_kept(self, past: Sequence[Stretch]) -> None:
+        spark, source = self.task.spark, self.task.landing_source(self.side.source_id, self.side.flavor)
+        expired = expired_to(spark, source)
+        if expired is None:
+            return
+        for stretch in past:
+            reread = stretch.begin.epoch < 0
+            if is_forgotten(spark, source, stretch.begin.epoch) if reread else stretch.begin <= expired:
+                raise forgotten(self.side.source_id, expired)
 
     def _files(self) -> list[FileRows]:
         return files_of(self.task.spark, self.task.lakehouse, self.side.source_id, self.name)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 
-from dmdelta.errors import LakehouseError
+from dmdelta.errors import CommitConflict, LakehouseError
 from dmdelta.lakehouse.changes import Change, Verb
 from dmdelta.lakehouse.foreign import fenced, wrapped
 from dmdelta.lakehouse.history import CommitTag, OwnCommit, newest_own_commit
@@ -18,22 +18,29 @@ from dmdelta.lakehouse.place import quote
 __all__ = ["CommitTag", "OwnCommit", "append", "delete", "make_change", "merge", "overwrite", "replace_using"]
 
 USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+APPEND_TRIES = 3
 _APP = "spark.databricks.delta.write.txnAppId"
 _VERSION = "spark.databricks.delta.write.txnVersion"
 
 
 def append(spark: SparkSession, rows: DataFrame, table: str, tag: CommitTag) -> OwnCommit:
-    """Append rows in one commit.
+    """Append rows in one commit, again if the table's properties were changed meanwhile: nothing else is in its way.
 
     Raises:
         Fenced: another run committed under this app at or after this version.
-        CommitConflict: another writer was faster; nothing was written.
+        CommitConflict: another writer was faster, over and over; nothing was written.
         LakehouseError: the table cannot be written. An error that an executor sent home is raised as itself.
     """
-    with wrapped(table, "appending to"):
-        # Not saveAsTable: in a thread that no SQL statement has run in, it does not find a table by its path.
-        writer = rows.writeTo(table).option("userMetadata", tag.to_json())
-        writer.option("txnAppId", tag.app).option("txnVersion", str(tag.version)).append()
+    for tries_left in reversed(range(APPEND_TRIES)):
+        try:
+            with wrapped(table, "appending to"):
+                # Not saveAsTable: in a thread that no SQL statement has run in, it does not find a table by its path.
+                writer = rows.writeTo(table).option("userMetadata", tag.to_json())
+                writer.option("txnAppId", tag.app).option("txnVersion", str(tag.version)).append()
+            break
+        except CommitConflict:
+            if not tries_left:
+                raise
     return _read_back(spark, table, tag)
 
 

@@ -55,6 +55,7 @@ except ImportError as error:
     ) from error
 
 logging.getLogger("great_expectations").setLevel(logging.CRITICAL)  # what fails is in the results, too
+_JUDGED = "dmdelta_judged"
 _OF_THE_VERDICT = {"mostly", "severity"}
 """Arguments that do not say which rows fail."""
 
@@ -134,7 +135,7 @@ def judge(
     )
     results: list[Any] = told.results
     by_number = {result.expectation_config.meta["number"]: result for result in results}
-    found = [_result(expectation, by_number[n], keys) for n, expectation in enumerate(expectations)]
+    found = [_result(expectation, by_number[n], rows, keys) for n, expectation in enumerate(expectations)]
     return found, _page(told)
 
 
@@ -152,17 +153,28 @@ def _made(expectation: Expectation, meta: dict[str, Any] | None = None) -> Any:
         raise ConfigError(f"{expectation.place}: {config.type} does not take these arguments: {lines}") from error
 
 
-def _result(expectation: Expectation, told: Any, keys: Sequence[str]) -> Result:
+def _result(expectation: Expectation, told: Any, judged: DataFrame, keys: Sequence[str]) -> Result:
     name, action, found = str(expectation), expectation.config.on_failure, told.result or {}
     trouble = _trouble(told.exception_info or {})
     if trouble is not None:
         return Result(name, action, success=False, note=_reason(trouble))
+    query, observed = expectation.config.kwargs.get("unexpected_rows_query"), found.get("observed_value")
+    if query is not None and observed:
+        return Result(name, action, False, unexpected=observed, samples=tuple(_found_by(query, judged, keys)))
     if "element_count" not in found:
         note = f"observed {plain(found['observed_value'])}" if "observed_value" in found else None
         return Result(name, action, success=bool(told.success), note=note)
-    rows = found.get("partial_unexpected_index_list") or []
-    samples = tuple({key: plain(row[key]) for key in keys if key in row} for row in rows[:SAMPLES])
+    listed = found.get("partial_unexpected_index_list") or []
+    samples = tuple({key: plain(row[key]) for key in keys if key in row} for row in listed[:SAMPLES])
     return Result(name, action, bool(told.success), found["element_count"], found.get("unexpected_count"), samples)
+
+
+def _found_by(query: str, rows: DataFrame, keys: Sequence[str]) -> Iterator[dict[str, object]]:
+    """Keys of rows that a query finds: Great Expectations tells how many there are, or every one of them."""
+    rows.createOrReplaceTempView(_JUDGED)
+    for row in rows.sparkSession.sql(query.rstrip("; \n").format(batch=_JUDGED)).limit(SAMPLES).collect():
+        if sample := {key: plain(row[key]) for key in keys if key in row}:
+            yield sample
 
 
 def _trouble(told: Mapping[str, Any]) -> str | None:

@@ -2,11 +2,16 @@
 
 import json
 from dataclasses import dataclass, field
+from unittest.mock import patch
 
 import pytest
 import yaml
 
+from dmdelta.bronze import landing
 from dmdelta.cli.main import execute
+from dmdelta.errors import SinkError
+from dmdelta.lakehouse.place import Lakehouse
+from tests.support.clock import DaysAgo
 from tests.support.sinking import table_differences, target_of
 from tests.support.task import Task
 
@@ -53,6 +58,26 @@ def test_silver_and_target_go_on_together(task, spark, capsys):
     (source,) = json.loads(capsys.readouterr().out)["sources"]
     assert source["sunk_to"] == source["landed_to"]
     assert source["sink_lag_bytes"] == 0
+
+
+def test_what_the_target_lacks_does_not_expire(task, spark, capsys):
+    """Bronze keeps what a sink has not had; a sink that comes too late stops alone, and says why."""
+    task.settings["maintenance"] = {"bronze-days": 1}
+    with patch.object(landing, "datetime", DaysAgo):
+        task.catch_up()
+    bronze = Lakehouse(root=str(task.root)).bronze
+    late = {"metadata": f"late_{task.database}"}
+    with task.environment():
+        task.sink = late
+        assert execute(["maintain", str(task.write_spec())]) == 0
+        assert spark.table(bronze).where("op = 'insert'").count() == 2
+        task.sink = {}
+        assert execute(["maintain", str(task.write_spec())]) == 0
+        assert spark.table(bronze).where("op = 'insert'").isEmpty()
+        task.sink = late
+        capsys.readouterr()
+        assert execute(["run", str(task.write_spec()), "--until-caught-up"]) == SinkError.exit_code
+    assert "have expired from bronze" in capsys.readouterr().err
 
 
 @pytest.mark.long

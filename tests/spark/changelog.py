@@ -34,6 +34,7 @@ class Changelog:
         self.batch = 0
         self.rows = []
         self.results = {}
+        self.landed_on = date(2026, 1, 1)
         spark.sql(
             f"CREATE TABLE IF NOT EXISTS {lakehouse.bronze} ({BRONZE_SCHEMA}) USING delta PARTITIONED BY (landed_on)"
         )
@@ -72,7 +73,7 @@ class Changelog:
         texts = [None if side is None else json.dumps(side) for side in (before, after)]
         moved = op is Op.UPDATE and "id" in before and before["id"] != after.get("id", before["id"])
         position = (1, self.position.seq, row, "binlog.000001", self.offset)
-        rest = (None, at, *name, op.value, xid, image, moved, ddl, None, *texts, at, date(2026, 1, 1))
+        rest = (None, at, *name, op.value, xid, image, moved, ddl, None, *texts, at, self.landed_on)
         self.rows.append((SOURCE, *position, *rest))
 
     def land(self):

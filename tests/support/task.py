@@ -76,7 +76,7 @@ class Task:
             "syncer": {"checkpoint-flush-interval": "2s", **self.syncer},
             **{
                 section: self.settings[section]
-                for section in ("snapshot", "metrics", "quality", "validator")
+                for section in ("snapshot", "metrics", "quality", "validator", "maintenance")
                 if section in self.settings
             },
             "lakehouse": {"root": str(self.root)},
