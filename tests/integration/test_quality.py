@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 import yaml
 
 from dmdelta.cli.main import execute
@@ -116,6 +117,27 @@ def test_rows_that_fail_are_kept_apart_until_they_pass(mysql80, spark, tmp_path,
     shop.do("TRUNCATE TABLE orders", "INSERT INTO orders VALUES (9, '', 9)")
     task.catch_up()
     assert [row.image for row in spark.table(shop.apart).selectExpr("image:id::INT AS image").collect()] == [9]
+
+
+@pytest.mark.long
+def test_one_bad_row_in_a_hundred_thousand(mysql80, spark, tmp_path, capsys):
+    """It alone is kept apart, with its reason; all others are in silver, and after a mend it is, too, once."""
+    shop = Checked(tmp_path, mysql80, EMAIL)
+    rows = 100_000
+    numbers = f"WITH RECURSIVE n (id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n WHERE id < {rows}) SELECT id,"
+    shop.do(
+        f"SET SESSION cte_max_recursion_depth = {rows}",
+        f"INSERT INTO orders {numbers} IF(id = 77777, 'bad', CONCAT('n', id, '@shop')), id FROM n",
+    )
+    shop.task.catch_up()
+    shop.assert_parted(spark, 77_777)
+    shop.expect({**EMAIL, "kwargs": {"column": "email", "regex": "."}})
+    (sent,) = shop.command(capsys, "quality", "release", str(shop.task.spec))
+    assert (sent["released"], sent["failing"]) == (1, 0)
+    shop.assert_parted(spark)
+    shop.do("UPDATE orders SET amount = -1 WHERE id IN (1, 77777)")
+    shop.task.catch_up()
+    shop.assert_parted(spark)
 
 
 def test_what_a_snapshot_reads_again_is_judged(mysql80, spark, tmp_path, capsys):
