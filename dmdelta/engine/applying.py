@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import repeat
@@ -16,7 +16,7 @@ from dmdelta.engine.landed_log import LandedLog
 from dmdelta.engine.requests import SilverSide
 from dmdelta.engine.stop import StopRequest
 from dmdelta.engine.table_apply import TableApply
-from dmdelta.engine.turns import plan_turns
+from dmdelta.engine.turns import await_turns, names_of, plan_turns
 from dmdelta.errors import QualityError, SchemaError
 from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
@@ -32,8 +32,18 @@ IDLE_SECONDS = 30.0
 RANGE_BYTES = 256 << 20
 """One range's share of the log: applying is cheaper in bulk, stopping is quicker in pieces."""
 TABLES_AT_ONCE = 4
+LATE_AT_ONCE = 2
+"""So many turns may be left behind at a time: the others still have threads."""
 SHORT_SECONDS = 30.0
 """A table that caught up in less than that takes its last step while the others wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Threads:
+    """Those that apply a range, and those that follow what is late."""
+
+    pool: ThreadPoolExecutor
+    late: ThreadPoolExecutor
 
 
 @dataclass(slots=True)
@@ -61,25 +71,28 @@ class ApplyingLoop:
     _held: set[TableName] = field(default_factory=set)
     _last: Landed | None = None
     _between_ranges: threading.Lock = field(default_factory=threading.Lock)
+    _late: dict[Future[None], frozenset[TableName]] = field(default_factory=dict)
 
     def run(self, stop: StopRequest) -> None:
         """Apply until the stop comes, or until landing is done and nothing waits. Ends at a range's end."""
         busy = time.monotonic()
-        with ThreadPoolExecutor(TABLES_AT_ONCE, thread_name_prefix="apply") as pool:
+        with (
+            ThreadPoolExecutor(TABLES_AT_ONCE, thread_name_prefix="apply") as pool,
+            ThreadPoolExecutor(LATE_AT_ONCE, thread_name_prefix="late") as late,
+        ):
             while not stop.requested:
+                self._check_late(late=False)
                 landed = self.landed_log.take(RANGE_BYTES, WAIT_SECONDS)
                 if landed is not None:
-                    with self._between_ranges, self.tables.tally.spending(self.side.source_id, "apply"):
-                        self._apply_range(pool, landed)
-                        self._last = landed
-                    if self.applied_log is not None:
-                        self.applied_log.append(landed)
+                    while not self._apply_range(_Threads(pool, late), landed, stop) and not stop.wait(WAIT_SECONDS):
+                        self._check_late(late=False)
                     busy = time.monotonic()
                     continue
                 finished = self.landed_log.finished
                 if finished or time.monotonic() > busy + IDLE_SECONDS:
                     self.side.shards.heard_all(self.side.source_id)
                 if finished:
+                    self._check_late(late=True)
                     return
 
     @property
@@ -101,6 +114,7 @@ class ApplyingLoop:
         """Leave tables as they are from now on; a range under way is waited for. The global point waits for them."""
         with self._between_ranges:
             self._held.update(tables)
+        wait([late for late, names in list(self._late.items()) if not names.isdisjoint(tables)])
 
     def resync(self, stop: StopRequest) -> None:
         """Have shards that need not wait any longer catch up, until the stop comes or none ever will in this run."""
@@ -139,7 +153,7 @@ class ApplyingLoop:
             DmdeltaError: as `apply_group`.
         """
         with self._between_ranges:
-            last = None if name in self._held else self._last
+            last = None if name in self.held else self._last
             if last is not None:
                 self._aside.add(name)
         yield last is not None
@@ -193,22 +207,56 @@ class ApplyingLoop:
             if name not in self.waiting:
                 self.tables.requests.caught_up(name, last.end)
 
-    def _apply_range(self, pool: ThreadPoolExecutor, landed: Landed) -> None:
-        end = Point(landed.end, str(landed.gtid_set) or None)
-        side = self.side
-        events = tables_with_events(self.spark, side.lakehouse, side.source_id, landed.begin, landed.end)
-        found = [table for table in events if side.rules.wanted(*table.name)]  # a shadow table has statements alone
-        self.tables.points.hand_over(end, [table.name for table in found])
-        groups = plan_groups([table for table in found if table.name not in self.held])
-        turns = plan_turns(groups, side.table)
-        running = [pool.submit(self._apply_groups, turn, landed) for turn in turns]
-        # Every table is tried even when one fails: the others' commits need no repeating.
-        failures = [error for future in running if (error := future.exception())]
-        if failures:
-            raise failures[0]
+    def _apply_range(self, threads: "_Threads", landed: Landed, stop: StopRequest) -> bool:
+        """Apply a range to all tables that do follow; False if it first takes one that is to catch up."""
+        side, tables = self.side, self.tables
+        with self._between_ranges, tables.tally.spending(side.source_id, "apply"):
+            events = tables_with_events(self.spark, side.lakehouse, side.source_id, landed.begin, landed.end)
+            found = [table for table in events if side.rules.wanted(*table.name)]  # a shadow table has statements alone
+            if any(
+                len(group) > 1 and any(table.name in self._aside for table in group) for group in plan_groups(found)
+            ):
+                return False  # it is renamed
+            tables.points.hand_over(Point(landed.end, str(landed.gtid_set) or None), [table.name for table in found])
+            groups = plan_groups([table for table in found if table.name not in self.held])
+            running = {
+                threads.pool.submit(self._apply_groups, turn, landed): names_of(turn)
+                for turn in plan_turns(groups, side.table)
+            }
+            left = await_turns(running, LATE_AT_ONCE - len(self._late), lambda: self.landed_log.waiting)
+            # Every table is tried even when one fails: the others' commits need no repeating.
+            failures = [error for turn in running.keys() - left if (error := turn.exception())]
+            if failures:
+                raise failures[0]
+            for turn in left:
+                self._leave(threads.late.submit(self._follow_late, turn, running[turn], landed, stop), running[turn])
+            self._last = landed
         if any(table.ddl for table in found):
             self.request_flush(FlushReason.DDL)
         log.info("range applied", source=side.source_id, end=str(landed.end), tables=len(found))
+        if self.applied_log is not None:
+            self.applied_log.append(landed)
+        return True
+
+    def _leave(self, late: Future[None], names: frozenset[TableName]) -> None:
+        """Go on without tables whose turn takes long; they catch up when it ends."""
+        self._aside.update(names)
+        self._late[late] = names
+        log.info("tables are slow, the others go on", tables=sorted(".".join(name) for name in names))
+
+    def _follow_late(self, turn: Future[None], names: frozenset[TableName], landed: Landed, stop: StopRequest) -> None:
+        turn.result()
+        with self._between_ranges:
+            back = names - self._held  # somebody has begun to read the others anew, or they stopped
+            self._aside.difference_update(names - back)
+        if back and not stop.requested:
+            self._bring_back(dict.fromkeys(back, landed.end), self._aside)
+
+    def _check_late(self, *, late: bool) -> None:
+        """Raise what made a late table fail; `late`: wait for all of them."""
+        for following in [following for following in self._late if late or following.done()]:
+            following.result()
+            del self._late[following]
 
     def _apply_groups(self, groups: Sequence[Sequence[TableEvents]], landed: Landed) -> None:
         """Apply a range to groups of tables, one after the other; one that silver cannot follow stops alone."""

@@ -25,6 +25,12 @@ class LandedLog:
         with self._changed:
             return self._closed and not self._waiting
 
+    @property
+    def waiting(self) -> bool:
+        """There is more to be taken."""
+        with self._changed:
+            return bool(self._waiting)
+
     def append(self, landed: Landed) -> None:
         with self._changed:
             self._waiting.append(landed)

@@ -1,21 +1,14 @@
 """`validator` in the spec: rows that change are compared with the source while the task runs."""
 
 import json
-import logging
-import threading
 import time
-from contextlib import contextmanager
 
 import pytest
 
 from dmdelta.cli.main import execute
-from dmdelta.config import load_spec
-from dmdelta.engine.run import RunOptions, run_task
-from dmdelta.engine.stop import StopRequest
 from dmdelta.engine.validator_store import read_progress
 from dmdelta.engine.validator_table import validator_table
 from dmdelta.lakehouse.place import Lakehouse
-from dmdelta.logging import configure
 from dmdelta.model.position import Position
 from tests.support.check import assert_silver_equals_source
 from tests.support.damage import damage, rows_to_damage
@@ -42,23 +35,6 @@ def status(task, capsys):
     """Of the one source."""
     (found,) = ask(task, capsys, "status")
     return found
-
-
-@contextmanager
-def running(task):
-    """`dmdelta run` in a thread of this process, whose Spark is warm, until the block ends."""
-    stop, ended = StopRequest(), []
-    configure(level=logging.WARNING)  # to this test's stderr: that of the test before is closed
-    with task.environment():
-        spec = load_spec(task.write_spec())
-        thread = threading.Thread(target=lambda: ended.append(run_task(spec, RunOptions(), lambda _: None, stop)))
-        thread.start()
-        try:
-            yield
-        finally:
-            stop.request()
-            thread.join(120)
-    assert ended, "the run failed, or did not end"
 
 
 def wait_until(holds, seconds=900):
@@ -199,7 +175,7 @@ def test_what_keeps_the_validator_keeps_nothing_else(task, spark, capsys, quick)
     task.settings["validator"] = PATIENT
     task.catch_up()
     a = Lakehouse(root=str(task.root)).silver(task.database, "a")
-    with running(task), task.server.connect(database=task.database) as connection, connection.cursor() as cursor:
+    with task.running(), task.server.connect(database=task.database) as connection, connection.cursor() as cursor:
         cursor.execute("LOCK TABLES a WRITE")
         cursor.execute("UPDATE a SET v = 'locked'")
         wait_until(lambda: kill_reader(task.server))
@@ -237,7 +213,7 @@ def test_rows_under_load_settle(source, request, spark, tmp_path, capsys, quick)
     task = Task(tmp_path, server, server.fresh_database("validator"), settings={"validator": impatient})
     task.tables = ("customers", "orders", "products")
     task.start_here()
-    with running(task):
+    with task.running():
         with Workload(server, task.database, per_second=4):
             wait_until(lambda: (told := progress(task, spark)[0]) is not None and told.validated > 50)
         file, offset, _ = server.position()

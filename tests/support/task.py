@@ -2,12 +2,14 @@
 
 import contextlib
 import json
+import logging
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,11 +18,17 @@ from unittest.mock import patch
 import yaml
 
 from dmdelta.cli.main import execute
+from dmdelta.config import load_spec
+from dmdelta.engine.run import RunOptions, run_task
+from dmdelta.engine.stop import StopRequest
 from dmdelta.failpoint import VARIABLE, CrashPoint
+from dmdelta.logging import configure
 from tests.support.jvm import JVM_OPTIONS
 from tests.support.servers import Server
 
 PASSWORD_VARIABLE = "DMDELTA_TEST_PASSWORD"
+END_SECONDS = 120.0
+"""So long a run in this process may take to end."""
 
 
 @dataclass
@@ -119,6 +127,19 @@ class Task:
         """`dmdelta run` in this process, whose Spark is warm, to its good end."""
         with self.environment():
             assert execute(["run", str(self.write_spec()), *arguments]) == 0
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """`dmdelta run` without an end in a thread of this process, whose Spark is warm, until the block ends."""
+        stop = StopRequest()
+        configure(level=logging.WARNING)  # to this test's stderr: that of the test before is closed
+        with self.environment(), ThreadPoolExecutor(1) as pool:
+            ended = pool.submit(run_task, load_spec(self.write_spec()), RunOptions(), lambda _: None, stop)
+            try:
+                yield
+            finally:
+                stop.request()
+                ended.result(END_SECONDS)
 
     def environment(self) -> AbstractContextManager[object]:
         """What commands on this task need of the environment, in this process."""

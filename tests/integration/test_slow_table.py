@@ -1,0 +1,77 @@
+"""A table that takes long to write does not hold the others: it is left behind, and catches up."""
+
+import threading
+import time
+
+import pytest
+
+from dmdelta.engine import table_apply, turns
+from dmdelta.lakehouse.place import Lakehouse
+from tests.support.diff import differences
+from tests.support.task import Task
+
+SECONDS = 240
+
+
+class Slow:
+    """The tables of a task, of which one is written only when it may."""
+
+    def __init__(self, task, spark):
+        self.task, self.spark = task, spark
+        self.lakehouse = Lakehouse(root=str(task.root))
+        self.may = threading.Event()
+        self.applied = 0
+        self._apply = table_apply.apply_group
+
+    def apply_group(self, spark, tables, requests):
+        if any(table.table == "slow" for table in tables):
+            self.may.wait(SECONDS)
+            self.applied += 1
+        return self._apply(spark, tables, requests)
+
+    def ids(self, table):
+        rows = self.spark.table(self.lakehouse.silver(self.task.database, table)).collect()
+        return {row.id for row in rows}
+
+    def wait_for(self, table, row):
+        deadline = time.monotonic() + SECONDS
+        while row not in (there := self.ids(table)):
+            assert time.monotonic() < deadline, f"{table} has {there}, not {row}"
+            time.sleep(1)
+
+    def do(self, *statements):
+        self.task.server.execute(*statements, database=self.task.database)
+
+
+@pytest.fixture
+def slow(mysql80, spark, tmp_path, monkeypatch):
+    task = Task(tmp_path, mysql80, mysql80.fresh_database("slow"))
+    task.start_here()
+    made = Slow(task, spark)
+    made.do(*(f"CREATE TABLE {table} (id INT PRIMARY KEY)" for table in ("slow", "fast", "other")))
+    made.do(*(f"INSERT INTO {table} VALUES (0)" for table in ("slow", "fast", "other")))
+    task.catch_up()
+    monkeypatch.setattr(table_apply, "apply_group", made.apply_group)
+    monkeypatch.setattr(turns, "SLOW_SECONDS", 1.0)
+    return made
+
+
+def test_the_others_go_on_and_it_catches_up(slow):
+    """Through several ranges; what renames it waits for it; at the end silver is the source."""
+    with slow.task.running():
+        try:
+            for number in (1, 2, 3):
+                slow.do(f"INSERT INTO slow VALUES ({number})", f"INSERT INTO fast VALUES ({number})")
+                if number < 3:
+                    slow.do(f"INSERT INTO other VALUES ({number})")
+                slow.wait_for("fast", number)
+            assert (slow.ids("slow"), slow.ids("other"), slow.applied) == ({0}, {0, 1, 2}, 0)
+            slow.do("RENAME TABLE slow TO tmp, other TO slow, tmp TO other", "INSERT INTO slow VALUES (9)")
+        finally:
+            slow.may.set()
+        slow.wait_for("slow", 9)
+        slow.wait_for("other", 3)
+    for table in ("slow", "fast", "other"):
+        silver = slow.spark.table(slow.lakehouse.silver(slow.task.database, table))
+        assert differences(slow.task.server, slow.task.database, table, silver) == []
+    assert slow.applied >= 2

@@ -1,0 +1,35 @@
+"""Which turns of a range are left behind."""
+
+from concurrent.futures import Future
+from threading import Timer
+
+from dmdelta.engine import turns
+
+
+def done():
+    turn = Future()
+    turn.set_result(None)
+    return turn
+
+
+def test_turns_that_end_are_waited_for(monkeypatch):
+    """However long they take, if nobody waits, or if there are too many to leave."""
+    monkeypatch.setattr(turns, "SLOW_SECONDS", 0.0)
+    monkeypatch.setattr(turns, "_LOOK_SECONDS", 0.01)
+    first, second = Future(), Future()
+    Timer(0.1, first.set_result, (None,)).start()
+    assert turns.await_turns([first, done()], 1, lambda: False) == set()
+    first = Future()
+    for number, turn in enumerate((first, second)):
+        Timer(0.1 * (number + 1), turn.set_result, (None,)).start()
+    assert turns.await_turns([first, second], 0, lambda: True) == set()
+
+
+def test_the_last_turns_are_left_when_more_is_waiting(monkeypatch):
+    """After a while, and only as many as may be."""
+    monkeypatch.setattr(turns, "SLOW_SECONDS", 0.05)
+    monkeypatch.setattr(turns, "_LOOK_SECONDS", 0.01)
+    slow, slower = Future(), Future()
+    assert turns.await_turns([done(), slow, slower], 2, lambda: True) == {slow, slower}
+    Timer(0.05, slow.set_result, (None,)).start()
+    assert turns.await_turns([slow, slower], 1, lambda: True) == {slower}
