@@ -8,10 +8,15 @@ from dmdelta.config.section import Duration, Section
 
 
 class SyncerConfig(Section):
-    """Checkpoints and safe mode."""
+    """How often changes are taken over, checkpoints and safe mode."""
 
     checkpoint_flush_interval: Duration = timedelta(seconds=30)
     """How often the checkpoint is written, if anything changed. `dmdelta update` changes it in a running task."""
+
+    target_freshness: Duration = timedelta(seconds=10)
+    """How old a change may be when it is in silver. Changes are gathered as long as that allows, by what landing and
+    applying have lately taken, because every batch costs commits and small files; a backlog is not waited for. `0s`:
+    whatever is there is landed at once."""
 
     safe_mode: bool = False
     """Apply everything as if it may have been applied before: slower, and replaces rows silently."""

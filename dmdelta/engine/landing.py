@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from dmdelta.bronze.landing import Landed, LandingBatch, LandingSource, land, plan_landing, say_again
 from dmdelta.engine.landed_log import LandedLog
+from dmdelta.engine.pace import plan_pause
 from dmdelta.engine.progress import Tally
 from dmdelta.engine.relaying import Relaying
 from dmdelta.engine.stop import StopRequest
@@ -37,6 +38,7 @@ class LandingLoop:
 
     Attributes:
         tracking: which structures tables have where, for servers that send no column names.
+        freshness: how old a change may be when it is in silver, in seconds: batches are gathered for so long.
         reached: where bronze ends; None before anything has landed.
         segments: what the relay folder held when it was last looked into, in the order of the log.
     """
@@ -47,9 +49,11 @@ class LandingLoop:
     tracking: StructureTracking
     landed_log: LandedLog
     tally: Tally
+    freshness: float = 0.0
     reached: Position | None = None
     segments: Sequence[Segment] = ()
     _purged: float = -PURGE_SECONDS
+    _begun: float = float("-inf")
 
     def run(self, landed: Landed | None, stop: StopRequest) -> None:
         """Land until the stop comes or the relay has ended and nothing is left."""
@@ -62,6 +66,7 @@ class LandingLoop:
                 ended = self.relaying.has_ended()  # asked before listing: what it cut last is then in the list
                 batch = self._next_batch(landed, stop, gather=not ended)
                 if batch is not None:
+                    self._begun = time.monotonic()
                     with self.tally.spending(self.source.source_id, "land"):
                         done = self._land(batch, landed, stop)
                     if done is None:
@@ -80,15 +85,23 @@ class LandingLoop:
             self.landed_log.close()
 
     def _next_batch(self, landed: Landed | None, stop: StopRequest, *, gather: bool) -> LandingBatch | None:
-        """What waits to be landed; while it grows, it is waited for. None also when the stop comes."""
-        until = time.monotonic() + (GATHER_SECONDS if gather else 0)
+        """What waits to be landed, once it is time for it and it does not grow. None also when the stop comes."""
+        until = time.monotonic() + GATHER_SECONDS
         while True:
             self.segments = list_segments(self.relaying.folder, self.source.source_id)
             batch = plan_landing(self.segments, landed)
-            if batch is None or not batch.grows or time.monotonic() >= until:
+            if batch is None or not gather or time.monotonic() >= (until if batch.grows else self._due):
                 return batch
             if stop.wait(POLL_SECONDS):
                 return None
+
+    @property
+    def _due(self) -> float:
+        """When the next batch is to begin that does not fill."""
+        source_id, tally = self.source.source_id, self.tally
+        return self._begun + plan_pause(
+            self.freshness, tally.recent(source_id, "land"), tally.recent(source_id, "apply")
+        )
 
     def _purge(self, landed: Position) -> None:
         """Remove what need not be kept of what has landed. Here, because nobody else in this process lists segments."""

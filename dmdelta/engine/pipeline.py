@@ -229,7 +229,8 @@ def open_pipeline(
         landed_log.append(batch)
     history = SchemaHistory(task.spark, task.lakehouse, task.spec.name, source_id)
     tracking = StructureTracking(task.spark, source, relaying, history)
-    landing = LandingLoop(task.spark, source, relaying, tracking, landed_log, tally)
+    freshness = 0.0 if relaying.until_caught_up else task.spec.syncer.target_freshness.total_seconds()
+    landing = LandingLoop(task.spark, source, relaying, tracking, landed_log, tally, freshness)
     side = replace(
         task.silver_side(source_id, relaying.flavor, operators, shards),
         checks=TableChecks(task.spark, task.suites) if task.suites.by_table else no_checks,

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 
 from dmdelta.silver.request import ApplyResult
 
+NEWEST_SHARE = 0.3
+"""What the newest time counts, where what something has lately taken is asked."""
 Labels = tuple[str, ...]
 """What a count is of: a source, and what else tells it from its like."""
 
@@ -118,6 +120,7 @@ class Tally:
     _failures: Counter[Labels] = field(default_factory=Counter)
     _care: Counter[Labels] = field(default_factory=Counter)
     _spent: dict[Labels, tuple[int, float]] = field(default_factory=dict)
+    _recent: dict[Labels, float] = field(default_factory=dict)
     _loads: dict[str, _Load] = field(default_factory=dict)
     _load_began: float = 0.0
 
@@ -180,9 +183,17 @@ class Tally:
         """Time what a phase does; what fails does not count."""
         began = time.monotonic()
         yield
+        took = time.monotonic() - began
         with self._lock:
             times, seconds = self._spent.get((source_id, phase), (0, 0.0))
-            self._spent[source_id, phase] = (times + 1, seconds + time.monotonic() - began)
+            self._spent[source_id, phase] = (times + 1, seconds + took)
+            before = self._recent.get((source_id, phase), took)
+            self._recent[source_id, phase] = before + NEWEST_SHARE * (took - before)
+
+    def recent(self, source_id: str, phase: str) -> float:
+        """How long a phase has lately taken each time, in seconds; 0 before the first time."""
+        with self._lock:
+            return self._recent.get((source_id, phase), 0.0)
 
     def counts(self) -> Counts:
         with self._lock:

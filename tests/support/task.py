@@ -81,7 +81,7 @@ class Task:
             "task-mode": self.mode,
             "sources": [source],
             "block-allow-list": {"do-dbs": [self.database], **({"do-tables": chosen} if chosen else {})},
-            "syncer": {"checkpoint-flush-interval": "2s", **self.syncer},
+            "syncer": {"checkpoint-flush-interval": "2s", "target-freshness": "0s", **self.syncer},
             **{
                 section: self.settings[section]
                 for section in ("snapshot", "metrics", "quality", "validator", "maintenance")

@@ -1,0 +1,32 @@
+"""How often is landed."""
+
+import pytest
+
+from dmdelta.engine.pace import plan_pause
+from dmdelta.engine.progress import Tally
+
+
+@pytest.mark.parametrize(
+    ("freshness", "land", "apply", "pause"),
+    [(10, 1, 1, 3.5), (10, 0, 0, 5), (10, 1, 5, 0), (10, 12, 0, 0), (0, 0, 0, 0), (0, 1, 1, 0)],
+)
+def test_batches_are_as_far_apart_as_freshness_allows(freshness, land, apply, pause):
+    """What they cost goes off first; where it takes all of it, there is no pause."""
+    assert plan_pause(freshness, land, apply) == pause
+
+
+def test_what_phases_have_lately_taken(monkeypatch):
+    """The newest counts most; what fails does not count; each source for itself."""
+    now = [100.0]
+    monkeypatch.setattr("dmdelta.engine.progress.time.monotonic", lambda: now[0])
+    tally = Tally(lambda _: None)
+    assert tally.recent("s1", "apply") == 0
+    for seconds in (4.0, 4.0, 8.0):
+        with tally.spending("s1", "apply"):
+            now[0] += seconds
+    assert 4 < tally.recent("s1", "apply") < 8
+    before = tally.recent("s1", "apply")
+    with pytest.raises(ValueError, match="no"), tally.spending("s1", "apply"):
+        raise ValueError("no")
+    assert tally.recent("s1", "apply") == before
+    assert (tally.recent("s2", "apply"), tally.recent("s1", "land")) == (0, 0)
