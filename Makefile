@@ -4,7 +4,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-long test-unit test-connect test-mysql97 test-tidb check fmt bench bench-load bench-sink bench-validate docs clean
+.PHONY: help install demo test test-long test-unit test-connect test-mysql97 test-tidb check fmt bench bench-load bench-sink bench-validate bench-freshness docs clean
 
 help: ## what can be made
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -65,6 +65,10 @@ bench-sink: servers ## the sink's speed to MariaDB, asynchronous and synchronous
 
 bench-validate: servers ## reconciliation's speed and memory; writes benchmarks/VALIDATE.md
 	$(PY) -m benchmarks.validate
+
+bench-freshness: servers ## how fresh silver is under a steady load on 20 tables, and on 200; writes benchmarks/FRESHNESS-*.md
+	$(PY) -m benchmarks.freshness
+	$(PY) -m benchmarks.freshness --tables 200 --rows 400 --seconds 300
 
 bench-load: servers ## full load speed and memory; writes benchmarks/FULL_LOAD.md
 	$(PY) -m benchmarks.full_load

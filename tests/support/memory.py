@@ -8,6 +8,11 @@ from pathlib import Path
 
 def python_processes(root: int) -> dict[int, int]:
     """Resident bytes of every Python process below `root`, itself included, by process id."""
+    return {pid: resident for pid, resident in processes_below(root).items() if _is_python(pid)}
+
+
+def processes_below(root: int) -> dict[int, int]:
+    """Resident bytes of every process below `root`, itself included, by process id."""
     children: dict[int, list[int]] = defaultdict(list)
     for place in Path("/proc").glob("[0-9]*"):
         parent = _field(place, "PPid")
@@ -18,7 +23,7 @@ def python_processes(root: int) -> dict[int, int]:
         pid = pending.pop()
         pending += children[pid]
         resident = _field(Path(f"/proc/{pid}"), "VmRSS")
-        if resident is not None and _is_python(pid):
+        if resident is not None:
             found[pid] = resident * 1024
     return found
 
