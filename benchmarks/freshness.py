@@ -222,13 +222,14 @@ def measure(load: Load, folder: Path) -> list[str]:
     aged = ages(spark, lakehouse, database, began)
     commits, files = counts(spark, lakehouse, database, load)
     third, end, most = (memory.samples[len(memory.samples) // 3], memory.samples[-1], max(memory.samples))
+    there = sum(one.rows for one in aged)
     return [
         *lines_of(aged, began, load),
         "",
-        f"{writer.written:,} row changes were written ({late:.0f} s late), {sum(one.rows for one in aged):,} of them are",
-        f"in silver. Commits of silver: {commits:,}; its files at the end: {files:,} in {load.tables} tables. The run's",
-        f"processes took {third / 1e9:.2f} GB together after a third of the time, {end / 1e9:.2f} GB at the end, and at",
-        f"most {most / 1e9:.2f} GB.",
+        f"{writer.written:,} row changes were written ({late:.0f} s late), {there:,} of them are in silver.",
+        f"Commits of silver: {commits:,}; its files at the end: {files:,} in {load.tables} tables.",
+        f"The run's processes took together {third / 1e9:.2f} GB after a third of the time, {end / 1e9:.2f} at its end",
+        f"and {most / 1e9:.2f} GB at most.",
     ]
 
 
