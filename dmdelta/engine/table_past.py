@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dmdelta.bronze.landing import landing_app
+from dmdelta.bronze.landing import LandingSource, landing_app
 from dmdelta.bronze.retention import expired_to, forgotten, is_forgotten
 from dmdelta.bronze.watermarks import exact_positions
 from dmdelta.engine.chunk_store import ChunkStore
@@ -36,25 +36,28 @@ class TablePast:
         Raises:
             QualityError: there are none, or rows are not in bronze: what a snapshot read, or what has expired.
         """
-        files = self._files()
-        found = plan_past(files, end, self._begun(files))
+        source = self.task.landing_source(self.side.source_id, self.side.flavor)
+        expired, files = expired_to(self.task.spark, source), self._files()
+        try:
+            found = plan_past(files, end, self._begun(files))
+        except QualityError as error:  # what a snapshot read may be among what has expired
+            if expired is None:
+                raise
+            raise forgotten(source.source_id, expired) from error
         if not found:
             raise QualityError(
                 f"bronze has nothing of {self.shown} before {end}",
                 hint="`dmdelta events SPEC --table` shows what it has",
             )
-        self._assert_kept(found)
+        if expired is not None:
+            self._assert_kept(found, source, expired)
         return found
 
-    def _assert_kept(self, past: Sequence[Stretch]) -> None:
-        spark, source = self.task.spark, self.task.landing_source(self.side.source_id, self.side.flavor)
-        expired = expired_to(spark, source)
-        if expired is None:
-            return
+    def _assert_kept(self, past: Sequence[Stretch], source: LandingSource, expired: Position) -> None:
         for stretch in past:
             reread = stretch.begin.epoch < 0
-            if is_forgotten(spark, source, stretch.begin.epoch) if reread else stretch.begin <= expired:
-                raise forgotten(self.side.source_id, expired)
+            if is_forgotten(self.task.spark, source, stretch.begin.epoch) if reread else stretch.begin <= expired:
+                raise forgotten(source.source_id, expired)
 
     def _files(self) -> list[FileRows]:
         return files_of(self.task.spark, self.task.lakehouse, self.side.source_id, self.name)
