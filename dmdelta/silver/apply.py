@@ -2,7 +2,9 @@
 
 from pyspark.sql import SparkSession
 
+from dmdelta.ddl.types import silver_columns
 from dmdelta.failpoint import CrashPoint, reach
+from dmdelta.lakehouse.foreign import wrapped
 from dmdelta.model.change import Op
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableSchema
@@ -108,6 +110,7 @@ def _apply_rows(work: Work, piece: Piece, events: TableEvents, *, last: bool) ->
         work.request.mode,
         work.empty,
         counted=counted,
+        undropped=_undropped(work, schema),
     )
     work.clashes += look_for_clashes(work, batch)
     target = work.request.target
@@ -128,3 +131,14 @@ def _apply_rows(work: Work, piece: Piece, events: TableEvents, *, last: bool) ->
     work.empty = False
     for op, rows in events.rows.items():
         work.rows[op] = work.rows.get(op, 0) + rows
+
+
+def _undropped(work: Work, schema: TableSchema) -> tuple[str, ...]:
+    """Silver's columns that a statement has dropped which the rules, or somebody, left out."""
+    request, seen = work.request, work.seen(schema)
+    rules = request.rules
+    if work.empty or request.target.merged or not seen.primary_key or not (rules.events.rules or rules.operators):
+        return ()
+    with wrapped(request.target.place, "looking at"):
+        there = work.spark.table(request.target.place).columns
+    return tuple(name for name in there if name not in silver_columns(seen))

@@ -4,6 +4,8 @@ A column keeps the newest value that any image of its row holds; what no image o
 silver. An insert begins a row anew: a column that its image lacks is NULL, whatever was there before.
 """
 
+from collections.abc import Sequence
+
 from pyspark.sql import DataFrame
 
 from dmdelta.changelog.extraction import extracted, tells
@@ -66,13 +68,18 @@ def folded_rows(fold: DataFrame, schema: TableSchema) -> DataFrame:
     return fold.selectExpr(*columns, version, "committed_at AS _dm_committed_at", *also)
 
 
-def assignments(schema: TableSchema) -> list[str]:
-    """The SET clauses of a MERGE from `folded_rows`: columns that the batch does not tell stay."""
-    return [
+def assignments(schema: TableSchema, undropped: Sequence[str] = ()) -> list[str]:
+    """The SET clauses of a MERGE from `folded_rows`: columns that the batch does not tell stay.
+
+    Args:
+        undropped: further columns of silver, of which no batch tells anything.
+    """
+    told = [
         f"{quote(column.name)} = IF(_dm_source._dm_whole OR _dm_source.{present(index)}, "
         f"_dm_source.{quote(column.name)}, _dm_target.{quote(column.name)})"
         for index, column in _others(schema)
     ]
+    return told + [f"{quote(name)} = IF(_dm_source._dm_whole, NULL, _dm_target.{quote(name)})" for name in undropped]
 
 
 def _others(schema: TableSchema) -> list[tuple[int, Column]]:

@@ -45,6 +45,7 @@ class Batch:
         part: the slice of the range's rows that is meant, None for all.
         counted: which of the rows count, as SQL; '' for all.
         failing: rows of silver that are kept out of it, in quarantine; None: there are none.
+        undropped: columns of silver that the structure has no more, because a rule left the statement out.
     """
 
     spark: SparkSession
@@ -60,6 +61,7 @@ class Batch:
     part: Slice | None = None
     counted: str = ""
     failing: Column | None = None
+    undropped: tuple[str, ...] = ()
 
     @property
     def changes(self) -> DataFrame:
@@ -81,6 +83,11 @@ class Batch:
         """Every row is new: there is nothing to compact."""
         rows = self.events.rows
         return not (rows.get(Op.UPDATE) or rows.get(Op.DELETE)) and (self.empty or self.mode is Mode.NORMAL)
+
+    @property
+    def folds(self) -> bool:
+        """Rows have columns of which a change tells nothing: they stay, whatever becomes of the others."""
+        return bool(self.events.partial) or (bool(self.undropped) and self.failing is None)
 
     def kept(self, rows: DataFrame) -> DataFrame:
         """Those rows of silver that are not kept out of it."""
@@ -107,7 +114,7 @@ def facts_of(batch: Batch) -> tuple[BatchFacts, Sequence[str]]:
         moves=moves,
         net_deletes=len(keys),
         keyed=batch.keyed,
-        partial=bool(batch.events.partial),
+        partial=batch.folds,
         empty=batch.empty,
         replace=can_replace(batch.spark),
         failing=batch.failing is not None,
@@ -122,7 +129,7 @@ def commits_of(batch: Batch, facts: BatchFacts) -> list[tuple[Batch, Step]]:
         LakehouseError: bronze cannot be read.
     """
     steps = plan_apply(facts, batch.mode)
-    if not (facts.partial and facts.moves) or Step.MERGE_FOLDED not in steps:
+    if not (batch.events.partial and facts.moves) or Step.MERGE_FOLDED not in steps:
         return [(batch, step) for step in steps]
     with wrapped(batch.bronze, "reading"):
         slices = plan_slices(find_moves(batch.changes, batch.schema), batch.events.row_count)
@@ -152,7 +159,7 @@ def run_step(batch: Batch, step: Step, tag: CommitTag, gone: Sequence[str]) -> O
     changes = keyed_changes(batch.changes, schema, moves=bool(batch.events.moves) and batch.part is None)
     if step is Step.MERGE_FOLDED:
         folded_rows(folded(changes, schema), schema).createOrReplaceTempView(SOURCE_VIEW)
-        return merge(spark, _merge(batch, assignments(schema)), target, tag)
+        return merge(spark, _merge(batch, assignments(schema, batch.undropped)), target, tag)
     compact = compacted(changes, schema)
     if step is Step.DELETE_MERGE:
         net_deletes(changes, schema).createOrReplaceTempView(SOURCE_VIEW)

@@ -9,7 +9,8 @@ from dmdelta.errors import Fenced, SchemaError, UnsupportedSchemaChange
 from dmdelta.failpoint import CrashPoint
 from dmdelta.model.change import Op
 from dmdelta.model.schema import Column, TableSchema
-from dmdelta.rules import Route
+from dmdelta.rules import Action, EventFilter, Route, SourceRules
+from dmdelta.rules.filters import Rule
 from dmdelta.silver import apply as applying
 from dmdelta.silver import work
 from dmdelta.silver.compaction import compacted, keyed_changes
@@ -90,6 +91,38 @@ def test_add_column_and_other_statements(changelog):
         changelog.apply(begin)
     assert "d.items" in str(caught.value)
     assert changelog.silver() == [(1, 8, "a")]
+
+
+@pytest.mark.parametrize("cuts", [(), (2,), (1, 2, 3, 4)])
+@pytest.mark.parametrize("mode", Mode)
+def test_a_column_that_a_rule_keeps(changelog, spark, cuts, mode):
+    """It has the values that rows had when the source dropped it, however the log is cut; rows born later have none."""
+    wide = TableSchema("d", "items", (*ITEMS.columns, Column("old", "int")), ("id",))
+    keeping = SourceRules(
+        SOURCE, events=EventFilter((Rule("keep", "d", "items", ("drop column",), (), Action.IGNORE),))
+    )
+    begin = changelog.position
+    changelog.tell(wide)
+    for key in range(1, 6):
+        changelog.insert({"id": key, "v": "a", "old": key})
+    changelog.apply(begin, rules=keeping)
+    begin = changelog.position
+    changelog.ddl("ALTER TABLE items DROP COLUMN old")
+    changelog.tell(ITEMS)
+    changes = (
+        lambda: changelog.update({"id": 1, "v": "a"}, {"id": 1, "v": "b"}),
+        lambda: changelog.delete({"id": 2, "v": "a"}),
+        lambda: changelog.insert({"id": 2, "v": "c"}),
+        lambda: changelog.update({"id": 3, "v": "a"}, {"id": 33, "v": "a"}),
+        lambda: changelog.delete({"id": 4, "v": "a"}),
+    )
+    for number, change in enumerate(changes):
+        if number in cuts:
+            changelog.apply(begin, mode=mode, rules=keeping)
+            begin = changelog.position
+        change()
+    changelog.apply(begin, mode=mode, rules=keeping)
+    assert changelog.silver() == [(1, "b", 1), (2, "c", None), (33, "a", None), (5, "a", 5)]
 
 
 def test_dropped_database(changelog, spark, lakehouse):
