@@ -206,15 +206,23 @@ class AdHocSnapshots:
                 side.shards,
                 side.checks,
             )
-            try:
-                with self.applying.tables.turns(self.spark, [name]):
-                    done = reload_table(self.spark, request)
-            except (SchemaError, QualityError) as error:
-                self.applying.stop_tables([name], error)
+            if not self._reload_table(name, request):
                 del goes_on[name]
-            else:
-                self.applying.tables.tell_failures(name, goes_on[name], done.judged, done.failures)
         return goes_on
+
+    def _reload_table(self, name: TableName, request: ReloadRequest) -> bool:
+        """Make a silver table anew; False if it stops for now: other shards may yet agree with it."""
+        applying = self.applying
+        spark = applying.tables.session()
+        try:
+            with applying.tables.turns(spark, [name]):
+                done = reload_table(spark, request)
+        except (SchemaError, QualityError) as error:
+            applying.stop_tables([name], error)
+            applying.reloads[name] = lambda: self._reload_table(name, request)
+            return False
+        applying.tables.tell_failures(name, request.goes_on, done.judged, done.failures)
+        return True
 
     def _tell_structures(self, snapshot: PlannedSnapshot, structures: Iterable[tuple[TableSchema, Position]]) -> None:
         """Say in bronze what the tables look like where their log goes on."""

@@ -56,6 +56,7 @@ class ApplyingLoop:
         landed: bronze's newest batch when the run began; None: nothing had landed.
         stopped: tables that silver cannot follow, or whose rows stop them: they are held, the others go on.
         waiting: shards that wait for others of their merged table: they are held, too.
+        reloads: what makes tables anew that stopped when a snapshot was to do so, ahead of their catching up.
         applied_log: gets the ranges that are done; None if nobody takes them.
     """
 
@@ -66,6 +67,7 @@ class ApplyingLoop:
     landed: Landed | None = None
     stopped: dict[TableName, SchemaError | QualityError] = field(default_factory=dict)
     waiting: dict[TableName, Waiting] = field(default_factory=dict)
+    reloads: dict[TableName, Callable[[], object]] = field(default_factory=dict)
     applied_log: LandedLog | None = None
     _aside: set[TableName] = field(default_factory=set)
     _held: set[TableName] = field(default_factory=set)
@@ -141,6 +143,8 @@ class ApplyingLoop:
             self.stopped.pop(name, None)
             self.waiting.pop(name, None)
             self.tables.requests.forget(name)
+            if (reload := self.reloads.pop(name, None)) is not None:
+                reload()
         self._bring_back(goes_on, self._held)
 
     @contextmanager

@@ -61,7 +61,7 @@ class TableApply:
         """
         if self._given_up.is_set():
             raise StageFailed("the range was given up", hint="run again")
-        spark, end = self._sessions.own(), Point(landed.end, str(landed.gtid_set) or None)
+        spark, end = self.session(), Point(landed.end, str(landed.gtid_set) or None)
         with self.turns(spark, [table.name for table in tables]):
             requests = [self.requests.request(spark, table, landed) for table in tables]
             for request in requests:
@@ -70,6 +70,10 @@ class TableApply:
             for result in apply_group(spark, tables, requests):
                 self._applied(result, end)
                 yield result
+
+    def session(self) -> SparkSession:
+        """The session in which the thread that asks may write tables."""
+        return self._sessions.own()
 
     def _applied(self, result: ApplyResult, end: Point) -> None:
         name = (result.schema, result.table)
