@@ -36,6 +36,8 @@ LATE_AT_ONCE = 2
 """So many turns may be left behind at a time: the others still have threads."""
 SHORT_SECONDS = 30.0
 """A table that caught up in less than that takes its last step while the others wait."""
+LATE_SHORT_SECONDS = 5.0
+"""The same for one that is slow: if it never is so fast, it goes on by itself, behind the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,10 +168,12 @@ class ApplyingLoop:
         elif last is not None and not stop.requested:
             self._bring_back({name: last.end}, self._aside)
 
-    def _bring_back(self, goes_on: Mapping[TableName, Position], left: set[TableName]) -> None:
+    def _bring_back(
+        self, goes_on: Mapping[TableName, Position], left: set[TableName], short: float = SHORT_SECONDS
+    ) -> None:
         """Have tables that are left as they are catch up, by where their log goes on, and follow again."""
-        reached, took = None, SHORT_SECONDS
-        while took >= SHORT_SECONDS:
+        reached, took = None, short
+        while took >= short:
             began = time.monotonic()
             reached = self._catch_up_all(goes_on, reached)
             took = time.monotonic() - began
@@ -254,7 +258,7 @@ class ApplyingLoop:
             back = names - self._held  # somebody has begun to read the others anew, or they stopped
             self._aside.difference_update(names - back)
         if back and not stop.requested:
-            self._bring_back(dict.fromkeys(back, landed.end), self._aside)
+            self._bring_back(dict.fromkeys(back, landed.end), self._aside, LATE_SHORT_SECONDS)
 
     def _check_late(self, *, late: bool) -> None:
         """Raise what made a late table fail; `late`: wait for all of them."""
