@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from dmdelta.bronze.landing import Landed
 from dmdelta.checkpoint import FlushReason, Point
+from dmdelta.checkpoint.points import ORIGIN
 from dmdelta.engine.landed_log import LandedLog
 from dmdelta.engine.requests import SilverSide
 from dmdelta.engine.stop import StopRequest
@@ -74,6 +75,7 @@ class ApplyingLoop:
     _aside: set[TableName] = field(default_factory=set)
     _held: set[TableName] = field(default_factory=set)
     _last: Landed | None = None
+    _again_until: Position = ORIGIN
     _between_ranges: threading.Lock = field(default_factory=threading.Lock)
     _late: dict[Future[None], frozenset[TableName]] = field(default_factory=dict)
 
@@ -159,7 +161,9 @@ class ApplyingLoop:
             DmdeltaError: as `apply_group`.
         """
         with self._between_ranges:
-            last = None if name in self.held else self._last
+            last = self._last
+            if name in self.held or (last is not None and last.end.chunk is not None):
+                last = None  # a snapshot's rows are still to come: no range goes from them into the log behind them
             if last is not None:
                 self._aside.add(name)
         yield last is not None
@@ -207,8 +211,10 @@ class ApplyingLoop:
         events = table_events(self.spark, side.lakehouse, side.source_id, name, begin, last.end)
         if side.table(name).merged:
             self.tables.requests.catch_up(name, last.end)
+        # Of a table that was read anew, or waited, its own commits say what may be there already.
+        again_until = self._again_until if name in self._aside else None
         try:
-            self._apply_group([events], replace(last, begin=begin, safe_until=None))
+            self._apply_group([events], replace(last, begin=begin, safe_until=again_until))
         except (SchemaError, QualityError) as error:
             self.stop_tables([name], error)
         else:
@@ -221,17 +227,15 @@ class ApplyingLoop:
         with self._between_ranges, tables.tally.spending(side.source_id, "apply"):
             events = tables_with_events(self.spark, side.lakehouse, side.source_id, landed.begin, landed.end)
             found = [table for table in events if side.rules.wanted(*table.name)]  # a shadow table has statements alone
-            if any(
-                len(group) > 1 and any(table.name in self._aside for table in group) for group in plan_groups(found)
-            ):
-                return False  # it is renamed
+            if any(len(group) > 1 and self._aside & names_of([group]) for group in plan_groups(found)):
+                return False  # it changes its name with another one
             tables.points.hand_over(Point(landed.end, str(landed.gtid_set) or None), [table.name for table in found])
             groups = plan_groups([table for table in found if table.name not in self.held])
             running = {
                 threads.pool.submit(self._apply_groups, turn, landed): names_of(turn)
                 for turn in plan_turns(groups, side.table)
             }
-            left = await_turns(running, LATE_AT_ONCE - len(self._late), lambda: self.landed_log.waiting)
+            left = await_turns(running, LATE_AT_ONCE - len(self._late), lambda: self._may_leave(landed))
             # Every table is tried even when one fails: the others' commits need no repeating.
             failures = [error for turn in running.keys() - left if (error := turn.exception())]
             if failures:
@@ -239,12 +243,17 @@ class ApplyingLoop:
             for turn in left:
                 self._leave(threads.late.submit(self._follow_late, turn, running[turn], landed, stop), running[turn])
             self._last = landed
+            self._again_until = max(self._again_until, landed.safe_until or ORIGIN)
         if any(table.ddl for table in found):
             self.request_flush(FlushReason.DDL)
         log.info("range applied", source=side.source_id, end=str(landed.end), tables=len(found))
         if self.applied_log is not None:
             self.applied_log.append(landed)
         return True
+
+    def _may_leave(self, landed: Landed) -> bool:
+        """Others wait for slow tables. Not in a snapshot: no range goes from its rows into the log behind it."""
+        return self.landed_log.waiting and landed.end.chunk is None
 
     def _leave(self, late: Future[None], names: frozenset[TableName]) -> None:
         """Go on without tables whose turn takes long; they catch up when it ends."""
