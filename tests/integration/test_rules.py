@@ -47,7 +47,7 @@ def rows(followed, database):
                           "UPDATE t SET b = 7 WHERE id = 1", "ALTER TABLE t DROP COLUMN c"],
          {(1, "x", 7), (2, None, 20), (3, "z", None), (4, "n", 1)}),
         (["drop column"], ["ALTER TABLE t DROP b", "INSERT INTO t VALUES (4,'n')", "UPDATE t SET a = 'w' WHERE id = 1"],
-         {(1, "w", None), (2, None, 20), (3, "z", None), (4, "n", None)}),
+         {(1, "w", 10), (2, None, 20), (3, "z", None), (4, "n", None)}),
         (["drop column"], ["ALTER TABLE t DROP b, ADD c INT DEFAULT 4 AFTER id", "INSERT INTO t VALUES (4,5,'n')"],
          {(1, 4, "x", 10), (2, 4, None, 20), (3, 4, "z", None), (4, 5, "n", None)}),
     ],
