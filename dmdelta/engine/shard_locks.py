@@ -161,7 +161,7 @@ class ShardLocks:
 
     def _take_decisions(self) -> None:
         for row in self.table.decisions(self.since):
-            self.since = max(self.since, row["at"].astimezone(timezone.utc))
+            self.since = max(self.since, _utc(row))
             target = (row["target_schema"], row["target_table"])
             taken = self.shards.decide(target, Action(row["state"]), row["owner"])
             log.info("lock decided", id=row["id"], owner=row["owner"], action=row["state"], found=taken)
@@ -192,13 +192,14 @@ def open_shard_locks(task: Task, shards: Coordination) -> ShardLocks | None:
     if shards.mode is None:
         return None
     table = LockTable(clone_session(task.spark), task.lakehouse, task.spec.name)
-    waiting = {(row["id"], row["owner"]): row["at"].astimezone(timezone.utc) for row in table.waiting()}
-    since = min(waiting.values(), default=datetime.now(timezone.utc))
+    waiting = {(row["id"], row["owner"]): row for row in table.waiting()}
+    since = min((_utc(row) for row in waiting.values()), default=datetime.now(timezone.utc))
     for row in table.decisions(since) if waiting else ():
-        at = row["at"].astimezone(timezone.utc)
-        since = max(since, at)
-        if at > waiting.get((row["id"], row["owner"]), at):
-            shards.decide_ahead((row["target_schema"], row["target_table"]), Action(row["state"]), row["owner"])
+        since = max(since, _utc(row))
+        lock = waiting.get((row["id"], row["owner"]))
+        if lock is not None and _utc(row) > _utc(lock):
+            target = (row["target_schema"], row["target_table"])
+            shards.decide_ahead(target, Action(row["state"]), lock["ready"], lock["ddls"])
     return ShardLocks(table, shards, len(task.spec.sources), since, dict.fromkeys(waiting))
 
 
@@ -247,6 +248,12 @@ def unlock(spec: TaskSpec, id_: str, action: Action, owner: str | None) -> LockR
     kept = {name: row[name] for name in ("id", "target_schema", "target_table", "mode", "owner")}
     table.append([{**kept, "state": action.value}])
     return LockRow.of(row)
+
+
+def _utc(row: T.Row) -> datetime:
+    """When it was written."""
+    at: datetime = row["at"]
+    return at.astimezone(timezone.utc)
 
 
 def _texts(shards: Sequence[Shard]) -> list[str]:

@@ -1,7 +1,7 @@
 """The sharding groups of a running task, and its locks: shared by all of its sources' appliers."""
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
@@ -61,7 +61,7 @@ class _Coordinated:
         there: its columns, as the last one saw them who asked.
         expected: structures of shards of which the log has told nothing yet.
         decided: what somebody decided about a statement that does this.
-        decided_ahead: what somebody decided about the next statement that this shard, as text, waits with.
+        decided_ahead: what somebody decided about statements, if a shard, as text, waits with one of them next.
     """
 
     group: ShardingGroup = field(default_factory=ShardingGroup)
@@ -69,7 +69,7 @@ class _Coordinated:
     there: Columns | None = None
     expected: dict[Shard, TableSchema] = field(default_factory=dict)
     decided: dict[frozenset[Operation], Action] = field(default_factory=dict)
-    decided_ahead: dict[str, Action] = field(default_factory=dict)
+    decided_ahead: dict[str, tuple[Action, frozenset[str]]] = field(default_factory=dict)
     opened: bool = False
 
 
@@ -148,8 +148,8 @@ class Coordination:
             table.there = there
             table.group.waits(shard, waiting)
             lock, decided = self._lock(table, shard), table.decided_ahead.pop(str(shard), None)
-            if lock is not None and decided is not None:
-                table.decided[lock.operations] = decided
+            if lock is not None and decided is not None and _words(waiting) in decided[1]:
+                table.decided[lock.operations] = decided[0]
             action = _action(table, lock)
             others = tuple(_future(table, lock, other) for other in table.group.members if other != shard)
             if action is not Action.WAIT:
@@ -206,11 +206,18 @@ class Coordination:
         with self._state:
             self._busy -= 1
 
-    def decide_ahead(self, target: TableName, action: Action, owner: str) -> None:
-        """Have what a shard waits with, once it comes to it again, followed or left out without waiting."""
+    def decide_ahead(
+        self, target: TableName, action: Action, shards: Collection[str], statements: Collection[str]
+    ) -> None:
+        """Have statements that shards waited with, once they come to them again, followed or left out without waiting.
+
+        Args:
+            shards: all that were ready: which of them comes first this time, nobody knows.
+            statements: as a `ShownLock` has them.
+        """
         table = self._table(target)
         with self._state:
-            table.decided_ahead[owner] = action
+            table.decided_ahead.update(dict.fromkeys(shards, (action, frozenset(statements))))
 
     @contextmanager
     def working(self) -> Iterator[None]:
@@ -260,5 +267,9 @@ def _forget_decisions(table: _Coordinated) -> None:
 
 
 def _shown(target: TableName, lock: Lock, waiting: Mapping[Shard, Waiting]) -> ShownLock:
-    texts = [waiting[shard].text or JOINS for shard in (lock.owner, *lock.ready) if shard in waiting]
-    return ShownLock(target, tuple(dict.fromkeys(" ".join(text.split()) for text in texts)), lock)
+    texts = [_words(waiting[shard]) for shard in (lock.owner, *lock.ready) if shard in waiting]
+    return ShownLock(target, tuple(dict.fromkeys(texts)), lock)
+
+
+def _words(waiting: Waiting) -> str:
+    return " ".join((waiting.text or JOINS).split())

@@ -185,3 +185,19 @@ def test_at_rest_only_when_nobody_is_at_work():
     assert not shards.at_rest()
     shards.ends()
     assert shards.at_rest()
+
+
+def test_a_decision_outlasts_a_restart_for_all_that_were_ready():
+    """Whoever of them comes to the statement first; what else one of them comes to waits as ever."""
+    group = Coordination(Mode.PESSIMISTIC)
+    for shard in (ONE, TWO, THREE):
+        group.stands(TARGET, shard, T)
+    group.decide_ahead(TARGET, Action.EXEC, [str(ONE), str(TWO)], ["ALTER TABLE t DROP w"])
+    dropped = waiting("DROP  w").altered.after
+    assert group.ask(TARGET, ONE, waiting("DROP  w"), THERE).action is Action.EXEC
+    group.stands(TARGET, ONE, dropped)
+    assert group.ask(TARGET, TWO, waiting("DROP  w"), THERE).action is Action.EXEC
+    group.stands(TARGET, TWO, dropped)
+    assert group.ask(TARGET, THREE, waiting("ADD a INT"), THERE).action is Action.WAIT
+    group.decide_ahead(TARGET, Action.EXEC, [str(TWO)], ["ALTER TABLE t DROP w"])
+    assert group.ask(TARGET, TWO, waiting("ADD b INT", before=dropped), THERE).action is Action.WAIT
