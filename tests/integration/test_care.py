@@ -11,7 +11,7 @@ import pytest
 
 from dmdelta.engine.care import METADATA, TableCare
 from dmdelta.lakehouse.place import Lakehouse
-from tests.integration.test_validator import running, wait_until
+from tests.integration.test_validator import wait_until
 from tests.support.check import assert_silver_equals_source
 from tests.support.loadable import fill
 from tests.support.meddler import Meddler
@@ -35,7 +35,7 @@ def test_tables_are_compacted_while_they_change(mysql80, spark, tmp_path):
     fill(mysql80, task.database, 300, every_type=False)
     lakehouse = Lakehouse(root=str(task.root))
     places = [lakehouse.bronze, *(lakehouse.silver(task.database, table) for table in ("big", "notes"))]
-    with Meddler(mysql80, task.database, 3), running(task):
+    with Meddler(mysql80, task.database, 3), task.running():
         wait_until(lambda: all(map(is_cared_for, places)), 300)
     task.catch_up()
     assert_silver_equals_source(spark, task)
