@@ -76,6 +76,7 @@ class ApplyingLoop:
     _held: set[TableName] = field(default_factory=set)
     _last: Landed | None = None
     _again_until: Position = ORIGIN
+    _loads: bool = False
     _between_ranges: threading.Lock = field(default_factory=threading.Lock)
     _late: dict[Future[None], frozenset[TableName]] = field(default_factory=dict)
 
@@ -252,8 +253,9 @@ class ApplyingLoop:
         return True
 
     def _may_leave(self, landed: Landed) -> bool:
-        """Others wait for slow tables. Not in a snapshot: no range goes from its rows into the log behind it."""
-        return self.landed_log.waiting and landed.end.chunk is None
+        """Others wait for slow tables. Not in a run that loads a snapshot: no range is to go from it into the log."""
+        self._loads = self._loads or landed.begin.chunk is not None or landed.end.chunk is not None
+        return self.landed_log.waiting and not self._loads and not self.tables.requests.read_at
 
     def _leave(self, late: Future[None], names: frozenset[TableName]) -> None:
         """Go on without tables whose turn takes long; they catch up when it ends."""
