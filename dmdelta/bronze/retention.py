@@ -11,7 +11,7 @@ from datetime import date, timedelta
 from pyspark.sql import SparkSession
 
 from dmdelta.bronze.landing import LandingSource
-from dmdelta.changelog.ranges import not_before, of_source
+from dmdelta.changelog.ranges import IS_CHANGE, not_before, of_source
 from dmdelta.changelog.xa import AT, position_of
 from dmdelta.errors import QualityError
 from dmdelta.lakehouse.foreign import wrapped
@@ -24,7 +24,6 @@ KEPT_SINCE = "dmdelta.kept-since"
 EXPIRED_TO = "dmdelta.expired-to."
 """Likewise, with a source's id behind it: where the last event of its log is that landed before that day."""
 _APPEND_ONLY = "delta.appendOnly"
-_CHANGES = "op IN ('read', 'insert', 'update', 'delete')"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,7 @@ def expire(spark: SparkSession, bronze: str, before: date) -> Expired | None:
     Raises:
         CommitConflict: somebody else changes bronze's properties. LakehouseError: bronze cannot be read or written.
     """
-    old = f"landed_on < DATE'{before}' AND {_CHANGES}"
+    old = f"landed_on < DATE'{before}' AND {IS_CHANGE}"
     with wrapped(bronze, "removing old rows of"):
         kept = _unfinished(spark, bronze, before)
         gone = f"{old} AND (xid IS NULL OR NOT ({kept}))" if kept else old
@@ -87,7 +86,7 @@ def _ends(spark: SparkSession, bronze: str, before: date) -> list[tuple[str, Pos
 def _unfinished(spark: SparkSession, bronze: str, before: date) -> str:
     """The rows of XA transactions that had not ended before a day, as SQL; '' if there are none."""
     rows = spark.sql(
-        f"""SELECT source_id, xid, max(struct(epoch, seq)) FILTER (WHERE {_CHANGES}) AS changed,
+        f"""SELECT source_id, xid, max(struct(epoch, seq)) FILTER (WHERE {IS_CHANGE}) AS changed,
             max(struct(epoch, seq)) FILTER (WHERE op IN ('xa_commit', 'xa_rollback')) AS ended FROM {bronze}
         WHERE xid IS NOT NULL AND landed_on < DATE'{before}' GROUP BY source_id, xid
         HAVING changed IS NOT NULL AND (ended IS NULL OR changed > ended)"""

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from dmdelta.lakehouse.place import literal
 from dmdelta.model.position import Position
 
+IS_CHANGE = "op IN ('read', 'insert', 'update', 'delete')"
+"""Rows that are changes of rows, as SQL; not what tells structures, statements or positions."""
+
 
 @dataclass(frozen=True, slots=True)
 class XaGroup:
@@ -62,4 +65,4 @@ def row_changes(begin: Position, end: Position, groups: tuple[XaGroup, ...]) -> 
     """The row changes that take effect in a range: outside XA, and prepared earlier but committed in it."""
     plain = f"({within(begin, end)} AND xid IS NULL)"
     effective = " OR ".join([plain, *(in_group(group) for group in groups)])
-    return f"op IN ('read', 'insert', 'update', 'delete') AND ({effective})"
+    return f"{IS_CHANGE} AND ({effective})"

@@ -245,6 +245,7 @@ class ApplyingLoop:
                 self._leave(threads.late.submit(self._follow_late, turn, running[turn], landed, stop), running[turn])
             self._last = landed
             self._again_until = max(self._again_until, landed.safe_until or ORIGIN)
+            self._loads = self._loads or landed.end.chunk is not None
         if any(table.ddl for table in found):
             self.request_flush(FlushReason.DDL)
         log.info("range applied", source=side.source_id, end=str(landed.end), tables=len(found))
@@ -254,8 +255,8 @@ class ApplyingLoop:
 
     def _may_leave(self, landed: Landed) -> bool:
         """Others wait for slow tables. Not in a run that loads a snapshot: no range is to go from it into the log."""
-        self._loads = self._loads or landed.begin.chunk is not None or landed.end.chunk is not None
-        return self.landed_log.waiting and not self._loads and not self.tables.requests.read_at
+        loads = self._loads or landed.end.chunk is not None
+        return self.landed_log.waiting and not loads and not self.tables.requests.read_at
 
     def _leave(self, late: Future[None], names: frozenset[TableName]) -> None:
         """Go on without tables whose turn takes long; they catch up when it ends."""
