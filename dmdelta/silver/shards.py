@@ -8,8 +8,9 @@ from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableSchema
 from dmdelta.sharding import Action, Columns, Waiting, joining, operations
-from dmdelta.silver.merging import ShardChange, own_older, plan_leaving_out, plan_shard_change
+from dmdelta.silver.merging import plan_leaving_out, plan_shard_change
 from dmdelta.silver.pieces import Piece, refusal
+from dmdelta.silver.shard_columns import ShardChange, own_older
 from dmdelta.silver.work import Work
 
 log = get_logger(__name__)

@@ -1,11 +1,11 @@
-"""A table that takes long to write does not hold the others: it is left behind, and catches up."""
+"""A table that takes long to write holds neither the others, which leave it behind, nor a stop."""
 
 import threading
 import time
 
 import pytest
 
-from dmdelta.engine import table_apply, turns
+from dmdelta.engine import run, table_apply, turns
 from dmdelta.lakehouse.place import Lakehouse
 from tests.support.diff import differences
 from tests.support.task import Task
@@ -19,7 +19,7 @@ class Slow:
     def __init__(self, task, spark):
         self.task, self.spark = task, spark
         self.lakehouse = Lakehouse(root=str(task.root))
-        self.may = threading.Event()
+        self.may, self.begun = threading.Event(), threading.Event()
         self.applied = 0
         self._apply = table_apply.apply_group
 
@@ -28,6 +28,11 @@ class Slow:
             self.may.wait(SECONDS)
             self.applied += 1
         return self._apply(spark, tables, requests)
+
+    def apply_for_ever(self, spark, tables, requests):
+        self.begun.set()
+        spark.range(10**15).selectExpr("sum(hash(id))").collect()
+        raise AssertionError("nobody gave it up")
 
     def ids(self, table):
         if not (self.task.root / "silver" / self.task.database / table / "_delta_log").exists():
@@ -80,3 +85,18 @@ def test_the_others_go_on_and_it_catches_up(slow):
         slow.wait_for("other", 3)
     slow.assert_same()
     assert slow.applied >= 2
+
+
+def test_a_stop_gives_up_what_is_in_flight(slow, monkeypatch, capsys):
+    """A stop does not wait for a table that takes long; the next start applies what it lacks."""
+    monkeypatch.setattr(run, "GRACE_SECONDS", 0.5)
+    monkeypatch.setattr(table_apply, "apply_group", slow.apply_for_ever)
+    with slow.task.running():
+        slow.do("INSERT INTO slow VALUES (1)")
+        assert slow.begun.wait(SECONDS)
+    assert "what is in flight is given up" in capsys.readouterr().err
+    assert slow.ids("slow") == {0}
+    monkeypatch.setattr(table_apply, "apply_group", slow.apply_group)
+    slow.may.set()
+    slow.task.catch_up()
+    slow.assert_same()

@@ -9,7 +9,8 @@ from dmdelta.model.position import Position
 from dmdelta.model.schema import Column, StoredColumn, TableSchema
 from dmdelta.rules import Route
 from dmdelta.sharding import Columns, joining
-from dmdelta.silver.merging import ShardChange, plan_leaving_out, plan_shard_change, seen_among
+from dmdelta.silver.merging import plan_leaving_out, plan_shard_change, seen_among
+from dmdelta.silver.shard_columns import ShardChange
 from dmdelta.silver.target import Target
 
 AT = Position(1, "b.000001", 20)
@@ -72,11 +73,24 @@ def test_a_type_that_delta_does_not_widen():
     rewritten = plan_shard_change(change("MODIFY v VARCHAR(9)", others=(after("MODIFY v VARCHAR(9)"),)))
     assert rewritten.changes[0].text.startswith("`id`, CAST(")
     assert [found.text for found in rewritten.changes[1:]] == ["CLUSTER BY (`id`, `_dm_shard`)"]
-    assert plan_shard_change(change("MODIFY v VARCHAR(9)")).changes[0].text.startswith("`id`, CAST(")
+    among_others = plan_shard_change(change("MODIFY v VARCHAR(9)")).changes[0].text
+    assert ", CAST(left(CAST(`v` AS STRING), 9) AS STRING), CAST(CAST(`v` AS STRING) AS STRING)) " in among_others
     with pytest.raises(SchemaError, match="v becomes DATE, and other shards hold INT"):
         plan_shard_change(change("MODIFY v DATE"))
     with pytest.raises(SchemaError, match="another column of the shard gets the name w"):
         plan_shard_change(change("DROP w, ADD w INT"))
+
+
+def test_a_new_column_that_others_have_with_another_type():
+    """A text holds what they have; a number does not hold a text, and nobody knows what a shard of no structure has."""
+    there, others = Columns({**THERE.types, "a": "INT"}), (after("ADD a INT"), T)
+    (rewritten, _) = plan_shard_change(change("ADD a VARCHAR(9)", others, there)).changes
+    assert ", CAST(CAST(`a` AS STRING) AS STRING)) AS STRING) AS `a`" in rewritten.text  # and not 9 digits of it
+    (filled, _) = plan_shard_change(change("ADD a VARCHAR(9) DEFAULT 'x'", others, there)).changes
+    assert filled.text.count(" AND _dm_version < ") == 3
+    for known in ((*others, None), (after("ADD a VARCHAR(9)"),)):
+        with pytest.raises(SchemaError, match="a is DATE in the shard and INT in the merged table"):
+            plan_shard_change(change("ADD a DATE", known, there))
 
 
 def test_a_column_that_leaves_the_key():
