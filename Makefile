@@ -4,7 +4,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-long test-unit test-connect test-mysql97 test-tidb check fmt bench bench-load bench-sink bench-validate bench-freshness docs clean
+.PHONY: help install demo test test-long test-unit test-connect test-mysql97 test-tidb check fmt bench bench-load bench-sink bench-validate bench-freshness bench-long docs clean
 
 help: ## what can be made
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -69,6 +69,9 @@ bench-validate: servers ## reconciliation's speed and memory; writes benchmarks/
 bench-freshness: servers ## how fresh silver is under a steady load on 20 tables, and on 200; writes benchmarks/FRESHNESS-*.md
 	$(PY) -m benchmarks.freshness
 	$(PY) -m benchmarks.freshness --tables 200 --rows 400 --seconds 300
+
+bench-long: servers ## whether a task stays as fast as it was: 10,000 small batches, hours; writes benchmarks/LONG_RUN.md
+	$(PY) -m benchmarks.long_run
 
 bench-load: servers ## full load speed and memory; writes benchmarks/FULL_LOAD.md
 	$(PY) -m benchmarks.full_load

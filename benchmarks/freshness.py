@@ -9,21 +9,15 @@ and the tables' own histories tell it of every row afterwards, so nothing is mea
 
 import argparse
 import bisect
-import os
 import random
-import signal
-import subprocess
-import sys
 import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-import yaml
 from pyspark.sql import SparkSession
 
 from benchmarks.page import measured_by, write_page
@@ -33,12 +27,16 @@ from dmdelta.lakehouse.session import open_session
 from dmdelta.silver.state import silver_app
 from tests.support.memory import processes_below
 from tests.support.servers import Server, running
+from tests.support.task import Task
 
 ROWS_A_TRANSACTION = 10
 START_SECONDS = 90.0
 END_SECONDS = 60.0
 SAMPLE_SECONDS = 5.0
-PASSWORD = "DMDELTA_BENCH_PASSWORD"
+LAST_SECONDS = 15.0
+SOURCE = "bench"
+SYNCER: dict[str, object] = {"target-freshness": "10s", "checkpoint-flush-interval": "30s"}
+"""As a spec is that says nothing of it."""
 
 
 @dataclass(frozen=True)
@@ -113,47 +111,6 @@ class Memory(threading.Thread):
             time.sleep(SAMPLE_SECONDS)
 
 
-@contextmanager
-def following(spec: Path, log: Path, password: str) -> Iterator[int]:
-    """`dmdelta run` in a process of its own, from its first range to an orderly stop; its process id."""
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [str(Path(sys.executable).with_name("dmdelta")), "run", str(spec)],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, PASSWORD: password},
-            start_new_session=True,
-        )
-    try:
-        deadline = time.monotonic() + START_SECONDS
-        while '"range applied"' not in log.read_text(errors="replace"):
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise SystemExit(f"the run did not begin:\n{log.read_text(errors='replace')[-3000:]}")
-            time.sleep(0.5)
-        yield process.pid
-        process.send_signal(signal.SIGTERM)
-        process.wait(END_SECONDS)
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-
-
-def write_spec(server: Server, database: str, folder: Path) -> Path:
-    source: dict[str, object] = {"source-id": "bench", "host": server.host, "port": server.port, "user": server.user}
-    source["password"] = f"${{{PASSWORD}}}"
-    settings = {
-        "name": "bench",
-        "sources": [source],
-        "block-allow-list": {"do-dbs": [database]},
-        "lakehouse": {"root": str(folder / "lake")},
-    }
-    spec = folder / "task.yml"
-    spec.write_text(yaml.safe_dump(settings))
-    return spec
-
-
 def ages(spark: SparkSession, lakehouse: Lakehouse, database: str, since: datetime) -> list[Aged]:
     """Of every row change that was committed since then and is in silver."""
     rows = spark.sql(
@@ -163,7 +120,7 @@ def ages(spark: SparkSession, lakehouse: Lakehouse, database: str, since: dateti
     ).collect()
     commits: dict[str, list[OwnCommit]] = {}
     for table in {row["table_name"] for row in rows}:
-        app = silver_app("bench", "bench", database, table)
+        app = silver_app(SOURCE, SOURCE, database, table)
         commits[table] = sorted(own_commits(spark, lakehouse.silver(database, table), app), key=lambda one: one.version)
     found = []
     for row in rows:
@@ -210,14 +167,17 @@ def measure(load: Load, folder: Path) -> list[str]:
         database = server.fresh_database("bench")
         writer = Writer(server, database, load)
         writer.create()
-        spec = write_spec(server, database, folder)
-        with following(spec, folder / "run.log", server.password) as pid:
-            memory = Memory(pid)
+        task = Task(folder, server, database, SOURCE, SOURCE, jvm_options="", syncer=SYNCER)
+        with task.process() as run:
+            run.wait_for('"range applied"', START_SECONDS)
+            memory = Memory(run.pid)
             memory.start()
             began = datetime.now(timezone.utc)
             writer.write()
             late = (datetime.now(timezone.utc) - began).total_seconds() - load.seconds
-            time.sleep(15)
+            time.sleep(LAST_SECONDS)
+            run.terminate()
+            run.wait(END_SECONDS)
     spark, lakehouse = open_session("bench"), Lakehouse(root=str(folder / "lake"))
     aged = ages(spark, lakehouse, database, began)
     commits, files = counts(spark, lakehouse, database, load)

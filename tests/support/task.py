@@ -47,6 +47,8 @@ class Task:
     syncer: dict[str, object] = field(default_factory=dict)
     purge: dict[str, object] = field(default_factory=lambda: {"remain-space": 0})
     """No segment goes because the machine's disk is nearly full."""
+    jvm_options: str = JVM_OPTIONS
+    """Of its processes; a benchmark's have Java as users have it."""
     lake: Path | None = None
     """Another task's lakehouse, for a second runner of the same task."""
 
@@ -155,7 +157,7 @@ class TaskProcess:
         environment = {
             **os.environ,
             PASSWORD_VARIABLE: task.server.password,
-            "JDK_JAVA_OPTIONS": JVM_OPTIONS,
+            "JDK_JAVA_OPTIONS": task.jvm_options,
             "PYTHONUNBUFFERED": "1",
             VARIABLE: f"@{task.failpoint}",
         }
