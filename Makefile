@@ -4,7 +4,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-long test-unit test-connect test-mysql97 test-tidb check fmt bench bench-load bench-sink bench-validate bench-freshness bench-long docs clean
+.PHONY: help install demo test test-long test-unit test-connect test-cluster test-mysql97 test-tidb check fmt bench bench-load bench-sink bench-validate bench-freshness bench-long docs clean
 
 help: ## what can be made
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -32,6 +32,9 @@ test: servers ## unit, spark and integration tests against real servers; what CI
 # The server's JVM is the one Spark of the lane: one process, or they would share its memory.
 test-connect: servers ## the extra lane: spark and integration tests over Spark Connect, against a server on this machine
 	$(PY) -m tests.support.connect_server $(PY) -m pytest tests/spark tests/integration -m "not mysql97 and not tidb and not long"
+
+test-cluster: servers ## the same on a standalone cluster of two workers, which have the wheel installed
+	$(PY) -m tests.support.cluster $(PY) -m pytest tests/spark tests/integration -m "not mysql97 and not tidb and not long"
 
 test-long: servers ## the long lane, hours on 2 cores: DDL suite, shard merge, event matrix, random kills, two machines, pauses, a server switch, full loads of every server and killed ones, table care
 	$(PY) -m pytest tests -m "long and not mysql97 and not tidb" --timeout 1800

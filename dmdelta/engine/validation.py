@@ -91,14 +91,15 @@ class Validation:
             self.position = position
 
     def look_up_to(self, end: Position) -> None:
-        """Look at the rows that silver's tables have got from the log up to `end`.
+        """Look at the rows that silver has got from the log up to `end`, and at what held tables have caught up.
 
         Raises:
             QualityError: too many rows differ.
             DmdeltaError: bronze, silver or the source cannot be read; what was looked at is looked at again.
         """
         begin = self.position if self.position is not None else end
-        if end > begin:
+        news = end > begin or bool(self._left.keys() - set(self.held()))
+        if news:
             before = dict(self.pending), self.validated
             try:
                 for events, part in self._work(Range(begin, end)):
@@ -110,7 +111,7 @@ class Validation:
                 raise
         if self.looks.stop.requested:
             return
-        if end > begin or self.position is None:
+        if news or self.position is None:
             self.position, self._changed = end, True
 
     def look_again(self, *, at_once: bool = False) -> None:

@@ -143,6 +143,13 @@ def _made(expectation: Expectation, meta: dict[str, Any] | None = None) -> Any:
     """The expectation as Great Expectations has it, whose kinds have little in common for a type checker."""
     config = expectation.config
     try:
+        str(config.kwargs.get("unexpected_rows_query", "")).format(batch=_JUDGED)
+    except (LookupError, ValueError) as error:
+        raise ConfigError(
+            f"{expectation.place}: {config.type} has braces that are not {{batch}}",
+            hint="other braces of a query are doubled: {{ and }}",
+        ) from error
+    try:
         return get_expectation_impl(config.type)(**config.kwargs, meta=meta)
     except ExpectationNotFoundError as error:
         raise ConfigError(

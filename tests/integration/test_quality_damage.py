@@ -47,7 +47,7 @@ EXPECTED = {
     "a day": none_with("day <> DATE'2026-11-21'"),
     "a year": between("y", 2026, 2026),
     "an enum": among("e", "öff"),
-    "a document": none_with("to_json(j) NOT IN ('{\"a\":[1,null]}', 'null')"),
+    "a document": none_with("replace(CAST(j AS STRING), ' ', '') NOT IN ('{{\"a\":[1,null]}}', 'null')"),
     "a NULL": none_with("t IS NULL AND y IS NOT NULL"),
     "an empty text for NULL": {
         "type": "expect_column_value_lengths_to_be_between",
@@ -105,6 +105,6 @@ def judged(task, capsys, *arguments, code=0):
     capsys.readouterr()
     with task.environment():
         ended = execute(["quality", str(task.spec), "--json", *arguments])
-    out, err = capsys.readouterr()
-    assert ended == code, (out + err)[-4000:]
-    return json.loads(out)
+    lines = json.loads(capsys.readouterr().out)
+    assert ended == code, [line for line in lines if not line["success"]]
+    return lines

@@ -5,7 +5,9 @@ import time
 
 import pytest
 
-from dmdelta.engine import run, table_apply, turns
+from dmdelta.engine import run, table_apply, turns, validator
+from dmdelta.engine.validator_store import read_progress
+from dmdelta.engine.validator_table import validator_table
 from dmdelta.lakehouse.place import Lakehouse
 from tests.support.diff import differences
 from tests.support.task import Task
@@ -46,6 +48,11 @@ class Slow:
             assert time.monotonic() < deadline, f"{table} has {there}, not {row}"
             time.sleep(1)
 
+    def left(self):
+        """Tables whose changes the validator has still to look at."""
+        told = read_progress(self.spark, validator_table(self.lakehouse, self.task.name)).get(self.task.source_id)
+        return {table for _, table in told[0].left} if told else set()
+
     def do(self, *statements):
         self.task.server.execute(*statements, database=self.task.database)
 
@@ -58,6 +65,7 @@ class Slow:
 @pytest.fixture
 def slow(mysql80, spark, tmp_path, monkeypatch):
     task = Task(tmp_path, mysql80, mysql80.fresh_database("slow"))
+    task.settings["validator"] = {"mode": "full"}
     task.start_here()
     made = Slow(task, spark)
     made.do(*(f"CREATE TABLE {table} (id INT PRIMARY KEY)" for table in ("slow", "fast", "other")))
@@ -65,11 +73,12 @@ def slow(mysql80, spark, tmp_path, monkeypatch):
     task.catch_up()
     monkeypatch.setattr(table_apply, "apply_group", made.apply_group)
     monkeypatch.setattr(turns, "SLOW_SECONDS", 1.0)
+    monkeypatch.setattr(validator, "GATHER_SECONDS", 1.0)
     return made
 
 
 def test_the_others_go_on_and_it_catches_up(slow):
-    """Through several ranges; what renames it waits for it; at the end silver is the source."""
+    """Through several ranges; what renames it waits for it; at the end silver is the source, and was validated."""
     with slow.task.running():
         try:
             for number in (1, 2, 3):
@@ -78,6 +87,8 @@ def test_the_others_go_on_and_it_catches_up(slow):
                     slow.do(f"INSERT INTO other VALUES ({number})")
                 slow.wait_for("fast", number)
             assert (slow.ids("slow"), slow.ids("other"), slow.applied) == ({0}, {0, 1, 2}, 0)
+            while "slow" not in slow.left():
+                time.sleep(1)
             slow.do("RENAME TABLE slow TO tmp, other TO slow, tmp TO other", "INSERT INTO slow VALUES (9)")
         finally:
             slow.may.set()
@@ -85,6 +96,8 @@ def test_the_others_go_on_and_it_catches_up(slow):
         slow.wait_for("other", 3)
     slow.assert_same()
     assert slow.applied >= 2
+    slow.task.catch_up()
+    assert slow.left() == set()
 
 
 def test_a_stop_gives_up_what_is_in_flight(slow, monkeypatch, capsys):

@@ -200,7 +200,7 @@ def kill_reader(server):
 
 def has_settled(told, pending, file, offset):
     """All up to a place in the log has been looked at, and agrees."""
-    return told.position >= Position(told.position.epoch, file, offset) and not pending
+    return told.position >= Position(told.position.epoch, file, offset) and not pending and not told.left
 
 
 @pytest.mark.long

@@ -76,6 +76,10 @@ def _count(condition, number):
     [
         (expectation("expect_nothing"), "orders.yml:7: there is no expect_nothing"),
         (expectation("expect_column_values_to_be_between", colum="k"), "extra fields not permitted"),
+        (
+            expectation("unexpected_rows_expectation", unexpected_rows_query="SELECT * FROM {batch} WHERE v = '{}'"),
+            r"orders.yml:7: unexpected_rows_expectation has braces that are not \{batch\}",
+        ),
     ],
 )
 def test_what_nobody_can_judge_is_told_with_its_place(wrong, words):

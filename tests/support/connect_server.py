@@ -26,10 +26,14 @@ _ROOT = Path(__file__).parents[2]
 
 
 @contextmanager
-def running_connect_server(settings: SessionSettings) -> Iterator[str]:
-    """A server of its own on a free port; its address as SPARK_REMOTE takes it."""
-    port = _free_port()
-    child = subprocess.Popen(_command(settings, port), env=_environment(), stdin=subprocess.DEVNULL)
+def running_connect_server(settings: SessionSettings, python: str | None = None) -> Iterator[str]:
+    """A server of its own on a free port; its address as SPARK_REMOTE takes it.
+
+    Args:
+        python: the executors' Python, which has dmdelta installed; None: this one, with this checkout.
+    """
+    port = free_port()
+    child = subprocess.Popen(_command(settings, port), env=_environment(python), stdin=subprocess.DEVNULL)
     try:
         _wait(child, port)
         yield f"sc://127.0.0.1:{port}"
@@ -54,34 +58,45 @@ def _command(settings: SessionSettings, port: int) -> list[str]:
     return [submit, "--class", _MAIN, *named, "spark-internal"]
 
 
-def _environment() -> dict[str, str]:
-    """The server's: its Python workers find this code and this interpreter."""
+def _environment(python: str | None) -> dict[str, str]:
+    """The server's: its Python workers find this code and this interpreter, or what is installed in another one."""
     path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH", "")]))
-    own = {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": path, "JDK_JAVA_OPTIONS": JVM_OPTIONS}
+    own = {"PYSPARK_PYTHON": python or sys.executable, "JDK_JAVA_OPTIONS": JVM_OPTIONS}
+    own["PYTHONPATH"] = path if python is None else ""
     return {**os.environ, **own, "SPARK_HOME": str(Path(pyspark.__file__).parent)}
 
 
 def _wait(child: "subprocess.Popen[bytes]", port: int) -> None:
     end = time.monotonic() + READY_SECONDS
     while child.poll() is None and time.monotonic() < end:
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
+        if is_listening(port):
+            return
         time.sleep(0.2)
     raise RuntimeError("the Spark Connect server does not start: see its log above")
 
 
-def _free_port() -> int:
+def is_listening(port: int) -> bool:
+    """Somebody listens on a port of this machine."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
-def main(command: Sequence[str]) -> int:
-    """Run a command beside a server; its exit code."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the server ends with this process
-    with running_connect_server(SessionSettings("local[2]", "3g", 2)) as remote:
+def run_beside(settings: SessionSettings, command: Sequence[str], python: str | None = None) -> int:
+    """Run a command with a server to work on; its exit code."""
+    with running_connect_server(settings, python) as remote:
         return subprocess.run(command, env={**os.environ, "SPARK_REMOTE": remote}, check=False).returncode
+
+
+def main(command: Sequence[str]) -> int:
+    """Run a command beside a server of this machine; its exit code."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the server ends with this process
+    return run_beside(SessionSettings("local[2]", "3g", 2), command)
 
 
 if __name__ == "__main__":

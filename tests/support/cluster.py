@@ -1,0 +1,97 @@
+"""A standalone cluster of two workers on this machine, for the lane that runs on it.
+
+`python -m tests.support.cluster COMMAND…` starts a master, two workers that know dmdelta by its wheel alone and a Spark
+Connect server as their driver, runs the command with SPARK_REMOTE set and ends them with it. The workers' Python is that
+of a virtual environment in which the wheel was installed, as `docs/clusters.md` says; the folders are this machine's.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pyspark
+
+from dmdelta.lakehouse.session import SessionSettings
+from tests.support.connect_server import READY_SECONDS, free_port, is_listening, run_beside
+
+WORKERS = 2
+WORKER_MEMORY = "1500m"
+STOP_SECONDS = 20.0
+_ROOT = Path(__file__).parents[2]
+_DEPLOY = "org.apache.spark.deploy"
+
+
+def worker_python(folder: Path) -> Path:
+    """The Python of a new virtual environment with dmdelta's wheel, made of this checkout, and what that needs."""
+    environment = folder / "workers"
+    subprocess.run([sys.executable, "-m", "venv", environment], check=True)
+    pip = [environment / "bin/pip", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, "wheel", "--no-deps", "--wheel-dir", folder, _ROOT], check=True)
+    (wheel,) = folder.glob("dmdelta-*.whl")
+    subprocess.run([*pip, "install", wheel], check=True)
+    return environment / "bin/python"
+
+
+@contextmanager
+def running_cluster(folder: Path) -> Iterator[str]:
+    """A master and its workers, one core each; its address as Spark's `master` takes it."""
+    port = free_port()
+    address = f"spark://127.0.0.1:{port}"
+    with ExitStack() as daemons:
+        daemons.enter_context(_daemon(folder, "master.Master", "--host", "127.0.0.1", "--port", str(port)))
+        _wait_for(port)
+        for number in range(WORKERS):
+            work = ["--work-dir", str(folder / f"work-{number}"), "--cores", "1", "--memory", WORKER_MEMORY]
+            daemons.enter_context(_daemon(folder, "worker.Worker", "--host", "127.0.0.1", *work, address))
+        yield address
+
+
+@contextmanager
+def _daemon(folder: Path, main: str, *arguments: str) -> Iterator[None]:
+    """A process of the cluster, whose web page has any free port."""
+    home = Path(pyspark.__file__).parent
+    command = [home / "bin/spark-class", f"{_DEPLOY}.{main}", "--webui-port", "0", *arguments]
+    environment = {**os.environ, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_LOG_DIR": str(folder)}
+    environment.pop("SPARK_REMOTE", None)
+    with (folder / f"{main}.log").open("ab") as log:
+        child = subprocess.Popen(
+            command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+        )
+    try:
+        yield
+    finally:
+        child.terminate()
+        try:
+            child.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+
+
+def _wait_for(port: int) -> None:
+    end = time.monotonic() + READY_SECONDS
+    while not is_listening(port):
+        if time.monotonic() > end:
+            raise RuntimeError("the cluster's master does not start")
+        time.sleep(0.2)
+
+
+def main(command: Sequence[str]) -> int:
+    """Run a command beside a cluster; its exit code."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the cluster ends with this process
+    with tempfile.TemporaryDirectory(prefix="dmdelta-cluster-") as place:
+        folder = Path(place)
+        python = worker_python(folder)
+        with running_cluster(folder) as master:
+            confs = {"spark.executor.memory": "1g"}
+            return run_beside(SessionSettings(master, "3g", WORKERS, confs), command, python=str(python))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
