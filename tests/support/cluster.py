@@ -29,13 +29,18 @@ _DEPLOY = "org.apache.spark.deploy"
 
 def worker_python(folder: Path) -> Path:
     """The Python of a new virtual environment with dmdelta's wheel, made of this checkout, and what that needs."""
-    environment = folder / "workers"
-    subprocess.run([sys.executable, "-m", "venv", environment], check=True)
-    pip = [environment / "bin/pip", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*pip, "wheel", "--no-deps", "--wheel-dir", folder, _ROOT], check=True)
+    place, plain = folder / "workers", _plain_environment()
+    subprocess.run([sys.executable, "-m", "venv", place], check=True, env=plain)
+    pip = [place / "bin/pip", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, "wheel", "--no-deps", "--wheel-dir", folder, _ROOT], check=True, env=plain)
     (wheel,) = folder.glob("dmdelta-*.whl")
-    subprocess.run([*pip, "install", wheel], check=True)
-    return environment / "bin/python"
+    subprocess.run([*pip, "install", wheel], check=True, env=plain)
+    return place / "bin/python"
+
+
+def _plain_environment() -> dict[str, str]:
+    """This process's environment, but for what would have others find this checkout, or a server."""
+    return {name: value for name, value in os.environ.items() if name not in ("SPARK_REMOTE", "PYTHONPATH")}
 
 
 @contextmanager
@@ -57,8 +62,8 @@ def _daemon(folder: Path, main: str, *arguments: str) -> Iterator[None]:
     """A process of the cluster, whose web page has any free port."""
     home = Path(pyspark.__file__).parent
     command = [home / "bin/spark-class", f"{_DEPLOY}.{main}", "--webui-port", "0", *arguments]
-    environment = {**os.environ, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_LOG_DIR": str(folder)}
-    environment.pop("SPARK_REMOTE", None)
+    own = {"SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_LOG_DIR": str(folder)}
+    environment = {**_plain_environment(), **own}
     with (folder / f"{main}.log").open("ab") as log:
         child = subprocess.Popen(
             command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
