@@ -54,7 +54,8 @@ def apply_table(spark: SparkSession, request: ApplyRequest) -> ApplyResult:
             inside = table_events(spark, request.lakehouse, source, request.name, piece.begin, piece.end)
         has_rows = bool(inside.row_count or inside.read)
         if has_rows:
-            begin_table(work, known_schema(piece, request.name), piece.begin)
+            told = piece.begin if known is not None else _first_told(events, piece.begin)
+            begin_table(work, known_schema(piece, request.name), told)
         # A shard without rows need not fit yet: the others may have passed the statement that it stands ahead of.
         meets = has_rows or not request.target.merged
         if unseen and meets and piece.schema is not None and work.condition is Condition.PRESENT:
@@ -89,6 +90,11 @@ def _look_up(work: Work, events: TableEvents) -> TableSchema | None:
     if not events.groups and matter and matter[0].op is Op.SCHEMA:
         return None
     return structure_at(work.spark, request.source_log, request.name, request.begin)
+
+
+def _first_told(events: TableEvents, begin: Position) -> Position:
+    """Where a table begins whose structure the range tells: with no rows, its silver table stands nowhere else."""
+    return max(begin, next((event.position for event in events.structure if event.op is Op.SCHEMA), begin))
 
 
 def _apply_rows(work: Work, piece: Piece, events: TableEvents, *, last: bool) -> None:

@@ -214,7 +214,8 @@ def test_a_running_task_stands_still_while_it_is_mended(mysql80, spark, tmp_path
     with task.process() as process:
         process.wait_for("range applied", seconds=300)
         process.wait_for("checkpoint flushed", seconds=60)
-        spark.sql(f"DELETE FROM {place} WHERE id = (SELECT min(id) FROM {place})")
+        (first,) = spark.sql(f"SELECT min(id) AS id FROM {place}").collect()
+        spark.sql(f"DELETE FROM {place} WHERE id = {first.id}")
         (done,) = replay(task, capsys, f"--table={task.database}.orders", f"--from={begin}", f"--to={end}")
         assert done["missing"] == 1
         assert process.count('"paused"') == 1
@@ -232,7 +233,8 @@ def test_random_ranges_into_a_table_under_load(mysql80, spark, tmp_path, capsys)
     """A hundred ranges of a table that is written all the time change nothing; in the end silver is the source."""
     task = Task(tmp_path, mysql80, mysql80.fresh_database("replay"), mode="all", tables=TABLES)
     rng = random.Random(11)
-    with Workload(mysql80, task.database, seed=11, per_second=20, keyless=True) as work, task.process():
+    with Workload(mysql80, task.database, seed=11, per_second=20, keyless=True) as work, task.process() as process:
+        process.wait_for("range applied", seconds=300, times=2)
         places = []
         for _ in range(100):
             work.wait_for(work.transactions + 20)

@@ -35,6 +35,7 @@ def test_every_type_compares_and_every_damage_is_found(server, request, spark, t
     found = validate(task, capsys)
     assert [name for name, line in found.items() if line["missing"] + line["extra"] + line["different"]] == []
     assert {name: line["uncompared"] for name, line in found.items() if line["uncompared"]} == {}
+    assert found["nothing"]["rows"] == found["nothing"]["silver_rows"] == 0
     assert found["big"]["rows"] == found["big"]["silver_rows"] == 3_000
     assert len(found) == len(source.query("SHOW TABLES", database=task.database))
 
