@@ -171,6 +171,8 @@ class TaskProcess:
                 env=environment,
                 start_new_session=True,
             )
+        watch = str(Path(__file__).with_name("watch.py"))
+        self._watch = subprocess.Popen([sys.executable, "-S", "-E", watch, str(os.getpid()), str(self.pid)])
 
     @property
     def pid(self) -> int:
@@ -224,3 +226,5 @@ class TaskProcess:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
         self._process.wait()
+        self._watch.kill()
+        self._watch.wait()

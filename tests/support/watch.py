@@ -1,0 +1,25 @@
+"""Ends a process group when the process that asked for it is gone, however that one died.
+
+Started as `python watch.py PARENT GROUP` by PARENT itself; ends with the group. A test that is killed cannot clean up.
+"""
+
+import contextlib
+import os
+import signal
+import sys
+import time
+
+LOOK_SECONDS = 0.5
+
+
+def main() -> None:
+    parent, group = map(int, sys.argv[1:])
+    with contextlib.suppress(ProcessLookupError):
+        while os.getppid() == parent:
+            os.killpg(group, 0)
+            time.sleep(LOOK_SECONDS)
+        os.killpg(group, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    main()
