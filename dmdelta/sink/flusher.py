@@ -67,20 +67,24 @@ class Flusher:
         if ready is None:
             return
         at = ready.at
-        if at is not None and (self.flushed is None or at > self.flushed.position):
-            self.write(Checkpoint(at))
+        with self._writing:  # the last checkpoint of a stop may be under way: it is not to be followed by another
+            if at is not None and (self.flushed is None or at > self.flushed.position):
+                self._write(Checkpoint(at))
         gone = self.snapshots.purge(ready.id)
         log.debug("checkpoint snapshots purged", source=self.metadata.source_id, count=len(gone))
 
     def write(self, checkpoint: Checkpoint) -> None:
         """Write a checkpoint and drop the records behind it. Raises as `flush_ready`."""
         with self._writing:
-            began = time.monotonic()
-            dropped = self._patiently(lambda: self._transaction(checkpoint))
-            self.flushed = checkpoint
-            self.counts.flushes += 1
-            self.counts.dropped_records += dropped
-            self.counts.seconds = time.monotonic() - began
+            self._write(checkpoint)
+
+    def _write(self, checkpoint: Checkpoint) -> None:
+        began = time.monotonic()
+        dropped = self._patiently(lambda: self._transaction(checkpoint))
+        self.flushed = checkpoint
+        self.counts.flushes += 1
+        self.counts.dropped_records += dropped
+        self.counts.seconds = time.monotonic() - began
         reach(CrashPoint.SINK_AFTER_FLUSH)
         log.info(
             "sink checkpoint flushed",

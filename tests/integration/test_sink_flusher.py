@@ -1,0 +1,35 @@
+"""The sink's checkpoint on a real server, written by two threads."""
+
+import threading
+import time
+
+from dmdelta.model.position import Position
+from dmdelta.sink.connection import session
+from dmdelta.sink.flusher import Flusher
+from dmdelta.sink.metadata import Checkpoint, Metadata
+from dmdelta.sink.snapshots import Snapshots
+from tests.support.sinking import target_of
+
+
+def test_what_is_written_last_of_a_place_stays(mysql80):
+    """An interval that ends while a stop, or a statement's intent, is written says nothing of the same place again."""
+    server, at = target_of(mysql80), Position(1, "binlog.000001", 100)
+    metadata = Metadata(mysql80.fresh_database("flusher"), "t", "s1", "run")
+    with session(server) as connection:
+        metadata.create(connection)
+        metadata.take_over(connection, 1)
+    snapshots: Snapshots[Position | None] = Snapshots(1)
+    snapshots.push(1, at)
+    snapshots.receive(1, 0)
+    flusher = Flusher(server, metadata, snapshots, 1.0, lambda error: None)
+    interval = threading.Thread(target=flusher.flush_ready)
+    stop = Checkpoint(at, reason="stop")
+    with flusher._writing:  # as `write` does
+        interval.start()
+        time.sleep(0.5)
+        flusher._transaction(stop)
+        flusher.flushed = stop
+    interval.join()
+    flusher.end()
+    with session(server) as connection:
+        assert metadata.read_checkpoint(connection) == stop
