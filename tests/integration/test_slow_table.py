@@ -53,6 +53,12 @@ class Slow:
         told = read_progress(self.spark, validator_table(self.lakehouse, self.task.name)).get(self.task.source_id)
         return {table for _, table in told[0].left} if told else set()
 
+    def wait_until_left(self):
+        deadline = time.monotonic() + SECONDS
+        while "slow" not in self.left():
+            assert time.monotonic() < deadline, "the validator has not seen that it is late"
+            time.sleep(1)
+
     def do(self, *statements):
         self.task.server.execute(*statements, database=self.task.database)
 
@@ -87,8 +93,7 @@ def test_the_others_go_on_and_it_catches_up(slow):
                     slow.do(f"INSERT INTO other VALUES ({number})")
                 slow.wait_for("fast", number)
             assert (slow.ids("slow"), slow.ids("other"), slow.applied) == ({0}, {0, 1, 2}, 0)
-            while "slow" not in slow.left():
-                time.sleep(1)
+            slow.wait_until_left()
             slow.do("RENAME TABLE slow TO tmp, other TO slow, tmp TO other", "INSERT INTO slow VALUES (9)")
         finally:
             slow.may.set()
