@@ -62,9 +62,9 @@ def measure(sizes: Sequence[int], folder: Path) -> list[tuple[Line, int]]:
 
 
 def table_of(lines: Sequence[tuple[Line, int]]) -> list[str]:
-    """A table of what was measured, and the most memory (bytes) that one Python process took."""
+    """A table of what was measured, and the most memory (bytes) that it took."""
     return [
-        "| what | rows | time | rows a second | largest Python process |",
+        "| what | rows | time | rows a second | memory |",
         "| --- | ---: | ---: | ---: | ---: |",
         *(f"{line} {memory / 1e6:,.0f} MB |" for line, memory in lines),
     ]
@@ -78,7 +78,7 @@ def main() -> None:
         lines = measure(sizes, Path(folder))
     setting = (
         f"{measured_by('python -m benchmarks.full_load')}, MySQL 8.0 on the same machine,\n"
-        "a sysbench table (int, int, char(120), char(60))."
+        "a sysbench table (int, int, char(120), char(60)). Memory is that of the largest Python process."
     )
     write_page("FULL_LOAD.md", "Full load", setting, table_of(lines))
 

@@ -3,12 +3,16 @@
     python -m benchmarks.validate                # 1 million rows; writes benchmarks/VALIDATE.md
     python -m benchmarks.validate --rows 100000
 
-The same comparison twice, then with a row changed in silver. MySQL and Spark share the machine.
+The same comparison twice, then with a row changed in silver, then as a command of its own, with a heap of 1 GB: of that
+what Python and Java take together. MySQL and Spark share the machine.
 """
 
 import argparse
 import os
+import subprocess
+import sys
 import tempfile
+import time
 from functools import partial
 from pathlib import Path
 
@@ -20,8 +24,11 @@ from dmdelta.config import load_spec
 from dmdelta.engine.table_validation import Validated, ValidateRequest
 from dmdelta.engine.task import open_task
 from dmdelta.engine.validating import validate
-from tests.support.memory import PeakMemory
+from dmdelta.errors import QualityError
+from tests.support.memory import PeakMemory, processes_below
 from tests.support.servers import running
+
+HEAP = "1g"
 
 
 def measure(rows: int, folder: Path) -> list[tuple[Line, int]]:
@@ -42,7 +49,22 @@ def measure(rows: int, folder: Path) -> list[tuple[Line, int]]:
                 line = timed(what, rows, partial(validate, spec, ValidateRequest(), found.append))
             assert [one.different for one in found] == [int(bool(damage))]
             lines.append((line, memory.bytes))
+        lines.append(as_command(rows, folder / "task" / "task.yml"))
     return lines
+
+
+def as_command(rows: int, spec: Path) -> tuple[Line, int]:
+    """The comparison in a process of its own, and the most memory (bytes) that its processes took together."""
+    dmdelta, environment = Path(sys.executable).with_name("dmdelta"), {**os.environ, "SPARK_DRIVER_MEMORY": HEAP}
+    began, most = time.monotonic(), 0
+    with subprocess.Popen([dmdelta, "validate", spec], env=environment, stdout=subprocess.DEVNULL) as child:
+        while child.poll() is None:
+            most = max(most, sum(processes_below(child.pid).values()))
+            time.sleep(0.2)
+    assert child.returncode == QualityError.exit_code  # of the row that differs
+    line = Line(f"`dmdelta validate`, cold, all its processes, {HEAP} of heap", rows, time.monotonic() - began, "s")
+    print(line, flush=True)
+    return line, most
 
 
 def main() -> None:
@@ -53,7 +75,8 @@ def main() -> None:
         lines = measure(rows, Path(folder))
     setting = (
         f"{measured_by('python -m benchmarks.validate')}, MySQL 8.0 on the same machine,\n"
-        "a sysbench table (int, int, char(120), char(60)), two connections."
+        "a sysbench table (int, int, char(120), char(60)), two connections.\n"
+        "Memory is that of the largest Python process."
     )
     write_page("VALIDATE.md", "Reconciliation", setting, table_of(lines))
 
