@@ -8,10 +8,10 @@ from dmdelta.engine.progress import Tally
 
 @pytest.mark.parametrize(
     ("freshness", "land", "apply", "pause"),
-    [(10, 1, 1, 3.5), (10, 0, 0, 5), (10, 1, 5, 0), (10, 12, 0, 0), (0, 0, 0, 0), (0, 1, 1, 0)],
+    [(10, 1, 1, 3.5), (10, 0, 0, 5), (10, 1, 5, 0), (10, 12, 0, 0), (10, 1, 12, 6), (0, 0, 0, 0), (0, 1, 1, 0)],
 )
 def test_batches_are_as_far_apart_as_freshness_allows(freshness, land, apply, pause):
-    """What they cost goes off first; where it takes all of it, there is no pause."""
+    """What they cost goes off first; where it takes all of it, there is no pause, but two a range are enough."""
     assert plan_pause(freshness, land, apply) == pause
 
 
