@@ -9,16 +9,13 @@ cared for meanwhile. What each phase took is what `/metrics` of the run says, a 
 
 import argparse
 import itertools
-import re
 import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from http.client import HTTPConnection
 from pathlib import Path
 
-from prometheus_client.parser import text_string_to_metric_families
 from pyspark.sql import SparkSession
 
 from benchmarks.freshness import END_SECONDS, SOURCE, START_SECONDS, Load, Writer
@@ -31,9 +28,10 @@ from tests.support.task import Task, TaskProcess
 TABLES = 3
 ROWS_A_SECOND = 40
 HUNDRED = 100
+LEAST = 4 * HUNDRED
+"""The first hundred warms Java up."""
 PHASES = ("land", "apply", "flush")
 LOOK_SECONDS = 1.0
-_URL = re.compile(r'"url": "http://127\.0\.0\.1:(\d+)/metrics"')
 
 
 @dataclass(frozen=True)
@@ -50,14 +48,8 @@ class Moment:
         return seconds / times if times else float("nan")
 
 
-def look(run: TaskProcess, port: int) -> Moment:
-    connection = HTTPConnection("127.0.0.1", port, timeout=60)
-    try:
-        connection.request("GET", "/metrics")
-        text = connection.getresponse().read().decode()
-    finally:
-        connection.close()
-    figures = {family.name: family.samples for family in text_string_to_metric_families(text)}
+def look(run: TaskProcess) -> Moment:
+    figures = run.figures()
     found = {(one.labels["phase"], one.name.rpartition("_")[2]): one.value for one in figures["dmdelta_batch_seconds"]}
     spent = {phase: (found.get((phase, "count"), 0.0), found.get((phase, "sum"), 0.0)) for phase in PHASES}
     return Moment(int(spent["land"][0]), spent, sum(processes_below(run.pid).values()))
@@ -66,13 +58,11 @@ def look(run: TaskProcess, port: int) -> Moment:
 def follow(run: TaskProcess, batches: int) -> list[Moment]:
     """A moment each hundred batches, from the first batch on."""
     run.wait_for('"range applied"', START_SECONDS)
-    found = _URL.search(run.whole_log())
-    assert found is not None, run.log()
-    moments = [look(run, int(found.group(1)))]
+    moments = [look(run)]
     while moments[-1].batches < batches:
         assert run.poll() is None, run.log()
         time.sleep(LOOK_SECONDS)
-        now = look(run, int(found.group(1)))
+        now = look(run)
         if now.batches >= moments[-1].batches + HUNDRED:
             moments.append(now)
             print(row_of(moments[-2], now), flush=True)
@@ -126,6 +116,8 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--batches", type=int, default=10_000, help="so many are landed")
     batches = parser.parse_args().batches
+    if batches < LEAST:
+        parser.error(f"fewer than {LEAST} batches do not tell the first from the last hundred")
     with tempfile.TemporaryDirectory(prefix="dmdelta-bench-") as folder:
         lines = measure(batches, Path(folder))
     command = f"python -m benchmarks.long_run --batches {batches}"

@@ -1,13 +1,9 @@
 """Orderly ends, and a second runner that comes too many."""
 
 import json
-import re
 import time
-from contextlib import closing
-from http.client import HTTPConnection
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
 from dmdelta.checkpoint import load_points
 from dmdelta.lakehouse.place import Lakehouse
@@ -65,26 +61,17 @@ def test_a_second_runner_on_another_machine_is_fenced_by_the_commits(task, spark
 
 def assert_metrics_tell(process, task):
     """`/metrics` of a running task: what was applied, where the stages are, how late they are."""
-    port = re.search(r'"url": "http://127\.0\.0\.1:(\d+)/metrics"', process.whole_log()).group(1)
     deadline, stages = time.monotonic() + 30, set[str]()
     while not {"server", "relayed", "landed", "applied"} <= stages:  # as they were a moment ago
         assert time.monotonic() < deadline, stages
         time.sleep(0.2)
-        figures = figures_at(int(port))
+        figures = process.figures()
         stages = {sample.labels["stage"] for sample in figures["dmdelta_position_file"]}
     applied = {sample.labels["table"] for sample in figures["dmdelta_rows_applied"] if sample.value > 0}
     assert applied <= {f"{task.database}.{table}" for table in task.tables}
     assert applied
     assert all(sample.value >= 0 for sample in figures["dmdelta_lag_seconds"])
     assert [sample.value for sample in figures["dmdelta_relay_streams"]] == [1.0]
-
-
-def figures_at(port):
-    """What a task answers to Prometheus: samples by name."""
-    with closing(HTTPConnection("127.0.0.1", port, timeout=30)) as connection:
-        connection.request("GET", "/metrics")
-        text = connection.getresponse().read().decode()
-    return {figure.name: figure.samples for figure in text_string_to_metric_families(text)}
 
 
 def wait_for_one(first, second):

@@ -4,18 +4,22 @@ import contextlib
 import json
 import logging
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field
+from http.client import HTTPConnection
 from pathlib import Path
 from unittest.mock import patch
 
 import yaml
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
 
 from dmdelta.cli.main import execute
 from dmdelta.config import load_spec
@@ -27,6 +31,7 @@ from tests.support.jvm import JVM_OPTIONS
 from tests.support.servers import Server
 
 PASSWORD_VARIABLE = "DMDELTA_TEST_PASSWORD"
+_METRICS = re.compile(r'"url": "http://127\.0\.0\.1:(\d+)/metrics"')
 END_SECONDS = 120.0
 """So long a run in this process may take to end."""
 
@@ -212,6 +217,15 @@ class TaskProcess:
             assert self.poll() is None, f"ended before {text!r}:\n{self.log()}"
             assert time.monotonic() < end, f"no {text!r} in {seconds} s:\n{self.log()}"
             time.sleep(0.05)
+
+    def figures(self) -> dict[str, list[Sample]]:
+        """What it tells Prometheus now: samples by name."""
+        found = _METRICS.search(self.whole_log())
+        assert found is not None, self.log()
+        with closing(HTTPConnection("127.0.0.1", int(found.group(1)), timeout=60)) as connection:
+            connection.request("GET", "/metrics")
+            text = connection.getresponse().read().decode()
+        return {family.name: family.samples for family in text_string_to_metric_families(text)}
 
     def terminate(self) -> None:
         self._process.send_signal(signal.SIGTERM)
