@@ -11,6 +11,6 @@ def plan_pause(freshness: float, land: float, apply: float) -> float:
         freshness: how old a change may be when it is in silver, in seconds.
         land, apply: what a batch and a range have lately taken, in seconds.
     """
-    if freshness <= 0:
-        return 0.0
-    return max(0.0, (freshness - land - 2 * apply) / 2, apply / 2 if apply > freshness else 0.0)
+    if apply > freshness > 0:
+        return apply / 2
+    return max(0.0, (freshness - land - 2 * apply) / 2)

@@ -154,7 +154,9 @@ def _rewrite_all(plan: ColumnPlan, change: ShardChange, new: Column, own: Conver
     value = own.expression(quote(name))
     plan.doubt(own.reason)
     if kind == "STRING":
-        text = plan_conversion(replace(others, nullable=True), Column(name, "longtext"), mariadb=change.mariadb)
+        long = replace(new, type="longtext", length=0, nullable=True)  # of its character set
+        text = plan_conversion(replace(others, nullable=True), long, mariadb=change.mariadb)
+        plan.doubt(text.reason)
         value = _own_or(change, f"CAST({value} AS STRING)", f"CAST({text.expression(quote(name))} AS STRING)")
     plan.rewritten[name] = value, kind
     plan.types[name] = held_type(new)
@@ -189,7 +191,7 @@ def _carry_on(plan: ColumnPlan, change: ShardChange, old: Column, new: Column, p
             plan.types = {new.name if known == there else known: kind for known, kind in plan.types.items()}
         else:
             _have(plan, new, previous)
-            plan.values[new.name] = f"coalesce({quote(new.name)}, {quote(there)})"
+            _fill(plan, change, new.name, quote(there))
             _take_away(plan, change, there)
     elif there is None and name is None:
         return  # left out
