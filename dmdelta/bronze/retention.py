@@ -15,9 +15,9 @@ from dmdelta.changelog.ranges import IS_CHANGE, not_before, of_source
 from dmdelta.changelog.xa import AT, position_of
 from dmdelta.errors import QualityError
 from dmdelta.lakehouse.foreign import wrapped
-from dmdelta.lakehouse.place import literal
 from dmdelta.lakehouse.tables import table_state
 from dmdelta.model.position import Position
+from dmdelta.model.spark_sql import literal
 
 KEPT_SINCE = "dmdelta.kept-since"
 """Property of bronze: row changes that landed before this day may be gone. Set before the first of them goes."""

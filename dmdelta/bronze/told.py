@@ -8,10 +8,10 @@ from pyspark.sql import SparkSession
 from dmdelta.bronze.landing import LandingSource, newest_beginning
 from dmdelta.ddl.tracking import Origin, Structures, TrackedTable
 from dmdelta.lakehouse.foreign import wrapped
-from dmdelta.lakehouse.place import literal
 from dmdelta.model.change import Op
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableSchema
+from dmdelta.model.spark_sql import literal
 from dmdelta.model.statement import LoggedStatement
 
 

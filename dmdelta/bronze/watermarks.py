@@ -6,10 +6,10 @@ from collections.abc import Collection
 from pyspark.sql import SparkSession
 
 from dmdelta.lakehouse.foreign import wrapped
-from dmdelta.lakehouse.place import literal
 from dmdelta.model.change import Op
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
+from dmdelta.model.spark_sql import literal
 
 
 def exact_positions(

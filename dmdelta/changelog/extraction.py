@@ -3,8 +3,8 @@
 import re
 
 from dmdelta.ddl.types import COMMITTED_AT, VERSION, ZERO_DATE_TYPES, silver_columns, silver_type
-from dmdelta.lakehouse.place import literal, quote
 from dmdelta.model.schema import Column, ConstantColumn, StoredColumn, TableSchema
+from dmdelta.model.spark_sql import literal, quote
 
 _FIRST_DAY = {"date": "DATE'0001-01-01'", "datetime": "TIMESTAMP_NTZ'0001-01-01 00:00:00'"}
 _PLAIN_KEY = re.compile(r"[^.\[]+")

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from dmdelta.lakehouse.place import literal
 from dmdelta.model.position import Position
+from dmdelta.model.spark_sql import literal
 
 IS_CHANGE = "op IN ('read', 'insert', 'update', 'delete')"
 """Rows that are changes of rows, as SQL; not what tells structures, statements or positions."""

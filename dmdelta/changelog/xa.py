@@ -3,8 +3,8 @@
 from pyspark.sql import Row, SparkSession
 
 from dmdelta.changelog.ranges import XaGroup
-from dmdelta.lakehouse.place import literal
 from dmdelta.model.position import Position
+from dmdelta.model.spark_sql import literal
 
 AT = "struct(epoch, seq, row, binlog_file AS file, binlog_pos AS pos)"
 """Where a row is, as SQL."""

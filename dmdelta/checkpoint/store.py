@@ -16,10 +16,11 @@ from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.lakehouse.commits import CommitTag, append
 from dmdelta.lakehouse.foreign import wrapped
 from dmdelta.lakehouse.metadata import create_metadata, metadata_frame, metadata_rows
-from dmdelta.lakehouse.place import Lakehouse, literal
+from dmdelta.lakehouse.place import Lakehouse
 from dmdelta.lakehouse.session import clone_session
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
+from dmdelta.model.spark_sql import literal
 
 GLOBAL: TableName = ("", "")
 """Schema and table of a global row."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from dmdelta.ddl.types import silver_type
 from dmdelta.model.schema import Column
+from dmdelta.model.spark_sql import literal
 from dmdelta.model.type_names import BLOBS, CHARACTERS, INTEGERS, NAMED, TEXTS
 
 _ZERO_DATE = re.compile(r"0000-00-00( 00:00:00(\.0+)?)?")
@@ -28,9 +29,9 @@ def literal_fill(column: Column, text: str) -> Fill:
     if kind in ("date", "datetime", "timestamp") and _ZERO_DATE.fullmatch(text):
         return Fill()
     if kind in ("varchar", *NAMED, *TEXTS):
-        return Fill(_string(text))
+        return Fill(literal(text))
     if kind == "char":
-        return Fill(_string(text.rstrip(" ")))
+        return Fill(literal(text.rstrip(" ")))
     if kind in ("bit", "year", *INTEGERS):
         return Fill(_cast(text, column)) if re.fullmatch(r"[-+]?\d+", text) else unknown
     if kind in ("decimal", "float", "double"):
@@ -42,7 +43,7 @@ def literal_fill(column: Column, text: str) -> Fill:
         return Fill(_cast(text, column)) if len(text.partition(".")[2]) <= column.precision else unknown
     if kind == "time" and (time := _TIME.fullmatch(text)) and len(time[2] or "") <= column.precision:
         digits = (time[2] or "").ljust(column.precision, "0")
-        return Fill(_string(f"{time[1]}.{digits}" if digits else time[1]))
+        return Fill(literal(f"{time[1]}.{digits}" if digits else time[1]))
     return unknown
 
 
@@ -53,11 +54,11 @@ def implicit_fill(column: Column) -> Fill:
         text = "0" if not column.scale or silver_type(column) != "STRING" else "0." + "0" * column.scale
         return Fill(_cast(text, column))
     if kind == "enum":
-        return Fill(_string(column.members[0])) if column.members else Fill(unknown="the enum's members are not known")
+        return Fill(literal(column.members[0])) if column.members else Fill(unknown="the enum's members are not known")
     if kind in (*CHARACTERS, "set"):
         return Fill("''")
     if kind == "time":
-        return Fill(_string("00:00:00" + ("." + "0" * column.precision if column.precision else "")))
+        return Fill(literal("00:00:00" + ("." + "0" * column.precision if column.precision else "")))
     if kind in ("date", "datetime"):
         return Fill()
     if kind == "binary":
@@ -67,9 +68,5 @@ def implicit_fill(column: Column) -> Fill:
     return Fill(unknown=f"the implicit default of the {kind} column {column.name} is not known")
 
 
-def _string(text: str) -> str:
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-
 def _cast(text: str, column: Column) -> str:
-    return f"CAST({_string(text)} AS {silver_type(column)})"
+    return f"CAST({literal(text)} AS {silver_type(column)})"

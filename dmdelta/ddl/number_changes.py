@@ -1,9 +1,10 @@
 """What becomes of numbers when their column gets another type."""
 
-from dmdelta.ddl.outcome import SAME, Conversion, kept, rewrite, stop, text_literal, within
+from dmdelta.ddl.outcome import SAME, Conversion, kept, rewrite, stop, within
 from dmdelta.ddl.text_changes import cut
 from dmdelta.ddl.types import MAX_DECIMAL_DIGITS, silver_type
 from dmdelta.model.schema import Column
+from dmdelta.model.spark_sql import literal
 from dmdelta.model.type_names import CHARACTERS
 
 _BITS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
@@ -35,7 +36,7 @@ def number_change(old: Column, new: Column) -> Conversion:
     if new.type == "year":
         return _to_year(old)
     if new.type == "enum" and _is_whole(old) and new.members:
-        names = ", ".join(text_literal(name) for name in new.members)
+        names = ", ".join(literal(name) for name in new.members)
         chosen = f"element_at(array({names}), CAST({{column}} AS INT))"
         inside = f"{{column}} BETWEEN 1 AND {len(new.members)}"
         return rewrite(f"CASE WHEN {inside} THEN {chosen} WHEN {{column}} IS NOT NULL THEN '' END")

@@ -83,12 +83,6 @@ def _digits(decimal: str) -> tuple[int, int]:
     return int(digits), int(scale)
 
 
-def text_literal(text: str) -> str:
-    """A text as a literal of Spark SQL that no `{column}` is in."""
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("{", "\\u007B")
-    return f"'{escaped}'"
-
-
 def within(value: str, low: str, high: str, kind: str) -> str:
     """SQL: a number as a type of silver, the nearest bound where it is beyond one, as servers do it that allow it."""
     return (

@@ -1,9 +1,10 @@
 """What becomes of text, bytes and names when their column gets another type."""
 
-from dmdelta.ddl.outcome import SAME, Conversion, rewrite, stop, text_literal, within
+from dmdelta.ddl.outcome import SAME, Conversion, rewrite, stop, within
 from dmdelta.ddl.type_words import characters
 from dmdelta.ddl.types import MAX_DECIMAL_DIGITS, silver_type
 from dmdelta.model.schema import Column
+from dmdelta.model.spark_sql import literal
 from dmdelta.model.type_names import BLOBS, BYTES, CHARACTERS, TEXTS
 
 _UNICODE = ("utf8mb4", "utf16", "utf16le", "utf32", "gb18030")
@@ -139,7 +140,7 @@ def _names_to_names(old: Column, new: Column) -> Conversion:
     became = {name: name if name in new.members else written.get(name.lower(), "") for name in old.members}
     if all(name == other for name, other in became.items()):
         return SAME
-    pairs = " ".join(f"WHEN {text_literal(name)} THEN {text_literal(other)}" for name, other in became.items())
+    pairs = " ".join(f"WHEN {literal(name)} THEN {literal(other)}" for name, other in became.items())
     return rewrite(f"CASE {{column}} {pairs} ELSE {{column}} END")
 
 
@@ -160,4 +161,4 @@ def set_change(old: Column, new: Column) -> Conversion:
 
 
 def _array(names: tuple[str, ...]) -> str:
-    return f"array({', '.join(text_literal(name) for name in names)})"
+    return f"array({', '.join(literal(name) for name in names)})"

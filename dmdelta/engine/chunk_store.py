@@ -19,11 +19,12 @@ from dmdelta.lakehouse.commits import CommitTag, append
 from dmdelta.lakehouse.foreign import wrapped
 from dmdelta.lakehouse.history import OwnCommit
 from dmdelta.lakehouse.metadata import create_metadata, metadata_frame, metadata_rows
-from dmdelta.lakehouse.place import Lakehouse, literal
+from dmdelta.lakehouse.place import Lakehouse
 from dmdelta.lakehouse.session import clone_session
 from dmdelta.model.gtid import Flavor, parse_gtid_set
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
+from dmdelta.model.spark_sql import literal
 from dmdelta.source.chunk import Chunk
 
 COLUMNS: dict[str, T.DataType] = {

@@ -14,9 +14,9 @@ from dmdelta.engine.task import Task
 from dmdelta.errors import ConfigError, QualityError
 from dmdelta.lakehouse.foreign import wrapped
 from dmdelta.lakehouse.history import CommitTag
-from dmdelta.lakehouse.place import literal, quote
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableSchema
+from dmdelta.model.spark_sql import literal, quote
 from dmdelta.quality.reconcile import Comparison
 from dmdelta.silver.direct import read_rows_of
 from dmdelta.silver.repair import FOUND, GONE, mend, standing

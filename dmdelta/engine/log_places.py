@@ -14,8 +14,8 @@ from dmdelta.changelog.xa import AT, position_of
 from dmdelta.errors import ConfigError
 from dmdelta.lakehouse.foreign import wrapped
 from dmdelta.lakehouse.history import own_commits
-from dmdelta.lakehouse.place import literal
 from dmdelta.model.position import Position
+from dmdelta.model.spark_sql import literal
 
 _FILE = re.compile(r"([^/:]+\.\d+):(\d+)")
 _GTIDS = {

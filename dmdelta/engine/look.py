@@ -9,10 +9,10 @@ from dmdelta.config import TaskSpec
 from dmdelta.engine.task import open_task
 from dmdelta.errors import ConfigError
 from dmdelta.lakehouse.foreign import wrapped
-from dmdelta.lakehouse.place import literal
 from dmdelta.lakehouse.tables import table_state
 from dmdelta.model.change import Op
 from dmdelta.model.position import seq_of
+from dmdelta.model.spark_sql import literal
 
 _POSITION = re.compile(r"^(?:(\d+)/)?([^/:]+\.\d+):(\d+)$")
 _COLUMNS = """source_id, concat(epoch, '/', binlog_file, ':', binlog_pos) AS position, gtid,

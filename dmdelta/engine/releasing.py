@@ -10,8 +10,8 @@ from dmdelta.engine.table_checks import TableChecks
 from dmdelta.engine.table_past import TablePast
 from dmdelta.engine.task_source import TaskSource, open_task_source
 from dmdelta.lakehouse.foreign import wrapped
-from dmdelta.lakehouse.place import literal, quote
 from dmdelta.model.schema import TableName
+from dmdelta.model.spark_sql import literal, quote
 from dmdelta.silver.guard import failing_any
 from dmdelta.silver.quarantine import Quarantine, silver_rows_of
 from dmdelta.silver.repair import damaged_rows, mend, mending_tag, rows_at, standing

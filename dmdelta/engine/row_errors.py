@@ -13,7 +13,7 @@ from pyspark.sql import Row, SparkSession
 from dmdelta.engine.validator_table import COLUMNS, Entry, RowId, newest_entries, utc
 from dmdelta.lakehouse.foreign import wrapped
 from dmdelta.lakehouse.metadata import metadata_frame
-from dmdelta.lakehouse.place import literal
+from dmdelta.model.spark_sql import literal
 from dmdelta.quality.reconcile import Kind
 
 

@@ -17,9 +17,10 @@ from dmdelta.ddl.structure_plan import StructureChange
 from dmdelta.ddl.tracking import Origin, Structures, TrackedTable
 from dmdelta.lakehouse.foreign import wrapped
 from dmdelta.lakehouse.metadata import create_metadata, metadata_frame, metadata_rows
-from dmdelta.lakehouse.place import Lakehouse, literal
+from dmdelta.lakehouse.place import Lakehouse
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableSchema
+from dmdelta.model.spark_sql import literal
 
 COLUMNS: dict[str, T.DataType] = {
     "source_id": T.StringType(),

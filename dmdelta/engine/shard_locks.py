@@ -18,10 +18,11 @@ from dmdelta.engine.task import Task, open_task
 from dmdelta.errors import ConfigError
 from dmdelta.lakehouse.foreign import wrapped
 from dmdelta.lakehouse.metadata import create_metadata, metadata_frame, metadata_rows
-from dmdelta.lakehouse.place import Lakehouse, literal
+from dmdelta.lakehouse.place import Lakehouse
 from dmdelta.lakehouse.session import clone_session
 from dmdelta.logging import get_logger
 from dmdelta.model.schema import TableName, TableSchema
+from dmdelta.model.spark_sql import literal
 from dmdelta.sharding import Action, Coordination, Shard, ShownLock
 
 log = get_logger(__name__)

@@ -17,8 +17,8 @@ from dmdelta.engine.validator_errors import ValidatorStatus, validator_status
 from dmdelta.errors import SinkError
 from dmdelta.lakehouse.foreign import wrapped
 from dmdelta.lakehouse.history import CommitTag, newest_own_commit
-from dmdelta.lakehouse.place import literal
 from dmdelta.model.position import Position
+from dmdelta.model.spark_sql import literal
 from dmdelta.sink.metadata import Metadata
 from dmdelta.sink.opening import flushed_position
 from dmdelta.source.task import RelayStatus, read_status

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame, SparkSession
 
 from dmdelta.ddl.types import silver_columns
-from dmdelta.lakehouse.place import quote
 from dmdelta.model.schema import TableSchema
+from dmdelta.model.spark_sql import quote
 from dmdelta.quality.suite import Suites
 from dmdelta.silver.checks import OnFailure, RowCheck
 from dmdelta.silver.target import Target

@@ -12,9 +12,9 @@ from dmdelta.engine.requests import SilverSide
 from dmdelta.engine.task import Task
 from dmdelta.errors import QualityError, SourceError
 from dmdelta.lakehouse.foreign import wrapped
-from dmdelta.lakehouse.place import quote
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
+from dmdelta.model.spark_sql import quote
 from dmdelta.quality.built_in import (
     broken_promises,
     doubled_keys,

@@ -11,10 +11,10 @@ from dmdelta.changelog.ranges import of_source, of_table, row_changes
 from dmdelta.ddl.types import VERSION
 from dmdelta.engine.requests import SilverSide
 from dmdelta.lakehouse.foreign import wrapped
-from dmdelta.lakehouse.place import quote
 from dmdelta.model.change import Op
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
+from dmdelta.model.spark_sql import quote
 from dmdelta.quality.reconcile import Kind
 from dmdelta.quality.row_keys import RowKey
 from dmdelta.quality.row_look import RowLook, RowsTold

@@ -15,10 +15,11 @@ from dmdelta.engine.standing_still import standing_still
 from dmdelta.engine.table_past import TablePast
 from dmdelta.engine.task import Task
 from dmdelta.errors import ConfigError
-from dmdelta.lakehouse.place import Lakehouse, quote
+from dmdelta.lakehouse.place import Lakehouse
 from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
+from dmdelta.model.spark_sql import quote
 from dmdelta.rules.routes import Route
 from dmdelta.silver.deletions import deleted_keys
 from dmdelta.silver.evolution import older_than

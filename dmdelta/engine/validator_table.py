@@ -11,8 +11,9 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql import types as T  # noqa: N812 - Spark's convention
 
 from dmdelta.lakehouse.metadata import metadata_rows
-from dmdelta.lakehouse.place import Lakehouse, literal
+from dmdelta.lakehouse.place import Lakehouse
 from dmdelta.model.schema import TableName
+from dmdelta.model.spark_sql import literal
 
 COLUMNS: dict[str, T.DataType] = {
     "id": T.StringType(),

@@ -13,7 +13,7 @@ from dmdelta.errors import CommitConflict, LakehouseError
 from dmdelta.lakehouse.changes import Change, Verb
 from dmdelta.lakehouse.foreign import fenced, wrapped
 from dmdelta.lakehouse.history import CommitTag, OwnCommit, newest_own_commit
-from dmdelta.lakehouse.place import quote
+from dmdelta.model.spark_sql import quote
 
 __all__ = ["CommitTag", "OwnCommit", "append", "delete", "make_change", "merge", "overwrite", "replace_using"]
 

@@ -10,8 +10,9 @@ from pyspark.sql import SparkSession
 from dmdelta.lakehouse.commits import USER_METADATA, tagged
 from dmdelta.lakehouse.foreign import wrapped
 from dmdelta.lakehouse.history import CommitTag
-from dmdelta.lakehouse.place import Lakehouse, literal, quote
+from dmdelta.lakehouse.place import Lakehouse
 from dmdelta.lakehouse.tables import UNFINISHED, is_unfinished, table_state
+from dmdelta.model.spark_sql import literal, quote
 
 _BY_PATH = re.compile(r"delta\.`(.+)`")
 _TAKEN = re.compile(r"TABLE_OR_VIEW_ALREADY_EXISTS|DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION")

@@ -4,18 +4,9 @@ import re
 from dataclasses import dataclass
 
 from dmdelta.errors import ConfigError
+from dmdelta.model.spark_sql import quote
 
 _PLAIN = re.compile(r"[^\w.$-]")
-
-
-def quote(name: str) -> str:
-    """`name` as one SQL identifier."""
-    return "`" + name.replace("`", "``") + "`"
-
-
-def literal(text: str) -> str:
-    """`text` as one SQL string."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 @dataclass(frozen=True, slots=True)

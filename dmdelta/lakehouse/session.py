@@ -33,6 +33,8 @@ SQL_CONFS = {
     # Pushed into the scan, a column is extracted from every row of a file before the filter on its table, and one of
     # the same name but another type in another table fails the read.
     "spark.sql.variant.pushVariantIntoScan": "false",
+    # Else a ${env:NAME} in the name of a source table, or in a key, is what the environment has under it.
+    "spark.sql.variable.substitute": "false",
 }
 """Session confs that results or speed depend on, set on every session of ours."""
 

@@ -10,9 +10,9 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 
 from dmdelta.config import SuiteConfig
 from dmdelta.ddl.types import VERSION
-from dmdelta.lakehouse.place import quote
 from dmdelta.model.position import Position
 from dmdelta.model.schema import ForeignKey, TableSchema
+from dmdelta.model.spark_sql import quote
 
 
 def doubled_keys(rows: DataFrame, table: DataFrame, schema: TableSchema) -> DataFrame:

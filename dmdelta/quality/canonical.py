@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dmdelta.ddl.types import MAX_DECIMAL_DIGITS, silver_type
-from dmdelta.lakehouse.place import quote
 from dmdelta.model.gtid import Flavor
 from dmdelta.model.schema import Column
+from dmdelta.model.spark_sql import quote
 from dmdelta.model.type_names import BYTES, NAMED, TEXTS, WHOLE
 
 HASH_DIGITS = 15

@@ -10,9 +10,9 @@ from enum import Enum
 
 from pyspark.sql import DataFrame
 
-from dmdelta.lakehouse.place import literal, quote
 from dmdelta.model.gtid import Flavor
 from dmdelta.model.schema import Column, TableSchema
+from dmdelta.model.spark_sql import literal, quote
 from dmdelta.quality.canonical import Sides, bucket, canonical, is_comparable, row_hash, value_text
 from dmdelta.quality.documents import same_text
 

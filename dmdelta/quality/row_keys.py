@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dmdelta.ddl.types import silver_type
-from dmdelta.lakehouse.place import literal, quote
 from dmdelta.model.schema import Column
+from dmdelta.model.spark_sql import literal, quote
 from dmdelta.model.type_names import BYTES, TEXTUAL, WHOLE
 
 _NUMBERS = frozenset((*WHOLE, "decimal"))

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 
-from dmdelta.lakehouse.place import quote
 from dmdelta.model.gtid import Flavor
 from dmdelta.model.schema import Column, TableSchema
+from dmdelta.model.spark_sql import quote
 from dmdelta.quality.reconcile import (
     Comparison,
     Kind,

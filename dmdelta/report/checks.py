@@ -5,7 +5,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from dmdelta.lakehouse.metadata import metadata_rows
-from dmdelta.lakehouse.place import Lakehouse, literal
+from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.model.spark_sql import literal
 from dmdelta.report.facts import Checks, ChecksRun, FailedCheck
 from dmdelta.report.landed import utc
 from dmdelta.report.stretches import Stretches

@@ -9,9 +9,9 @@ from pyspark.sql import Row, SparkSession
 
 from dmdelta.ddl.tokens import Kind, tokenize
 from dmdelta.lakehouse.foreign import wrapped
-from dmdelta.lakehouse.place import literal
 from dmdelta.model.change import ROW_OPS, Op
 from dmdelta.model.position import Position
+from dmdelta.model.spark_sql import literal
 from dmdelta.report.batches import LandedRows
 from dmdelta.report.facts import OPS, RowsLanded, SchemaChange
 from dmdelta.report.stretches import Stretches

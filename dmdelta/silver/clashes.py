@@ -6,10 +6,10 @@ from dmdelta.changelog.extraction import extracted, keys_of
 from dmdelta.ddl.types import SHARD, silver_type
 from dmdelta.errors import SchemaError
 from dmdelta.lakehouse.foreign import wrapped
-from dmdelta.lakehouse.place import literal, quote
 from dmdelta.logging import get_logger
 from dmdelta.model.change import Op
 from dmdelta.model.schema import Column
+from dmdelta.model.spark_sql import literal, quote
 from dmdelta.silver.steps import Batch
 from dmdelta.silver.target import Target
 from dmdelta.silver.work import Work

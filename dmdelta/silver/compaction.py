@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 
 from dmdelta.changelog.extraction import extracted, keys_of, own_values
-from dmdelta.lakehouse.place import quote
 from dmdelta.model.schema import TableSchema
+from dmdelta.model.spark_sql import quote
 
 NET_OP = "CASE WHEN op = 'delete' THEN 'delete' WHEN first = 'insert' THEN 'insert' ELSE 'update' END"
 """Of a key whose last change is `op` and whose first is `first`."""

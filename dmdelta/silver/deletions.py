@@ -8,8 +8,8 @@ from dmdelta.changelog.extraction import keys_of
 from dmdelta.ddl.effects import EMPTYING
 from dmdelta.ddl.types import OWN_COLUMNS, VERSION, silver_type
 from dmdelta.errors import UnsupportedSchemaChange
-from dmdelta.lakehouse.place import quote
 from dmdelta.model.schema import TableSchema
+from dmdelta.model.spark_sql import quote
 from dmdelta.silver.compaction import compacted, key_names, keyed_changes
 from dmdelta.silver.evolution import older_than, version_at
 from dmdelta.silver.pieces import Piece, plan_pieces

@@ -6,9 +6,9 @@ from pyspark.sql.types import VariantType
 from dmdelta.changelog.extraction import converted, own_values
 from dmdelta.lakehouse.commits import append
 from dmdelta.lakehouse.history import OwnCommit
-from dmdelta.lakehouse.place import quote
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableSchema
+from dmdelta.model.spark_sql import quote
 from dmdelta.silver.request import ApplyRequest, last_tag
 from dmdelta.silver.state import silver_position
 from dmdelta.silver.table import open_silver

@@ -12,9 +12,9 @@ from dmdelta.ddl.conversion import Conversion, ConversionKind, plan_conversion
 from dmdelta.ddl.effects import Altered
 from dmdelta.ddl.types import COMMITTED_AT, VERSION, silver_columns, silver_type
 from dmdelta.lakehouse.changes import Change, Verb
-from dmdelta.lakehouse.place import literal, quote
 from dmdelta.model.position import Position
 from dmdelta.model.schema import Column, TableSchema
+from dmdelta.model.spark_sql import literal, quote
 
 CLUSTERED_COLUMNS = 4
 _CLUSTERABLE = ("TINYINT", "SMALLINT", "INT", "BIGINT", "DECIMAL", "FLOAT", "DOUBLE", "DATE", "TIMESTAMP", "STRING")

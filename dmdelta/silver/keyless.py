@@ -8,8 +8,8 @@ from pyspark.sql import DataFrame
 
 from dmdelta.changelog.extraction import column_list, extracted, own_values
 from dmdelta.ddl.types import COMMITTED_AT, SHARD, VERSION, silver_type
-from dmdelta.lakehouse.place import quote
 from dmdelta.model.schema import TableSchema
+from dmdelta.model.spark_sql import quote
 
 _VERSION_AS_TEXT = ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ")
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 from dmdelta.ddl.types import COMMITTED_AT, VERSION, silver_type
 from dmdelta.errors import SchemaError
 from dmdelta.lakehouse.changes import Change, Verb
-from dmdelta.lakehouse.place import literal, quote
 from dmdelta.model.schema import Column, StoredColumn, TableSchema
+from dmdelta.model.spark_sql import literal, quote
 from dmdelta.sharding import Columns, held_type, holds
 from dmdelta.silver.evolution import SilverChange, cluster_columns, clustering
 from dmdelta.silver.shard_columns import ColumnPlan, ShardChange, own_older, plan_columns

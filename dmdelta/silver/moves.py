@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame
 from dmdelta.changelog.extraction import column_list, extracted, keys_of, tells
 from dmdelta.ddl.types import COMMITTED_AT, VERSION, silver_type
 from dmdelta.errors import UnsupportedEvent
-from dmdelta.lakehouse.place import quote
 from dmdelta.model.schema import Column, TableSchema
+from dmdelta.model.spark_sql import quote
 
 MAX_MOVES = 10_000
 """Key changes in one batch that are cut apart; more would take hours of commits."""

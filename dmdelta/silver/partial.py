@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 
 from dmdelta.changelog.extraction import extracted, tells
-from dmdelta.lakehouse.place import quote
 from dmdelta.model.schema import Column, TableSchema
+from dmdelta.model.spark_sql import quote
 from dmdelta.silver.compaction import NET_OP, key_names
 
 _ORDER = "named_struct('epoch', epoch, 'seq', seq, 'row', row, 'part', part)"

@@ -13,10 +13,10 @@ from pyspark.sql import types as T  # noqa: N812 - Spark's convention
 from dmdelta.ddl.types import COMMITTED_AT, VERSION
 from dmdelta.lakehouse.foreign import wrapped
 from dmdelta.lakehouse.metadata import create_metadata
-from dmdelta.lakehouse.place import literal, quote
 from dmdelta.lakehouse.tables import table_state
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableSchema
+from dmdelta.model.spark_sql import literal, quote
 from dmdelta.silver.compaction import inserted_rows
 from dmdelta.silver.evolution import older_than
 from dmdelta.silver.target import Target

@@ -20,10 +20,10 @@ from dmdelta.lakehouse.changes import Change
 from dmdelta.lakehouse.commits import overwrite
 from dmdelta.lakehouse.foreign import wrapped
 from dmdelta.lakehouse.history import own_commits
-from dmdelta.lakehouse.place import quote
 from dmdelta.model.change import Op
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
+from dmdelta.model.spark_sql import quote
 from dmdelta.rules import Action, Role, SourceRules
 from dmdelta.silver.apply import apply_table
 from dmdelta.silver.evolution import UNMARK, clustering, plan_change, plan_creation, plan_drop

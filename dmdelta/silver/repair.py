@@ -17,10 +17,10 @@ from dmdelta.errors import QualityError
 from dmdelta.lakehouse.commits import CommitTag, OwnCommit, merge, overwrite, replace_using
 from dmdelta.lakehouse.foreign import wrapped
 from dmdelta.lakehouse.history import newest_own_commit, own_commits
-from dmdelta.lakehouse.place import quote
 from dmdelta.lakehouse.session import can_replace
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableSchema
+from dmdelta.model.spark_sql import quote
 from dmdelta.silver.keyless import identity
 from dmdelta.silver.request import LAST_STEP
 from dmdelta.silver.state import silver_app, silver_state

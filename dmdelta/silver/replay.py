@@ -13,9 +13,9 @@ from pyspark.sql import SparkSession
 from dmdelta.errors import ForeignTable, QualityError
 from dmdelta.lakehouse.changes import Change, Verb
 from dmdelta.lakehouse.commits import make_change
-from dmdelta.lakehouse.place import literal
 from dmdelta.lakehouse.tables import table_state
 from dmdelta.model.position import Position
+from dmdelta.model.spark_sql import literal
 from dmdelta.rules.routes import Route, Routes
 from dmdelta.silver.apply import apply_table
 from dmdelta.silver.evolution import DROPPED

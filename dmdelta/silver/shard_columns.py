@@ -12,9 +12,9 @@ from dmdelta.ddl.effects import Altered
 from dmdelta.ddl.outcome import widens
 from dmdelta.ddl.types import silver_type
 from dmdelta.errors import SchemaError
-from dmdelta.lakehouse.place import quote
 from dmdelta.model.position import Position
 from dmdelta.model.schema import Column, TableSchema
+from dmdelta.model.spark_sql import quote
 from dmdelta.sharding import Columns, held_type, holds, name_among
 from dmdelta.silver.evolution import older_than
 from dmdelta.silver.target import Target

@@ -11,11 +11,11 @@ from dmdelta.changelog.ranges import of_source, of_table, row_changes
 from dmdelta.ddl.types import COMMITTED_AT, VERSION, silver_columns, silver_type
 from dmdelta.lakehouse.commits import CommitTag, OwnCommit, append, delete, merge, replace_using
 from dmdelta.lakehouse.foreign import wrapped
-from dmdelta.lakehouse.place import literal, quote
 from dmdelta.lakehouse.session import can_replace
 from dmdelta.model.change import Op
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableSchema
+from dmdelta.model.spark_sql import literal, quote
 from dmdelta.silver.compaction import (
     compacted,
     inserted_rows,

@@ -10,10 +10,11 @@ from dmdelta.changelog.ranges import XaGroup, before, in_group, of_source, of_ta
 from dmdelta.changelog.xa import AT, committed_groups, position_of
 from dmdelta.ddl.statements import statement_targets
 from dmdelta.lakehouse.foreign import wrapped
-from dmdelta.lakehouse.place import Lakehouse, literal
+from dmdelta.lakehouse.place import Lakehouse
 from dmdelta.model.change import ROW_OPS, Op
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
+from dmdelta.model.spark_sql import literal
 
 _STRUCTURE = (Op.SCHEMA.value, Op.DDL.value, Op.TRUNCATE.value)
 _OF_DATABASE = "(op = 'ddl' AND table_name IS NULL)"

@@ -4,8 +4,9 @@ from dataclasses import dataclass, replace
 
 from dmdelta.ddl.effects import Altered, Origin
 from dmdelta.ddl.types import SHARD
-from dmdelta.lakehouse.place import Lakehouse, literal, quote
+from dmdelta.lakehouse.place import Lakehouse
 from dmdelta.model.schema import ConstantColumn, TableName, TableSchema
+from dmdelta.model.spark_sql import literal, quote
 from dmdelta.rules import Route
 from dmdelta.sharding import Shard
 

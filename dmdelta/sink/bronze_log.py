@@ -10,10 +10,10 @@ from dmdelta.changelog.ranges import XaGroup, in_group, of_source, within
 from dmdelta.changelog.xa import committed_groups
 from dmdelta.errors import UnknownSchema
 from dmdelta.lakehouse.foreign import wrapped
-from dmdelta.lakehouse.place import literal
 from dmdelta.model.change import Op
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
+from dmdelta.model.spark_sql import literal
 from dmdelta.sink.log_lines import LogLines
 from dmdelta.sink.slices import SLICE_BYTES, Cut, Rows, Statement, Survey, places
 

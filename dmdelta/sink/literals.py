@@ -18,8 +18,8 @@ from dmdelta.changelog.extraction import extracted, variant_path
 from dmdelta.changelog.field_values import TEXT, blobs, doubles, on_bytes, texts, word
 from dmdelta.changelog.images import Images
 from dmdelta.errors import SchemaError
-from dmdelta.lakehouse.place import literal
 from dmdelta.model.schema import Column, ConstantColumn
+from dmdelta.model.spark_sql import literal
 from dmdelta.model.type_names import BYTES, TEXTUAL, WHOLE
 from dmdelta.sink.statements import text
 

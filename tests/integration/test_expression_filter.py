@@ -8,9 +8,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from dmdelta.errors import ConfigError
-from dmdelta.lakehouse.place import quote
 from dmdelta.lakehouse.session import clone_session
 from dmdelta.model.schema import TableSchema
+from dmdelta.model.spark_sql import quote
 from dmdelta.rules.expressions.translate import translate
 from tests.support.catalog import structures_of
 from tests.support.once import Once

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 from pyspark.sql import types as T  # noqa: N812 - Spark's convention
 
-from dmdelta.lakehouse.place import quote
+from dmdelta.model.spark_sql import quote
 from tests.support.servers import Server
 from tests.support.values import Document, Row, SourceColumn, source_columns, source_rows
 

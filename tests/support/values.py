@@ -25,12 +25,14 @@ class SourceColumn:
 
 def source_columns(server: Server, database: str, table: str) -> tuple[list[SourceColumn], list[str]]:
     """All columns of a table, hidden and generated ones too, and the names of its primary key."""
-    where = f"TABLE_SCHEMA = '{database}' AND TABLE_NAME = '{table}'"
+    where = "TABLE_SCHEMA = %s AND TABLE_NAME = %s"
     found = server.query(
-        f"SELECT COLUMN_NAME, DATA_TYPE, COALESCE(NUMERIC_PRECISION, 0) FROM information_schema.COLUMNS WHERE {where} ORDER BY ORDINAL_POSITION"
+        f"SELECT COLUMN_NAME, DATA_TYPE, COALESCE(NUMERIC_PRECISION, 0) FROM information_schema.COLUMNS WHERE {where} ORDER BY ORDINAL_POSITION",
+        arguments=(database, table),
     )
     keys = server.query(
-        f"SELECT COLUMN_NAME FROM information_schema.KEY_COLUMN_USAGE WHERE {where} AND CONSTRAINT_NAME = 'PRIMARY' ORDER BY ORDINAL_POSITION"
+        f"SELECT COLUMN_NAME FROM information_schema.KEY_COLUMN_USAGE WHERE {where} AND CONSTRAINT_NAME = 'PRIMARY' ORDER BY ORDINAL_POSITION",
+        arguments=(database, table),
     )
     return [SourceColumn(name, kind.lower(), int(digits)) for name, kind, digits in found], [name for (name,) in keys]
 

@@ -14,7 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from dmdelta.rules.expressions.values import Refusal, text_literal
+from dmdelta.model.spark_sql import literal
+from dmdelta.rules.expressions.values import Refusal
 
 _UNICODE = "UNICODE_CI_AI"
 _IN_CODE_ORDER = ("utf8mb4", "utf8mb3", "ascii", "ucs2", "utf32")
@@ -54,8 +55,8 @@ class Collation:
             return sql
         replaced = _tables()[self.table]
         if self.table == "general_ci":
-            sql = f"regexp_replace({sql}, {text_literal(_BEYOND_BMP)}, '\ufffd')"
-        return f"translate({sql}, {text_literal(replaced['from'])}, {text_literal(replaced['to'])})"
+            sql = f"regexp_replace({sql}, {literal(_BEYOND_BMP)}, '\ufffd')"
+        return f"translate({sql}, {literal(replaced['from'])}, {literal(replaced['to'])})"
 
     def plain_literal(self, text: str) -> str:
         """`plain` of a text that is known already."""

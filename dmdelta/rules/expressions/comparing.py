@@ -4,6 +4,7 @@ import re
 
 from sqlglot import exp
 
+from dmdelta.model.spark_sql import literal
 from dmdelta.rules.expressions.collations import Collation, collation_of
 from dmdelta.rules.expressions.leaves import temporal_literal
 from dmdelta.rules.expressions.values import (
@@ -15,7 +16,6 @@ from dmdelta.rules.expressions.values import (
     common_digits,
     double,
     exact,
-    text_literal,
 )
 
 _TEMPORAL = (Kind.DATE, Kind.DATETIME, Kind.TIME)
@@ -121,7 +121,7 @@ def _in_latin1(text: str) -> bool:
 
 def _plain(value: Value, collation: Collation) -> str:
     if value.literal is not None:
-        return text_literal(collation.plain_literal(value.literal))
+        return literal(collation.plain_literal(value.literal))
     return collation.plain(value.sql)
 
 
@@ -147,5 +147,5 @@ def like(value: Value, pattern: Value, escape: str, part: str) -> Value:
         else:
             regex += {"%": ".*", "_": "."}.get(char) or collation.alike(char, part)
         at += 1
-    sql = f"({collation.searched(value.sql)} RLIKE {text_literal(f'(?s)^{regex}' + chr(92) + 'z')})"
+    sql = f"({collation.searched(value.sql)} RLIKE {literal(f'(?s)^{regex}' + chr(92) + 'z')})"
     return Value(Kind.TRUTH, sql, part)

@@ -7,8 +7,9 @@ from datetime import date, datetime
 from sqlglot import exp
 
 from dmdelta.model.schema import Column, TableSchema
+from dmdelta.model.spark_sql import literal
 from dmdelta.model.type_names import BYTES, TEXTUAL, WHOLE
-from dmdelta.rules.expressions.values import INTEGER_DIGITS, MAX_DIGITS, Kind, Refusal, Value, text_literal
+from dmdelta.rules.expressions.values import INTEGER_DIGITS, MAX_DIGITS, Kind, Refusal, Value
 
 ColumnSql = Callable[[Column], str]
 """The SQL of a column's value, typed as in silver."""
@@ -73,14 +74,14 @@ def literal_value(node: exp.Literal) -> Value:
     """A number or a text."""
     text, said = node.sql("mysql"), str(node.this)
     if node.is_string:
-        return Value(Kind.TEXT, text_literal(said), text, literal=said)
+        return Value(Kind.TEXT, literal(said), text, literal=said)
     found = _NUMBER.fullmatch(said)
     if found is None:
-        return Value(Kind.DOUBLE, f"CAST({text_literal(said)} AS DOUBLE)", text, literal=said)
+        return Value(Kind.DOUBLE, f"CAST({literal(said)} AS DOUBLE)", text, literal=said)
     digits, scale = len(found[1]), len(found[2] or "")
     if digits + scale > MAX_DIGITS:
         raise Refusal(text, f"more than {MAX_DIGITS} digits")
-    sql = f"CAST({text_literal(said)} AS DECIMAL({digits + scale},{scale}))"
+    sql = f"CAST({literal(said)} AS DECIMAL({digits + scale},{scale}))"
     return Value(Kind.EXACT, sql, text, digits, scale, literal=said)
 
 

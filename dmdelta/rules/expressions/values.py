@@ -65,11 +65,6 @@ class Value:
     literal: str | None = None
 
 
-def text_literal(text: str) -> str:
-    """`text` as one of Spark's strings."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-
 def exact(value: Value) -> Value:
     """A condition or an exact number as an exact number."""
     if value.kind is Kind.TRUTH:

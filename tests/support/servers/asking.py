@@ -26,8 +26,10 @@ class Asking(ABC):
         self.execute(f"CREATE DATABASE `{name}` CHARACTER SET utf8mb4")
         return name
 
-    def query(self, statement: str, database: str | None = None) -> tuple[tuple[Any, ...], ...]:
-        """All rows of a SELECT or SHOW, as the administrator."""
+    def query(
+        self, statement: str, database: str | None = None, *, arguments: tuple[Any, ...] | None = None
+    ) -> tuple[tuple[Any, ...], ...]:
+        """All rows of a SELECT or SHOW, as the administrator; `arguments` stand for its `%s`."""
         with self.connect(database=database) as connection, connection.cursor() as cursor:
-            cursor.execute(statement)
+            cursor.execute(statement, arguments)
             return tuple(cursor.fetchall())
