@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from dmdelta.model.gtid import Flavor
 from dmdelta.model.schema import TableSchema
-from dmdelta.source.connection import query
+from dmdelta.source.connection import query, quoted
 from dmdelta.source.finding import Finding, Level, listed
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
 
-_GRANT = re.compile(r"^GRANT (.+?) ON (\S+) TO ", re.IGNORECASE)
+_GRANT = re.compile(r"^GRANT (.+?) ON (`(?:[^`]|``)+`\.\S+|\S+) TO ", re.IGNORECASE)
 _ROLE = re.compile(r"^GRANT [`'\"]?[^ ]+[`'\"]? TO ", re.IGNORECASE)
 _LOCKS = re.compile(r"\b(LOCK TABLES|ALL PRIVILEGES)\b", re.IGNORECASE)
 
@@ -48,6 +48,16 @@ def privilege_findings(grants: Sequence[str], flavor: Flavor, *, names_in_log: b
         message = "not granted: structures cannot be read from information_schema"
         findings.append(Finding("privilege select", level, message, "GRANT SELECT ON *.* TO <account>"))
     return findings
+
+
+def load_finding(grants: Sequence[str]) -> Finding:
+    """Whether tables may be read as they are: an account without SELECT does not even see that they are there."""
+    _, select, roles = _granted(grants)
+    if select:
+        return Finding("privilege to load", Level.PASS, "granted")
+    level = Level.WARN if roles else Level.FAIL
+    message = "SELECT is not granted: no table would be loaded"
+    return Finding("privilege to load", level, message, "GRANT SELECT ON the schemas to <account>")
 
 
 def lock_tables_finding(tables: Sequence[TableSchema], grants: Sequence[str]) -> Finding:
@@ -92,4 +102,4 @@ def _may_lock(grants: Sequence[str], schema: str) -> bool:
     """Whether LOCK TABLES is held on all schemas, or on this one by its name."""
     found = (_GRANT.match(line) for line in grants)
     held = {one[2].replace("\\", "") for one in found if one and _LOCKS.search(one[1])}
-    return bool(held & {"*.*", f"`{schema}`.*"})
+    return bool(held & {"*.*", f"{quoted(schema)}.*"})

@@ -17,7 +17,7 @@ from dmdelta.source.catalog import read_schemas
 from dmdelta.source.connection import query, query_named, quoted, unless_refused
 from dmdelta.source.expression_checks import check_expressions
 from dmdelta.source.finding import Finding, Level, listed
-from dmdelta.source.privileges import grants_of, lock_tables_finding, reload_finding
+from dmdelta.source.privileges import grants_of, load_finding, lock_tables_finding, reload_finding
 from dmdelta.source.server import ServerIdentity, server_identity, status_statement
 from dmdelta.source.time_zone import Zone, read_zone, zone_finding
 
@@ -81,15 +81,15 @@ def check_tables(connection: "Connection[Any]", rules: SourceRules, reading: Rea
     facts = table_facts(connection, rules.wanted)
     return [
         *table_findings(facts, reading),
-        *_locks(facts.tables, reading, grants_of(connection)),
+        *_rights(facts.tables, reading, grants_of(connection)),
         *check_expressions(rules.expressions, facts.tables, facts.server.flavor),
     ]
 
 
-def _locks(tables: Sequence[TableSchema], reading: Reading, grants: Sequence[str]) -> list[Finding]:
+def _rights(tables: Sequence[TableSchema], reading: Reading, grants: Sequence[str]) -> list[Finding]:
     if not reading.loads:
         return []
-    return [reload_finding(grants) if reading.together else lock_tables_finding(tables, grants)]
+    return [load_finding(grants), reload_finding(grants) if reading.together else lock_tables_finding(tables, grants)]
 
 
 def table_facts(connection: "Connection[Any]", wanted: Wanted) -> TableFacts:

@@ -11,7 +11,7 @@ import yaml
 from dmdelta.cli.main import execute
 from dmdelta.config import RouteRule
 from dmdelta.rules import BlockAllowList, Routes, SourceRules
-from dmdelta.source.connection import open_connection
+from dmdelta.source.connection import open_connection, quoted
 from dmdelta.source.finding import Finding, Level
 from dmdelta.source.shard_checks import read_shards, shard_findings
 from dmdelta.source.table_checks import CONNECTIONS, Reading, check_tables
@@ -71,8 +71,8 @@ def test_good_tables_pass_and_others_are_named(server: Server) -> None:
 
 def test_a_load_of_keyless_tables_needs_lock_tables(server: Server) -> None:
     """The account that may not lock fails the check, with the statement that mends it; one schema's grant is enough."""
-    database = server.fresh_database("checks")
-    server.execute("CREATE TABLE keyless (id INT)", database=database)
+    database = f"{server.fresh_database('checks')} `x"
+    server.execute(f"CREATE DATABASE {quoted(database)}", f"CREATE TABLE {quoted(database, 'keyless')} (id INT)")
     server.execute(
         "CREATE USER IF NOT EXISTS 'unlocked'@'%' IDENTIFIED BY 'unlocked'",
         "GRANT SELECT, REPLICATION CLIENT ON *.* TO 'unlocked'@'%'",
@@ -85,7 +85,7 @@ def test_a_load_of_keyless_tables_needs_lock_tables(server: Server) -> None:
         assert database in found.message
         assert "GRANT LOCK TABLES" in found.fix
         assert all("lock" not in one.name for one in check_tables(connection, rules, Reading()))
-        server.execute(f"GRANT LOCK TABLES ON `{database}`.* TO 'unlocked'@'%'")
+        server.execute(f"GRANT LOCK TABLES ON {quoted(database)}.* TO 'unlocked'@'%'")
         (found,) = (one for one in check_tables(connection, rules, LOADED) if "lock" in one.name)
         assert found.level is Level.PASS
 
