@@ -250,7 +250,7 @@ def test_a_running_task_stands_still_while_it_is_mended(mysql80, spark, tmp_path
 
 
 @pytest.mark.long
-@pytest.mark.timeout(3600)
+@pytest.mark.timeout(5400)
 def test_random_ranges_into_a_table_under_load(mysql80, spark, tmp_path, capsys):
     """A hundred ranges of a table that is written all the time change nothing; in the end silver is the source."""
     seldom = {"target-freshness": "10s"}  # else the task alone would keep two cores busy
