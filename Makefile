@@ -4,7 +4,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-long test-unit test-connect test-cluster test-mysql97 test-tidb check fmt bench bench-load bench-sink bench-validate bench-freshness bench-long docs clean
+.PHONY: help install demo test test-long test-unit test-crash test-connect test-cluster test-mysql97 test-tidb check fmt bench bench-load bench-sink bench-validate bench-freshness bench-long docs clean
 
 help: ## what can be made
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -38,6 +38,9 @@ test-cluster: servers ## the same on a standalone cluster of two workers, which 
 
 test-long: servers ## the long lane, hours on 2 cores: DDL suite, shard merge, event matrix, random kills, two machines, pauses, a server switch, full loads of every server and killed ones, table care
 	$(PY) -m pytest tests -m "long and not mysql97 and not tidb" --timeout 1800
+
+test-crash: servers ## the fault matrix, less than an hour: each fault at each point and at each moment of a source's stream
+	$(PY) -m pytest tests/crash/test_fault_matrix.py tests/crash/test_source_faults.py
 
 test-unit: install ## the tests without a JVM and without a server
 	$(PY) -m pytest tests/unit

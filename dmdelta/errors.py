@@ -25,12 +25,23 @@ Errors are raised on Spark's executors too, where only their text survives the w
 `to_wire` makes a line that `from_wire` finds again in any text, so that the driver raises the same error.
 """
 
+import errno
 import json
 import re
+import traceback
 from contextlib import suppress
 from typing import Any
 
 EXIT_RETRIES_SPENT = 75
+_MENDS = {
+    errno.ENOSPC: "make room there, then run again: nothing is lost",
+    errno.EDQUOT: "have the account's quota raised, then run again: nothing is lost",
+    errno.EACCES: "give the account that dmdelta runs as the right to write there, then run again: nothing is lost",
+    errno.EPERM: "give the account that dmdelta runs as the right to write there, then run again: nothing is lost",
+    errno.EROFS: "the file system is mounted read-only: mend that, then run again: nothing is lost",
+    errno.EMFILE: "raise the limit of open files (ulimit -n), then run again: nothing is lost",
+}
+"""What an operator does about what the system refuses."""
 
 
 class DmdeltaError(Exception):
@@ -137,6 +148,26 @@ class TargetUnavailable(SinkError, Retryable):
 
 class StageFailed(DmdeltaError):
     """A stage ended without saying why."""
+
+
+def as_ours(error: BaseException, what: str) -> DmdeltaError:
+    """The error that `what` has ended with, as one of ours: itself, or what the system refused, or where it came up."""
+    if isinstance(error, DmdeltaError):
+        return error
+    if isinstance(error, OSError) and error.errno is not None:
+        place = f": {error.filename}" if error.filename is not None else ""
+        hint = _MENDS.get(error.errno, "see to that, then run again: nothing is lost")
+        failure = StageFailed(f"{what} failed: {error.strerror}{place}", hint=hint)
+    else:
+        # By name and place: its text may quote a row.
+        frames = traceback.extract_tb(error.__traceback__)
+        where = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+        failure = StageFailed(
+            f"{what} failed: {type(error).__name__}{where}",
+            hint="run again; report it to the project if it comes again",
+        )
+    failure.__cause__ = error
+    return failure
 
 
 _WIRE = "dmdelta-error:"

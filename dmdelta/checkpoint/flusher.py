@@ -7,10 +7,13 @@ from datetime import timedelta
 from typing import Protocol
 
 from dmdelta.checkpoint.points import FlushReason, Points, Snapshot, StoredPoints, TablePoint, changed_tables
+from dmdelta.errors import DmdeltaError, StageFailed, as_ours
 from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
 
 log = get_logger(__name__)
+END_SECONDS = 20.0
+"""So long the end of a run waits for a write that is under way."""
 
 
 class Writer(Protocol):
@@ -47,7 +50,7 @@ class Flusher:
         self._wake = threading.Condition()
         self._wanted: FlushReason | None = None
         self._ending = False
-        self._failure: BaseException | None = None
+        self._failure: DmdeltaError | None = None
         self._writing = threading.Lock()
         self._last_reason = stored.reason if stored else None
         self._flushed = points.snapshot(FlushReason.INTERVAL)
@@ -87,12 +90,17 @@ class Flusher:
 
         Args:
             reason: STOP after an orderly end, PAUSE after an error.
+
+        Raises:
+            StageFailed: a write that is under way does not end. LakehouseError: one has failed.
         """
         with self._wake:
             self._ending = True
             self._wake.notify()
         if self._thread.is_alive():
-            self._thread.join()
+            self._thread.join(END_SECONDS)
+        if self._thread.is_alive():
+            raise StageFailed("the checkpoint's write does not end", hint="kill the process: nothing is lost")
         self.check()
         self._flush(reason)
 
@@ -119,7 +127,7 @@ class Flusher:
                         return
                 self._flush(reason)
         except BaseException as error:  # noqa: BLE001 - raised to the engine at its next call
-            self._failure = error
+            self._failure = as_ours(error, self._thread.name)
 
     def _await_interval(self) -> None:
         """Wait for a request, the end, or an interval's time: the interval may change meanwhile."""

@@ -19,7 +19,7 @@ from dmdelta.cli.report import report
 from dmdelta.cli.run import run
 from dmdelta.cli.snapshot import snapshot
 from dmdelta.cli.status import status
-from dmdelta.errors import EXIT_RETRIES_SPENT, DmdeltaError, Retryable
+from dmdelta.errors import EXIT_RETRIES_SPENT, DmdeltaError, Retryable, StageFailed, as_ours
 
 app = typer.Typer(
     name="dmdelta",
@@ -78,6 +78,9 @@ def execute(arguments: Sequence[str]) -> int:
     except DmdeltaError as error:
         print_error(error, debug="--debug" in arguments)
         return EXIT_RETRIES_SPENT if isinstance(error, Retryable) else error.exit_code
+    except OSError as error:  # a full disk, a right that is lacking: nothing of ours to mend
+        print_error(as_ours(error, "dmdelta " + " ".join(arguments[:1])), debug="--debug" in arguments)
+        return StageFailed.exit_code
     except KeyboardInterrupt:
         return 130
     return 0

@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable
 
 from dmdelta.engine.stop import StopRequest
-from dmdelta.errors import DmdeltaError, StageFailed
 from dmdelta.model.retry import Retry
 
 AGAIN = Retry(first=1.0, longest=60.0)
@@ -26,8 +25,3 @@ def run_beside(follow: Callable[[], None], goes_on: Callable[[Exception], bool],
             stop.wait(AGAIN.delay(failures))
         else:
             return
-
-
-def as_own(error: Exception, what: str) -> DmdeltaError:
-    """An error as status shows it; of a foreign one its kind alone, for its text may hold values of rows."""
-    return error if isinstance(error, DmdeltaError) else StageFailed(f"{what} ended: {type(error).__name__}")

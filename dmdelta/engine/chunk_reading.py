@@ -86,6 +86,7 @@ def _batches(origin: _ChunkOrigin, parts: Iterator[ServerPosition | RowPackets])
     batch.add_note(seq, -1, shared(Op.SCHEMA, schema.to_json(), schema.version, b""))
     for part in parts:
         if isinstance(part, ServerPosition):
+            reach(CrashPoint.SNAPSHOT_CHUNK_LOW)
             batch.add_note(seq, -2, shared(Op.WATERMARK, _told(part, exact=origin.exact), None, b""))
             continue
         values, metadata = reader.read(part.data, part.end)

@@ -9,10 +9,10 @@ from pyspark.sql import SparkSession
 from dmdelta.bronze.landing import Landed, LandingSource, landed_batches, newest_landed
 from dmdelta.bronze.retention import expired_to
 from dmdelta.config import SinkConfig, TaskSpec
-from dmdelta.engine.beside import as_own, run_beside
+from dmdelta.engine.beside import run_beside
 from dmdelta.engine.landed_log import LandedLog
 from dmdelta.engine.stop import StopRequest
-from dmdelta.errors import DmdeltaError, Retryable, SinkError
+from dmdelta.errors import DmdeltaError, Retryable, SinkError, as_ours
 from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
 from dmdelta.sink.connection import TargetServer
@@ -84,7 +84,7 @@ class SinkingLoop:
         if isinstance(error, Retryable):
             log.warning("sink failed, goes on by itself", source=source_id, why=str(error))
             return True
-        self.failure = as_own(error, "the sink")
+        self.failure = as_ours(error, "the sink")
         unknown = None if error is self.failure else error
         log.error("sink stopped, landing and silver go on", exc=unknown, source=source_id, why=str(self.failure))
         return False

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from dmdelta.errors import DmdeltaError, as_ours
+
 
 class StopRequest:
     """Set, seen by every loop. A pause is a stop that can be taken back; a stop and a failure cannot.
@@ -20,7 +22,7 @@ class StopRequest:
         # Re-entrant: a signal may come while its thread is in here.
         self._lock = threading.RLock()
         self._paused = False
-        self.failure: BaseException | None = None
+        self.failure: DmdeltaError | None = None
 
     @property
     def requested(self) -> bool:
@@ -55,8 +57,9 @@ class StopRequest:
                 self._going.set()
 
     def fail(self, error: BaseException) -> None:
+        """Stop, because the thread that calls has failed."""
         with self._lock:
-            self.failure = self.failure or error
+            self.failure = self.failure or as_ours(error, threading.current_thread().name)
             self.request()
 
     def wait(self, seconds: float) -> bool:

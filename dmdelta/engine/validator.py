@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import SparkSession
 
 from dmdelta.config import ValidatorConfig
-from dmdelta.engine.beside import as_own, run_beside
+from dmdelta.engine.beside import run_beside
 from dmdelta.engine.landed_log import LandedLog
 from dmdelta.engine.requests import SilverSide
 from dmdelta.engine.row_errors import ErrorState
@@ -20,7 +20,7 @@ from dmdelta.engine.stop import StopRequest
 from dmdelta.engine.table_looks import TableLooks
 from dmdelta.engine.validation import Validation
 from dmdelta.engine.validator_store import ValidatorStore
-from dmdelta.errors import DmdeltaError, QualityError, Retryable
+from dmdelta.errors import DmdeltaError, QualityError, Retryable, as_ours
 from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
@@ -118,7 +118,7 @@ class ValidatorLoop:
         if isinstance(error, (Retryable, QualityError)):  # too many rows differ: for now, mostly
             self._tell_trouble(str(error))
             return not self.applied_log.finished  # else the next run goes on
-        self.failure = as_own(error, "the validator")
+        self.failure = as_ours(error, "the validator")
         unknown, source_id = None if error is self.failure else error, self.side.source_id
         log.error("validator stopped, landing and silver go on", exc=unknown, source=source_id, why=str(self.failure))
         self._tell_trouble(str(self.failure))

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta, timezone
 
 from pyspark.sql import SparkSession
 
+from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.lakehouse.foreign import is_absent, wrapped
 
 HISTORY_COMMITS = 1000
@@ -158,10 +159,13 @@ def care_for(spark: SparkSession, table: str, plan: CarePlan, where: str = "") -
         LakehouseError: the table cannot be written.
     """
     purged, _ = _rewrite(spark, table, f"REORG TABLE {table} APPLY (PURGE)") if plan.purge else (None, None)
+    reach(CrashPoint.CARE_BEFORE_COMPACTION)
     some = f" WHERE {where}" if where else ""
     gone, added = _rewrite(spark, table, f"OPTIMIZE {table}{some}") if plan.compact else (None, None)
+    reach(CrashPoint.CARE_BEFORE_VACUUM)
     if plan.vacuum:
         _vacuum(spark, table)
+    reach(CrashPoint.CARE_END)
     return Cared(table, purged, gone, added, plan.vacuum)
 
 

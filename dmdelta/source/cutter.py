@@ -16,6 +16,7 @@ from dmdelta.binlog.events import (
 )
 from dmdelta.binlog.format_description import parse_format_description
 from dmdelta.errors import CorruptBinlog, PositionLost
+from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.logging import get_logger
 from dmdelta.model.gtid import GtidSet
 from dmdelta.model.position import file_number
@@ -144,6 +145,8 @@ class Cutter:
             self.gtids = set_before_file(bytes(event[:-CHECKSUM_SIZE] if self._checksum else event))
         if self._tracker.feed(kind, body, server_id):
             self._passed_boundary()
+        else:
+            reach(CrashPoint.RELAY_MID_TRANSACTION)
         if self._skip_to:
             self._passed_skipped()
 
@@ -207,6 +210,7 @@ class Cutter:
         self._tracker = BoundaryTracker(named=False)
         self.binlog_file, self.offset, self.boundary = name, FIRST_OFFSET, FIRST_OFFSET
         self._since = time.monotonic()
+        reach(CrashPoint.RELAY_ROTATED)
 
     def close(self) -> None:
         """Publish all whole transactions; one that did not arrive whole is dropped and comes again."""

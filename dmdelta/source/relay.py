@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from dmdelta.errors import DmdeltaError, SourceUnavailable, StageFailed, to_wire
+from dmdelta.errors import DmdeltaError, SourceUnavailable, as_ours, to_wire
 from dmdelta.logging import configure, get_logger
 from dmdelta.source.archive import ArchiveSession
 from dmdelta.source.folder import locked
@@ -40,7 +40,7 @@ def run_relay(task: RelayTask, stop: Stop) -> None:
             status.fail(error)
             raise
         except Exception as error:
-            failure = StageFailed(f"the relay of {task.source_id} failed: {error!r}", hint="report this to the project")
+            failure = as_ours(error, f"the relay of {task.source_id}")
             status.fail(failure)
             raise failure from error
         status.update(state="caught up" if caught_up else "stopped")

@@ -1,39 +1,19 @@
 """The sink as part of `dmdelta run`: beside silver, and without being in its way."""
 
 import json
-from dataclasses import dataclass, field
 from unittest.mock import patch
 
 import pytest
-import yaml
 
 from dmdelta.bronze import landing
 from dmdelta.cli.main import execute
 from dmdelta.errors import SinkError
 from dmdelta.lakehouse.place import Lakehouse
 from tests.support.clock import DaysAgo
-from tests.support.sinking import table_differences, target_of
-from tests.support.task import Task
+from tests.support.sinking import table_differences
+from tests.support.task import SinkTask
 
 TABLE = "CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(20), UNIQUE (name))"
-
-
-@dataclass
-class SinkTask(Task):
-    """A task with a sink; `sink` are further keys of its section."""
-
-    target: object = None
-    sink: dict = field(default_factory=dict)
-
-    def write_spec(self):
-        path = super().write_spec()
-        spec = yaml.safe_load(path.read_text())
-        server = target_of(self.target)
-        spec["sink"] = {"kind": "mysql", "host": server.host, "port": server.port, "user": server.user}
-        spec["sink"] |= {"password": server.password, "worker-count": 4, "metadata": f"dm_{self.database}"}
-        spec["sink"] |= self.sink
-        path.write_text(yaml.safe_dump(spec))
-        return path
 
 
 @pytest.fixture

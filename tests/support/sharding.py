@@ -141,7 +141,7 @@ class ShardMerge:
     @contextmanager
     def process(self) -> Iterator[TaskProcess]:
         """`dmdelta run` in a process of its own, without an end."""
-        process = TaskProcess(_Written(self.folder, self.servers[0], ""), ())
+        process = TaskProcess(_Written(self.folder, self.servers[0], ""), "run", ())
         try:
             yield process
         finally:

@@ -29,6 +29,7 @@ from dmdelta.failpoint import VARIABLE, CrashPoint
 from dmdelta.logging import configure
 from tests.support.jvm import JVM_OPTIONS
 from tests.support.servers import Server
+from tests.support.sinking import target_of
 
 PASSWORD_VARIABLE = "DMDELTA_TEST_PASSWORD"
 _METRICS = re.compile(r'"url": "http://127\.0\.0\.1:(\d+)/metrics"')
@@ -56,6 +57,8 @@ class Task:
     """Of its processes; a benchmark's have Java as users have it."""
     lake: Path | None = None
     """Another task's lakehouse, for a second runner of the same task."""
+    port: int | None = None
+    """Where the server is reached, if not where it listens."""
 
     @property
     def spec(self) -> Path:
@@ -75,7 +78,7 @@ class Task:
         source: dict[str, object] = {
             "source-id": self.source_id,
             "host": self.server.host,
-            "port": self.server.port,
+            "port": self.port or self.server.port,
             "user": self.server.user,
             "password": f"${{{PASSWORD_VARIABLE}}}",
             "relay": {"dir": str(self.relay), "purge": self.purge},
@@ -111,16 +114,17 @@ class Task:
         """The file that arms a crash point of this task's processes."""
         return self.folder / "failpoint"
 
-    def arm(self, point: CrashPoint) -> None:
-        """Whichever process of the task passes `point` next dies there, once."""
+    def arm(self, point: CrashPoint, fault: str = "kill", nth: int = 1) -> None:
+        """Whichever process of the task passes `point` for the nth time from now on meets the fault there, once."""
+        self.folder.mkdir(parents=True, exist_ok=True)
         fresh = self.failpoint.with_suffix(".new")
-        fresh.write_text(f"{point.value}:1")
+        fresh.write_text(f"{point.value}:{nth}={fault}")
         fresh.rename(self.failpoint)
 
     @contextmanager
-    def process(self, *arguments: str) -> Iterator["TaskProcess"]:
-        """`dmdelta run` in a process group of its own, gone at the end whatever happens."""
-        process = TaskProcess(self, arguments)
+    def process(self, *arguments: str, command: str = "run") -> Iterator["TaskProcess"]:
+        """`dmdelta run` (or another command) in a process group of its own, gone at the end whatever happens."""
+        process = TaskProcess(self, command, arguments)
         try:
             yield process
         finally:
@@ -153,10 +157,29 @@ class Task:
         return patch.dict(os.environ, {PASSWORD_VARIABLE: self.server.password, VARIABLE: f"@{self.failpoint}"})
 
 
+@dataclass
+class SinkTask(Task):
+    """A task with a sink; `sink` are further keys of its section."""
+
+    target: Server | None = None
+    sink: dict[str, object] = field(default_factory=dict)
+
+    def write_spec(self) -> Path:
+        path = super().write_spec()
+        spec = yaml.safe_load(path.read_text())
+        assert self.target is not None
+        server = target_of(self.target)
+        spec["sink"] = {"kind": "mysql", "host": server.host, "port": server.port, "user": server.user}
+        spec["sink"] |= {"password": server.password, "worker-count": 4, "metadata": f"dm_{self.database}"}
+        spec["sink"] |= self.sink
+        path.write_text(yaml.safe_dump(spec))
+        return path
+
+
 class TaskProcess:
     """One running `dmdelta run`."""
 
-    def __init__(self, task: Task, arguments: tuple[str, ...]) -> None:
+    def __init__(self, task: Task, command: str, arguments: tuple[str, ...]) -> None:
         self._task = task
         task.write_spec()
         environment = {
@@ -169,7 +192,7 @@ class TaskProcess:
         self._output = task.folder / f"run-{time.monotonic_ns()}.log"
         with self._output.open("wb") as output:
             self._process = subprocess.Popen(
-                [str(Path(sys.executable).with_name("dmdelta")), "run", str(task.spec), *arguments],
+                [str(Path(sys.executable).with_name("dmdelta")), command, str(task.spec), *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

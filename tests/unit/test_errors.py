@@ -1,10 +1,12 @@
 """Errors survive pickling and the way through Spark, and say what to do."""
 
+import errno
+import os
 import pickle
 
 import pytest
 
-from dmdelta.errors import CorruptBinlog, DmdeltaError, Retryable, all_errors, from_wire, to_wire
+from dmdelta.errors import CorruptBinlog, DmdeltaError, Retryable, StageFailed, all_errors, as_ours, from_wire, to_wire
 
 EXIT_CODES = {
     "ConfigError": 2,
@@ -66,3 +68,24 @@ def test_foreign_text_holds_no_error():
     assert from_wire("java.lang.NullPointerException") is None
     assert from_wire(line[:-3]) is None
     assert isinstance(from_wire(f'return f"dmdelta-error:{{body}}"\n{line[:-3]}\n{line}'), CorruptBinlog)
+
+
+def test_what_the_system_refuses_says_where_and_what_to_do():
+    """A full disk and a lost right: the file, the reason, the next step."""
+    full = as_ours(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/lake/x"), "landing")
+    assert (full.exit_code, full.message) == (1, "landing failed: No space left on device: /lake/x")
+    assert full.hint.startswith("make room there")
+    assert "right to write" in as_ours(PermissionError(errno.EACCES, "Permission denied"), "landing").hint
+
+
+def test_a_failure_that_nobody_expected_tells_its_place_and_no_value():
+    """Its text may quote a row of the source."""
+    try:
+        int("4711 is a secret")
+    except ValueError as unexpected:
+        failure = as_ours(unexpected, "applying")
+    assert isinstance(failure, StageFailed)
+    assert "secret" not in str(failure)
+    assert "ValueError at " in failure.message
+    assert "test_errors.py:" in failure.message
+    assert as_ours(failure, "another") is failure

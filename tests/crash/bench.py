@@ -1,0 +1,170 @@
+"""One row of the fault matrix at work: a task that meets a fault, goes on, and is looked at."""
+
+import contextlib
+import io
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from dmdelta.checkpoint import load_points
+from dmdelta.cli.main import execute
+from dmdelta.config import TaskSpec, load_spec
+from dmdelta.engine.maintaining import maintain
+from dmdelta.engine.run import RunOptions, run_task
+from dmdelta.engine.stop import StopRequest
+from dmdelta.failpoint import HANGS
+from dmdelta.lakehouse.place import Lakehouse
+from tests.crash.rows import MAINTAIN, TABLES, Row
+from tests.support.check import assert_silver_equals_source
+from tests.support.oracle import bronze_vs_binlog
+from tests.support.relaying import wait_until
+from tests.support.servers import Server
+from tests.support.sinking import table_differences
+from tests.support.task import SinkTask, Task, TaskProcess
+
+MEET_SECONDS = 120.0
+"""So long a point may take to be passed."""
+END_SECONDS = 180.0
+
+
+@dataclass
+class Bench:
+    """A task over tables of its own.
+
+    Attributes:
+        number: grows with each cell; statements have it as {n}.
+        since: where the cell's log begins.
+    """
+
+    spark: SparkSession
+    row: Row
+    server: Server
+    target: Server
+    folder: Path
+    number: int = 0
+    since: tuple[str, int] = ("", 0)
+    task: Task = field(init=False)
+
+    def begin(self) -> None:
+        """Ahead of a cell: the tables are there, and what the fault needs is in silver."""
+        if not self.number or self.row.loads:
+            self._make_task()
+        self.number += 1000
+        if self.row.loads:
+            return
+        self.write(self.row.before)
+        self.task.catch_up()
+        if self.row.arguments == MAINTAIN:
+            self.write(self.row.statements)
+            self.task.catch_up()
+
+    def _make_task(self) -> None:
+        database = self.server.fresh_database("faults")
+        folder = self.folder / f"task-{self.number}"
+        kind = SinkTask if self.row.sinks else Task
+        self.task = kind(folder, self.server, database, mode="all" if self.row.loads else "incremental")
+        if isinstance(self.task, SinkTask):
+            self.task.target = self.target
+        self.task.start_here()
+        self.server.execute(*TABLES, database=database)
+
+    def write(self, statements: Sequence[str]) -> None:
+        """In one session: some of them change what the others log."""
+        self.server.execute(
+            *(text.replace("{n}", str(self.number)) for text in statements), database=self.task.database
+        )
+
+    def provoke(self, fault: str) -> None:
+        """Whoever passes the point next meets the fault."""
+        self.server.execute("FLUSH BINARY LOGS")
+        self.since = self.server.position()[:2]
+        if self.row.arguments != MAINTAIN:
+            self.write(self.row.statements)
+        self.task.arm(self.row.point, fault, self.row.nth)
+
+    @property
+    def met(self) -> bool:
+        """Somebody has passed the point."""
+        return not self.task.failpoint.exists()
+
+    @property
+    def hangs(self) -> Path:
+        """It is there for as long as something hangs at the point."""
+        return self.task.failpoint.with_name(self.task.failpoint.name + HANGS)
+
+    def attempt(self) -> tuple[int, str]:
+        """The row's command to its end: exit code and what it said."""
+        if self.row.executors:
+            with self.task.process(*self.row.arguments[1:]) as process:
+                return process.wait(END_SECONDS), process.whole_log()
+        said = io.StringIO()
+        with self.task.environment(), contextlib.redirect_stderr(said):
+            spec = str(self.task.write_spec())
+            code = execute([self.row.arguments[0], spec, *self.row.arguments[1:]])
+        return code, said.getvalue()
+
+    @contextmanager
+    def hanging(self) -> Iterator[tuple[StopRequest, "Future[object]"]]:
+        """The task at work in a thread, standing at the point; it is let go on at the end at the latest."""
+        stop = StopRequest()
+        with self.task.environment(), ThreadPoolExecutor(1) as pool:
+            ended = pool.submit(self._work, load_spec(self.task.write_spec()), stop)
+            try:
+                wait_until(lambda: self.hangs.exists() or ended.done(), MEET_SECONDS)
+                if not self.hangs.exists():
+                    ended.result()
+                yield stop, ended
+            finally:
+                self.hangs.unlink(missing_ok=True)
+
+    def _work(self, spec: TaskSpec, stop: StopRequest) -> object:
+        """The row's command as a call, which can be stopped if it is a run."""
+        if self.row.arguments == MAINTAIN:
+            return maintain(spec, "*", lambda _: None)
+        safely = "--safe-mode" in self.row.arguments
+        return run_task(spec, RunOptions(until_caught_up=True, safe_mode=safely), lambda _: None, stop)
+
+    def wait_hanging(self, process: TaskProcess) -> None:
+        """Until a process stands at the point."""
+        wait_until(lambda: self.hangs.exists() or process.poll() is not None, MEET_SECONDS)
+        assert self.hangs.exists(), process.log()
+
+    def disarm(self) -> None:
+        """After a cell that failed: nothing is left for the next one."""
+        for file in (self.task.failpoint, self.hangs):
+            file.unlink(missing_ok=True)
+
+    def elsewhere(self) -> Task:
+        """The same task on another machine: with a relay folder of its own, and the same lakehouse."""
+        return replace(self.task, folder=self.task.folder / "elsewhere", lake=self.task.root)
+
+    def heal(self) -> None:
+        """What an operator does: start it again."""
+        code, said = self.attempt()
+        assert code == 0, said
+        if self.row.arguments == MAINTAIN:
+            self.write(self.row.statements[1:])
+            self.task.catch_up()
+
+    def look(self) -> None:
+        """Silver is the source, bronze has the cell's log once, the checkpoint is in order, the target is the source."""
+        task, lakehouse = self.task, Lakehouse(root=str(self.task.root))
+        assert_silver_equals_source(self.spark, task)
+        file, offset = self.since
+        bronze = self.spark.table(lakehouse.bronze).where("op <> 'read'")
+        bronze = bronze.where(f"binlog_file > '{file}' OR (binlog_file = '{file}' AND binlog_pos >= {offset})")
+        wrong = bronze_vs_binlog(task.server, bronze, [task.database], self.since)
+        assert not wrong, "\n".join(wrong[:20])
+        points = load_points(self.spark, lakehouse, task.name, task.source_id)
+        assert points is not None
+        assert points.reason.is_orderly
+        assert points.exit_point is None
+        here = points.global_point.position
+        assert (here.binlog_file, here.offset) == task.server.position()[:2]
+        if isinstance(task, SinkTask):
+            for (table,) in task.server.query("SHOW TABLES", database=task.database):
+                assert table_differences(task.server, task.target, task.database, table) == []

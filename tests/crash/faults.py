@@ -1,0 +1,127 @@
+"""The fault matrix' columns: what goes wrong at a point, and how a task must end then. Whatever it is, a start heals it."""
+
+import signal
+from collections.abc import Callable
+from concurrent.futures import Future
+
+import pytest
+
+from dmdelta.cli.main import execute
+from dmdelta.errors import DmdeltaError, Fenced
+from tests.crash.bench import END_SECONDS, Bench
+from tests.crash.rows import MAINTAIN
+
+STOP_SECONDS = 40.0
+"""So long after a stop a run has ended, whatever hangs."""
+
+
+def killed(bench: Bench) -> None:
+    """The process that passes the point dies: the relay's is started again by the run, the runner's by somebody."""
+    bench.provoke("kill")
+    if not bench.row.relay:
+        command, *arguments = bench.row.arguments
+        with bench.task.process(*arguments, command=command) as process:
+            code = process.wait(END_SECONDS)
+            # A worker of Spark's dies alone: its driver says so and ends.
+            assert code != 0 if bench.row.executors else code == -signal.SIGKILL, process.log()
+    bench.heal()
+
+
+def error_once(bench: Bench) -> None:
+    """The store, the source or the target fails once: the run goes on by itself, or ends and says why."""
+    _fails(bench, f"error:{bench.row.error}", "a failpoint at")
+
+
+def disk_full(bench: Bench) -> None:
+    """What is written there finds no room."""
+    _fails(bench, "error:ENOSPC", "No space left on device")
+
+
+def no_permission(bench: Bench) -> None:
+    """A folder may not be written any more."""
+    _fails(bench, "error:EACCES", "Permission denied")
+
+
+def _fails(bench: Bench, fault: str, says: str) -> None:
+    bench.provoke(fault)
+    code, said = bench.attempt()
+    assert "Traceback" not in said, said
+    if code:
+        assert says in said, said
+        assert "hint:" in said, said
+    bench.heal()
+
+
+def hung(bench: Bench) -> None:
+    """Nothing goes on at the point until a stop has waited long enough; when it comes to life, somebody else is at work."""
+    bench.provoke("hang")
+    if bench.row.executors:
+        _hung_process(bench)
+        return
+    with bench.hanging() as (stop, ended):
+        stop.request()
+        if bench.row.arguments == MAINTAIN:
+            assert bench.attempt()[0] == Fenced.exit_code
+        else:
+            _assert_ends(ended, STOP_SECONDS)
+            bench.heal()
+    bench.heal()
+
+
+def _hung_process(bench: Bench) -> None:
+    with bench.task.process(*bench.row.arguments[1:]) as process:
+        bench.wait_hanging(process)
+        process.terminate()
+        process.wait(STOP_SECONDS)
+        bench.heal()
+        bench.hangs.unlink()
+    bench.heal()
+
+
+def second_runner(bench: Bench) -> None:
+    """While one hangs, another machine does the work; one of the two is told so, if their work overlaps."""
+    bench.provoke("hang")
+    other = bench.elsewhere()
+    if bench.row.executors:
+        with bench.task.process(*bench.row.arguments[1:]) as process:
+            bench.wait_hanging(process)
+            other.catch_up()
+            bench.hangs.unlink()
+            assert process.wait(END_SECONDS) in (0, Fenced.exit_code), process.log()
+    else:
+        with bench.hanging() as (_, ended):
+            with other.environment():
+                code = execute([bench.row.arguments[0], str(other.write_spec()), *bench.row.arguments[1:]])
+            assert code in (0, Fenced.exit_code)
+            bench.hangs.unlink()
+            _assert_ends(ended, END_SECONDS)
+    bench.heal()
+
+
+def _assert_ends(run: "Future[object]", seconds: float) -> None:
+    """By itself, or by an error of ours that says what to do."""
+    error = run.exception(seconds)
+    assert error is None or (isinstance(error, DmdeltaError) and error.hint), error
+
+
+FAULTS: dict[str, Callable[[Bench], None]] = {
+    "kill": killed,
+    "error": error_once,
+    "hang": hung,
+    "second runner": second_runner,
+    "disk full": disk_full,
+    "no permission": no_permission,
+}
+
+
+def play(bench: Bench, fault: str) -> None:
+    """One cell.
+
+    Raises:
+        AssertionError: the point was not passed, or what came of it is not exactly the source.
+    """
+    bench.begin()
+    FAULTS[fault](bench)
+    if not bench.met:
+        pytest.fail(f"nobody passed {bench.row.point.value}")
+    bench.look()

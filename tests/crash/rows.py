@@ -1,0 +1,143 @@
+"""The fault matrix' rows: every point where something may go wrong, and what makes a task pass it."""
+
+from dataclasses import dataclass
+
+from dmdelta.failpoint import CrashPoint as Point
+
+RUN = ("run", "--until-caught-up")
+MAINTAIN = ("maintain",)
+SAFELY = (*RUN, "--safe-mode")
+MINIMAL = "SET SESSION binlog_row_image = 'MINIMAL'"
+TABLES = (
+    "CREATE TABLE keyed (id INT PRIMARY KEY, v INT, w VARCHAR(40))",
+    "CREATE TABLE pairs (a INT, b VARCHAR(10), v INT, PRIMARY KEY (a, b))",
+    "CREATE TABLE plain (a INT, b VARCHAR(10))",
+    "CREATE TABLE digits (d INT PRIMARY KEY)",
+    "INSERT INTO digits VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9)",
+)
+INSERT = "INSERT INTO keyed (id, v, w) VALUES ({n}, 1, 'a'), ({n} + 1, 2, 'b'), ({n} + 2, 3, NULL), ({n} + 3, 4, '')"
+UPDATE = "UPDATE keyed SET v = v + 1 WHERE id % 3 = 0"
+TO_DELETE = "INSERT INTO keyed (id, v) VALUES ({n} - 99, 0)"
+DELETE = "DELETE FROM keyed WHERE id = {n} - 99"
+BESIDE = ("INSERT INTO pairs VALUES ({n}, 'x', 0)", "UPDATE pairs SET v = {n}", "INSERT INTO plain VALUES ({n}, 'y')")
+"""What the other tables see meanwhile."""
+ADD = "ALTER TABLE keyed ADD c{n} INT DEFAULT 7"
+INSERT_TWO = "INSERT INTO keyed (id, v) VALUES ({n} + 50, 5), ({n} + 51, 6)"
+CREATE = "CREATE TABLE new{n} LIKE pairs"
+INTO_NEW = "INSERT INTO new{n} VALUES (1, 'a', 1), (2, 'b', 2)"
+MANY = (
+    "INSERT INTO keyed (id, v) SELECT {n} * 100000 + a.d + 10 * b.d + 100 * c.d + 1000 * d.d + 10000 * e.d, 0 "
+    "FROM digits a, digits b, digits c, digits d, (SELECT 0 AS d UNION SELECT 1) e WHERE e.d = 0 OR a.d + b.d = 0"
+)
+"""10,100 rows: more than a DELETE takes by their keys."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A point, and the statements behind which a task passes it.
+
+    Attributes:
+        statements: `{n}` is a number that grows with each cell by more than the rows of one.
+        before: statements that are in silver before the fault.
+        error: what the store, the source or the target says there once: one of our errors by name.
+        nth: which passing is meant.
+        sinks: the task has a sink.
+        loads: tables are read as they are at first: every cell is a task of its own.
+        relay: the point is in the relay's process, which the run starts again by itself.
+        executors: the point is passed on Spark's executors: the task is a process of its own, whose workers it tells.
+    """
+
+    name: str
+    point: Point
+    statements: tuple[str, ...]
+    before: tuple[str, ...] = ()
+    error: str = "LakehouseError"
+    nth: int = 1
+    arguments: tuple[str, ...] = RUN
+    sinks: bool = False
+    loads: bool = False
+    relay: bool = False
+    executors: bool = False
+
+
+def _relay(name: str, point: Point, *statements: str, nth: int = 1) -> Row:
+    return Row(f"relay, {name}", point, statements or (INSERT, *BESIDE), error="SourceUnavailable", nth=nth, relay=True)
+
+
+def _silver(name: str, *statements: str, point: Point = Point.SILVER_BEFORE_COMMIT, **more) -> Row:
+    return Row(f"silver, {name}", point, statements, error="CommitConflict", **more)
+
+
+def _sink(point: Point, *statements: str, nth: int = 1) -> Row:
+    name = point.value.removeprefix("sink-").replace("-", " ")
+    return Row(
+        f"sink, {name}", point, statements or (INSERT, UPDATE, *BESIDE), error="TargetUnavailable", nth=nth, sinks=True
+    )
+
+
+ROWS = (
+    _relay("mid transaction", Point.RELAY_MID_TRANSACTION, nth=3),
+    _relay("at rotation", Point.RELAY_ROTATED, INSERT, "FLUSH BINARY LOGS", UPDATE),
+    _relay("before rename", Point.RELAY_BEFORE_RENAME),
+    _relay("after rename", Point.RELAY_AFTER_RENAME),
+    Row("landing", Point.LAND_BEFORE_COMMIT, (INSERT, *BESIDE)),
+    Row("bronze commit", Point.LAND_AFTER_COMMIT, (INSERT, *BESIDE)),
+    _silver("append", INSERT),
+    _silver("append, behind", INSERT, point=Point.SILVER_AFTER_COMMIT),
+    _silver("new table", CREATE, INTO_NEW),
+    _silver(
+        "new table, compacted",
+        CREATE,
+        INTO_NEW,
+        "UPDATE new{n} SET v = 9",
+    ),
+    _silver("replace", UPDATE),
+    _silver("delete", DELETE, before=(TO_DELETE,)),
+    _silver("delete and replace", INSERT, DELETE, UPDATE, before=(TO_DELETE,)),
+    _silver(
+        "delete and replace, between",
+        INSERT,
+        DELETE,
+        UPDATE,
+        before=(TO_DELETE,),
+        point=Point.SILVER_BETWEEN_COMMITS,
+    ),
+    _silver("delete by merge", "DELETE FROM keyed WHERE id >= {n} * 100000", before=(MANY,)),
+    _silver("merge", INSERT, UPDATE, DELETE, arguments=SAFELY),
+    _silver("merge of a part of the columns", MINIMAL, UPDATE, "UPDATE keyed SET w = 'z' WHERE id % 5 = 0"),
+    _silver(
+        "merge of moved keys", MINIMAL, "UPDATE keyed SET id = id + 1000000 WHERE id = {n}", UPDATE, before=(INSERT,)
+    ),
+    _silver("append without a key", "INSERT INTO plain VALUES ({n}, 'p'), ({n}, 'p')"),
+    _silver(
+        "merge without a key",
+        "DELETE FROM plain WHERE a = {n} LIMIT 1",
+        "UPDATE plain SET b = 'q' WHERE a = {n} LIMIT 1",
+        before=("INSERT INTO plain VALUES ({n}, 'p'), ({n}, 'p'), ({n}, 'p')",),
+    ),
+    _silver("evolution, before", ADD, point=Point.SILVER_BEFORE_CHANGE),
+    _silver("evolution, behind", ADD, INSERT_TWO, point=Point.SILVER_AFTER_CHANGE),
+    Row("checkpoint flush", Point.CHECKPOINT_MID_FLUSH, (INSERT, *BESIDE)),
+    Row("snapshot, chunk low", Point.SNAPSHOT_CHUNK_LOW, (INSERT, *BESIDE), loads=True, executors=True),
+    Row("snapshot, chunk read", Point.SNAPSHOT_CHUNK_READ, (INSERT, *BESIDE), loads=True, executors=True),
+    Row("snapshot, between batches", Point.SNAPSHOT_BETWEEN_BATCHES, (INSERT, *BESIDE), loads=True),
+    Row("snapshot, end", Point.SNAPSHOT_END, (INSERT, *BESIDE), loads=True),
+    Row("care, before compaction", Point.CARE_BEFORE_COMPACTION, (INSERT, *BESIDE), arguments=MAINTAIN),
+    Row("care, before vacuum", Point.CARE_BEFORE_VACUUM, (INSERT, *BESIDE), arguments=MAINTAIN),
+    Row("care, end", Point.CARE_END, (INSERT, *BESIDE), arguments=MAINTAIN),
+    _sink(Point.SINK_BEFORE_TAKEOVER),
+    _sink(Point.SINK_AFTER_TAKEOVER),
+    _sink(Point.SINK_BEFORE_CREATE, CREATE, INTO_NEW),
+    _sink(Point.SINK_AFTER_CREATE, CREATE, INTO_NEW),
+    _sink(Point.SINK_BEFORE_TRANSACTION),
+    _sink(Point.SINK_MID_TRANSACTION),
+    _sink(Point.SINK_BEFORE_RECORD),
+    _sink(Point.SINK_BEFORE_COMMIT),
+    _sink(Point.SINK_AFTER_COMMIT),
+    _sink(Point.SINK_DRAINED, ADD, INSERT_TWO),
+    _sink(Point.SINK_BEFORE_STATEMENT, ADD, INSERT_TWO),
+    _sink(Point.SINK_AFTER_STATEMENT, ADD, INSERT_TWO),
+    _sink(Point.SINK_BEFORE_FLUSH),
+    _sink(Point.SINK_MID_FLUSH),
+    _sink(Point.SINK_AFTER_FLUSH),
+)

@@ -1,0 +1,165 @@
+"""A network between the task and its server that loses, delays and damages what passes: a TCP proxy that reads packets.
+
+Wire format: MySQL client/server protocol, "Packets" (3-byte length, sequence number) and "COM_BINLOG_DUMP response"
+(one status byte, then the event with its 19-byte header). Neither TLS nor compression.
+"""
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import TracebackType
+
+from tests.support.servers import Server
+
+_DUMPS = (0x12, 0x1E)
+"""COM_BINLOG_DUMP, COM_BINLOG_DUMP_GTID."""
+_HEADER = 19
+_CONNECT_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Event:
+    """One packet of a log's stream: the type of its event (that it begins) and its payload, status byte first."""
+
+    kind: int
+    payload: bytes
+
+    @property
+    def artificial(self) -> bool:
+        """The server made it for this stream: it is in no file."""
+        return self.payload[1:5] == bytes(4)
+
+
+Meddle = Callable[["Link", Event], bool]
+"""Told of each event before it is passed on; True: it has seen to it, and nothing is passed on."""
+
+
+@dataclass
+class Link:
+    """One connection through the proxy."""
+
+    client: socket.socket
+    server: socket.socket
+    dumps: bool = False
+
+    def send(self, payload: bytes, sequence: int = 0) -> None:
+        """A packet to the client. Of a log's stream nobody looks at the number."""
+        self.client.sendall(_packet(payload, sequence))
+
+    def send_half(self, payload: bytes) -> None:
+        """The first half of a packet."""
+        self.client.sendall(_packet(payload)[: len(payload) // 2])
+
+    def send_slowly(self, payload: bytes, seconds: float = 4.0) -> None:
+        """A packet in forty pieces."""
+        data = _packet(payload)
+        size = len(data) // 40 + 1
+        for at in range(0, len(data), size):
+            self.client.sendall(data[at : at + size])
+            time.sleep(seconds / 40)
+
+    def cut(self) -> None:
+        """Nothing passes any more, in either direction."""
+        for end in (self.client, self.server):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
+
+
+def _packet(payload: bytes, sequence: int = 0) -> bytes:
+    return len(payload).to_bytes(3, "little") + bytes([sequence]) + payload
+
+
+@dataclass
+class Proxy:
+    """Listens on a port of its own for as long as the block lasts.
+
+    Attributes:
+        meddle: sees every event of a log's stream; None: all pass.
+        links: the connections that are open.
+    """
+
+    upstream: Server
+    meddle: Meddle | None = None
+    links: list[Link] = field(default_factory=list)
+
+    def __enter__(self) -> "Proxy":  # noqa: PYI034 (Self needs Python 3.11)
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self._listener.getsockname()[1])
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.meddle = None
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)  # or accept would wait for one more
+        self._listener.close()
+        self.cut()
+
+    def cut(self) -> None:
+        """Every connection is gone; new ones are let in."""
+        while self.links:
+            self.links.pop().cut()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            try:
+                server = socket.create_connection(("127.0.0.1", self.upstream.port), _CONNECT_SECONDS)
+            except OSError:
+                client.close()
+                continue
+            server.settimeout(None)
+            link = Link(client, server)
+            self.links.append(link)
+            for way in (self._ask, self._answer):
+                threading.Thread(target=self._pass, args=(way, link), daemon=True).start()
+
+    def _pass(self, way: Callable[[Link], None], link: Link) -> None:
+        with contextlib.suppress(OSError):
+            way(link)
+        link.cut()
+
+    def _ask(self, link: Link) -> None:
+        while data := link.client.recv(1 << 16):
+            link.dumps = link.dumps or (len(data) > 4 and data[3] == 0 and data[4] in _DUMPS)
+            link.server.sendall(data)
+
+    def _answer(self, link: Link) -> None:
+        stream = link.server.makefile("rb")
+        while len(head := stream.read(4)) == 4:
+            size, sequence = int.from_bytes(head[:3], "little"), head[3]
+            payload = stream.read(size)
+            if link.dumps and self.meddle is not None and len(payload) > _HEADER and payload[0] == 0:
+                event = Event(payload[5], payload)
+                if self.meddle(link, event):
+                    continue
+            link.send(payload, sequence)
+
+
+@dataclass
+class Once:
+    """Meddles with the first event that `wanted` names, and with none after it.
+
+    Attributes:
+        act: what is done there; as `Meddle`.
+        done: it has been.
+    """
+
+    wanted: Callable[[Event], bool]
+    act: Meddle
+    done: threading.Event = field(default_factory=threading.Event)
+
+    def __call__(self, link: Link, event: Event) -> bool:
+        if self.done.is_set() or not self.wanted(event):
+            return False
+        self.done.set()
+        return self.act(link, event)
