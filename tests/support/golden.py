@@ -1,21 +1,26 @@
 """The recorded binlogs of tests/golden/binlog and the tables they end in."""
 
+import io
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from dmdelta.binlog.boundary import BoundaryTracker, walk_events
+from dmdelta.binlog.decode_options import DecodeOptions
+from dmdelta.ddl.statements import statement_targets
 from dmdelta.model.schema import Column, TableSchema
-from dmdelta.model.segment import Segment
+from dmdelta.model.segment import FIRST_OFFSET, MAGIC, Segment
 from dmdelta.quality.documents import parse_document
 from dmdelta.segments import list_segments
 from tests.support.servers import Server
 from tests.support.values import Document
 
+SERVERS = ("mysql80", "mysql57", "mysql97", "mariadb")
 GOLDEN = Path(__file__).parents[1] / "golden" / "binlog"
 
 
@@ -36,6 +41,17 @@ class Recording:
     def segments(self) -> Iterator[Segment]:
         yield from list_segments(self.folder, "golden")
 
+    def options(self, **settings: Any) -> DecodeOptions:
+        """How its own tables are decoded: only MySQL 5.7 has to be told their structures."""
+        return DecodeOptions(
+            **{
+                "wanted": lambda schema, _: schema == self.schema,
+                "known_schemas": self.known if self.name == "mysql57" else {},
+                "statement_targets": statement_targets,
+                **settings,
+            }
+        )
+
 
 def recording(name: str) -> Recording:
     """The recording of a server."""
@@ -43,6 +59,24 @@ def recording(name: str) -> Recording:
     known = [TableSchema.from_json(text) for text in facts["known"]]
     by_name = {(schema.schema, schema.table): [schema] for schema in known}
     return Recording(name, facts["schema"], facts["version"], facts["tables"], by_name)
+
+
+def boundaries(data: bytes, segment: Segment) -> list[int]:
+    """The offsets in the server's file where a segment may end, in order; the segment's own end is the last."""
+    tracker = BoundaryTracker()
+    return [
+        header.end
+        for header, body in walk_events(io.BytesIO(data), segment)
+        if tracker.feed(header.event_type, body, header.server_id)
+    ]
+
+
+def cut_at(data: bytes, whole: Segment, ends: Sequence[int]) -> Iterator[tuple[Segment, bytes]]:
+    """A whole binlog file as segments that end at `ends`, and the bytes of each."""
+    description = FIRST_OFFSET + int.from_bytes(data[FIRST_OFFSET + 9 : FIRST_OFFSET + 13], "little")
+    for start, end in zip([FIRST_OFFSET, *ends[:-1]], ends, strict=True):
+        head = MAGIC if start == FIRST_OFFSET else data[:description]
+        yield replace(whole, start=start, end=end), head + data[start:end]
 
 
 def canonical(value: Any) -> Any:

@@ -1,27 +1,23 @@
 """Recorded binlogs of real servers: what the codec decodes ends in the tables that the server itself showed."""
 
-import io
 from datetime import datetime, timezone
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from dmdelta.binlog.boundary import BoundaryTracker, scan_gtids, walk_events
+from dmdelta.binlog.boundary import scan_gtids
 from dmdelta.binlog.decode import decode_segment
 from dmdelta.binlog.decode_options import DecodeOptions
 from dmdelta.ddl.statements import statement_targets
 from dmdelta.errors import UnknownSchema
 from dmdelta.model.change import Op
 from dmdelta.model.schema import TableSchema
-from dmdelta.model.segment import FIRST_OFFSET, MAGIC, Segment
 from dmdelta.quality.documents import parse_document
 from tests.support.changes import changes_of, decode_bytes, rows_of
-from tests.support.golden import Recording, canonical, recording
+from tests.support.golden import SERVERS, Recording, boundaries, canonical, cut_at, recording
 from tests.support.gtids import spelled
 from tests.support.replay import Change, Tables, same_as_document
-
-SERVERS = ("mysql80", "mysql57", "mysql97", "mariadb")
 
 
 @pytest.fixture(params=SERVERS)
@@ -30,21 +26,11 @@ def recorded(request: pytest.FixtureRequest) -> Recording:
     return recording(request.param)
 
 
-def _options(recorded: Recording, **settings: Any) -> DecodeOptions:
-    known = {} if recorded.name != "mysql57" else recorded.known
-    return DecodeOptions(
-        wanted=lambda schema, _: schema == recorded.schema,
-        known_schemas=known,
-        statement_targets=statement_targets,
-        **settings,
-    )
-
-
 def _all_changes(recorded: Recording, **settings: Any) -> list[Change]:
     found = []
     for segment in recorded.segments():
         with open(segment.path, "rb") as stream:
-            for batch in decode_segment(stream, segment, _options(recorded, **settings)):
+            for batch in decode_segment(stream, segment, recorded.options(**settings)):
                 found += changes_of(batch)
     return found
 
@@ -137,25 +123,10 @@ def test_every_transaction_can_be_a_segment_of_its_own(recorded: Recording) -> N
     for segment in recorded.segments():
         with open(segment.path, "rb") as stream:
             data = stream.read()
-        whole += rows_of(decode_bytes(data, segment, _options(recorded)))
-        for piece, content in _pieces(data, segment):
-            pieces += rows_of(decode_bytes(content, piece, _options(recorded)))
+        whole += rows_of(decode_bytes(data, segment, recorded.options()))
+        for piece, content in cut_at(data, segment, boundaries(data, segment)):
+            pieces += rows_of(decode_bytes(content, piece, recorded.options()))
     assert pieces == whole
-
-
-def _pieces(data: bytes, segment: Segment) -> list[tuple[Segment, bytes]]:
-    tracker, ends, first_end = BoundaryTracker(), [], 0
-    for header, body in walk_events(io.BytesIO(data), segment):
-        first_end = first_end or header.end
-        if tracker.feed(header.event_type, body, header.server_id):
-            ends.append(header.end)
-    assert ends[-1] == segment.end
-    found = []
-    for start, end in zip([FIRST_OFFSET, *ends[:-1]], ends, strict=True):
-        head = MAGIC if start == FIRST_OFFSET else data[:first_end]
-        piece = Segment(segment.path, segment.source_id, segment.epoch, segment.binlog_file, start, end)
-        found.append((piece, head + data[start:end]))
-    return found
 
 
 def test_gtids_are_those_of_the_changes(recorded: Recording) -> None:
