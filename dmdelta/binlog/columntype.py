@@ -7,6 +7,7 @@ codes and differ by metadata and character set.
 from dataclasses import dataclass
 from enum import IntEnum
 
+from dmdelta.binlog.decimals import MOST_DIGITS
 from dmdelta.errors import UnsupportedEvent
 
 
@@ -127,6 +128,23 @@ BLOB_NAMES = {
 """By bytes of the length: the binary and the text type."""
 
 
+_LENGTHS = {
+    WireType.STRING: range(1024),
+    WireType.VAR_STRING: range(1024),
+    WireType.ENUM: range(1, 3),
+    WireType.SET: range(1, 9),
+    WireType.BIT: range(1, 65),
+    WireType.VARCHAR_COMPRESSED: range(0x10000),
+    **dict.fromkeys((WireType.BLOB, WireType.BLOB_COMPRESSED), range(1, 5)),
+    # They stand for what a BLOB's length tells, but not in a log.
+    **dict.fromkeys((WireType.TINY_BLOB, WireType.MEDIUM_BLOB, WireType.LONG_BLOB), range(0)),
+    **dict.fromkeys((WireType.JSON, WireType.GEOMETRY, WireType.VECTOR), range(1, 5)),
+}
+"""The lengths that a type may have, for those whose layout depends on it."""
+_MOST_FRACTION = 6
+_STRINGS = frozenset({WireType.STRING, WireType.VAR_STRING, WireType.ENUM, WireType.SET})
+
+
 @dataclass(frozen=True, slots=True)
 class WireColumn:
     """A column as it lies in row images.
@@ -160,7 +178,7 @@ def parse_columns(types: bytes, metadata: bytes) -> tuple[WireColumn, ...]:
 
     Raises:
         UnsupportedEvent: a type code that this version does not know.
-        IndexError: the metadata end too soon.
+        IndexError, ValueError: the metadata end too soon, or are of no such type.
     """
     columns: list[WireColumn] = []
     at = 0
@@ -174,12 +192,24 @@ def parse_columns(types: bytes, metadata: bytes) -> tuple[WireColumn, ...]:
         if len(raw) < size:
             raise IndexError("the column metadata end too soon")
         at += size
-        columns.append(_column(kind, raw))
+        column = _column(kind, raw)
+        _check(column)
+        columns.append(column)
     return tuple(columns)
 
 
+def _check(column: WireColumn) -> None:
+    """Any other layout would be read from the wrong bytes."""
+    if column.type == WireType.NEWDECIMAL:
+        fits = 0 <= column.scale <= column.precision and 0 < column.precision <= MOST_DIGITS
+    else:
+        fits = column.length in _LENGTHS.get(column.type, (column.length,)) and column.precision <= _MOST_FRACTION
+    if not fits:
+        raise ValueError(f"a column of type {column.type.name} has impossible metadata")
+
+
 def _column(kind: WireType, raw: bytes) -> WireColumn:
-    if kind in (WireType.STRING, WireType.ENUM, WireType.SET, WireType.VAR_STRING):
+    if kind in _STRINGS:
         return _string(raw[0], raw[1])
     if kind == WireType.NEWDECIMAL:
         return WireColumn(kind, 0, raw[0], raw[1])
@@ -200,4 +230,7 @@ def _string(first: int, second: int) -> WireColumn:
         kind, length = first | 0x30, second | (((first & 0x30) ^ 0x30) << 4)
     else:
         kind, length = first, second
-    return WireColumn(WireType(kind), length)
+    found = WireType(kind)
+    if found not in _STRINGS:
+        raise ValueError(f"a string column says that it is of type {found.name}")
+    return WireColumn(found, length)

@@ -7,9 +7,12 @@ the first bit is the inverted sign, negative values have all bits inverted.
 from collections.abc import Callable
 
 from dmdelta.binlog.variant import decimal_piece, string_piece
+from dmdelta.errors import CorruptBinlog
 
 MAX_PRECISION = 38
 """Digits of the largest VARIANT decimal."""
+MOST_DIGITS = 65
+"""Of MySQL's largest DECIMAL."""
 _GROUP = 9
 _GROUP_SIZE = 4
 _SIZES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
@@ -34,7 +37,10 @@ def _groups(precision: int, scale: int) -> list[tuple[int, int, int]]:
 
 
 def unscaled_of(precision: int, scale: int) -> Callable[[bytes], int]:
-    """The reader of a DECIMAL(precision, scale): its digits as one integer."""
+    """The reader of a DECIMAL(precision, scale): its digits as one integer.
+
+    It raises CorruptBinlog for bytes that are no digits.
+    """
     groups = [(first, end, 10**digits) for first, end, digits in _groups(precision, scale)]
     size = decimal_size(precision, scale)
     sign_bit = 0x80 << (8 * (size - 1))
@@ -49,7 +55,10 @@ def unscaled_of(precision: int, scale: int) -> Callable[[bytes], int]:
         plain = bits.to_bytes(size, "big")
         value = 0
         for first, end, power in groups:
-            value = value * power + int.from_bytes(plain[first:end], "big")
+            group = int.from_bytes(plain[first:end], "big")
+            if group >= power:
+                raise CorruptBinlog("a decimal has bytes that are no digits", hint="report this event to the project")
+            value = value * power + group
         return -value if negative else value
 
     return convert

@@ -265,7 +265,7 @@ class _Decoder:
             self._open_explicitly(timestamp)
         elif kind is StatementKind.XA_START:
             self._open_explicitly(timestamp)
-            self._xid = statement.xid
+            self._xid = _identifier(statement)
         elif kind is StatementKind.COMMIT:
             self._end_transaction()
         elif kind is StatementKind.ROLLBACK:
@@ -303,9 +303,7 @@ class _Decoder:
                 self._note(op, target.schema, target.table, query.sql, timestamp)
 
     def _xa_verdict(self, statement: Statement, timestamp: int) -> None:
-        if statement.xid is None:
-            raise UnsupportedEvent("an XA statement without an identifier", hint="report this event to the project")
-        self._xid = statement.xid
+        self._xid = _identifier(statement)
         committed = statement.kind is StatementKind.XA_COMMIT
         self._note(Op.XA_COMMIT if committed else Op.XA_ROLLBACK, None, None, None, timestamp)
         self._end_transaction()
@@ -316,3 +314,10 @@ class _Decoder:
             self._xid = prepared.xid
             self._note(Op.XA_COMMIT, None, None, None, HEADER.unpack_from(event)[0])
         self._end_transaction()
+
+
+def _identifier(statement: Statement) -> str:
+    """Without it, rows of an XA transaction would count before their verdict."""
+    if statement.xid is None:
+        raise UnsupportedEvent("an XA statement without an identifier", hint="report this event to the project")
+    return statement.xid

@@ -20,6 +20,8 @@ _LOGICAL_CLOCK = 2
 _CLOCK_SIZE = 17
 _TIMESTAMP_SIZE = 7
 _ORIGINAL_FOLLOWS = 1 << 55
+_LAST_MOMENT = 253_402_300_799_999_999
+"""The end of the year 9999 in µs since 1970."""
 _MARIADB = Struct("<QIB")
 _XID = Struct("<IBB")
 
@@ -65,9 +67,10 @@ def parse_gtid(event: bytes) -> Gtid:
     try:
         if kind == EventType.MARIADB_GTID:
             return _parse_mariadb(event)
-        if kind == EventType.GTID_TAGGED:
-            return _parse_tagged(event)
-        return _parse_mysql(event)
+        found = _parse_tagged(event) if kind == EventType.GTID_TAGGED else _parse_mysql(event)
+        if (found.committed_us or 0) > _LAST_MOMENT:
+            raise ValueError("it commits when no calendar knows")
+        return found  # noqa: TRY300 - what is wrong with it becomes an error of ours here
     except (IndexError, ValueError) as damage:
         raise CorruptBinlog(f"cannot read a GTID event: {damage}", hint="report this event to the project") from damage
     except Exception as damage:  # struct.error has no common base with the others
@@ -103,6 +106,8 @@ def _parse_mariadb(event: bytes) -> Gtid:
     if flags & (MariadbGtidFlag.PREPARED_XA | MariadbGtidFlag.COMPLETED_XA):
         format_id, gtrid, bqual = _XID.unpack_from(event, at)
         data = event[at + _XID.size : at + _XID.size + gtrid + bqual]
+        if len(data) < gtrid + bqual:
+            raise IndexError("its XA transaction's identifier is cut short")
         xid = xid_text(data[:gtrid], data[gtrid:], format_id)
     standalone = bool(flags & MariadbGtidFlag.STANDALONE)
     prepared = xid if flags & MariadbGtidFlag.PREPARED_XA else None
@@ -149,6 +154,8 @@ class _Archive:
 
     def text(self) -> str:
         size = self.unsigned()
+        if len(self._data) < self.at + size:
+            raise IndexError("a text is cut short")
         self.at += size
         return self._data[self.at - size : self.at].decode("ascii")
 

@@ -10,7 +10,7 @@ from struct import error as StructError  # noqa: N812 - a class
 
 from dmdelta.binlog import temporal, variant
 from dmdelta.binlog.columntype import WireType
-from dmdelta.binlog.decimals import MAX_PRECISION, decimal_text, unscaled_of
+from dmdelta.binlog.decimals import MAX_PRECISION, MOST_DIGITS, decimal_size, decimal_text, unscaled_of
 from dmdelta.binlog.variant import KeyDictionary
 from dmdelta.errors import CorruptBinlog
 
@@ -20,6 +20,10 @@ _LITERALS = {0: variant.NULL, 1: variant.TRUE, 2: variant.FALSE}
 _I16, _U16, _I32, _U32, _I64, _U64, _F64 = (Struct("<" + code).unpack_from for code in "hHiIqQd")
 _INT64_MAX = (1 << 63) - 1
 _MICROS = 6
+_LENGTH_BITS = 35
+"""Bits of the largest length: five bytes of seven."""
+_GROWTH = 8
+"""No document becomes so many times larger; one whose values lie on one another could become anything."""
 
 
 def json_value(document: bytes, keys: KeyDictionary) -> bytes:
@@ -33,9 +37,12 @@ def json_value(document: bytes, keys: KeyDictionary) -> bytes:
     try:
         return value(document[0], 1, document, keys)
     except (StructError, IndexError, UnicodeDecodeError, RecursionError) as damage:
-        raise CorruptBinlog(
-            f"cannot read a JSON document: {damage}", hint="report this event to the project"
-        ) from damage
+        raise unreadable(damage) from damage
+
+
+def unreadable(damage: Exception) -> CorruptBinlog:
+    """The error for a document that cannot be read."""
+    return CorruptBinlog(f"cannot read a JSON document: {damage}", hint="report this event to the project")
 
 
 def value(kind: int, at: int, data: bytes, keys: KeyDictionary) -> bytes:
@@ -50,15 +57,29 @@ def value(kind: int, at: int, data: bytes, keys: KeyDictionary) -> bytes:
         return variant.string_piece(text)
     if kind <= LARGE_OBJECT:
         found = members(data, at, large=kind == LARGE_OBJECT)
-        return variant.object_piece([(keys.id_of(name), value(*entry, data, keys)) for name, entry in found])
+        ids = [keys.id_of(name) for name, _ in found]
+        return variant.object_piece(list(zip(ids, _values([entry for _, entry in found], data, keys), strict=True)))
     if kind <= LARGE_ARRAY:
-        return variant.array_piece(
-            [value(*entry, data, keys) for entry in elements(data, at, large=kind == LARGE_ARRAY)]
-        )
+        return variant.array_piece(_values(elements(data, at, large=kind == LARGE_ARRAY), data, keys))
     if kind == OPAQUE:
         size, begin = var_length(data, at + 1)
+        if begin + size > len(data):
+            raise IndexError("an opaque value is cut short")
         return _opaque(data[at], data[begin : begin + size])
     return _scalar(kind, data, at)
+
+
+def _values(entries: list["Entry"], data: bytes, keys: KeyDictionary) -> list[bytes]:
+    """The VARIANT values of a container."""
+    left = _GROWTH * len(data)
+    found: list[bytes] = []
+    for kind, at in entries:
+        piece = value(kind, at, data, keys)
+        left -= len(piece)
+        if left < 0:
+            raise IndexError("values lie on one another")
+        found.append(piece)
+    return found
 
 
 def _scalar(kind: int, data: bytes, at: int) -> bytes:
@@ -92,6 +113,8 @@ def var_length(data: bytes, at: int) -> tuple[int, int]:
         if byte < 0x80:
             return value, at
         shift += 7
+        if shift >= _LENGTH_BITS:
+            raise IndexError("a length has no end")
 
 
 def inlined(kind: int, *, large: bool) -> bool:
@@ -121,9 +144,14 @@ def members(data: bytes, at: int, *, large: bool) -> list[tuple[bytes, Entry]]:
     for number in range(count):
         place = key_entry + number * (width + 2)
         begin = at + unpack(data, place)[0]
-        name = data[begin : begin + _U16(data, place + width)[0]]
+        end = begin + _U16(data, place + width)[0]
+        if end > len(data):
+            raise IndexError("a name is cut short")
+        name = data[begin:end]
         found.append((name, _entry(data, at, value_entry + number * (width + 1), large=large)))
     found.sort()
+    if len(dict(found)) < count:
+        raise IndexError("an object has a name twice")
     return found
 
 
@@ -146,6 +174,8 @@ def _opaque(kind: int, data: bytes) -> bytes:
 
 def _decimal(data: bytes) -> bytes:
     precision, scale = data[0], data[1]
+    if not scale <= precision <= MOST_DIGITS or len(data) != 2 + decimal_size(precision, scale):
+        raise IndexError("a decimal has another size than its digits")
     unscaled = unscaled_of(precision, scale)(data[2:])
     digits = max(len(str(abs(unscaled))), scale)
     if digits > MAX_PRECISION:

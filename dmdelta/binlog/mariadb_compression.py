@@ -8,6 +8,8 @@ import zlib
 
 from dmdelta.errors import CorruptBinlog
 
+_MOST = 1 << 31
+"""No event and no value is so large."""
 _HINT = "the event is damaged: fetch the file again"
 
 
@@ -19,15 +21,7 @@ def decompress(data: bytes) -> bytes:
     """
     if not data or data[0] & 0xF0 != 0x80:
         raise CorruptBinlog("a compressed event has an unknown header", hint=_HINT)
-    width = data[0] & 0x07
-    length = int.from_bytes(data[1 : 1 + width], "big")
-    try:
-        plain = zlib.decompress(data[1 + width :], bufsize=max(length, 1))
-    except zlib.error as damage:
-        raise CorruptBinlog("a compressed event does not decompress", hint=_HINT) from damage
-    if len(plain) != length:
-        raise CorruptBinlog(f"a compressed event has {len(plain)} bytes instead of {length}", hint=_HINT)
-    return plain
+    return _inflate(data, zlib.MAX_WBITS, "event")
 
 
 def decompress_value(data: bytes) -> bytes:
@@ -43,12 +37,19 @@ def decompress_value(data: bytes) -> bytes:
         return data[1:]
     if data[0] & 0xF0 != 0x80:
         raise CorruptBinlog("a compressed value has an unknown header", hint=_HINT)
+    return _inflate(data, -zlib.MAX_WBITS if data[0] & 0x08 else zlib.MAX_WBITS, "value")
+
+
+def _inflate(data: bytes, window: int, what: str) -> bytes:
+    """The stream behind a header of one byte and the length; `what` is for messages."""
     width = data[0] & 0x07
     length = int.from_bytes(data[1 : 1 + width], "big")
+    inflating = zlib.decompressobj(window)
     try:
-        plain = zlib.decompress(data[1 + width :], -zlib.MAX_WBITS if data[0] & 0x08 else zlib.MAX_WBITS)
+        # No more than told: a damaged stream of some kilobytes may go on for gigabytes.
+        plain = inflating.decompress(data[1 + width :], min(length + 1, _MOST))
     except zlib.error as damage:
-        raise CorruptBinlog("a compressed value does not decompress", hint=_HINT) from damage
-    if len(plain) != length:
-        raise CorruptBinlog(f"a compressed value has {len(plain)} bytes instead of {length}", hint=_HINT)
+        raise CorruptBinlog(f"a compressed {what} does not decompress", hint=_HINT) from damage
+    if len(plain) != length or not inflating.eof:
+        raise CorruptBinlog(f"a compressed {what} has not the {length} bytes that it tells", hint=_HINT)
     return plain

@@ -5,6 +5,7 @@ Format: sql/rpl_record.cc (value options, partial bits) and sql-common/json_diff
 
 import json
 import re
+from struct import error as StructError  # noqa: N812 - a class
 from typing import Any, NamedTuple, TypeAlias
 
 from dmdelta.binlog import jsonb, variant
@@ -58,7 +59,10 @@ def partial_after(
                 f"{table.schema}.{table.schema.columns[number].name}: a JSON diff without the document before it",
                 hint="set binlog_row_value_options='' or binlog_row_image=FULL",
             )
-        values[number] = _changed(document, parse_diffs(diffs), table.keys)
+        try:
+            values[number] = _changed(document, parse_diffs(diffs), table.keys)
+        except (StructError, IndexError, ValueError, RecursionError) as damage:
+            raise jsonb.unreadable(damage) from damage
     return values, at
 
 
@@ -100,6 +104,7 @@ def parse_path(path: str) -> tuple[Leg, ...]:
 def _changed(document: bytes, diffs: list[Diff], keys: KeyDictionary) -> bytes:
     tree: Tree = _tree(document[0], 1, document, keys) if document else variant.NULL
     for diff in diffs:
+        jsonb.json_value(diff.value, keys)  # judges it; the document has been read as a part of its row
         value = _tree(diff.value[0], 1, diff.value, keys) if diff.value else variant.NULL
         try:
             tree = _apply(tree, diff.operation, diff.path, value)
@@ -137,6 +142,8 @@ def _apply(tree: Any, operation: int, path: tuple[Leg, ...], value: Tree) -> Any
             return _apply(tree, operation, rest, value)
         if not rest and operation == _INSERT:
             return [value, tree] if leg == 0 else [tree, value]
+    if isinstance(leg, bytes) != isinstance(tree, dict):
+        raise TypeError("a leg of the other kind")
     if rest:
         tree[leg] = _apply(tree[leg], operation, rest, value)
     elif operation == _REMOVE:

@@ -10,6 +10,7 @@ from typing import Protocol
 import zstandard
 
 from dmdelta.binlog.events import HEADER, HEADER_SIZE
+from dmdelta.binlog.wire import packed_int
 from dmdelta.errors import CorruptBinlog, UnsupportedEvent
 
 READ_SIZE = 256 << 10
@@ -29,7 +30,7 @@ def inner_events(body: Readable) -> Iterator[bytes]:
         CorruptBinlog: fields or events are cut short, or the stream is broken.
         UnsupportedEvent: a compression other than zstd and none.
     """
-    compression = _read_fields(body)
+    compression, told = _read_fields(body)
     if compression not in (_ZSTD, _NONE):
         raise UnsupportedEvent(
             f"transaction payload with compression {compression}", hint="set binlog_transaction_compression=OFF"
@@ -38,13 +39,14 @@ def inner_events(body: Readable) -> Iterator[bytes]:
     if compression == _ZSTD:
         source = zstandard.ZstdDecompressor().stream_reader(body, read_size=READ_SIZE, read_across_frames=True)  # type: ignore[arg-type]
     try:
-        yield from _split(source)
+        yield from _split(source, told)
     except zstandard.ZstdError as damage:
         raise CorruptBinlog("a compressed transaction does not decompress", hint=_HINT) from damage
 
 
-def _split(source: Readable) -> Iterator[bytes]:
-    buffer, at = b"", 0
+def _split(source: Readable, told: int | None) -> Iterator[bytes]:
+    """The events of a stream; `told`: how many bytes they have together."""
+    buffer, at, size = b"", 0, 0
     while True:
         need = HEADER_SIZE
         if len(buffer) - at >= HEADER_SIZE:
@@ -52,30 +54,45 @@ def _split(source: Readable) -> Iterator[bytes]:
             if need < HEADER_SIZE:
                 raise CorruptBinlog(f"a compressed transaction has an event of {need} bytes", hint=_HINT)
         if len(buffer) - at < need:
-            buffer, at = buffer[at:] + source.read(max(READ_SIZE, need)), 0
+            buffer, at = _filled(source, buffer[at:], need), 0
             if len(buffer) >= need:
-                continue
-            more = source.read(READ_SIZE)
-            if more:
-                buffer += more
                 continue
             if buffer:
                 raise CorruptBinlog("a compressed transaction ends inside an event", hint=_HINT)
+            if told not in (None, size):
+                raise CorruptBinlog(f"a compressed transaction has {size} bytes, not {told}", hint=_HINT)
             return
         yield buffer[at : at + need]
         at += need
+        size += need
 
 
-def _read_fields(body: Readable) -> int:
-    compression = _NONE
+def _filled(source: Readable, begun: bytes, need: int) -> bytes:
+    """`begun` and what follows it: at least `need` bytes, fewer only at the end."""
+    # Piece by piece: a size of gigabytes in a damaged event is not believed before its bytes are there.
+    pieces, have = [begun], len(begun)
+    while have < need:
+        piece = source.read(READ_SIZE)
+        if not piece:
+            break
+        pieces.append(piece)
+        have += len(piece)
+    return b"".join(pieces)
+
+
+def _read_fields(body: Readable) -> tuple[int, int | None]:
+    """The compression, and the bytes of all events together where the fields tell."""
+    compression, told = _NONE, None
     while True:
         kind = _read_int(body)
         if kind == _END:
-            return compression
+            return compression, told
         size = _read_int(body)
         value = _exactly(body, size)
         if kind == _COMPRESSION:
-            compression = int.from_bytes(value[1:] if value[0] > 0xFB else value, "little")
+            compression = packed_int(value, 0)[0]
+        elif kind == _UNCOMPRESSED:
+            told = packed_int(value, 0)[0]
 
 
 def _read_int(body: Readable) -> int:

@@ -138,6 +138,9 @@ class TableState:
         present = set_bits(key[at : at + self._bitmap_size], columns)
         if op is Op.INSERT and len(present) < columns:
             self._check_insert(present)
+        if not present:
+            # Images of no bytes would never end. A server logs the key at least, or every column.
+            raise misaligned(codec)
         first = second = ImageDecoder(codec, present, keyed=op is Op.UPDATE)
         held = set(present)
         if op is Op.UPDATE:
@@ -239,11 +242,11 @@ def _add_unlike(event: bytes, at: int, layout: RowsLayout, batch: ChangeBatch, k
             at = layout.second.one(event, at, batch.after, keys)
     while at < end:
         raws, at = layout.first.raws(event, at)
+        before = convert(table, raws)
         if partial:
             after, at = partial_after(event, at, raws, layout.second)
         else:
             after, at = layout.second.values(event, at)
-        before = convert(table, raws)
         merged = {number: value for number, value in before.items() if number not in shown} | after
         batch.before.append(assemble(table, before))
         batch.after.append(assemble(table, merged))

@@ -12,6 +12,7 @@ from dmdelta.binlog.collation import BINARY_COLLATION, charset_of
 from dmdelta.binlog.collation_names import collation_name
 from dmdelta.binlog.columntype import CHARACTER, NUMERIC, WireColumn, WireType
 from dmdelta.binlog.tablemap import TableMap
+from dmdelta.errors import CorruptBinlog
 from dmdelta.model.schema import Column, TableSchema
 from dmdelta.model.type_names import BLOBS, SIZED, TEXTS, TEXTUAL
 
@@ -37,10 +38,7 @@ def _column(table_map: TableMap, number: int) -> Column:
     collation = table_map.collations[number]
     charset = charset_of(collation) if collation else None
     name = wire.type_name(binary=collation == BINARY_COLLATION)
-    members: tuple[str, ...] = ()
-    if number in table_map.members:
-        decode = decoder_of(charset or "utf8mb4")
-        members = tuple(decode(member) for member in table_map.members[number])
+    members = _members(table_map, number, charset or "utf8mb4")
     return Column(
         table_map.names[number],
         name,
@@ -54,6 +52,18 @@ def _column(table_map: TableMap, number: int) -> Column:
         visible=table_map.visible is None or table_map.visible[number],
         collation=collation_name(collation) if charset is not None and collation != BINARY_COLLATION else None,
     )
+
+
+def _members(table_map: TableMap, number: int, charset: str) -> tuple[str, ...]:
+    if number not in table_map.members:
+        return ()
+    try:
+        return tuple(map(decoder_of(charset), table_map.members[number]))
+    except UnicodeDecodeError as damage:
+        raise CorruptBinlog(
+            f"{table_map.schema}.{table_map.table}.{table_map.names[number]} has members that are not {charset}",
+            hint="report this event to the project",
+        ) from damage
 
 
 def find_known(table_map: TableMap, known: Sequence[TableSchema]) -> TableSchema | None:

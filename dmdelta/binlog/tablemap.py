@@ -62,11 +62,28 @@ class TableMap:
 
 
 def table_names(event: bytes) -> tuple[str, str]:
-    """(schema, table) of a table map event, without reading the rest."""
-    size = event[_NAMES_AT]
-    at = _NAMES_AT + 1 + size
-    table = event[at + 2 : at + 2 + event[at + 1]]
-    return event[_NAMES_AT + 1 : at].decode(), table.decode()
+    """(schema, table) of a table map event, without reading the rest.
+
+    Raises:
+        CorruptBinlog: the event is cut short.
+    """
+    try:
+        schema, at = _name(event, _NAMES_AT)
+        return schema, _name(event, at)[0]
+    except (IndexError, UnicodeDecodeError) as damage:
+        raise _unreadable(damage) from damage
+
+
+def _name(event: bytes, at: int) -> tuple[str, int]:
+    """The name at `at`, a length before it and a NUL behind it; the place behind the NUL."""
+    end = at + 1 + event[at]
+    if event[end]:
+        raise IndexError("a name does not end where it should")
+    return event[at + 1 : end].decode(), end + 1
+
+
+def _unreadable(damage: Exception) -> CorruptBinlog:
+    return CorruptBinlog(f"cannot read a table map: {damage}", hint="report this event to the project")
 
 
 def parse_table_map(event: bytes, *, mariadb: bool = False) -> TableMap:
@@ -80,14 +97,13 @@ def parse_table_map(event: bytes, *, mariadb: bool = False) -> TableMap:
     """
     try:
         return _parse(event, CHARACTER | {WireType.GEOMETRY if mariadb else WireType.VECTOR})
-    except (IndexError, UnicodeDecodeError) as damage:
-        raise CorruptBinlog(f"cannot read a table map: {damage}", hint="report this event to the project") from damage
+    except (IndexError, ValueError) as damage:
+        raise _unreadable(damage) from damage
 
 
 def _parse(event: bytes, character: frozenset[WireType]) -> TableMap:
-    schema, table = table_names(event)
-    at = _NAMES_AT + 1 + event[_NAMES_AT] + 1
-    at += 1 + event[at] + 1
+    schema, at = _name(event, _NAMES_AT)
+    table, at = _name(event, at)
     count, at = packed_int(event, at)
     types = event[at : at + count]
     metadata, at = packed_bytes(event, at + count)
@@ -95,6 +111,7 @@ def _parse(event: bytes, character: frozenset[WireType]) -> TableMap:
     nulls = set(set_bits(event[at : at + bitmap_size(count)], count))
     optional = _Optional(columns, character)
     optional.parse(event[at + bitmap_size(count) :])
+    optional.check()
     return TableMap(
         schema,
         table,
@@ -132,6 +149,13 @@ class _Optional:
             kind = block[at]
             value, at = packed_bytes(block, at + 1)
             self._field(kind, value)
+
+    def check(self) -> None:
+        """Names and key are of the table's columns; ValueError if not."""
+        if self.names and len(set(self.names)) != len(self._columns):
+            raise ValueError(f"{len(set(self.names))} names for {len(self._columns)} columns")
+        if any(number >= len(self._columns) for number in self.primary_key):
+            raise ValueError("the primary key has a column that the table has not")
 
     def _field(self, kind: int, value: bytes) -> None:
         columns = range(len(self._columns))

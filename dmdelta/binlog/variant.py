@@ -176,9 +176,14 @@ class KeyDictionary:
         self._metadata = metadata_bytes(self._fixed)
 
     def id_of(self, key: bytes) -> int:
-        """The id of a key, given now if it is new."""
+        """The id of a key, given now if it is new.
+
+        Raises:
+            UnicodeDecodeError: it is no UTF-8, which would make the dictionary unreadable.
+        """
         known = self.ids.get(key)
         if known is None:
+            key.decode()
             known = self.ids[key] = len(self.ids)
             self._grown += len(key)
         return known

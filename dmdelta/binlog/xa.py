@@ -11,8 +11,8 @@ from dmdelta.binlog.events import HEADER_SIZE
 from dmdelta.errors import CorruptBinlog
 
 _PREPARE = Struct("<BIII")
-_PART = r"(?:[xX]'([0-9a-fA-F]*)'|0x([0-9a-fA-F]+)|'((?:[^'\\]|''|\\.)*)'|\"((?:[^\"\\]|\"\"|\\.)*)\")"
-_XID = re.compile(rf"\s*{_PART}\s*(?:,\s*{_PART}\s*(?:,\s*(\d+)\s*)?)?", re.DOTALL)
+_PART = r"(?:[xX]'((?:[0-9a-fA-F]{2})*)'|0x([0-9a-fA-F]+)|'((?:[^'\\]|''|\\.)*)'|\"((?:[^\"\\]|\"\"|\\.)*)\")"
+_XID = re.compile(rf"\s*{_PART}\s*(?:,\s*{_PART}\s*(?:,\s*([0-9]{{1,20}})\s*)?)?(?![0-9,])", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,8 @@ def parse_xa_prepare(event: bytes) -> XaPrepare:
         raise CorruptBinlog("an XA_PREPARE event is cut short", hint="report this event to the project")
     one_phase, format_id, gtrid, bqual = _PREPARE.unpack_from(event, HEADER_SIZE)
     data = event[HEADER_SIZE + _PREPARE.size :]
+    if len(data) < gtrid + bqual:
+        raise CorruptBinlog("an XA_PREPARE event is cut short", hint="report this event to the project")
     return XaPrepare(xid_text(data[:gtrid], data[gtrid : gtrid + bqual], format_id), bool(one_phase))
 
 

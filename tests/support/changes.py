@@ -4,6 +4,9 @@ import io
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
+from typing import Any
+
+import zstandard
 
 from dmdelta.binlog.batch import ChangeBatch
 from dmdelta.binlog.decode import decode_segment
@@ -56,6 +59,15 @@ class Log:
     def query(self, sql: str, schema: str = "s", kind: int = EventType.QUERY) -> "Log":
         return self.add(kind, query_body(sql.encode(), schema))
 
+    def transaction(
+        self, columns: Sequence[tuple[int, bytes]], optional: bytes, *events: tuple[int, bytes], **table: Any
+    ) -> "Log":
+        """BEGIN, a table map (`table`: more for it), the events, a commit."""
+        self.query("BEGIN").add(EventType.TABLE_MAP, table_map_body(columns, optional, **table))
+        for kind, body in events:
+            self.add(kind, body)
+        return self.add(EventType.XID, bytes(8))
+
     def segment(self) -> Segment:
         return Segment("made.binlog", "source", 1, "binlog.000007", 4, len(self.data))
 
@@ -79,6 +91,14 @@ def packed(number: int) -> bytes:
     if number < 0xFB:
         return bytes((number,))
     return b"\xfc" + struct.pack("<H", number) if number < 0x10000 else b"\xfd" + number.to_bytes(3, "little")
+
+
+def payload_body(events: bytes, *, compression: int = 0, told: int | None = None) -> bytes:
+    """A compressed transaction, of `told` bytes by its own words; `compression` 0 is zstd, any other is none."""
+    data = zstandard.ZstdCompressor().compress(events) if compression == 0 else events
+    values = packed(len(data)), packed(compression), packed(len(events) if told is None else told)
+    fields = b"".join(bytes((kind, len(value))) + value for kind, value in enumerate(values, 1))
+    return fields + b"\x00" + data
 
 
 def table_map_body(

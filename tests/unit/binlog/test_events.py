@@ -4,7 +4,6 @@ import struct
 import zlib
 
 import pytest
-import zstandard
 
 from dmdelta.binlog.decode_options import DecodeOptions
 from dmdelta.binlog.events import EventFlag, EventType
@@ -15,7 +14,7 @@ from tests.support.changes import (
     Log,
     event_bytes,
     names_field,
-    packed,
+    payload_body,
     query_body,
     rows_body,
     rows_of,
@@ -33,11 +32,7 @@ def image(number: int, text: bytes = b"x") -> bytes:
 
 
 def transaction(log: Log, *events: tuple[int, bytes]) -> Log:
-    """BEGIN, a table map, the events, a commit."""
-    log.query("BEGIN").add(EventType.TABLE_MAP, table_map_body(COLUMNS, NAMES))
-    for kind, body in events:
-        log.add(kind, body)
-    return log.add(EventType.XID, bytes(8))
+    return log.transaction(COLUMNS, NAMES, *events)
 
 
 def compressed(data: bytes) -> bytes:
@@ -104,15 +99,6 @@ def test_a_compressed_query_begins_a_transaction() -> None:
     assert [change.after for change in rows_of(log.changes())] == [{"id": 1, "v": "x"}]
 
 
-def payload(events: bytes, *, compression: int = 0) -> bytes:
-    data = zstandard.ZstdCompressor().compress(events) if compression == 0 else events
-    sizes = packed(len(data)), packed(compression), packed(len(events))
-    fields = b"".join(
-        bytes((kind, len(value))) + value for kind, value in zip((1, 2, 3), (sizes[0], sizes[1], sizes[2]), strict=True)
-    )
-    return fields + b"\x00" + data
-
-
 @pytest.mark.parametrize("compression", [0, 255])
 def test_a_payload_counts_its_rows_as_one_event(compression: int) -> None:
     """Rows of all inner events have the payload's place and one counter; the structure comes before them."""
@@ -125,7 +111,7 @@ def test_a_payload_counts_its_rows_as_one_event(compression: int) -> None:
     )
     log = Log()
     offset = len(log.data)
-    changes = log.add(EventType.TRANSACTION_PAYLOAD, payload(inner, compression=compression)).changes()
+    changes = log.add(EventType.TRANSACTION_PAYLOAD, payload_body(inner, compression=compression)).changes()
     assert [change.row for change in changes] == [-1, 0, 1, 2]
     assert {change.seq for change in changes} == {(7 << 40) + offset}
     assert [change.op for change in changes] == [Op.SCHEMA, Op.INSERT, Op.INSERT, Op.DELETE]
@@ -134,7 +120,7 @@ def test_a_payload_counts_its_rows_as_one_event(compression: int) -> None:
 def test_a_payload_of_another_compression_is_refused() -> None:
     """An unknown algorithm names the setting."""
     with pytest.raises(UnsupportedEvent, match="compression 7") as caught:
-        Log().add(EventType.TRANSACTION_PAYLOAD, payload(b"", compression=7)).changes()
+        Log().add(EventType.TRANSACTION_PAYLOAD, payload_body(b"", compression=7)).changes()
     assert "binlog_transaction_compression" in (caught.value.hint or "")
 
 
@@ -142,7 +128,7 @@ def test_a_payload_of_another_compression_is_refused() -> None:
 def test_a_broken_payload_is_damage(cut: int) -> None:
     """Inner bytes that end too soon are an error."""
     inner = event_bytes(EventType.QUERY, query_body(b"BEGIN", "s"), checksum=False)
-    body = payload(inner, compression=255)
+    body = payload_body(inner, compression=255)
     with pytest.raises(CorruptBinlog):
         Log().add(EventType.TRANSACTION_PAYLOAD, body[: len(body) - cut]).changes()
 

@@ -1,0 +1,51 @@
+"""Damage that no checksum tells: what the codec reads then is an error of ours, or rows that are well formed."""
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dmdelta.errors import DmdeltaError
+from tests.support.wounds import Act, Wound, read_every_way, seeds, wounded
+
+TELLING = (b"\0", b"\1", b"\x7f", b"\x80", b"\xfb", b"\xfc", b"\xfe", b"\xff", b"\xff\xff", b"\xff" * 4, b"\0" * 8)
+"""Bytes that formats have a meaning for."""
+PLACES = st.integers(0, 80) | st.integers(0, 1 << 15)
+WOUNDS = st.lists(
+    st.builds(
+        Wound,
+        st.integers(0, 200),
+        st.sampled_from([Act.FLIP, Act.FLIP, Act.WRITE, Act.WRITE, *Act]),
+        PLACES,
+        st.sampled_from(TELLING) | st.binary(min_size=1, max_size=6),
+    ),
+    min_size=1,
+    max_size=3,
+)
+
+
+def check_wounds(number: int, wounds: list[Wound]) -> None:
+    """The property; a hang is the lane's time limit."""
+    with suppress(DmdeltaError):
+        read_every_way(wounded(seeds()[number % len(seeds())], wounds))
+
+
+@settings(max_examples=150)
+@given(number=st.integers(0, len(seeds()) - 1), wounds=WOUNDS)
+def test_wounds_that_no_checksum_tells(number: int, wounds: list[Wound]) -> None:
+    """Any events of real servers, changed in any way and sealed again: an error of ours, or VARIANT that can be read."""
+    check_wounds(number, wounds)
+
+
+@pytest.mark.long
+@settings(max_examples=20_000)
+@given(number=st.integers(0, len(seeds()) - 1), wounds=WOUNDS)
+def test_many_wounds_that_no_checksum_tells(number: int, wounds: list[Wound]) -> None:
+    """The same at length."""
+    check_wounds(number, wounds)
+
+
+def test_unwounded_events_are_sealed_as_they_were() -> None:
+    """Taking events apart and sealing them changes nothing, so that only the wounds are what is tested."""
+    assert [wounded(seed, []).data for seed in seeds()] == [seed.data for seed in seeds()]
