@@ -146,3 +146,52 @@ def newest(members) -> dict[int, int]:
     for domain, _, number in members:
         found[domain] = max(number, found.get(domain, 0))
     return found
+
+
+@given(gtids, gtids, gtids)
+def test_mysql_sets_obey_the_laws_of_sets(left, right, third) -> None:
+    """Order and repetition make no difference; equal sets are equal objects with one text."""
+    one, two, three = map(mysql_set, (left, right, third))
+    assert one.union(two) == two.union(one)
+    assert one.union(two).union(three) == one.union(two.union(three))
+    assert one.union(one) == one.union(MysqlGtidSet()) == one
+    assert one.minus(two).union(one.minus(one.minus(two))) == one
+    assert one.minus(two.union(three)) == one.minus(two).minus(three)
+    assert not one.minus(one)
+    assert (one.contains(two) and two.contains(one)) == (one == two) == (str(one) == str(two))
+
+
+@given(st.lists(st.tuples(st.sampled_from([A, f"{A}:tag", B]), st.integers(1, 60), st.integers(0, 9)), max_size=12))
+def test_any_spelling_of_a_mysql_set_is_the_same_set(spans) -> None:
+    """Intervals in any order, overlapping or side by side, of any capitals."""
+    text = ", ".join(f"{name.replace(A, A.upper())}:{first}-{first + more}" for name, first, more in spans)
+    expected = {(name, number) for name, first, more in spans for number in range(first, first + more + 1)}
+    found = parse_gtid_set(text, "mysql")
+    assert members_of(found) == expected
+    assert found == mysql_set(sorted(expected))
+
+
+@given(maria_gtids, maria_gtids, maria_gtids)
+def test_mariadb_sets_obey_the_laws_of_newest_numbers(left, right, third) -> None:
+    """Union takes the newer of each domain, whatever the order; the difference is where the other is behind."""
+    one, two, three = map(mariadb_set, (left, right, third))
+    assert numbers_of(one.union(two)) == numbers_of(two.union(one)) == newest([*left, *right])
+    assert one.union(two).union(three) == one.union(two.union(three))
+    assert one.union(one) == one.union(MariadbGtidSet()) == one
+    behind = newest(right)
+    ahead = {domain: number for domain, number in newest(left).items() if number > behind.get(domain, 0)}
+    assert numbers_of(one.minus(two)) == ahead
+    assert one.contains(two) == all(newest(left).get(domain, 0) >= number for domain, number in behind.items())
+    assert numbers_of(one.union(two)) == numbers_of(two.union(one.minus(two)))
+
+
+def numbers_of(gtid_set: MariadbGtidSet) -> dict[int, int]:
+    return {domain: number for domain, (_, number) in gtid_set.newest.items()}
+
+
+@given(st.permutations(range(1, 30)), st.integers(1, 29))
+def test_a_mysql_set_does_not_depend_on_the_order_of_its_growth(order, size) -> None:
+    """Transactions of parallel appliers come in any order: gaps are kept and closed."""
+    grown_set = mysql_set((A, number) for number in order[:size])
+    assert members_of(grown_set) == {(A, number) for number in order[:size]}
+    assert str(mysql_set((A, number) for number in order)) == f"{A}:1-29"

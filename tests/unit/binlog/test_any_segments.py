@@ -1,0 +1,78 @@
+"""Any split of a log into segments: wherever it is cut, the same changes, GTIDs and statements come out of it."""
+
+import io
+from functools import cache
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dmdelta.binlog.boundary import scan_gtids
+from dmdelta.binlog.ddl_scan import scan_statements
+from dmdelta.binlog.events import HEADER
+from dmdelta.model.segment import FIRST_OFFSET, Segment
+from dmdelta.segments import list_segments
+from dmdelta.source.cutter import Cutter
+from dmdelta.source.pieces import Piece
+from tests.support.changes import decode_bytes, rows_of
+from tests.support.golden import GOLDEN, boundaries, cut_at, recording
+from tests.support.gtids import spelled
+
+FILES = sorted(GOLDEN.glob("*/binlog.0*"))
+EPOCH = "archive.000001"
+
+
+def read(data: bytes, segment: Segment, server: str) -> list[list[object]]:
+    """All that is read of a segment: changes with their positions, GTIDs, statements."""
+    options = recording(server).options()
+    return [
+        rows_of(decode_bytes(data, segment, options)),
+        spelled(scan_gtids(io.BytesIO(data), segment)),
+        scan_statements(io.BytesIO(data), segment),
+    ]
+
+
+@cache
+def whole(place: Path) -> tuple[bytes, Segment, list[list[object]]]:
+    """A recorded file, as one segment, and what is read of it."""
+    data = place.read_bytes()
+    segment = Segment(str(place), "golden", 1, place.name, FIRST_OFFSET, len(data))
+    return data, segment, read(data, segment, place.parent.name)
+
+
+def joined(parts: list[list[list[object]]]) -> list[list[object]]:
+    """What is read of one segment after the other."""
+    return [[one for part in found for one in part] for found in zip(*parts, strict=True)]
+
+
+@settings(max_examples=25)
+@given(place=st.sampled_from(FILES), draw=st.data())
+def test_any_boundaries(place: Path, draw: st.DataObject) -> None:
+    """Between any transactions; position by position what the whole file holds."""
+    data, segment, expected = whole(place)
+    *ends, last = boundaries(data, segment)
+    chosen = sorted(draw.draw(st.sets(st.sampled_from(ends)) if ends else st.just(set())))
+    pieces = cut_at(data, segment, [*chosen, last])
+    assert joined([read(content, piece, place.parent.name) for piece, content in pieces]) == expected
+
+
+@settings(max_examples=15)
+@given(place=st.sampled_from(FILES), draw=st.data())
+def test_any_cuts_of_the_relay(place: Path, draw: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Whenever the relay's own cutter is told that its time has come."""
+    data, _, expected = whole(place)
+    folder = tmp_path_factory.mktemp("relay")
+    cutter, at = Cutter(folder / EPOCH, place.name, FIRST_OFFSET, b""), FIRST_OFFSET
+    due = draw.draw(st.sets(st.integers(0, 80)))
+    number = 0
+    while at < len(data):
+        header = HEADER.unpack_from(data, at)
+        cutter._since = float("-inf" if number % 80 in due else "inf")
+        cutter.take(Piece(header, memoryview(data)[at : at + header[3]], True, True))
+        at, number = at + header[3], number + 1
+    cutter.close()
+    segments = list(list_segments(folder, "golden"))
+    assert [one.end for one in segments[:-1]] == [one.start for one in segments[1:]]
+    parts = [read(Path(one.path).read_bytes(), one, place.parent.name) for one in segments]
+    assert joined(parts) == expected
