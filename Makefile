@@ -4,7 +4,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-long test-unit test-crash test-connect test-cluster test-mysql97 test-tidb check fmt bench bench-load bench-sink bench-validate bench-freshness bench-long docs clean
+.PHONY: help install demo test test-long test-unit test-crash test-connect test-cluster test-mysql97 test-tidb check fmt bench bench-load bench-sink bench-validate bench-freshness bench-long docs clean fuzz
 
 help: ## what can be made
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -52,6 +52,11 @@ test-tidb: servers ## the extra lane: the sink to TiDB, which is built first (Go
 test-mysql97: install ## the extra lane: MySQL 9.7
 	$(PY) -m tests.support.servers install mysql97
 	$(PY) -m pytest tests -m mysql97
+
+fuzz: install ## atheris on the codec for SECONDS (600): recorded transactions, damaged where no checksum tells; inputs that fail are left in var/fuzz
+	$(PY) -m pip install --quiet --editable '.[fuzz]'
+	mkdir -p var/fuzz
+	$(PY) -m tests.fuzz -max_total_time=$(or $(SECONDS),600) -artifact_prefix=var/fuzz/
 
 check: install ## ruff, mypy strict and the import contracts
 	$(VENV)/bin/ruff check .
