@@ -9,7 +9,7 @@ import pymysql
 
 from dmdelta.errors import SinkError, TargetUnavailable
 from dmdelta.model.retry import Retry
-from dmdelta.model.tls import Tls, driver_options
+from dmdelta.model.tls import CUT_OFF_HINT, NO_TLS_HINT, SSL_REQUIRED, Tls, driver_options, tls_trouble
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
@@ -33,12 +33,15 @@ _BY_HAND = (
 _HINTS = {
     **dict.fromkeys((1064, 1115, 1235, 1273, 1846, 3106, 8200), _BY_HAND),
     1044: "grant the sink's account the rights that docs/spec.md names",
-    1045: "mend user or password of the sink in the spec",
+    1045: "mend user or password of the sink in the spec. An account that demands TLS or a client certificate is "
+    "refused so, too: security.ssl-ca, ssl-cert, ssl-key",
     1062: "a row with this key is there already: compare the target with the source; `dmdelta binlog skip` leaves the "
     "change out, safe-mode: true replaces the row",
     1142: "grant the sink's account the rights that docs/spec.md names",
     1146: "the table went from the target: make it again, or leave it out with the block-allow-list",
     1153: "raise max_allowed_packet on the target",
+    SSL_REQUIRED: NO_TLS_HINT,
+    3159: "the target insists on TLS: set security.ssl-ca of the sink in the spec",
     1406: "widen the target's column, or leave the change out with `dmdelta binlog skip`",
 }
 
@@ -65,6 +68,7 @@ def connect(server: TargetServer, *, autocommit: bool = True) -> "Connection[Any
     Raises:
         TargetUnavailable: the target does not answer.
         SinkError: it refuses.
+        ConfigError: a certificate cannot be read.
     """
     checks = int(server.foreign_key_checks)
     begin = f"SET time_zone = '+00:00', sql_mode = '{SQL_MODE}', foreign_key_checks = {checks}"
@@ -73,7 +77,7 @@ def connect(server: TargetServer, *, autocommit: bool = True) -> "Connection[Any
             host=server.host,
             port=server.port,
             user=server.user,
-            password=server.password,
+            password=server.password.encode(),  # PyMySQL would make Latin-1 of it
             charset="utf8mb4",
             autocommit=autocommit,
             connect_timeout=CONNECT_SECONDS,
@@ -152,6 +156,8 @@ def code_of(error: BaseException) -> int:
 
 def is_retryable(error: BaseException) -> bool:
     """The same transaction may succeed later."""
+    if tls_trouble(error) is not None:
+        return False
     if isinstance(error, OSError) or (isinstance(error, pymysql.err.InterfaceError) and code_of(error) == 0):
         return True
     return code_of(error) in RETRYABLE
@@ -166,8 +172,14 @@ def translated(error: BaseException, what: str, **context: Any) -> SinkError:
     """
     code = code_of(error)
     said = str(error.args[1]) if len(error.args) > 1 else str(error)
+    trouble = tls_trouble(error)
+    if trouble is not None:
+        return SinkError(f"no TLS connection to {what}: {trouble[0]}", hint=trouble[1], **context)
+    if isinstance(error, RuntimeError):  # PyMySQL: a package for the account's plugin is missing
+        return SinkError(f"cannot log in to {what}: {said}", hint="install the named package", **context)
     if is_retryable(error):
         hint = "it is tried again; check host, port and the server if it does not pass"
+        hint += CUT_OFF_HINT if "SSL" in said else ""
         return TargetUnavailable(f"{what} does not answer: {said}", hint=hint, code=code, **context)
     hint = _HINTS.get(code, "see the server's message; mend the target or the spec")
     return SinkError(f"{what} refuses: {said}", hint=hint, code=code, **context)

@@ -1,6 +1,5 @@
 """Connections to a server: opened with TLS and retries, every foreign error turned into one of ours."""
 
-import ssl
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,7 +10,7 @@ import pymysql
 from dmdelta.errors import PositionLost, SourceError, SourceUnavailable
 from dmdelta.logging import get_logger
 from dmdelta.model.retry import Retry
-from dmdelta.model.tls import driver_options
+from dmdelta.model.tls import CUT_OFF_HINT, NO_TLS_HINT, SSL_REQUIRED, driver_options, tls_trouble
 from dmdelta.source.endpoint import Endpoint
 
 if TYPE_CHECKING:
@@ -29,7 +28,8 @@ _RETRYABLE = frozenset({1040, 1053, 1077, 1158, 1159, 1160, 1161, 1203, 1205, 13
 
 _HINTS = {
     1044: "grant the account the privileges that `dmdelta check` lists",
-    1045: "mend user or password in the spec; a password usually comes from an environment variable",
+    1045: "mend user or password in the spec; a password usually comes from an environment variable. An account that "
+    "demands TLS or a client certificate is refused so, too: security.ssl-ca, ssl-cert, ssl-key",
     1049: "mend the database name",
     1129: "the server blocks this host after failed log-ins: run FLUSH HOSTS (mysqladmin flush-hosts) on it",
     1130: "create the account for this host: CREATE USER 'name'@'%'",
@@ -39,6 +39,7 @@ _HINTS = {
     1698: "the account does not log in by password: create one that does",
     1820: "the account's password has expired: ALTER USER … IDENTIFIED BY …",
     1862: "the account's password has expired: ALTER USER … IDENTIFIED BY …",
+    SSL_REQUIRED: NO_TLS_HINT,
     3118: "the account is locked: ALTER USER … ACCOUNT UNLOCK",
     3159: "the server insists on TLS: set security.ssl-ca in the spec",
 }
@@ -57,6 +58,7 @@ def open_connection(
     Raises:
         SourceUnavailable: the server does not answer, after all attempts.
         SourceError: it refuses: wrong password, host not allowed, no TLS, …
+        ConfigError: a certificate cannot be read.
     """
     for failures in range(1, retry.attempts):
         try:
@@ -74,7 +76,7 @@ def _connect(endpoint: Endpoint) -> "Connection[Any]":
             host=endpoint.host,
             port=endpoint.port,
             user=endpoint.user,
-            password=endpoint.password,
+            password=endpoint.password.encode(),  # PyMySQL would make Latin-1 of it
             charset="utf8mb4",
             autocommit=True,
             connect_timeout=CONNECT_TIMEOUT,
@@ -146,32 +148,23 @@ def foreign_errors(where: object) -> Iterator[None]:
         yield
     except pymysql.err.MySQLError as error:
         raise _from_pymysql(error, str(where)) from error
-    except ssl.SSLError as error:
-        raise _tls_error(error, str(where)) from error
     except RuntimeError as error:  # PyMySQL: a package for the account's plugin is missing
         raise SourceError(f"cannot log in to {where}: {error}", hint="install the named package") from error
     except OSError as error:
-        raise SourceUnavailable(
+        raise _tls_error(error, str(where)) or SourceUnavailable(
             f"lost the connection to {where}: {error}", hint="check host, port and firewall"
         ) from error
 
 
 def _from_pymysql(error: pymysql.err.MySQLError, where: str) -> SourceError:
-    original = getattr(error, "original_exception", None)
-    if isinstance(original, ssl.SSLError):
-        return _tls_error(original, where)
-    if isinstance(original, FileNotFoundError):
-        return SourceError(f"cannot read a TLS file: {original}", hint="mend the paths under security in the spec")
     code = error.args[0] if error.args and isinstance(error.args[0], int) else 0
     text = str(error.args[1]) if len(error.args) > 1 else str(error)
-    return server_error(code, text, where)
+    return _tls_error(error, where) or server_error(code, text, where)
 
 
-def _tls_error(error: ssl.SSLError, where: str) -> SourceError:
-    return SourceError(
-        f"no TLS connection to {where}: {error}",
-        hint="ssl-ca must be the CA of the server's certificate, for this host",
-    )
+def _tls_error(error: Exception, where: str) -> SourceError | None:
+    trouble = tls_trouble(error)
+    return SourceError(f"no TLS connection to {where}: {trouble[0]}", hint=trouble[1]) if trouble else None
 
 
 def server_error(code: int, text: str, where: str) -> SourceError:
@@ -179,9 +172,8 @@ def server_error(code: int, text: str, where: str) -> SourceError:
     if code == 1236:
         return _dump_error(text, where)
     if code in _RETRYABLE or code == 0:
-        return SourceUnavailable(
-            f"{where} does not answer: {text}", hint="check host, port, firewall and the server", code=code
-        )
+        hint = "check host, port, firewall and the server" + (CUT_OFF_HINT if "SSL" in text else "")
+        return SourceUnavailable(f"{where} does not answer: {text}", hint=hint, code=code)
     return SourceError(f"{where} refuses: {text}", hint=_HINTS.get(code, "see the server's message"), code=code)
 
 
