@@ -31,7 +31,7 @@ def to_target(port, tls=None, password=PASSWORD):
     return connect(TargetServer("127.0.0.1", port, "reader", password, tls=tls))
 
 
-@pytest.fixture(params=PLUGINS, ids=lambda param: " ".join(param))
+@pytest.fixture(params=PLUGINS, ids=" ".join)
 def server(request):
     """With an account of that plugin, which has not logged in yet."""
     name, identified = request.param
