@@ -1,5 +1,8 @@
 """`dmdelta run`: the main job."""
 
+import os
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Annotated
 
@@ -38,6 +41,16 @@ def run(
     from dmdelta.engine.run import RunOptions, run_task
 
     options = RunOptions(until_caught_up, safe_mode, start_time, remove_meta)
-    with showing_progress() as report:
+    with _keeping_to_itself(task.variables_of_passwords), showing_progress() as report:
         summary = run_task(task, options, report)
     print_summary(summary)
+
+
+@contextmanager
+def _keeping_to_itself(variables: Collection[str]) -> Iterator[None]:
+    """Without them in the environment: they have been read, and Java, its workers and relays would inherit them."""
+    kept = {name: os.environ.pop(name) for name in variables if name in os.environ}
+    try:
+        yield
+    finally:
+        os.environ.update(kept)

@@ -8,8 +8,8 @@ from typing import Any, TypeVar, get_args, get_origin
 
 from pydantic import ValidationError
 
-from dmdelta.config.document import Document, Path_, read_document
-from dmdelta.config.references import References, Secrets, read_secret
+from dmdelta.config.document import Document, Path_, cut, read_document
+from dmdelta.config.references import References, Secrets, read_secret, variable_of
 from dmdelta.config.section import FOLDER, Section, hyphenated
 from dmdelta.config.suite import SuiteConfig
 from dmdelta.config.task import TaskSpec
@@ -43,7 +43,8 @@ def load_spec(path: str | Path, env: Mapping[str, str] | None = None, secret: Se
     problems: list[Problem] = []
     references = References(os.environ if env is None else env, secret)
     values = _resolved(document.values, references, document, (), problems)
-    return _checked(TaskSpec, values, document, problems, "docs/spec.md lists every key")
+    spec = _checked(TaskSpec, values, document, problems, "docs/spec.md lists every key")
+    return spec.knowing_variables(_variables_of_passwords(document.values))
 
 
 def load_suite(path: Path) -> tuple[SuiteConfig, Document]:
@@ -89,6 +90,16 @@ def _resolved(value: Any, references: References, document: Document, place: Pat
         return value
 
 
+def _variables_of_passwords(value: Any) -> Iterator[str]:
+    """The environment variables that passwords are taken from."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in items:
+        name = variable_of(inner) if key == "password" and isinstance(inner, str) else None
+        if name is not None:
+            yield name
+        yield from _variables_of_passwords(inner)
+
+
 def _unknown_keys(section: type[Section], values: Any, document: Document, place: Path_) -> Iterator[Problem]:
     if not isinstance(values, dict):
         return
@@ -98,7 +109,7 @@ def _unknown_keys(section: type[Section], values: Any, document: Document, place
         if key not in known:
             near = difflib.get_close_matches(str(key).replace("_", "-"), known, n=1, cutoff=0.45)
             advice = f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(known)}"
-            yield document.line_of(inner), f"unknown key {_shown(inner)!r}: {advice}"
+            yield document.line_of(inner), f"unknown key {_shown((*place, cut(key)))!r}: {advice}"
             continue
         nested = _section_in(known[key].annotation)
         if nested is not None:

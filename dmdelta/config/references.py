@@ -12,6 +12,12 @@ Secrets = Callable[[str, str], str]
 """A secret by its scope and its key."""
 
 
+def variable_of(text: str) -> str | None:
+    """The environment variable that `text` refers to; None if it is no such reference."""
+    variable = _VARIABLE.fullmatch(text)
+    return variable[1] if variable else None
+
+
 def read_secret(scope: str, key: str) -> str:
     """A secret of the Databricks workspace that this process belongs to, or that the SDK is configured for.
 
@@ -43,11 +49,11 @@ class References:
         Raises:
             ConfigError: it leads nowhere.
         """
-        variable, secret = _VARIABLE.fullmatch(text), _SECRET.fullmatch(text)
+        variable, secret = variable_of(text), _SECRET.fullmatch(text)
         if secret is not None:
             return self.secret(secret[1], secret[2])
         if variable is None:
             return text
-        if variable[1] not in self.env:
-            raise ConfigError(f"the environment variable {variable[1]} is not set")
-        return self.env[variable[1]]
+        if variable not in self.env:
+            raise ConfigError(f"the environment variable {variable} is not set")
+        return self.env[variable]

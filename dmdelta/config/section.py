@@ -11,9 +11,12 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     PlainSerializer,
+    SecretStr,
     ValidationInfo,
     WithJsonSchema,
 )
+
+from dmdelta.model.tls import password_bytes
 
 FOLDER = "folder"
 """The key of the validation context that holds the spec's folder."""
@@ -92,6 +95,15 @@ def is_uri(text: str) -> bool:
     return bool(_URI.match(text))
 
 
+def _can_be_sent(value: SecretStr) -> SecretStr:
+    try:
+        password_bytes(value.get_secret_value())
+    except UnicodeEncodeError:
+        # Its own words hold the password.
+        raise ValueError("holds a character that no server could have been given: half of a pair (\\ud800)") from None
+    return value
+
+
 def _beside_spec(text: str, info: ValidationInfo) -> str:
     folder: Path | None = (info.context or {}).get(FOLDER)
     if folder is None or is_uri(text) or Path(text).is_absolute():
@@ -104,6 +116,9 @@ def _plain_folder(text: str) -> str:
         raise ValueError("must be a folder, of a mounted volume if it is to be shared; not a URI")
     return text
 
+
+Password = Annotated[SecretStr, AfterValidator(_can_be_sent)]
+"""Never shown."""
 
 StoragePath = Annotated[str, AfterValidator(_beside_spec)]
 """A path or URI that Spark can write to; a relative path starts at the spec's folder."""

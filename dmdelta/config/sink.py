@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr
 
-from dmdelta.config.section import Section
+from dmdelta.config.section import Password, Section
 from dmdelta.config.source import SecurityConfig
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=64)]
@@ -28,7 +28,7 @@ class SinkConfig(Section):
     user: str
     """Account with SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER, DROP and INDEX on the target's schemas."""
 
-    password: SecretStr = SecretStr("")
+    password: Password = SecretStr("")
     """Its password: write `${NAME}` to take it from the environment variable NAME, or `{{secrets/<scope>/<key>}}`, in
     quotes, to take it from Databricks' secrets."""
 

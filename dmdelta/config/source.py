@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr, model_validator
 
-from dmdelta.config.section import Duration, FolderPath, Section, hyphenated
+from dmdelta.config.section import Duration, FolderPath, Password, Section, hyphenated
 from dmdelta.errors import ConfigError
 from dmdelta.model.position import file_number
 from dmdelta.model.tls import Tls
@@ -104,7 +104,7 @@ class SourceConfig(Section):
     user: str | None = None
     """Account with REPLICATION SLAVE, REPLICATION CLIENT and SELECT."""
 
-    password: SecretStr = SecretStr("")
+    password: Password = SecretStr("")
     """Its password: write `${NAME}` to take it from the environment variable NAME, or `{{secrets/<scope>/<key>}}`, in
     quotes, to take it from Databricks' secrets."""
 

@@ -1,11 +1,11 @@
 """The whole spec of a task."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from dmdelta.config.block_allow_list import BlockAllowListConfig
 from dmdelta.config.expression_filter import ExpressionFilterRule
@@ -104,6 +104,18 @@ class TaskSpec(Section):
 
     quality: QualityConfig | None = None
     """What is expected of the tables; without it, `dmdelta quality` judges by what needs no writing."""
+
+    _variables: frozenset[str] = PrivateAttr(frozenset())
+
+    @property
+    def variables_of_passwords(self) -> frozenset[str]:
+        """The environment variables that passwords were taken from: no child process needs them."""
+        return self._variables
+
+    def knowing_variables(self, names: Iterable[str]) -> "TaskSpec":
+        """The same spec, whose passwords came from there."""
+        self._variables = frozenset(names)
+        return self
 
     def relay_dir(self, source: SourceConfig) -> str:
         """The folder below which a source's segments are kept: its own, or `relay` in the lakehouse's root."""

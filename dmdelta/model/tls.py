@@ -1,4 +1,4 @@
-"""TLS towards a server: verified, or refused with what is wrong."""
+"""How one logs in to a server: by TLS that is verified, or refused with what is wrong; and a password's bytes."""
 
 import ssl
 from dataclasses import dataclass
@@ -48,6 +48,15 @@ def driver_options(tls: Tls | None) -> dict[str, Any]:
     if tls is None:
         return {"ssl_disabled": True, "auth_plugin_map": _NOT_IN_CLEAR}
     return {"ssl": _context(tls)}
+
+
+def password_bytes(password: str) -> bytes:
+    """As a server stores it, where PyMySQL would make Latin-1 of it. Bytes of the environment that are no UTF-8 stay.
+
+    Raises:
+        UnicodeEncodeError: no text of any server.
+    """
+    return password.encode("utf-8", "surrogateescape")
 
 
 def _context(tls: Tls) -> ssl.SSLContext:

@@ -9,7 +9,7 @@ import pymysql
 
 from dmdelta.errors import SinkError, TargetUnavailable
 from dmdelta.model.retry import Retry
-from dmdelta.model.tls import CUT_OFF_HINT, NO_TLS_HINT, SSL_REQUIRED, Tls, driver_options, tls_trouble
+from dmdelta.model.tls import CUT_OFF_HINT, NO_TLS_HINT, SSL_REQUIRED, Tls, driver_options, password_bytes, tls_trouble
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
@@ -77,7 +77,7 @@ def connect(server: TargetServer, *, autocommit: bool = True) -> "Connection[Any
             host=server.host,
             port=server.port,
             user=server.user,
-            password=server.password.encode(),  # PyMySQL would make Latin-1 of it
+            password=password_bytes(server.password),
             charset="utf8mb4",
             autocommit=autocommit,
             connect_timeout=CONNECT_SECONDS,

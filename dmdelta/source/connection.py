@@ -10,7 +10,7 @@ import pymysql
 from dmdelta.errors import PositionLost, SourceError, SourceUnavailable
 from dmdelta.logging import get_logger
 from dmdelta.model.retry import Retry
-from dmdelta.model.tls import CUT_OFF_HINT, NO_TLS_HINT, SSL_REQUIRED, driver_options, tls_trouble
+from dmdelta.model.tls import CUT_OFF_HINT, NO_TLS_HINT, SSL_REQUIRED, driver_options, password_bytes, tls_trouble
 from dmdelta.source.endpoint import Endpoint
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _connect(endpoint: Endpoint) -> "Connection[Any]":
             host=endpoint.host,
             port=endpoint.port,
             user=endpoint.user,
-            password=endpoint.password.encode(),  # PyMySQL would make Latin-1 of it
+            password=password_bytes(endpoint.password),
             charset="utf8mb4",
             autocommit=True,
             connect_timeout=CONNECT_TIMEOUT,
