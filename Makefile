@@ -2,16 +2,20 @@
 PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
+LOCKING := --universal --python-version 3.10 --generate-hashes --no-header --no-emit-index-url --no-annotate $(NEW)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-long test-unit test-crash test-connect test-cluster test-mysql97 test-tidb check fmt bench bench-load bench-sink bench-validate bench-freshness bench-long docs clean fuzz
+.PHONY: help install demo test test-long test-unit test-crash test-connect test-cluster test-mysql97 test-tidb check fmt bench bench-load bench-sink bench-validate bench-freshness bench-long docs clean fuzz audit lock
 
 help: ## what can be made
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
-$(VENV)/installed: pyproject.toml
+# Only what is pinned, with the hash that was seen; nothing is resolved, nothing else is fetched to build it.
+$(VENV)/installed: pyproject.toml requirements.lock requirements-build.lock
 	$(PYTHON) -m venv $(VENV)
-	$(PY) -m pip install --quiet --editable '.[local,connect,databricks,quality,dev]'
+	$(PY) -m pip install --quiet --require-hashes -r requirements-build.lock
+	$(PY) -m pip install --quiet --require-hashes --no-build-isolation -r requirements.lock
+	$(PY) -m pip install --quiet --no-deps --no-build-isolation --editable .
 	$(PY) -m dmdelta.lakehouse.jars
 	$(PY) -m dmdelta.lakehouse.class_archive
 	@touch $@
@@ -63,6 +67,22 @@ check: install ## ruff, mypy strict and the import contracts
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
+
+# --strict: what could not be asked about counts as a failure, not as safe.
+audit: build/tools/installed ## ask the Python Packaging Advisory Database about every pinned version; needs its service, and fails without
+	build/tools/bin/pip-audit --strict --require-hashes --disable-pip -r requirements.lock \
+	  || { echo "audit: a version has a known vulnerability, or the service could not be asked: see above"; exit 1; }
+
+# Versions that are pinned already stay unless NEW is given: make lock NEW=--upgrade
+lock: build/tools/installed ## pin what pyproject.toml asks for anew, for Python 3.10 and newer (uv: set UV_DEFAULT_INDEX for a mirror)
+	build/tools/bin/uv pip compile --quiet $(LOCKING) --all-extras pyproject.toml -o requirements.lock
+	sed -n 's/^requires = \["\(.*\)"\]/\1/p' pyproject.toml \
+	  | build/tools/bin/uv pip compile --quiet $(LOCKING) --constraints requirements.lock - -o requirements-build.lock
+
+build/tools/installed:
+	$(PYTHON) -m venv build/tools
+	build/tools/bin/python -m pip install --quiet uv pip-audit
+	@touch $@
 
 fmt: install ## format
 	$(VENV)/bin/ruff format .

@@ -1,11 +1,13 @@
 """Where the tables are: a folder or a catalog, and the SQL identifiers of what is in it."""
 
+import hashlib
 import re
 from dataclasses import dataclass
 
 from dmdelta.errors import ConfigError
 from dmdelta.model.spark_sql import quote
 
+MOST_BYTES = 200
 _PLAIN = re.compile(r"[^\w.$-]")
 
 
@@ -58,7 +60,19 @@ class Lakehouse:
 
 
 def _folder(name: str) -> str:
-    """A folder name for any MySQL name: letters and digits of every script stay, the rest becomes `~<hex>`."""
-    plain = _PLAIN.sub(lambda found: f"~{ord(found.group()):x}", name)
-    # Spark takes files under names that begin so for hidden ones.
-    return f"~{ord(plain[0]):x}{plain[1:]}" if plain[:1] in ("_", ".") else plain
+    """A folder name of its own for any name: letters and digits of every script stay, the rest becomes `~<hex>`."""
+    plain = _PLAIN.sub(lambda found: _escaped(found.group()), name)
+    # Spark takes files under names that begin so for hidden ones; `.` and `..` are no folders of ours.
+    if plain[:1] in ("_", "."):
+        plain = _escaped(plain[:1]) + plain[1:]
+    if len(plain.encode()) <= MOST_BYTES:
+        return plain
+    # No file system takes more than 255 bytes. No escape has such letters, so no other name comes out the same.
+    begin = plain.encode()[: MOST_BYTES - 42].decode(errors="ignore")
+    return f"{begin}~x{hashlib.sha256(name.encode(errors='surrogatepass')).hexdigest()[:40]}"
+
+
+def _escaped(sign: str) -> str:
+    """Of a fixed length by its first letter: what follows may be a digit, too."""
+    code = ord(sign)
+    return f"~{code:02x}" if code < 0x100 else f"~u{code:06x}"

@@ -9,6 +9,7 @@ repeated. A whole binlog file directly in the epoch folder is the segment [4, si
 import re
 from dataclasses import dataclass
 
+from dmdelta.errors import SourceError
 from dmdelta.model.position import Position, seq_of
 
 MAGIC = b"\xfebin"
@@ -18,6 +19,8 @@ EPOCH_DIGITS = 6
 CUT_BYTES = 16 << 20
 """At this size the relay cuts; a larger segment holds a larger transaction."""
 
+MOST_BYTES = 200
+_NO_PART = re.compile(r"[/\\\x00-\x1f]")
 _NAME = re.compile(r"^(\d+)-(\d+)\.binlog$")
 _EPOCH = re.compile(r"^(.+)\.(\d+)$")
 
@@ -62,9 +65,27 @@ def parse_segment_name(name: str) -> tuple[int, int] | None:
     return (int(found.group(1)), int(found.group(2))) if found else None
 
 
+def folder_part(told: str) -> str:
+    """A name that a server has told (its uuid, a binlog file) as one part of a path below the relay's folder.
+
+    Raises:
+        SourceError: it would lead elsewhere. No server has such names.
+    """
+    if _NO_PART.search(told) or told in ("", ".", "..") or len(told.encode(errors="replace")) > MOST_BYTES:
+        raise SourceError(
+            f"a server tells of {told[:80]!r}, which is no name of a file",
+            hint="find out who answers at this address; with security.ssl-ca in the spec it is proved",
+        )
+    return told
+
+
 def epoch_folder(server_uuid: str, epoch: int) -> str:
-    """The folder name of an epoch: `<server_uuid>.<epoch>`."""
-    return f"{server_uuid}.{epoch:0{EPOCH_DIGITS}d}"
+    """The folder name of an epoch: `<server_uuid>.<epoch>`.
+
+    Raises:
+        SourceError: that is no folder's name.
+    """
+    return f"{folder_part(server_uuid)}.{epoch:0{EPOCH_DIGITS}d}"
 
 
 def parse_epoch_folder(name: str) -> tuple[str, int] | None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from dmdelta.failpoint import CrashPoint, reach
-from dmdelta.model.segment import FIRST_OFFSET, MAGIC, segment_name
+from dmdelta.model.segment import FIRST_OFFSET, MAGIC, folder_part, segment_name
 from dmdelta.source.volume import scratch_folder
 
 SUFFIX = ".part"
@@ -25,7 +25,14 @@ class SegmentWriter:
     """
 
     def __init__(self, epoch_folder: Path, binlog_file: str, start: int, description: bytes) -> None:
-        """`description`: the file's format description event; b"" if `start` is 4, where it is written anyway."""
+        """
+        Args:
+            description: the file's format description event; b"" if `start` is 4, where it is written anyway.
+
+        Raises:
+            SourceError: `binlog_file`, which comes from the server, would lead out of the folder.
+        """
+        folder_part(binlog_file)
         self._folder = epoch_folder / binlog_file
         self._unfinished = scratch_folder(epoch_folder.parent) / epoch_folder.name / binlog_file
         self._description = description

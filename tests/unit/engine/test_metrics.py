@@ -158,6 +158,18 @@ def test_an_address_that_is_taken_is_named():
             pass
 
 
+def test_by_default_only_this_machine_is_answered():
+    """At 127.0.0.1, and at no other address: what listens everywhere would also answer at 127.0.0.2 and by IPv6."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    with serving_metrics(MetricsConfig(port=port), Tally(lambda _: None)):
+        socket.create_connection(("127.0.0.1", port), timeout=5).close()
+        for address in ("127.0.0.2", "::1"):
+            with pytest.raises(OSError):
+                socket.create_connection((address, port), timeout=5)
+
+
 def test_the_page_is_current():
     """docs/metrics.md is what the code says."""
     assert Path("docs/metrics.md").read_text(encoding="utf-8") == metrics_page()

@@ -3,6 +3,8 @@
 from dataclasses import replace
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from dmdelta.errors import ConfigError
 from dmdelta.lakehouse.foreign import translate
@@ -19,6 +21,54 @@ def test_root():
     assert place.silver("d", "_t").endswith("/~5ft`")
     assert place.metadata("x") == "delta.`s3://b/lake/dm_meta/x`"
     assert place.schema_of("d") is None
+
+
+NAMES = st.text(st.one_of(st.sampled_from("/\\\\.~_ab01u,;—☃˻\0\n"), st.characters()), min_size=1, max_size=64)
+"""Any, and those that are near to paths, escapes and each other."""
+
+
+def folders_of(schema, table):
+    """The path of a silver table below its root."""
+    path = Lakehouse(root="/lake").silver(schema, table)
+    assert path.startswith("delta.`/lake/silver/")
+    assert path.endswith("`")
+    return path.removeprefix("delta.`/lake/silver/")[:-1].replace("``", "`")
+
+
+@given(NAMES, NAMES)
+@example("..", "../../x")
+@example(".", "/etc/passwd")
+@example("a/b", "C:\\x")
+@example("數" * 64, "☃" * 64)
+@example("😀" * 64, "\ud800" * 64)
+def test_no_name_leads_out_of_its_folder(schema, table):
+    """Every name is one folder, that neither Spark nor the file system takes for something else."""
+    folders = folders_of(schema, table).split("/")
+    assert len(folders) == 2
+    for folder in folders:
+        assert folder not in ("", ".", "..")
+        assert folder[0] not in "._"
+        assert len(folder.encode()) <= 255
+        assert not set(folder) & set('\\:*?"<>|%{}[]\0\n')
+
+
+@given(NAMES, NAMES)
+@example("sales 14", "sales—")
+@example("a/b", "a˻")
+@example("a\tb", "a«")
+@example("☃" * 64, "☃" * 63 + "—")
+@example("數" * 64, "數" * 63 + "数")
+@example("_t", "~5ft")
+def test_two_tables_never_share_a_folder(one, other):
+    """Also where the escape of one name reads like the other, or both are too long for a file system."""
+    assert (folders_of("s", one) == folders_of("s", other)) is (one == other)
+
+
+@given(NAMES)
+def test_a_metadata_table_stays_where_it_belongs(name):
+    """Quarantines are called after tables."""
+    path = Lakehouse(root="/lake").metadata(f"t_quarantine__s__{name}")
+    assert path.removeprefix("delta.`/lake/dm_meta/").count("/") == 0
 
 
 def test_catalog():

@@ -2,7 +2,14 @@
 
 from pathlib import Path
 
-from dmdelta.model.segment import MAGIC
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from dmdelta.errors import SourceError
+from dmdelta.model.segment import MAGIC, folder_part
+from dmdelta.source.cutter import Cutter
+from dmdelta.source.folder import EpochBegin, begin_epoch
 from dmdelta.source.segments import SUFFIX, SegmentWriter, remove_parts
 
 
@@ -44,3 +51,42 @@ def test_parts_of_a_killed_relay_are_removed(tmp_path: Path) -> None:
     (folder / "00000000000004-00000000000008.binlog").write_bytes(b"x")
     remove_parts(tmp_path)
     assert [place.name for place in folder.iterdir()] == ["00000000000004-00000000000008.binlog"]
+
+
+LEADING_OUT = [
+    "../../x.000001",
+    "/etc/x.000001",
+    "a/../../x.000001",
+    "..\\x.000001",
+    "x\0.000001",
+    "é" * 120 + ".000001",
+]
+
+
+@given(st.text(min_size=1))
+@example("..")
+def test_what_a_server_calls_itself_is_one_folder(told: str) -> None:
+    """Or it is refused."""
+    try:
+        part = folder_part(told)
+    except SourceError:
+        return
+    place = Path("/relay") / part
+    assert place.parent == Path("/relay")
+    assert place.name == told != ".."
+
+
+@pytest.mark.parametrize("name", LEADING_OUT)
+def test_a_server_that_leads_out_of_the_relay_s_folder_is_refused(tmp_path: Path, name: str) -> None:
+    """By its uuid, by a file to begin with, or by the file that its log goes on with; nothing is written."""
+    folder = tmp_path / "a" / "relay"
+    folder.mkdir(parents=True)
+    with pytest.raises(SourceError, match="no name of a file"):
+        begin_epoch(folder, EpochBegin(name, 1, "mysql", "binlog.000001", 4, None))
+    with pytest.raises(SourceError, match="no name of a file"):
+        Cutter(folder, name, 4, b"")
+    cutter = Cutter(folder, "binlog.000000", 4, b"")
+    with pytest.raises(SourceError) as caught:
+        cutter.next_file(name)
+    assert "security.ssl-ca" in caught.value.hint
+    assert [place for place in tmp_path.rglob("*") if place.is_file()] == []

@@ -1,0 +1,97 @@
+"""The lock files: what is installed for development and CI is what pyproject.toml asks for, and nothing that was not seen before."""
+
+import re
+import sys
+from importlib.metadata import distributions
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib  # pytest brings it
+
+ROOT = Path(__file__).parents[2]
+LOCK, BUILD = (ROOT / name for name in ("requirements.lock", "requirements-build.lock"))
+PYTHONS = ("3.10", "3.11", "3.12", "3.13")
+HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def entries(path):
+    """Each pinned requirement with the number of its hashes."""
+    text = re.sub(r"^ *#.*\n", "", path.read_text(), flags=re.MULTILINE).replace("\\\n", " ")
+    for line in filter(None, map(str.strip, text.splitlines())):
+        yield Requirement(line.partition("--hash")[0].strip()), len(HASH.findall(line)), line
+
+
+def pinned(path, python):
+    """Version by name, on Linux with this Python."""
+    facts = {"python_version": python, "python_full_version": f"{python}.5", "sys_platform": "linux"}
+    facts |= {"platform_system": "Linux", "platform_python_implementation": "CPython", "implementation_name": "cpython"}
+    chosen = [one for one, _, _ in entries(path) if one.marker is None or one.marker.evaluate(facts)]
+    names = [canonicalize_name(one.name) for one in chosen]
+    assert len(names) == len(set(names))
+    return dict(zip(names, (Version(next(iter(one.specifier)).version) for one in chosen), strict=True))
+
+
+def wanted():
+    """What pyproject.toml lists: dependencies, all extras, and what a build needs."""
+    project = PROJECT["project"]
+    extras = project["optional-dependencies"].values()
+    return [Requirement(one) for part in (project["dependencies"], *extras) for one in part]
+
+
+@pytest.mark.parametrize("path", [LOCK, BUILD], ids=lambda path: path.name)
+def test_each_line_is_one_version_with_its_hashes(path):
+    """And names no address: what it comes from is the machine's own affair."""
+    for requirement, hashes, line in entries(path):
+        assert [one.operator for one in requirement.specifier] == ["=="], line
+        assert hashes, line
+        assert requirement.url is None
+    assert not re.search(r"https?:|file:|--index|--find-links|/home/|/tmp/", path.read_text())
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_all_that_the_project_asks_for_is_pinned(python):
+    """On every Python, at a version that pyproject.toml allows; what it pins itself is the same."""
+    versions = pinned(LOCK, python)
+    for requirement in wanted():
+        version = versions.get(canonicalize_name(requirement.name))
+        assert version is not None, f"{requirement.name}: make lock"
+        assert version in requirement.specifier, f"{requirement.name}: make lock"
+    assert {"pyspark", "delta-spark"} <= {one.name for one in wanted() if str(one.specifier).startswith("==")}
+
+
+def test_builds_use_what_is_pinned():
+    """What pyproject.toml needs to be built, at the version that is installed anyway."""
+    (needed,) = map(Requirement, PROJECT["build-system"]["requires"])
+    versions = pinned(BUILD, "3.12")
+    assert list(versions) == [needed.name]
+    assert versions[needed.name] in needed.specifier
+    assert pinned(LOCK, "3.12")[needed.name] == versions[needed.name]
+
+
+def test_what_is_installed_here_is_what_is_pinned():
+    """The tests say nothing about other versions."""
+    versions = pinned(LOCK, f"{sys.version_info.major}.{sys.version_info.minor}")
+    del versions["setuptools"]  # for builds; environments that were made before it was pinned have another
+    installed = {canonicalize_name(one.metadata["Name"]): Version(one.version) for one in distributions()}
+    assert installed.keys() >= versions.keys()
+    assert {name: installed[name] for name in versions} == versions
+
+
+def test_make_installs_from_the_lock():
+    """With hashes demanded, and nothing resolved beside it."""
+    (recipe,) = re.findall(r"^\$\(VENV\)/installed:(.*?)^\n", (ROOT / "Makefile").read_text(), re.MULTILINE | re.DOTALL)
+    installs = re.findall(r"pip install .*", recipe)
+    assert len(installs) == 3
+    for line, file in zip(installs, (BUILD, LOCK), strict=False):
+        assert "--require-hashes" in line
+        assert line.endswith(f"-r {file.name}")
+    assert "--no-deps --no-build-isolation" in installs[-1]
+    assert LOCK.name in recipe.partition("\n")[0]
