@@ -6,9 +6,9 @@ import pytest
 
 from dmdelta.cli.main import execute
 from dmdelta.lakehouse.place import Lakehouse
-from tests.integration.test_sink_run import SinkTask
 from tests.support.diff import assert_same
 from tests.support.sinking import table_differences
+from tests.support.task import SinkTask
 from tests.support.values import quoted
 
 DATABASE = 'it\'s `a` "b" 100% ../x\\y — ü; DROP DATABASE mysql; --'

@@ -8,9 +8,9 @@ import yaml
 
 from dmdelta.cli.main import execute
 from dmdelta.lakehouse.place import Lakehouse
-from tests.integration.test_sink_run import SinkTask
 from tests.support.diff import assert_same
 from tests.support.sinking import table_differences
+from tests.support.task import SinkTask
 
 PAGE = Path(__file__).parents[2] / "docs" / "first-pipeline.md"
 TABLES = ("keyed", "keyless")

@@ -14,9 +14,8 @@ import yaml
 from dmdelta.cli.main import execute
 from dmdelta.engine.chunk_source import ChunkFrames
 from dmdelta.source.snapshot import plan_snapshot
-from tests.integration.test_sink_run import SinkTask
 from tests.support.relaying import endpoint_of
-from tests.support.task import PASSWORD_VARIABLE
+from tests.support.task import PASSWORD_VARIABLE, SinkTask
 
 WRONG = "wr0ng-but-a-secret-too"
 TARGET_VARIABLE = "DMDELTA_TEST_TARGET_PASSWORD"

@@ -5,9 +5,9 @@ import re
 import pytest
 
 from dmdelta.cli.main import execute
-from tests.integration.test_sink_run import SinkTask
 from tests.support.online_ddl import GH_OST, PT_OSC, TABLE
 from tests.support.sinking import table_differences
+from tests.support.task import SinkTask
 
 pytestmark = pytest.mark.long
 

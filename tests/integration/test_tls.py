@@ -13,13 +13,13 @@ from dmdelta.model.tls import Tls
 from dmdelta.sink.connection import TargetServer, connect
 from dmdelta.source.connection import open_connection
 from dmdelta.source.process import start_relay, wait_for
-from tests.integration.test_sink_run import SinkTask
 from tests.support.certificates import HERE, Authority
 from tests.support.diff import assert_same
 from tests.support.middleman import Relay
 from tests.support.relaying import catch_up, endpoint_of, files_differ, relay_task
 from tests.support.servers import Server, running
 from tests.support.sinking import table_differences
+from tests.support.task import SinkTask
 
 SELF_MADE = {"ca": "ca", "cert": "client-cert", "key": "client-key"}
 """What MySQL 8.0 writes into its data folder when it is made."""
