@@ -34,6 +34,7 @@ class Changelog:
         self.batch = 0
         self.rows = []
         self.results = {}
+        self.keys = {}
         self.landed_on = date(2026, 1, 1)
         spark.sql(
             f"CREATE TABLE IF NOT EXISTS {lakehouse.bronze} ({BRONZE_SCHEMA}) USING delta PARTITIONED BY (landed_on)"
@@ -45,6 +46,7 @@ class Changelog:
         return Position(1, "binlog.000001", self.offset)
 
     def tell(self, schema):
+        self.keys[schema.schema, schema.table] = schema.primary_key
         self._row(Op.SCHEMA, (schema.schema, schema.table), -1, ddl=schema.to_json())
 
     def ddl(self, sql, name=("d", "items"), op=Op.DDL):
@@ -71,7 +73,8 @@ class Changelog:
     def _row(self, op, name, row, *, before=None, after=None, ddl=None, xid=None, image=None):
         at = START + timedelta(milliseconds=self.offset)
         texts = [None if side is None else json.dumps(side) for side in (before, after)]
-        moved = op is Op.UPDATE and "id" in before and before["id"] != after.get("id", before["id"])
+        keys = [key for key in self.keys.get(name, ("id",)) if op is Op.UPDATE and key in before]
+        moved = any(before[key] != after.get(key, before[key]) for key in keys)
         position = (1, self.position.seq, row, "binlog.000001", self.offset)
         rest = (None, at, *name, op.value, xid, image, moved, ddl, None, *texts, at, self.landed_on)
         self.rows.append((SOURCE, *position, *rest))
