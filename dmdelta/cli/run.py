@@ -1,6 +1,7 @@
 """`dmdelta run`: the main job."""
 
 import os
+import threading
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -49,6 +50,9 @@ def run(
 @contextmanager
 def _keeping_to_itself(variables: Collection[str]) -> Iterator[None]:
     """Without them in the environment: they have been read, and Java, its workers and relays would inherit them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # a part of a larger program, whose environment is not ours
+        return
     kept = {name: os.environ.pop(name) for name in variables if name in os.environ}
     try:
         yield
