@@ -29,8 +29,8 @@ _Section = TypeVar("_Section", bound=Section)
 def load_spec(path: str | Path, env: Mapping[str, str] | None = None, secret: Secrets = read_secret) -> TaskSpec:
     """Read, resolve and check a spec.
 
-    A value that is exactly `${NAME}` is taken from the environment variable NAME, one that is exactly
-    `{{secrets/<scope>/<key>}}` from Databricks' secrets. Relative paths start at the spec's folder.
+    A value that is exactly `${NAME}` is taken from the environment variable NAME, one that is exactly `${file:PATH}`
+    from a file, `{{secrets/<scope>/<key>}}` from Databricks' secrets. Relative paths start at the spec's folder.
 
     Args:
         env: the environment; the process's own by default.
@@ -41,7 +41,7 @@ def load_spec(path: str | Path, env: Mapping[str, str] | None = None, secret: Se
     """
     document = read_document(Path(path))
     problems: list[Problem] = []
-    references = References(os.environ if env is None else env, secret)
+    references = References(os.environ if env is None else env, secret, Path(path).absolute().parent)
     values = _resolved(document.values, references, document, (), problems)
     spec = _checked(TaskSpec, values, document, problems, "docs/spec.md lists every key")
     return spec.knowing_variables(_variables_of_passwords(document.values))

@@ -14,8 +14,9 @@ INTRODUCTION = """# The spec
 
 One YAML file a task. The keys are those of TiDB Data Migration wherever it has one. An unknown key is an error that
 names the file, the line and the nearest known key. A value that is exactly `${NAME}` is taken from the environment
-variable NAME, one that is exactly `"{{secrets/<scope>/<key>}}"` from [Databricks](databricks.md). Relative paths start
-at the spec's folder. A duration is written `30s`, `1m30s` or `500ms`; a bare number counts seconds.
+variable NAME, one that is exactly `${file:PATH}` from the file there (without its last line's end), one that is exactly
+`"{{secrets/<scope>/<key>}}"` from [Databricks](databricks.md). Relative paths start at the spec's folder. A duration is
+written `30s`, `1m30s` or `500ms`; a bare number counts seconds.
 
 This page is made by `python -m dmdelta.config.reference`, the schema for editors
 (`schemas/pipeline.schema.json`) by `python -m dmdelta.config.schema`.

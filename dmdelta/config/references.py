@@ -1,12 +1,16 @@
-"""Values that stand elsewhere: `${NAME}` in the environment, `{{secrets/<scope>/<key>}}` in a Databricks workspace."""
+"""Values that stand elsewhere: `${NAME}` in the environment, `${file:PATH}` in a file, `{{secrets/<scope>/<key>}}` in a
+Databricks workspace.
+"""
 
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from dmdelta.errors import ConfigError
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_FILE = re.compile(r"\$\{file:([^{}]+)\}")
 _SECRET = re.compile(r"\{\{secrets/([^/{}]+)/([^/{}]+)\}\}")
 Secrets = Callable[[str, str], str]
 """A secret by its scope and its key."""
@@ -38,10 +42,11 @@ def read_secret(scope: str, key: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class References:
-    """Where a spec's references lead."""
+    """Where a spec's references lead; relative paths start at `folder`."""
 
     env: Mapping[str, str]
     secret: Secrets
+    folder: Path = Path()
 
     def value_of(self, text: str) -> str:
         """What `text` refers to if it is exactly one reference, else `text`.
@@ -50,6 +55,9 @@ class References:
             ConfigError: it leads nowhere.
         """
         variable, secret = variable_of(text), _SECRET.fullmatch(text)
+        file = _FILE.fullmatch(text)
+        if file is not None:
+            return _content(self.folder / file[1])
         if secret is not None:
             return self.secret(secret[1], secret[2])
         if variable is None:
@@ -57,3 +65,11 @@ class References:
         if variable not in self.env:
             raise ConfigError(f"the environment variable {variable} is not set")
         return self.env[variable]
+
+
+def _content(path: Path) -> str:
+    """Without the line's end that editors and `echo` leave. Bytes that are no UTF-8 stay, as in the environment."""
+    try:
+        return path.read_bytes().decode("utf-8", "surrogateescape").rstrip("\r\n")
+    except OSError as error:
+        raise ConfigError(f"the file {path} cannot be read: {error.strerror}") from error

@@ -29,8 +29,8 @@ class SinkConfig(Section):
     """Account with SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER, DROP and INDEX on the target's schemas."""
 
     password: Password = SecretStr("")
-    """Its password: write `${NAME}` to take it from the environment variable NAME, or `{{secrets/<scope>/<key>}}`, in
-    quotes, to take it from Databricks' secrets."""
+    """Its password: write `${NAME}` to take it from the environment variable NAME, `${file:PATH}` to take it from a
+    file, or `{{secrets/<scope>/<key>}}`, in quotes, to take it from Databricks' secrets."""
 
     security: SecurityConfig | None = None
     """TLS towards the server; without it the connection is not encrypted, even if the server offers TLS."""

@@ -105,8 +105,8 @@ class SourceConfig(Section):
     """Account with REPLICATION SLAVE, REPLICATION CLIENT and SELECT."""
 
     password: Password = SecretStr("")
-    """Its password: write `${NAME}` to take it from the environment variable NAME, or `{{secrets/<scope>/<key>}}`, in
-    quotes, to take it from Databricks' secrets."""
+    """Its password: write `${NAME}` to take it from the environment variable NAME, `${file:PATH}` to take it from a
+    file, or `{{secrets/<scope>/<key>}}`, in quotes, to take it from Databricks' secrets."""
 
     security: SecurityConfig | None = None
     """TLS towards the server; without it the connection is not encrypted, even if the server offers TLS."""

@@ -79,3 +79,26 @@ def test_a_secret_that_is_not_there_is_named_with_its_line(tmp_path: Path) -> No
         load_spec(path)
     assert f"{path}:6: sources[0].password: the secret shop/another cannot be read" in caught.value.message
     assert "no such secret" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("content", "password"),
+    [(b"s3cret\n", "s3cret"), (b"s3cret", "s3cret"), (b" a: *b\r\n", " a: *b"), (b"p\xe4ss\n", "p\udce4ss")],
+)
+def test_a_secret_comes_from_a_file(tmp_path: Path, content: bytes, password: str) -> None:
+    """As it stands there but for the line's end; a relative path starts at the spec's folder."""
+    path = tmp_path / "spec.yml"
+    (tmp_path / "mysql").write_bytes(content)
+    for place in ("mysql", str(tmp_path / "mysql")):
+        path.write_text(SPEC.replace("{{secrets/shop/mysql-password}}", f"${{file:{place}}}"))
+        spec = load_spec(path, {})
+        assert spec.sources[0].password.get_secret_value() == password
+        assert not spec.variables_of_passwords
+
+
+def test_a_file_that_is_not_there_is_named_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "spec.yml"
+    path.write_text(SPEC.replace("{{secrets/shop/mysql-password}}", "${file:none}"))
+    with pytest.raises(ConfigError) as caught:
+        load_spec(path, {})
+    assert f"{path}:6: sources[0].password: the file {tmp_path / 'none'} cannot be read" in caught.value.message
