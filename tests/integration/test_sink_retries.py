@@ -121,6 +121,8 @@ def test_a_stop_waits_so_long_and_no_longer(bench):
         began = time.monotonic()
         assert not bench.dispatcher.drain(END, 1.0)
         assert time.monotonic() - began < 5
-        threading.Timer(0.5, other.rollback).start()
+        releasing = threading.Timer(0.5, other.rollback)
+        releasing.start()
         assert bench.dispatcher.drain(END, 20.0)
+        releasing.join()  # the worker goes on before this connection has its answer
     assert bench.values(5) == [9]
