@@ -5,6 +5,7 @@ A session must serve one writer at a time, because MERGE, DELETE and UPDATE take
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime, timezone
 
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
@@ -12,11 +13,13 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 from dmdelta.errors import CommitConflict, LakehouseError
 from dmdelta.lakehouse.changes import Change, Verb
 from dmdelta.lakehouse.foreign import fenced, wrapped
-from dmdelta.lakehouse.history import CommitTag, OwnCommit, newest_own_commit
+from dmdelta.lakehouse.history import CommitTag, OwnCommit, newest_commits, newest_own_commit
+from dmdelta.logging import get_logger
 from dmdelta.model.spark_sql import quote
 
 __all__ = ["CommitTag", "OwnCommit", "append", "delete", "make_change", "merge", "overwrite", "replace_using"]
 
+log = get_logger(__name__)
 USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 APPEND_TRIES = 3
 _APP = "spark.databricks.delta.write.txnAppId"
@@ -150,10 +153,22 @@ def _set(spark: SparkSession, name: str, value: str) -> None:
 
 
 def _read_back(spark: SparkSession, table: str, tag: CommitTag) -> OwnCommit:
-    commit = _read_back_if_any(spark, table, tag)
-    if commit is None:
+    return _read_back_if_any(spark, table, tag) or _forgotten(spark, table, tag)
+
+
+def _forgotten(spark: SparkSession, table: str, tag: CommitTag) -> OwnCommit:
+    """A commit that Delta skipped, so the table has it, though the log's retention took what the history said of it.
+
+    Delta keeps an application's newest version for longer than commits.
+
+    Raises:
+        Fenced: the history has other commits of the application: somebody made them a moment ago.
+    """
+    version, newest = newest_commits(spark, table, tag.app)
+    if version is None or newest is not None:
         raise fenced(table)
-    return commit
+    log.info("commit is in the table, its history has forgotten it", table=table, version=tag.version)
+    return OwnCommit(version, tag, datetime.now(timezone.utc))
 
 
 def _read_back_if_any(spark: SparkSession, table: str, tag: CommitTag) -> OwnCommit | None:

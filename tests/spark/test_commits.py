@@ -1,5 +1,7 @@
 """Idempotent commits and what the history says about them."""
 
+from pathlib import Path
+
 import pytest
 
 from dmdelta.errors import Fenced, ForeignTable, LakehouseError
@@ -12,6 +14,7 @@ from dmdelta.rules import Route
 from dmdelta.silver.table import Condition, create_silver, silver_condition
 from dmdelta.silver.target import Target
 from tests.spark.changelog import ITEMS, SOURCE, TASK
+from tests.support.forgetting import forget_history
 
 
 def target(lakehouse, task=TASK):
@@ -46,6 +49,22 @@ def test_commits_are_idempotent_and_fenced(spark, lakehouse):
     assert sorted(map(tuple, spark.table(table).collect())) == [(2, "c"), (3, "d")]
     with pytest.raises(Fenced):
         append(spark, rows, table, tag(3))
+
+
+def test_a_commit_that_the_history_forgot_is_not_made_again(spark, lakehouse):
+    """The log's retention takes what commits say of themselves; Delta still knows which it has, and skips them."""
+    table = lakehouse.silver("d", "t")
+    spark.sql(f"CREATE TABLE {table} (k INT) USING delta")
+    append(spark, spark.range(1).selectExpr("1 AS k"), table, tag(7))
+    forget_history(spark, Path(table.split("`")[1]))
+    assert newest_own_commit(spark, table, "app") is None
+    again = append(spark, spark.range(1).selectExpr("1 AS k"), table, tag(7, "two"))
+    assert (again.tag, again.version) == (tag(7, "two"), 2)
+    assert spark.table(table).count() == 1
+    assert replace_using(spark, spark.range(1).selectExpr("2 AS k"), table, ["k"], tag(8, "two")).version == 3
+    assert sorted(row.k for row in spark.table(table).collect()) == [1, 2]
+    with pytest.raises(Fenced, match="another runner"):
+        append(spark, spark.range(1).selectExpr("1 AS k"), table, tag(7))
 
 
 def test_foreign_tables_are_left_alone(spark, lakehouse, tmp_path):
