@@ -1,15 +1,20 @@
 """The relay folder: which segments it holds, in order and without a gap. The listing is the only index."""
 
+import io
 import os
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
+from typing import BinaryIO
 
 from dmdelta.errors import CorruptBinlog, SourceError
 from dmdelta.model.position import Position, file_number
 from dmdelta.model.segment import FIRST_OFFSET, MAGIC, Segment, parse_epoch_folder, parse_segment_name
 
 ARCHIVE_EPOCH = 1
+_HEADER_SIZE = 19
+_SIZE_AT = slice(FIRST_OFFSET + 9, FIRST_OFFSET + 13)
+"""Where the size of the first event stands: https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_replication_binlog_event.html"""
 
 
 def list_segments(folder: str | Path, source_id: str) -> list[Segment]:
@@ -49,6 +54,42 @@ def read_path(path: str | Path, source_id: str) -> list[Segment]:
     if not place.is_file():
         raise SourceError(f"no binlog at {place}", hint="name a binlog file, a segment or a relay folder")
     return [_whole_file(place, source_id, ARCHIVE_EPOCH)]
+
+
+def open_segment(segment: Segment) -> BinaryIO:
+    """The segment as a binlog file: magic, format description, and the bytes [start, end) of the server's file.
+
+    Raises:
+        FileNotFoundError: it is gone.
+    """
+    file = open(segment.path, "rb")  # noqa: SIM115 - the caller closes it
+    if not segment.skip:
+        return file
+    head = file.read(FIRST_OFFSET + _HEADER_SIZE)
+    head += file.read(int.from_bytes(head[_SIZE_AT], "little") - _HEADER_SIZE)
+    # The file of a segment that began with the server's own file has its format description among its bytes.
+    begins_file = segment.start - segment.skip == FIRST_OFFSET
+    file.seek(segment.start if begins_file else len(head) + segment.skip)
+    return io.BufferedReader(_Joined(head, file))
+
+
+class _Joined(io.RawIOBase):
+    """Bytes, and then what is left of a file."""
+
+    def __init__(self, head: bytes, file: BinaryIO) -> None:
+        self._head, self._file = io.BytesIO(head), file
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: "memoryview") -> int:  # type: ignore[override]
+        piece = self._head.read(len(buffer)) or self._file.read(len(buffer))
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
 
 
 def check_continuity(segments: Iterable[Segment]) -> None:

@@ -27,7 +27,7 @@ from dmdelta.model.position import Position
 from dmdelta.model.schema import StructureFrom
 from dmdelta.model.segment import CUT_BYTES, Segment
 from dmdelta.rules import SourceRules
-from dmdelta.segments import follows
+from dmdelta.segments import follows, open_segment
 
 BATCH_BYTES = 256 << 20
 """One batch's share of the log: big enough to hide what a commit costs, here and in silver."""
@@ -116,7 +116,8 @@ def plan_landing(
 ) -> LandingBatch | None:
     """The next batch of a listing, or None when everything in it has landed.
 
-    A batch never crosses an epoch and takes at least one segment, however large.
+    A batch never crosses an epoch and takes at least one segment, however large. Of a segment within which bronze ends,
+    because another machine's relay had cut the log elsewhere, it takes the rest.
 
     Raises:
         CorruptBinlog: the log does not go on where bronze ends.
@@ -124,13 +125,15 @@ def plan_landing(
     waiting = [s for s in segments if landed is None or s.end_position > landed.end]
     if not waiting:
         return None
-    if landed is not None and not follows(landed.end, waiting[0]):
-        raise CorruptBinlog(
-            "the relay log does not go on where bronze ends",
-            hint="segments were purged before they landed: restore them, or start again from a snapshot",
-            bronze_ends=str(landed.end),
-            relay_begins=str(waiting[0].begin_position),
-        )
+    if landed is not None:
+        waiting[0] = waiting[0].behind(landed.end)
+        if not follows(landed.end, waiting[0]):
+            raise CorruptBinlog(
+                "the relay log does not go on where bronze ends",
+                hint="segments were purged before they landed: restore them, or start again from a snapshot",
+                bronze_ends=str(landed.end),
+                relay_begins=str(waiting[0].begin_position),
+            )
     chosen: list[Segment] = []
     size = 0
     for segment in waiting:
@@ -182,7 +185,7 @@ def land(
     gtid_set = landed.gtid_set if landed else parse_gtid_set("", source.flavor)
     runs: list[GtidRun] = []
     for segment in batch.segments:
-        with open(segment.path, "rb") as stream:
+        with open_segment(segment) as stream:
             runs += scan_gtids(stream, segment)
     safe_until = landed.safe_beyond if landed else None
     done = Landed(batch.number, batch.begin, batch.end, grown(gtid_set, runs), safe_until)

@@ -20,6 +20,7 @@ from dmdelta.model.schema import StructureFrom, TableName, TableSchema
 from dmdelta.model.segment import Segment
 from dmdelta.rules.block_allow_list import BlockAllowList
 from dmdelta.rules.online_ddl import OnlineDdl
+from dmdelta.segments import open_segment
 
 
 def read_group(segments: Sequence[Segment], options: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
@@ -51,7 +52,7 @@ def decoding() -> Iterator[None]:
 
 def _opened(segment: Segment) -> BinaryIO:
     try:
-        return open(segment.path, "rb")
+        return open_segment(segment)
     except FileNotFoundError as error:
         raise CorruptBinlog(
             f"segment {error.filename} is gone",

@@ -7,7 +7,7 @@ repeated. A whole binlog file directly in the epoch folder is the segment [4, si
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dmdelta.errors import SourceError
 from dmdelta.model.position import Position, seq_of
@@ -27,7 +27,12 @@ _EPOCH = re.compile(r"^(.+)\.(\d+)$")
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """One segment file; `start` and `end` are byte offsets in the server's own file."""
+    """One segment file, or what is behind `start` in it.
+
+    Attributes:
+        start: byte offset in the server's own file, like `end`.
+        skip: bytes of the log ahead of `start` that the file holds, too (`behind`).
+    """
 
     path: str
     source_id: str
@@ -35,6 +40,7 @@ class Segment:
     binlog_file: str
     start: int
     end: int
+    skip: int = 0
 
     @property
     def begin_position(self) -> Position:
@@ -52,6 +58,12 @@ class Segment:
     @property
     def order(self) -> tuple[int, int]:
         return (self.epoch, seq_of(self.binlog_file, self.start))
+
+    def behind(self, position: Position) -> "Segment":
+        """What lies behind a transaction boundary within the segment; all of it if `position` is not within."""
+        if not self.begin_position < position < self.end_position:
+            return self
+        return replace(self, start=position.offset, skip=self.skip + position.offset - self.start)
 
 
 def segment_name(start: int, end: int) -> str:

@@ -1,6 +1,7 @@
 """Any split of a log into segments: wherever it is cut, the same changes, GTIDs and statements come out of it."""
 
 import io
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -11,8 +12,9 @@ from hypothesis import strategies as st
 from dmdelta.binlog.boundary import scan_gtids
 from dmdelta.binlog.ddl_scan import scan_statements
 from dmdelta.binlog.events import HEADER
+from dmdelta.model.position import Position
 from dmdelta.model.segment import FIRST_OFFSET, Segment
-from dmdelta.segments import list_segments
+from dmdelta.segments import list_segments, open_segment
 from dmdelta.source.cutter import Cutter
 from dmdelta.source.pieces import Piece
 from tests.support.changes import decode_bytes, rows_of
@@ -55,6 +57,23 @@ def test_any_boundaries(place: Path, draw: st.DataObject) -> None:
     chosen = sorted(draw.draw(st.sets(st.sampled_from(ends)) if ends else st.just(set())))
     pieces = cut_at(data, segment, [*chosen, last])
     assert joined([read(content, piece, place.parent.name) for piece, content in pieces]) == expected
+
+
+@settings(max_examples=25)
+@given(place=st.sampled_from(FILES), draw=st.data())
+def test_any_rest_of_a_segment(place: Path, draw: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What is behind any transaction within a segment, wherever that was cut: the segments [b, c), [a, c) and [4, c)."""
+    data, segment, _ = whole(place)
+    places = [FIRST_OFFSET, *boundaries(data, segment)]
+    first, middle = sorted(draw.draw(st.lists(st.sampled_from(places[:-1]), min_size=2, max_size=2)))
+    expected = list(cut_at(data, segment, [*{middle} - {FIRST_OFFSET}, len(data)]))[-1]
+    (piece, content) = list(cut_at(data, segment, [*{first} - {FIRST_OFFSET}, len(data)]))[-1]
+    file = tmp_path_factory.mktemp("segment") / "piece.binlog"
+    file.write_bytes(content)
+    rest = replace(piece, path=str(file)).behind(Position(1, place.name, middle))
+    with open_segment(rest) as stream:
+        found = stream.read()
+    assert read(found, rest, place.parent.name) == read(expected[1], expected[0], place.parent.name)
 
 
 @settings(max_examples=15)

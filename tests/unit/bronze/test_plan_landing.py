@@ -56,8 +56,13 @@ def test_a_gap_behind_bronze_is_refused():
     """Segments that were purged before they landed are an error, never a jump."""
     with pytest.raises(CorruptBinlog, match="does not go on where bronze ends"):
         plan_landing([segment(300, 400)], landed(200))
-    with pytest.raises(CorruptBinlog, match="does not go on where bronze ends"):
-        plan_landing([segment(150, 400)], landed(200))
+
+
+def test_of_a_segment_within_which_bronze_ends_the_rest_is_taken():
+    """Another machine's relay, with a folder of its own, had cut the same log elsewhere."""
+    batch = plan_landing([segment(4, 100), segment(150, 400), segment(400, 500)], landed(200))
+    assert [(s.start, s.end, s.skip) for s in batch.segments] == [(200, 400, 50), (400, 500, 0)]
+    assert (str(batch.begin), str(batch.end)) == ("1/binlog.000001:200", "1/binlog.000001:500")
 
 
 def test_joined_batches_bear_the_later_number():
