@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from dmdelta.model.position import FILE_SHIFT, Position
 from dmdelta.model.schema import TableName
 
-SLICE_BYTES = 64 << 20
+SLICE_BYTES = 32 << 20
 """One slice's share of the log, about."""
 
 
