@@ -60,6 +60,9 @@ _LOCAL_CONFS = {
     # anew, by Spark and by the JVM. Apart, only its filter is; and the cache must hold what all tables share.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.cache.maxEntries": "2000",
+    # The other one asks a `readlink` process, some of them for each commit, whether what it renames is a link.
+    "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming.checkpointing"
+    ".FileSystemBasedCheckpointFileManager",
     # Whole row images hardly ever repeat: a dictionary of them is only built to be thrown away.
     "spark.hadoop.parquet.enable.dictionary#before.value": "false",
     "spark.hadoop.parquet.enable.dictionary#after.value": "false",
