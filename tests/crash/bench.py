@@ -8,18 +8,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 
 from dmdelta.checkpoint import load_points
 from dmdelta.cli.main import execute
 from dmdelta.config import TaskSpec, load_spec
+from dmdelta.ddl.types import SHARD
 from dmdelta.engine.maintaining import maintain
 from dmdelta.engine.run import RunOptions, run_task
 from dmdelta.engine.stop import StopRequest
 from dmdelta.failpoint import HANGS
 from dmdelta.lakehouse.place import Lakehouse
-from tests.crash.rows import MAINTAIN, TABLES, Row
-from tests.support.check import assert_silver_equals_source
+from dmdelta.sharding import Shard
+from tests.crash.rows import AFTERWARDS, MAINTAIN, MERGED, OF_SHARDS, SHARDS, TABLES, Row
+from tests.support.diff import assert_same
+from tests.support.forgetting import forget_history
 from tests.support.oracle import bronze_vs_binlog
 from tests.support.relaying import wait_until
 from tests.support.servers import Server
@@ -69,8 +73,12 @@ class Bench:
         self.task = kind(folder, self.server, database, mode="all" if self.row.loads else "incremental")
         if isinstance(self.task, SinkTask):
             self.task.target = self.target
+        if self.row.shards:
+            routed = {"schema-pattern": database, "target-schema": database, "target-table": MERGED}
+            self.task.settings["routes"] = {"parts": {**routed, "table-pattern": "part_*"}}
+            self.task.settings["shard-mode"] = self.row.shards
         self.task.start_here()
-        self.server.execute(*TABLES, database=database)
+        self.server.execute(*TABLES, *(OF_SHARDS if self.row.shards else ()), database=database)
 
     def write(self, statements: Sequence[str]) -> None:
         """In one session: some of them change what the others log."""
@@ -144,16 +152,33 @@ class Bench:
 
     def heal(self) -> None:
         """What an operator does: start it again."""
+        if self.row.forgets:
+            self._forget()
+            self.write(AFTERWARDS)
         code, said = self.attempt()
         assert code == 0, said
         if self.row.arguments == MAINTAIN:
             self.write(self.row.statements[1:])
             self.task.catch_up()
 
+    def _forget(self) -> None:
+        """Every silver table's log begins at its present state: what its commits said of themselves is gone."""
+        for log in (self.task.root / "silver" / self.task.database).glob("*/_delta_log"):
+            forget_history(self.spark, log.parent)
+
+    def silver_of(self, table: str) -> DataFrame:
+        """What silver has of a table of the source; of a shard, its part of the merged one."""
+        lakehouse = Lakehouse(root=str(self.task.root))
+        if table not in SHARDS:
+            return self.spark.table(lakehouse.silver(self.task.database, table))
+        shard = Shard(self.task.source_id, self.task.database, table)
+        return self.spark.table(lakehouse.silver(self.task.database, MERGED)).where(F.col(SHARD) == str(shard))
+
     def look(self) -> None:
         """Silver is the source, bronze has the cell's log once, the checkpoint is in order, the target is the source."""
         task, lakehouse = self.task, Lakehouse(root=str(self.task.root))
-        assert_silver_equals_source(self.spark, task)
+        tables = [table for (table,) in task.server.query("SHOW TABLES", database=task.database)]
+        assert_same(task.server, task.database, tables, self.silver_of)
         file, offset = self.since
         bronze = self.spark.table(lakehouse.bronze).where("op <> 'read'")
         bronze = bronze.where(f"binlog_file > '{file}' OR (binlog_file = '{file}' AND binlog_pos >= {offset})")
@@ -166,5 +191,5 @@ class Bench:
         here = points.global_point.position
         assert (here.binlog_file, here.offset) == task.server.position()[:2]
         if isinstance(task, SinkTask):
-            for (table,) in task.server.query("SHOW TABLES", database=task.database):
+            for table in tables:
                 assert table_differences(task.server, task.target, task.database, table) == []

@@ -9,7 +9,7 @@ from tests.support.servers import Server
 from tests.support.task import Task
 
 TABLES = ("orders", "inventory", "page_views")
-_MATRIX = pytest.StashKey[dict[tuple[str, str], str]]()
+_CELL = "cell"
 
 
 @pytest.fixture
@@ -20,15 +20,26 @@ def task(mysql80: Server, tmp_path: Path) -> Task:
     return made
 
 
-@pytest.fixture(scope="session")
-def matrix(request: pytest.FixtureRequest) -> dict[tuple[str, str], str]:
-    """What became of each cell, by point and fault; printed at the end."""
-    return request.config.stash.setdefault(_MATRIX, {})
+class Cells:
+    """What became of each cell of a test, by point and fault; printed at the end, whichever process it was in."""
+
+    def __init__(self, told: list[tuple[str, object]]) -> None:
+        self._told = told
+
+    def __setitem__(self, cell: tuple[str, str], outcome: str) -> None:
+        self._told.append((_CELL, (*cell, outcome)))
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+@pytest.fixture
+def matrix(request: pytest.FixtureRequest) -> Cells:
+    return Cells(request.node.user_properties)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """The cells, a line for each point."""
-    cells = config.stash.get(_MATRIX, {})
+    reports = [report for kind in ("passed", "failed") for report in terminalreporter.stats.get(kind, [])]
+    told = [value for report in reports for name, value in report.user_properties if name == _CELL]
+    cells = {(row, fault): outcome for row, fault, outcome in told}
     if not cells:
         return
     # Rows of one kind have the same columns.

@@ -15,13 +15,30 @@ TABLES = (
     "CREATE TABLE digits (d INT PRIMARY KEY)",
     "INSERT INTO digits VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9)",
 )
+SHARDS = ("part_1", "part_2")
+MERGED = "parts"
+OF_SHARDS = tuple(f"CREATE TABLE {shard} (id INT PRIMARY KEY, v INT)" for shard in SHARDS)
 INSERT = "INSERT INTO keyed (id, v, w) VALUES ({n}, 1, 'a'), ({n} + 1, 2, 'b'), ({n} + 2, 3, NULL), ({n} + 3, 4, '')"
 UPDATE = "UPDATE keyed SET v = v + 1 WHERE id % 3 = 0"
 TO_DELETE = "INSERT INTO keyed (id, v) VALUES ({n} - 99, 0)"
 DELETE = "DELETE FROM keyed WHERE id = {n} - 99"
 BESIDE = ("INSERT INTO pairs VALUES ({n}, 'x', 0)", "UPDATE pairs SET v = {n}", "INSERT INTO plain VALUES ({n}, 'y')")
 """What the other tables see meanwhile."""
+MEANWHILE = ("UPDATE keyed SET v = v + 100", "DELETE FROM keyed WHERE id = {n} + 1")
+"""What a second runner finds that the first one has not read."""
+AFTERWARDS = (
+    "INSERT INTO keyed (id, v) SELECT MAX(id) + 1, 7 FROM keyed",
+    "UPDATE keyed SET v = v + 1 WHERE id % 2 = 0",
+)
+"""What lands behind a fault: the range that is applied again is longer than the one that was applied."""
 ADD = "ALTER TABLE keyed ADD c{n} INT DEFAULT 7"
+IN_TURN = (
+    "ALTER TABLE part_1 ADD c{n} INT DEFAULT 7",
+    "INSERT INTO part_1 (id, v) VALUES ({n}, 1)",
+    "ALTER TABLE part_2 ADD c{n} INT DEFAULT 7",
+    "INSERT INTO part_2 (id, v) VALUES ({n} + 5, 2)",
+)
+"""Two shards of a merged table make the same change, one behind the other."""
 INSERT_TWO = "INSERT INTO keyed (id, v) VALUES ({n} + 50, 5), ({n} + 51, 6)"
 CREATE = "CREATE TABLE new{n} LIKE pairs"
 INTO_NEW = "INSERT INTO new{n} VALUES (1, 'a', 1), (2, 'b', 2)"
@@ -45,6 +62,8 @@ class Row:
         loads: tables are read as they are at first: every cell is a task of its own.
         relay: the point is in the relay's process, which the run starts again by itself.
         executors: the point is passed on Spark's executors: the task is a process of its own, whose workers it tells.
+        forgets: before it is started again silver's history is gone, as Delta's log retention has it.
+        shards: the mode in which `part_1` and `part_2` are merged; '' where nothing is.
     """
 
     name: str
@@ -58,6 +77,8 @@ class Row:
     loads: bool = False
     relay: bool = False
     executors: bool = False
+    forgets: bool = False
+    shards: str = ""
 
 
 def _relay(name: str, point: Point, *statements: str, nth: int = 1) -> Row:
@@ -117,6 +138,19 @@ ROWS = (
     ),
     _silver("evolution, before", ADD, point=Point.SILVER_BEFORE_CHANGE),
     _silver("evolution, behind", ADD, INSERT_TWO, point=Point.SILVER_AFTER_CHANGE),
+    _silver("append, history forgotten", INSERT, point=Point.SILVER_AFTER_COMMIT, forgets=True),
+    _silver(
+        "delete and replace, history forgotten",
+        INSERT,
+        DELETE,
+        UPDATE,
+        before=(TO_DELETE,),
+        point=Point.SILVER_AFTER_COMMIT,
+        forgets=True,
+    ),
+    _silver("lock of shards, before", *IN_TURN, point=Point.SILVER_BEFORE_CHANGE, shards="pessimistic"),
+    _silver("lock of shards, behind", *IN_TURN, point=Point.SILVER_AFTER_CHANGE, shards="pessimistic"),
+    _silver("shards, optimistic, before", *IN_TURN, point=Point.SILVER_BEFORE_CHANGE, shards="optimistic"),
     Row("checkpoint flush", Point.CHECKPOINT_MID_FLUSH, (INSERT, *BESIDE)),
     Row("snapshot, chunk low", Point.SNAPSHOT_CHUNK_LOW, (INSERT, *BESIDE), loads=True, executors=True),
     Row("snapshot, chunk read", Point.SNAPSHOT_CHUNK_READ, (INSERT, *BESIDE), loads=True, executors=True),

@@ -9,10 +9,11 @@ import pytest
 from dmdelta.cli.main import execute
 from dmdelta.errors import SourceError
 from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.segments import list_segments
 from dmdelta.source.dump import ARTIFICIAL, HEARTBEAT_SECONDS, SILENT_HEARTBEATS
 from tests.crash.rows import BESIDE, INSERT, TABLES, UPDATE
 from tests.support.check import assert_exactly_once, assert_silver_equals_source
-from tests.support.oracle import bronze_vs_transactions
+from tests.support.oracle import bronze_vs_transactions, cut_within_transactions
 from tests.support.proxy import Event, Link, Meddle, Once, Proxy
 from tests.support.relaying import purged_to_the_newest, wait_until
 from tests.support.replication import follow, promote
@@ -117,20 +118,32 @@ def _marked(fault: str):
 @pytest.mark.parametrize("fault", [_marked(fault) for fault in FAULTS])
 def test_a_fault_in_the_stream_loses_and_repeats_nothing(fault, spark, tmp_path, matrix):
     """It heals by itself, or ends by an error that says what to do and is healed by the next start."""
-    act = FAULTS[fault]
     with running("mysql80") as server, Proxy(server) as proxy:
         task = Task(tmp_path, server, server.fresh_database("faults"), port=proxy.port)
         server.execute(*TABLES, database=task.database)
         task.catch_up()
-        for number, (moment, kind) in enumerate(MOMENTS.items(), 1):
-            server.execute(*(text.replace("{n}", str(number * 1000)) for text in WRITES), database=task.database)
-            proxy.meddle = meddle = Once(_wanted(kind), _acting(act, moment, server))
-            code = attempt(task)
-            assert meddle.done.is_set(), f"no event of type {kind} came"
-            assert code in (0, SourceError.exit_code)
-            task.catch_up()
-            assert_exactly_once(spark, task, ("", 0))
+        for number, moment in enumerate(MOMENTS, 1):
+            code = play(spark, task, proxy, fault, moment, number * 1000)
             matrix[f"source, {fault}", moment] = "healed itself" if code == 0 else "by a start"
+
+
+def play(spark, task: Task, proxy: Proxy, fault: str, moment: str, number: int) -> int:
+    """One cell: a task meets a fault in the stream of some writes, and a start heals it. With which code the run ended.
+
+    Raises:
+        AssertionError: the moment did not come, or what came of it is not exactly the source.
+    """
+    write(task, number)
+    acting = _acting(FAULTS[fault], moment, task.server)
+    proxy.meddle = meddle = Once(_wanted(MOMENTS[moment]), acting)
+    code = attempt(task)
+    assert meddle.done.is_set(), f"no event of type {MOMENTS[moment]} came"
+    assert code in (0, SourceError.exit_code)
+    task.catch_up()
+    assert_exactly_once(spark, task, ("", 0))
+    cut = cut_within_transactions(task.server, list_segments(task.relay / task.source_id, task.source_id))
+    assert not cut, f"segments end within a transaction: {cut}"
+    return code
 
 
 def attempt(task: Task, *arguments: str) -> int:

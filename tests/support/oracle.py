@@ -7,19 +7,22 @@ where it can: on MySQL, outside compressed transactions.
 import random
 import warnings
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 
 from dmdelta.model.change import ROW_OPS
+from dmdelta.model.segment import Segment
 from tests.support.servers import Server
 
 Place = tuple[str, int]
 """(binlog file, byte offset of an event's start)."""
 
 _SETS = frozenset({"Previous_gtids", "Gtid_list"})
+_BEGINNINGS = frozenset({"Gtid", "Anonymous_Gtid", "Gtid_tagged_log", "Rotate", "Stop", "Previous_gtids"})
+"""What begins outside of a transaction in a log of MySQL."""
 _OPS = {"Write_rows": "insert", "Update_rows": "update", "Delete_rows": "delete"}
 
 
@@ -102,6 +105,16 @@ def bronze_vs_transactions(
         if len(known) == len(logged[key]) and sum(known) != landed[key][0]:
             lines.append(f"{key}: {landed[key][0]} rows in bronze, {sum(known)} in the log")
     return lines
+
+
+def cut_within_transactions(server: Server, segments: Sequence[Segment]) -> list[Place]:
+    """Ends of segments that are no transaction boundary: something else than a transaction begins there."""
+    found: list[Place] = []
+    for file in dict.fromkeys(segment.binlog_file for segment in segments):
+        kinds = {int(offset): str(kind) for _, offset, kind, *_ in server.query(f"SHOW BINLOG EVENTS IN '{file}'")}
+        ends = [segment.end for segment in segments if segment.binlog_file == file]
+        found += [(file, end) for end in ends if kinds.get(end, "Stop") not in _BEGINNINGS]
+    return found
 
 
 def _takes_part(name: str, databases: Collection[str], tables: Collection[str]) -> bool:

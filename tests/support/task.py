@@ -94,7 +94,7 @@ class Task:
             "syncer": {"checkpoint-flush-interval": "2s", "target-freshness": "0s", **self.syncer},
             **{
                 section: self.settings[section]
-                for section in ("snapshot", "metrics", "quality", "validator", "maintenance")
+                for section in ("snapshot", "metrics", "quality", "validator", "maintenance", "routes", "shard-mode")
                 if section in self.settings
             },
             "lakehouse": {"root": str(self.root)},

@@ -1,0 +1,78 @@
+"""Kills in the midst of a compaction, and of a VACUUM: files of which no commit tells, and some of the old ones gone."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.crash.rows import INSERT, TABLES, UPDATE
+from tests.support.check import assert_exactly_once
+from tests.support.task import Task
+
+TRIES = 6
+"""What is waited for takes milliseconds: now and then the commit is faster than the kill."""
+
+
+@pytest.fixture
+def cared(mysql80, tmp_path):
+    """A task with some rows in silver, and where its log begins."""
+    task = Task(tmp_path, mysql80, mysql80.fresh_database("care"))
+    task.start_here()
+    file, offset, _ = mysql80.position()
+    mysql80.execute(*TABLES, database=task.database)
+    task.catch_up()
+    return task, (file, offset)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("deed", ["OPTIMIZE", "VACUUM"])
+def test_a_kill_in_the_midst_changes_no_row(cared, spark, deed):
+    """Silver = source, bronze once, before and after the next care; the files that were left over harm nobody."""
+    task, since = cared
+    for number in range(1, TRIES + 1):
+        wear(task, 1000 * number)
+        if deed == "VACUUM":
+            maintain(task)
+            table = f"delta.`{folder(task)}`"
+            spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.deletedFileRetentionDuration' = '0 seconds')")
+        kill_care(task, comes=deed == "OPTIMIZE")
+        (newest,) = spark.sql(f"DESCRIBE HISTORY delta.`{folder(task)}` LIMIT 1").collect()
+        assert_exactly_once(spark, task, since)
+        if newest.operation == ("VACUUM START" if deed == "VACUUM" else "WRITE"):
+            break
+    else:
+        pytest.fail(f"no kill of {TRIES} came in the midst of {deed}")
+    wear(task, 1000 * (TRIES + 1))
+    maintain(task)
+    assert_exactly_once(spark, task, since)
+
+
+def wear(task: Task, number: int) -> None:
+    """Files that a compaction makes one of, and rows that are dead."""
+    for statement in (INSERT.replace("{n}", str(number)), UPDATE, "UPDATE keyed SET w = 'z'"):
+        task.server.execute(statement, database=task.database)
+        task.catch_up()
+
+
+def maintain(task: Task) -> None:
+    with task.process(command="maintain") as process:
+        assert process.wait(180) == 0, process.log()
+
+
+def kill_care(task: Task, *, comes: bool) -> None:
+    """`dmdelta maintain` dies as soon as a file comes, or goes."""
+    before = files(task)
+    with task.process(command="maintain") as process:
+        while process.poll() is None and not (files(task) - before if comes else before - files(task)):
+            time.sleep(0.001)
+        process.kill()
+
+
+def folder(task: Task) -> Path:
+    return task.root / "silver" / task.database / "keyed"
+
+
+def files(task: Task) -> set[str]:
+    """Of rows and of deletion vectors."""
+    return {path.name for path in folder(task).rglob("*") if path.is_file() and "_delta_log" not in path.parts}
