@@ -169,6 +169,8 @@ def _wait(server: TidbServer, process: "subprocess.Popen[str]", log: Path) -> No
 
 
 def main() -> int:
+    # In order: what is half built goes.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:
         print(install_tidb())
     except InstallError as error:

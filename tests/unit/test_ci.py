@@ -1,0 +1,63 @@
+"""What CI makes of the checks, the tests and TiDB: the script itself, with programs that only say how they end."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).resolve().parents[2] / ".ci" / "run"
+
+
+@pytest.fixture
+def run(tmp_path):
+    """The script in a clone where `make` notes what is asked of it, and TiDB's build says a word and ends."""
+
+    def ended(*, build=0, failing=""):
+        script = tmp_path / ".ci" / "run"
+        script.parent.mkdir()
+        shutil.copy(SCRIPT, script)
+        made = tmp_path / "made"
+        program(tmp_path / "bin" / "make", f'echo "$1" >> {made}; [ "$1" != "{failing}" ]')
+        program(tmp_path / ".venv" / "bin" / "python", f"echo the build says; sleep 0.2; exit {build}")
+        environment = {**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
+        done = subprocess.run([script], env=environment, capture_output=True, text=True, check=False)
+        return done.returncode, made.read_text().split(), done.stdout
+
+    return ended
+
+
+def program(path, text):
+    path.parent.mkdir(parents=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+def test_tidb_is_built_and_tried(run):
+    """The build is waited for, then TiDB's lane runs."""
+    assert run() == (0, ["install", "check", "test", "test-tidb"], "")
+
+
+def test_where_go_or_its_modules_cannot_be_fetched(run):
+    """CI passes, and its last lines say what was not tried, and why."""
+    code, made, said = run(build=75)
+    assert (code, made) == (0, ["install", "check", "test"])
+    why, *plainly = said.splitlines()
+    assert why == "the build says"
+    assert "nothing was tried on TiDB" in plainly[0]
+
+
+def test_tidb_does_not_build(run):
+    """CI fails with what the build said."""
+    code, made, said = run(build=1)
+    assert (code, made) == (1, ["install", "check", "test"])
+    assert said.splitlines() == ["the build says", "CI: TiDB does not build: see above"]
+
+
+@pytest.mark.parametrize("failing", ["install", "check", "test", "test-tidb"])
+def test_whatever_fails_fails_ci(run, failing):
+    """Nothing is tried behind it."""
+    code, made, _ = run(failing=failing)
+    assert code != 0
+    assert made[-1] == failing
