@@ -30,16 +30,23 @@ _BY_HAND = (
     "the target cannot do what the source did: change its table by hand as far as it can, then `dmdelta binlog skip`, "
     "or give it other statements with `dmdelta binlog replace`"
 )
+_NOT_HELD = (
+    "the target's column does not hold the source's value: give it the source's type, or leave the change out with "
+    "`dmdelta binlog skip`"
+)
 _HINTS = {
     **dict.fromkeys((1064, 1115, 1235, 1273, 1846, 3106, 8200), _BY_HAND),
     1044: "grant the sink's account the rights that docs/spec.md names",
     1045: "mend user or password of the sink in the spec. An account that demands TLS or a client certificate is "
     "refused so, too: security.ssl-ca, ssl-cert, ssl-key",
+    1048: "let the target's column be NULL, as the source's may be",
     1062: "a row with this key is there already: compare the target with the source; `dmdelta binlog skip` leaves the "
     "change out, safe-mode: true replaces the row",
     1142: "grant the sink's account the rights that docs/spec.md names",
     1146: "the table went from the target: make it again, or leave it out with the block-allow-list",
     1153: "raise max_allowed_packet on the target",
+    **dict.fromkeys((1264, 1265, 1366), _NOT_HELD),
+    1364: "give the target's own column a default, or let it be NULL",
     SSL_REQUIRED: NO_TLS_HINT,
     3159: "the target insists on TLS: set security.ssl-ca of the sink in the spec",
     1406: "widen the target's column, or leave the change out with `dmdelta binlog skip`",

@@ -3,8 +3,10 @@
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from dmdelta.errors import DmdeltaError
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
@@ -135,7 +137,8 @@ class Sink:
         with ThreadPoolExecutor(1, thread_name_prefix="sink-slice") as pool:
             ahead: Future[Found] | None = None
             for number, part in enumerate(slices):
-                found = ahead.result() if ahead is not None else self.reader.read(part)
+                with _placed(part.begin):
+                    found = ahead.result() if ahead is not None else self.reader.read(part)
                 following = slices[number + 1] if number + 1 < len(slices) else None
                 ahead = pool.submit(self.reader.read, following) if following and part.then is None else None
                 yield part, found
@@ -161,7 +164,8 @@ class Sink:
         self.dispatcher.push(part.end if part.boundary else None)
         self._look_for_proof()
         if part.then is not None:
-            self._follow(part.then)
+            with _placed(part.then.position):
+                self._follow(part.then)
         elif self.settings.synchronous and time.monotonic() - self._flushed_at > self.flusher.interval:
             self.dispatcher.drain(self.position)
             self.flusher.flush_ready()
@@ -225,6 +229,16 @@ class Sink:
                 begin = at
             made.append(Slice(begin, part.end, part.boundary, part.rows, part.then))
         return made
+
+
+@contextmanager
+def _placed(at: Position) -> Iterator[None]:
+    """An error from within names the place: an operator's decision needs it."""
+    try:
+        yield
+    except DmdeltaError as error:
+        error.context.setdefault("position", str(at))
+        raise
 
 
 def _epochs(begin: Position, end: Position) -> Iterator[tuple[Position, Position]]:
