@@ -54,7 +54,8 @@ class SinkConfig(Section):
     """Execute everything as if it may have been executed before: slower, and replaces rows silently."""
 
     foreign_key_checks: bool = False
-    """Have the server check foreign keys: changes then wait for those of their parent rows, and none are compacted."""
+    """Have the server check foreign keys: changes then wait for those of their parent rows, and none are compacted.
+    Tables whose foreign keys change rows by themselves (CASCADE, SET NULL) are executed by one worker."""
 
     metadata: Name = "dm_meta"
     """Schema of the sink's own tables on the server."""

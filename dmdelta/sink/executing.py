@@ -22,7 +22,7 @@ class SliceExecution:
         compacts: changes of a row become one where that is possible.
         ordered: changes of different tables may meet: foreign keys are checked.
         merges: rows that are treated alike go into one statement.
-        whole: tables whose changes stay in one order, and why.
+        whole: tables whose changes stay in one order, and the key that these have.
     """
 
     dispatcher: Dispatcher
@@ -49,14 +49,15 @@ class SliceExecution:
 
     def _keep_whole(self, group: Sequence[TableChanges]) -> None:
         """Note a table whose changes cannot be told apart by their keys; those under way are waited for."""
-        table = group[0].plan.shape.table
+        plan = group[0].plan
+        table, key = plan.shape.table, plan.table_key
         why = next((one.plan.whole for one in group if one.plan.whole), "")
         if not why and not all(one.ascii for one in group):
             why = "its keys hold other text than ASCII, under a collation that may not tell it apart"
-        if why and table not in self.whole:
+        if why and self.whole.get(table) != key:
             log.warning("changes of a table stay in one order", table=table, why=why)
             self.dispatcher.drain(self.dispatcher.snapshots.newest_pushed)
-            self.whole[table] = why
+            self.whole[table] = key
 
     def _side_by_side(self, group: Sequence[TableChanges]) -> bool:
         """Hand over many rows that do not meet as columns; False where they are few, or do meet."""
@@ -77,7 +78,7 @@ class SliceExecution:
 
     def _one_by_one(self, group: Sequence[TableChanges]) -> None:
         for shape, change in _merged(group):
-            key = shape.table if shape.table in self.whole else ""
+            key = self.whole.get(shape.table, "")
             self.dispatcher.dispatch(shape, (change._replace(keys=(key,)) if key else change,))
 
 

@@ -1,10 +1,11 @@
 """The merger: neighbouring changes that are treated alike become one statement.
 
 INSERT + INSERT → INSERT … VALUES (…),(…); UPDATE + UPDATE → INSERT … ON DUPLICATE KEY UPDATE; DELETE + DELETE →
-DELETE … IN. In safe mode (seed 003) an INSERT is a REPLACE and an UPDATE is a DELETE and a REPLACE.
+DELETE … IN. In safe mode (seed 003) an INSERT is a REPLACE and an UPDATE is a DELETE and a REPLACE. Where foreign keys
+are checked, these must not take other rows along: they are not checked then, but for what they did at the source.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -24,17 +25,23 @@ class Style:
     Attributes:
         multiple_rows: DM's `multiple-rows`: merge.
         safe: the changes may have been executed before.
+        checked: the target checks foreign keys.
     """
 
     multiple_rows: bool = True
     safe: bool = False
+    checked: bool = False
 
 
 def merged(work: Sequence[Work], style: Style) -> Iterator[str]:
     """The statements of changes, in their order."""
     for (shape, kind), run in groupby(work, key=lambda one: (one[0], _kind(one[1]))):
         for part in _parts([change for _, change in run], limit=_limit(shape, kind, style)):
-            yield from _statements(shape, part, style)
+            if style.safe and style.checked:
+                yield from _cascading(shape, part)
+                yield from _unchecked(_statements(shape, part, style))
+            else:
+                yield from _statements(shape, part, style)
 
 
 def _kind(change: Change) -> tuple[Act, bool, bool]:
@@ -81,3 +88,24 @@ def _statements(shape: Shape, part: list[Change], style: Style) -> Iterator[str]
         yield statements.update(shape, first.sets, found[0])
     else:
         yield statements.upsert(shape, rows)
+
+
+def _cascading(shape: Shape, part: list[Change]) -> Iterator[str]:
+    """What takes other rows along as at the source: a row that goes, or gets another key. Rows of a later time are in
+    the way, or refuse: IGNORE leaves those out.
+    """
+    first = part[0]
+    if shape.keyless:
+        return
+    if first.act is Act.DELETE:
+        yield statements.delete(shape, [change.found_by for change in part], ignore=True)
+    elif first.was is not None and first.sets is not None:
+        if first.values is not None:  # the row itself comes again
+            yield from _unchecked([statements.delete(shape, [first.identity])])
+        yield statements.update(shape, first.sets, first.was, ignore=True)
+
+
+def _unchecked(written: Iterable[str]) -> Iterator[str]:
+    yield "SET foreign_key_checks = 0"
+    yield from written
+    yield "SET foreign_key_checks = 1"

@@ -45,6 +45,7 @@ class TablePlan:
         keys: the keys of which changes may meet, the identity's first.
         whole: why changes are only safe in one order for the table as a whole, '' if by key.
         watched: keys hold text whose collation may compare more than ASCII's case: non-ASCII is kept in one order.
+        cascades: the tables whose changes must stay in one order with this one's, as a name; '' if it is for itself.
         plain: the only key is the identity, whose literal says all.
     """
 
@@ -56,11 +57,12 @@ class TablePlan:
     keys: tuple[KeyPlan, ...]
     whole: str = ""
     watched: bool = False
+    cascades: str = ""
 
     @property
     def table_key(self) -> str:
         """The key of the table as a whole."""
-        return self.shape.table
+        return self.cascades or self.shape.table
 
     @property
     def plain(self) -> bool:
@@ -70,12 +72,15 @@ class TablePlan:
         return column.type not in (*TEXTUAL, *BYTES, "float", "double") and prefix is None
 
 
-def plan_table(source: TableName, schema: TableSchema, target: TargetTable, *, foreign_keys: bool = False) -> TablePlan:
+def plan_table(
+    source: TableName, schema: TableSchema, target: TargetTable, *, foreign_keys: bool = False, cascades: str = ""
+) -> TablePlan:
     """Plan.
 
     Args:
         schema: the structure of the rows, named as the target's table.
         foreign_keys: the target checks them.
+        cascades: what the tables have in common that change each other's rows so, '' for none.
 
     Raises:
         SinkError: the target lacks a column.
@@ -88,6 +93,7 @@ def plan_table(source: TableName, schema: TableSchema, target: TargetTable, *, f
     if foreign_keys:
         parents, unknown = _parents(here, target)
         keys, whole = (*keys, *parents), whole or unknown
+    whole = "foreign keys change rows by themselves" if cascades else whole
     listed = ", ".join(name for name, _ in columns)
     assigned = ", ".join(f"{name}=VALUES({name})" for name, _ in columns)
     names = ", ".join(quoted(target.columns[column.name.lower()].name) for column in identity)
@@ -95,7 +101,7 @@ def plan_table(source: TableName, schema: TableSchema, target: TargetTable, *, f
         quoted(target.schema, target.table), f"({listed})", assigned, f"({names})" if len(identity) > 1 else names
     )
     watched = any(_is_watched(column, target) for key in keys for column, _, _ in key.parts)
-    return TablePlan(source, schema, shape, columns, identity, keys, whole, watched)
+    return TablePlan(source, schema, shape, columns, identity, keys, whole, watched, cascades)
 
 
 def _column(schema: TableSchema, column: Column, target: TargetTable) -> TargetColumn:

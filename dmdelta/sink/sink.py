@@ -152,7 +152,7 @@ class Sink:
         self._warn_of_keyless(careful)
         for groups, safe in ((plain, False), (careful, True)):
             if groups:
-                style = Style(self.settings.multiple_rows, safe)
+                style = Style(self.settings.multiple_rows, safe, self.settings.server.foreign_key_checks)
                 self.dispatcher.enter(
                     Scope(part.begin.epoch, part.begin.seq, part.end.seq - 1, style, places(part.begin))
                 )

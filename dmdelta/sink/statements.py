@@ -37,14 +37,15 @@ def replace_some(shape: Shape, sets: str) -> str:
     return f"REPLACE INTO {shape.table} SET {sets}"
 
 
-def update(shape: Shape, sets: str, identity: str) -> str:
+def update(shape: Shape, sets: str, identity: str, *, ignore: bool = False) -> str:
+    """Update a row; `ignore`: unless another one is in its way."""
     if shape.keyless:
         return f"UPDATE {shape.table} SET {sets} WHERE {identity} LIMIT 1"
-    return f"UPDATE {shape.table} SET {sets} WHERE {shape.identity} = {identity}"
+    return f"UPDATE {'IGNORE ' * ignore}{shape.table} SET {sets} WHERE {shape.identity} = {identity}"
 
 
-def delete(shape: Shape, identities: Sequence[str]) -> str:
-    """Delete rows by key; of a table without one, a single row."""
+def delete(shape: Shape, identities: Sequence[str], *, ignore: bool = False) -> str:
+    """Delete rows by key; of a table without one, a single row. `ignore`: but those that others refer to."""
     if shape.keyless:
         return f"DELETE FROM {shape.table} WHERE {identities[0]} LIMIT 1"
-    return f"DELETE FROM {shape.table} WHERE {shape.identity} IN ({','.join(identities)})"
+    return f"DELETE {'IGNORE ' * ignore}FROM {shape.table} WHERE {shape.identity} IN ({','.join(identities)})"

@@ -15,7 +15,7 @@ from dmdelta.sink.creation import create_table
 from dmdelta.sink.plan import TablePlan, plan_table
 from dmdelta.sink.statement_plan import ALREADY, IN_DOUBT, STRANGE
 from dmdelta.sink.statements import quoted
-from dmdelta.sink.target import TargetTable, read_target
+from dmdelta.sink.target import TargetTable, read_cascades, read_target
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
@@ -37,6 +37,7 @@ class Tables:
     _connection: "Connection[Any] | None" = None
     _known: dict[TableName, TargetTable] = field(default_factory=dict)
     _plans: dict[tuple[TableName, int], TablePlan] = field(default_factory=dict)
+    _cascades: dict[TableName, str] | None = None
 
     def plan(self, source: TableName, version: int, schema: TableSchema, route: Route) -> TablePlan:
         """How rows of a source table under one structure are written; makes the table if it is missing."""
@@ -45,7 +46,9 @@ class Tables:
             constants = tuple(ConstantColumn(name, "varchar", value=value) for name, value in route.extracted)
             seen = replace(schema, schema=route.schema, table=route.table, columns=(*schema.columns, *constants))
             target = self._known.get(route.name) or self._open_table(seen, merged=route.merged)
-            known = plan_table(source, seen, target, foreign_keys=self.server.foreign_key_checks)
+            checks = self.server.foreign_key_checks
+            cascades = self._joined_by_cascades().get(target.name, "") if checks else ""
+            known = plan_table(source, seen, target, foreign_keys=checks, cascades=cascades)
             self._plans[source, version] = known
             log.info("sink table", table=known.shape.table, keyed=bool(known.identity), whole=known.whole)
         return known
@@ -95,6 +98,7 @@ class Tables:
         """Structures have changed."""
         self._known.clear()
         self._plans.clear()
+        self._cascades = None
 
     def close(self) -> None:
         if self._connection is not None:
@@ -124,6 +128,11 @@ class Tables:
                 hint="give one of them another name with a route: the target does not mind case",
             )
         return target
+
+    def _joined_by_cascades(self) -> dict[TableName, str]:
+        if self._cascades is None:
+            self._cascades = read_cascades(self._rows)
+        return self._cascades
 
     def _keeps_case(self) -> bool:
         """Names are kept as they are written and compared without case: TiDB knows nothing else."""

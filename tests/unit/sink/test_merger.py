@@ -60,6 +60,25 @@ def test_safe_mode_merges_rows_that_keep_their_key():
     ]
 
 
+def test_safe_mode_where_foreign_keys_are_checked():
+    """REPLACE takes no other row along; a row that goes, or gets another key, takes along what it did at the source."""
+    work = [
+        (TB, change(Act.INSERT, "1", "(1,1)")),
+        (TB, change(Act.UPDATE, "1", "(1,2)")),
+        (TB, change(Act.UPDATE, "2", "(2,1)", was="1", sets="a=2, b=1")),
+        (TB, change(Act.DELETE, "2")),
+    ]
+    off, on = "SET foreign_key_checks = 0", "SET foreign_key_checks = 1"
+    assert list(merged(work, Style(safe=True, checked=True))) == [
+        *(off, "REPLACE INTO tb (a,b) VALUES (1,1)", on),
+        *(off, "DELETE FROM tb WHERE a IN (1)", "REPLACE INTO tb (a,b) VALUES (1,2)", on),
+        *(off, "DELETE FROM tb WHERE a IN (2)", on, "UPDATE IGNORE tb SET a=2, b=1 WHERE a = 1"),
+        *(off, "DELETE FROM tb WHERE a IN (1)", "REPLACE INTO tb (a,b) VALUES (2,1)", on),
+        *("DELETE IGNORE FROM tb WHERE a IN (2)", off, "DELETE FROM tb WHERE a IN (2)", on),
+    ]
+    assert list(merged(work[:1], Style(checked=True))) == ["INSERT INTO tb (a,b) VALUES (1,1)"]
+
+
 def test_without_multiple_rows():
     """Each change is a statement of its own, an update a plain one."""
     work = [(TB, change(Act.INSERT, "1", "(1,1)")), (TB, change(Act.UPDATE, "1", "(1,2)", sets="a=1, b=2"))]

@@ -5,7 +5,7 @@ import pytest
 from dmdelta.errors import SinkError
 from dmdelta.model.schema import Column, TableSchema
 from dmdelta.sink.plan import plan_table
-from dmdelta.sink.target import Parent, TargetColumn, TargetKey, TargetTable
+from dmdelta.sink.target import Parent, TargetColumn, TargetKey, TargetTable, read_cascades
 
 SOURCE = TableSchema("d", "t", (Column("id", "int"), Column("name", "varchar", charset="utf8mb4")), ("id",))
 COLUMNS = {
@@ -89,6 +89,24 @@ def test_column_is_missing():
     target = TargetTable("d", "t", {"id": COLUMNS["id"]}, (PRIMARY,))
     with pytest.raises(SinkError, match=r"d\.t has no column name"):
         plan_table(("d", "t"), SOURCE, target)
+
+
+def test_foreign_keys_that_change_rows():
+    """All tables that foreign keys join to one which cascades have one order; others have their own."""
+    rows = [
+        ("d", "child", "d", "parent", 0),
+        ("d", "grandchild", "d", "child", 1),
+        ("d", "grandchild", "e", "other", 1),
+        ("d", "a", "d", "b", 1),
+    ]
+    found = read_cascades(lambda _: rows)
+    assert found.keys() == {("d", "child"), ("d", "parent"), ("d", "grandchild"), ("e", "other")}
+    assert set(found.values()) == {"cascades of d.child"}
+    assert planned(PRIMARY).table_key == "`d`.`t`"
+    target = TargetTable("d", "t", COLUMNS, (PRIMARY,))
+    plan = plan_table(("d", "t"), SOURCE, target, foreign_keys=True, cascades="cascades of d.child")
+    assert plan.table_key == "cascades of d.child"
+    assert plan.whole
 
 
 def test_foreign_keys_where_checked():
