@@ -110,7 +110,7 @@ class _Maker:
             was = pc.if_else(pc.not_equal(was, identity), was, pa.scalar(None, TEXT))
             moves = was.is_valid()
         else:
-            conditions = before.conditions(plan.columns) if before else none
+            conditions = before.conditions(plan.columns, plan.as_text) if before else none
             identity, was, moves = pc.if_else(self._are(Act.INSERT), pa.scalar("", TEXT), conditions), none, None
         if identity.null_count:
             raise SinkError(

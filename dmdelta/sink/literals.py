@@ -6,7 +6,7 @@ and WKB as MySQL keeps them, vectors) is written by Spark (`written_by_spark`).
 The session that reads them has backslash escapes, UTC and utf8mb4 (`connection`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -72,13 +72,15 @@ class Literals:
         parts = [self.of(column) for column in columns]
         return parts[0] if len(parts) == 1 else joined("(", *_between(",", parts), ")")
 
-    def conditions(self, columns: Sequence[tuple[str, Column]]) -> Any:
+    def conditions(self, columns: Sequence[tuple[str, Column]], as_text: Collection[str] = ()) -> Any:
         """Conditions that find a row by all its values; texts by their bytes, whatever their collation says.
 
         Args:
             columns: with their names in the target, as SQL.
+            as_text: the documents that the target keeps as text.
         """
-        return joined(*_between(" AND ", [self._equals(name, column) for name, column in columns]))
+        parts = [self._equals(name, column, as_text=column.name in as_text) for name, column in columns]
+        return joined(*_between(" AND ", parts))
 
     def assignments(self, columns: Sequence[tuple[str, Column]], told: Mapping[str, Any]) -> Any:
         """`a`=1, `b`='x': of all columns, but of those in `told` only where it is true."""
@@ -138,10 +140,15 @@ class Literals:
             return joined("'", escaped(value), "'") if kind == "json" else value
         raise SchemaError(f"the type {kind!r} of column {name} is not known", hint="report it with the table's DDL")
 
-    def _equals(self, name: str, column: Column) -> Any:
+    def _equals(self, name: str, column: Column, *, as_text: bool) -> Any:
         value = self.of(column)
+        exactly = f"BINARY CONVERT({name} USING utf8mb4) = BINARY "
         if column.type in TEXTUAL:
-            same = joined(f"{name} = ", value, f" AND BINARY CONVERT({name} USING utf8mb4) = BINARY ", value)
+            same = joined(f"{name} = ", value, f" AND {exactly}", value)
+            nameless = pc.equal(value, word(NAMELESS))
+            same = pc.if_else(nameless, word(f"{name} = 0"), same) if column.type == "enum" else same
+        elif as_text:
+            same = joined(exactly, value)
         elif column.type == "json":
             same = joined(f"{name} = CAST(", value, " AS JSON)")
         else:

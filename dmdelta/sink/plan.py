@@ -45,6 +45,7 @@ class TablePlan:
         keys: the keys of which changes may meet, the identity's first.
         whole: why changes are only safe in one order for the table as a whole, '' if by key.
         watched: keys hold text whose collation may compare more than ASCII's case: non-ASCII is kept in one order.
+        as_text: the JSON columns that are text in the target, as all are in MariaDB.
         cascades: the tables whose changes must stay in one order with this one's, as a name; '' if it is for itself.
         plain: the only key is the identity, whose literal says all.
     """
@@ -57,6 +58,7 @@ class TablePlan:
     keys: tuple[KeyPlan, ...]
     whole: str = ""
     watched: bool = False
+    as_text: frozenset[str] = frozenset()
     cascades: str = ""
 
     @property
@@ -101,7 +103,8 @@ def plan_table(
         quoted(target.schema, target.table), f"({listed})", assigned, f"({names})" if len(identity) > 1 else names
     )
     watched = any(_is_watched(column, target) for key in keys for column, _, _ in key.parts)
-    return TablePlan(source, schema, shape, columns, identity, keys, whole, watched, cascades)
+    as_text = frozenset(column.name for there, column in written if column.type == "json" != there.type)
+    return TablePlan(source, schema, shape, columns, identity, keys, whole, watched, as_text, cascades)
 
 
 def _column(schema: TableSchema, column: Column, target: TargetTable) -> TargetColumn:

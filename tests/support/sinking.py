@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -119,10 +120,20 @@ def _rows(server: Server, database: str, table: str, columns) -> Counter:
 
 
 def _plain(row, json_at: list[int]):
-    """Documents in one form: servers write them with and without blanks."""
+    """Documents in one form: servers write keys in other orders, numbers in other digits, and with and without blanks."""
     for number, value in enumerate(row):
         parsed = number in json_at and value is not None
-        yield str(parse_document(value)) if parsed else value
+        yield repr(_canonical(parse_document(value))) if parsed else value
+
+
+def _canonical(value):
+    if isinstance(value, dict):
+        return {key: _canonical(value[key]) for key in sorted(value)}
+    if isinstance(value, list):
+        return [_canonical(one) for one in value]
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    return value
 
 
 def _selected(column) -> str:
@@ -133,6 +144,8 @@ def _selected(column) -> str:
         return f"{name} + 0"
     if column.type in {"char", "varchar", "text", "tinytext", "mediumtext", "longtext", "enum", "set"}:
         return f"HEX(CONVERT({name} USING utf8mb4))"
-    if column.type in {"date", "datetime", "timestamp", "time", "decimal", "year", "json"} or column.type in INTEGERS:
+    if column.type in INTEGERS:
+        return name  # not as text: of ZEROFILL only MySQL's has zeros
+    if column.type in {"date", "datetime", "timestamp", "time", "decimal", "year", "json"}:
         return f"CAST({name} AS CHAR)"
     return f"HEX({name})"

@@ -51,9 +51,10 @@ class Matrix:
         """Number of rows, the NULL row included."""
         return 1 + max(len(values) for _, values in self.columns.values())
 
-    def create(self) -> str:
+    def create(self, *, keyed: bool = True) -> str:
         columns = [f"`{name}` {kind}" for name, (kind, _) in self.columns.items()]
-        return f"CREATE TABLE `{self.table}` ({', '.join(['id INT PRIMARY KEY', *columns, *self.extra])})"
+        number = "id INT PRIMARY KEY" if keyed else "id INT"
+        return f"CREATE TABLE `{self.table}` ({', '.join([number, *columns, *self.extra])})"
 
     def inserts(self) -> list[str]:
         names = ", ".join(f"`{name}`" for name in ("id", *self.columns))

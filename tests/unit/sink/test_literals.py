@@ -1,5 +1,6 @@
 """Literals that are exact whatever they hold, and key texts that are equal wherever a target may take values for equal."""
 
+import pyarrow as pa
 import pytest
 
 from dmdelta.binlog import variant
@@ -57,6 +58,22 @@ def test_tuples_conditions_and_assignments():
     ]
     assert found.assignments(columns, {}).to_pylist() == ["`id`=0, `c`='x'", "`id`=1, `c`=NULL"]
     assert found.assignments(columns, {"c": [True, False]}).to_pylist() == ["`id`=0, `c`='x'", "`id`=1"]
+
+
+def test_conditions_of_what_has_no_literal_to_compare_with():
+    """An ENUM's value without a name is number 0; a document that the target keeps as text is compared as text."""
+    enum = Column("c", "enum", members=("a",))
+    assert literals_of(string(""), string("a")).conditions([("`c`", enum)]).to_pylist() == [
+        "`c` = 0",
+        "`c` = 'a' AND BINARY CONVERT(`c` USING utf8mb4) = BINARY 'a'",
+    ]
+    images = images_of([{0: variant.int32_piece(1)}])
+    found = Literals(images, {"j": pa.array(['{"a":"it\'s"}'], pa.large_string())})
+    for as_text, wanted in (
+        ((), """`j` = CAST('{"a":"it\'\'s"}' AS JSON)"""),
+        (("j",), """BINARY CONVERT(`j` USING utf8mb4) = BINARY '{"a":"it\'\'s"}'"""),
+    ):
+        assert found.conditions([("`j`", Column("j", "json"))], as_text).to_pylist() == [wanted]
 
 
 @pytest.mark.parametrize(

@@ -91,6 +91,13 @@ def test_column_is_missing():
         plan_table(("d", "t"), SOURCE, target)
 
 
+def test_documents_that_are_text_in_the_target():
+    """MariaDB's JSON is text, and is compared as such."""
+    source = TableSchema("d", "t", (Column("j", "json"), Column("k", "json")), ())
+    there = {"j": TargetColumn("j", "longtext", "utf8mb4_bin"), "k": TargetColumn("k", "json")}
+    assert plan_table(("d", "t"), source, TargetTable("d", "t", there)).as_text == {"j"}
+
+
 def test_foreign_keys_that_change_rows():
     """All tables that foreign keys join to one which cascades have one order; others have their own."""
     rows = [
