@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 
 from dmdelta.bronze.landing import Landed, LandingSource, landed_batches, newest_landed
 from dmdelta.bronze.retention import expired_to
+from dmdelta.bronze.watermarks import exact_positions
 from dmdelta.config import SinkConfig, TaskSpec
 from dmdelta.engine.beside import run_beside
 from dmdelta.engine.landed_log import LandedLog
@@ -123,6 +124,9 @@ class SinkingLoop:
     def _apply(self, sink: Sink, landed: Landed, stop: StopRequest) -> bool:
         if sink.position is not None and landed.end <= sink.position:
             return True
+        if landed.safe_until is not None:  # a full load, which is in bronze by now, may have seen it
+            found = exact_positions(self.spark, self.landing.bronze, self.source.source_id)
+            sink.read_at = {name: at for name, at in found.items() if at.epoch == landed.end.epoch}
         return sink.apply(landed.begin, landed.end, lambda: stop.requested, landed.safe_until)
 
     def _tell(self) -> None:

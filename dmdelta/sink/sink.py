@@ -1,7 +1,7 @@
 """The sink of one source: ranges of bronze in, an executed and recorded target out."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -9,7 +9,10 @@ from dataclasses import dataclass, field
 from dmdelta.errors import DmdeltaError
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.logging import get_logger
+from dmdelta.model.change import Op
 from dmdelta.model.position import Position
+from dmdelta.model.schema import TableName
+from dmdelta.sink.cutting import cut, epochs
 from dmdelta.sink.dispatcher import Dispatcher, Scope
 from dmdelta.sink.executed import ExecutedEvents
 from dmdelta.sink.executing import SliceExecution
@@ -28,8 +31,6 @@ from dmdelta.sink.tables import Tables
 log = get_logger(__name__)
 BOUNDARY_SECONDS = 10.0
 """So long a pause or a stop waits for the target to come to a transaction boundary, as DM does."""
-FAR = "end.999999"
-"""A file behind all that an epoch has."""
 Found = list[list[TableChanges]]
 
 
@@ -41,6 +42,7 @@ class Sink:
         proven: the records tell all that was executed behind the checkpoint; else they will once safe mode is over.
         position: everything before it was handed to the workers.
         about_to: the statement at `position` that an earlier run may have executed up to this part; None: none.
+        read_at: where the log goes on for tables that a full load has read exactly at one position.
     """
 
     source: SinkSource
@@ -55,6 +57,7 @@ class Sink:
     proven: bool
     position: Position | None
     about_to: int | None = None
+    read_at: Mapping[TableName, Position] = field(default_factory=dict)
     skipped: int = 0
     _warned: set[str] = field(default_factory=set)
     _began: float = field(default_factory=time.monotonic)
@@ -71,15 +74,15 @@ class Sink:
 
         Args:
             stopping: asked at each transaction boundary.
-            safe_until: what begins before it may have been executed already.
+            safe_until: what begins before it may have been executed already, or a full load may have seen it.
 
         Raises:
             DmdeltaError: what the target, bronze or the rules stop the sink with.
         """
         begin = max(begin, self.position) if self.position is not None else begin
-        for first, last in _epochs(begin, end):
+        for first, last in epochs(begin, end):
             slices = plan_slices(self.reader.log.survey(first, last))
-            slices = self._with_operators(slices)
+            slices = cut(slices, self.source.rules.operators, self.read_at)
             for part, found in self._read_ahead(slices):
                 self._execute(part, found, safe_until)
                 if part.boundary and stopping():
@@ -145,11 +148,15 @@ class Sink:
 
     def _execute(self, part: Slice, found: Found, safe_until: Position | None) -> None:
         self.skipped += sum(one.skipped for group in found for one in group)
-        needs = self.safe.is_on(part.begin, time.monotonic() - self._began)
-        needs = needs or (safe_until is not None and part.begin < safe_until)
-        careful = [group for group in found if needs and group[0].plan.schema.name not in self.tables.fresh]
+        again = self.safe.is_on(part.begin, time.monotonic() - self._began)
+        reads = any(Op.READ.value in rows.ops for rows in part.rows)
+        seen = safe_until is not None and part.begin < safe_until
+        careful = [group for group in found if self._meets_rows(group, again=again, reads=reads, seen=seen)]
+        if careful and self.execution.ordered:
+            careful = found
         plain = [group for group in found if group not in careful]
-        self._warn_of_keyless(careful)
+        if not reads:
+            self._warn_of_keyless(careful)
         for groups, safe in ((plain, False), (careful, True)):
             if groups:
                 style = Style(self.settings.multiple_rows, safe, self.settings.server.foreign_key_checks)
@@ -165,11 +172,22 @@ class Sink:
         self._look_for_proof()
         if part.then is not None:
             with _placed(part.then.position):
-                self._follow(part.then)
+                self._follow(part.then, seen=safe_until is not None and part.then.position < safe_until)
         elif self.settings.synchronous and time.monotonic() - self._flushed_at > self.flusher.interval:
             self.dispatcher.drain(self.position)
             self.flusher.flush_ready()
             self._flushed_at = time.monotonic()
+
+    def _meets_rows(self, group: Sequence[TableChanges], *, again: bool, reads: bool, seen: bool) -> bool:
+        """Whether changes of a table may find in the target what they bring, so that they are written in safe mode."""
+        plan = group[0].plan
+        again, keyless = again and plan.schema.name not in self.tables.fresh, plan.shape.keyless
+        if reads:
+            # A unique value that moves meanwhile may be in two chunks, and a child is read ahead of its parent.
+            return again or self.execution.ordered or (len(plan.keys) > 1 and not keyless)
+        if all(one.plan.source in self.read_at for one in group):
+            seen = False
+        return again or (seen and not (keyless and plan.schema.name in self.tables.fresh))
 
     def _warn_of_keyless(self, careful: Found) -> None:
         """Safe mode finds rows by their keys; once for each table without one."""
@@ -186,8 +204,12 @@ class Sink:
             self.flusher.mark_whole()
             self.proven = True
 
-    def _follow(self, statement: Statement) -> None:
-        """Execute a statement alone: everything before it is in the target, nothing behind it."""
+    def _follow(self, statement: Statement, *, seen: bool) -> None:
+        """Execute a statement alone: everything before it is in the target, nothing behind it.
+
+        Args:
+            seen: the tables may have been read as it has left them.
+        """
         at = statement.position
         self.dispatcher.drain(at)
         context = StatementContext(
@@ -197,7 +219,7 @@ class Sink:
         texts = operator.followed(statement.text) if operator is not None else (statement.text,)
         planned = [one for text in texts if text for one in plan_statement(text, statement.schema, context)]
         for number, one in enumerate(planned):
-            doubt = self.about_to is not None and number <= self.about_to
+            doubt = seen or (self.about_to is not None and number <= self.about_to)
             if self.about_to is not None and number < self.about_to:
                 continue
             self._change(one, at, number, in_doubt=doubt)
@@ -219,17 +241,6 @@ class Sink:
         reach(CrashPoint.SINK_AFTER_STATEMENT)
         log.info("statement executed", position=str(at))
 
-    def _with_operators(self, slices: list[Slice]) -> list[Slice]:
-        """Slices that end where an operator has something to say about row changes, too."""
-        made: list[Slice] = []
-        for part in slices:
-            begin = part.begin
-            for at in sorted(at for at in self.source.rules.operators if part.begin <= at < part.end):
-                made.append(Slice(begin, at, True, part.rows, Statement(at, "", (), "")))
-                begin = at
-            made.append(Slice(begin, part.end, part.boundary, part.rows, part.then))
-        return made
-
 
 @contextmanager
 def _placed(at: Position) -> Iterator[None]:
@@ -239,15 +250,6 @@ def _placed(at: Position) -> Iterator[None]:
     except DmdeltaError as error:
         error.context.setdefault("position", str(at))
         raise
-
-
-def _epochs(begin: Position, end: Position) -> Iterator[tuple[Position, Position]]:
-    """A range in parts of one epoch each."""
-    while begin.epoch < end.epoch:
-        yield begin, Position(begin.epoch, FAR, 0)
-        begin = Position(begin.epoch + 1, f"{end.binlog_file.rpartition('.')[0]}.000000", 0)
-    if begin < end:
-        yield begin, end
 
 
 def _text(position: Position | None) -> str | None:

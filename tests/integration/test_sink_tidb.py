@@ -1,11 +1,13 @@
 """The sink on TiDB: the tangled workload, kills, and what TiDB does not do as MySQL does."""
 
 import pickle
+import re
 import signal
 
 import pytest
 
-from dmdelta.errors import DmdeltaError, SinkError
+from dmdelta.cli.main import execute
+from dmdelta.errors import DmdeltaError, SchemaError, SinkError
 from dmdelta.rules import BlockAllowList, SourceRules
 from dmdelta.sink.settings import SinkSettings
 from dmdelta.sink.statement_plan import StatementContext, plan_statement
@@ -13,6 +15,7 @@ from dmdelta.sink.tables import Tables
 from tests.integration.test_sink import POINTS, UNTIED, assert_same, recording, run_until, write
 from tests.support import tangles
 from tests.support.sinking import Sinking, table_differences, target_of
+from tests.support.task import SinkTask
 
 pytestmark = pytest.mark.tidb
 
@@ -91,6 +94,28 @@ def test_what_tidb_does_in_its_own_way(mysql80, tidb, spark, tmp_path):
         assert mysql80.query(f"SELECT 1 FROM {table} LIMIT 1", database), table
         assert table_differences(mysql80, tidb, database, table) == []
     assert [row[2] for row in tidb.query("SHOW INDEX FROM kept", database)] == ["PRIMARY", "x"]
+
+
+def test_other_statements_in_place_of_one_that_tidb_cannot_do(mysql80, tidb, tmp_path, capsys):
+    """The error names the place; with `binlog replace` there the sink goes on, to target = source."""
+    task = SinkTask(tmp_path, mysql80, mysql80.fresh_database("replaced"), target=tidb)
+    task.start_here()
+    mysql80.execute(
+        "CREATE TABLE t (id INT PRIMARY KEY, a INT, b VARCHAR(9))",
+        "INSERT INTO t VALUES (1, 10, 'x')",
+        "ALTER TABLE t RENAME COLUMN a TO b, RENAME COLUMN b TO a",
+        "INSERT INTO t (id, a, b) VALUES (2, 'y', 20)",
+        database=task.database,
+    )
+    with task.environment():
+        assert execute(["run", str(task.write_spec()), "--until-caught-up"]) == SchemaError.exit_code
+        place = re.search(r"position=(\d+/\S+?:\d+)", capsys.readouterr().err)
+        assert place
+        renamed = [f"--sql=ALTER TABLE t RENAME COLUMN {names}" for names in ("a TO x", "b TO a", "x TO b")]
+        assert execute(["binlog", "replace", str(task.spec), f"--position={place[1]}", *renamed]) == 0
+    task.catch_up()
+    assert table_differences(mysql80, tidb, task.database, "t") == []
+    assert tidb.query("SELECT a, b FROM t ORDER BY id", task.database) == (("x", 10), ("y", 20))
 
 
 @pytest.mark.parametrize(

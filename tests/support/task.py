@@ -169,7 +169,8 @@ class SinkTask(Task):
         spec = yaml.safe_load(path.read_text())
         assert self.target is not None
         server = target_of(self.target)
-        spec["sink"] = {"kind": "mysql", "host": server.host, "port": server.port, "user": server.user}
+        kind = "tidb" if server.tidb else "mysql"
+        spec["sink"] = {"kind": kind, "host": server.host, "port": server.port, "user": server.user}
         spec["sink"] |= {"password": server.password, "worker-count": 4, "metadata": f"dm_{self.database}"}
         spec["sink"] |= self.sink
         path.write_text(yaml.safe_dump(spec))
