@@ -1,13 +1,15 @@
 """Every type through the sink: what the target holds is what the source holds."""
 
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from dmdelta.sink.settings import SinkSettings
 from tests.support.charset_families import charset_families
 from tests.support.sinking import Sinking, table_differences, target_of
-from tests.support.type_families import FAMILIES, matrices
+from tests.support.type_families import FAMILIES, Family, matrices
 from tests.support.type_matrix import write
 
 LEFT_OUT = {
@@ -17,6 +19,9 @@ LEFT_OUT = {
 NOT_IN_TIDB = {
     "geometries": "TiDB has no spatial types: test_sink_tidb has the error, and the LONGBLOB that takes their bytes"
 }
+ROUNDED_BY_TIDB = {("floats", "dmd"): ("-0.0001",)}
+"""(family, column) → values of which TiDB keeps other last bits: what MySQL rounds to the digits of a DOUBLE(M,D) is
+not the nearest double (-9.999999999998899e-05), and TiDB rounds it to that one."""
 
 DOCUMENTS = next(family for family in FAMILIES if family.name == "json_made_by_functions")
 TARGETS = [
@@ -40,6 +45,8 @@ def test_every_value_arrives(mysql80, target, spark, tmp_path, keyed):
     known = {family.name: family for family in FAMILIES if "mysql80" in family.servers}
     for name in (*LEFT_OUT, *(NOT_IN_TIDB if target.flavor == "tidb" else ())):
         del known[name]
+    if target.flavor == "tidb":
+        known.update({name: _without(known[name], column, left) for (name, column), left in ROUNDED_BY_TIDB.items()})
     families = [*known.values(), *charset_families(mysql80)]
     tables = [table for table in matrices(families) if not table.table.startswith("charsets_")]
     settings = SinkSettings(target_of(target), metadata=f"dm_{database}", workers=4, batch=50, flush_interval=1.0)
@@ -57,9 +64,8 @@ def test_every_value_arrives(mysql80, target, spark, tmp_path, keyed):
 
 @pytest.mark.parametrize("target", TARGETS, indirect=True)
 def test_documents_with_more_than_json(mysql80, target, spark, tmp_path):
-    """What functions put into documents arrives as its text says: a DECIMAL as a DOUBLE, dates and bytes as strings.
-
-    Such a document is found in a table without a key, too.
+    """What functions put into documents arrives as its text says: a DECIMAL as a DOUBLE, dates and bytes as strings,
+    dates with a time without a fraction that is zero. Such a document is found in a table without a key, too.
     """
     database = mysql80.fresh_database("documents")
     ((_, values),) = DOCUMENTS.columns.values()
@@ -76,7 +82,15 @@ def test_documents_with_more_than_json(mysql80, target, spark, tmp_path):
     sinking.run()
     for table in ("d", "bag"):
         source, there = (
-            {key: json.loads(text) for key, text in server.query(f"SELECT id, CAST(j AS CHAR) FROM {table}", database)}
-            for server in (mysql80, target)
+            dict(server.query(f"SELECT id, CAST(j AS CHAR) FROM {table}", database)) for server in (mysql80, target)
         )
-        assert there == source
+        whole = {key: text.replace("04:05:06.000000", "04:05:06") for key, text in source.items()}
+        assert {key: json.loads(text) for key, text in there.items()} == {
+            key: json.loads(text) for key, text in whole.items()
+        }
+
+
+def _without(family: Family, column: str, left_out: Sequence[str]) -> Family:
+    kind, values = family.columns[column]
+    kept = tuple(value for value in values if value not in left_out)
+    return replace(family, columns={**family.columns, column: (kind, kept)})
