@@ -83,8 +83,10 @@ class Sink:
         for first, last in epochs(begin, end):
             slices = plan_slices(self.reader.log.survey(first, last))
             slices = cut(slices, self.source.rules.operators, self.read_at)
-            for part, found in self._read_ahead(slices):
+            for part, found, flushes in self._read_ahead(slices):
                 self._execute(part, found, safe_until)
+                if flushes:
+                    self._flush()
                 if part.boundary and stopping():
                     return False
         return True
@@ -135,16 +137,21 @@ class Sink:
             skipped=self.skipped,
         )
 
-    def _read_ahead(self, slices: list[Slice]) -> Iterator[tuple[Slice, Found]]:
-        """Each slice with its changes; the next one is read meanwhile, but not across a statement."""
+    def _read_ahead(self, slices: list[Slice]) -> Iterator[tuple[Slice, Found, bool]]:
+        """Each slice with its changes, and whether a synchronous flush follows it.
+
+        The next one is read meanwhile, but not across a statement, or across such a flush: as DM's, it blocks reading, too.
+        """
         with ThreadPoolExecutor(1, thread_name_prefix="sink-slice") as pool:
             ahead: Future[Found] | None = None
             for number, part in enumerate(slices):
                 with _placed(part.begin):
                     found = ahead.result() if ahead is not None else self.reader.read(part)
+                flushes = self.settings.synchronous and part.then is None and self._is_flush_due()
                 following = slices[number + 1] if number + 1 < len(slices) else None
-                ahead = pool.submit(self.reader.read, following) if following and part.then is None else None
-                yield part, found
+                goes_on = following is not None and part.then is None and not flushes
+                ahead = pool.submit(self.reader.read, following) if following and goes_on else None
+                yield part, found, flushes
 
     def _execute(self, part: Slice, found: Found, safe_until: Position | None) -> None:
         self.skipped += sum(one.skipped for group in found for one in group)
@@ -173,10 +180,15 @@ class Sink:
         if part.then is not None:
             with _placed(part.then.position):
                 self._follow(part.then, seen=safe_until is not None and part.then.position < safe_until)
-        elif self.settings.synchronous and time.monotonic() - self._flushed_at > self.flusher.interval:
-            self.dispatcher.drain(self.position)
-            self.flusher.flush_ready()
-            self._flushed_at = time.monotonic()
+
+    def _is_flush_due(self) -> bool:
+        return time.monotonic() - self._flushed_at > self.flusher.interval
+
+    def _flush(self) -> None:
+        """In step with the workers: once they have executed all that they were given."""
+        self.dispatcher.drain(self.position)
+        self.flusher.flush_ready()
+        self._flushed_at = time.monotonic()
 
     def _meets_rows(self, group: Sequence[TableChanges], *, again: bool, reads: bool, seen: bool) -> bool:
         """Whether changes of a table may find in the target what they bring, so that they are written in safe mode."""
