@@ -4,17 +4,19 @@
     python -m benchmarks.sink --rows 20000
     make bench-sink TARGET=tidb                      # TiDB is built first, if it is not there; writes SINK-tidb.md
 
-Every pass begins with an empty target and reads the same bronze; the first one of a JVM is the cold one.
+Every pass begins with an empty target and reads the same bronze; the first one of a JVM is the cold one, and another
+one warms it. Then the flushes take turns: asynchronous, synchronous, synchronous, asynchronous. Medians are listed.
 """
 
 import argparse
 import os
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import median
 
 from benchmarks.cpu import children, cpu_seconds
 from benchmarks.page import measured_by, write_page
@@ -25,11 +27,11 @@ from tests.support.servers import Server, running
 from tests.support.servers.tidb import TidbServer, running_tidb
 from tests.support.sinking import Sinking, target_of
 
-PASSES = 2
+PASSES = 4
 INTERVAL = 1.0
 HEAD = [
-    "| what | row changes | seconds | row changes a second | CPU µs a change: Spark | Python | target | all |",
-    "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+    "| what | row changes | seconds: median | all | row changes a second | CPU µs a change: Spark | Python | target | all |",
+    "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
 ]
 
 
@@ -42,10 +44,15 @@ class Pass:
     python: float
     target: float
 
-    def line(self, what: str, changes: int) -> str:
-        cpu = (self.spark, self.python, self.target, self.spark + self.python + self.target)
-        listed = " | ".join(f"{1e6 * seconds / changes:.1f}" for seconds in cpu)
-        return f"| {what} | {changes:,} | {self.seconds:.2f} | {changes / self.seconds:,.0f} | {listed} |"
+
+def line(what: str, passes: Sequence[Pass], changes: int) -> str:
+    """A line of the table: the median of some passes by their seconds, and its CPU."""
+    ordered = sorted(passes, key=lambda one: one.seconds)
+    middle = ordered[(len(ordered) - 1) // 2]
+    cpu = (middle.spark, middle.python, middle.target, middle.spark + middle.python + middle.target)
+    listed = " | ".join(f"{1e6 * seconds / changes:.1f}" for seconds in cpu)
+    span = f"{ordered[0].seconds:.2f} to {ordered[-1].seconds:.2f}"
+    return f"| {what} | {changes:,} | {middle.seconds:.2f} | {span} | {changes / middle.seconds:,.0f} | {listed} |"
 
 
 def measure(rows: int, kind: str, settings: SinkSettings, folder: Path) -> Iterator[str]:
@@ -56,16 +63,22 @@ def measure(rows: int, kind: str, settings: SinkSettings, folder: Path) -> Itera
         sinking = Sinking(spark, folder, source, [database], settings)
         sinking.land()
     with target_server(kind) as target:
-        state = "cold"
+        chosen = replace(settings, server=target_of(target))
+        yield line(
+            f"{kind}, asynchronous flush, compacting, cold", [one_pass(sinking, target, database, chosen)], 2 * rows
+        )
+        one_pass(sinking, target, database, replace(chosen, compact=False))
         for compact in (True, False):
-            for _ in range(PASSES):
-                for synchronous in (False, True):
-                    chosen = replace(settings, compact=compact, synchronous=synchronous, server=target_of(target))
-                    found = one_pass(sinking, target, database, chosen)
-                    flush = "synchronous" if synchronous else "asynchronous"
-                    what = f"{kind}, {flush} flush, {'compacting' if compact else 'every change'}, {state}"
-                    yield found.line(what, 2 * rows)
-                    state = "warm"
+            passes: dict[bool, list[Pass]] = {False: [], True: []}
+            for number in range(2 * PASSES):
+                synchronous = number % 4 in (1, 2)
+                found = one_pass(sinking, target, database, replace(chosen, compact=compact, synchronous=synchronous))
+                passes[synchronous].append(found)
+            for synchronous, flush in ((False, "asynchronous"), (True, "synchronous")):
+                what = f"{kind}, {flush} flush, {'compacting' if compact else 'every change'}, warm"
+                yield line(what, passes[synchronous], 2 * rows)
+            gain = median(one.seconds for one in passes[True]) / median(one.seconds for one in passes[False]) - 1
+            yield f"| … asynchronous is faster by | | {100 * gain:.0f} % | | | | | | |"
 
 
 def target_server(kind: str) -> AbstractContextManager[Server | TidbServer]:
@@ -97,9 +110,9 @@ def main() -> None:
     settings = SinkSettings(None, workers=chosen.workers, batch=chosen.batch, flush_interval=INTERVAL)  # type: ignore[arg-type]
     lines = list(HEAD)
     with tempfile.TemporaryDirectory(prefix="dmdelta-bench-") as folder:
-        for line in measure(chosen.rows, chosen.target, settings, Path(folder)):
-            print(line, flush=True)
-            lines.append(line)
+        for found in measure(chosen.rows, chosen.target, settings, Path(folder)):
+            print(found, flush=True)
+            lines.append(found)
     setting = (
         f"{measured_by('python -m benchmarks.sink')} shared with the target,\n"
         f"{chosen.workers} workers, {chosen.batch} rows a transaction, checkpoint every {INTERVAL:g} s, from bronze.\n"

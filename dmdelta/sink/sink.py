@@ -140,7 +140,7 @@ class Sink:
     def _read_ahead(self, slices: list[Slice]) -> Iterator[tuple[Slice, Found, bool]]:
         """Each slice with its changes, and whether a synchronous flush follows it.
 
-        The next one is read meanwhile, but not across a statement, or across such a flush: as DM's, it blocks reading, too.
+        The next one is read meanwhile, but not across a statement, or across such a flush: DM's blocks reading, too.
         """
         with ThreadPoolExecutor(1, thread_name_prefix="sink-slice") as pool:
             ahead: Future[Found] | None = None
