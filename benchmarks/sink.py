@@ -30,7 +30,7 @@ from tests.support.sinking import Sinking, target_of
 PASSES = 4
 INTERVAL = 1.0
 HEAD = [
-    "| what | row changes | seconds: median | all | row changes a second | CPU µs a change: Spark | Python | target | all |",
+    "| what | changes | seconds: median | all | changes a second | CPU µs a change: Spark | Python | target | all |",
     "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
 ]
 
