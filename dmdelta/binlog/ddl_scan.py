@@ -1,4 +1,4 @@
-"""The DDL statements of a segment, found by its event headers: only query events are read.
+"""The DDL statements of a segment, and the tables that it has rows of, found by its event headers: few events are read.
 
 For servers that send no column names: whoever decodes their rows must know which structure a table has where.
 """
@@ -12,13 +12,15 @@ from dmdelta.binlog.events import HEADER_SIZE, QUERY_EVENTS, EventType
 from dmdelta.binlog.payload import inner_events
 from dmdelta.binlog.query import Query, parse_query
 from dmdelta.binlog.statement import StatementKind, classify
+from dmdelta.binlog.tablemap import TABLE_ID_SIZE, table_names
 from dmdelta.errors import CorruptBinlog, UnsupportedEvent
 from dmdelta.model.position import Position
+from dmdelta.model.schema import TableName
 from dmdelta.model.segment import Segment
 from dmdelta.model.statement import LoggedStatement
 
 _QUERIES = frozenset(map(int, QUERY_EVENTS))
-_PAYLOAD = int(EventType.TRANSACTION_PAYLOAD)
+_PAYLOAD, _TABLE_MAP = int(EventType.TRANSACTION_PAYLOAD), int(EventType.TABLE_MAP)
 _BEGIN, _COMMIT = b"\0BEGIN", b"\0COMMIT"
 """How the query events of nearly every transaction end: the database's name, its NUL, the statement."""
 _PEEK = 4096
@@ -50,6 +52,24 @@ def scan_statements(stream: BinaryIO, segment: Segment) -> list[LoggedStatement]
                 position = Position(segment.epoch, segment.binlog_file, start + log.shift)
                 found.append(LoggedStatement(position, query.schema, query.sql, _charset(query.server_collation)))
     return found
+
+
+def scan_tables(stream: BinaryIO, segment: Segment) -> set[TableName] | None:
+    """The tables that a segment has rows of; None if it has compressed transactions, which are not opened for that.
+
+    Raises:
+        CorruptBinlog: as `scan_statements`, or a table map that is cut short.
+    """
+    found: dict[bytes, TableName] = {}
+    with opened_log(stream, segment) as log:
+        for kind, _server_id, start, stop in log_events(log, segment, log.first):
+            if kind == _PAYLOAD:
+                return None
+            if kind == _TABLE_MAP:
+                body = log.data[start + HEADER_SIZE + TABLE_ID_SIZE : stop - log.trailer]
+                if body not in found:  # most table maps are repeated
+                    found[body] = table_names(log.data[start : stop - log.trailer])
+    return set(found.values())
 
 
 def _first_query(log: SegmentLog, start: int, stop: int) -> bytes | None:

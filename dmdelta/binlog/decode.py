@@ -24,13 +24,12 @@ from dmdelta.binlog.events import (
 )
 from dmdelta.binlog.framing import RawEvent, SegmentReader
 from dmdelta.binlog.gtid import parse_gtid
-from dmdelta.binlog.image import misaligned
+from dmdelta.binlog.image import LARGE, check_sizes, misaligned
 from dmdelta.binlog.mapped_tables import ID_END, MappedTables
 from dmdelta.binlog.payload import inner_events
 from dmdelta.binlog.query import Query, parse_query
 from dmdelta.binlog.rows import RowsLayout, TableState, add_rows
 from dmdelta.binlog.statement import Statement, StatementKind, classify
-from dmdelta.binlog.variant import SIZE_LIMIT
 from dmdelta.binlog.xa import parse_xa_prepare
 from dmdelta.errors import CorruptBinlog, DmdeltaError, UnsupportedEvent
 from dmdelta.model.change import Op
@@ -47,8 +46,6 @@ _TABLE_MAP, _PAYLOAD, _XID = (
     int(EventType.XID),
 )
 _NO_TABLE = object()
-_LARGE_EVENT = SIZE_LIMIT // 8
-"""Bytes of an event whose images may pass the limit: a character may become four bytes of UTF-8, a key some more."""
 
 ROW_FORMAT_HINT = "set binlog_format=ROW for every session that writes, and take a new snapshot of what it wrote"
 
@@ -139,8 +136,8 @@ class _Decoder:
                     count = add_rows(event, begin, layout, batch)
                 except (StructError, IndexError) as damage:
                     raise misaligned(layout.table) from damage
-                if len(event) > _LARGE_EVENT:
-                    self._check_sizes(batch, count)
+                if len(event) > LARGE:
+                    check_sizes(layout.table.schema, batch.before[-count:] + batch.after[-count:])
                 if layout is not self._sharing:
                     self._share(layout, timestamp)
                 batch.runs.append((count, base + offset, row, self._number))
@@ -191,15 +188,6 @@ class _Decoder:
         for event in inner_events(self._reader.payload):
             timestamp, kind, _server_id, _size, _log_pos, flags = HEADER.unpack_from(event)
             yield kind, offset, timestamp, event, flags
-
-    def _check_sizes(self, batch: ChangeBatch, count: int) -> None:
-        """A row image above VARIANT's limit would only fail on its way into Delta, and say less."""
-        largest = max(map(len, batch.before[-count:] + batch.after[-count:]), default=0)
-        if largest > SIZE_LIMIT:
-            raise UnsupportedEvent(
-                f"a row has {largest} bytes, more than the {SIZE_LIMIT} of a VARIANT",
-                hint="leave the table out, or keep such values outside the database",
-            )
 
     def _check_dummy(self, event: bytes) -> None:
         """MySQL ends some statements with a rows event of no table; any other one must have its table map."""

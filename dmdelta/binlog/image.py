@@ -1,6 +1,6 @@
 """Row images of one table: which decoder takes which image, and the general way that needs no generated code."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +10,11 @@ from dmdelta.binlog.columntype import WireColumn
 from dmdelta.binlog.generate import ImageShape, Runner, generate
 from dmdelta.binlog.variant import KeyDictionary
 from dmdelta.binlog.wire import bitmap_size, packed_int
-from dmdelta.errors import CorruptBinlog
+from dmdelta.errors import CorruptBinlog, UnsupportedEvent
 from dmdelta.model.schema import Column, TableSchema
 
+LARGE = variant.SIZE_LIMIT // 8
+"""Bytes of rows as a server sends them whose images may pass the limit: a character may become four bytes of UTF-8."""
 MOST_PATTERNS = 64
 """Null patterns of one table with a generated decoder each; images of further ones take the general way."""
 
@@ -185,3 +187,18 @@ def misaligned(table: TableCodec) -> CorruptBinlog:
         f"row images of {table.schema} do not fit its structure",
         hint="report this event to the project with the table's SHOW CREATE TABLE",
     )
+
+
+def check_sizes(schema: TableSchema, images: Iterable[bytes]) -> None:
+    """An image above VARIANT's limit would only fail in or behind bronze, and say less.
+
+    Raises:
+        UnsupportedEvent: there is one.
+    """
+    largest = max(map(len, images), default=0)
+    if largest > variant.SIZE_LIMIT:
+        raise UnsupportedEvent(
+            f"a row of {schema} has {largest} bytes, more than the {variant.SIZE_LIMIT} of a VARIANT",
+            hint="leave the table out with the block-allow-list (if it is being loaded, with --remove-meta), or keep "
+            "such values outside the database",
+        )

@@ -170,6 +170,9 @@ def types_page() -> str:
         "| MySQL, MariaDB | bronze (VARIANT) | silver | remark |",
         "| --- | --- | --- | --- |",
         *(f"| {row.source} | {row.bronze} | `{row.silver}` | {row.remark} |" for row in TYPE_ROWS),
+        "",
+        "A row may have 128 MiB in bronze, each image by itself: more is no VARIANT to Spark. A larger one stops the",
+        "task, which names the table and the place; leave the table out with `block-allow-list`: the others go on.",
     ]
     return "\n".join(line.replace("|  |", "| |") for line in lines) + "\n"
 

@@ -9,6 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, cast
 
 from dmdelta.binlog.batch import ChangeBatch, Shared
+from dmdelta.binlog.image import LARGE, check_sizes
 from dmdelta.binlog.resultset import RowReader
 from dmdelta.bronze.arrow import to_record_batch
 from dmdelta.bronze.reading import decoding
@@ -90,6 +91,8 @@ def _batches(origin: _ChunkOrigin, parts: Iterator[ServerPosition | RowPackets])
             batch.add_note(seq, -2, shared(Op.WATERMARK, _told(part, exact=origin.exact), None, b""))
             continue
         values, metadata = reader.read(part.data, part.end)
+        if part.end > LARGE:
+            check_sizes(schema, values)
         rows = len(values)
         batch.runs.append((rows, seq, count, batch.share(shared(Op.READ, None, schema.version, metadata))))
         batch.before += [b""] * rows

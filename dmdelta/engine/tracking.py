@@ -10,7 +10,7 @@ from datetime import datetime, timezone
 
 from pyspark.sql import SparkSession
 
-from dmdelta.binlog.ddl_scan import scan_statements
+from dmdelta.binlog.ddl_scan import scan_statements, scan_tables
 from dmdelta.bronze.landing import Landed, LandingBatch, LandingSource
 from dmdelta.bronze.told import told_structures
 from dmdelta.checkpoint.points import ORIGIN
@@ -24,12 +24,14 @@ from dmdelta.model.position import Position
 from dmdelta.model.schema import StructureFrom, TableName
 from dmdelta.model.segment import Segment
 from dmdelta.model.statement import LoggedStatement
-from dmdelta.segments import list_segments
+from dmdelta.segments import list_segments, open_segment
 from dmdelta.source.folder import newest_begin
 from dmdelta.source.still_catalog import StillCatalog
 
 log = get_logger(__name__)
 POLL_SECONDS = 0.2
+MANY_TABLES = 200
+"""To tell the executors of so many costs more than to see which of them a batch has rows of."""
 
 
 @dataclass(slots=True)
@@ -136,7 +138,9 @@ class StructureTracking:
         self._warn(plan)
         self._write_down(plan, batch.begin)
         self._planned = plan
-        return tuple(found for found in plan.structures(batch.begin) if self.source.rules.wanted(*found.table))
+        wanted = tuple(found for found in plan.structures(batch.begin) if self.source.rules.wanted(*found.table))
+        written = _written(batch) if len(wanted) > MANY_TABLES else None
+        return wanted if written is None else tuple(found for found in wanted if found.table in written)
 
     def _statements(self, begin: Position, until: Position) -> list[LoggedStatement]:
         found: list[LoggedStatement] = []
@@ -173,6 +177,18 @@ class StructureTracking:
                 log.warning("information_schema has another structure than the statements before led to", **where)
             elif change.lost:
                 log.warning("a statement is not understood: from here on the structure is not known", **where)
+
+
+def _written(batch: LandingBatch) -> set[TableName] | None:
+    """The tables that a batch has rows of; None: all, for all one can see."""
+    written = set[TableName]()
+    for segment in batch.segments:
+        with open_segment(segment) as stream:
+            found = scan_tables(stream, segment)
+        if found is None:
+            return None
+        written |= found
+    return written
 
 
 def _end_of(landed: Landed | None) -> Position:

@@ -6,21 +6,21 @@ Protocol: MySQL, "COM_REGISTER_SLAVE", "COM_BINLOG_DUMP", "COM_BINLOG_DUMP_GTID"
 
 import random
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from struct import Struct
 from typing import Any
 from zlib import crc32
 
-from dmdelta.binlog.events import CHECKSUM_SIZE, GTID_EVENTS, HEADER_SIZE, EventType
+from dmdelta.binlog.events import CHECKSUM_SIZE, HEADER_SIZE, EventType
 from dmdelta.errors import SourceUnavailable
 from dmdelta.model.gtid import GtidSet, MariadbGtidSet
 from dmdelta.model.segment import FIRST_OFFSET
 from dmdelta.source.connection import foreign_errors, open_connection, query
 from dmdelta.source.endpoint import Endpoint
 from dmdelta.source.gtid_wire import encode_gtid_set
-from dmdelta.source.pieces import Piece, WirePieces
+from dmdelta.source.pieces import WirePieces
 from dmdelta.source.server import ServerIdentity
 
 HEARTBEAT_SECONDS = 1.0
@@ -30,7 +30,7 @@ ARTIFICIAL = 0x20
 """Header flag of an event that the server made up for this stream: it is in no file."""
 HEARTBEATS = frozenset({EventType.HEARTBEAT, EventType.HEARTBEAT_V2})
 LARGEST_OFFSET = 2**32 - 1
-"""COM_BINLOG_DUMP has 32 bits for the offset."""
+"""COM_BINLOG_DUMP and events have 32 bits for the offset."""
 
 _COM_BINLOG_DUMP = 0x12
 _COM_REGISTER_SLAVE = 0x15
@@ -187,43 +187,3 @@ def probe_file(request: DumpRequest) -> bytes:
             if piece is not None and piece.header[1] == EventType.FORMAT_DESCRIPTION:
                 return bytes(piece.data)
     raise SourceUnavailable(f"{request.endpoint} sent no format description", hint="run again")
-
-
-def locate_after(request: DumpRequest) -> tuple[str, int]:
-    """(file, offset) of the first transaction that is not in `request.after`, or of the log's end if there is none.
-
-    Raises:
-        PositionLost: the server has purged transactions that are not in the set.
-    """
-    with open_dump(request) as pieces:
-        found = first_place(pieces)
-    if found is None:
-        raise SourceUnavailable(f"{request.endpoint} sent neither an event nor a heartbeat", hint="run again")
-    return found
-
-
-def first_place(pieces: Iterable[Piece | None]) -> tuple[str, int] | None:
-    """(file, offset) of the first transaction that a server sends, or where it waits for one; None: it tells neither.
-
-    A server sends heartbeats while it skips, too, from inside transactions: it waits where two name the same place.
-    """
-    binlog_file = ""
-    heard: tuple[str, int] | None = None
-    for piece in pieces:
-        if piece is None or not piece.first:
-            continue
-        kind, size, log_pos = piece.header[1], piece.header[3], piece.header[4]
-        if kind == EventType.ROTATE and is_artificial(piece.header):
-            binlog_file = named_file(bytes(piece.data))
-        elif kind in HEARTBEATS and not _is_start(piece):
-            here = named_file(bytes(piece.data)) or binlog_file, heartbeat_offset(bytes(piece.data))
-            if here == heard:
-                return here
-            heard = here
-        elif kind in GTID_EVENTS:
-            return binlog_file, log_pos - size
-    return None
-
-
-def _is_start(piece: Piece) -> bool:
-    return heartbeat_offset(bytes(piece.data)) <= FIRST_OFFSET

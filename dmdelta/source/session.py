@@ -22,13 +22,13 @@ from dmdelta.source.dump import (
     Replica,
     heartbeat_offset,
     is_artificial,
-    locate_after,
     named_file,
     open_dump,
     probe_file,
 )
 from dmdelta.source.endpoint import Endpoint
 from dmdelta.source.folder import EpochBegin, begin_epoch, created_at, load_state, with_gtids
+from dmdelta.source.gtid_place import locate_after
 from dmdelta.source.pieces import Piece, WirePieces
 from dmdelta.source.plan import Continue, Lost, NewEpoch, RelayState, missing_from, plan_connect
 from dmdelta.source.server import (

@@ -14,8 +14,9 @@ from dmdelta.model.schema import SYSTEM_SCHEMAS, TableSchema
 from dmdelta.source.catalog import read_schemas
 from dmdelta.source.chunk import Chunk
 from dmdelta.source.connection import open_connection, query, unless_refused
-from dmdelta.source.dump import DumpRequest, Replica, locate_after
+from dmdelta.source.dump import DumpRequest, Replica
 from dmdelta.source.endpoint import Endpoint
+from dmdelta.source.gtid_place import locate_after
 from dmdelta.source.key_ranges import key_ranges
 from dmdelta.source.server import ServerIdentity, ServerPosition, gtid_mode, server_identity, server_position
 

@@ -24,13 +24,13 @@ from dmdelta.source.dump import (
     DumpRequest,
     Replica,
     is_artificial,
-    locate_after,
     named_file,
     open_dump,
     probe_file,
 )
 from dmdelta.source.endpoint import Endpoint
 from dmdelta.source.folder import created_at, format_description
+from dmdelta.source.gtid_place import locate_after
 from dmdelta.source.server import server_identity, server_log, server_position
 from dmdelta.source.task import Start, StartAfter, StartEdge, first_start
 

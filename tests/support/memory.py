@@ -5,6 +5,8 @@ import time
 from collections import defaultdict
 from pathlib import Path
 
+from tests.support.task import Task
+
 
 def python_processes(root: int) -> dict[int, int]:
     """Resident bytes of every Python process below `root`, itself included, by process id."""
@@ -51,6 +53,15 @@ class PeakMemory:
             self.bytes = max(self.bytes, *python_processes(self._root).values(), 0)
             self.samples += 1
             time.sleep(0.2)
+
+
+def catch_up_watched(task: Task, seconds: float = 540) -> int:
+    """Run a task in a process of its own until it has caught up; the most bytes that one Python process took."""
+    began = time.monotonic()
+    with task.process("--until-caught-up") as process, PeakMemory(process.pid) as peak:
+        assert process.wait(seconds) == 0, process.log()
+    print(f"caught up in {time.monotonic() - began:.0f} s, {peak.bytes:,} bytes")
+    return peak.bytes
 
 
 def _field(place: Path, name: str) -> int | None:

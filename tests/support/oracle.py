@@ -43,12 +43,15 @@ def bronze_vs_binlog(
     databases: Collection[str],
     since: Place = ("", 0),
     tables: Collection[str] = (),
+    *,
+    counted: bool = True,
 ) -> list[str]:
     """Gaps, duplicates and strangers of bronze against the server's binlog from `since` on; empty: none.
 
     Args:
         databases: those whose rows bronze should hold.
         tables: of these databases, the ones that take part; all if empty.
+        counted: also by the number of each event's rows, for which the whole log is read from the server.
 
     Compared per event, hence per transaction: place, table, op, number of rows and GTID.
     """
@@ -71,7 +74,8 @@ def bronze_vs_binlog(
             event["op"],
         )
         landed[key] = (event["n"], event["gtid"])
-    logged = (event for event in logged_events(server, since[0]) if _takes_part(event.table, databases, tables))
+    events = logged_events(server, since[0], counted=counted)
+    logged = (event for event in events if _takes_part(event.table, databases, tables))
     wanted = _by_key(event for event in logged if event.place >= since)
     for key, events in wanted.items():
         lines += _compare(key, events, landed.get(key))
@@ -122,15 +126,15 @@ def _takes_part(name: str, databases: Collection[str], tables: Collection[str]) 
     return database in databases and (not tables or table in tables)
 
 
-def logged_events(server: Server, since_file: str = "") -> Iterator[LoggedEvent]:
-    """Every row event of the server's binlog from a file on, in order."""
+def logged_events(server: Server, since_file: str = "", *, counted: bool = True) -> Iterator[LoggedEvent]:
+    """Every row event of the server's binlog from a file on, in order; without their numbers of rows if not `counted`."""
     files = [str(file) for file, *_ in server.query("SHOW BINARY LOGS") if str(file) >= since_file]
-    counts = _row_counts(server, files[0]) if server.flavor == "mysql" else {}
+    counts = _row_counts(server, files[0]) if counted and server.flavor == "mysql" else {}
     for file in files:
         gtid, tables, payload = "", {}, None
         for _, offset, kind, _, _, info in server.query(f"SHOW BINLOG EVENTS IN '{file}'"):
             place = (str(file), int(offset))
-            if "gtid" in str(kind).lower() and kind not in _SETS:
+            if _is_gtid(str(kind)):
                 gtid, payload = _gtid(str(info)), None
             elif kind == "Transaction_payload":
                 payload = place
@@ -142,6 +146,16 @@ def logged_events(server: Server, since_file: str = "") -> Iterator[LoggedEvent]
                 yield LoggedEvent(payload or place, op, tables[number], gtid, None if payload else counts.get(place))
             elif kind == "Xid":
                 payload = None
+
+
+def logged_gtids(server: Server, file: str) -> dict[int, str]:
+    """The GTIDs of a binlog file by the offset where their transaction begins, in order."""
+    events = server.query(f"SHOW BINLOG EVENTS IN '{file}'")
+    return {int(offset): _gtid(str(info)) for _, offset, kind, _, _, info in events if _is_gtid(str(kind))}
+
+
+def _is_gtid(kind: str) -> bool:
+    return "gtid" in kind.lower() and kind not in _SETS
 
 
 def _op(kind: str) -> str | None:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import zstandard
 
 from dmdelta.binlog.boundary import scan_gtids
-from dmdelta.binlog.ddl_scan import scan_statements
+from dmdelta.binlog.ddl_scan import scan_statements, scan_tables
 from dmdelta.binlog.decode import decode_segment
 from dmdelta.binlog.decode_options import DecodeOptions
 from dmdelta.binlog.events import CHECKSUM_SIZE, HEADER_SIZE, EventType
@@ -158,7 +158,7 @@ def read_every_way(seed: Seed) -> list[Change]:
         DmdeltaError: what the codec says of the damage.
     """
     data, segment, options = seed
-    scans = (scan_gtids, scan_statements)
+    scans = (scan_gtids, scan_statements, scan_tables)
     for scan in scans:
         try:
             scan(io.BytesIO(data), segment)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dmdelta.binlog.ddl_scan import scan_statements
+from dmdelta.binlog.ddl_scan import scan_statements, scan_tables
 from dmdelta.binlog.decode_options import DecodeOptions
 from dmdelta.binlog.events import EventType
 from dmdelta.ddl.statements import statement_targets
@@ -138,6 +138,21 @@ def test_a_compressed_transaction_may_begin_with_a_statement(tmp_path: Path) -> 
     for events in ((begin,), (create, begin), (long,)):
         log.add(EventType.TRANSACTION_PAYLOAD, payload(*events))
     assert [found.sql.split("(")[0] for found in scanned(log, tmp_path)] == ["CREATE TABLE u ", "CREATE TABLE w "]
+
+
+def test_the_tables_of_a_log_are_found_without_its_rows(tmp_path: Path) -> None:
+    """A compressed transaction is not opened: then nobody knows."""
+    log = row(row(Log()), INT, INT)
+    place = tmp_path / "made.binlog"
+    for added, tables in ((log, {("s", "t")}), (Log().query("BEGIN"), set()), (compressed(), None)):
+        place.write_bytes(added.data)
+        with place.open("rb") as stream:
+            assert scan_tables(stream, added.segment()) == tables
+
+
+def compressed() -> Log:
+    begin = inner(EventType.QUERY, query_body(b"BEGIN", "s"))
+    return Log().add(EventType.TRANSACTION_PAYLOAD, payload(begin))
 
 
 def test_a_damaged_segment_is_an_error(tmp_path: Path) -> None:

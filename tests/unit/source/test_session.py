@@ -9,8 +9,9 @@ import pytest
 from dmdelta.binlog.events import HEADER, EventType
 from dmdelta.errors import SourceUnavailable
 from dmdelta.source.cutter import Cutter
-from dmdelta.source.dump import first_place, heartbeat_offset, is_artificial, named_file
+from dmdelta.source.dump import heartbeat_offset, is_artificial, named_file
 from dmdelta.source.endpoint import Endpoint
+from dmdelta.source.gtid_place import first_place
 from dmdelta.source.pieces import Piece
 from dmdelta.source.session import STALLED_HEARTBEATS, ServerSession
 from dmdelta.source.task import RelayTask, StatusFile
@@ -63,10 +64,10 @@ def test_both_kinds_of_heartbeats_are_read() -> None:
 def test_a_server_that_skips_is_not_at_its_end() -> None:
     """MySQL sends a heartbeat a second while it skips what it was told to, from the middle of transactions."""
     skipping = [heartbeat(offset) for offset in (1_000, 5_000, 9_000)]
-    assert first_place([*skipping, None, heartbeat(12_000), heartbeat(12_000)]) == ("binlog.000001", 12_000)
-    gtid = Piece((0, EventType.GTID, 1, 65, 9_565, 0), memoryview(b""), first=True, last=True)
+    assert first_place([*skipping, None, heartbeat(12_000), heartbeat(12_000)]) == ("binlog.000001", 12_000, b"")
+    gtid = Piece((0, EventType.GTID, 1, 65, 9_565, 0), memoryview(b"gtid"), first=True, last=True)
     rotate = Piece(
         (0, EventType.ROTATE, 1, 44, 0, 0x20), heartbeat(0, struct.pack("<Q", 4) + b"binlog.000001", 4).data, True, True
     )
-    assert first_place([rotate, *skipping, gtid]) == ("binlog.000001", 9_500)
+    assert first_place([rotate, *skipping, gtid]) == ("binlog.000001", 9_500, b"gtid")
     assert first_place(skipping) is None

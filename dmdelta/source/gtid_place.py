@@ -1,0 +1,97 @@
+"""Where a GTID set ends in a server's log."""
+
+from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import replace
+from typing import NamedTuple
+
+from dmdelta.binlog.events import GTID_EVENTS, EventType
+from dmdelta.errors import SourceUnavailable
+from dmdelta.model.segment import FIRST_OFFSET
+from dmdelta.source.connection import open_connection
+from dmdelta.source.dump import (
+    HEARTBEATS,
+    LARGEST_OFFSET,
+    DumpRequest,
+    heartbeat_offset,
+    is_artificial,
+    named_file,
+    open_dump,
+)
+from dmdelta.source.pieces import Piece
+from dmdelta.source.server import server_log
+
+
+class ToldPlace(NamedTuple):
+    """A place as a server tells it.
+
+    Attributes:
+        offset: its low 32 bits.
+        gtid: the GTID event that begins there, whole; b"" where the server waits for one.
+    """
+
+    binlog_file: str
+    offset: int
+    gtid: bytes = b""
+
+
+def locate_after(request: DumpRequest) -> tuple[str, int]:
+    """(file, offset) of the first transaction that is not in `request.after`, or of the log's end if there is none.
+
+    Raises:
+        PositionLost: the server has purged transactions that are not in the set.
+    """
+    with open_dump(request) as pieces:
+        told = first_place(pieces)
+    if told is None:
+        raise SourceUnavailable(f"{request.endpoint} sent neither an event nor a heartbeat", hint="run again")
+    return told.binlog_file, _whole_offset(request, told)
+
+
+def first_place(pieces: Iterable[Piece | None]) -> ToldPlace | None:
+    """Where the first transaction begins that a server sends, or where it waits for one; None: it tells neither.
+
+    A server sends heartbeats while it skips, too, from inside transactions: it waits where two name the same place.
+    """
+    binlog_file = ""
+    heard: ToldPlace | None = None
+    for piece in pieces:
+        if piece is None or not piece.first:
+            continue
+        kind, size, log_pos = piece.header[1], piece.header[3], piece.header[4]
+        if kind == EventType.ROTATE and is_artificial(piece.header):
+            binlog_file = named_file(bytes(piece.data))
+        elif kind in HEARTBEATS and not _is_start(piece):
+            here = ToldPlace(named_file(bytes(piece.data)) or binlog_file, heartbeat_offset(bytes(piece.data)))
+            if here == heard:
+                return here
+            heard = here
+        elif kind in GTID_EVENTS:
+            return ToldPlace(binlog_file, (log_pos - size) % (LARGEST_OFFSET + 1), bytes(piece.data))
+    return None
+
+
+def _is_start(piece: Piece) -> bool:
+    return heartbeat_offset(bytes(piece.data)) <= FIRST_OFFSET
+
+
+def _whole_offset(request: DumpRequest, told: ToldPlace) -> int:
+    """The offset of which a server has told 32 bits; where a file beyond 4 GiB has two such places, it is read."""
+    wrap = LARGEST_OFFSET + 1
+    with closing(open_connection(request.endpoint)) as control:
+        size = server_log(control, request.server).files.get(told.binlog_file, 0)
+    if size - told.offset < wrap:
+        return told.offset
+    if not told.gtid:
+        return size - (size - told.offset) % wrap
+    offset = FIRST_OFFSET
+    with open_dump(replace(request, binlog_file=told.binlog_file, after=None)) as pieces:
+        for piece in pieces:
+            if piece is None or (is_artificial(piece.header) and piece.header[1] not in HEARTBEATS):
+                continue
+            if offset >= size or piece.header[1] in HEARTBEATS:
+                break  # that was the file
+            if offset % wrap == told.offset and piece.data == told.gtid:
+                return offset
+            offset += piece.header[3] if piece.last else 0
+    raise SourceUnavailable(f"{request.endpoint} does not send again what it has sent", hint="run again")

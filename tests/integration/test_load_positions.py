@@ -1,0 +1,124 @@
+"""A binlog file of more than 4 GiB, whose positions the 32 bits of its events do not hold."""
+
+import os
+import re
+import shutil
+import signal
+import time
+
+import pytest
+from pyspark.sql import SparkSession
+
+from dmdelta.failpoint import CrashPoint
+from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.segments import list_segments
+from dmdelta.source.start import find_on_server
+from dmdelta.source.task import StartAfter
+from tests.support import huge_binlog
+from tests.support.check import assert_tables_equal_source
+from tests.support.huge_binlog import KEPT, WRAP
+from tests.support.memory import PeakMemory
+from tests.support.oracle import bronze_vs_binlog, logged_gtids
+from tests.support.relaying import endpoint_of, wait_until
+from tests.support.servers import Server, running
+from tests.support.task import Task
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["mysql80", "mariadb"])
+def test_positions_beyond_32_bits(name, spark, tmp_path):
+    """One transaction of more than 4 GiB: what of it is wanted arrives once, under its true position.
+
+    The relay is killed in its midst, and behind it, where it goes on from a position that no 32 bits hold.
+    """
+    with running(name) as server:
+        task = Task(tmp_path / "task", server, server.fresh_database("far"), tables=(KEPT,))
+        huge_binlog.create_tables(server, task.database)
+        task.start_here()
+        since = server.position()[:2]
+        began = time.monotonic()
+        file, size = huge_binlog.write_beyond_4_gib(server, task.database)
+        print(f"{name}: {size:,} bytes in {time.monotonic() - began:.0f} s")
+        try:
+            follow_through_kills(task)
+            segments = list_segments(task.relay / task.source_id, task.source_id)
+        finally:
+            shutil.rmtree(task.relay, ignore_errors=True)
+        assert max(segment.end for segment in segments if segment.binlog_file == file) == size
+        assert_tables_equal_source(spark, task, [KEPT])
+        bronze = spark.table(Lakehouse(root=str(task.root)).bronze)
+        assert bronze_vs_binlog(server, bronze, [task.database], since, (KEPT,), counted=False) == []
+        beyond = bronze.where(f"op <> 'schema' AND binlog_file = '{file}' AND binlog_pos > {WRAP}").count()
+        assert beyond >= 3
+        begin_beyond(spark, task, file)
+
+
+def follow_through_kills(task: Task) -> None:
+    """Catch up; the relay dies when it has a part of the transaction, and again when it has just got the whole."""
+    task.arm(CrashPoint.RELAY_AFTER_RENAME)
+    with task.process("--until-caught-up") as process, PeakMemory(process.pid) as peak:
+        wait_until(lambda: process.poll() is not None or in_the_making(task) > 1 << 30, 240)
+        os.kill(process.relay_pid(), signal.SIGKILL)
+        assert process.wait(540) == 0, process.log()
+        told = process.whole_log()
+    assert told.count("relay process ended") == 2, told[-6000:]
+    begun = [int(at) for at in re.findall(r'"msg": "relay connected".*"at": (\d+)', told)]
+    assert len(begun) == 3
+    assert begun[-1] > WRAP, begun
+    assert peak.bytes < 600_000_000, f"{peak.bytes:,} bytes"
+
+
+def silver_of(task: Task) -> str:
+    return Lakehouse(root=str(task.root)).silver(task.database, KEPT)
+
+
+def in_the_making(task: Task) -> int:
+    """Bytes of the segment that the relay is writing."""
+    try:
+        return max((part.stat().st_size for part in task.relay.rglob("*.part")), default=0)
+    except FileNotFoundError:
+        return 0  # it has just got its name
+
+
+def begin_beyond(spark: SparkSession, first: Task, file: str) -> None:
+    """Begin another task behind the transaction in its file; a GTID set leads to the same place."""
+    gtids = logged_gtids(first.server, file)
+    behind = [offset for offset in gtids if offset > WRAP]
+    assert behind, "nobody has committed while the transaction was written: the server's group commit has changed"
+    print(f"{len(behind)} transactions behind the huge one, from {behind[0]:,} on")
+    later = Task(first.folder.with_name("later"), first.server, first.database, tables=(KEPT,))
+    later.settings["meta"] = {"binlog-name": file, "binlog-pos": behind[0]}
+    later.catch_up()
+    position = f"(binlog_file = '{file}' AND binlog_pos >= {behind[0]} OR binlog_file > '{file}')"
+    landed = f"SELECT to_json(after) AS row FROM {Lakehouse(root=str(first.root)).bronze} WHERE op = 'insert'"
+    there = f"SELECT to_json(named_struct('id', id, 'place', place)) AS row FROM {silver_of(later)}"
+    wanted = sorted(row["row"] for row in spark.sql(f"{landed} AND {position}").collect())
+    assert sorted(row["row"] for row in spark.sql(there).collect()) == wanted
+    assert len(wanted) >= len(behind)
+    start = StartAfter(set_before(first.server, gtids[behind[0]]))
+    assert find_on_server(endpoint_of(first.server), start).begin == (file, behind[0])
+
+
+def set_before(server: Server, gtid: str) -> str:
+    """Everything that a server has written before a transaction of its own."""
+    begin, sign, number = re.fullmatch(r"(.*)([:-])(\d+)", gtid).groups()
+    return f"{begin}{sign}{'1-' if server.flavor == 'mysql' else ''}{int(number) - 1}"
+
+
+@pytest.mark.parametrize("name", ["mysql80", "mariadb"])
+def test_a_gtid_set_leads_to_a_place_that_events_do_not_tell_whole(name, request, monkeypatch):
+    """With 12 bits in the place of 32: every transaction of a file is found by what is before it, and so is the log's end."""
+    server: Server = request.getfixturevalue(name)
+    server.execute(
+        "FLUSH BINARY LOGS",
+        "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, body VARCHAR(300))",
+        *["INSERT INTO t (body) VALUES (REPEAT('x', 250))"] * 60,
+        database=server.fresh_database("told"),
+    )
+    monkeypatch.setattr("dmdelta.source.gtid_place.LARGEST_OFFSET", (1 << 12) - 1)
+    file, end, gtids = server.position()
+    assert end > 4 << 12
+    for offset, gtid in list(logged_gtids(server, file).items())[1::13]:
+        start = StartAfter(set_before(server, gtid))
+        assert find_on_server(endpoint_of(server), start).begin == (file, offset)
+    assert find_on_server(endpoint_of(server), StartAfter(gtids)).begin == (file, end)

@@ -1,0 +1,80 @@
+"""A binlog file of more than 4 GiB: one transaction, most of which is of a table that nobody wants."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+from tests.support.servers import Server
+
+WRAP = 2**32
+"""The positions in events have 32 bits."""
+KEPT = "kept"
+_STATEMENT_BYTES = 16 * (8 << 20)
+_STATEMENTS = WRAP // _STATEMENT_BYTES
+_NOISE = "INSERT INTO noise (body) SELECT REPEAT(CHAR(65 + n), 8 << 20) FROM (" + " UNION ALL ".join(
+    f"SELECT {number} AS n" for number in range(16)
+)
+_ENGINES = {"mysql": "BLACKHOLE", "mariadb": "InnoDB ROW_FORMAT=COMPRESSED"}
+"""What is written into them takes hardly any place but in the log."""
+_WRITERS = 4
+_HEAD_START = 0.3
+"""Seconds; the transaction is to be the first of those that commit together."""
+_NAP_SECONDS = 0.02
+_TOGETHER = ("SET GLOBAL binlog_commit_wait_count = 3", "SET GLOBAL binlog_commit_wait_usec = 5000000")
+_ALONE = ("SET GLOBAL binlog_commit_wait_count = 0", "SET GLOBAL binlog_commit_wait_usec = 100000")
+"""MariaDB has to be told to let others into the old file."""
+
+
+def create_tables(server: Server, database: str) -> None:
+    """The wanted table `kept`, and `noise`."""
+    server.execute(
+        f"CREATE TABLE {KEPT} (id INT NOT NULL PRIMARY KEY AUTO_INCREMENT, place VARCHAR(20) NOT NULL)",
+        f"CREATE TABLE noise (id INT NOT NULL PRIMARY KEY AUTO_INCREMENT, body LONGBLOB) ENGINE={_ENGINES[server.flavor]}",
+        database=database,
+    )
+
+
+def write_beyond_4_gib(server: Server, database: str) -> tuple[str, int]:
+    """A transaction of more than 4 GiB, with rows of `kept` all along it, before it and behind it; its file and its size.
+
+    A server begins a new file when such a transaction is through; what others commit meanwhile still gets into the old one.
+    """
+    server.execute(f"INSERT INTO {KEPT} (place) VALUES ('before')", database=database)
+    committing = threading.Event()
+    over = threading.Event()
+    with ThreadPoolExecutor(_WRITERS) as pool:
+        writers = [pool.submit(_write_meanwhile, server, database, committing, over) for _ in range(_WRITERS)]
+        try:
+            _write_one_transaction(server, database, committing)
+        finally:
+            committing.set()
+            over.set()
+        for writer in writers:
+            writer.result()
+    if server.flavor == "mariadb":
+        server.execute(*_ALONE)
+    ((name, size),) = [(str(name), int(size)) for name, size, *_ in server.query("SHOW BINARY LOGS") if size > WRAP]
+    return name, size
+
+
+def _write_one_transaction(server: Server, database: str, committing: threading.Event) -> None:
+    places = {0: "first", _STATEMENTS // 2: "half", _STATEMENTS: "beyond"}
+    with server.connect(database=database, autocommit=False, read_timeout=600) as connection:
+        with connection.cursor() as cursor:
+            for number in range(_STATEMENTS + 1):
+                if number in places:
+                    cursor.execute(f"INSERT INTO {KEPT} (place) VALUES ('{places[number]}')")
+                cursor.execute(f"{_NOISE}) AS numbers")
+            cursor.execute(f"UPDATE {KEPT} SET place = 'changed beyond' WHERE place = 'half'")
+            cursor.execute(f"INSERT INTO {KEPT} (place) VALUES ('last')")
+        if server.flavor == "mariadb":
+            server.execute(*_TOGETHER)
+        committing.set()
+        connection.commit()
+
+
+def _write_meanwhile(server: Server, database: str, committing: threading.Event, over: threading.Event) -> None:
+    committing.wait()
+    over.wait(_HEAD_START)
+    with server.connect(database=database) as connection, connection.cursor() as cursor:
+        while not over.wait(_NAP_SECONDS):
+            cursor.execute(f"INSERT INTO {KEPT} (place) VALUES ('meanwhile')")
