@@ -25,7 +25,7 @@ class Shape(NamedTuple):
     Attributes:
         table: the qualified name.
         columns: the columns of `values`, in parentheses.
-        assigned: what ON DUPLICATE KEY UPDATE assigns.
+        assigned: what ON DUPLICATE KEY UPDATE assigns; '' if it cannot: each update is a statement of its own.
         identity: the key's column, or columns in parentheses; '' for a table without a key.
     """
 

@@ -95,7 +95,7 @@ def _merged(group: Sequence[TableChanges]) -> list[tuple[Shape, Change]]:
 def _many(group: Sequence[TableChanges]) -> NetRows | None:
     """The net rows of a table with so many changes that they are worth being handled side by side."""
     columns = group[0].columns
-    if len(group) > 1 or columns is None or len(columns) < MANY:
+    if len(group) > 1 or columns is None or len(columns) < MANY or not group[0].plan.shape.assigned:
         return None
     return net_rows(columns)
 

@@ -53,7 +53,8 @@ def _limit(shape: Shape, kind: tuple[Act, bool, bool], style: Style) -> int:
     """How many changes of a kind go into one statement."""
     act, whole, moves = kind
     single = not style.multiple_rows or moves or (act is not Act.DELETE and not whole)
-    return 1 if single or (shape.keyless and act is not Act.INSERT) else 1 << 30
+    alone = (shape.keyless and act is not Act.INSERT) or (act is Act.UPDATE and not shape.assigned)
+    return 1 if single or alone else 1 << 30
 
 
 def _parts(changes: list[Change], limit: int) -> Iterator[list[Change]]:
@@ -86,8 +87,11 @@ def _statements(shape: Shape, part: list[Change], style: Style) -> Iterator[str]
     elif first.sets is not None:
         # An image without all columns cannot be replaced; assigning the same values again does no harm.
         yield statements.update(shape, first.sets, found[0])
-    else:
+    elif shape.assigned:
         yield statements.upsert(shape, rows)
+    else:  # a row that went and came again
+        yield statements.delete(shape, found)
+        yield statements.insert(shape, rows)
 
 
 def _cascading(shape: Shape, part: list[Change]) -> Iterator[str]:

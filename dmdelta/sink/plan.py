@@ -20,6 +20,9 @@ _FAMILIES = (
     frozenset(BYTES),
 )
 
+TIDB_BITS = 56
+"""TiDB's VALUES() of a longer BIT has its eight bytes in reverse order."""
+
 
 @dataclass(frozen=True, slots=True)
 class KeyPlan:
@@ -75,7 +78,13 @@ class TablePlan:
 
 
 def plan_table(
-    source: TableName, schema: TableSchema, target: TargetTable, *, foreign_keys: bool = False, cascades: str = ""
+    source: TableName,
+    schema: TableSchema,
+    target: TargetTable,
+    *,
+    foreign_keys: bool = False,
+    cascades: str = "",
+    tidb: bool = False,
 ) -> TablePlan:
     """Plan.
 
@@ -83,6 +92,7 @@ def plan_table(
         schema: the structure of the rows, named as the target's table.
         foreign_keys: the target checks them.
         cascades: what the tables have in common that change each other's rows so, '' for none.
+        tidb: the target is TiDB.
 
     Raises:
         SinkError: the target lacks a column.
@@ -97,7 +107,8 @@ def plan_table(
         keys, whole = (*keys, *parents), whole or unknown
     whole = "foreign keys change rows by themselves" if cascades else whole
     listed = ", ".join(name for name, _ in columns)
-    assigned = ", ".join(f"{name}=VALUES({name})" for name, _ in columns)
+    turned = tidb and any(column.type == "bit" and column.length > TIDB_BITS for _, column in columns)
+    assigned = "" if turned else ", ".join(f"{name}=VALUES({name})" for name, _ in columns)
     names = ", ".join(quoted(target.columns[column.name.lower()].name) for column in identity)
     shape = Shape(
         quoted(target.schema, target.table), f"({listed})", assigned, f"({names})" if len(identity) > 1 else names

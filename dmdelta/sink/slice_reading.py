@@ -64,7 +64,7 @@ class SliceReader:
                     one.ops,
                     groups,
                     partial=bool(one.partial),
-                    assigned=not self.settings.multiple_rows,
+                    assigned=not (self.settings.multiple_rows and plan.shape.assigned),
                     moves=bool(one.moves),
                 )
             )

@@ -48,7 +48,7 @@ class Tables:
             target = self._known.get(route.name) or self._open_table(seen, merged=route.merged)
             checks = self.server.foreign_key_checks
             cascades = self._joined_by_cascades().get(target.name, "") if checks else ""
-            known = plan_table(source, seen, target, foreign_keys=checks, cascades=cascades)
+            known = plan_table(source, seen, target, foreign_keys=checks, cascades=cascades, tidb=self.server.tidb)
             self._plans[source, version] = known
             log.info("sink table", table=known.shape.table, keyed=bool(known.identity), whole=known.whole)
         return known

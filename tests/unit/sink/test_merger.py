@@ -30,6 +30,22 @@ def test_statements_of_seed_004():
     ]
 
 
+def test_updates_where_nothing_can_be_assigned_by_the_new_row():
+    """Each by its own assignments; a row that went and came again is made anew."""
+    shape = TB._replace(assigned="")
+    work = [
+        (shape, change(Act.UPDATE, "1", "(1,1)", sets="a=1, b=1")),
+        (shape, change(Act.UPDATE, "2", "(2,2)", sets="a=2, b=2")),
+        (shape, change(Act.UPDATE, "3", "(3,3)")),
+    ]
+    assert list(merged(work, Style())) == [
+        "UPDATE tb SET a=1, b=1 WHERE a = 1",
+        "UPDATE tb SET a=2, b=2 WHERE a = 2",
+        "DELETE FROM tb WHERE a IN (3)",
+        "INSERT INTO tb (a,b) VALUES (3,3)",
+    ]
+
+
 def test_rewriting_of_seed_003():
     """In safe mode INSERT is REPLACE, and UPDATE is DELETE by the old key and REPLACE of the new row."""
     work = [

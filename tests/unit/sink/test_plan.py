@@ -28,6 +28,15 @@ def test_same_table():
     assert not plan.whole
 
 
+@pytest.mark.parametrize(("bits", "assigned"), [(56, "`flags`=VALUES(`flags`)"), (57, "")])
+def test_long_bits_of_tidb(bits, assigned):
+    """VALUES() turns their bytes round there: nothing is assigned by it."""
+    schema = TableSchema("d", "t", (Column("flags", "bit", length=bits),), ())
+    target = TargetTable("d", "t", {"flags": TargetColumn("flags", "bit")}, (), ())
+    assert plan_table(("d", "t"), schema, target, tidb=True).shape.assigned == assigned
+    assert plan_table(("d", "t"), schema, target).shape.assigned == "`flags`=VALUES(`flags`)"
+
+
 def test_more_columns():
     """The target's own columns are left alone."""
     assert planned(PRIMARY, columns={"own": TargetColumn("own", "int")}).shape.columns == "(`id`, `name`)"
