@@ -17,7 +17,17 @@ from dmdelta.lakehouse.history import CommitTag, OwnCommit, newest_commits, newe
 from dmdelta.logging import get_logger
 from dmdelta.model.spark_sql import quote
 
-__all__ = ["CommitTag", "OwnCommit", "append", "delete", "make_change", "merge", "overwrite", "replace_using"]
+__all__ = [
+    "CommitTag",
+    "OwnCommit",
+    "append",
+    "delete",
+    "make_change",
+    "merge",
+    "overwrite",
+    "replace_using",
+    "replace_where",
+]
 
 log = get_logger(__name__)
 USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
@@ -77,6 +87,18 @@ def replace_using(spark: SparkSession, rows: DataFrame, table: str, keys: Sequen
     with wrapped(table, "replacing rows of"):
         writer = _tagged(rows.alias("_dm_source"), tag).mode("overwrite")
         writer.option("replaceOn", condition).option("targetAlias", "_dm_target").saveAsTable(table)
+    return _read_back(spark, table, tag)
+
+
+def replace_where(spark: SparkSession, rows: DataFrame, table: str, condition: str, tag: CommitTag) -> OwnCommit:
+    """Delete the rows for which `condition` (SQL) holds and append `rows`, which all fulfil it, in one commit.
+
+    Raises:
+        Fenced, CommitConflict, LakehouseError: as `append`.
+    """
+    with wrapped(table, "replacing rows of"):
+        writer = _tagged(rows, tag).mode("overwrite")
+        writer.option("replaceWhere", condition).saveAsTable(table)
     return _read_back(spark, table, tag)
 
 

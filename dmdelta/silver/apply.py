@@ -123,13 +123,13 @@ def _apply_rows(work: Work, piece: Piece, events: TableEvents, *, last: bool) ->
     guarded = guard_batch(batch, target, work.request.checks(target, batch.schema))
     work.failures.update(guarded.failures)
     batch = guarded.batch
-    facts, gone = facts_of(batch)
+    facts, keys = facts_of(batch)
     commits = commits_of(batch, facts)
     for number, (part, step) in enumerate(commits, 1):
         final = number == len(commits)
         tag = work.tag(piece.begin, piece.end if final else piece.begin, last=final and last)
         reach(CrashPoint.SILVER_BEFORE_COMMIT)
-        commit = run_step(part, step, tag, gone)
+        commit = run_step(part, step, tag, keys)
         work.commit = commit or work.commit
         if commit is not None:
             reach(CrashPoint.SILVER_AFTER_COMMIT if final and last else CrashPoint.SILVER_BETWEEN_COMMITS)

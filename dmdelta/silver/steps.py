@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 from dmdelta.changelog.extraction import column_list, keys_of
 from dmdelta.changelog.ranges import of_source, of_table, row_changes
 from dmdelta.ddl.types import COMMITTED_AT, VERSION, silver_columns, silver_type
-from dmdelta.lakehouse.commits import CommitTag, OwnCommit, append, delete, merge, replace_using
+from dmdelta.lakehouse.commits import CommitTag, OwnCommit, append, delete, merge, replace_using, replace_where
 from dmdelta.lakehouse.foreign import wrapped
 from dmdelta.lakehouse.session import can_replace
 from dmdelta.model.change import Op
@@ -27,7 +27,7 @@ from dmdelta.silver.compaction import (
 from dmdelta.silver.keyless import keyless_changes, merge_keyless
 from dmdelta.silver.moves import Slice, find_moves, moved_rows, plan_slices
 from dmdelta.silver.partial import assignments, folded, folded_rows
-from dmdelta.silver.plan import MAX_LITERAL_KEYS, BatchFacts, Mode, Step, plan_apply
+from dmdelta.silver.plan import MAX_LITERAL_KEYS, MAX_REPLACED_KEYS, BatchFacts, Mode, Step, plan_apply
 from dmdelta.silver.survey import TableEvents
 
 NET_OP = "_dm_op"
@@ -95,24 +95,28 @@ class Batch:
 
 
 def facts_of(batch: Batch) -> tuple[BatchFacts, Sequence[str]]:
-    """What the plan depends on, and SQL literals of the keys that are gone at the end, if the plan needs them.
+    """What the plan depends on, and SQL literals of the keys that it needs: those of the batch, if they are few, else
+    those that are gone at the end.
 
     Raises:
         LakehouseError: bronze cannot be read.
     """
     rows = batch.events.rows
     reads, inserts, updates, deletes = (rows.get(op, 0) for op in (Op.READ, Op.INSERT, Op.UPDATE, Op.DELETE))
-    moves, keys = batch.events.moves, list[str]()
-    deletes_first = batch.mode is Mode.NORMAL and not batch.empty and batch.failing is None
-    if batch.keyed and (deletes or moves) and deletes_first:
+    moves, keys, few = batch.events.moves, list[str](), False
+    lists = batch.mode is Mode.NORMAL and not batch.empty and batch.failing is None and not batch.folds
+    if batch.keyed and (deletes or moves) and lists:
+        # A change has a key, or two.
+        few = bool(inserts + reads + updates) and sum(rows.values()) + moves <= MAX_REPLACED_KEYS
         with wrapped(batch.bronze, "reading"):
-            keys = _gone(batch)
+            keys = _keys(batch, gone=not few)
     return BatchFacts(
         inserts + reads,
         updates,
         deletes,
         moves=moves,
         net_deletes=len(keys),
+        few_keys=few,
         keyed=batch.keyed,
         partial=batch.folds,
         empty=batch.empty,
@@ -136,11 +140,11 @@ def commits_of(batch: Batch, facts: BatchFacts) -> list[tuple[Batch, Step]]:
     return [(replace(batch, part=part), Step.MERGE_MOVES if part.moves else Step.MERGE_FOLDED) for part in slices]
 
 
-def run_step(batch: Batch, step: Step, tag: CommitTag, gone: Sequence[str]) -> OwnCommit | None:
+def run_step(batch: Batch, step: Step, tag: CommitTag, keys: Sequence[str]) -> OwnCommit | None:
     """Make the commit of a step; None if there was nothing to delete.
 
     Args:
-        gone: SQL literals of the keys that a DELETE takes.
+        keys: SQL literals of the keys that are deleted by literals.
 
     Raises:
         Fenced, CommitConflict, LakehouseError: as `dmdelta.lakehouse.commits`.
@@ -155,7 +159,7 @@ def run_step(batch: Batch, step: Step, tag: CommitTag, gone: Sequence[str]) -> O
         moved_rows(batch.changes, schema, target).createOrReplaceTempView(SOURCE_VIEW)
         return merge(spark, _merge(batch, _taken(schema)), target, tag)
     if step is Step.DELETE:
-        return delete(spark, target, _among(schema, gone), tag)
+        return delete(spark, target, _among(schema, keys), tag)
     changes = keyed_changes(batch.changes, schema, moves=bool(batch.events.moves) and batch.part is None)
     if step is Step.MERGE_FOLDED:
         folded_rows(folded(changes, schema), schema).createOrReplaceTempView(SOURCE_VIEW)
@@ -171,14 +175,17 @@ def run_step(batch: Batch, step: Step, tag: CommitTag, gone: Sequence[str]) -> O
         rows.createOrReplaceTempView(SOURCE_VIEW)
         return merge(spark, _merge(batch, _taken(schema)), target, tag)
     upserts = batch.kept(silver_rows(compact.where("op <> 'delete'"), schema))
+    if step is Step.REPLACE_LITERALS:
+        return replace_where(spark, upserts, target, _among(schema, keys), tag)
     if step is Step.REPLACE:
         return replace_using(spark, upserts, target, schema.primary_key, tag)
     return append(spark, upserts, target, tag)
 
 
-def _gone(batch: Batch) -> list[str]:
-    """SQL literals of the keys whose last change is a delete, up to one more than a DELETE takes."""
-    frame = net_deletes(keyed_changes(batch.changes, batch.schema, moves=bool(batch.events.moves)), batch.schema)
+def _keys(batch: Batch, *, gone: bool) -> list[str]:
+    """SQL literals of a batch's keys, or of those whose last change is a delete. A DELETE may not take all of them."""
+    changes = keyed_changes(batch.changes, batch.schema, moves=bool(batch.events.moves))
+    frame = net_deletes(changes, batch.schema) if gone else changes.select(*key_names(batch.schema)).distinct()
     kinds = [silver_type(key) for key in keys_of(batch.schema)]
     texts = [_text_of(name, kind) for name, kind in zip(key_names(batch.schema), kinds, strict=True)]
     found = frame.selectExpr(*texts).limit(MAX_LITERAL_KEYS + 1).collect()

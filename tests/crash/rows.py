@@ -48,6 +48,12 @@ MANY = (
 )
 """10,100 rows: more than a DELETE takes by their keys."""
 
+SOME = (
+    "INSERT INTO keyed (id, v) SELECT {n} * 100000 + 50000 + a.d + 10 * b.d + 100 * c.d + 1000 * d.d, 0 "
+    "FROM digits a, digits b, digits c, digits d WHERE d.d < 3"
+)
+"""3,000 rows: more than are replaced by literals."""
+
 
 @dataclass(frozen=True)
 class Row:
@@ -114,10 +120,11 @@ ROWS = (
     ),
     _silver("replace", UPDATE),
     _silver("delete", DELETE, before=(TO_DELETE,)),
-    _silver("delete and replace", INSERT, DELETE, UPDATE, before=(TO_DELETE,)),
+    _silver("replace by literals", INSERT, DELETE, UPDATE, before=(TO_DELETE,)),
+    _silver("delete and replace", SOME, DELETE, UPDATE, before=(TO_DELETE,)),
     _silver(
         "delete and replace, between",
-        INSERT,
+        SOME,
         DELETE,
         UPDATE,
         before=(TO_DELETE,),
@@ -140,7 +147,7 @@ ROWS = (
     _silver("evolution, behind", ADD, INSERT_TWO, point=Point.SILVER_AFTER_CHANGE),
     _silver("append, history forgotten", INSERT, point=Point.SILVER_AFTER_COMMIT, forgets=True),
     _silver(
-        "delete and replace, history forgotten",
+        "replace by literals, history forgotten",
         INSERT,
         DELETE,
         UPDATE,

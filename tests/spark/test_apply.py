@@ -12,10 +12,10 @@ from dmdelta.model.schema import Column, TableSchema
 from dmdelta.rules import Action, EventFilter, Route, SourceRules
 from dmdelta.rules.filters import Rule
 from dmdelta.silver import apply as applying
-from dmdelta.silver import work
+from dmdelta.silver import steps, work
 from dmdelta.silver.compaction import compacted, keyed_changes
 from dmdelta.silver.evolution import DROPPED
-from dmdelta.silver.plan import Mode, Step
+from dmdelta.silver.plan import MAX_REPLACED_KEYS, Mode, Step
 from dmdelta.silver.state import silver_position
 from dmdelta.silver.survey import tables_with_events
 from dmdelta.silver.target import Target
@@ -30,7 +30,13 @@ def changelog(spark, lakehouse):
     return Changelog(spark, lakehouse)
 
 
-def test_the_example_of_safe_mode(changelog):
+COMMITS = pytest.mark.parametrize(
+    ("most", "commits"), [(MAX_REPLACED_KEYS, (Step.REPLACE_LITERALS,)), (0, (Step.DELETE, Step.REPLACE))]
+)
+
+
+@COMMITS
+def test_the_example_of_safe_mode(changelog, monkeypatch, most, commits):
     """The three statements of DM's safe-mode document, replayed twice, leave the same table."""
     name = ("dummydb", "dummytbl")
     columns = (Column("id", "int"), Column("int_value", "int"), Column("str_value", "varchar"))
@@ -44,7 +50,8 @@ def test_the_example_of_safe_mode(changelog):
     moved = {"int_value": 888888, "str_value": "abc888"}
     changelog.update({"id": 888, **moved}, {"id": 999, **moved}, name)
     wanted = [(123, 888999, "abc"), (999, 888888, "abc888")]
-    assert changelog.apply(begin, name=name).steps == (Step.DELETE, Step.REPLACE)
+    monkeypatch.setattr(steps, "MAX_REPLACED_KEYS", most)
+    assert changelog.apply(begin, name=name).steps == commits
     assert changelog.silver(name) == wanted
     for _ in range(2):
         assert changelog.apply(begin, mode=Mode.SAFE, name=name).steps == (Step.MERGE,)
@@ -211,7 +218,8 @@ def test_keyless_table(changelog):
     assert changelog.silver(KEYLESS) == [(1, None), (2, None), (5, "q")]
 
 
-def test_odd_names_and_types(changelog):
+@COMMITS
+def test_odd_names_and_types(changelog, monkeypatch, most, commits):
     """Columns of any name, composite keys and values of Delta's edges arrive as they are; zero dates are NULL."""
     name = ("o dd", "t`x.y")
     kinds = {
@@ -227,7 +235,8 @@ def test_odd_names_and_types(changelog):
     changelog.apply(begin, name=name)
     begin = changelog.position
     changelog.delete({**row, "doc": None}, name), changelog.update({**row, "a b": 2}, {**row, "a b": 2, "big": 5}, name)
-    assert changelog.apply(begin, name=name).steps == (Step.DELETE, Step.REPLACE)
+    monkeypatch.setattr(steps, "MAX_REPLACED_KEYS", most)
+    assert changelog.apply(begin, name=name).steps == commits
     ((*values, document),) = changelog.silver(name)
     assert [str(value) for value in values] == ["2", "k'\\1", "None", "ü", "None", "5"]
     assert document is None
@@ -304,6 +313,7 @@ def test_crash_between_commits(changelog, spark, lakehouse, monkeypatch):
         if point in behind and next(passed) % 2:
             raise InterruptedError
 
+    monkeypatch.setattr(steps, "MAX_REPLACED_KEYS", 0)
     monkeypatch.setattr(applying, "reach", crash)
     monkeypatch.setattr(work, "reach", crash)
     crashes = 0

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dmdelta.errors import Fenced, ForeignTable, LakehouseError
-from dmdelta.lakehouse.commits import CommitTag, append, delete, replace_using
+from dmdelta.lakehouse.commits import CommitTag, append, delete, replace_using, replace_where
 from dmdelta.lakehouse.history import newest_own_commit
 from dmdelta.lakehouse.place import Lakehouse
 from dmdelta.lakehouse.tables import table_state
@@ -49,6 +49,27 @@ def test_commits_are_idempotent_and_fenced(spark, lakehouse):
     assert sorted(map(tuple, spark.table(table).collect())) == [(2, "c"), (3, "d")]
     with pytest.raises(Fenced):
         append(spark, rows, table, tag(3))
+
+
+def test_rows_are_replaced_by_literal_keys(spark, lakehouse):
+    """Also of keys with any name, and nothing by nothing: it is a commit, which tells how far the table is."""
+    table = lakehouse.silver("d", "t")
+    spark.sql(
+        f"CREATE TABLE {table} (`k,x` INT, `s'p` STRING, v VARIANT) USING delta TBLPROPERTIES "
+        "('delta.columnMapping.mode'='name', 'delta.enableDeletionVectors'='true')"
+    )
+    rows = "SELECT 1 AS `k,x`, 'a' AS `s'p`, parse_json('1') AS v UNION ALL SELECT 2, 'b', parse_json('2')"
+    append(spark, spark.sql(rows), table, tag(1))
+    again = spark.sql("SELECT 2 AS `k,x`, 'b' AS `s'p`, parse_json('3') AS v")
+    condition = "(`k,x`, `s'p`) IN ((1, 'a'), (2, 'b'), (9, 'c'))"
+    done = replace_where(spark, again, table, condition, tag(2))
+    assert replace_where(spark, again, table, condition, tag(2)) == done
+    assert [(row[0], row[1], str(row[2])) for row in spark.table(table).collect()] == [(2, "b", "3")]
+    nothing = again.where("false")
+    assert replace_where(spark, nothing, table, "(`k,x`, `s'p`) IN ((7, 'z'))", tag(3)).tag == tag(3)
+    assert spark.table(table).count() == 1
+    with pytest.raises(LakehouseError):
+        replace_where(spark, again, table, "(`k,x`, `s'p`) IN ((1, 'a'))", tag(4))
 
 
 def test_a_commit_that_the_history_forgot_is_not_made_again(spark, lakehouse):

@@ -17,6 +17,8 @@ CASES = [
     (BatchFacts(0, 0, 9, net_deletes=MAX_LITERAL_KEYS + 1), NORMAL, (Step.DELETE_MERGE,)),
     (BatchFacts(1, 0, 9, net_deletes=9), NORMAL, (Step.DELETE, Step.REPLACE)),
     (BatchFacts(1, 0, 9), NORMAL, (Step.REPLACE,)),
+    (BatchFacts(1, 0, 9, net_deletes=9, few_keys=True), NORMAL, (Step.REPLACE_LITERALS,)),
+    (BatchFacts(1, 0, 9, net_deletes=9, few_keys=True, replace=False), NORMAL, (Step.MERGE,)),
     (BatchFacts(0, 9, 0, moves=2, net_deletes=2), NORMAL, (Step.DELETE, Step.REPLACE)),
     (BatchFacts(0, 9, 9, net_deletes=9), SAFE, (Step.MERGE,)),
     (BatchFacts(0, 9, 0, replace=False), NORMAL, (Step.MERGE,)),
