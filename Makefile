@@ -5,7 +5,7 @@ PY := $(VENV)/bin/python
 LOCKING := --universal --python-version 3.10 --generate-hashes --no-header --no-emit-index-url --no-annotate $(NEW)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-long test-unit test-crash test-connect test-cluster test-mysql97 test-tidb check fmt bench bench-load bench-sink bench-validate bench-freshness bench-long docs clean fuzz audit lock
+.PHONY: help install demo test test-long test-unit test-crash soak test-connect test-cluster test-mysql97 test-tidb check fmt bench bench-load bench-sink bench-validate bench-freshness bench-long docs clean fuzz audit lock
 
 help: ## what can be made
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -44,7 +44,10 @@ test-long: servers ## the long lane, hours on 2 cores: DDL suite, shard merge, e
 	$(PY) -m pytest tests -m "long and not mysql97 and not tidb" --timeout 1800
 
 test-crash: servers ## the fault matrix, less than an hour: each fault at each point and at each moment of a source's stream
-	$(PY) -m pytest tests/crash/test_fault_matrix.py tests/crash/test_source_faults.py
+	$(PY) -m pytest tests/crash/test_fault_matrix.py tests/crash/test_source_faults.py tests/crash/test_care_kills.py tests/crash/test_sabotage.py -n 2 --dist load
+
+soak: servers ## random load and faults over MySQL and MariaDB for MINUTES (60), every table compared again and again; SEED repeats one
+	$(PY) -m tests.soak --minutes $(or $(MINUTES),60) $(if $(SEED),--seed $(SEED))
 
 test-unit: install ## the tests without a JVM and without a server
 	$(PY) -m pytest tests/unit

@@ -72,10 +72,10 @@ def test_without_the_exit_point_a_killed_run_s_rows_are_there_twice(bench, monke
 def test_without_transaction_boundaries_a_cut_stream_cuts_a_transaction(spark, tmp_path, monkeypatch, moment):
     with running("mysql80") as server, Proxy(server) as proxy:
         task = begun(server, tmp_path, port=proxy.port)
-        play(spark, task, proxy, "cut", moment, 1000)
+        play(spark, task, proxy, "cut", moment, 2000)
         monkeypatch.setenv("PYTHONPATH", str(UNGUARDED))
         with pytest.raises(AssertionError, match="within a transaction" if moment == "mid transaction" else ""):
-            play(spark, task, proxy, "cut", moment, 2000)
+            play(spark, task, proxy, "cut", moment, 3000)
 
 
 def switch_off_transactions(monkeypatch: pytest.MonkeyPatch) -> None:

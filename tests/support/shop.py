@@ -87,6 +87,10 @@ class Clerk:
         if keyless:
             self._steps[self.view_pages] = 3
 
+    def go_on(self, cursor: Cursor) -> None:
+        """Through another connection: the last one was lost between two transactions."""
+        self._cursor = cursor
+
     def open_shop(self, customers: int = 5, products: int = 8) -> None:
         """The first rows, which the other steps build on."""
         for _ in range(customers):

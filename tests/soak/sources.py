@@ -1,0 +1,163 @@
+"""What is written to a source in each phase: a shop's work, tables that come and change, online DDL, two shards."""
+
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from tests.integration.test_ddl_suite import Case, read_cases
+from tests.support.online_ddl import GH_OST, PT_OSC, TABLE
+from tests.support.servers import Server
+from tests.support.shop import KEYLESS, TABLES, Clerk
+
+SHARDS = (1, 2)
+SHARD = "CREATE TABLE t (id INT PRIMARY KEY, v INT, w VARCHAR(40))"
+LANE = 100_000_000
+"""Keys of one shard: no two have the same."""
+STEPS = 60
+PAUSE = 0.15
+KEPT = 4
+"""So many databases of changed tables are there at a time: older ones are dropped."""
+
+
+@dataclass
+class ShardChanges:
+    """The statements that all shards execute, by phase: the same for every source."""
+
+    seed: int
+    added: list[str] = field(default_factory=list)
+
+    def of(self, phase: int) -> list[str]:
+        """For phases in turn: an ALTER TABLE in two phases of five."""
+        rng = random.Random(f"{self.seed}/shards/{phase}")
+        if rng.random() > 0.4:
+            return []
+        if self.added and rng.random() < 0.3:
+            return [f"ALTER TABLE t DROP {self.added.pop(rng.randrange(len(self.added)))}"]
+        if rng.random() < 0.2:
+            return [f"ALTER TABLE t MODIFY w VARCHAR({40 + phase})"]
+        self.added.append(f"c{phase}")
+        return [f"ALTER TABLE t ADD c{phase} INT DEFAULT {phase}"]
+
+
+@dataclass(eq=False)
+class Source:
+    """One server at work. The same seed writes the same statements in each phase.
+
+    Attributes:
+        letter: stands in its databases' names.
+        number: of the source among the others, from 0 on.
+        counts: what was done so far.
+    """
+
+    server: Server
+    letter: str
+    number: int
+    seed: int
+    counts: Counter[str] = field(default_factory=Counter)
+    _changed: list[str] = field(default_factory=list)
+    _rows: int = 0
+
+    def __post_init__(self) -> None:
+        self._cases = [case for case in read_cases() if self.server.name in case.servers and not case.stops]
+        self.server.execute(*(f"CREATE DATABASE {name}" for name in (self.shop, self.marks, *self.shards)))
+        self.server.execute(*TABLES.values(), *KEYLESS.values(), database=self.shop)
+        self.server.execute("CREATE TABLE m (id INT PRIMARY KEY)", database=self.marks)
+        for shard in self.shards:
+            self.server.execute(SHARD, database=shard)
+        self._connection = self._connect()
+        self._clerk = Clerk(self._connection.cursor(), self.seed, self.number, keyless=True)
+        self._clerk.open_shop()
+
+    @property
+    def shop(self) -> str:
+        return f"soak_{self.letter}_shop"
+
+    @property
+    def marks(self) -> str:
+        return f"soak_{self.letter}_marks"
+
+    @property
+    def shards(self) -> list[str]:
+        return [f"soak_{self.letter}_shard{number}" for number in SHARDS]
+
+    def work(self, phase: int, of_shards: list[str]) -> None:
+        """One phase, up to its mark."""
+        rng = random.Random(f"{self.seed}/{self.letter}/{phase}")
+        acts: list[Callable[[], None]] = [self._clerk.step] * STEPS
+        acts += [lambda: self._load_shard(rng)] * (STEPS // 4)
+        acts.append(lambda: self._change_tables(rng, phase))
+        if rng.random() < 0.3:
+            acts.append(lambda: self._change_online(rng, phase))
+        rng.shuffle(acts)
+        for shard in self.shards:
+            at = rng.randrange(len(acts))
+            acts[at:at] = [self._statement_on(shard, text) for text in of_shards]
+        for act in acts:
+            act()
+            time.sleep(PAUSE)
+        self.counts["transactions"] = self._clerk.transactions
+        self.counts["rows"] = self._clerk.rows + self._rows
+        self.server.execute(f"INSERT INTO m VALUES ({phase})", database=self.marks)
+
+    def tables(self) -> Iterator[tuple[str, str]]:
+        """Database and table of all that is there, but for the shards'."""
+        query = "SELECT table_schema, table_name FROM information_schema.tables WHERE table_schema LIKE 'soak%'"
+        for schema, table in self.server.query(query):
+            if schema not in self.shards:
+                yield str(schema), str(table)
+
+    def reconnect(self) -> None:
+        """After the server was started again."""
+        self._connection = self._connect()
+        self._clerk.go_on(self._connection.cursor())
+
+    def _connect(self):
+        return self.server.connect(database=self.shop, autocommit=False)
+
+    def _statement_on(self, shard: str, text: str) -> Callable[[], None]:
+        def act() -> None:
+            self.server.execute(text, database=shard)
+            self.counts["statements on shards"] += 1
+
+        return act
+
+    def _load_shard(self, rng: random.Random) -> None:
+        self._rows += 3
+        shard = rng.choice(SHARDS)
+        key = (2 * self.number + shard) * LANE + self._rows
+        self.server.execute(
+            f"INSERT INTO t (id, v) VALUES ({key}, {self._rows}), ({key} + 1, 0)",
+            f"UPDATE t SET v = v + 1 WHERE id % 7 = {rng.randrange(7)}",
+            f"DELETE FROM t WHERE id = {key} - {3 * rng.randrange(1, 9)}",
+            database=self.shards[shard - 1],
+        )
+
+    def _change_tables(self, rng: random.Random, phase: int) -> None:
+        """One case of the DDL suite."""
+        case: Case = rng.choice(self._cases)
+        database = self._fresh(f"{phase}_ddl")
+        groups = [group.replace("{db}", database) for group in (case.before, case.ddl, case.after) if group]
+        with self.server.connect(database=database) as connection, connection.cursor() as cursor:
+            for statement in (text for group in groups for text in group.split("; ")):
+                cursor.execute(statement)
+                if statement.startswith("CREATE DATABASE"):
+                    connection.select_db(database)
+        self.counts["DDL cases"] += 1
+
+    def _change_online(self, rng: random.Random, phase: int) -> None:
+        """What gh-ost or pt-online-schema-change does."""
+        database = self._fresh(f"{phase}_online")
+        steps = rng.choice((GH_OST, PT_OSC)).strip().replace("{db}", database).splitlines()
+        self.server.execute(*TABLE, *steps, database=database)
+        self.counts["online DDL"] += 1
+
+    def _fresh(self, name: str) -> str:
+        """A new database; the oldest one goes."""
+        database = f"soak_{self.letter}_{name}"
+        self.server.execute(f"CREATE DATABASE {database}")
+        self._changed.append(database)
+        if len(self._changed) > KEPT:
+            self.server.execute(f"DROP DATABASE IF EXISTS {self._changed.pop(0)}")
+        return database
