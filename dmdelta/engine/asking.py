@@ -69,7 +69,8 @@ def ask_task(spec: TaskSpec, request: Request) -> Answer:
     if told is None:
         raise StageFailed(
             f"the task {spec.name} does not answer",
-            hint="is it running? `dmdelta status` tells what it last did; a request is for a run that is under way",
+            hint="is it running? `dmdelta status` tells what it last did. If another command that makes the task stand "
+            "still (maintain, replay) is at work, run this one after it",
         )
     return _answer(spec.name, told)
 

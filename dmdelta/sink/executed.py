@@ -72,11 +72,13 @@ class ExecutedEvents:
 
     def __init__(self) -> None:
         self._rows: dict[tuple[int, int], int] = defaultdict(int)
+        self._last: dict[tuple[int, int], int] = {}
 
-    def add(self, epoch: int, data: bytes) -> None:
-        """Take over a record."""
+    def add(self, epoch: int, last: int, data: bytes) -> None:
+        """Take over a record, whose events have taken effect at `last` or before: behind their own `seq` if in XA."""
         for seq, row in decode(data):
             self._rows[epoch, seq] |= 1 << row
+            self._last[epoch, seq] = max(last, self._last.get((epoch, seq), 0))
 
     def __bool__(self) -> bool:
         return bool(self._rows)
@@ -89,6 +91,6 @@ class ExecutedEvents:
         return bool(self._rows.get((epoch, seq), 0) >> row & 1)
 
     def forget(self, epoch: int, below: int) -> None:
-        """Drop what is below a `seq` of an epoch, and all of earlier epochs: it has been read past."""
-        for key in [key for key in self._rows if key < (epoch, below)]:
-            del self._rows[key]
+        """Drop what has taken effect below a `seq` of an epoch, and all of earlier epochs: it has been read past."""
+        for key in [key for key, last in self._last.items() if (key[0], last) < (epoch, below)]:
+            del self._rows[key], self._last[key]

@@ -20,11 +20,13 @@ from dmdelta.changelog.images import Images
 from dmdelta.errors import SchemaError
 from dmdelta.model.schema import Column, ConstantColumn
 from dmdelta.model.spark_sql import literal
-from dmdelta.model.type_names import BYTES, TEXTUAL, WHOLE
+from dmdelta.model.type_names import BYTES, CHARACTERS, NAMED, TEXTUAL, WHOLE
 from dmdelta.sink.statements import text
 
 NAMELESS = "0/*dmdelta: enum without a name*/"
 """An ENUM's value that strict servers take under protest only: see `worker`."""
+_LONG = 3072
+"""Bytes: no index holds so much of a value, which is then compared once."""
 NESTED = frozenset(("json", "geometry", "vector"))
 """Types whose literals Spark writes."""
 _PLAIN = frozenset((*WHOLE, "decimal"))
@@ -143,7 +145,12 @@ class Literals:
     def _equals(self, name: str, column: Column, *, as_text: bool) -> Any:
         value = self.of(column)
         exactly = f"BINARY CONVERT({name} USING utf8mb4) = BINARY "
-        if column.type in TEXTUAL:
+        if column.type in CHARACTERS:
+            # Beside `name = 'x '` TiDB reads every other `name` as 'x ', too, and would find rows with 'x'.
+            same = joined(f"{name} BETWEEN ", value, " AND ", value, f" AND {exactly}", value)
+            if (long := pc.greater(pc.binary_length(value), _LONG)).true_count:
+                same = pc.if_else(long, joined(exactly, value), same)
+        elif column.type in NAMED:
             same = joined(f"{name} = ", value, f" AND {exactly}", value)
             nameless = pc.equal(value, word(NAMELESS))
             same = pc.if_else(nameless, word(f"{name} = 0"), same) if column.type == "enum" else same

@@ -167,13 +167,15 @@ class Metadata:
     def read(self, connection: "Connection[Any]") -> Stored:
         """What the last run left."""
         executed, proven = ExecutedEvents(), False
-        for worker, epoch, events in ask(
-            connection, f"SELECT worker, epoch, events FROM {self.executed} WHERE source_id = %s", (self.source_id,)
+        for worker, epoch, last, events in ask(
+            connection,
+            f"SELECT worker, epoch, last_seq, events FROM {self.executed} WHERE source_id = %s",
+            (self.source_id,),
         ):
             if worker == FLUSHER:
                 proven = True
             else:
-                executed.add(epoch, events)
+                executed.add(epoch, last, events)
         return Stored(self.read_checkpoint(connection), executed, proven)
 
     def read_checkpoint(self, connection: "Connection[Any]") -> Checkpoint | None:

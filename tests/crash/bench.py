@@ -158,7 +158,7 @@ class Bench:
         code, said = self.attempt()
         assert code == 0, said
         if self.row.arguments == MAINTAIN:
-            self.write(self.row.statements[1:])
+            self.write(AFTERWARDS)
             self.task.catch_up()
 
     def _forget(self) -> None:

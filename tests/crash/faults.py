@@ -5,7 +5,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 
 from dmdelta.cli.main import execute
-from dmdelta.errors import DmdeltaError, Fenced
+from dmdelta.errors import DmdeltaError, Fenced, StageFailed
 from tests.crash.bench import END_SECONDS, Bench
 from tests.crash.rows import MAINTAIN, MEANWHILE
 
@@ -59,7 +59,9 @@ def hung(bench: Bench) -> None:
     with bench.hanging() as (stop, ended):
         stop.request()
         if bench.row.arguments == MAINTAIN:
-            assert bench.attempt()[0] == Fenced.exit_code
+            code, said = bench.attempt()
+            assert code == StageFailed.exit_code, said
+            assert "does not answer" in said, said
         else:
             _assert_ends(ended, STOP_SECONDS)
             bench.heal()

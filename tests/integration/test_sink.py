@@ -25,6 +25,8 @@ STATEMENTS = [CrashPoint.SINK_BEFORE_STATEMENT, CrashPoint.SINK_AFTER_STATEMENT]
 UNTIED = (CrashPoint.SINK_BEFORE_CREATE, CrashPoint.SINK_AFTER_CREATE)
 """Only passed where tables are missing: the kills have triggers on theirs."""
 
+KILLS = STATEMENTS + [point for point in POINTS if point not in (*UNTIED, *STATEMENTS)]
+"""In an order in which each is passed: every run's end drains and flushes, whatever is left to be executed."""
 AROUND_COMMITS = (CrashPoint.SINK_AFTER_COMMIT, CrashPoint.SINK_MID_FLUSH, CrashPoint.SINK_AFTER_FLUSH)
 
 
@@ -179,7 +181,7 @@ def test_a_kill_at_each_point_repeats_nothing(mysql80, target, recorded, tmp_pat
     database, counts, changes = recorded
     file = tmp_path / "recorded"
     file.write_bytes(pickle.dumps(changes))
-    for number, point in enumerate(STATEMENTS + [point for point in POINTS if point not in (*UNTIED, *STATEMENTS)]):
+    for number, point in enumerate(KILLS):
         nth = 3 if "transaction" in point.value or "commit" in point.value or "record" in point.value else 1
         assert run_until(file, f"run-{number}", f"{point.value}:{nth}") == -signal.SIGKILL, point.value
     assert run_until(file, "last", "") == 0
@@ -215,6 +217,27 @@ def test_kills_around_a_table_that_is_made(mysql80, target, recorded, tmp_path):
         assert run_until(file, f"run-{number}", point.value) == -signal.SIGKILL, point.value
     assert run_until(file, "last", "") == 0
     assert_same(mysql80, target, database)
+
+
+@pytest.mark.parametrize("target", ["mysql80_too"], indirect=True)
+def test_a_kill_behind_an_xa_commit_repeats_nothing(mysql80, target, spark, tmp_path):
+    """Rows that were prepared slices before they took effect are known as executed until they have been read past."""
+    database = mysql80.fresh_database("xa")
+    insert = "INSERT INTO plain (id) VALUES ({})"
+    prepared = ("XA START 'x'", insert.format(1), insert.format(2), "XA END 'x'", "XA PREPARE 'x'")
+    between = [insert.format(number) for number in range(10, 22)]
+    mysql80.execute(tangles.TABLES["plain"], *prepared, database=database)
+    mysql80.execute(*between[:6], "XA COMMIT 'x'", *between[6:], database=database)
+    target.execute(f"CREATE DATABASE {database}")
+    target.execute(tangles.TABLES["plain"], database=database)
+    settings = SinkSettings(target_of(target), f"dm_{database}", 1, flush_interval=600.0)
+    _, _, changes = recording(mysql80, spark, tmp_path, database, settings, every=2)
+    file = tmp_path / "recorded"
+    file.write_bytes(pickle.dumps(changes))
+    assert run_until(file, "first", f"{CrashPoint.SINK_AFTER_COMMIT.value}:6") == -signal.SIGKILL
+    assert len(target.query(f"SELECT 1 FROM {database}.plain WHERE id < 10")) == 2
+    assert run_until(file, "last", "") == 0
+    assert not table_differences(mysql80, target, database, "plain")
 
 
 def written(target, database):

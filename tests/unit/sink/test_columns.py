@@ -99,7 +99,7 @@ def test_table_without_a_key():
         ("delete", image(1, None), None, None, None),
         keys=(),
     )
-    same = "`id` = 1 AND `c` = 'a' AND BINARY CONVERT(`c` USING utf8mb4) = BINARY 'a'"
+    same = "`id` = 1 AND `c` BETWEEN 'a' AND 'a' AND BINARY CONVERT(`c` USING utf8mb4) = BINARY 'a'"
     assert (insert.identity, update.identity, delete.identity) == ("", same, "`id` = 1 AND `c` IS NULL")
     assert update.sets == "`id`=1, `c`=NULL"
     assert set(insert.keys) < set(update.keys)

@@ -27,14 +27,16 @@ def test_what_was_executed():
     """Events are known by epoch, seq and row until they are forgotten."""
     executed = ExecutedEvents()
     assert not executed
-    executed.add(1, encode([(100, 0), (100, 5), (200, 1)]))
-    executed.add(2, encode([(100, 1)]))
-    assert len(executed) == 4
+    executed.add(1, 199, encode([(100, 0), (100, 5)]))
+    executed.add(1, 299, encode([(120, 0), (200, 1)]))
+    executed.add(2, 100, encode([(100, 1)]))
+    assert len(executed) == 5
     assert executed.has(1, (100, 5))
     assert not executed.has(1, (100, 1))
     assert executed.has(2, (100, 1))
     executed.forget(1, 200)
     assert not executed.has(1, (100, 5))
     assert executed.has(1, (200, 1))
+    assert executed.has(1, (120, 0)), "an XA transaction's row, read where it takes effect"
     executed.forget(2, 101)
     assert not executed

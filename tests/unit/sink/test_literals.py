@@ -53,7 +53,7 @@ def test_tuples_conditions_and_assignments():
     assert found.identities((number, TEXT)).to_pylist() == ["(0,'x')", None]
     columns = (("`id`", number), ("`c`", TEXT))
     assert found.conditions(columns).to_pylist() == [
-        "`id` = 0 AND `c` = 'x' AND BINARY CONVERT(`c` USING utf8mb4) = BINARY 'x'",
+        "`id` = 0 AND `c` BETWEEN 'x' AND 'x' AND BINARY CONVERT(`c` USING utf8mb4) = BINARY 'x'",
         "`id` = 1 AND `c` IS NULL",
     ]
     assert found.assignments(columns, {}).to_pylist() == ["`id`=0, `c`='x'", "`id`=1, `c`=NULL"]
