@@ -59,6 +59,7 @@ class BronzeLog:
             found = LogLines.of(table, begin.seq, self.bucket)
             rows = self._rows(found, begin, end)
             rows += self._committed(inside) if Op.XA_COMMIT in found.ops else []
+            rows += _loaded(told) if begin.chunk is not None else []
             place = places(begin)
             cuts = [Cut(place(seq), boundary) for seq, boundary in found.cuts()]
         statements = _statements(begin.epoch, [one for one in told if one["op"] != Op.SCHEMA.value])
@@ -138,6 +139,21 @@ class BronzeLog:
             ).collect()
             found += [replace(_rows(line), committed=True, first=at.seq, last=at.seq) for line in lines]
         return found
+
+
+def _loaded(told: Sequence[Mapping[str, Any]]) -> list[Rows]:
+    """The tables that a full load has found, with or without rows."""
+    return [
+        Rows(
+            (one["schema_name"], one["table_name"]),
+            one["schema_version"],
+            frozenset(),
+            first=one["seq"],
+            last=one["seq"],
+        )
+        for one in told
+        if one["op"] == Op.SCHEMA.value
+    ]
 
 
 def _statements(epoch: int, told: Sequence[Mapping[str, Any]]) -> list[Statement]:

@@ -32,7 +32,7 @@ class Rows:
 
     Attributes:
         version: of the structure, None where nobody told it.
-        ops: what they do.
+        ops: what they do; none for a table of a full load that was empty.
         partial: images with only some of the columns.
         moves: updates that change the primary key.
         committed: of XA transactions that commit there.

@@ -132,16 +132,20 @@ def test_the_target_is_reached_over_tls(task, capsys):
 
 
 def test_a_full_load_reaches_the_target(mysql80, target, tmp_path):
-    """Rows that were read, then those that were logged."""
+    """Rows that were read, and tables without any, then what was logged."""
     task = SinkTask(tmp_path, mysql80, mysql80.fresh_database("sunk"), target=target, mode="all")
+    tables = ("CREATE TABLE bag (n INT)", "CREATE TABLE hollow (id INT PRIMARY KEY, v VARCHAR(9))")
+    mysql80.execute(*TABLE, *tables, "INSERT INTO bag VALUES (1), (1), (NULL)", database=task.database)
+    task.catch_up()
+    assert target.query("SELECT count(*) FROM hollow", task.database)[0][0] == 0
     mysql80.execute(
-        *TABLE, "CREATE TABLE bag (n INT)", "INSERT INTO bag VALUES (1), (1), (NULL)", database=task.database
+        "UPDATE t SET b = 11 WHERE id = 1",
+        "DELETE FROM bag WHERE n = 1 LIMIT 1",
+        "INSERT INTO hollow VALUES (1, 'a')",
+        database=task.database,
     )
     task.catch_up()
-    assert_same(task, "bag", "t")
-    mysql80.execute("UPDATE t SET b = 11 WHERE id = 1", "DELETE FROM bag WHERE n = 1 LIMIT 1", database=task.database)
-    task.catch_up()
-    assert_same(task, "bag", "t")
+    assert_same(task, "bag", "hollow", "t")
 
 
 @pytest.mark.timeout(900)

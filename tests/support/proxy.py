@@ -14,8 +14,8 @@ from types import TracebackType
 
 from tests.support.servers import Server
 
-_DUMPS = (0x12, 0x1E)
-"""COM_BINLOG_DUMP, COM_BINLOG_DUMP_GTID."""
+_COM_BINLOG_DUMP, _COM_BINLOG_DUMP_GTID = 0x12, 0x1E
+_FILE_BEGIN = 4
 _HEADER = 19
 _CONNECT_SECONDS = 10.0
 
@@ -39,11 +39,11 @@ Meddle = Callable[["Link", Event], bool]
 
 @dataclass
 class Link:
-    """One connection through the proxy."""
+    """One connection through the proxy; `streams`: the log goes on there from where a relay has come to."""
 
     client: socket.socket
     server: socket.socket
-    dumps: bool = False
+    streams: bool = False
 
     def send(self, payload: bytes, sequence: int = 0) -> None:
         """A packet to the client. Of a log's stream nobody looks at the number."""
@@ -67,6 +67,14 @@ class Link:
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
             end.close()
+
+
+def _asks_for_more(data: bytes) -> bool:
+    """A request for a log's stream. One that begins with a file is not meant: so does a relay that looks at its head only."""
+    if len(data) < 9 or data[3] != 0:
+        return False
+    within = int.from_bytes(data[5:9], "little") > _FILE_BEGIN
+    return data[4] == _COM_BINLOG_DUMP_GTID or (data[4] == _COM_BINLOG_DUMP and within)
 
 
 def _packet(payload: bytes, sequence: int = 0) -> bytes:
@@ -130,7 +138,7 @@ class Proxy:
 
     def _ask(self, link: Link) -> None:
         while data := link.client.recv(1 << 16):
-            link.dumps = link.dumps or (len(data) > 4 and data[3] == 0 and data[4] in _DUMPS)
+            link.streams = link.streams or _asks_for_more(data)
             link.server.sendall(data)
 
     def _answer(self, link: Link) -> None:
@@ -138,7 +146,7 @@ class Proxy:
         while len(head := stream.read(4)) == 4:
             size, sequence = int.from_bytes(head[:3], "little"), head[3]
             payload = stream.read(size)
-            if link.dumps and self.meddle is not None and len(payload) > _HEADER and payload[0] == 0:
+            if link.streams and self.meddle is not None and len(payload) > _HEADER and payload[0] == 0:
                 event = Event(payload[5], payload)
                 if self.meddle(link, event):
                     continue
