@@ -105,17 +105,18 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=200_000, help="rows inserted, and rows updated")
     parser.add_argument("--target", default="mariadb")
     parser.add_argument("--workers", type=int, default=4)
-    parser.add_argument("--batch", type=int, default=500)
+    parser.add_argument("--batch", type=int, help="rows a transaction: 500, to TiDB 2000")
     chosen = parser.parse_args()
-    settings = SinkSettings(None, workers=chosen.workers, batch=chosen.batch, flush_interval=INTERVAL)  # type: ignore[arg-type]
+    batch = chosen.batch or (2000 if chosen.target == "tidb" else 500)
+    settings = SinkSettings(None, workers=chosen.workers, batch=batch, flush_interval=INTERVAL)  # type: ignore[arg-type]
     lines = list(HEAD)
     with tempfile.TemporaryDirectory(prefix="dmdelta-bench-") as folder:
         for found in measure(chosen.rows, chosen.target, settings, Path(folder)):
             print(found, flush=True)
             lines.append(found)
     setting = (
-        f"{measured_by('python -m benchmarks.sink')} shared with the target,\n"
-        f"{chosen.workers} workers, {chosen.batch} rows a transaction, checkpoint every {INTERVAL:g} s, from bronze.\n"
+        f"{measured_by(f'python -m benchmarks.sink --target {chosen.target}')} shared with the target,\n"
+        f"{chosen.workers} workers, {batch} rows a transaction, checkpoint every {INTERVAL:g} s, from bronze.\n"
         f"The load average was {os.getloadavg()[1]:.0f}: beyond 3, seconds tell of others' work, CPU does not."
     )
     name = "SINK.md" if chosen.target == "mariadb" else f"SINK-{chosen.target}.md"
