@@ -1,6 +1,7 @@
 """CREATE TABLE for a table that the target lacks, from the structure that the log tells: columns and primary key."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from functools import partial
 
 from dmdelta.ddl.type_words import characters
 from dmdelta.errors import SinkError
@@ -11,18 +12,27 @@ from dmdelta.sink.statements import quoted, text
 
 _VARCHAR = 16_383
 """Characters of utf8mb4 that a row of a VARCHAR may have at most."""
+_UTF8MB3 = {"utf8mb3": ("utf8",), "utf8": ("utf8mb3",)}
+"""Old and new servers call it by one of these names."""
+_UCA_520 = ("unicode_520_nopad_ci", "unicode_520_ci")
+_LIKE = {"0900_ai_ci": _UCA_520, "uca1400_ai_ci": _UCA_520[1:], "uca1400_nopad_ai_ci": _UCA_520}
+"""Collations that MySQL's and MariaDB's newest have not of each other, and the nearest that others have."""
 _NOT_IN_TIDB = frozenset({"geometry", "vector"})
 
 
-def create_table(schema: TableSchema, *, tidb: bool = False) -> str:
-    """The statement; `schema` is named as the target's table.
+def create_table(schema: TableSchema, collations: Collection[str], *, tidb: bool = False) -> str:
+    """The statement.
+
+    Args:
+        schema: named as the target's table.
+        collations: those of the target.
 
     Raises:
         SinkError: TiDB has no type for a column.
     """
     if tidb:
         _check_types(schema)
-    charset = _tidb_charset if tidb else _charset
+    charset = _tidb_charset if tidb else partial(_charset, collations=collations)
     columns = [f"{quoted(column.name)} {_type(column, charset)}{_null(column, schema)}" for column in schema.columns]
     if schema.primary_key:
         columns.append(f"PRIMARY KEY ({', '.join(quoted(name) for name in schema.primary_key)})")
@@ -67,8 +77,18 @@ def _type(column: Column, charset: Callable[[Column], str]) -> str:
     return kind.upper() + (charset(column) if kind in TEXTUAL else "")
 
 
-def _charset(column: Column) -> str:
-    return _clause(column.charset, _known(column.collation) if column.collation else None)
+def _charset(column: Column, collations: Collection[str]) -> str:
+    """The source's character set and collation where the target has them, else one that takes no more for equal."""
+    if column.charset is None:
+        return ""
+    names = (column.charset, *_UTF8MB3.get(column.charset, ()), "utf8mb4")
+    charset = next(name for name in names if f"{name}_bin" in collations or name == "utf8mb4")
+    if column.collation is None:
+        return _clause(charset, None)
+    wanted = column.collation.replace(column.charset, charset, 1)
+    bare = wanted.removeprefix(f"{charset}_")
+    likely = [wanted, *(f"{charset}_{name}" for name in _LIKE.get(bare, ())), f"{charset}_bin"]
+    return _clause(charset, next((name for name in likely if name in collations), None))
 
 
 def _tidb_charset(column: Column) -> str:
@@ -82,11 +102,3 @@ def _clause(charset: str | None, collation: str | None) -> str:
     if charset is None:
         return ""
     return f" CHARACTER SET {charset}" + (f" COLLATE {collation}" if collation else "")
-
-
-def _known(collation: str) -> str:
-    """A collation that every server has: MySQL's and MariaDB's newest have none of each other's."""
-    if "_0900_" not in collation and "uca1400" not in collation:
-        return collation
-    exact = collation.endswith(("_bin", "_as_cs"))
-    return f"{collation.partition('_')[0]}_{'bin' if exact else 'unicode_520_ci'}"

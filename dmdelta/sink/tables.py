@@ -15,7 +15,7 @@ from dmdelta.sink.creation import create_table
 from dmdelta.sink.plan import TablePlan, plan_table
 from dmdelta.sink.statement_plan import ALREADY, IN_DOUBT, STRANGE
 from dmdelta.sink.statements import quoted
-from dmdelta.sink.target import TargetTable, read_cascades, read_target
+from dmdelta.sink.target import TargetTable, read_cascades, read_collations, read_target
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
@@ -38,6 +38,7 @@ class Tables:
     _known: dict[TableName, TargetTable] = field(default_factory=dict)
     _plans: dict[tuple[TableName, int], TablePlan] = field(default_factory=dict)
     _cascades: dict[TableName, str] | None = None
+    _collations: frozenset[str] = frozenset()
 
     def plan(self, source: TableName, version: int, schema: TableSchema, route: Route) -> TablePlan:
         """How rows of a source table under one structure are written; makes the table if it is missing."""
@@ -110,7 +111,7 @@ class Tables:
         if target is None:
             reach(CrashPoint.SINK_BEFORE_CREATE)
             self._execute(f"CREATE DATABASE IF NOT EXISTS {quoted(schema.schema)}")
-            self._execute(create_table(schema, tidb=self.server.tidb))
+            self._execute(create_table(schema, self._collations_there(), tidb=self.server.tidb))
             reach(CrashPoint.SINK_AFTER_CREATE)
             log.info("table made in the target", table=quoted(*schema.name))
             target = self._ask_table(schema.name)
@@ -133,6 +134,11 @@ class Tables:
         if self._cascades is None:
             self._cascades = read_cascades(self._rows)
         return self._cascades
+
+    def _collations_there(self) -> frozenset[str]:
+        if not self._collations:
+            self._collations = read_collations(self._rows)
+        return self._collations
 
     def _keeps_case(self) -> bool:
         """Names are kept as they are written and compared without case: TiDB knows nothing else."""

@@ -117,3 +117,11 @@ def read_cascades(ask: Ask) -> dict[TableName, str]:
         groups.update(dict.fromkeys(joined, joined))
         changed |= set() if steady else {child}
     return {name: f"cascades of {'.'.join(min(group))}" for name, group in groups.items() if group & changed}
+
+
+def read_collations(ask: Ask) -> frozenset[str]:
+    """The names of all collations; those that MariaDB has for several character sets with the character set ahead."""
+    found = ask(
+        "SELECT CHARACTER_SET_NAME, COLLATION_NAME FROM information_schema.COLLATION_CHARACTER_SET_APPLICABILITY"
+    )
+    return frozenset(name if name.startswith(charset) else f"{charset}_{name}" for charset, name in found)

@@ -65,11 +65,44 @@ def test_a_table_in_tidbs_character_sets():
     """Lengths are counted in the source's character set, names are those of the target."""
     text = Column("v", "varchar", length=40, charset="utf16", collation="utf16_bin")
     schema = TableSchema("d", "t", (Column("id", "int", nullable=False), text), ("id",))
-    assert create_table(schema, tidb=True) == (
+    assert create_table(schema, (), tidb=True) == (
         "CREATE TABLE IF NOT EXISTS `d`.`t` (`id` INT NOT NULL, "
         "`v` VARCHAR(10) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL, PRIMARY KEY (`id`)) DEFAULT CHARACTER SET utf8mb4"
     )
-    assert "CHARACTER SET utf16 COLLATE utf16_bin" in create_table(schema)
+
+
+@pytest.mark.parametrize(
+    ("charset", "collation", "there", "wanted"),
+    [
+        ("utf16", "utf16_bin", ["utf16_bin"], "utf16 COLLATE utf16_bin"),
+        ("utf8mb4", "utf8mb4_0900_ai_ci", ["utf8mb4_0900_ai_ci", "utf8mb4_bin"], "utf8mb4 COLLATE utf8mb4_0900_ai_ci"),
+        (
+            "utf8mb4",
+            "utf8mb4_0900_ai_ci",
+            ["utf8mb4_bin", "utf8mb4_unicode_520_ci", "utf8mb4_unicode_520_nopad_ci"],
+            "utf8mb4 COLLATE utf8mb4_unicode_520_nopad_ci",
+        ),
+        (
+            "utf8mb4",
+            "utf8mb4_de_pb_0900_ai_ci",
+            ["utf8mb4_bin", "utf8mb4_unicode_520_ci"],
+            "utf8mb4 COLLATE utf8mb4_bin",
+        ),
+        (
+            "utf8mb4",
+            "utf8mb4_uca1400_ai_ci",
+            ["utf8mb4_bin", "utf8mb4_unicode_520_ci"],
+            "utf8mb4 COLLATE utf8mb4_unicode_520_ci",
+        ),
+        ("gb18030", "gb18030_chinese_ci", ["utf8mb4_bin"], "utf8mb4 COLLATE utf8mb4_bin"),
+        ("utf8mb3", "utf8mb3_general_ci", ["utf8_bin", "utf8_general_ci"], "utf8 COLLATE utf8_general_ci"),
+    ],
+)
+def test_collations_that_a_target_has_not(charset, collation, there, wanted):
+    """The source's where it is there, else the nearest that takes no two texts for equal that the source tells apart."""
+    column = Column("v", "text", charset=charset, collation=collation)
+    made = create_table(TableSchema("d", "t", (column,), ()), there)
+    assert f"`v` TEXT CHARACTER SET {wanted} NULL" in made
 
 
 @pytest.mark.parametrize("kind", ["geometry", "vector"])
@@ -77,4 +110,4 @@ def test_types_that_tidb_has_not(kind):
     """The error names table and column, and what may be done."""
     schema = TableSchema("d", "t", (Column("place", kind),), ())
     with pytest.raises(SinkError, match=rf"column place \({kind}\) of d\.t(.|\n)*block-allow-list"):
-        create_table(schema, tidb=True)
+        create_table(schema, (), tidb=True)
