@@ -5,7 +5,7 @@ PY := $(VENV)/bin/python
 LOCKING := --universal --python-version 3.10 --generate-hashes --no-header --no-emit-index-url --no-annotate $(NEW)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-long test-unit test-crash soak test-connect test-cluster test-mysql97 test-tidb check fmt bench bench-load bench-sink bench-validate bench-freshness bench-long docs clean fuzz audit lock
+.PHONY: help install demo test test-long test-unit test-crash soak test-connect test-cluster test-mysql97 test-tidb check fmt bench bench-load bench-sink bench-validate bench-commits bench-freshness bench-long docs clean fuzz audit lock
 
 help: ## what can be made
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -104,6 +104,9 @@ bench-validate: servers ## reconciliation's speed and memory; writes benchmarks/
 bench-freshness: servers ## how fresh silver is under a steady load on 20 tables, and on 200; writes benchmarks/FRESHNESS-*.md
 	$(PY) -m benchmarks.freshness
 	$(PY) -m benchmarks.freshness --tables 200 --rows 400 --seconds 300
+
+bench-commits: install ## what a Delta commit of three rows costs, by its kind; writes benchmarks/COMMITS.md
+	$(PY) -m benchmarks.commits
 
 bench-long: servers ## whether a task stays as fast as it was: 10,000 small batches, hours; writes benchmarks/LONG_RUN.md
 	$(PY) -m benchmarks.long_run
