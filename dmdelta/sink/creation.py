@@ -87,7 +87,9 @@ def _charset(column: Column, collations: Collection[str]) -> str:
         return _clause(charset, None)
     wanted = column.collation.replace(column.charset, charset, 1)
     bare = wanted.removeprefix(f"{charset}_")
-    likely = [wanted, *(f"{charset}_{name}" for name in _LIKE.get(bare, ())), f"{charset}_bin"]
+    # Binary ones, too, differ in whether trailing blanks count.
+    bins = ("0900_bin", "nopad_bin", "bin") if "0900_" in bare or "nopad_" in bare else ("bin",)
+    likely = [wanted, *(f"{charset}_{name}" for name in (*_LIKE.get(bare, ()), *bins))]
     return _clause(charset, next((name for name in likely if name in collations), None))
 
 

@@ -94,6 +94,7 @@ def test_a_table_in_tidbs_character_sets():
             ["utf8mb4_bin", "utf8mb4_unicode_520_ci"],
             "utf8mb4 COLLATE utf8mb4_unicode_520_ci",
         ),
+        ("utf8mb4", "utf8mb4_0900_as_cs", ["utf8mb4_bin", "utf8mb4_nopad_bin"], "utf8mb4 COLLATE utf8mb4_nopad_bin"),
         ("gb18030", "gb18030_chinese_ci", ["utf8mb4_bin"], "utf8mb4 COLLATE utf8mb4_bin"),
         ("utf8mb3", "utf8mb3_general_ci", ["utf8_bin", "utf8_general_ci"], "utf8 COLLATE utf8_general_ci"),
     ],
