@@ -6,12 +6,11 @@ Tables of 100 rows as silver's are, three rows a commit. The kinds take turns, s
 and nobody's cached snapshot; of the rounds the last one counts.
 """
 
-import argparse
 import random
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -20,6 +19,7 @@ from benchmarks.cpu import children, cpu_seconds
 from benchmarks.page import measured_by, write_page
 from dmdelta.lakehouse.session import open_session
 
+TABLES, ROUNDS = 20, 3
 HEAD = ["| commit | CPU ms of the JVM | ms |", "| --- | ---: | ---: |"]
 ROWS = "(3L, 1L, 'y'), (5L, 2L, 'y'), (200L, 3L, 'y')"
 KEYS = "id IN (3, 5, 200)"
@@ -32,7 +32,7 @@ class Tables:
     spark: SparkSession
     folder: str
     count: int
-    _version: int = field(default=0)
+    _version: int = 0
 
     def make(self) -> None:
         rows = pa.table(
@@ -86,14 +86,10 @@ def measure(tables: Tables, rounds: int) -> dict[str, tuple[float, float]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--tables", type=int, default=30)
-    parser.add_argument("--rounds", type=int, default=4)
-    chosen = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="dmdelta-bench-") as folder:
-        tables = Tables(open_session("dmdelta commits benchmark"), folder, chosen.tables)
+        tables = Tables(open_session("dmdelta commits benchmark"), folder, TABLES)
         tables.make()
-        found = measure(tables, chosen.rounds)
+        found = measure(tables, ROUNDS)
     lines = [f"| {kind} | {cpu:.0f} | {whole:.0f} |" for kind, (cpu, whole) in found.items()]
     setting = f"{measured_by('python -m benchmarks.commits')}, three rows a commit, one after the other."
     write_page("COMMITS.md", "Delta commits", setting, [*HEAD, *lines])

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -26,4 +27,5 @@ def children(name: str) -> list[int]:
 
 def _children(pid: int) -> Iterator[int]:
     for task in (Path("/proc") / str(pid) / "task").iterdir():
-        yield from map(int, (task / "children").read_text().split())
+        with suppress(FileNotFoundError):  # the thread has ended meanwhile
+            yield from map(int, (task / "children").read_text().split())

@@ -60,6 +60,16 @@ def test_tuples_conditions_and_assignments():
     assert found.assignments(columns, {"c": [True, False]}).to_pylist() == ["`id`=0, `c`='x'", "`id`=1"]
 
 
+def test_a_long_text_is_compared_once():
+    """No index finds it, and a packet has an end."""
+    long = "x" * 3073
+    assert literals_of(string(long), string("y"), variant.NULL).conditions([("`c`", TEXT)]).to_pylist() == [
+        f"BINARY CONVERT(`c` USING utf8mb4) = BINARY '{long}'",
+        "`c` BETWEEN 'y' AND 'y' AND BINARY CONVERT(`c` USING utf8mb4) = BINARY 'y'",
+        "`c` IS NULL",
+    ]
+
+
 def test_conditions_of_what_has_no_literal_to_compare_with():
     """An ENUM's value without a name is number 0; a document that the target keeps as text is compared as text."""
     enum = Column("c", "enum", members=("a",))
