@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_LATEST = (datetime.max.replace(tzinfo=_EPOCH.tzinfo) - _EPOCH) // timedelta(microseconds=1)
 
 
 class NoVariantError(Exception):
@@ -62,6 +63,8 @@ def _primitive(data: bytes, at: int, kind: int) -> tuple[Any, int]:
         if kind == 11:
             return date(1970, 1, 1) + timedelta(days=number), at
         if kind in (12, 13):
+            if number > _LATEST:  # of a damaged year, up to 10081: Spark's timestamps go further than Python's
+                return number, at
             moment = _EPOCH + timedelta(microseconds=number)
             return (moment if kind == 12 else moment.replace(tzinfo=None)), at
         return number, at
