@@ -17,13 +17,13 @@ from dmdelta.bronze.landing import LandingSource
 from dmdelta.bronze.structures import structure_rows
 from dmdelta.bronze.watermarks import exact_positions, heard_of
 from dmdelta.checkpoint.points import ORIGIN
-from dmdelta.engine.applying import ApplyingLoop
 from dmdelta.engine.chunk_source import ChunkFrames
 from dmdelta.engine.chunk_store import ChunkStore, record_missed
 from dmdelta.engine.planned_snapshot import LAST_CHUNK, PlannedSnapshot, plan_batches, shares_of
 from dmdelta.engine.progress import Tally
 from dmdelta.engine.relaying import Relaying
 from dmdelta.engine.stop import StopRequest
+from dmdelta.engine.table_scheduler import TableScheduler
 from dmdelta.engine.task import Task
 from dmdelta.errors import QualityError, SchemaError
 from dmdelta.failpoint import CrashPoint, reach
@@ -59,7 +59,7 @@ class AdHocSnapshots:
     source: LandingSource
     relaying: Relaying
     store: ChunkStore
-    applying: ApplyingLoop
+    scheduler: TableScheduler
     tally: Tally
     landed: Position | None
     joining: frozenset[TableName]
@@ -107,7 +107,7 @@ class AdHocSnapshots:
         if not names:
             return None
         self.store.open()
-        self.applying.hold(names)
+        self.scheduler.pause_tables(names)
         found = self._plan_behind_landed(names, stop)
         if found is None:
             return None
@@ -116,7 +116,7 @@ class AdHocSnapshots:
         gone = names - snapshot.tables
         if gone:
             log.warning("tables that are not there", tables=sorted(".".join(name) for name in gone))
-            self.applying.release(dict.fromkeys(gone, ORIGIN))
+            self.scheduler.resume_tables(dict.fromkeys(gone, ORIGIN))
         self.store.plan(snapshot, requests)
         self.joining = frozenset()
         log.info("ad-hoc snapshot begins", source=self.source.source_id, chunks=len(plan.chunks), log=str(begin))
@@ -131,13 +131,13 @@ class AdHocSnapshots:
             relayed = newest_begin(self.relaying.folder)
             if relayed is not None and relayed.server_uuid == plan.server.uuid:
                 begin = Position(relayed.epoch, plan.begin.binlog_file, plan.begin.offset)
-                if begin >= max(self.landed or ORIGIN, self.applying.reached or ORIGIN):
+                if begin >= max(self.landed or ORIGIN, self.scheduler.reached or ORIGIN):
                     return plan, begin
             stop.wait(WAIT_SECONDS)
         return None
 
     def _carry_out(self, snapshot: PlannedSnapshot, stop: StopRequest) -> None:
-        self.applying.hold(snapshot.tables)
+        self.scheduler.pause_tables(snapshot.tables)
         commit = self._newest_commit(snapshot)
         if commit is not None:
             record_missed(self.store, snapshot, commit)
@@ -157,7 +157,7 @@ class AdHocSnapshots:
         goes_on = self._reload(snapshot, safe_until, told=done >= LAST_CHUNK)
         reach(CrashPoint.SNAPSHOT_END)
         self._deferred |= self.store.end(snapshot, again=snapshot.tables - goes_on.keys())
-        self.applying.release(goes_on)
+        self.scheduler.resume_tables(goes_on)
         if self.task.spec.sink is not None:
             log.warning(
                 "what an ad-hoc snapshot read does not reach the sink's target: copy these tables there",
@@ -194,7 +194,7 @@ class AdHocSnapshots:
             self._tell_structures(snapshot, [(schemas[name], position) for name, position in goes_on.items()])
         for name, schema in schemas.items():
             until = None if name in exact else safe_until
-            side = self.applying.side
+            side = self.scheduler.side
             request = ReloadRequest(
                 side.table(name),
                 self.task.run,
@@ -212,16 +212,15 @@ class AdHocSnapshots:
 
     def _reload_table(self, name: TableName, request: ReloadRequest) -> bool:
         """Make a silver table anew; False if it stops for now: other shards may yet agree with it."""
-        applying = self.applying
-        spark = applying.tables.session()
+        scheduler = self.scheduler
+        spark = scheduler.tables.session()
         try:
-            with applying.tables.turns(spark, [name]):
+            with scheduler.tables.turns(spark, [name]):
                 done = reload_table(spark, request)
         except (SchemaError, QualityError) as error:
-            applying.stop_tables([name], error)
-            applying.reloads[name] = lambda: self._reload_table(name, request)
+            scheduler.stop_tables([name], error, reload=lambda: self._reload_table(name, request))
             return False
-        applying.tables.tell_failures(name, request.goes_on, done.judged, done.failures)
+        scheduler.tables.tell_failures(name, request.goes_on, done.judged, done.failures)
         return True
 
     def _tell_structures(self, snapshot: PlannedSnapshot, structures: Iterable[tuple[TableSchema, Position]]) -> None:

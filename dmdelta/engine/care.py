@@ -12,16 +12,16 @@ from datetime import datetime, timedelta, timezone
 from pyspark.sql import SparkSession
 
 from dmdelta.bronze.schema import PARTITION_COLUMN
-from dmdelta.engine.applying import ApplyingLoop
 from dmdelta.engine.expiring import expire_bronze
 from dmdelta.engine.stop import StopRequest
+from dmdelta.engine.table_scheduler import TableScheduler
+from dmdelta.engine.table_state import TableState
 from dmdelta.engine.task import Task
 from dmdelta.errors import DmdeltaError
 from dmdelta.lakehouse.care import CarePlan, care_for, plan_care, read_wear
 from dmdelta.lakehouse.place import Lakehouse
 from dmdelta.lakehouse.session import care_session
 from dmdelta.logging import get_logger
-from dmdelta.model.schema import TableName
 from dmdelta.silver.checks import no_checks
 from dmdelta.silver.quarantine import Quarantine
 
@@ -54,7 +54,7 @@ class TableCare:
     """
 
     task: Task
-    applying: ApplyingLoop
+    scheduler: TableScheduler
     shared: bool
     worn: int = WORN_COMMITS
     spark: SparkSession = field(init=False)
@@ -80,9 +80,9 @@ class TableCare:
 
     def look(self, stop: StopRequest) -> None:
         """Care for what needs it now. Raises as `follow`."""
-        for name, commits in list(self.applying.tables.written.items()):  # appliers go on counting
-            if commits >= self.worn and not stop.requested:
-                self._silver(name, stop)
+        for state in self.scheduler.states:
+            if state.commits >= self.worn and not stop.requested:
+                self._silver(state, stop)
         if self.shared and not stop.requested:
             self._bronze(stop)
         if self.shared and time.monotonic() - self._slow >= SLOW_SECONDS:
@@ -91,20 +91,20 @@ class TableCare:
             for table in metadata_tables(self.task.lakehouse, self.task.spec.name):
                 self._care_for(table, stop)
 
-    def _silver(self, name: TableName, stop: StopRequest) -> None:
-        applying = self.applying
-        applying.tables.written[name] = 0
-        target = applying.side.table(name)
+    def _silver(self, state: TableState, stop: StopRequest) -> None:
+        scheduler, name = self.scheduler, state.name
+        state.commits = 0
+        target = scheduler.side.table(name)
         plan = self._plan(target.place, stop)
         if plan.deeds:
-            with applying.aside(name, stop) as ours, applying.tables.turns(self.spark, [name]):
+            with scheduler.maintenance(name, stop) as ours, scheduler.tables.turns(self.spark, [name]):
                 if ours:
                     self._do(target.place, plan, stop)
-        if applying.side.checks is not no_checks:
+        if scheduler.side.checks is not no_checks:
             self._care_for(Quarantine.of(target).place, stop)
 
     def _bronze(self, stop: StopRequest) -> None:
-        landed = self.applying.tables.tally.batches
+        landed = self.scheduler.tables.tally.batches
         if landed - self._batches >= self.worn:
             self._batches = landed
             # What is older was compacted while it was new.
@@ -119,7 +119,7 @@ class TableCare:
             self._failed(bronze, error, stop)
             return
         if expired is not None:
-            self.applying.tables.tally.cared_for("expire")
+            self.scheduler.tables.tally.cared_for("expire")
             log.info("bronze rows expired", table=bronze, before=str(expired.before), rows=expired.rows)
 
     def _care_for(self, table: str, stop: StopRequest, where: str = "") -> None:
@@ -148,7 +148,7 @@ class TableCare:
             self._failed(table, error, stop)
             return
         for deed in plan.deeds:
-            self.applying.tables.tally.cared_for(deed)
+            self.scheduler.tables.tally.cared_for(deed)
         if plan.vacuum:
             self._vacuumed[table] = datetime.now(timezone.utc)
         log.info("table cared for", **asdict(done))
@@ -156,7 +156,7 @@ class TableCare:
     def _failed(self, table: str, error: DmdeltaError, stop: StopRequest) -> None:
         """Count a failure and tell it: the table's rows are as they were, and it is tried again later."""
         if not stop.requested:
-            self.applying.tables.tally.cared_for("failure")
+            self.scheduler.tables.tally.cared_for("failure")
             log.warning("table care failed, is tried again", table=table, why=error.message, hint=error.hint)
 
 

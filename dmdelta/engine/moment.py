@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 
 from dmdelta.engine.pipeline import SourcePipeline
+from dmdelta.engine.table_state import Phase
 from dmdelta.engine.validator import ValidatorFigures
 from dmdelta.model.position import Position
 from dmdelta.model.segment import Segment
@@ -56,7 +57,8 @@ class SourceMoment:
 
 def moment_of(pipeline: SourcePipeline) -> SourceMoment:
     """A source as it is now. Asks memory and the relay's folder alone."""
-    folder, applying = pipeline.relaying.folder, pipeline.applying
+    folder, tables = pipeline.relaying.folder, pipeline.applying.scheduler.tables
+    states = tables.requests.states
     relay, sinking, validator = read_status(folder), pipeline.sinking, pipeline.validator
     sink = sinking.metrics if sinking is not None else None
     flushed = sink.flushed if sink is not None else None
@@ -64,7 +66,7 @@ def moment_of(pipeline: SourcePipeline) -> SourceMoment:
         "server": _server(relay),
         "relayed": Position(relay.epoch, relay.binlog_file, relay.offset) if relay and relay.binlog_file else None,
         "landed": pipeline.landing.reached,
-        "applied": applying.tables.points.reached,
+        "applied": tables.points.reached,
         "flushed": pipeline.flusher.flushed,
         "sunk": Position.parse(flushed) if flushed is not None else None,
         "validated": validator.reached if validator is not None else None,
@@ -79,9 +81,9 @@ def moment_of(pipeline: SourcePipeline) -> SourceMoment:
         relay_free_bytes=shutil.disk_usage(folder).free if folder.exists() else 0,
         relay_bytes=sum(segment.size for segment in segments),
         waiting_bytes={stage: bytes_beyond(segments, reached[stage]) for stage in _BEHIND_RELAY if stage in reached},
-        safe_tables=applying.tables.requests.safe_tables,
-        stopped=len(applying.stopped),
-        waiting=len(applying.waiting),
+        safe_tables=sum(state.is_safe for state in states),
+        stopped=len(states.in_phase(Phase.STOPPED)),
+        waiting=len(states.in_phase(Phase.WAITING)),
         sink=sink,
         sink_stopped=sinking is not None and sinking.failure is not None,
         validator=validator.figures if validator is not None else None,

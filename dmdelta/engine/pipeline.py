@@ -32,14 +32,15 @@ from dmdelta.engine.landed_log import LandedLog
 from dmdelta.engine.landing import LandingLoop
 from dmdelta.engine.live import LiveSettings
 from dmdelta.engine.progress import Tally
+from dmdelta.engine.range_requests import RangeRequests
 from dmdelta.engine.relaying import Relaying
-from dmdelta.engine.requests import Requests
 from dmdelta.engine.schema_history import SchemaHistory
 from dmdelta.engine.shard_locks import join_known_shards
 from dmdelta.engine.sinking import SinkingLoop, sink_settings
 from dmdelta.engine.stop import StopRequest
 from dmdelta.engine.table_apply import TableApply
 from dmdelta.engine.table_checks import TableChecks
+from dmdelta.engine.table_scheduler import TableScheduler
 from dmdelta.engine.task import Task
 from dmdelta.engine.tracking import StructureTracking
 from dmdelta.engine.validator import ValidatorLoop
@@ -80,7 +81,7 @@ class SourcePipeline:
         self._start("land", self._land)
         self._start("apply", self._apply)
         if self.applying.side.shards.mode is not None:
-            self._start("resync", lambda: self.applying.resync(self.stop))
+            self._start("resync", lambda: self.applying.scheduler.resync(self.stop))
         if (care := self.care) is not None:
             self._start("care", lambda: care.follow(self.stop))
         if self.sinking is not None:
@@ -130,7 +131,7 @@ class SourcePipeline:
         self._interrupted = True
         while not self._ended and time.monotonic() < deadline:
             self.landing.interrupt()
-            self.applying.tables.interrupt()
+            self.applying.scheduler.tables.interrupt()
             for beside in (self.ad_hoc, self.care):
                 if beside is not None:
                     beside.interrupt()
@@ -151,7 +152,7 @@ class SourcePipeline:
         if self.validator is not None and not self.validator.join():
             log.warning("the validator does not end: what it has under way is done again", source=self.source_id)
         if self._interrupted:
-            self.applying.tables.settle()
+            self.applying.scheduler.tables.settle()
         self.flusher.end(reason)
 
     def _apply(self) -> None:
@@ -169,7 +170,7 @@ class SourcePipeline:
             if landed is None:
                 self.landing.landed_log.close()
                 return
-            self.applying.tables.requests.read_at.update(self.load.exact_positions())
+            self.applying.scheduler.states.read_exactly(self.load.exact_positions())
         ad_hoc = self.ad_hoc
         if ad_hoc is not None and self.relaying.until_caught_up:
             ad_hoc.run(self.stop)
@@ -239,22 +240,24 @@ def open_pipeline(
         join_known_shards(side, stored, relaying.read_catalog())
     shards.begins()
     read_at = exact_positions(task.spark, source.bronze, source_id) if relaying.loads and not load else {}
-    requests = Requests(side, points, evidence, task.policy, read_at)
+    requests = RangeRequests(side, points, evidence, task.policy)
+    requests.states.read_exactly(read_at)
     spark = clone_session(task.spark)
     record = FailureLog(
         ResultStore(clone_session(task.spark), task.lakehouse, task.spec.name, task.run), side, task.suites
     )
     tables = TableApply(spark, side, points, requests, tally, record)
-    applying = ApplyingLoop(spark, tables, landed_log, flusher.request, landed)
-    applying.hold(waiting)
+    scheduler = TableScheduler(spark, tables, lambda: landed_log.waiting, landed)
+    scheduler.pause_tables(waiting)
+    applying = ApplyingLoop(scheduler, landed_log, flusher.request)
     log.info("source opened", source=source_id, landed=str(landed.end) if landed else None)
     pipeline = SourcePipeline(source_id, relaying, landing, applying, flusher, landed, stop, load)
     pipeline.sinking = _open_sinking(task, source, landing, landed)
     pipeline.validator = _open_validator(task, relaying, applying, stored)
     if task.spec.maintenance.automatic and not relaying.until_caught_up:
-        pipeline.care = TableCare(task, applying, shared=source_id == task.spec.sources[0].source_id)
+        pipeline.care = TableCare(task, scheduler, shared=source_id == task.spec.sources[0].source_id)
     if relaying.task.endpoint is not None:
-        pipeline.ad_hoc = AdHocSnapshots(task, source, relaying, chunks, applying, tally, evidence.landed, joining)
+        pipeline.ad_hoc = AdHocSnapshots(task, source, relaying, chunks, scheduler, tally, evidence.landed, joining)
     return pipeline
 
 
@@ -294,7 +297,9 @@ def _open_validator(
     applied_log = applying.applied_log = LandedLog()
     applied = stored.global_point.position if stored else None
     spark = clone_session(task.spark)
-    return ValidatorLoop(spark, applying.side, endpoint, config, applied_log, applied, lambda: applying.held)
+    return ValidatorLoop(
+        spark, applying.side, endpoint, config, applied_log, applied, lambda: applying.scheduler.states.held
+    )
 
 
 def _unapplied(

@@ -170,7 +170,7 @@ def _follow(following: _Following, control: ControlTable) -> bool:
 
 def _stopped(pipelines: Sequence[SourcePipeline]) -> dict[TableName, SchemaError | QualityError]:
     """The tables that silver cannot follow, or whose rows stop them."""
-    return {name: error for pipeline in pipelines for name, error in pipeline.applying.stopped.items()}
+    return {name: error for pipeline in pipelines for name, error in pipeline.applying.scheduler.states.stopped.items()}
 
 
 @dataclass(slots=True)

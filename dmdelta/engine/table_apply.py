@@ -1,7 +1,6 @@
 """Applying a range of one source's log to tables: the commits of silver, and who is told of them."""
 
 import threading
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -11,7 +10,8 @@ from pyspark.sql import SparkSession
 from dmdelta.bronze.landing import Landed
 from dmdelta.checkpoint import Point, Points, TablePoint
 from dmdelta.engine.progress import Tally
-from dmdelta.engine.requests import Requests, SilverSide
+from dmdelta.engine.range_requests import RangeRequests
+from dmdelta.engine.requests import SilverSide
 from dmdelta.engine.thread_sessions import ThreadSessions
 from dmdelta.errors import StageFailed
 from dmdelta.model.position import Position
@@ -34,16 +34,14 @@ class TableApply:
         requests: what of a range goes to a table.
         tally: told of every applied table.
         record: writes down rows that fail what they should fulfil.
-        written: so many commits were made to a table; whoever cares for the tables takes them away.
     """
 
     spark: SparkSession
     side: SilverSide
     points: Points
-    requests: Requests
+    requests: RangeRequests
     tally: Tally
     record: RecordFailures
-    written: Counter[TableName] = field(default_factory=Counter)
     _sessions: ThreadSessions = field(init=False)
     _given_up: threading.Event = field(default_factory=threading.Event)
 
@@ -80,7 +78,6 @@ class TableApply:
         self.requests.applied(result)
         here = end if result.waits is None else Point(result.end)
         self.points.applied(TablePoint(*name, here, result.delta_version, result.table_info))
-        self.written[name] += len(result.steps)
         self.tally.applied(self.side.source_id, result)
         self.tell_failures(name, result.end, result.row_count, result.failures)
 
