@@ -1,22 +1,15 @@
 """Reading chunks on an executor: result set rows in, Arrow record batches of bronze rows out."""
 
 import json
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, cast
 
-from dmdelta.binlog.batch import ChangeBatch, Shared
-from dmdelta.binlog.image import LARGE, check_sizes
-from dmdelta.binlog.resultset import RowReader
-from dmdelta.bronze.arrow import to_record_batch
 from dmdelta.bronze.reading import decoding
+from dmdelta.bronze.snapshot_rows import ChunkOrigin, Packets, Watermark, snapshot_batches
 from dmdelta.failpoint import CrashPoint, reach
-from dmdelta.model.change import Op
 from dmdelta.model.gtid import Flavor
-from dmdelta.model.position import Position
 from dmdelta.source.chunk import Chunk, RowPackets, read_chunk, read_together
 from dmdelta.source.endpoint import Endpoint
 from dmdelta.source.meeting import Meeting
@@ -24,27 +17,6 @@ from dmdelta.source.server import ServerPosition
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-BATCH_BYTES = 8 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class _ChunkOrigin:
-    """Where a chunk's rows stand in bronze."""
-
-    source_id: str
-    epoch: int
-    chunk: Chunk
-    exact: bool
-    """The rows are those of one position."""
-
-    @property
-    def position(self) -> Position:
-        return Position.of_chunk(self.epoch, self.chunk.number)
-
-    @property
-    def binlog_file(self) -> str:
-        return self.position.binlog_file
 
 
 def read_chunks(chunks: Sequence[Chunk], options: Mapping[str, str], number: int = 0) -> "Iterator[pa.RecordBatch]":
@@ -57,10 +29,11 @@ def read_chunks(chunks: Sequence[Chunk], options: Mapping[str, str], number: int
     exact = "meeting" in options
     with decoding():
         for chunk, parts in _parts(chunks, options, number):
-            origin = _ChunkOrigin(options["source-id"], int(options["epoch"]), chunk, exact or chunk.is_exact)
-            for batch in _batches(origin, parts if options["rows"] == "true" else islice(parts, 1)):
+            origin = ChunkOrigin(options["source-id"], int(options["epoch"]), chunk.number, chunk.schema)
+            wanted = parts if options["rows"] == "true" else islice(parts, 1)
+            for batch in snapshot_batches(origin, _landing(wanted, exact=exact or chunk.is_exact), landed_at):
                 reach(CrashPoint.SNAPSHOT_CHUNK_READ)
-                yield to_record_batch(batch, origin, landed_at)
+                yield batch
 
 
 def _parts(
@@ -75,38 +48,12 @@ def _parts(
         yield chunk, read_chunk(endpoint, chunk, flavor)
 
 
-def _batches(origin: _ChunkOrigin, parts: Iterator[ServerPosition | RowPackets]) -> Iterator[ChangeBatch]:
-    """The structure, where the log was, and the rows; numbered, all at the chunk's place."""
-    schema, seq, count = origin.chunk.schema, origin.position.seq, 0
-    moment = time.time_ns() // 1000
-    reader, batch = RowReader(schema), ChangeBatch()
-
-    def shared(op: Op, told: str | None, version: int | None, metadata: bytes) -> Shared:
-        return Shared(None, moment, *schema.name, op, None, None, told, version, metadata)
-
-    batch.add_note(seq, -1, shared(Op.SCHEMA, schema.to_json(), schema.version, b""))
+def _landing(parts: Iterator[ServerPosition | RowPackets], *, exact: bool) -> Iterator[Watermark | Packets]:
+    """The parts of a chunk in the words of bronze."""
     for part in parts:
         if isinstance(part, ServerPosition):
             reach(CrashPoint.SNAPSHOT_CHUNK_LOW)
-            batch.add_note(seq, -2, shared(Op.WATERMARK, _told(part, exact=origin.exact), None, b""))
-            continue
-        values, metadata = reader.read(part.data, part.end)
-        if part.end > LARGE:
-            check_sizes(schema, values)
-        rows = len(values)
-        batch.runs.append((rows, seq, count, batch.share(shared(Op.READ, None, schema.version, metadata))))
-        batch.before += [b""] * rows
-        batch.after += values
-        batch.size += part.end
-        count += rows
-        if batch.size > BATCH_BYTES:
-            yield batch
-            batch = ChangeBatch()
-    if batch.runs:
-        yield batch
-
-
-def _told(position: ServerPosition, *, exact: bool) -> str:
-    gtid_set = None if position.gtid_set is None else str(position.gtid_set)
-    fields = {"file": position.binlog_file, "pos": position.offset, "gtid_set": gtid_set, "exact": exact}
-    return json.dumps(fields)
+            gtid_set = None if part.gtid_set is None else str(part.gtid_set)
+            yield Watermark(part.binlog_file, part.offset, gtid_set, exact)
+        else:
+            yield part.data, part.end

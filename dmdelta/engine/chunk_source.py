@@ -67,7 +67,7 @@ class MySqlRows(DataSource):
         return "mysql_rows"
 
     def schema(self) -> str:
-        from dmdelta.engine.row_reading import rows_schema  # noqa: PLC0415 - as for reading, below
+        from dmdelta.bronze.direct_rows import rows_schema  # noqa: PLC0415 - as for reading, below
 
         return rows_schema(_chunks(self.options)[0].schema)
 

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from prometheus_client import CollectorRegistry, ProcessCollector, start_http_server
@@ -12,8 +12,7 @@ from prometheus_client.registry import Collector
 from dmdelta.config.metrics import MetricsConfig
 from dmdelta.engine.control_table import State
 from dmdelta.engine.figures import counted, in_state, placed, retried, told
-from dmdelta.engine.moment import SourceMoment, moment_of
-from dmdelta.engine.pipeline import SourcePipeline
+from dmdelta.engine.moment import SourceMoment
 from dmdelta.engine.progress import Tally
 from dmdelta.engine.sightings import Sightings
 from dmdelta.errors import ConfigError
@@ -36,13 +35,13 @@ class RunMetrics(Collector):
         self._retries = 0
         self._lock = threading.Lock()
 
-    def look(self, pipelines: Sequence[SourcePipeline]) -> None:
-        """See where the sources are; call it as often as you like."""
+    def look(self, read: Callable[[], Iterable[SourceMoment]]) -> None:
+        """See where the sources are, which `read` tells; call it as often as you like."""
         now = time.monotonic()
         if now - self._looked < LOOK_SECONDS:
             return
         self._looked = now
-        self.see([moment_of(pipeline) for pipeline in pipelines], now)
+        self.see(read(), now)
 
     def see(self, moments: Iterable[SourceMoment], now: float) -> None:
         """Take over where the sources are."""

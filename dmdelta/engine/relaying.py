@@ -5,7 +5,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from dmdelta.binlog.format_description import parse_format_description
 from dmdelta.bronze.landing import Landed
 from dmdelta.config import MetaConfig, PurgeConfig, SourceConfig, TaskSpec
 from dmdelta.errors import DmdeltaError, SourceError, StageFailed
@@ -15,12 +14,12 @@ from dmdelta.model.gtid import Flavor
 from dmdelta.model.retry import Retry
 from dmdelta.model.schema import TableSchema
 from dmdelta.rules import SourceRules
-from dmdelta.source.archive import archive_files
+from dmdelta.source.archive import archive_flavor
 from dmdelta.source.catalog import read_schemas
 from dmdelta.source.connection import open_connection
 from dmdelta.source.endpoint import Endpoint
 from dmdelta.source.finding import Finding, Level
-from dmdelta.source.folder import Known, format_description
+from dmdelta.source.folder import Known
 from dmdelta.source.preflight import Intent, check_source
 from dmdelta.source.process import RelayProcess, WaitingRelay
 from dmdelta.source.purge import PurgePolicy
@@ -168,7 +167,7 @@ def open_relaying(spec: TaskSpec, source: SourceConfig, *, until_caught_up: bool
     task = relay_task(spec, source, until_caught_up=until_caught_up)
     rules, sends_names = SourceRules.from_spec(spec, source), True
     if task.endpoint is None:
-        flavor = _archive_flavor(Path(task.binlog_dir or ""))
+        flavor = archive_flavor(Path(task.binlog_dir or ""))
     else:
         with open_connection(task.endpoint, FIRST_TRY) as connection:
             flavor, sends_names = server_identity(connection).flavor, sends_column_names(connection)
@@ -243,15 +242,9 @@ def flavor_of_source(spec: TaskSpec, source: SourceConfig) -> Flavor:
     if source.flavor is not None:
         return source.flavor
     if task.endpoint is None:
-        return _archive_flavor(Path(task.binlog_dir or ""))
+        return archive_flavor(Path(task.binlog_dir or ""))
     with open_connection(task.endpoint, FIRST_TRY) as connection:
         return server_identity(connection).flavor
-
-
-def _archive_flavor(folder: Path) -> Flavor:
-    first = next(iter(archive_files(folder)))
-    description = parse_format_description(format_description(folder / first), first)
-    return "mariadb" if description.is_mariadb else "mysql"
 
 
 def _heed(source_id: str, findings: Sequence[Finding]) -> None:

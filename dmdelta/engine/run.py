@@ -13,6 +13,7 @@ from dmdelta.engine.control import obeying, plan_after_failure
 from dmdelta.engine.control_table import ControlTable, State
 from dmdelta.engine.live import InForce
 from dmdelta.engine.metrics import RunMetrics, serving_metrics
+from dmdelta.engine.moment import moment_of
 from dmdelta.engine.pipeline import SourcePipeline, open_pipeline
 from dmdelta.engine.progress import Progress, RunSummary, Tally
 from dmdelta.engine.relaying import Relaying, open_relaying
@@ -186,7 +187,7 @@ class _TurnControl:
     def pass_on(self, pipelines: Sequence[SourcePipeline]) -> None:
         """Have settings that changed taken over, and say which tables have stopped or go on again."""
         if self.metrics is not None:
-            self.metrics.look(pipelines)
+            self.metrics.look(lambda: map(moment_of, pipelines))
         for pipeline in pipelines:
             pipeline.use(self.in_force.settings)
         if self.locks is not None:

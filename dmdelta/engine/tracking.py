@@ -10,8 +10,8 @@ from datetime import datetime, timezone
 
 from pyspark.sql import SparkSession
 
-from dmdelta.binlog.ddl_scan import scan_statements, scan_tables
 from dmdelta.bronze.landing import Landed, LandingBatch, LandingSource
+from dmdelta.bronze.segment_scan import statements_of, tables_of
 from dmdelta.bronze.told import told_structures
 from dmdelta.checkpoint.points import ORIGIN
 from dmdelta.ddl.structure_plan import Catalog, LogAhead, StructureChange, StructurePlan, plan_structures
@@ -24,7 +24,7 @@ from dmdelta.model.position import Position
 from dmdelta.model.schema import StructureFrom, TableName
 from dmdelta.model.segment import Segment
 from dmdelta.model.statement import LoggedStatement
-from dmdelta.segments import list_segments, open_segment
+from dmdelta.segments import list_segments
 from dmdelta.source.folder import newest_begin
 from dmdelta.source.still_catalog import StillCatalog
 
@@ -139,7 +139,7 @@ class StructureTracking:
         self._write_down(plan, batch.begin)
         self._planned = plan
         wanted = tuple(found for found in plan.structures(batch.begin) if self.source.rules.wanted(*found.table))
-        written = _written(batch) if len(wanted) > MANY_TABLES else None
+        written = tables_of(batch.segments) if len(wanted) > MANY_TABLES else None
         return wanted if written is None else tuple(found for found in wanted if found.table in written)
 
     def _statements(self, begin: Position, until: Position) -> list[LoggedStatement]:
@@ -148,8 +148,7 @@ class StructureTracking:
             if segment.end_position <= begin or segment.begin_position >= until:
                 continue
             if segment.path not in self._scanned:
-                with open(segment.path, "rb") as stream:
-                    self._scanned[segment.path] = scan_statements(stream, segment)
+                self._scanned[segment.path] = statements_of(segment)
             found += self._scanned[segment.path]
         return found
 
@@ -177,18 +176,6 @@ class StructureTracking:
                 log.warning("information_schema has another structure than the statements before led to", **where)
             elif change.lost:
                 log.warning("a statement is not understood: from here on the structure is not known", **where)
-
-
-def _written(batch: LandingBatch) -> set[TableName] | None:
-    """The tables that a batch has rows of; None: all, for all one can see."""
-    written = set[TableName]()
-    for segment in batch.segments:
-        with open_segment(segment) as stream:
-            found = scan_tables(stream, segment)
-        if found is None:
-            return None
-        written |= found
-    return written
 
 
 def _end_of(landed: Landed | None) -> Position:

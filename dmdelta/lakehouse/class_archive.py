@@ -8,25 +8,10 @@ import os
 import subprocess
 import sys
 import tempfile
-from importlib.metadata import version
 from pathlib import Path
 
-_QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
-_MAKE = "DMDELTA_CLASS_ARCHIVE"
-"""Names the file that a JVM writes its classes to at its end."""
-
-
-def class_archive() -> Path:
-    """Where the archive of this environment is, or would be."""
-    return Path(sys.prefix) / "share" / "dmdelta" / f"spark-{version('pyspark')}-delta-{version('delta-spark')}.jsa"
-
-
-def archive_options() -> str:
-    """The JVM options that use the archive, or make it; none if there is nothing to do."""
-    if _MAKE in os.environ:
-        return f"-XX:ArchiveClassesAtExit={os.environ[_MAKE]} {_QUIET}"
-    archive = class_archive()
-    return f"-XX:SharedArchiveFile={archive} {_QUIET}" if archive.is_file() else ""
+from dmdelta.lakehouse.archive_options import MAKE, class_archive
+from dmdelta.lakehouse.session import SessionSettings, open_session
 
 
 def make() -> Path | None:
@@ -42,7 +27,7 @@ def make() -> Path | None:
     # Its output ends when the JVM has ended, later than Python itself.
     subprocess.run(
         [sys.executable, "-m", __spec__.name, "practise"],
-        env={**os.environ, _MAKE: str(fresh)},
+        env={**os.environ, MAKE: str(fresh)},
         check=True,
         capture_output=True,
     )
@@ -54,8 +39,6 @@ def make() -> Path | None:
 
 def practise() -> None:
     """Load the classes that every run needs: one of each kind of commit that silver knows."""
-    from dmdelta.lakehouse.session import SessionSettings, open_session  # noqa: PLC0415 - which needs this module
-
     spark = open_session("dmdelta class archive", SessionSettings(master="local[1]"))
     with tempfile.TemporaryDirectory() as folder:
         table = f"delta.`{folder}/t`"

@@ -16,7 +16,8 @@ _ABSENT = re.compile(
 )
 
 
-_FRAME = re.compile(r'File "[^"]*?([\w.]+/[\w.]+\.py)", line (\d+)')
+_FRAME = re.compile(r'File "(?:[^"]*/dmdelta/([\w./]+\.py)|[^"]*?([\w.]+/[\w.]+\.py))", line (\d+)')
+"""A frame of ours from the package on, any other by its folder and file."""
 _RAISED = re.compile(r"^(\w+(?:\.\w+)*)(?::|$)", re.MULTILINE)
 
 
@@ -90,4 +91,4 @@ def _raised(text: str) -> str:
     if not frames:
         return ""
     kind = _RAISED.search(text, frames[-1].end())
-    return f"{kind[1] if kind else ''} in {frames[-1][1]}, line {frames[-1][2]}".strip()
+    return f"{kind[1] if kind else ''} in {frames[-1][1] or frames[-1][2]}, line {frames[-1][3]}".strip()

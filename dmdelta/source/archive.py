@@ -56,6 +56,20 @@ def _is_binlog(place: Path) -> bool:
     return True
 
 
+def archive_flavor(folder: Path) -> Flavor:
+    """Whose log an archive is, as its first file says.
+
+    Raises:
+        SourceError, CorruptBinlog: as `archive_files`.
+    """
+    return _flavor_of(folder / next(iter(archive_files(folder))))
+
+
+def _flavor_of(path: Path) -> Flavor:
+    description = parse_format_description(format_description(path), str(path))
+    return "mariadb" if description.is_mariadb else "mysql"
+
+
 def named_start(start: Start) -> StartAt | StartEdge:
     """The start of an archive.
 
@@ -120,8 +134,7 @@ class ArchiveSession:
         return begin.epoch, begin.binlog_file, begin.offset
 
     def _flavor(self, files: dict[str, int]) -> Flavor:
-        path = self._archive / next(iter(files))
-        flavor: Flavor = "mariadb" if parse_format_description(format_description(path)).is_mariadb else "mysql"
+        flavor = _flavor_of(self._archive / next(iter(files)))
         self._status.update(flavor=flavor)
         return flavor
 

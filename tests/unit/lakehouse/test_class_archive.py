@@ -2,7 +2,8 @@
 
 import sys
 
-from dmdelta.lakehouse.class_archive import archive_options, class_archive, make
+from dmdelta.lakehouse.archive_options import archive_options, class_archive
+from dmdelta.lakehouse.class_archive import make
 
 
 def test_sessions_use_the_archive_of_their_environment_when_it_is_there(monkeypatch, tmp_path):
