@@ -119,7 +119,7 @@ def show_evaluation(found: Iterable[JudgedTable]) -> None:
             "success": result.success,
             "evaluated": result.evaluated,
             "unexpected": result.unexpected,
-            "rows": [*result.samples],
+            "failing rows": ", ".join(f"{key}={value}" for row in result.samples for key, value in row.items()),
         }
         for table, result in shown
     )
