@@ -56,9 +56,10 @@ def run(spec: TaskSpec) -> None:
     options = RunOptions(until_caught_up=True)
     if sys.stdout.isatty():
         with showing_progress() as report:
+            configure(level=logging.ERROR)  # what the log warns of is shown below: rows in quarantine
             summary = run_task(spec, options, report)
     else:
-        configure(level=logging.WARNING)
+        configure(level=logging.ERROR)
         summary = run_task(spec, options, lambda _: None)
     found = summary.progress
     if summary.is_idle:
