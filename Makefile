@@ -114,10 +114,11 @@ bench-long: servers ## whether a task stays as fast as it was: 10,000 small batc
 bench-load: servers ## full load speed and memory; writes benchmarks/FULL_LOAD.md
 	$(PY) -m benchmarks.full_load
 
-docs: install ## rewrite what is generated: the type tables, the spec's reference and JSON schema, the metrics, the commands
+docs: install ## rewrite what is generated: the type tables, the spec's reference, the JSON schemas, the metrics, the commands
 	$(PY) -m dmdelta.ddl.types > docs/types.md
 	$(PY) -m dmdelta.ddl.type_changes > docs/type-changes.md
 	$(PY) -m dmdelta.config.schema > schemas/pipeline.schema.json
+	$(PY) -m dmdelta.config.schema suite > schemas/suite.schema.json
 	$(PY) -m dmdelta.config.reference > docs/spec.md
 	$(PY) -m dmdelta.engine.figures > docs/metrics.md
 	$(PY) -m dmdelta.cli.reference > docs/cli.md

@@ -1,44 +1,163 @@
-"""The quickstart as a program: run the task over the shipped binlogs, then look at what landed and at silver.
+"""The quickstart as a program: run the task over the shipped binlogs, then look at what it made of them.
 
 .venv/bin/python examples/quickstart.py
+
+Each section of the output is one function below, and uses what a command of dmdelta uses: run, quality and report.
 """
 
+import logging
+import sys
+from collections.abc import Iterable
+from datetime import timedelta
 from pathlib import Path
 
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 
-from dmdelta.cli.progress import print_summary, showing_progress
-from dmdelta.config import load_spec
+from dmdelta.cli.progress import showing_progress
+from dmdelta.cli.render import console, table_of
+from dmdelta.config import TaskSpec, load_spec
+from dmdelta.engine.judging import QualityRequest, judge_tables, write_docs
 from dmdelta.engine.run import RunOptions, run_task
+from dmdelta.engine.table_judgement import JudgedTable
 from dmdelta.engine.task import place_of
+from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.logging import configure
+from dmdelta.quality.results import Result
+from dmdelta.report.gather import gather
+from dmdelta.report.page import render_page
 
 SPEC = Path(__file__).parents[1] / "pipelines" / "quickstart.yml"
 SAMPLES = {
     ("shop", "orders"): "id, customer_id, status, total",
-    ("shop", "events"): "id, kind, payload",
+    ("shop", "events"): "id, kind, to_json(payload) AS payload",
     ("boutique", "customers"): "id, name, email",
 }
+GUARDED = {"orders": "total", "customers": "email"}
+"""Tables of both databases with rows in quarantine, and the column to show of them."""
+RANGE = QualityRequest(table="shop.order*", source="shop-mysql", begin="binlog.000002:4")
+"""The rows of shop.orders and shop.order_items that the shop's second binlog file wrote."""
 
 
-def main() -> None:
+def main(path: Path = SPEC) -> None:
     """Run, then show."""
-    spec = load_spec(SPEC)
-    with showing_progress() as report:
-        summary = run_task(spec, RunOptions(until_caught_up=True), report)
-    print_summary(summary)
+    spec = load_spec(path)
+    run(spec)
     spark, lakehouse = SparkSession.builder.getOrCreate(), place_of(spec)
+    show_bronze(spark, lakehouse)
+    show_silver(spark, lakehouse)
+    show_quarantine(spark, lakehouse, spec.name)
+    show_evaluation(evaluated := judge_tables(spec, RANGE, lambda _: None))
+    show_pages(spec, evaluated)
 
-    print(f"\nbronze, {lakehouse.bronze}: row changes by source and table")
-    spark.sql(
-        f"SELECT source_id, concat_ws('.', schema_name, table_name) AS table, count_if(op = 'insert') AS inserts,"
-        f" count_if(op = 'update') AS updates, count_if(op = 'delete') AS deletes, count_if(op = 'ddl') AS ddl"
-        f" FROM {lakehouse.bronze} WHERE table_name IS NOT NULL GROUP BY 1, 2 ORDER BY 1, 2"
-    ).show(truncate=False)
 
+def run(spec: TaskSpec) -> None:
+    """Relay, land and apply, as `dmdelta run SPEC --until-caught-up`."""
+    heading("Run: two sources, from the binlog to silver")
+    options = RunOptions(until_caught_up=True)
+    if sys.stdout.isatty():
+        with showing_progress() as report:
+            configure(level=logging.ERROR)  # what the log warns of is shown below: rows in quarantine
+            summary = run_task(spec, options, report)
+    else:
+        configure(level=logging.ERROR)
+        summary = run_task(spec, options, lambda _: None)
+    found = summary.progress
+    if summary.is_idle:
+        say("nothing is new, so nothing was written")
+    else:
+        tables, seconds = len(found.tables), found.seconds
+        say(f"{found.applied_rows:,} row changes of {tables} tables landed and applied in {seconds:.0f} s")
+
+
+def show_bronze(spark: SparkSession, lakehouse: Lakehouse) -> None:
+    """Row changes by source and table."""
+    heading("Bronze: every row change, in one table", lakehouse.bronze)
+    counts = ", ".join(f"count_if(op = '{op}') AS {op}s" for op in ("insert", "update", "delete"))
+    show(
+        spark.sql(
+            f"""SELECT source_id AS source, concat_ws('.', schema_name, table_name) AS table, {counts},
+            count_if(op = 'ddl') AS statements
+            FROM {lakehouse.bronze} WHERE table_name IS NOT NULL GROUP BY 1, 2 ORDER BY 1, 2"""
+        ).collect()
+    )
+
+
+def show_silver(spark: SparkSession, lakehouse: Lakehouse) -> None:
+    """The first rows of some tables, and when the change that wrote each was committed at the source."""
     for (schema, table), columns in SAMPLES.items():
         silver = lakehouse.silver(schema, table)
-        print(f"silver, {silver}: {spark.table(silver).count()} rows")
-        spark.sql(f"SELECT {columns}, _dm_version.seq AS _dm_seq FROM {silver} ORDER BY id LIMIT 5").show(truncate=60)
+        heading(f"Silver: {schema}.{table}, {spark.table(silver).count():,} rows", silver)
+        show(
+            spark.sql(f"SELECT {columns}, _dm_committed_at AS committed_at FROM {silver} ORDER BY id LIMIT 5").collect()
+        )
+
+
+def show_quarantine(spark: SparkSession, lakehouse: Lakehouse, task: str) -> None:
+    """Rows that fail an expectation with `on-failure: quarantine`, and which."""
+    heading("Quarantine: rows that break a contract of schemas/ are not in silver")
+    found = [
+        row
+        for schema in ("shop", "boutique")
+        for table, column in GUARDED.items()
+        for row in spark.sql(
+            f"SELECT '{schema}.{table}' AS table, row_key AS key, image:{column}::string AS value, reasons[0] AS reason"
+            f" FROM {lakehouse.metadata(f'{task}_quarantine__{schema}__{table}')} ORDER BY key"
+        ).collect()
+    ]
+    show(found)
+    say("A row leaves the quarantine when its source corrects it, or with: dmdelta quality release")
+
+
+def show_evaluation(found: Iterable[JudgedTable]) -> None:
+    """What the contracts say of the rows that a range of the log wrote, as `dmdelta quality`."""
+    results = [(".".join(one.judged.table), result) for one in found for result in one.results]
+    shown = [(table, result) for table, result in results if is_of_interest(result)]
+    heading(f"Evaluation: the rows of {RANGE.table} that the log wrote from {RANGE.begin} on")
+    show(
+        {
+            "table": table,
+            "expectation": result.expectation,
+            "success": result.success,
+            "evaluated": result.evaluated,
+            "unexpected": result.unexpected,
+            "failing rows": ", ".join(f"{key}={value}" for row in result.samples for key, value in row.items()),
+        }
+        for table, result in shown
+    )
+    say(f"{len(results) - len(shown)} more passed: columns, keys, values that are not NULL, versions, freshness")
+
+
+def is_of_interest(result: Result) -> bool:
+    """What a contract says of values and of other tables, and whatever fails."""
+    told = result.expectation.startswith(("expect_", "foreign key"))
+    return not result.success or (told and not result.expectation.startswith("expect_column_values_to_not_be_null"))
+
+
+def show_pages(spec: TaskSpec, evaluated: list[JudgedTable]) -> None:
+    """Where to read on: as `dmdelta report SPEC -o FILE` and `dmdelta quality SPEC --docs FOLDER`."""
+    folder = Path(str(spec.lakehouse.root))
+    report = folder / "report.html"
+    report.write_text(render_page(gather(spec, timedelta(hours=24))), encoding="utf-8")
+    heading("Pages to open in a browser")
+    say(f"report of the task: {report}")
+    say(f"Data Docs of the evaluation: {write_docs(folder / 'data-docs', evaluated)}")
+
+
+def heading(text: str, place: str = "") -> None:
+    """A line that names a section, and the table below it as SQL knows it."""
+    console().print(f"\n{text}", style="bold", markup=False)
+    if place:
+        console().print(place, style="dim", markup=False)
+
+
+def show(rows: Iterable[Row | dict[str, object]]) -> None:
+    """Rows as a table."""
+    console().print(table_of([row.asDict() if isinstance(row, Row) else row for row in rows]))
+
+
+def say(text: str) -> None:
+    """A line."""
+    console().print(text, markup=False)
 
 
 if __name__ == "__main__":

@@ -38,6 +38,9 @@ block-allow-list: # leave it away to take every table
 
 lakehouse:
   root: lakehouse # a folder, relative to this file, or a URI; `catalog: main` for a catalog instead
+
+# quality: # contracts of silver's tables, one file a table: docs/quality.md
+#   schemas: schemas # schemas/shop/orders.yml is the contract of shop.orders
 """
 
 

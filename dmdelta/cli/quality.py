@@ -44,7 +44,8 @@ def judge(
         bool, typer.Option("--images", help="Judge each row that the range wrote, each time, instead of silver.")
     ] = False,
     docs: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Write Great Expectations' pages there (HTML).")
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Write Great Expectations' Data Docs there: HTML pages."),
     ] = None,
     source: Source = None,
     json: Json = False,
@@ -63,7 +64,13 @@ def judge(
 
     found = judge_tables(task, QualityRequest(table, source, begin, end, last, images), show)
     if docs is not None:
-        _write_pages(docs, found)
+        from dmdelta.engine.judging import write_docs
+
+        page = write_docs(docs, found)
+        if not json:
+            render.console().print(
+                f"Data Docs: {page}" if page else "no Data Docs: no table has a contract", markup=False
+            )
     lines = [
         {"table": ".".join(one.judged.table), "scope": one.judged.scope, **render.plain(result)}
         for one in found
@@ -92,10 +99,3 @@ def release(
 
     found: list[Released] = release(task, ReleaseRequest(table, source, force, discard))
     render.rows(found, as_json=json, empty="no rows are kept apart")
-
-
-def _write_pages(folder: Path, found: "list[JudgedTable]") -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    for one in found:
-        if one.page is not None:
-            (folder / f"{'.'.join(one.judged.table)}.html").write_text(one.page, encoding="utf-8")

@@ -1,4 +1,7 @@
-"""The JSON schema of the spec, for editors: `python -m dmdelta.config.schema > schemas/pipeline.schema.json`."""
+"""The JSON schemas of specs and suites, for editors.
+
+`python -m dmdelta.config.schema > schemas/pipeline.schema.json`, and with the argument `suite` that of suites.
+"""
 
 import json
 import sys
@@ -7,7 +10,8 @@ from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema
 
-from dmdelta.config.section import format_duration
+from dmdelta.config.section import Section, format_duration
+from dmdelta.config.suite import SuiteConfig
 from dmdelta.config.task import TaskSpec
 
 
@@ -23,9 +27,18 @@ class _Untitled(GenerateJsonSchema):
 
 def pipeline_schema() -> str:
     """The content of `schemas/pipeline.schema.json`."""
-    schema = TaskSpec.model_json_schema(by_alias=True, schema_generator=_Untitled)
+    return _schema(TaskSpec)
+
+
+def suite_schema() -> str:
+    """The content of `schemas/suite.schema.json`."""
+    return _schema(SuiteConfig)
+
+
+def _schema(model: type[Section]) -> str:
+    schema = model.model_json_schema(by_alias=True, schema_generator=_Untitled)
     return json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}, indent=2) + "\n"
 
 
 if __name__ == "__main__":
-    sys.stdout.write(pipeline_schema())
+    sys.stdout.write(suite_schema() if sys.argv[1:] == ["suite"] else pipeline_schema())

@@ -1,8 +1,8 @@
-"""A table's suite: what its columns, its key and its values should be. One YAML file a table."""
+"""A table's suite: what its columns, its keys and its values should be. One YAML file a table."""
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from dmdelta.config.section import Section
 
@@ -31,6 +31,25 @@ class ExpectationConfig(Section):
     silver, in a table of their own. `stop`: stop the table ahead of them; the others go on."""
 
 
+class ForeignKeyContract(Section):
+    """Rows of another silver table that the rows of this one refer to. `dmdelta quality` looks for rows without one."""
+
+    columns: Annotated[tuple[str, ...], Field(min_length=1)]
+    """The columns of this table. A row with a NULL in one of them refers to nothing, as in SQL."""
+
+    references: Annotated[str, Field(pattern=r"^[^.]+\.[^.]+$")]
+    """The other table by its name in silver: `shop.customers`."""
+
+    referenced_columns: Annotated[tuple[str, ...], Field(min_length=1)]
+    """Its columns, in the order of `columns`."""
+
+    @model_validator(mode="after")
+    def _pairs(self) -> "ForeignKeyContract":
+        if len(self.columns) != len(self.referenced_columns):
+            raise ValueError("columns and referenced-columns need the same number of columns")
+        return self
+
+
 class SuiteConfig(Section):
     """The suite of one silver table."""
 
@@ -39,6 +58,9 @@ class SuiteConfig(Section):
 
     key: tuple[str, ...] | None = None
     """The columns of the key."""
+
+    foreign_keys: tuple[ForeignKeyContract, ...] = ()
+    """What rows refer to in other silver tables."""
 
     expectations: tuple[ExpectationConfig, ...] = ()
     """What else is expected."""

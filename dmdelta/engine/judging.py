@@ -1,12 +1,14 @@
 """`dmdelta quality`: what is expected of tables, and whether it is so."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from dmdelta.bronze.landing import landed_batches, newest_landed
 from dmdelta.bronze.retention import assert_kept
 from dmdelta.checkpoint.store import load_points
 from dmdelta.config import QualityConfig, TaskSpec
+from dmdelta.engine.foreign_key_judgement import ForeignKeyJudgement
 from dmdelta.engine.log_places import LandedLogOf, Side, find_place
 from dmdelta.engine.relaying import endpoint_of
 from dmdelta.engine.suites import open_suites
@@ -14,6 +16,7 @@ from dmdelta.engine.table_judgement import JudgedTable, TableJudgement
 from dmdelta.engine.task_source import TaskSource, open_task_source
 from dmdelta.errors import ConfigError
 from dmdelta.model.position import Position
+from dmdelta.model.schema import TableName
 from dmdelta.quality.results import ResultStore, Scope
 from dmdelta.silver.table import Condition, silver_condition
 
@@ -55,7 +58,8 @@ def judge_tables(spec: TaskSpec, request: QualityRequest, report: Callable[[Judg
         assert_kept(task.spark, source.landing, begin)
     store = ResultStore(task.spark, task.lakehouse, spec.name, task.run)
     config = spec.quality or QualityConfig()
-    judgement = TableJudgement(task, side, endpoint_of(source.config), config.freshness, open_suites(spec))
+    keys = ForeignKeyJudgement(task.spark, side, endpoint_of(source.config), _sources(source))
+    judgement = TableJudgement(task, side, keys, config.freshness, open_suites(spec))
     found: list[JudgedTable] = []
     for name in source.tables_like(request.table):
         if silver_condition(task.spark, side.table(name)) is not Condition.PRESENT:
@@ -67,6 +71,29 @@ def judge_tables(spec: TaskSpec, request: QualityRequest, report: Callable[[Judg
         report(judged)
     if not found:
         raise ConfigError(f"silver has no table {request.table}", hint="names are as the source writes them")
+    return found
+
+
+def write_docs(folder: Path, found: Sequence[JudgedTable]) -> Path | None:
+    """Write Great Expectations' Data Docs of what was judged: the page to open, or None where no table has a suite.
+
+    Raises:
+        ConfigError: the folder cannot be written.
+    """
+    validations = [validation for one in found for validation in one.validations]
+    if not validations:
+        return None
+    # Great Expectations is there only where a suite is.
+    from dmdelta.quality.data_docs import write_data_docs  # noqa: PLC0415
+
+    return write_data_docs(folder, validations)
+
+
+def _sources(source: TaskSource) -> Mapping[TableName, Sequence[TableName]]:
+    """By the name of a silver table, the tables of a source whose rows it has."""
+    found: dict[TableName, list[TableName]] = {}
+    for name in source.known_tables():
+        found.setdefault(source.side.table(name).route.name, []).append(name)
     return found
 
 

@@ -8,9 +8,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from dmdelta.changelog.ranges import of_source, of_table
 from dmdelta.config import ExpectationConfig
+from dmdelta.engine.foreign_key_judgement import Child, ForeignKeyJudgement
 from dmdelta.engine.requests import SilverSide
 from dmdelta.engine.task import Task
-from dmdelta.errors import QualityError, SourceError
+from dmdelta.errors import QualityError
 from dmdelta.lakehouse.foreign import wrapped
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
@@ -20,19 +21,15 @@ from dmdelta.quality.built_in import (
     doubled_keys,
     keys_with_nulls,
     not_null_columns,
-    orphans,
     versions_from_nowhere,
     versions_gone_back,
 )
-from dmdelta.quality.results import SAMPLES, Judged, Result, Scope, plain
+from dmdelta.quality.results import SAMPLES, Judged, Result, Scope, Validation, plain
 from dmdelta.quality.suite import Expectation, Suite, Suites
 from dmdelta.silver.evolution import older_than
 from dmdelta.silver.range_rows import RangePiece, pieces_of, rows_added, schema_behind
 from dmdelta.silver.repair import Standing, rows_at, standing_at
 from dmdelta.silver.request import ApplyRequest
-from dmdelta.silver.table import Condition, silver_condition
-from dmdelta.source.endpoint import Endpoint
-from dmdelta.source.foreign_keys import read_foreign_keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +37,12 @@ class JudgedTable:
     """What judging a table has found.
 
     Attributes:
-        page: what Great Expectations shows of it (HTML); None without a suite.
+        validations: what Great Expectations says of it; none without a suite, one for each structure of images.
     """
 
     judged: Judged
     results: tuple[Result, ...]
-    page: str | None = None
+    validations: tuple[Validation, ...] = ()
 
     @property
     def failed(self) -> bool:
@@ -57,13 +54,12 @@ class TableJudgement:
     """The judgement of the tables of one source.
 
     Attributes:
-        endpoint: of the source; None for an archive.
         freshness: how old the oldest landed change that a table lacks may be.
     """
 
     task: Task
     side: SilverSide
-    endpoint: Endpoint | None
+    foreign_keys: ForeignKeyJudgement
     freshness: timedelta
     suites: Suites
 
@@ -82,8 +78,7 @@ class TableJudgement:
         judged = Judged(self.side.source_id, target.route.name, scope, begin, end)
         if scope is Scope.IMAGES:
             assert begin is not None
-            results, page = self._judge_images(suite, self._request(name, begin, end))
-            return JudgedTable(judged, results, page)
+            return self._judge_images(suite, judged, self._request(name, begin, end))
         at, request = standing_at(self.task.spark, target, end), self._request(name, begin or end, end)
         schema = schema_behind(self.task.spark, replace(request, end=at.position))
         if schema is None:
@@ -91,21 +86,22 @@ class TableJudgement:
             return JudgedTable(judged, (unknown,))
         table = _Table(self.task.spark, request, at, schema)
         rows = table.touched(begin) if begin is not None else table.rows
-        built_in = [*self._built_in(table, rows, begin), *_promises(suite, table)]
+        child = Child(request, table.rows, rows if begin is not None else None, begin, table.keys)
+        keys = self.foreign_keys.judge(suite, child)
+        built_in = [*self._built_in(table, rows, begin), *keys, *_promises(suite, table)]
         wanted = (*_not_null(suite, table), *suite.expectations)
-        results, page = _judge_suite(rows, ".".join(target.route.name), wanted, table.keys)
-        return JudgedTable(judged, (*built_in, *results), page)
+        results, validations = _judge_suite(rows, judged, wanted, table.keys)
+        return JudgedTable(judged, (*built_in, *results), validations)
 
-    def _judge_images(self, suite: Suite, request: ApplyRequest) -> tuple[tuple[Result, ...], str | None]:
+    def _judge_images(self, suite: Suite, judged: Judged, request: ApplyRequest) -> JudgedTable:
         found: list[Result] = []
-        pages: list[str] = []
+        said: list[Validation] = []
         for piece in pieces_of(self.task.spark, request):
-            title = f"{'.'.join(request.target.route.name)} {piece.begin} {piece.end}"
-            keys = piece.batch.schema.primary_key
-            results, page = _judge_suite(piece.images, title, suite.expectations, keys)
+            part, keys = replace(judged, begin=piece.begin, end=piece.end), piece.batch.schema.primary_key
+            results, validations = _judge_suite(piece.images, part, suite.expectations, keys)
             found += results
-            pages += [page] if page is not None else []
-        return tuple(found), "\n".join(pages) or None
+            said += validations
+        return JudgedTable(judged, tuple(found), tuple(said))
 
     def _built_in(self, table: "_Table", rows: DataFrame, begin: Position | None) -> Iterator[Result]:
         if table.keys:
@@ -114,24 +110,7 @@ class TableJudgement:
         yield _none_of("version is of the log", versions_from_nowhere(rows, table.at.position), table.keys)
         if begin is not None and table.keys:
             yield from _compared(table, rows, begin)
-        yield from self._foreign_keys(table, rows)
         yield self._fresh(table)
-
-    def _foreign_keys(self, table: "_Table", rows: DataFrame) -> Iterator[Result]:
-        if self.endpoint is None:
-            return
-        try:
-            keys = read_foreign_keys(self.endpoint, table.request.name)
-        except SourceError as error:
-            yield Result("foreign keys", "warn", success=False, note=f"the source does not tell them: {error.message}")
-            return
-        for key in keys:
-            name, target = f"foreign key {key.name}", self.side.table(key.parent)
-            if silver_condition(self.task.spark, target) is not Condition.PRESENT:
-                yield Result(name, "warn", success=True, note=f"not judged: {'.'.join(key.parent)} is not in silver")
-                continue
-            at = standing_at(self.task.spark, target, table.request.end)
-            yield _none_of(name, orphans(rows, rows_at(self.task.spark, target, at.version), key), table.keys)
 
     def _fresh(self, table: "_Table") -> Result:
         """How long silver has lacked the oldest landed change that it lacks."""
@@ -243,13 +222,15 @@ def _not_null(suite: Suite, table: _Table) -> Iterator[Expectation]:
 
 
 def _judge_suite(
-    rows: DataFrame, table: str, expectations: Sequence[Expectation], keys: Sequence[str]
-) -> tuple[tuple[Result, ...], str | None]:
-    """What judging rows by expectations gives, and the page of it; nothing without any."""
+    rows: DataFrame, judged: Judged, expectations: Sequence[Expectation], keys: Sequence[str]
+) -> tuple[tuple[Result, ...], tuple[Validation, ...]]:
+    """What judging rows by expectations gives, and what Great Expectations says of it; nothing without any."""
     if not expectations:
-        return (), None
+        return (), ()
     # Great Expectations takes a second to be imported, and is there only where it is asked for.
     from dmdelta.quality.expectations import judge  # noqa: PLC0415
 
-    results, page = judge(rows, table, expectations, keys)
-    return tuple(results), page
+    name = ".".join(judged.table)
+    results, told = judge(rows, name, expectations, keys)
+    between = " ".join(str(place) for place in (judged.begin, judged.end) if place is not None)
+    return tuple(results), (Validation(name, judged.scope, between, told),)

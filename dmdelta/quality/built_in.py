@@ -44,11 +44,16 @@ def versions_gone_back(rows: DataFrame, before: DataFrame, schema: TableSchema) 
 
 
 def orphans(rows: DataFrame, parents: DataFrame, key: ForeignKey) -> DataFrame:
-    """Rows that refer to a row which is not there."""
+    """Rows that refer to a row which is not in `parents`; those with a NULL in the foreign key refer to nothing."""
+    refers = " AND ".join(f"{quote(own)} IS NOT NULL" for own, _ in key.columns)
+    return referring(rows.where(refers), parents, key, "left_anti")
+
+
+def referring(rows: DataFrame, parents: DataFrame, key: ForeignKey, join: str) -> DataFrame:
+    """Rows that refer to one of `parents` (`left_semi`), or to none of them (`left_anti`)."""
     there = parents.selectExpr(*(f"{quote(theirs)} AS _dm_p{n}" for n, (_, theirs) in enumerate(key.columns)))
     same = [F.col(quote(own)) == F.col(f"_dm_p{n}") for n, (own, _) in enumerate(key.columns)]
-    refers = " AND ".join(f"{quote(own)} IS NOT NULL" for own, _ in key.columns)
-    return rows.where(refers).join(there, same, "left_anti")
+    return rows.join(there, same, join)
 
 
 def broken_promises(contract: SuiteConfig, table: DataFrame, schema: TableSchema) -> list[str]:

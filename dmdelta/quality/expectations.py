@@ -1,6 +1,7 @@
 """Great Expectations at work: what an expectation means, as an expression of Spark's or judged on a data frame.
 
-The only importer of great_expectations. https://docs.greatexpectations.io/docs/reference/ has its names and arguments.
+This module and data_docs.py alone import great_expectations.
+https://docs.greatexpectations.io/docs/reference/ has its names and arguments.
 """
 
 import logging
@@ -45,8 +46,6 @@ try:
         from great_expectations.exceptions import ExpectationNotFoundError
         from great_expectations.execution_engine import SparkDFExecutionEngine
         from great_expectations.expectations.registry import get_expectation_impl
-        from great_expectations.render.renderer import ValidationResultsPageRenderer
-        from great_expectations.render.view import DefaultJinjaPageView
         from great_expectations.validator.metric_configuration import MetricConfiguration
         from great_expectations.validator.metrics_calculator import MetricsCalculator
 except ImportError as error:
@@ -106,7 +105,7 @@ def failing(expectation: Expectation, rows: DataFrame) -> Column:
 
 def judge(
     rows: DataFrame, table: str, expectations: Sequence[Expectation], keys: Sequence[str]
-) -> tuple[list[Result], str]:
+) -> tuple[list[Result], ExpectationSuiteValidationResult]:
     """Judge rows.
 
     Args:
@@ -114,7 +113,7 @@ def judge(
         keys: the columns that tell rows apart.
 
     Returns:
-        What was found, in the order of the expectations, and the page (HTML) that Great Expectations makes of it.
+        What was found, in the order of the expectations, and what Great Expectations itself says.
     """
     context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = ProgressBarsConfig(globally=False)
@@ -136,7 +135,7 @@ def judge(
     results: list[Any] = told.results
     by_number = {result.expectation_config.meta["number"]: result for result in results}
     found = [_result(expectation, by_number[n], rows, keys) for n, expectation in enumerate(expectations)]
-    return found, _page(told)
+    return found, told
 
 
 def _made(expectation: Expectation, meta: dict[str, Any] | None = None) -> Any:
@@ -206,7 +205,3 @@ def _text_of(condition: Any) -> str:
 def _reason(error: object) -> str:
     """The first line: what follows is a traceback."""
     return (str(error).strip().splitlines() or ["unknown"])[0][:300]
-
-
-def _page(told: ExpectationSuiteValidationResult) -> str:
-    return str(DefaultJinjaPageView().render(ValidationResultsPageRenderer().render(told)))

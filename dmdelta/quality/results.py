@@ -83,6 +83,22 @@ class Result:
     note: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """What Great Expectations says about judged rows, for its Data Docs.
+
+    Attributes:
+        suite: its name: the table's.
+        range: of the log, as text; of a whole table, where it is.
+        told: Great Expectations' ExpectationSuiteValidationResult.
+    """
+
+    suite: str
+    scope: Scope
+    range: str
+    told: Any
+
+
 @dataclass(slots=True)
 class ResultStore:
     """The table. Has a session of its own; any thread may add to it."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dmdelta.config import ExpectationConfig, SuiteConfig, load_suite
 from dmdelta.errors import ConfigError
-from dmdelta.model.schema import TableName
+from dmdelta.model.schema import ForeignKey, TableName
 
 ROW_WISE = frozenset(
     {
@@ -65,6 +65,16 @@ class Suite:
     def row_wise(self) -> tuple[Expectation, ...]:
         """Those that a running task judges."""
         return tuple(expectation for expectation in self.expectations if expectation.is_row_wise)
+
+    def foreign_keys(self, table: TableName) -> tuple[ForeignKey, ...]:
+        """The contract's, of a silver table; the parents are silver tables, too."""
+        found = []
+        for key in self.contract.foreign_keys:
+            schema, _, parent = key.references.partition(".")
+            name = f"({', '.join(key.columns)}) references {key.references} ({', '.join(key.referenced_columns)})"
+            columns = tuple(zip(key.columns, key.referenced_columns, strict=True))
+            found.append(ForeignKey(name, table, (schema, parent), columns))
+        return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)

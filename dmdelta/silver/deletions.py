@@ -1,5 +1,6 @@
 """What a stretch of the log took away from a table, as keys: what must not be in silver any more."""
 
+from collections.abc import Sequence
 from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
@@ -30,19 +31,49 @@ def deleted_keys(spark: SparkSession, request: ApplyRequest, seen: TableSchema, 
         UnsupportedSchemaChange: the range has changed what the key is.
         LakehouseError: bronze cannot be read.
     """
-    name, begin, end = request.name, request.begin, request.end
-    events = table_events(spark, request.lakehouse, request.source_id, name, begin, end)
-    log = table_log(spark, request.source_log, name, events.structure)
-    pieces = plan_pieces(log, structure_at(spark, request.source_log, name, begin), begin, end)
+    pieces = _pieces(spark, request)
     found = [_deleted_in(spark, request, piece, seen) for piece in pieces]
     frames = [frame for frame in found if frame is not None]
-    emptied = [piece.end for piece in pieces if piece.then and any(isinstance(e, EMPTYING) for e in piece.then.effects)]
+    emptied = [piece.end for piece in pieces if _empties(piece)]
     keys = [quote(key) for key in seen.primary_key]
     if emptied:
         at = max(emptied)
         frames.append(live.where(older_than(at)).selectExpr(*keys, f"{version_at(at)} AS {VERSION}"))
     nothing = live.where("false").selectExpr(*keys, VERSION)
     return reduce(DataFrame.unionAll, frames, nothing)
+
+
+def removed_keys(spark: SparkSession, request: ApplyRequest, seen: TableSchema) -> DataFrame | None:
+    """The keys whose last change in the request's range takes them away. None if they cannot be listed: a statement
+    empties the table, or changes what the key is.
+
+    Args:
+        seen: the table as silver has it at the range's end.
+
+    Raises:
+        LakehouseError: bronze cannot be read.
+    """
+    pieces = _pieces(spark, request)
+    if any(map(_empties, pieces)):
+        return None
+    try:
+        found = [_deleted_in(spark, request, piece, seen) for piece in pieces]
+    except UnsupportedSchemaChange:
+        return None
+    frames = [frame.drop(VERSION) for frame in found if frame is not None]
+    kinds = (f"CAST(NULL AS {silver_type(column)}) AS {quote(column.name)}" for column in keys_of(seen))
+    return reduce(DataFrame.unionAll, frames, spark.sql(f"SELECT {', '.join(kinds)} WHERE false"))
+
+
+def _pieces(spark: SparkSession, request: ApplyRequest) -> Sequence[Piece]:
+    name, begin, end = request.name, request.begin, request.end
+    events = table_events(spark, request.lakehouse, request.source_id, name, begin, end)
+    log = table_log(spark, request.source_log, name, events.structure)
+    return plan_pieces(log, structure_at(spark, request.source_log, name, begin), begin, end)
+
+
+def _empties(piece: Piece) -> bool:
+    return piece.then is not None and any(isinstance(effect, EMPTYING) for effect in piece.then.effects)
 
 
 def _deleted_in(spark: SparkSession, request: ApplyRequest, piece: Piece, seen: TableSchema) -> DataFrame | None:

@@ -18,7 +18,7 @@ STATEMENTS = {
 SNAPSHOT = tuple(point for point in CrashPoint if point.name.startswith("SNAPSHOT"))
 """Points of a full load: test_full_load_kills.py."""
 SINK = tuple(point for point in CrashPoint if point.name.startswith("SINK"))
-"""Points of the sink: test_sink_kills.py."""
+"""Points of the sink: tests/integration/test_sink.py."""
 RELAY = (CrashPoint.RELAY_BEFORE_RENAME, CrashPoint.RELAY_AFTER_RENAME)
 """Points of a process of its own: its death is seen and healed within the same run."""
 ELSEWHERE = (*SNAPSHOT, *SINK, CrashPoint.RELAY_MID_TRANSACTION, CrashPoint.RELAY_ROTATED)

@@ -212,7 +212,10 @@ def test_silver_and_ranges_are_judged(mysql80, spark, tmp_path, capsys):
         "expect_column_values_to_be_between",
         "expect_column_mean_to_be_between",
     }
-    assert "greater than or equal to" in (tmp_path / "docs" / f"{task.database}.orders.html").read_text()
+    (page,) = (tmp_path / "docs" / "validations" / task.database / "orders" / "table").rglob("*.html")
+    assert "greater than or equal to" in page.read_text()
+    assert str(page.relative_to(tmp_path / "docs")) in (tmp_path / "docs" / "index.html").read_text()
+    assert (tmp_path / "docs" / "expectations" / task.database / "orders.html").is_file()
     ranged = shop.command(capsys, "quality", str(task.spec), "--last=1")
     assert all(line["success"] for line in ranged)
     assert {
@@ -241,3 +244,62 @@ def test_silver_and_ranges_are_judged(mysql80, spark, tmp_path, capsys):
     }
     ranged = shop.command(capsys, "quality", str(task.spec), "--last=1", code=6)
     assert ("row count", False) in {(line["expectation"], line["success"]) for line in ranged}
+
+
+def test_a_contract_has_foreign_keys(mysql80, spark, tmp_path, capsys):
+    """Rows without a parent are found where the source enforces nothing; a range has those that it left so, and no others."""
+    shop = Checked(tmp_path, mysql80)
+    task, database = shop.task, shop.task.database
+    customers = f"foreign key (amount) references {database}.customers (id)"
+    shop.expect(
+        **{
+            "foreign-keys": [
+                {"columns": ["amount"], "references": f"{database}.customers", "referenced-columns": ["id"]},
+                {"columns": ["id"], "references": f"{database}.parcels", "referenced-columns": ["id"]},
+                {"columns": ["id"], "references": f"{database}.customers", "referenced-columns": ["number"]},
+            ]
+        }
+    )
+    named = {"type": "expect_column_values_to_not_be_null", "kwargs": {"column": "name"}, "on-failure": "quarantine"}
+    (shop.suite.parent / "customers.yml").write_text(yaml.safe_dump({"expectations": [named]}))
+    shop.do(
+        "CREATE TABLE customers (id INT PRIMARY KEY, name VARCHAR(10))",
+        "INSERT INTO customers VALUES (1, 'a'), (2, 'b'), (3, 'c'), (4, NULL)",
+        "INSERT INTO orders VALUES (1, '', 1), (2, '', 2), (3, '', 2), (4, '', NULL), (5, '', 4), (6, '', 3)",
+    )
+    task.catch_up()
+
+    def evaluate(*arguments):
+        lines = shop.command(capsys, "quality", str(task.spec), f"--table={database}.orders", *arguments, code=6)
+        found = {line["expectation"]: line for line in lines}
+        wrong = [
+            found[f"foreign key (id) references {database}.{parent}"]
+            for parent in ("parcels (id)", "customers (number)")
+        ]
+        assert [(line["success"], line["note"]) for line in wrong] == [
+            (False, f"{database}.parcels is not in silver"),
+            (False, f"{database}.customers has no column number"),
+        ]
+        line = found[customers]
+        assert line["success"] is not bool(line["unexpected"])
+        return line["evaluated"], line["unexpected"], line["samples"], line["note"]
+
+    waiting = "1 more refer to rows that are quarantined"
+    assert evaluate() == (5, 0, [], waiting)
+    # The range touches no order: it takes the parent of two.
+    shop.do("DELETE FROM customers WHERE id = 2", "UPDATE customers SET name = 'd' WHERE id = 1")
+    task.catch_up()
+    assert evaluate("--last=1") == (2, 2, [{"id": 2}, {"id": 3}], None)
+    # The next one writes an order without a parent, and removes one that comes again.
+    shop.do(
+        "DELETE FROM customers WHERE id = 3",
+        "INSERT INTO customers VALUES (3, 'e')",
+        "INSERT INTO orders VALUES (7, '', 9)",
+    )
+    task.catch_up()
+    assert evaluate("--last=1") == (1, 1, [{"id": 7}], None)
+    assert evaluate() == (6, 3, [{"id": 2}, {"id": 3}, {"id": 7}], waiting)
+    # Behind a statement that empties the parent all rows are evaluated.
+    shop.do("TRUNCATE TABLE customers", "INSERT INTO customers VALUES (1, 'a')")
+    task.catch_up()
+    assert evaluate("--last=1") == (6, 5, [{"id": key} for key in (2, 3, 5, 6, 7)], None)

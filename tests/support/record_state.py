@@ -1,6 +1,6 @@
 """Records what this version leaves of a task: `python -m tests.support.record_state`. Once a release, before its tag.
 
-Two runs over the beginning of the quickstart's log, a failure, and a decision about a statement that has not come yet. The tests of all
+Two runs over the beginning of the log in tests/fixtures/state-binlogs, a failure, and a decision about a statement that has not come yet. The tests of all
 versions to come go on from there (`tests/integration/test_upgrade.py`). A state that has been released is never recorded again.
 """
 

@@ -17,7 +17,8 @@ from dmdelta.model.segment import MAGIC
 
 ROOT = Path(__file__).resolve().parents[2]
 FIXTURES = ROOT / "tests" / "fixtures"
-BINLOGS = ROOT / "pipelines" / "quickstart-binlogs" / "mysql"
+BINLOGS = FIXTURES / "state-binlogs"
+"""The log that the recorded states are of: a shop on MySQL 8.0, as an earlier quickstart had it. It never changes."""
 FIRST, SECOND = "binlog.000001", "binlog.000002"
 EXPECTED = "expected.json"
 TASK = "upgrade"

@@ -32,6 +32,14 @@ def test_init_names_a_folder_that_is_not_there(tmp_path, capsys):
     assert "cannot write" in capsys.readouterr().err
 
 
+COMMENT = """
+# quality: # contracts of silver's tables, one file a table: docs/quality.md
+#   schemas: schemas # schemas/shop/orders.yml is the contract of shop.orders
+"""
+
+
 def test_the_shipped_example_is_what_init_writes():
-    """pipelines/mysql.example.yml and the template are one text."""
-    assert EXAMPLE.read_text(encoding="utf-8") == TEMPLATE
+    """pipelines/mysql.example.yml and the template are one text, but for the contracts: the repository has some."""
+    assert COMMENT in TEMPLATE
+    contracts = COMMENT.replace("# quality:", "quality:").replace("#   schemas: schemas", "  schemas: ../schemas")
+    assert EXAMPLE.read_text(encoding="utf-8") == TEMPLATE.replace(COMMENT, contracts)

@@ -39,6 +39,11 @@ def test_a_suite_is_found_by_its_tables_name(tmp_path):
         ("columns:\n  id: {typ: int}", "2: unknown key 'columns.id.typ': did you mean 'type'"),
         ("expectations:\n  - type: be_nice", "expectations\\[0\\].type"),
         (
+            "foreign-keys:\n  - {columns: [a, b], references: shop.c, referenced-columns: [a]}",
+            "2: foreign-keys\\[0\\]: columns and referenced-columns need the same number of columns",
+        ),
+        ("foreign-keys:\n  - {columns: [a], references: c, referenced-columns: [a]}", "foreign-keys\\[0\\].references"),
+        (
             "expectations:\n  - type: expect_column_mean_to_be_between\n    on-failure: quarantine",
             "orders.yml:2: expect_column_mean_to_be_between does not judge a row by itself",
         ),
@@ -55,3 +60,13 @@ def test_a_folder_without_suites_is_an_error(tmp_path):
     """A misspelt folder would expect nothing."""
     with pytest.raises(ConfigError, match="no suite in"):
         load_suites(tmp_path / "schemes")
+
+
+def test_foreign_keys_name_silver_tables(tmp_path):
+    """Column by column; results name them as SQL does."""
+    text = "foreign-keys:\n  - {columns: [a, b], references: other.parents, referenced-columns: [x, y]}"
+    write(tmp_path, text)
+    (key,) = load_suites(tmp_path).of(("shop", "orders")).foreign_keys(("shop", "orders"))
+    assert (key.child, key.parent) == (("shop", "orders"), ("other", "parents"))
+    assert key.columns == (("a", "x"), ("b", "y"))
+    assert key.name == "(a, b) references other.parents (x, y)"

@@ -1,0 +1,177 @@
+"""Foreign keys of the source and of contracts, evaluated in silver: rows that refer to a row which does not exist."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame, SparkSession
+
+from dmdelta.engine.requests import SilverSide
+from dmdelta.errors import SourceError
+from dmdelta.lakehouse.foreign import wrapped
+from dmdelta.lakehouse.tables import table_state
+from dmdelta.model.position import Position
+from dmdelta.model.schema import ForeignKey, TableName
+from dmdelta.model.spark_sql import quote
+from dmdelta.quality.built_in import orphans, referring
+from dmdelta.quality.results import SAMPLES, Result, plain
+from dmdelta.quality.suite import Suite
+from dmdelta.silver.deletions import removed_keys
+from dmdelta.silver.evolution import older_than
+from dmdelta.silver.quarantine import Quarantine, silver_rows_of
+from dmdelta.silver.range_rows import schema_behind
+from dmdelta.silver.repair import rows_at, standing_at
+from dmdelta.silver.request import ApplyRequest
+from dmdelta.silver.table import Condition, silver_condition
+from dmdelta.source.endpoint import Endpoint
+from dmdelta.source.foreign_keys import read_foreign_keys
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A silver table whose foreign keys are evaluated.
+
+    Attributes:
+        rows: all of its rows at the request's end.
+        touched: those that the evaluated range wrote last; None: all rows are evaluated.
+        begin: of that range.
+        keys: the columns that samples show.
+    """
+
+    request: ApplyRequest
+    rows: DataFrame
+    touched: DataFrame | None
+    begin: Position | None
+    keys: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKeyJudgement:
+    """The evaluation of the foreign keys of one source's tables.
+
+    Attributes:
+        side: of the source.
+        endpoint: of the source; None for an archive, which knows no foreign keys.
+        sources: by the name of a silver table, the source tables whose rows it has.
+    """
+
+    spark: SparkSession
+    side: SilverSide
+    endpoint: Endpoint | None
+    sources: Mapping[TableName, Sequence[TableName]]
+
+    def judge(self, suite: Suite, child: Child) -> Iterator[Result]:
+        """Evaluate the foreign keys that the contract has, and those of the source that it does not have.
+
+        Raises:
+            QualityError: silver's history does not go back to the request's end.
+            DmdeltaError: bronze, silver or the source cannot be read.
+        """
+        promised = suite.foreign_keys(child.request.target.route.name)
+        for key in promised:
+            yield self._judge(key, child, promised=True)
+        if self.endpoint is None:
+            return
+        try:
+            enforced = read_foreign_keys(self.endpoint, child.request.name)
+        except SourceError as error:
+            note = f"the source does not report them: {error.message}"
+            yield Result("foreign keys", "warn", success=False, note=note)
+            return
+        known = {(key.parent, key.columns) for key in promised}
+        for key in enforced:
+            parent = self.side.table(key.parent).route.name
+            if (parent, key.columns) not in known:
+                yield self._judge(replace(key, parent=parent), child, promised=False)
+
+    def _judge(self, key: ForeignKey, child: Child, *, promised: bool) -> Result:
+        name = f"foreign key {key.name}"
+        parents = self._parents(key, child)
+        if parents is None:
+            verb = "" if promised else "not evaluated: "
+            return Result(name, "warn", success=not promised, note=f"{verb}{'.'.join(key.parent)} is not in silver")
+        lacking = [
+            f"{'.'.join(table)} has no column {column}"
+            for table, column, columns in (
+                *((child.request.target.route.name, own, child.rows.columns) for own, _ in key.columns),
+                *((key.parent, theirs, parents.rows.columns) for _, theirs in key.columns),
+            )
+            if column not in columns
+        ]
+        if lacking:
+            return Result(name, "warn", success=False, note="; ".join(lacking))
+        evaluated = self._attributable(key, child, parents)
+        return _result(name, key, evaluated, parents, child.keys)
+
+    def _parents(self, key: ForeignKey, child: Child) -> "_Parents | None":
+        targets = [
+            target
+            for source in self.sources.get(key.parent, ())
+            if silver_condition(self.spark, target := self.side.table(source)) is Condition.PRESENT
+        ]
+        if not targets:
+            place = self.side.lakehouse.silver(*key.parent)
+            if self.sources.get(key.parent) or table_state(self.spark, place) is None:
+                return None
+            # Of another source: its log has other positions.
+            return _Parents(self.spark.table(place), note="compared with the other source's table as it is now")
+        end = child.request.end
+        version = max(standing_at(self.spark, target, end).version for target in targets)
+        rows = rows_at(self.spark, targets[0], version)
+        requests = [replace(child.request, schema=t.source[0], table=t.source[1]) for t in targets]
+        return _Parents(rows, self._quarantined(requests, rows), tuple(requests))
+
+    def _quarantined(self, parents: Sequence[ApplyRequest], rows: DataFrame) -> DataFrame | None:
+        """Rows that the source has and silver has not, because they fail an expectation."""
+        found = None
+        for request in parents:
+            quarantine, schema = Quarantine.of(request.target), schema_behind(self.spark, request)
+            if schema is None or not quarantine.has_rows(self.spark):
+                continue
+            old = quarantine.rows(self.spark).where(older_than(request.end))
+            kept = silver_rows_of(old, schema).select(*map(quote, rows.columns))
+            found = kept if found is None else found.unionAll(kept)
+        return found
+
+    def _attributable(self, key: ForeignKey, child: Child, parents: "_Parents") -> DataFrame:
+        """Of a range: rows that it wrote, and rows whose parent it removed. All rows where these cannot be listed."""
+        if child.touched is None or child.begin is None or len(parents.requests) != 1:
+            return child.rows
+        (parent,) = parents.requests
+        schema = schema_behind(self.spark, parent)
+        referenced = tuple(theirs for _, theirs in key.columns)
+        if schema is None or parent.target.merged or set(schema.primary_key) != set(referenced):
+            return child.rows
+        removed = removed_keys(self.spark, replace(parent, begin=child.begin), schema)
+        if removed is None:
+            return child.rows
+        return child.touched.unionAll(referring(child.rows.where(older_than(child.begin)), removed, key, "left_semi"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Parents:
+    """A silver table that others refer to.
+
+    Attributes:
+        rows: of silver, at the position of the evaluation.
+        quarantined: rows that the source has besides; None: there are none.
+        requests: the source tables whose rows these are; none of another source.
+    """
+
+    rows: DataFrame
+    quarantined: DataFrame | None = None
+    requests: tuple[ApplyRequest, ...] = ()
+    note: str | None = None
+
+
+def _result(name: str, key: ForeignKey, rows: DataFrame, parents: _Parents, keys: Sequence[str]) -> Result:
+    failing, note = orphans(rows, parents.rows, key), parents.note
+    with wrapped("silver", "reading"):
+        if parents.quarantined is not None:
+            in_silver, failing = failing, orphans(failing, parents.quarantined, key)
+        count = failing.count()
+        if parents.quarantined is not None and (waiting := in_silver.count() - count):
+            note = f"{waiting:,} more refer to rows that are quarantined"
+        evaluated = rows.where(" AND ".join(f"{quote(own)} IS NOT NULL" for own, _ in key.columns)).count()
+        sampled = failing.select(*map(quote, keys)).limit(SAMPLES).collect() if count and keys else []
+    samples = tuple({column: plain(row[column]) for column in keys} for row in sampled)
+    return Result(name, "warn", not count, evaluated, count, samples, note)
