@@ -1,4 +1,4 @@
-"""Reading chunks on an executor: result set rows in, Arrow record batches of bronze rows out."""
+"""Reads chunks on an executor: result set rows in, Arrow record batches of bronze rows out."""
 
 import json
 import time
@@ -30,7 +30,7 @@ BATCH_BYTES = 8 << 20
 
 @dataclass(frozen=True, slots=True)
 class _ChunkOrigin:
-    """Where a chunk's rows stand in bronze."""
+    """The origin of a chunk's rows in bronze."""
 
     source_id: str
     epoch: int
@@ -48,10 +48,10 @@ class _ChunkOrigin:
 
 
 def read_chunks(chunks: Sequence[Chunk], options: Mapping[str, str], number: int = 0) -> "Iterator[pa.RecordBatch]":
-    """The bronze rows of the chunks, one after the other, in bounded memory. `options` are the data source's.
+    """The bronze rows of the chunks, one chunk after the other, in bounded memory. `options` are the data source's.
 
     Args:
-        number: of the reader, among those of a meeting.
+        number: index of the reader, among those of a barrier.
     """
     landed_at = datetime.fromisoformat(options["landed-at"])
     exact = "meeting" in options
@@ -76,19 +76,19 @@ def _parts(
 
 
 def _batches(origin: _ChunkOrigin, parts: Iterator[ServerPosition | RowPackets]) -> Iterator[ChangeBatch]:
-    """The structure, where the log was, and the rows; numbered, all at the chunk's place."""
+    """The structure, the log position, and the rows, which are numbered; all have the chunk's position."""
     schema, seq, count = origin.chunk.schema, origin.position.seq, 0
     moment = time.time_ns() // 1000
     reader, batch = RowReader(schema), ChangeBatch()
 
-    def shared(op: Op, told: str | None, version: int | None, metadata: bytes) -> Shared:
-        return Shared(None, moment, *schema.name, op, None, None, told, version, metadata)
+    def shared(op: Op, note: str | None, version: int | None, metadata: bytes) -> Shared:
+        return Shared(None, moment, *schema.name, op, None, None, note, version, metadata)
 
     batch.add_note(seq, -1, shared(Op.SCHEMA, schema.to_json(), schema.version, b""))
     for part in parts:
         if isinstance(part, ServerPosition):
             reach(CrashPoint.SNAPSHOT_CHUNK_LOW)
-            batch.add_note(seq, -2, shared(Op.WATERMARK, _told(part, exact=origin.exact), None, b""))
+            batch.add_note(seq, -2, shared(Op.WATERMARK, _watermark(part, exact=origin.exact), None, b""))
             continue
         values, metadata = reader.read(part.data, part.end)
         if part.end > LARGE:
@@ -106,7 +106,7 @@ def _batches(origin: _ChunkOrigin, parts: Iterator[ServerPosition | RowPackets])
         yield batch
 
 
-def _told(position: ServerPosition, *, exact: bool) -> str:
+def _watermark(position: ServerPosition, *, exact: bool) -> str:
     gtid_set = None if position.gtid_set is None else str(position.gtid_set)
     fields = {"file": position.binlog_file, "pos": position.offset, "gtid_set": gtid_set, "exact": exact}
     return json.dumps(fields)

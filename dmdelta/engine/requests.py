@@ -1,4 +1,4 @@
-"""What is to be applied of a range to each table, by where the table is: planned for its first range, then followed."""
+"""What to apply of a range to each table, based on the table's position: planned at its first range, then tracked."""
 
 import time
 from dataclasses import dataclass, field
@@ -30,11 +30,11 @@ log = get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class SilverSide:
-    """Whose changes go where.
+    """A source and where its changes go.
 
     Attributes:
-        shards: what the shards of merged tables agree by, of all sources.
-        checks: what the rows of its tables should fulfil.
+        shards: coordinates the shards of merged tables, across all sources.
+        checks: expectations on the rows of its tables.
     """
 
     lakehouse: Lakehouse
@@ -47,7 +47,7 @@ class SilverSide:
     checks: RowChecks = no_checks
 
     def table(self, name: TableName) -> Target:
-        """Where a source table's rows go.
+        """The target of a source table.
 
         Raises:
             ConfigError: two routes match it.
@@ -59,8 +59,8 @@ class SilverSide:
 class Requests:
     """
     Attributes:
-        evidence: what was known of the source when the run began: a table's first range is planned from it.
-        read_at: where the log goes on for tables that a snapshot read exactly at one position.
+        evidence: what was known about the source when the run began: a table's first range is planned from it.
+        read_at: where the log resumes for tables that a snapshot read at one exact position.
     """
 
     side: SilverSide
@@ -79,7 +79,7 @@ class Requests:
     _began: float = field(default_factory=time.monotonic)
 
     def request(self, spark: SparkSession, table: TableEvents, landed: Landed) -> ApplyRequest:
-        """What is to be applied of a range to a table; begins at the end or behind if all of it is there already."""
+        """What to apply of a range to a table; begins at the end or later if all of it is already applied."""
         name, begin, side = table.name, self._begin(spark, table, landed), self.side
         safe = self._is_safe(name, begin, landed)
         (self._safe.add if safe else self._safe.discard)(name)
@@ -107,11 +107,11 @@ class Requests:
 
     @property
     def safe_tables(self) -> int:
-        """How many tables got their last range in safe mode."""
+        """The number of tables whose last range was applied in safe mode."""
         return len(self._safe)
 
     def applied(self, result: ApplyResult) -> None:
-        """Take over what is known of a table that was applied."""
+        """Store the resulting state of a table."""
         name = (result.schema, result.table)
         if result.waits is not None:
             self.forget(name)
@@ -122,20 +122,20 @@ class Requests:
             self._structures.pop(name, None)
 
     def forget(self, name: TableName) -> None:
-        """Ask the table itself again."""
+        """Forget the cached state of a table, so that it is read again."""
         for known in (self._plans, self._structures, self._versions, self._newest):
             known.pop(name, None)
 
     def catch_up(self, name: TableName, until: Position) -> None:
-        """What a table was held back from goes to it in safe mode, as DM's re-sync of a shard does."""
+        """Apply what a table missed while paused in safe mode, like DM's re-sync of a shard."""
         self._again_until[name] = until
 
     def caught_up(self, name: TableName, position: Position) -> None:
-        """A table that was held is as far as the others."""
+        """A paused table has caught up with the others."""
         self._caught_up[name] = position
 
     def is_read_at(self, request: ApplyRequest, landed: Landed) -> bool:
-        """What the range holds of a table, the snapshot read exactly."""
+        """The snapshot at an exact position already contains the range."""
         return request.begin >= landed.end and request.begin == self._read_at(request.name, landed)
 
     def _begin(self, spark: SparkSession, table: TableEvents, landed: Landed) -> Position:
@@ -156,12 +156,12 @@ class Requests:
         return begin < max(position or ORIGIN for position in until) or self._plans[name].is_safe(begin, elapsed)
 
     def _read_at(self, name: TableName, landed: Landed) -> Position | None:
-        """Where the log goes on for a table that was read exactly there, if the range is of that log."""
+        """Where the log resumes for a table read at an exact position, if the range belongs to that log."""
         position = self.read_at.get(name)
         return position if position is not None and landed.end.epoch >= position.epoch else None
 
     def _plan(self, spark: SparkSession, table: TableEvents) -> RestartPlan:
-        """The plan of a table that this run meets for the first time; later ranges follow the first by themselves."""
+        """The restart plan of a table, made at its first range in this run; later ranges follow from it."""
         name = table.name
         plan = self._plans.get(name)
         if plan is None:
@@ -179,5 +179,5 @@ class Requests:
                     self._safe_until[name] = state.commit.tag.safe_until
             if state.position is not None:
                 self.points.applied(TablePoint(*name, Point(state.position), state.delta_version))
-            log.info("table goes on", table=f"{table.schema}.{table.table}", start=str(plan.start), why=plan.reason)
+            log.info("table resumed", table=f"{table.schema}.{table.table}", start=str(plan.start), why=plan.reason)
         return plan

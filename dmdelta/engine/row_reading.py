@@ -1,4 +1,4 @@
-"""Reading chunks past bronze on an executor: result set rows in, Arrow record batches of a table's own columns out."""
+"""Reads chunks that bypass bronze on an executor: result set rows in, Arrow record batches of table columns out."""
 
 import json
 import time
@@ -34,7 +34,7 @@ _OWN_TYPES = "epoch INT, seq BIGINT, row INT, committed_at TIMESTAMP"
 
 
 def rows_schema(schema: TableSchema) -> str:
-    """What `read_rows` yields, as Spark DDL: c0, c1 and so on, each as silver has it or as VARIANT; then the version.
+    """The schema of `read_rows` as Spark DDL: c0, c1, …, with silver's type or as VARIANT; then the version.
 
     Raises:
         UnsupportedEvent: a column type or character set without a decoder.
@@ -47,9 +47,9 @@ def rows_schema(schema: TableSchema) -> str:
 def read_rows(
     chunks: Sequence[Chunk],
     options: Mapping[str, str],
-    number: int = 0,  # noqa: ARG001 - readers of tables past bronze do not meet
+    number: int = 0,  # noqa: ARG001 - readers of tables that bypass bronze share no barrier
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of chunks of one table, one after the other, in bounded memory. `options` are the data source's."""
+    """The rows of chunks of one table, in order, in bounded memory. `options` are the data source's."""
     endpoint = Endpoint.from_dict(json.loads(options["endpoint-secret"]))
     flavor, epoch = cast("Flavor", options["flavor"]), int(options["epoch"])
     with decoding():
@@ -74,7 +74,7 @@ def _batches(schema: TableSchema, position: Position, packets: Iterable[RowPacke
 
 
 def _batch(schema: TableSchema, reader: ColumnReader, position: Position, first: int) -> pa.RecordBatch:
-    """What has been read; `first` is the number of its first row in the chunk."""
+    """The rows that were read; `first` is the number of the first one in the chunk."""
     rows = reader.rows
     columns = [
         (f"c{number}", _column(values, column, reader if not plain else None))
@@ -91,7 +91,7 @@ def _batch(schema: TableSchema, reader: ColumnReader, position: Position, first:
 
 
 def _column(values: list[Any], column: Column, shared: ColumnReader | None) -> Any:
-    """Plain values, or VARIANT values with the dictionary of the reader that they share."""
+    """Plain values, or VARIANT values with the shared dictionary of the reader."""
     if shared is None:
         return pa.array(values, _PLAIN[silver_type(column)])
     metadata = pa.repeat(pa.scalar(shared.metadata, pa.binary()), len(values))
