@@ -51,8 +51,8 @@ app.command("init")(init)
 app.command("import-dm")(import_dm)
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(requested: bool) -> None:
+    if requested:
         sys.stdout.write(f"dmdelta {__version__}\n")
         raise typer.Exit
 

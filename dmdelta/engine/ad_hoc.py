@@ -151,12 +151,12 @@ class AdHocSnapshots:
         relayed = newest_begin(self.relaying.folder)
         if relayed is None or relayed.epoch != snapshot.log_begin.epoch:
             log.warning("source switched to another log; reading the tables again", source=self.source.source_id)
-            self.store.end(snapshot, again=snapshot.tables)
+            self.store.end(snapshot, requeue=snapshot.tables)
             return
         safe_until = Position(snapshot.log_begin.epoch, end.binlog_file, end.offset)
-        goes_on = self._reload(snapshot, safe_until, told=done >= LAST_CHUNK)
+        goes_on = self._reload(snapshot, safe_until, structures_written=done >= LAST_CHUNK)
         reach(CrashPoint.SNAPSHOT_END)
-        self._deferred |= self.store.end(snapshot, again=snapshot.tables - goes_on.keys())
+        self._deferred |= self.store.end(snapshot, requeue=snapshot.tables - goes_on.keys())
         self.applying.release(goes_on)
         if self.task.spec.sink is not None:
             log.warning(
@@ -180,17 +180,19 @@ class AdHocSnapshots:
         self.store.landed(snapshot, batch, commit)
         reach(CrashPoint.SNAPSHOT_BETWEEN_BATCHES)
 
-    def _reload(self, snapshot: PlannedSnapshot, safe_until: Position, *, told: bool) -> dict[TableName, Position]:
+    def _reload(
+        self, snapshot: PlannedSnapshot, safe_until: Position, *, structures_written: bool
+    ) -> dict[TableName, Position]:
         """Overwrite each silver table; returns where its log resumes. A shard that does not fit its merged table stops.
 
         Args:
-            told: a run that was killed has already written the structures.
+            structures_written: by a run that was killed.
         """
         source, log_epoch = self.source, snapshot.log_begin.epoch
         exact = exact_positions(self.spark, source.bronze, source.source_id, (snapshot.epoch, log_epoch))
         schemas = {chunk.schema.name: chunk.schema for chunk in snapshot.chunks}
         goes_on = {name: exact.get(name, snapshot.log_begin) for name in schemas}
-        if not told:
+        if not structures_written:
             self._tell_structures(snapshot, [(schemas[name], position) for name, position in goes_on.items()])
         for name, schema in schemas.items():
             until = None if name in exact else safe_until

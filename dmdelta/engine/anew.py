@@ -40,14 +40,14 @@ def begin_source(task: Task, relaying: Relaying, start: Start | StartTime) -> Po
         landed = newest_landed(task.spark, source)
         endpoint = relaying.task.endpoint
         if relaying.loads and endpoint is not None and not isinstance(start, StartTime):
-            begun = _load_again(task, source, relaying, landed, endpoint)
+            restarted = _restart_full_load(task, source, relaying, landed, endpoint)
         else:
-            begun = _mark(task, source, relaying, landed, start)
-        if begun != landed:
+            restarted = _mark(task, source, relaying, landed, start)
+        if restarted != landed:
             _forget_tables(
-                CheckpointStore(task.spark, task.lakehouse, task.spec.name, source.source_id, task.run), begun
+                CheckpointStore(task.spark, task.lakehouse, task.spec.name, source.source_id, task.run), restarted
             )
-    return begun.end
+    return restarted.end
 
 
 def _mark(
@@ -56,8 +56,8 @@ def _mark(
     """Mark the restart in bronze; a start time at which the newest epoch already started has no effect."""
     beginning = _find(relaying, start)
     if isinstance(start, StartTime) and landed is not None:
-        begun = newest_beginning(task.spark, source)
-        if begun is not None and (begun.binlog_file, begun.offset) == beginning.begin:
+        newest = newest_beginning(task.spark, source)
+        if newest is not None and (newest.binlog_file, newest.offset) == beginning.begin:
             return landed
     epoch = _next_epoch(relaying, landed)
     begin = Position(epoch, *beginning.begin)
@@ -72,7 +72,7 @@ def _mark(
     return begin_anew(task.spark, source, landed, begin, safe_until=Position(epoch, *beginning.log_end))
 
 
-def _load_again(
+def _restart_full_load(
     task: Task, source: LandingSource, relaying: Relaying, landed: Landed | None, endpoint: Endpoint
 ) -> Landed:
     """Request a new read of every table, and resume the log at the server's current position."""
@@ -100,12 +100,12 @@ def _next_epoch(relaying: Relaying, landed: Landed | None) -> int:
     return 1 + max(landed.end.epoch if landed else 0, relayed.epoch if relayed else 0)
 
 
-def _forget_tables(store: CheckpointStore, begun: Landed) -> None:
+def _forget_tables(store: CheckpointStore, restarted: Landed) -> None:
     """Record that every table resumes where the source restarts."""
     stored = store.open()
     if stored is None:
         return
-    point = Point(begun.end)
+    point = Point(restarted.end)
     tables = tuple(replace(table, point=point, delta_version=None) for table in stored.tables.values())
     store.write(Snapshot(store.source_id, point, tables, None), tables, FlushReason.RESET)
 

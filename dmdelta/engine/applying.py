@@ -150,7 +150,7 @@ class ApplyingLoop:
             self.tables.requests.forget(name)
             if (reload := self.reloads.pop(name, None)) is not None:
                 reload()
-        self._bring_back(goes_on, self._held)
+        self._resume_tables(goes_on, self._held)
 
     @contextmanager
     def aside(self, name: TableName, stop: StopRequest) -> Iterator[bool]:
@@ -171,10 +171,10 @@ class ApplyingLoop:
         if name in self._held:  # a new snapshot of it has started meanwhile
             self._aside.discard(name)
         elif last is not None and not stop.requested:
-            self._bring_back({name: last.end}, self._aside)
+            self._resume_tables({name: last.end}, self._aside)
 
-    def _bring_back(
-        self, goes_on: Mapping[TableName, Position], left: set[TableName], short: float = SHORT_SECONDS
+    def _resume_tables(
+        self, goes_on: Mapping[TableName, Position], paused: set[TableName], short: float = SHORT_SECONDS
     ) -> None:
         """Let paused tables catch up, from where their log resumes, and resume them."""
         reached, took = None, short
@@ -185,8 +185,8 @@ class ApplyingLoop:
         # The others continue meanwhile, so the last step is only taken while they wait: it is a short one.
         with self._between_ranges:
             self._catch_up_all(goes_on, reached)
-            kept = self.stopped.keys() | self.waiting.keys() if left is self._held else frozenset()
-            left.difference_update(goes_on.keys() - kept)
+            kept = self.stopped.keys() | self.waiting.keys() if paused is self._held else frozenset()
+            paused.difference_update(goes_on.keys() - kept)
 
     def _catch_up_all(self, goes_on: Mapping[TableName, Position], reached: Landed | None) -> Landed | None:
         """Apply what paused tables lack, from where their logs resume, or from `reached` if they got that far.
@@ -238,13 +238,13 @@ class ApplyingLoop:
                 threads.pool.submit(self._apply_groups, turn, landed): names_of(turn)
                 for turn in plan_turns(groups, side.table)
             }
-            left = await_turns(running, LATE_AT_ONCE - len(self._late), lambda: self._may_leave(landed))
+            slow = await_turns(running, LATE_AT_ONCE - len(self._late), lambda: self._may_run_late(landed))
             # The other tables finish even if one fails: their commits need not be repeated.
-            failures = [error for turn in running.keys() - left if (error := turn.exception())]
+            failures = [error for turn in running.keys() - slow if (error := turn.exception())]
             if failures:
                 raise failures[0]
-            for turn in left:
-                self._leave(threads.late.submit(self._follow_late, turn, running[turn], landed, stop), running[turn])
+            for turn in slow:
+                self._run_late(threads.late.submit(self._follow_late, turn, running[turn], landed, stop), running[turn])
             self._last = landed
             self._again_until = max(self._again_until, landed.safe_until or ORIGIN)
             self._loads = self._loads or landed.end.chunk is not None
@@ -255,12 +255,12 @@ class ApplyingLoop:
             self.applied_log.append(landed)
         return True
 
-    def _may_leave(self, landed: Landed) -> bool:
+    def _may_run_late(self, landed: Landed) -> bool:
         """Whether slow tables may run late: others wait. Not in a run that loads a snapshot: no range spans its end."""
         loads = self._loads or landed.end.chunk is not None
         return self.landed_log.waiting and not loads and not self.tables.requests.read_at
 
-    def _leave(self, late: Future[None], names: frozenset[TableName]) -> None:
+    def _run_late(self, late: Future[None], names: frozenset[TableName]) -> None:
         """Continue without tables whose turn takes long; they catch up when it ends."""
         self._aside.update(names)
         self._late[late] = names
@@ -269,10 +269,10 @@ class ApplyingLoop:
     def _follow_late(self, turn: Future[None], names: frozenset[TableName], landed: Landed, stop: StopRequest) -> None:
         turn.result()
         with self._between_ranges:
-            back = names - self._held  # the others stopped, or a new snapshot of them has started
-            self._aside.difference_update(names - back)
-        if back and not stop.requested:
-            self._bring_back(dict.fromkeys(back, landed.end), self._aside, LATE_SHORT_SECONDS)
+            resumable = names - self._held  # the others stopped, or a new snapshot of them has started
+            self._aside.difference_update(names - resumable)
+        if resumable and not stop.requested:
+            self._resume_tables(dict.fromkeys(resumable, landed.end), self._aside, LATE_SHORT_SECONDS)
 
     def _check_late(self, *, late: bool) -> None:
         """Raise the failure of a late table; `late`: wait for all of them."""

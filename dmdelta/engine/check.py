@@ -41,18 +41,18 @@ def check_task(spec: TaskSpec) -> list[TaskFinding]:
     A source that does not answer is a finding, not an error.
     """
     shards: list[ShardFacts] = []
-    found = [
+    findings = [
         TaskFinding(source.source_id, finding.name, finding.level, finding.message, finding.fix)
         for source in spec.sources
         for finding in _source_findings(spec, source, shards)
     ]
-    found += [
+    findings += [
         TaskFinding("shards", finding.name, finding.level, finding.message, finding.fix)
         for finding in shard_findings(shards, spec.shard_mode)
     ]
-    found += _sink_findings(spec, shards)
-    counted = [finding for finding in found if not spec.is_ignored(finding.check)]
-    return [*counted, *_not_checks(spec, {finding.check for finding in found}), _lakehouse_finding(spec)]
+    findings += _sink_findings(spec, shards)
+    counted = [finding for finding in findings if not spec.is_ignored(finding.check)]
+    return [*counted, *_not_checks(spec, {finding.check for finding in findings}), _lakehouse_finding(spec)]
 
 
 def _sink_findings(spec: TaskSpec, shards: Collection[ShardFacts]) -> list[TaskFinding]:

@@ -122,16 +122,16 @@ class ChunkStore:
         """Record that chunks have landed, and with which commit of bronze."""
         self._append(snapshot, Kind.LANDED, chunks, commit)
 
-    def end(self, snapshot: PlannedSnapshot, again: Collection[TableName] = ()) -> frozenset[str]:
+    def end(self, snapshot: PlannedSnapshot, requeue: Collection[TableName] = ()) -> frozenset[str]:
         """Record that an ad-hoc snapshot is finished.
 
         Args:
-            again: tables for which it failed: they are requested again.
+            requeue: tables for which it failed: they are requested again.
 
         Returns:
             The ids of the new requests.
         """
-        requests = [_mark(Kind.REQUESTED, name, uuid4().hex) for name in again]
+        requests = [_mark(Kind.REQUESTED, name, uuid4().hex) for name in requeue]
         self._append(snapshot, Kind.ENDED, (), extra=requests)
         return frozenset(mark["request"] for mark in requests)
 

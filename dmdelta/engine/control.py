@@ -52,16 +52,16 @@ def obeying(task: Task, stop: StopRequest) -> Iterator[ControlTable]:
     over = threading.Event()
 
     def poll() -> None:
-        seen = known
+        handled = known
         try:
             while not over.wait(POLL_SECONDS):
                 newest = polled.asked()
-                if newest.request is not None and newest.request != seen.request:
+                if newest.request is not None and newest.request != handled.request:
                     log.info("command received", request=newest.request.request.value)
                     obey(newest.request.request, stop)
-                if newest.update is not None and newest.update != seen.update:
+                if newest.update is not None and newest.update != handled.update:
                     polled.answer(newest.update, take_over(task, newest.update.settings))
-                seen = newest
+                handled = newest
         except Exception as error:  # noqa: BLE001 - the run raises it
             stop.fail(error)
 

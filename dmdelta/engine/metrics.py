@@ -49,11 +49,11 @@ class RunMetrics(Collector):
         with self._lock:
             self._moments = tuple(moments)
             for moment in self._moments:
-                seen = self._sightings.setdefault(moment.source_id, Sightings())
+                tracker = self._sightings.setdefault(moment.source_id, Sightings())
                 if (end := moment.positions.get("server")) is not None:
-                    seen.saw(end, now)
+                    tracker.saw(end, now)
                 if moment.slowest is not None:
-                    seen.forget(moment.slowest)
+                    tracker.forget(moment.slowest)
 
     def tell(self, state: State) -> None:
         """Set the state of the task."""

@@ -52,7 +52,7 @@ class RunOptions:
     start_time: datetime | None = None
     remove_meta: bool = False
 
-    def anew(self, first: Start) -> Start | StartTime | None:
+    def restart_at(self, first: Start) -> Start | StartTime | None:
         """Where a source with the given `first` start restarts; None to resume."""
         if self.start_time is not None:
             return StartTime(self.start_time)
@@ -82,9 +82,9 @@ def run_task(
         relayings = [opened.enter_context(open_relaying(spec, source, until_caught_up=ends)) for source in spec.sources]
         task = replace(open_task(with_safe_mode(spec) if options.safe_mode else spec), suites=open_suites(spec))
         for relaying in relayings:
-            anew = options.anew(relaying.task.start)
-            if anew is not None:
-                begin_source(task, relaying, anew)
+            restart_at = options.restart_at(relaying.task.start)
+            if restart_at is not None:
+                begin_source(task, relaying, restart_at)
         control = opened.enter_context(obeying(task, stop))
         metrics = opened.enter_context(serving_metrics(spec.metrics, tally))
         stopped = _keep_following(_Following(task, relayings, tally, metrics, stop, ends), control)
@@ -119,7 +119,7 @@ def _keep_following(following: _Following, control: ControlTable) -> bool:
     while True:
         began = time.monotonic()
         try:
-            asked = _follow(following, control)
+            stopped_by_request = _follow(following, control)
         except DmdeltaError as error:
             failures = 1 if time.monotonic() - began > HEALTHY_SECONDS else failures + 1
             after = plan_after_failure(error, failures, ends=following.ends)
@@ -127,12 +127,12 @@ def _keep_following(following: _Following, control: ControlTable) -> bool:
             if after.delay is None:
                 raise
             log.warning("task failed, retrying automatically", in_s=after.delay, why=error.message, hint=error.hint)
-            asked = stop.wait(after.delay)
-            if not asked:
+            stopped_by_request = stop.wait(after.delay)
+            if not stopped_by_request:
                 tell(State.RUNNING)
                 continue
         if not stop.is_pause:
-            return asked
+            return stopped_by_request
         tell(State.PAUSED)
         log.warning("paused", task=following.task.spec.name)
         if not stop.wait_for_resume():
@@ -155,17 +155,17 @@ def _follow(following: _Following, control: ControlTable) -> bool:
     for pipeline in pipelines:
         pipeline.start()
     _watch(pipelines, turn, stop, _TurnControl(task.in_force, control, following.metrics, locks))
-    asked = stop.requested and turn.failure is None
+    stopped_by_request = stop.requested and turn.failure is None
     _end(pipelines, turn)
     if locks is not None:
         locks.look()
     failure = turn.failure or stop.failure
-    if failure is None and following.ends and not asked:
+    if failure is None and following.ends and not stopped_by_request:
         sinks = [pipeline.sinking.failure for pipeline in pipelines if pipeline.sinking is not None]
         failure = next(iter([*_stopped(pipelines).values(), *filter(None, sinks)]), None)
     if failure is not None:
         raise failure
-    return asked
+    return stopped_by_request
 
 
 def _stopped(pipelines: Sequence[SourcePipeline]) -> dict[TableName, SchemaError | QualityError]:

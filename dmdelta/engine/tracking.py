@@ -117,9 +117,9 @@ class StructureTracking:
             return None
         while not stop.requested:
             ended = self.relaying.has_ended()  # checked before listing: the list then includes its last segment
-            begun = newest_begin(self.relaying.folder)
-            if begun is not None and begun.server_uuid == still.server_uuid:
-                at = Position(begun.epoch, still.binlog_file, still.offset)
+            newest = newest_begin(self.relaying.folder)
+            if newest is not None and newest.server_uuid == still.server_uuid:
+                at = Position(newest.epoch, still.binlog_file, still.offset)
                 segments = self._segments()
                 if segments and segments[-1].end_position >= at:
                     return _catalog_of(still, at)
@@ -131,7 +131,7 @@ class StructureTracking:
     def _follow(self, batch: LandingBatch) -> tuple[StructureFrom, ...]:
         assert self._known is not None
         until = batch.end if self._catalog is None else max(batch.end, self._catalog.at)
-        statements = [found for found in self._statements(batch.begin, until) if found.position >= batch.begin]
+        statements = [one for one in self._statements(batch.begin, until) if one.position >= batch.begin]
         ahead = LogAhead(batch.begin, batch.end, statements)
         mariadb = self.source.flavor == "mariadb"
         plan = plan_structures(self._known, ahead, self._catalog, mariadb=mariadb)

@@ -103,7 +103,7 @@ class Series:
     points: Mapping[datetime, Mapping[str, float | None]]
     word: Callable[[float], str]
 
-    def said(self, at: datetime) -> str:
+    def text_at(self, at: datetime) -> str:
         """The values of a time bucket, as text."""
         known = ((name, self.points[at].get(name)) for name in self.names)
         return ", ".join(f"{name} {self.word(value)}" for name, value in known if value is not None)
@@ -183,9 +183,9 @@ class _Axis:
 
     def spots(self, series: Series) -> tuple[Span, ...]:
         pattern = "%d %b %H:%M:%S" if self._stretches.seconds < 60 else "%d %b %H:%M"
-        said = ((at, series.said(at)) for at in sorted(series.points))
+        texts = ((at, series.text_at(at)) for at in sorted(series.points))
         return tuple(
-            Span(self.left(at), _short(self.width), f"{at.strftime(pattern)}: {text}") for at, text in said if text
+            Span(self.left(at), _short(self.width), f"{at.strftime(pattern)}: {text}") for at, text in texts if text
         )
 
     def ticks(self) -> tuple[Tick, ...]:

@@ -19,14 +19,14 @@ class Figure:
     Attributes:
         name: for links and tests.
         note: what the values mean.
-        said: the maximum of each series and its time, as an alternative text for the chart.
+        summary: the maximum of each series and its time, as an alternative text for the chart.
         rows: the table: a time, and the formatted values.
     """
 
     name: str
     title: str
     note: str
-    said: str
+    summary: str
     names: tuple[str, ...]
     chart: Chart
     rows: tuple[tuple[datetime, tuple[str, ...]], ...]
@@ -90,13 +90,13 @@ def _figure(name: str, title: str, note: str, series: Series, chart: Chart) -> F
 
 def _most(series: Series) -> str:
     """The maximum of each series and its time."""
-    said: list[str] = []
+    summary: list[str] = []
     for name in series.names:
         known = [(value, at) for at, point in series.points.items() if (value := point.get(name)) is not None]
         if known:
             value, at = max(known)
-            said.append(f"{name} at most {series.word(value)}, at {moment_of(at)}")
-    return "; ".join(said)
+            summary.append(f"{name} at most {series.word(value)}, at {moment_of(at)}")
+    return "; ".join(summary)
 
 
 def _bands(report: Report, stretches: Stretches) -> tuple[Span, ...]:

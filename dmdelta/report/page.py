@@ -8,7 +8,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from dmdelta.config.section import format_duration
 from dmdelta.report.facts import OPS, Report, TableActivity
 from dmdelta.report.figures import VERBS, figures_of
-from dmdelta.report.verdict import heard_at, plan_verdict, state_of
+from dmdelta.report.verdict import plan_verdict, relay_reported_at, state_of
 from dmdelta.report.words import count_of, duration_of, minute_of, moment_of, whole_of
 
 UNKNOWN = "—"
@@ -51,7 +51,7 @@ def render_page(report: Report) -> str:
         report=report,
         verdict=plan_verdict(report),
         state=state_of(report),
-        heard=heard_at(report),
+        relay_reported=relay_reported_at(report),
         tiles=tiles_of(report),
         figures=figures_of(report),
         tables=[(table, _pieces(table, most)) for table in report.tables],

@@ -48,21 +48,21 @@ class Verdict:
 
 def plan_verdict(report: Report) -> Verdict:
     """Decide the health of a task, and what an operator should know first."""
-    found = [*_of_state(report), *_of_tables(report), *_of_checks(report), *_of_sink(report)]
+    every_reason = [*_of_state(report), *_of_tables(report), *_of_checks(report), *_of_sink(report)]
     order = list(Level)
-    reasons = tuple(sorted(found, key=lambda each: order.index(each.level), reverse=True))
+    reasons = tuple(sorted(every_reason, key=lambda each: order.index(each.level), reverse=True))
     return Verdict(reasons[0].level if reasons else Level.GOOD, reasons)
 
 
-def heard_at(report: Report) -> datetime | None:
+def relay_reported_at(report: Report) -> datetime | None:
     """When a relay of the task last reported; None if this machine has no relay folder of it."""
     return max((source.relay_at for source in report.status.sources if source.relay_at is not None), default=None)
 
 
 def state_of(report: Report) -> str:
     """The state of the task: the one it last reported, or the one its relays show."""
-    heard = heard_at(report)
-    alive = heard is not None and report.made_at - heard < SILENCE
+    reported_at = relay_reported_at(report)
+    alive = reported_at is not None and report.made_at - reported_at < SILENCE
     if report.status.state in (None, State.RUNNING.value):
         ended = all(source.relay in (None, "stopped", "caught up", "failed") for source in report.status.sources)
         return "running" if alive and not ended else "not running"

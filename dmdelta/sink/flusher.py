@@ -70,8 +70,8 @@ class Flusher:
         with self._writing:  # the final checkpoint of a stop may be in progress: no other may follow it
             if at is not None and (self.flushed is None or at > self.flushed.position):
                 self._write(Checkpoint(at))
-        gone = self.snapshots.purge(ready.id)
-        log.debug("checkpoint snapshots purged", source=self.metadata.source_id, count=len(gone))
+        purged = self.snapshots.purge(ready.id)
+        log.debug("checkpoint snapshots purged", source=self.metadata.source_id, count=len(purged))
 
     def write(self, checkpoint: Checkpoint) -> None:
         """Write a checkpoint and delete the records before it. Raises as `flush_ready`."""

@@ -48,7 +48,7 @@ class Literals:
 
     images: Images
     written: Mapping[str, Any] = field(default_factory=dict)
-    _made: dict[str, Any] = field(default_factory=dict)
+    _cache: dict[str, Any] = field(default_factory=dict)
 
     def of(self, column: Column) -> Any:
         """A column's literals; NULL for NULL.
@@ -56,10 +56,10 @@ class Literals:
         Raises:
             SchemaError: the column's type is unknown.
         """
-        made = self._made.get(column.name)
-        if made is None:
-            made = self._made[column.name] = self._literals(column)
-        return made
+        cached = self._cache.get(column.name)
+        if cached is None:
+            cached = self._cache[column.name] = self._literals(column)
+        return cached
 
     def values(self, column: Column) -> Any:
         """A column's literals; 'NULL' for NULL."""

@@ -55,11 +55,11 @@ def read_changes(
 
 def left_over(plan: TablePlan, every: Columns, epoch: int, executed: ExecutedEvents) -> TableChanges:
     """The changes without those that an earlier run has executed."""
-    left = every
+    remaining = every
     if executed:
         events = zip(every.own.tolist(), every.row.tolist(), strict=True)
-        left = every.where(np.array([not executed.has(epoch, event) for event in events], bool))
-    return TableChanges(plan, left, not plan.watched or _is_ascii(left), len(every) - len(left))
+        remaining = every.where(np.array([not executed.has(epoch, event) for event in events], bool))
+    return TableChanges(plan, remaining, not plan.watched or _is_ascii(remaining), len(every) - len(remaining))
 
 
 def changes_of(columns: Columns) -> list[tuple[int, Change]]:

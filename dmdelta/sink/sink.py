@@ -31,7 +31,7 @@ from dmdelta.sink.tables import Tables
 log = get_logger(__name__)
 BOUNDARY_SECONDS = 10.0
 """How long a pause or a stop waits for the target to reach a transaction boundary, as in DM."""
-Found = list[list[TableChanges]]
+SliceChanges = list[list[TableChanges]]
 
 
 @dataclass(slots=True)
@@ -83,8 +83,8 @@ class Sink:
         for first, last in epochs(begin, end):
             slices = plan_slices(self.reader.log.survey(first, last))
             slices = cut(slices, self.source.rules.operators, self.read_at)
-            for part, found, flushes in self._read_ahead(slices):
-                self._execute(part, found, safe_until)
+            for part, changes, flushes in self._read_ahead(slices):
+                self._execute(part, changes, safe_until)
                 if flushes:
                     self._flush()
                 if part.boundary and stopping():
@@ -137,31 +137,31 @@ class Sink:
             skipped=self.skipped,
         )
 
-    def _read_ahead(self, slices: list[Slice]) -> Iterator[tuple[Slice, Found, bool]]:
+    def _read_ahead(self, slices: list[Slice]) -> Iterator[tuple[Slice, SliceChanges, bool]]:
         """Yields each slice with its changes, and whether a synchronous flush follows it.
 
         The next slice is read ahead, but not across a statement or such a flush: DM blocks reading then, too.
         """
         with ThreadPoolExecutor(1, thread_name_prefix="sink-slice") as pool:
-            ahead: Future[Found] | None = None
+            ahead: Future[SliceChanges] | None = None
             for number, part in enumerate(slices):
                 with _placed(part.begin):
-                    found = ahead.result() if ahead is not None else self.reader.read(part)
+                    changes = ahead.result() if ahead is not None else self.reader.read(part)
                 flushes = self.settings.synchronous and part.then is None and self._is_flush_due()
                 following = slices[number + 1] if number + 1 < len(slices) else None
                 continues = following is not None and part.then is None and not flushes
                 ahead = pool.submit(self.reader.read, following) if following and continues else None
-                yield part, found, flushes
+                yield part, changes, flushes
 
-    def _execute(self, part: Slice, found: Found, safe_until: Position | None) -> None:
-        self.skipped += sum(one.skipped for group in found for one in group)
-        again = self.safe.is_on(part.begin, time.monotonic() - self._began)
+    def _execute(self, part: Slice, changes: SliceChanges, safe_until: Position | None) -> None:
+        self.skipped += sum(one.skipped for group in changes for one in group)
+        repeated = self.safe.is_on(part.begin, time.monotonic() - self._began)
         reads = any(Op.READ.value in rows.ops for rows in part.rows)
-        seen = safe_until is not None and part.begin < safe_until
-        careful = [group for group in found if self._meets_rows(group, again=again, reads=reads, seen=seen)]
+        loaded = safe_until is not None and part.begin < safe_until
+        careful = [group for group in changes if self._meets_rows(group, repeated=repeated, reads=reads, loaded=loaded)]
         if careful and self.execution.ordered:
-            careful = found
-        plain = [group for group in found if group not in careful]
+            careful = changes
+        plain = [group for group in changes if group not in careful]
         if not reads:
             self._warn_of_keyless(careful)
         for groups, safe in ((plain, False), (careful, True)):
@@ -179,7 +179,7 @@ class Sink:
         self._check_proof()
         if part.then is not None:
             with _placed(part.then.position):
-                self._follow(part.then, seen=safe_until is not None and part.then.position < safe_until)
+                self._follow(part.then, loaded=safe_until is not None and part.then.position < safe_until)
 
     def _is_flush_due(self) -> bool:
         return time.monotonic() - self._flushed_at > self.flusher.interval
@@ -190,18 +190,18 @@ class Sink:
         self.flusher.flush_ready()
         self._flushed_at = time.monotonic()
 
-    def _meets_rows(self, group: Sequence[TableChanges], *, again: bool, reads: bool, seen: bool) -> bool:
+    def _meets_rows(self, group: Sequence[TableChanges], *, repeated: bool, reads: bool, loaded: bool) -> bool:
         """Whether changes of a table may already be in the target, so that they are written in safe mode."""
         plan = group[0].plan
-        again, keyless = again and plan.schema.name not in self.tables.fresh, plan.shape.keyless
+        repeated, keyless = repeated and plan.schema.name not in self.tables.fresh, plan.shape.keyless
         if reads:
             # A unique value that moves meanwhile may be in two chunks, and a child may be read before its parent.
-            return again or self.execution.ordered or (len(plan.keys) > 1 and not keyless)
+            return repeated or self.execution.ordered or (len(plan.keys) > 1 and not keyless)
         if all(one.plan.source in self.read_at for one in group):
-            seen = False
-        return again or (seen and not (keyless and plan.schema.name in self.tables.fresh))
+            loaded = False
+        return repeated or (loaded and not (keyless and plan.schema.name in self.tables.fresh))
 
-    def _warn_of_keyless(self, careful: Found) -> None:
+    def _warn_of_keyless(self, careful: SliceChanges) -> None:
         """Safe mode needs keys to find rows: warn once for each table without one."""
         for table in {group[0].plan.shape.table for group in careful if group[0].plan.shape.keyless} - self._warned:
             log.warning("safe mode on a table without a key: rows may be duplicated", table=table)
@@ -216,11 +216,11 @@ class Sink:
             self.flusher.mark_whole()
             self.proven = True
 
-    def _follow(self, statement: Statement, *, seen: bool) -> None:
+    def _follow(self, statement: Statement, *, loaded: bool) -> None:
         """Execute a statement alone: everything before it is in the target, nothing after it.
 
         Args:
-            seen: the tables may have been read after the statement.
+            loaded: a full load may have read the tables after the statement.
         """
         at = statement.position
         self.dispatcher.drain(at)
@@ -231,7 +231,7 @@ class Sink:
         texts = operator.followed(statement.text) if operator is not None else (statement.text,)
         planned = [one for text in texts if text for one in plan_statement(text, statement.schema, context)]
         for number, one in enumerate(planned):
-            doubt = seen or (self.about_to is not None and number <= self.about_to)
+            doubt = loaded or (self.about_to is not None and number <= self.about_to)
             if self.about_to is not None and number < self.about_to:
                 continue
             self._change(one, at, number, in_doubt=doubt)

@@ -203,8 +203,8 @@ class FilePieces:
         self._stream.seek(at)
         return end - at >= count
 
-    def _parts(self, begun: bytes, size: int) -> Iterator[Piece]:
-        header, part, sent = HEADER.unpack_from(begun), begun, 0
+    def _parts(self, head: bytes, size: int) -> Iterator[Piece]:
+        header, part, sent = HEADER.unpack_from(head), head, 0
         while part:
             sent += len(part)
             yield Piece(header, memoryview(part), sent == len(part), sent == size)

@@ -81,9 +81,9 @@ def plan_connect(relay: RelayState, server: ServerLog, created: int | None) -> C
     unknown = missing_from(relay.gtid_set, server.executed)
     if unknown:
         return Lost(f"{obstacle}, and the server never executed some relayed transactions", unknown)
-    gone = missing_from(server.purged, relay.gtid_set)
-    if gone:
-        return Lost(f"{obstacle}, and the server has purged transactions that are not relayed", gone)
+    purged = missing_from(server.purged, relay.gtid_set)
+    if purged:
+        return Lost(f"{obstacle}, and the server has purged transactions that are not relayed", purged)
     return NewEpoch(relay.epoch + 1, relay.gtid_set)
 
 

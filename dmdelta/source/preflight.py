@@ -265,9 +265,9 @@ def _start(facts: SourceFacts, intent: Intent) -> Finding:
 def _start_after(held: ServerLog, start: StartAfter, fix: str) -> Finding:
     if held.purged is None:
         return Finding("start position", Level.FAIL, "the server has no GTIDs", fix)
-    gone = missing_from(held.purged, parse_gtid_set(start.gtid_set, held.flavor))
-    if gone:
-        return Finding("start position", Level.FAIL, f"the server has purged {gone}", fix)
+    purged = missing_from(held.purged, parse_gtid_set(start.gtid_set, held.flavor))
+    if purged:
+        return Finding("start position", Level.FAIL, f"the server has purged {purged}", fix)
     return Finding("start position", Level.PASS, "all transactions after the GTID set are available")
 
 

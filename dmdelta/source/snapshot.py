@@ -73,10 +73,10 @@ def _still(
     tables = read_schemas(connection, wanted)
     for _ in range(STILL_TRIES):
         begin = _begin(connection, endpoint, server)
-        again = read_schemas(connection, wanted)
-        if again == tables:
+        reread = read_schemas(connection, wanted)
+        if reread == tables:
             return begin, tables
-        tables = again
+        tables = reread
     raise SourceError("table structures keep changing", hint="run again when the migration is finished")
 
 

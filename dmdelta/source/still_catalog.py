@@ -53,7 +53,7 @@ class StillCatalog:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _Catalog:
     tables: Sequence[TableSchema]
     charsets: Mapping[tuple[str, str | None], str]
     keyed: frozenset[TableName]
@@ -67,19 +67,21 @@ def read_still_catalog(endpoint: Endpoint, wanted: Callable[[str, str], bool]) -
     """
     with closing(open_connection(endpoint)) as connection:
         server = server_identity(connection)
-        seen = _read(connection, wanted)
+        catalog = _read(connection, wanted)
         for _ in range(STILL_TRIES):
             time.sleep(SETTLE_SECONDS)
             here = server_position(connection, server)
             time.sleep(SETTLE_SECONDS)
-            again = _read(connection, wanted)
-            if again == seen:
-                return StillCatalog(server.uuid, here.binlog_file, here.offset, seen.tables, seen.charsets, seen.keyed)
-            seen = again
+            reread = _read(connection, wanted)
+            if reread == catalog:
+                return StillCatalog(
+                    server.uuid, here.binlog_file, here.offset, catalog.tables, catalog.charsets, catalog.keyed
+                )
+            catalog = reread
     raise SourceError("table structures keep changing", hint="run again when the migration is finished")
 
 
-def _read(connection: "Connection[Any]", wanted: Callable[[str, str], bool]) -> _Seen:
+def _read(connection: "Connection[Any]", wanted: Callable[[str, str], bool]) -> _Catalog:
     charsets: dict[tuple[str, str | None], str] = {}
     for schema, name in query(connection, _DATABASES, (SYSTEM_SCHEMAS,)):
         if (charset := charset_named(name)) is not None:
@@ -88,4 +90,4 @@ def _read(connection: "Connection[Any]", wanted: Callable[[str, str], bool]) -> 
         if wanted(schema, table) and (charset := charset_named(collation or "")) is not None:
             charsets[str(schema), str(table)] = charset
     keyed = frozenset((str(schema), str(table)) for schema, table in query(connection, _KEYED, (SYSTEM_SCHEMAS,)))
-    return _Seen(read_schemas(connection, wanted), charsets, keyed)
+    return _Catalog(read_schemas(connection, wanted), charsets, keyed)

@@ -110,8 +110,8 @@ def table_facts(connection: "Connection[Any]", wanted: Wanted) -> TableFacts:
 def _cascading(connection: "Connection[Any]", wanted: Wanted) -> list[tuple[str, str]]:
     """Children of cascading foreign keys, from SHOW CREATE TABLE: MariaDB shows the rules to few accounts."""
     children = [name for name in query(connection, _CHILDREN, (SYSTEM_SCHEMAS,)) if wanted(*name)]
-    made = {name: str(query(connection, f"SHOW CREATE TABLE {quoted(*name)}")[0][1]) for name in children}
-    return sorted(name for name, statement in made.items() if _CASCADE.search(statement))
+    statements = {name: str(query(connection, f"SHOW CREATE TABLE {quoted(*name)}")[0][1]) for name in children}
+    return sorted(name for name, statement in statements.items() if _CASCADE.search(statement))
 
 
 def _unlogged(connection: "Connection[Any]", server: ServerIdentity, schemas: Sequence[str]) -> list[str]:

@@ -56,7 +56,7 @@ def test_each_chart_has_a_title_and_a_table():
     figures = re.findall(r'<figure id="(\w+)">(.*?)</figure>', page, re.DOTALL)
     assert [name for name, _ in figures] == ["lag", "rows", "times", "checks"]
     for name, figure in figures:
-        assert f'aria-labelledby="{name}-title {name}-said"' in figure
+        assert f'aria-labelledby="{name}-title {name}-summary"' in figure
         assert figure.count("<tr>") > 40
 
 
