@@ -108,7 +108,7 @@ def measure(batches: int, folder: Path) -> list[str]:
             run.terminate()
             run.wait(END_SECONDS)
             log = run.whole_log()
-    cared = f"So often a table was compacted or vacuumed: {log.count('table cared for')}. Files at the end:"
+    cared = f"So often a table was compacted or vacuumed: {log.count('maintenance finished')}. Files at the end:"
     return [*lines_of(moments), "", cared, "", *files_of(open_session("bench"), task.root)]
 
 

@@ -1,5 +1,5 @@
-"""The command line: one module a command; each loads the spec, calls the engine and renders what comes back.
+"""The command line: one module per command; each loads the spec, calls the engine and renders the result.
 
-Owns the words on the screen, `--json` and the exit codes. Knows only the engine and the spec, and imports Spark inside
-a command, so that help and spec errors are there at once.
+Owns the terminal output, `--json` and the exit codes. Knows only the engine and the spec, and imports Spark inside
+a command, so that help and spec errors appear immediately.
 """

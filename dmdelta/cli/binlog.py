@@ -1,4 +1,4 @@
-"""`dmdelta binlog`: what silver does about single statements."""
+"""`dmdelta binlog`: operator overrides for single statements."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,48 +13,48 @@ from dmdelta.model.position import Position
 from dmdelta.rules.operators import Verb
 
 Where = Annotated[
-    str, typer.Option("--position", metavar="EPOCH/FILE:OFFSET", help="Where the statement is, as its error says.")
+    str, typer.Option("--position", metavar="EPOCH/FILE:OFFSET", help="Position of the statement, as in its error.")
 ]
 Statements = Annotated[list[str], typer.Option("--sql", help="A statement; may be given repeatedly.")]
 
-app = typer.Typer(no_args_is_help=True, help="What silver does about single statements.", rich_markup_mode=None)
+app = typer.Typer(no_args_is_help=True, help="Operator overrides for single statements.", rich_markup_mode=None)
 
 
 @app.callback()
 def group() -> None:
-    """What silver does about single statements; from the task's next start, or pause and resume, on."""
+    """Operator overrides for single statements; effective after the task's next start, or after pause and resume."""
 
 
 @app.command("list")
 def list_(spec: Spec, json: Json = False) -> None:
-    """The decisions that are in force."""
+    """List the overrides in effect."""
     task = load_spec(spec)
     from dmdelta.engine.binlog_operators import list_operators
 
-    render.rows(list_operators(task), as_json=json, empty="no decisions")
+    render.rows(list_operators(task), as_json=json, empty="no overrides")
 
 
 @app.command("skip")
 def skip(spec: Spec, position: Where, source: Source = None, json: Json = False) -> None:
-    """Do not follow a statement: silver keeps its columns and rows."""
+    """Skip a statement: silver keeps its columns and rows."""
     _decide(spec, source, position, Verb.SKIP, (), as_json=json)
 
 
 @app.command("replace")
 def replace(spec: Spec, position: Where, sql: Statements, source: Source = None, json: Json = False) -> None:
-    """Follow other statements in the place of one."""
+    """Apply other statements instead of one."""
     _decide(spec, source, position, Verb.REPLACE, sql, as_json=json)
 
 
 @app.command("inject")
 def inject(spec: Spec, position: Where, sql: Statements, source: Source = None, json: Json = False) -> None:
-    """Follow other statements ahead of one."""
+    """Apply other statements before one."""
     _decide(spec, source, position, Verb.INJECT, sql, as_json=json)
 
 
 @app.command("revert")
 def revert(spec: Spec, position: Where, source: Source = None, json: Json = False) -> None:
-    """Take a decision back that has not been followed yet."""
+    """Remove an override that has not been applied yet."""
     _decide(spec, source, position, None, (), as_json=json)
 
 

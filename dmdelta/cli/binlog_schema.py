@@ -1,4 +1,4 @@
-"""`dmdelta binlog-schema`: the structures that are tracked of a source that sends no column names."""
+"""`dmdelta binlog-schema`: the tracked structures of a source whose log has no column names."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,36 +9,34 @@ from dmdelta.cli import render
 from dmdelta.cli.options import Json, Source, Spec, table_name
 from dmdelta.config import load_spec
 
-Table = Annotated[str, typer.Option("--table", metavar="SCHEMA.TABLE", help="The table, as the source writes it.")]
-MaybeTable = Annotated[str | None, typer.Option("--table", metavar="SCHEMA.TABLE", help="This table alone.")]
-History = Annotated[bool, typer.Option("--all", help="Every structure that was written down, in the log's order.")]
-File = Annotated[
-    Path | None, typer.Option("--file", exists=True, dir_okay=False, help="A file that holds the CREATE TABLE.")
-]
-Statement = Annotated[str | None, typer.Option("--sql", help="The CREATE TABLE, as SHOW CREATE TABLE writes it.")]
-HELP = "The structures that are tracked of a source that sends no column names."
+Table = Annotated[str, typer.Option("--table", metavar="SCHEMA.TABLE", help="The table, with its name at the source.")]
+MaybeTable = Annotated[str | None, typer.Option("--table", metavar="SCHEMA.TABLE", help="Only this table.")]
+History = Annotated[bool, typer.Option("--all", help="Every recorded structure, in log order.")]
+File = Annotated[Path | None, typer.Option("--file", exists=True, dir_okay=False, help="A file with the CREATE TABLE.")]
+Statement = Annotated[str | None, typer.Option("--sql", help="The CREATE TABLE, in the form of SHOW CREATE TABLE.")]
+HELP = "The tracked structures of a source whose log has no column names."
 
 app = typer.Typer(no_args_is_help=True, help=HELP, rich_markup_mode=None)
 
 
 @app.callback()
 def group() -> None:
-    """The structures that are tracked of a source that sends no column names; changes count from the next start on."""
+    """The tracked structures of a source whose log has no column names; changes take effect at the next start."""
 
 
 @app.command("list")
 def list_(
     spec: Spec, source: Source = None, table: MaybeTable = None, all_: History = False, json: Json = False
 ) -> None:
-    """What is known where bronze ends, and how it came to be known."""
+    """List the structures at the end of bronze, and where each comes from."""
     task, name = load_spec(spec), table_name(table) if table else None
     from dmdelta.engine.binlog_schema import list_structures
 
-    found = list_structures(task, source, name, everything=all_)
+    structures = list_structures(task, source, name, everything=all_)
     if json:
-        render.print_json(found)
+        render.print_json(structures)
     else:
-        render.rows([entry.brief() for entry in found], as_json=False, empty="no structures")
+        render.rows([entry.brief() for entry in structures], as_json=False, empty="no structures")
 
 
 @app.command("update")
@@ -50,22 +48,22 @@ def update(
     source: Source = None,
     json: Json = False,
 ) -> None:
-    """Take a table for what a CREATE TABLE says, from where bronze ends on; statements behind that are followed."""
+    """Set a table's structure to a CREATE TABLE, from the end of bronze on; later statements are applied to it."""
     statement = file.read_text() if file is not None and sql is None else sql
     if statement is None or (file is not None and sql is not None):
-        raise typer.BadParameter("give the CREATE TABLE by --file or by --sql")
+        raise typer.BadParameter("give the CREATE TABLE with --file or with --sql")
     task, name = load_spec(spec), table_name(table)
     from dmdelta.engine.binlog_schema import update_structure
 
-    done = update_structure(task, source, name, statement)
-    render.rows([done if json else done.brief()], as_json=json, empty="")
+    updated = update_structure(task, source, name, statement)
+    render.rows([updated if json else updated.brief()], as_json=json, empty="")
 
 
 @app.command("delete")
 def delete(spec: Spec, table: Table, source: Source = None, json: Json = False) -> None:
-    """Forget a table's structure: it is taken from information_schema again."""
+    """Delete a table's structure: it is read from information_schema again."""
     task, name = load_spec(spec), table_name(table)
     from dmdelta.engine.binlog_schema import delete_structure
 
-    done = delete_structure(task, source, name)
-    render.rows([done if json else done.brief()], as_json=json, empty="")
+    deleted = delete_structure(task, source, name)
+    render.rows([deleted if json else deleted.brief()], as_json=json, empty="")

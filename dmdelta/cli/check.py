@@ -1,4 +1,4 @@
-"""`dmdelta check`: whether the task would run."""
+"""`dmdelta check`: whether the task can run."""
 
 import typer
 
@@ -8,11 +8,11 @@ from dmdelta.config import load_spec
 
 
 def check(spec: Spec, json: Json = False) -> None:
-    """Would the task run? Each finding with its fix; exit code 1 if one of them stops it."""
+    """Check whether the task can run. Each finding has its fix; exit code 1 if one of them prevents the run."""
     task = load_spec(spec)
     from dmdelta.engine.check import check_task
 
     findings = check_task(task)
-    render.rows(findings, as_json=json, empty="nothing in the way")
+    render.rows(findings, as_json=json, empty="no findings")
     if any(finding.stops for finding in findings):
         raise typer.Exit(1)

@@ -1,4 +1,4 @@
-"""`dmdelta checkpoint`: the flushed points."""
+"""`dmdelta checkpoint`: the flushed checkpoint."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def group() -> None:
 
 @app.command("show")
 def show(spec: Spec, json: Json = False) -> None:
-    """Global, table and exit points as they were last flushed."""
+    """Show the global, table and exit points of the last flush."""
     task = load_spec(spec)
     from dmdelta.engine.look import checkpoints
 
@@ -29,7 +29,7 @@ def show(spec: Spec, json: Json = False) -> None:
 
 @app.command("reset")
 def reset(spec: Spec, json: Json = False) -> None:
-    """Forget where the task stands: the next run begins anew, as the first start did. Bronze and silver stay."""
+    """Delete the checkpoint: the next run starts where the first start did. Bronze and silver stay."""
     task = load_spec(spec)
     from dmdelta.engine.reset import reset_task
 
@@ -37,7 +37,7 @@ def reset(spec: Spec, json: Json = False) -> None:
 
 
 def _line(row: dict[str, Any]) -> dict[str, Any]:
-    """A row for people: positions in one word, without structures and GTID sets."""
+    """A row for the terminal: positions as text, without structures and GTID sets."""
     return {
         "source": row["id"],
         "table": "(global)" if row["is_global"] else f"{row['cp_schema']}.{row['cp_table']}",

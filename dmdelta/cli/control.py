@@ -1,4 +1,4 @@
-"""`dmdelta pause`, `resume`, `stop`, `update`: asking a running task from another process."""
+"""`dmdelta pause`, `resume`, `stop`, `update`: commands to a running task."""
 
 from dmdelta.cli import render
 from dmdelta.cli.options import Json, Spec
@@ -6,22 +6,22 @@ from dmdelta.config import load_spec
 
 
 def pause(spec: Spec, json: Json = False) -> None:
-    """Have a running task end what is in flight, write its checkpoint and wait."""
+    """Pause a running task: it finishes what is in flight, writes its checkpoint and waits."""
     _ask(spec, "pause", as_json=json)
 
 
 def resume(spec: Spec, json: Json = False) -> None:
-    """Have a paused task go on."""
+    """Resume a paused task."""
     _ask(spec, "resume", as_json=json)
 
 
 def stop(spec: Spec, json: Json = False) -> None:
-    """Have a running or paused task end, as SIGTERM does."""
+    """Stop a running or paused task, like SIGTERM."""
     _ask(spec, "stop", as_json=json)
 
 
 def update(spec: Spec, json: Json = False) -> None:
-    """Have a running task take over the spec's `checkpoint-flush-interval`. All else counts from its next start."""
+    """Apply the spec's `checkpoint-flush-interval` to a running task. Other changes take effect at its next start."""
     task = load_spec(spec)
     from dmdelta.engine.asking import update_task
 

@@ -1,4 +1,4 @@
-"""`dmdelta import-dm`: the files of a DM task as a spec."""
+"""`dmdelta import-dm`: converts a DM task to a spec."""
 
 from pathlib import Path
 from typing import Annotated
@@ -12,12 +12,12 @@ from dmdelta.errors import ConfigError
 
 
 def import_dm(
-    task: Annotated[Path, typer.Argument(metavar="TASK", help="DM's file of the task.")],
-    sources: Annotated[list[Path], typer.Argument(metavar="SOURCE…", help="DM's files of its sources.")],
-    lakehouse: Annotated[str, typer.Option(help="Where the Delta tables go: a folder or URI.")] = "lakehouse",
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the spec there.")] = None,
+    task: Annotated[Path, typer.Argument(metavar="TASK", help="DM's task file.")],
+    sources: Annotated[list[Path], typer.Argument(metavar="SOURCE…", help="DM's source files.")],
+    lakehouse: Annotated[str, typer.Option(help="Where the Delta tables are stored: a folder or URI.")] = "lakehouse",
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the spec to this file.")] = None,
 ) -> None:
-    """Turn a DM task and its sources into a spec, and name what has no counterpart."""
+    """Convert a DM task and its sources to a spec, and list the settings without a counterpart."""
     imported = spec_from_dm(read_document(task).values, [read_document(one).values for one in sources], lakehouse)
     text = yaml.safe_dump(imported.spec, sort_keys=False, allow_unicode=True, width=120)
     if output is None:

@@ -9,7 +9,7 @@ from dmdelta.errors import ConfigError
 
 TEMPLATE = """\
 # A task that follows a MySQL or MariaDB server. Every key: docs/spec.md.
-# `dmdelta check` says whether it would run, `dmdelta run` runs it.
+# `dmdelta check` reports whether it can run, `dmdelta run` runs it.
 name: shop
 
 sources:
@@ -22,11 +22,11 @@ sources:
     #   dir: /fast/relay # raw binlog until it has landed; `relay` below the lakehouse's root by default
     # security:
     #   ssl-ca: ca.pem
-    # meta: # where the first start begins; the oldest binlog by default
+    # meta: # the position of the first start; the oldest binlog by default
     #   binlog-name: binlog.000042
     #   binlog-pos: 4
 
-block-allow-list: # leave it away to take every table
+block-allow-list: # omit it to select every table
   do-dbs: [shop]
   # ignore-tables:
   #   - db-name: shop
@@ -44,7 +44,7 @@ lakehouse:
 """
 
 
-def init(path: Annotated[Path, typer.Argument(metavar="PATH", help="Where to write it.")] = Path("task.yml")) -> None:
+def init(path: Annotated[Path, typer.Argument(metavar="PATH", help="The file to write.")] = Path("task.yml")) -> None:
     """Write a commented spec to start from."""
     try:
         with path.open("x", encoding="utf-8") as stream:
@@ -52,7 +52,5 @@ def init(path: Annotated[Path, typer.Argument(metavar="PATH", help="Where to wri
     except FileExistsError as error:
         raise ConfigError(f"{path} exists", hint="name another file: dmdelta init PATH") from error
     except OSError as error:
-        raise ConfigError(
-            f"cannot write {path}: {error.strerror}", hint="name a file in a folder that is there"
-        ) from error
+        raise ConfigError(f"cannot write {path}: {error.strerror}", hint="name a file in an existing folder") from error
     typer.echo(f"wrote {path}; fill in the source, then: dmdelta check {path}")

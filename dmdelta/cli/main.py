@@ -51,8 +51,8 @@ app.command("init")(init)
 app.command("import-dm")(import_dm)
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(requested: bool) -> None:
+    if requested:
         sys.stdout.write(f"dmdelta {__version__}\n")
         raise typer.Exit
 
@@ -60,25 +60,25 @@ def _version(asked: bool) -> None:
 @app.callback()
 def options(
     version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
-    debug: bool = typer.Option(False, "--debug", help="Show where an error comes from."),
+    debug: bool = typer.Option(False, "--debug", help="Show the traceback of an error."),
 ) -> None:
-    """What goes before a command; `execute` reads --debug, because it must know it when a command has failed."""
+    """Options before a command; `execute` reads --debug itself, because it needs it when a command has failed."""
 
 
 def execute(arguments: Sequence[str]) -> int:
     """Run one command line.
 
     Returns:
-        The exit code: 0, 1 for findings, that of the error's kind, 75 when retries are spent, 130 after Ctrl-C.
+        The exit code: 0, 1 for findings, that of the error's kind, 75 when retries are exhausted, 130 after Ctrl-C.
     """
     try:
         app(args=list(arguments))
-    except SystemExit as ended:  # how typer ends, well or not
+    except SystemExit as ended:  # typer always ends this way
         return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
     except DmdeltaError as error:
         print_error(error, debug="--debug" in arguments)
         return EXIT_RETRIES_SPENT if isinstance(error, Retryable) else error.exit_code
-    except OSError as error:  # a full disk, a right that is lacking: nothing of ours to mend
+    except OSError as error:  # a full disk, a missing permission: not an error of dmdelta
         print_error(as_ours(error, "dmdelta " + " ".join(arguments[:1])), debug="--debug" in arguments)
         return StageFailed.exit_code
     except KeyboardInterrupt:
@@ -87,7 +87,7 @@ def execute(arguments: Sequence[str]) -> int:
 
 
 def main() -> None:
-    """The console script. Databricks takes a SystemExit of a task for trouble, whatever its code: 0 just returns."""
+    """The console script. Databricks treats any SystemExit of a task as a failure, so 0 returns normally."""
     code = execute(sys.argv[1:])
     if code != 0:
         raise SystemExit(code)

@@ -1,4 +1,4 @@
-"""`dmdelta maintain`: small files, dead rows and old files."""
+"""`dmdelta maintain`: compacts small files, purges deleted rows and removes old files."""
 
 import logging
 import sys
@@ -18,18 +18,18 @@ if TYPE_CHECKING:  # the engine imports Spark
 def maintain(
     spec: Spec,
     table: Annotated[
-        str, typer.Option(metavar="SCHEMA.TABLE", help="A table; * and ? stand for several, * alone for bronze, too.")
+        str, typer.Option(metavar="SCHEMA.TABLE", help="A table; * and ? match several, * alone includes bronze.")
     ] = "*",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what the tables need.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only report what the tables need.")] = False,
     json: Json = False,
 ) -> None:
-    """Keep the tables fast and small: OPTIMIZE, purge of deletion vectors, VACUUM. A running task pauses meanwhile."""
+    """Run table maintenance: OPTIMIZE, purge of deletion vectors, VACUUM. A running task pauses meanwhile."""
     task = load_spec(spec)
     configure(level=logging.WARNING)
-    from dmdelta.engine.maintaining import maintain as care_for_all
+    from dmdelta.engine.maintaining import maintain as maintain_all
 
     def show(done: "Maintained") -> None:
         if not json and sys.stdout.isatty():
             render.console().print(f"{done.table}: {', '.join(done.done) or 'nothing to do'}", markup=False)
 
-    render.rows(care_for_all(task, table, show, dry_run=dry_run), as_json=json, empty="no tables")
+    render.rows(maintain_all(task, table, show, dry_run=dry_run), as_json=json, empty="no tables")

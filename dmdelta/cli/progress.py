@@ -1,4 +1,4 @@
-"""What `run` shows while it runs and at its end: a live view on a terminal, JSON lines in a pipe."""
+"""The output of `run`, during the run and at its end: a live view on a terminal, JSON lines in a pipe."""
 
 import logging
 import sys
@@ -19,10 +19,10 @@ if TYPE_CHECKING:  # the engine imports Spark
 
 @contextmanager
 def showing_progress() -> Iterator[Callable[["Progress"], None]]:
-    """Show each report, from whatever thread it comes, until the block ends.
+    """Show each progress report, from any thread, until the block ends.
 
-    A terminal gets a view of the newest report, and of the log only warnings. A pipe gets every report as a JSON line
-    on stdout, and the log as JSON lines on stderr.
+    A terminal shows the newest report, and only warnings of the log. A pipe gets every report as a JSON line on stdout,
+    and the log as JSON lines on stderr.
     """
     if not sys.stdout.isatty():
         configure(level=logging.INFO)
@@ -34,16 +34,16 @@ def showing_progress() -> Iterator[Callable[["Progress"], None]]:
 
 
 def print_summary(summary: "RunSummary") -> None:
-    """How the run ended."""
+    """Print the result of the run."""
     if not sys.stdout.isatty():
         print_json({"summary": summary, "idle": summary.is_idle}, indent=None)
         return
     out = console()
     if summary.is_idle:
-        out.print("nothing is new")
+        out.print("no new changes")
     else:
         out.print(_view(summary.progress))
-    out.print("stopped as asked" if summary.stopped else "caught up")
+    out.print("stopped" if summary.stopped else "caught up")
 
 
 def _view(progress: "Progress") -> Group:
@@ -61,9 +61,9 @@ def _view(progress: "Progress") -> Group:
 def _load(name: str, load: "TableLoad") -> dict[str, str]:
     left = "" if load.seconds_left is None else f"{load.seconds_left:,.0f} s"
     return {
-        "load of": name,
+        "load": name,
         "chunks": f"{load.chunks:,} of {load.all_chunks:,}",
-        "rows, about": f"{load.rows:,} of {load.all_rows:,}",
-        "rows a second": "" if load.rows_per_second is None else f"{load.rows_per_second:,.0f}",
-        "left": left if load.chunks < load.all_chunks else "loaded",
+        "rows (approx.)": f"{load.rows:,} of {load.all_rows:,}",
+        "rows/s": "" if load.rows_per_second is None else f"{load.rows_per_second:,.0f}",
+        "time left": left if load.chunks < load.all_chunks else "loaded",
     }

@@ -1,4 +1,4 @@
-"""`dmdelta relay`: the relayed log on disk."""
+"""`dmdelta relay`: the relay log on disk."""
 
 from datetime import timedelta
 from typing import Annotated
@@ -9,21 +9,21 @@ from dmdelta.cli import render
 from dmdelta.cli.options import Json, Spec, span
 from dmdelta.config import load_spec
 
-app = typer.Typer(no_args_is_help=True, help="The relayed log on disk.", rich_markup_mode=None)
+app = typer.Typer(no_args_is_help=True, help="The relay log on disk.", rich_markup_mode=None)
 
 
 @app.callback()
 def group() -> None:
-    """The relayed log on disk."""
+    """The relay log on disk."""
 
 
 @app.command("status")
 def status(spec: Spec, json: Json = False) -> None:
-    """What each relay folder holds: from where to where, how much of it has landed, and how much space is left."""
+    """Show each relay folder: its range of the log, how much of it has landed, and the free space."""
     task = load_spec(spec)
     from dmdelta.engine.relay_log import relay_logs
 
-    render.rows(relay_logs(task), as_json=json, empty="nothing was relayed yet")
+    render.rows(relay_logs(task), as_json=json, empty="no relay log yet")
 
 
 @app.command("purge")
@@ -31,12 +31,12 @@ def purge(
     spec: Spec,
     older_than: Annotated[
         timedelta | None,
-        typer.Option(parser=span, metavar="SPAN", help="Only segments that were cut so long ago, as in 30m or 2h."),
+        typer.Option(parser=span, metavar="SPAN", help="Only segments older than this, for example 30m or 2h."),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Remove the segments that have landed, whatever the spec says about keeping them. The task may run meanwhile."""
+    """Remove landed segments, regardless of the spec's retention. The task may run meanwhile."""
     task = load_spec(spec)
     from dmdelta.engine.relay_log import purge_relay
 
-    render.rows(purge_relay(task, older_than or timedelta(0)), as_json=json, empty="nothing was relayed yet")
+    render.rows(purge_relay(task, older_than or timedelta(0)), as_json=json, empty="no relay log yet")

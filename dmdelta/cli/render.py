@@ -1,6 +1,6 @@
-"""What the engine returns, on a terminal, in a pipe, or as JSON.
+"""Renders the engine's results on a terminal, in a pipe, or as JSON.
 
-Records of the engine are shown by their fields, so that a new field needs no word here.
+Records of the engine are shown by their fields, so that a new field needs no change here.
 """
 
 import dataclasses
@@ -21,13 +21,13 @@ from dmdelta.errors import DmdeltaError
 from dmdelta.model.position import Position
 
 PIPE_WIDTH = 400
-"""Columns of text that is not for a terminal: wide enough not to wrap a table."""
+"""Width for output that is not a terminal: wide enough not to wrap a table."""
 CELL_WIDTH = 100
-"""Columns of one value in a table: the whole value is in the JSON."""
+"""Maximum width of a value in a table: JSON has the whole value."""
 
 
 def plain(value: Any) -> Any:
-    """A record as JSON knows it: fields become keys; positions, moments and spans become text."""
+    """A record as plain JSON values: fields become keys; positions and times become text, durations become seconds."""
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Position):
@@ -51,7 +51,7 @@ def print_json(value: Any, *, indent: int | None = 2) -> None:
 
 
 def rows(records: Sequence[Any], *, as_json: bool, empty: str) -> None:
-    """One line a record; columns in which nothing stands are left out."""
+    """One line per record; empty columns are omitted."""
     if as_json:
         print_json(records)
     elif records:
@@ -61,7 +61,7 @@ def rows(records: Sequence[Any], *, as_json: bool, empty: str) -> None:
 
 
 def record(value: Any, *, as_json: bool) -> None:
-    """A record: its single values as lines, then each list of records as a table under its name."""
+    """A record: its single values as lines, then each list of records as a titled table."""
     if as_json:
         print_json(value)
         return
@@ -87,7 +87,7 @@ def table_of(records: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def print_error(error: DmdeltaError, *, debug: bool) -> None:
-    """What happened, the facts and the next step, on stderr."""
+    """Print the message, the context and the hint of an error to stderr."""
     if debug:
         traceback.print_exception(error)
     err = console(stderr=True)
@@ -98,7 +98,7 @@ def print_error(error: DmdeltaError, *, debug: bool) -> None:
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Made for each use: the streams of a test or a notebook change."""
+    """Created for each use: the streams of a test or a notebook change."""
     is_terminal = (sys.stderr if stderr else sys.stdout).isatty()
     return Console(stderr=stderr, soft_wrap=True, width=None if is_terminal else PIPE_WIDTH, highlight=False)
 

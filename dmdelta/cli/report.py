@@ -1,4 +1,4 @@
-"""`dmdelta report`: a page that people look at."""
+"""`dmdelta report`: a health page as an HTML file."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -15,28 +15,28 @@ from dmdelta.errors import ConfigError
 def report(
     spec: Spec,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", dir_okay=False, help="Where the page goes: one HTML file.")
+        Path, typer.Option("--output", "-o", metavar="FILE", dir_okay=False, help="The HTML file to write.")
     ] = Path("report.html"),
     last: Annotated[
-        timedelta, typer.Option(parser=span, metavar="SPAN", help="How much of the task's time: 24h, 90m.")
+        timedelta, typer.Option(parser=span, metavar="SPAN", help="The period to cover: 24h, 90m.")
     ] = timedelta(hours=24),
     json: Json = False,
 ) -> None:
-    """Make a page about the task's last day: is all well? Lag, rows, batch times, checks, schema changes, safe mode.
+    """Write a page about the task's last day: health, lag, rows, batch times, checks, schema changes, safe mode.
 
-    The page needs no network and no server; with --json its facts are printed instead.
+    The page needs no network and no server; --json prints its data instead.
     """
     task = load_spec(spec)
     from dmdelta.report.gather import gather
     from dmdelta.report.page import render_page
     from dmdelta.report.verdict import plan_verdict
 
-    found = gather(task, last)
+    contents = gather(task, last)
     if json:
-        render.print_json(found)
+        render.print_json(contents)
         return
     try:
-        output.write_text(render_page(found), encoding="utf-8")
+        output.write_text(render_page(contents), encoding="utf-8")
     except OSError as error:
-        raise ConfigError(f"{output} cannot be written: {error.strerror}", hint="name another file with -o") from error
-    render.console().print(f"{output}: {plan_verdict(found).headline.lower()}", markup=False)
+        raise ConfigError(f"cannot write {output}: {error.strerror}", hint="name another file with -o") from error
+    render.console().print(f"{output}: {plan_verdict(contents).headline.lower()}", markup=False)

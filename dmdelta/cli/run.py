@@ -1,4 +1,4 @@
-"""`dmdelta run`: the main job."""
+"""`dmdelta run`: runs the task."""
 
 import os
 import threading
@@ -17,44 +17,46 @@ from dmdelta.config import load_spec
 def run(
     spec: Spec,
     until_caught_up: Annotated[
-        bool, typer.Option("--until-caught-up", help="End when all that the source has now is in silver.")
+        bool, typer.Option("--until-caught-up", help="End once all that the source has now is in silver.")
     ] = False,
-    safe_mode: Annotated[bool, typer.Option("--safe-mode", help="Apply as if anything may be there already.")] = False,
+    safe_mode: Annotated[
+        bool, typer.Option("--safe-mode", help="Apply changes in safe mode: each may have been applied before.")
+    ] = False,
     start_time: Annotated[
         datetime | None,
         typer.Option(
             "--start-time",
             metavar="TIME",
             parser=moment,
-            help="Begin anew at the first transaction committed at or after this time: 2026-11-21T10:00:00+01:00.",
+            help="Restart at the first transaction committed at or after this time: 2026-11-21T10:00:00+01:00.",
         ),
     ] = None,
     remove_meta: Annotated[
         bool,
         typer.Option(
             "--remove-meta",
-            help="Forget where the task stands and begin anew: at --start-time, else as its first start did.",
+            help="Reset the task and restart: at --start-time, else where its first start did.",
         ),
     ] = False,
 ) -> None:
-    """Relay, land and apply, until SIGTERM or Ctrl-C."""
+    """Relay, land and apply changes, until SIGTERM or Ctrl-C."""
     task = load_spec(spec)
     from dmdelta.engine.run import RunOptions, run_task
 
     options = RunOptions(until_caught_up, safe_mode, start_time, remove_meta)
-    with _keeping_to_itself(task.variables_of_passwords), showing_progress() as report:
+    with _without_variables(task.variables_of_passwords), showing_progress() as report:
         summary = run_task(task, options, report)
     print_summary(summary)
 
 
 @contextmanager
-def _keeping_to_itself(variables: Collection[str]) -> Iterator[None]:
-    """Without them in the environment: they have been read, and Java, its workers and relays would inherit them."""
+def _without_variables(variables: Collection[str]) -> Iterator[None]:
+    """Remove them from the environment: they have been read, and Java, its workers and relays would inherit them."""
     if threading.current_thread() is not threading.main_thread():
-        yield  # a part of a larger program, whose environment is not ours
+        yield  # part of a larger program, which owns the environment
         return
-    kept = {name: os.environ.pop(name) for name in variables if name in os.environ}
+    removed = {name: os.environ.pop(name) for name in variables if name in os.environ}
     try:
         yield
     finally:
-        os.environ.update(kept)
+        os.environ.update(removed)

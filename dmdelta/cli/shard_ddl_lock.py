@@ -1,4 +1,4 @@
-"""`dmdelta shard-ddl-lock`: statements of shards that wait for the others."""
+"""`dmdelta shard-ddl-lock`: shard DDL that waits for other shards."""
 
 from enum import Enum
 from typing import Annotated
@@ -9,33 +9,31 @@ from dmdelta.cli import render
 from dmdelta.cli.options import Json, Spec
 from dmdelta.config import load_spec
 
-app = typer.Typer(no_args_is_help=True, help="Statements of shards that wait for others.", rich_markup_mode=None)
+app = typer.Typer(no_args_is_help=True, help="Shard DDL that waits for other shards.", rich_markup_mode=None)
 
 
 class Choice(str, Enum):
-    """What is done with a statement that nobody waits for any more."""
+    """What to do with a statement that no longer waits."""
 
     EXEC = "exec"
     SKIP = "skip"
 
 
-LockId = Annotated[str, typer.Argument(metavar="LOCK", help="The lock, as `list` shows it: TASK-`SCHEMA`.`TABLE`.")]
-Act = Annotated[
-    Choice, typer.Option("--action", help="exec: silver follows the statement now. skip: silver goes without it.")
-]
+LockId = Annotated[str, typer.Argument(metavar="LOCK", help="The lock, as shown by `list`: TASK-`SCHEMA`.`TABLE`.")]
+Act = Annotated[Choice, typer.Option("--action", help="exec: silver applies the statement now. skip: silver omits it.")]
 Owner = Annotated[
-    str | None, typer.Option("--owner", metavar="SHARD", help="Whose statement, where shards wait with different ones.")
+    str | None, typer.Option("--owner", metavar="SHARD", help="The shard whose statement counts, if they differ.")
 ]
 
 
 @app.callback()
 def group() -> None:
-    """Statements of shards that wait for the others of their merged table."""
+    """Shard DDL that waits for the other shards of its merged table."""
 
 
 @app.command("list")
 def list_(spec: Spec, json: Json = False) -> None:
-    """The locks that are not resolved, as the task's run last told them."""
+    """List the unresolved locks, as last reported by the task."""
     task = load_spec(spec)
     from dmdelta.engine.shard_locks import list_locks
 
@@ -44,7 +42,7 @@ def list_(spec: Spec, json: Json = False) -> None:
 
 @app.command("unlock")
 def unlock(spec: Spec, lock: LockId, action: Act = Choice.EXEC, owner: Owner = None, json: Json = False) -> None:
-    """Wait no longer for the shards that remain; a running task takes it over within seconds."""
+    """Stop waiting for the remaining shards; a running task applies this within seconds."""
     task = load_spec(spec)
     from dmdelta.engine.shard_locks import unlock
     from dmdelta.sharding import Action

@@ -1,4 +1,4 @@
-"""`dmdelta snapshot`: have tables read from the source again."""
+"""`dmdelta snapshot`: reads tables from the source again."""
 
 from typing import Annotated
 
@@ -12,7 +12,7 @@ Tables = Annotated[list[str], typer.Option("--table", metavar="SCHEMA.TABLE", he
 
 
 def snapshot(spec: Spec, table: Tables, json: Json = False) -> None:
-    """Have tables read from the source again, while the others' log is followed; by a running task, or the next run."""
+    """Read tables from the source again while the log of the others is applied; by the running task or the next run."""
     task = load_spec(spec)
     from dmdelta.engine.snapshot_request import request_snapshot
 

@@ -1,4 +1,4 @@
-"""`dmdelta status`: how far the task is."""
+"""`dmdelta status`: the task's positions and state."""
 
 import time
 from typing import Annotated
@@ -15,9 +15,9 @@ WATCH_SECONDS = 5.0
 def status(
     spec: Spec,
     json: Json = False,
-    watch: Annotated[bool, typer.Option("--watch", help="Show it anew every five seconds, until Ctrl-C.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Refresh every five seconds, until Ctrl-C.")] = False,
 ) -> None:
-    """Positions from the server to silver, by source and table; whether it is paused, or why it failed."""
+    """Show positions from the server to silver, by source and table; whether the task is paused, or why it failed."""
     task = load_spec(spec)
     from dmdelta.engine.status import task_status
 

@@ -1,10 +1,10 @@
-"""Ad-hoc snapshots: tables that are read while the log of the others is followed.
+"""Ad-hoc snapshots: tables that are read while the log of the others is applied.
 
-That is done for tables that the block-allow-list lets in later, and for those that somebody asks for. Their chunks land
-in bronze, in an epoch below 0: older than any log. Meanwhile the appliers leave these tables as they are. Then each
-silver table is made anew in one commit, which says where the log goes on, and catches up with the others.
+They are taken of tables that the block-allow-list selects later, and of tables that an operator requests. Their chunks
+land in bronze, in an epoch below 0: older than any log. Meanwhile the appliers pause these tables. Then each silver
+table is overwritten in one commit, which records where its log resumes, and catches up with the others.
 
-Whatever is killed on the way, the plan in dm_meta and bronze's newest commit say what is missing.
+After a crash at any point, the plan in dm_meta and bronze's newest commit determine what is missing.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -42,16 +42,16 @@ from dmdelta.source.snapshot import SnapshotPlan, plan_snapshot, snapshot_end
 log = get_logger(__name__)
 WAIT_SECONDS = 0.5
 LOOK_SECONDS = 10.0
-"""How often a running task looks for requests."""
+"""How often a running task polls for requests."""
 
 
 @dataclass(slots=True)
 class AdHocSnapshots:
-    """The ad-hoc snapshots of one source, one after the other. Has a session of its own.
+    """The ad-hoc snapshots of one source, one after the other. Has its own session.
 
     Attributes:
-        landed: where bronze was when the run began; None: nowhere.
-        joining: tables that have joined since the last run.
+        landed: where bronze ended when the run began; None: nothing had landed.
+        joining: tables that were selected since the last run.
         _deferred: requests that are left to the next run.
     """
 
@@ -74,13 +74,13 @@ class AdHocSnapshots:
         self.endpoint = endpoint
 
     def follow(self, stop: StopRequest) -> None:
-        """Carry out what is asked for until the stop comes."""
+        """Take the requested snapshots until the stop is requested."""
         while not stop.requested:
             self.run(stop)
             stop.wait(LOOK_SECONDS)
 
     def run(self, stop: StopRequest) -> None:
-        """Carry out what is under way and what is asked for now, or as much as the stop allows.
+        """Finish the current snapshot and take those requested now, unless the stop is requested.
 
         Raises:
             SourceError, SourceUnavailable: the source cannot be read.
@@ -98,7 +98,7 @@ class AdHocSnapshots:
             self._carry_out(snapshot, stop)
 
     def interrupt(self) -> None:
-        """Cancel what is under way."""
+        """Cancel the current work."""
         self.spark.interruptAll()
 
     def _plan(self, requests: Mapping[str, TableName], stop: StopRequest) -> PlannedSnapshot | None:
@@ -108,24 +108,24 @@ class AdHocSnapshots:
             return None
         self.store.open()
         self.scheduler.pause_tables(names)
-        found = self._plan_behind_landed(names, stop)
-        if found is None:
+        located = self._plan_behind_landed(names, stop)
+        if located is None:
             return None
-        plan, begin = found
+        plan, begin = located
         snapshot = PlannedSnapshot(self.store.next_ad_hoc_epoch(), begin, plan.begin.gtid_set, plan.chunks)
-        gone = names - snapshot.tables
-        if gone:
-            log.warning("tables that are not there", tables=sorted(".".join(name) for name in gone))
-            self.scheduler.resume_tables(dict.fromkeys(gone, ORIGIN))
+        missing = names - snapshot.tables
+        if missing:
+            log.warning("requested tables do not exist", tables=sorted(".".join(name) for name in missing))
+            self.scheduler.resume_tables(dict.fromkeys(missing, ORIGIN))
         self.store.plan(snapshot, requests)
         self.joining = frozenset()
-        log.info("ad-hoc snapshot begins", source=self.source.source_id, chunks=len(plan.chunks), log=str(begin))
+        log.info("ad-hoc snapshot started", source=self.source.source_id, chunks=len(plan.chunks), log=str(begin))
         return snapshot
 
     def _plan_behind_landed(
         self, names: Collection[TableName], stop: StopRequest
     ) -> tuple[SnapshotPlan, Position] | None:
-        """A plan whose position is in the epoch that is relayed, and behind all that was applied before the hold."""
+        """A plan whose position is in the relayed epoch, after everything applied before the tables paused."""
         while not stop.requested:
             plan = plan_snapshot(self.endpoint, lambda schema, table: (schema, table) in names)
             relayed = newest_begin(self.relaying.folder)
@@ -150,24 +150,24 @@ class AdHocSnapshots:
         end = snapshot_end(self.endpoint)
         relayed = newest_begin(self.relaying.folder)
         if relayed is None or relayed.epoch != snapshot.log_begin.epoch:
-            log.warning("another server is followed by now: the tables are read again", source=self.source.source_id)
-            self.store.end(snapshot, again=snapshot.tables)
+            log.warning("source switched to another log; reading the tables again", source=self.source.source_id)
+            self.store.end(snapshot, requeue=snapshot.tables)
             return
         safe_until = Position(snapshot.log_begin.epoch, end.binlog_file, end.offset)
-        goes_on = self._reload(snapshot, safe_until, told=done >= LAST_CHUNK)
+        goes_on = self._reload(snapshot, safe_until, structures_written=done >= LAST_CHUNK)
         reach(CrashPoint.SNAPSHOT_END)
-        self._deferred |= self.store.end(snapshot, again=snapshot.tables - goes_on.keys())
+        self._deferred |= self.store.end(snapshot, requeue=snapshot.tables - goes_on.keys())
         self.scheduler.resume_tables(goes_on)
         if self.task.spec.sink is not None:
             log.warning(
-                "what an ad-hoc snapshot read does not reach the sink's target: copy these tables there",
+                "rows of an ad-hoc snapshot do not reach the sink's target: copy these tables there",
                 source=self.source.source_id,
                 tables=sorted(".".join(name) for name in goes_on),
             )
         log.info("ad-hoc snapshot applied", source=self.source.source_id, tables=len(goes_on), log=str(safe_until))
 
     def _newest_commit(self, snapshot: PlannedSnapshot) -> OwnCommit | None:
-        """Bronze's newest of this snapshot: of its last landed chunk, or of its structures."""
+        """Bronze's newest commit of this snapshot: of its last landed chunk, or of its structures."""
         commit = newest_own_commit(self.spark, self.source.bronze, self._app)
         return commit if commit and commit.tag.end.epoch == snapshot.epoch else None
 
@@ -180,17 +180,19 @@ class AdHocSnapshots:
         self.store.landed(snapshot, batch, commit)
         reach(CrashPoint.SNAPSHOT_BETWEEN_BATCHES)
 
-    def _reload(self, snapshot: PlannedSnapshot, safe_until: Position, *, told: bool) -> dict[TableName, Position]:
-        """Make each silver table anew; where its log goes on. A shard that its merged table cannot take stops alone.
+    def _reload(
+        self, snapshot: PlannedSnapshot, safe_until: Position, *, structures_written: bool
+    ) -> dict[TableName, Position]:
+        """Overwrite each silver table; returns where its log resumes. A shard that does not fit its merged table stops.
 
         Args:
-            told: a run that was killed has told the structures.
+            structures_written: by a run that was killed.
         """
         source, log_epoch = self.source, snapshot.log_begin.epoch
         exact = exact_positions(self.spark, source.bronze, source.source_id, (snapshot.epoch, log_epoch))
         schemas = {chunk.schema.name: chunk.schema for chunk in snapshot.chunks}
         goes_on = {name: exact.get(name, snapshot.log_begin) for name in schemas}
-        if not told:
+        if not structures_written:
             self._tell_structures(snapshot, [(schemas[name], position) for name, position in goes_on.items()])
         for name, schema in schemas.items():
             until = None if name in exact else safe_until
@@ -211,7 +213,7 @@ class AdHocSnapshots:
         return goes_on
 
     def _reload_table(self, name: TableName, request: ReloadRequest) -> bool:
-        """Make a silver table anew; False if it stops for now: other shards may yet agree with it."""
+        """Overwrite a silver table; False if it stops for now: other shards may yet change their structure to match."""
         scheduler = self.scheduler
         spark = scheduler.tables.session()
         try:
@@ -224,7 +226,7 @@ class AdHocSnapshots:
         return True
 
     def _tell_structures(self, snapshot: PlannedSnapshot, structures: Iterable[tuple[TableSchema, Position]]) -> None:
-        """Say in bronze what the tables look like where their log goes on."""
+        """Write the structures of the tables at the position where their log resumes to bronze."""
         now = datetime.now(timezone.utc)
         rows = structure_rows(self.spark, self.source.bronze, self.source.source_id, structures, now)
         append(self.spark, rows, self.source.bronze, self._tag(snapshot, LAST_CHUNK, LAST_CHUNK))
@@ -242,7 +244,7 @@ class AdHocSnapshots:
 def joining_tables(
     spark: SparkSession, source: LandingSource, relaying: Relaying, store: ChunkStore
 ) -> frozenset[TableName]:
-    """Tables that take part and of which neither a snapshot nor the log has told anything yet.
+    """Selected tables for which neither a snapshot nor the log has any rows yet.
 
     Raises:
         SourceError, SourceUnavailable: the source does not answer.

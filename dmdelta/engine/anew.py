@@ -1,8 +1,8 @@
-"""Beginning anew: the log is read again from a place of one's choice, in an epoch of its own.
+"""Restarting a source: the log is read again from a chosen position, in a new epoch.
 
-What has landed stays in bronze, older epochs before newer ones. What may have been applied already, everything up to
-where the source's log ended at that moment, is applied in safe mode. The mark is a commit of bronze without rows, so a
-crash right after it leaves a task that goes on at the new place.
+What has landed stays in bronze, older epochs before newer ones. Everything up to the current end of the source's log
+may already have been applied, so it is applied in safe mode. The mark is a commit of bronze without rows, so after a
+crash right after it the task resumes at the new position.
 """
 
 from contextlib import closing
@@ -29,53 +29,53 @@ log = get_logger(__name__)
 
 
 def begin_source(task: Task, relaying: Relaying, start: Start | StartTime) -> Position:
-    """Forget where a source stands: the next run begins it anew at `start`. Where that is.
+    """Reset a source: the next run restarts it at `start`. Returns that position.
 
     Raises:
         Fenced: the task is running.
-        PositionLost, SourceError, SourceUnavailable: the source does not have the place.
+        PositionLost, SourceError, SourceUnavailable: the source does not have the position.
     """
     source = task.landing_source(relaying.source_id, relaying.flavor)
     with locked(relaying.folder):
         landed = newest_landed(task.spark, source)
         endpoint = relaying.task.endpoint
         if relaying.loads and endpoint is not None and not isinstance(start, StartTime):
-            begun = _load_again(task, source, relaying, landed, endpoint)
+            restarted = _restart_full_load(task, source, relaying, landed, endpoint)
         else:
-            begun = _mark(task, source, relaying, landed, start)
-        if begun != landed:
+            restarted = _mark(task, source, relaying, landed, start)
+        if restarted != landed:
             _forget_tables(
-                CheckpointStore(task.spark, task.lakehouse, task.spec.name, source.source_id, task.run), begun
+                CheckpointStore(task.spark, task.lakehouse, task.spec.name, source.source_id, task.run), restarted
             )
-    return begun.end
+    return restarted.end
 
 
 def _mark(
     task: Task, source: LandingSource, relaying: Relaying, landed: Landed | None, start: Start | StartTime
 ) -> Landed:
-    """Say so in bronze; a start time that the newest epoch began with is not begun twice."""
-    found = _find(relaying, start)
+    """Mark the restart in bronze; a start time at which the newest epoch already started has no effect."""
+    beginning = _find(relaying, start)
     if isinstance(start, StartTime) and landed is not None:
-        begun = newest_beginning(task.spark, source)
-        if begun is not None and (begun.binlog_file, begun.offset) == found.begin:
+        newest = newest_beginning(task.spark, source)
+        if newest is not None and (newest.binlog_file, newest.offset) == beginning.begin:
             return landed
     epoch = _next_epoch(relaying, landed)
-    begin = Position(epoch, *found.begin)
+    begin = Position(epoch, *beginning.begin)
     log.warning(
-        "source is begun anew",
+        "restarting from a new position",
         source=source.source_id,
         begin=str(begin),
-        safe_mode_until=str(Position(epoch, *found.log_end)),
-        caveat="rows of tables without a key that are read again are there twice",
+        safe_mode_until=str(Position(epoch, *beginning.log_end)),
+        caveat="rows of tables without a key that are read again are duplicated",
     )
     _forget_structures(task, source, begin)
-    return begin_anew(task.spark, source, landed, begin, safe_until=Position(epoch, *found.log_end))
+    return begin_anew(task.spark, source, landed, begin, safe_until=Position(epoch, *beginning.log_end))
 
 
-def _load_again(
+def _restart_full_load(
     task: Task, source: LandingSource, relaying: Relaying, landed: Landed | None, endpoint: Endpoint
 ) -> Landed:
-    """Have every table read again, and the log followed from where the server is now."""
+    """Request a new read of every table, and resume the log at the server's current position."""
     with closing(open_connection(endpoint)) as connection:
         now = server_position(connection)
     begin = Position(_next_epoch(relaying, landed), now.binlog_file, now.offset)
@@ -85,13 +85,13 @@ def _load_again(
     store.open()
     tables = [schema.name for schema in relaying.read_catalog()]
     store.request(tables)
-    log.warning("source is loaded again", source=source.source_id, begin=str(begin), tables=len(tables))
+    log.warning("restarting with a full load", source=source.source_id, begin=str(begin), tables=len(tables))
     _forget_structures(task, source, begin)
     return begin_anew(task.spark, source, landed, begin, gtid_set=now.gtid_set)
 
 
 def _forget_structures(task: Task, source: LandingSource, begin: Position) -> None:
-    """What was tracked may be ahead of where the log begins. Written before the mark: without it, it does not count."""
+    """Tracked structures may be newer than the position. Written before the mark: without it, this has no effect."""
     SchemaHistory(task.spark, task.lakehouse, task.spec.name, source.source_id).begin_anew(begin)
 
 
@@ -100,12 +100,12 @@ def _next_epoch(relaying: Relaying, landed: Landed | None) -> int:
     return 1 + max(landed.end.epoch if landed else 0, relayed.epoch if relayed else 0)
 
 
-def _forget_tables(store: CheckpointStore, begun: Landed) -> None:
-    """Write down that every table goes on where the source begins, whatever became of it."""
+def _forget_tables(store: CheckpointStore, restarted: Landed) -> None:
+    """Record that every table resumes where the source restarts."""
     stored = store.open()
     if stored is None:
         return
-    point = Point(begun.end)
+    point = Point(restarted.end)
     tables = tuple(replace(table, point=point, delta_version=None) for table in stored.tables.values())
     store.write(Snapshot(store.source_id, point, tables, None), tables, FlushReason.RESET)
 

@@ -1,4 +1,4 @@
-"""Asking a running task from another process, and waiting for its answer."""
+"""Sends commands to a running task from another process, and waits for the answer."""
 
 import time
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from dmdelta.engine.task import open_task
 from dmdelta.errors import StageFailed
 
 ANSWER_SECONDS = 60.0
-"""A look for requests, a transaction's end, a last checkpoint."""
+"""Time for one poll, the end of a transaction and a last checkpoint."""
 _POLL_SECONDS = 0.5
 _ANSWERS = {
     Request.PAUSE: State.PAUSED,
@@ -27,7 +27,7 @@ _Answered = TypeVar("_Answered")
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a task said after it was asked."""
+    """The state of a task after a command."""
 
     task: str
     state: State
@@ -36,7 +36,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Updated:
-    """What a task has in force after an update.
+    """The settings in effect after an update.
 
     Attributes:
         process: host and process id of the run.
@@ -48,7 +48,7 @@ class Updated:
 
 
 def ask_task(spec: TaskSpec, request: Request) -> Answer:
-    """Ask, and wait until the task is what it was asked to be.
+    """Send a command and wait until the task has the requested state.
 
     Raises:
         StageFailed: it did not answer in time, or has failed.
@@ -62,31 +62,35 @@ def ask_task(spec: TaskSpec, request: Request) -> Answer:
     table.ask(request)
 
     def answer() -> Told | None:
-        told = table.told()
-        return told if told != before and told and told.state in (_ANSWERS[request], State.FAILED) else None
+        reported = table.told()
+        return (
+            reported
+            if reported != before and reported and reported.state in (_ANSWERS[request], State.FAILED)
+            else None
+        )
 
-    told = _wait_for(answer)
-    if told is None:
+    reported = _wait_for(answer)
+    if reported is None:
         raise StageFailed(
             f"the task {spec.name} does not answer",
-            hint="is it running? `dmdelta status` tells what it last did. If another command that makes the task stand "
-            "still (maintain, replay) is at work, run this one after it",
+            hint="is it running? `dmdelta status` shows its last reported state. If another command that pauses "
+            "the task (maintain, replay) is running, retry after it has finished",
         )
-    return _answer(spec.name, told)
+    return _answer(spec.name, reported)
 
 
 def update_task(spec: TaskSpec) -> Updated:
-    """Ask a running or paused task to take over the spec's live settings, and wait until it has.
+    """Ask a running or paused task to apply the spec's live settings, and wait until it has.
 
     Raises:
-        StageFailed: it does not run, did not answer in time, or is of a version that knows other settings.
+        StageFailed: it is not running, did not answer in time, or its version has other settings.
         LakehouseError: the control table cannot be read or written.
     """
     task = open_task(spec, writing=False)
     table, wanted = ControlTable(task.spark, task.lakehouse, spec.name), LiveSettings.of(spec)
-    told = table.told()
-    if told is not None and told.state in _ENDED:
-        raise StageFailed(f"the task {spec.name} does not run: it has {told.state.value}", hint=_NEXT_RUN)
+    reported = table.told()
+    if reported is not None and reported.state in _ENDED:
+        raise StageFailed(f"the task {spec.name} is not running: it has {reported.state.value}", hint=_NEXT_RUN)
     update = table.ask_update(wanted.to_json())
     taken = _wait_for(lambda: table.answered(update))
     if taken is None:
@@ -96,23 +100,23 @@ def update_task(spec: TaskSpec) -> Updated:
 
 def _updated(task: str, wanted: LiveSettings, taken: Taken) -> Updated:
     if taken.settings != wanted.to_json():
-        hint = "stop it and run it again: it is of another version of dmdelta, or somebody else updated it, too"
-        raise StageFailed(f"the task {task} has other settings in force: {taken.settings}", hint=hint)
+        hint = "restart the task: it runs another version of dmdelta, or another process updated it at the same time"
+        raise StageFailed(f"the task {task} has other settings in effect: {taken.settings}", hint=hint)
     return Updated(task, taken.process, wanted.flush_interval)
 
 
 def _wait_for(look: Callable[[], _Answered | None]) -> _Answered | None:
-    """What `look` finds within ANSWER_SECONDS, None if nothing."""
+    """Poll `look` for ANSWER_SECONDS; None if it returned nothing."""
     deadline = time.monotonic() + ANSWER_SECONDS
     while time.monotonic() < deadline:
-        found = look()
-        if found is not None:
-            return found
+        answer = look()
+        if answer is not None:
+            return answer
         time.sleep(_POLL_SECONDS)
     return None
 
 
-def _answer(task: str, told: Told) -> Answer:
-    if told.state is State.FAILED:
-        raise StageFailed(f"the task {task} has failed: {told.error}", hint=told.hint or "see its log")
-    return Answer(task, told.state, told.process)
+def _answer(task: str, reported: Told) -> Answer:
+    if reported.state is State.FAILED:
+        raise StageFailed(f"the task {task} has failed: {reported.error}", hint=reported.hint or "see its log")
+    return Answer(task, reported.state, reported.process)

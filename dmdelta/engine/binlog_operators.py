@@ -1,6 +1,6 @@
-"""The table `dm_meta.<task>_binlog_operators`: what operators have decided about single statements.
+"""The table `dm_meta.<task>_binlog_operators`: operator overrides for single statements.
 
-Rows are only ever added; the newest for a position counts, `revert` takes a decision back.
+Append-only; the newest row for a position is in effect, `revert` removes an override.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ REVERT = "revert"
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """A decision that is in force, as `binlog list` shows it."""
+    """An override in effect, as shown by `binlog list`."""
 
     source: str
     position: str
@@ -42,17 +42,17 @@ class Decided:
 
 
 def read_operators(spark: SparkSession, lakehouse: Lakehouse, task: str, source_id: str) -> Mapping[Position, Operator]:
-    """The decisions that are in force for a source's log.
+    """The overrides in effect for a source's log.
 
     Raises:
         LakehouseError: the table cannot be read.
     """
-    found = [row for row in _newest(spark, lakehouse, task) if row["source_id"] == source_id]
-    return {_position(row): Operator(Verb(row["operator"]), tuple(row["statements"] or ())) for row in found}
+    rows = [row for row in _newest(spark, lakehouse, task) if row["source_id"] == source_id]
+    return {_position(row): Operator(Verb(row["operator"]), tuple(row["statements"] or ())) for row in rows}
 
 
 def list_operators(spec: TaskSpec) -> list[Decided]:
-    """All decisions of a task that are in force.
+    """All overrides in effect of a task.
 
     Raises:
         LakehouseError: the table cannot be read.
@@ -67,15 +67,15 @@ def list_operators(spec: TaskSpec) -> list[Decided]:
 def decide(
     spec: TaskSpec, source_id: str | None, position: Position, verb: Verb | None, statements: Sequence[str] = ()
 ) -> Decided:
-    """Write a decision down, to be followed from the task's next start or resume on.
+    """Record an override; it takes effect at the task's next start or resume.
 
     Args:
         source_id: may be None for a task of one source.
-        verb: None takes a decision back.
+        verb: None removes an override.
 
     Raises:
         ConfigError: the task has no such source, or several and none is named.
-        LakehouseError: the decision cannot be written.
+        LakehouseError: the override cannot be written.
     """
     source = named_source(spec, source_id).source_id
     task = open_task(spec, writing=False)

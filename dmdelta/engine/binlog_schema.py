@@ -1,4 +1,4 @@
-"""Which structures a task has tracked, and mending them: what `dmdelta binlog-schema` shows and writes down."""
+"""The tracked structures of a task, and corrections of them: the implementation of `dmdelta binlog-schema`."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
@@ -25,9 +25,9 @@ class ShownStructure:
     """A line of `binlog-schema list`.
 
     Attributes:
-        table: `schema.table`, of a database `schema`.
-        since: the position from which on it counts.
-        columns: names and types; empty where the table is gone or nobody knows it.
+        table: `schema.table`; for a database `schema`.
+        since: the position from which it is valid.
+        columns: names and types; empty if the table was dropped or its structure is unknown.
         charset: the default character set of new columns.
     """
 
@@ -42,7 +42,7 @@ class ShownStructure:
     structure: TableSchema | None
 
     def brief(self) -> dict[str, Any]:
-        """What fits a line."""
+        """The fields that fit on a line."""
         line = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "structure"}
         return {**line, "columns": ", ".join(self.columns), "key": ", ".join(self.key)}
 
@@ -50,12 +50,12 @@ class ShownStructure:
 def list_structures(
     spec: TaskSpec, source_id: str | None, table: TableName | None, *, everything: bool = False
 ) -> list[ShownStructure]:
-    """What is known where bronze ends, by source and table.
+    """The structures at the end of bronze, by source and table.
 
     Args:
         source_id: None for all sources.
         table: None for all tables.
-        everything: the whole history, in the order of the log.
+        everything: the whole history, in log order.
 
     Raises:
         ConfigError: the task has no such source.
@@ -73,13 +73,14 @@ def list_structures(
 
 
 def update_structure(spec: TaskSpec, source_id: str | None, table: TableName, statement: str) -> ShownStructure:
-    """Have a table taken for what a CREATE TABLE says, from where bronze ends and from the task's next start on.
+    """Set a table's structure to a CREATE TABLE, from the end of bronze on; takes effect at the task's next start.
 
     Raises:
-        ConfigError: the task has no such source, or several and none is named; or it is no CREATE TABLE of the table.
-        SchemaError: the statement does not tell the whole structure.
+        ConfigError: the task has no such source, or several and none is named; or the statement does not create the
+            table.
+        SchemaError: the statement does not define the whole structure.
         SourceError, SourceUnavailable: the source does not answer.
-        LakehouseError: it cannot be written down.
+        LakehouseError: it cannot be recorded.
     """
     source = named_source(spec, source_id)
     flavor = flavor_of_source(spec, source)
@@ -93,11 +94,11 @@ def update_structure(spec: TaskSpec, source_id: str | None, table: TableName, st
 
 
 def delete_structure(spec: TaskSpec, source_id: str | None, table: TableName) -> ShownStructure:
-    """Forget a table's structure: from the task's next start on it is taken from information_schema again.
+    """Delete a table's structure: from the task's next start on it is read from information_schema again.
 
     Raises:
         ConfigError: the task has no such source, or several and none is named.
-        LakehouseError: it cannot be written down.
+        LakehouseError: it cannot be recorded.
     """
     source = named_source(spec, source_id)
     task = open_task(spec, writing=False)
@@ -109,30 +110,34 @@ def delete_structure(spec: TaskSpec, source_id: str | None, table: TableName) ->
 def read_structure(
     statement: str, table: TableName, charset_of: Callable[[str, str | None], str | None], *, mariadb: bool
 ) -> tuple[TableSchema, str | None]:
-    """The structure and the default character set that a CREATE TABLE of `table` tells.
+    """The structure and the default character set that a CREATE TABLE of `table` defines.
 
     Raises:
-        ConfigError: it is none.
-        SchemaError: it does not tell the whole structure.
+        ConfigError: it is not such a statement.
+        SchemaError: it does not define the whole structure.
     """
     effects = statement_effects(statement, table[0], lambda _: None, mariadb=mariadb, charset_of=charset_of)
     effect = effects[-1] if effects else None
     if isinstance(effect, Unread):
-        raise SchemaError(f"the statement is not understood: {effect.reason}", hint="give what SHOW CREATE TABLE says")
+        raise SchemaError(
+            f"the statement cannot be parsed: {effect.reason}", hint="use the output of SHOW CREATE TABLE"
+        )
     if not isinstance(effect, Created) or effect.table[1].lower() != table[1].lower():
-        raise ConfigError(f"this is no CREATE TABLE of {'.'.join(table)}", hint="give what SHOW CREATE TABLE says")
+        raise ConfigError(
+            f"this is not a CREATE TABLE of {'.'.join(table)}", hint="use the output of SHOW CREATE TABLE"
+        )
     if effect.schema is None:
-        raise SchemaError("the statement does not tell all columns", hint="give what SHOW CREATE TABLE says")
+        raise SchemaError("the statement does not define all columns", hint="use the output of SHOW CREATE TABLE")
     open_ = [column.name for column in effect.schema.columns if is_text(column) and column.charset is None]
     if open_:
         raise SchemaError(
-            f"nobody tells the character set of {', '.join(open_)}", hint="end the statement with DEFAULT CHARSET=…"
+            f"the character set of {', '.join(open_)} is not defined", hint="end the statement with DEFAULT CHARSET=…"
         )
     return TableSchema(*table, effect.schema.columns, effect.schema.primary_key), effect.charset
 
 
 def _newest(rows: Sequence[HistoryRow], end: Position) -> list[HistoryRow]:
-    """The row that counts for each table and database; those that are gone left out."""
+    """The newest valid row for each table and database, without dropped ones."""
     newest: dict[tuple[str | None, str | None], HistoryRow] = {}
     for row in rows:
         if row.counts(end):
@@ -158,7 +163,7 @@ def _shown(source_id: str, row: HistoryRow) -> ShownStructure:
 
 
 def _written(column: Column) -> str:
-    """A column as one would read it: `id bigint unsigned`, `v varchar latin1`."""
+    """A column as text: `id bigint unsigned`, `v varchar latin1`."""
     words: list[Any] = [column.name, column.type, "unsigned" if column.unsigned else "", column.charset or ""]
     return " ".join(word for word in words if word)
 
@@ -168,7 +173,7 @@ def _history(task: Task, source: SourceConfig) -> SchemaHistory:
 
 
 def _end(task: Task, source: SourceConfig) -> Position:
-    """Where bronze ends."""
+    """The end of bronze."""
     landing = task.landing_source(source.source_id, source.flavor or "mysql")
     commit = newest_own_commit(task.spark, landing.bronze, landing.app)
     return commit.tag.end if commit is not None else ORIGIN

@@ -1,8 +1,7 @@
-"""Care for the tables that a run writes: by the run itself, which leaves a table alone while it is compacted.
+"""Maintenance of the tables that a run writes, by the run itself, which pauses a table while it is compacted.
 
-Of a compaction and a change at the same time Delta refuses one. So a silver table is taken aside, the others go on, and
-then it catches up. Bronze is added to,
-and whole days of it expire, which is no conflict.
+Delta rejects one of a concurrent compaction and change. So a silver table is paused while the others continue, and then
+it catches up. Bronze is append-only, and whole days of it expire, which is no conflict.
 """
 
 import time
@@ -28,9 +27,9 @@ from dmdelta.silver.quarantine import Quarantine
 log = get_logger(__name__)
 LOOK_SECONDS = 10.0
 WORN_COMMITS = 50
-"""After so many commits of this run a table's history is asked what it needs."""
+"""After this many commits of the run a table's history is checked."""
 SLOW_SECONDS = 600.0
-"""How often that is asked of the tables that are written seldom."""
+"""How often tables that are seldom written are checked."""
 METADATA = (
     "binlog_operators",
     "checkpoint",
@@ -41,16 +40,16 @@ METADATA = (
     "snapshot",
     "validator",
 )
-"""The tables of dm_meta that a task may have, without its name before them, but for its quarantines."""
+"""The tables of dm_meta that a task may have, without the task name as prefix, and except its quarantines."""
 
 
 @dataclass(slots=True)
 class TableCare:
-    """Cares for the silver tables of one source, and for what all sources share. Has a session of its own.
+    """Maintains the silver tables of one source, and the tables that all sources share. Has its own session.
 
     Attributes:
-        shared: bronze and dm_meta are this one's.
-        worn: after so many commits a table is looked at.
+        shared: this instance maintains bronze and dm_meta.
+        worn: number of commits after which a table is checked.
     """
 
     task: Task
@@ -66,20 +65,20 @@ class TableCare:
         self.spark = care_session(self.task.spark)
 
     def follow(self, stop: StopRequest) -> None:
-        """Care for what needs it until the stop comes.
+        """Maintain tables that need it until the stop is requested.
 
         Raises:
-            DmdeltaError: a table that was taken aside does not catch up.
+            DmdeltaError: a table that was paused does not catch up.
         """
         while not stop.wait(LOOK_SECONDS):
             self.look(stop)
 
     def interrupt(self) -> None:
-        """Cancel what is under way, which then has changed nothing."""
+        """Cancel the current operation, which then has changed nothing."""
         self.spark.interruptAll()
 
     def look(self, stop: StopRequest) -> None:
-        """Care for what needs it now. Raises as `follow`."""
+        """Maintain the tables that need it now. Raises as `follow`."""
         for state in self.scheduler.states:
             if state.commits >= self.worn and not stop.requested:
                 self._silver(state, stop)
@@ -107,7 +106,7 @@ class TableCare:
         landed = self.scheduler.tables.tally.batches
         if landed - self._batches >= self.worn:
             self._batches = landed
-            # What is older was compacted while it was new.
+            # Older days were compacted while they were new.
             since = (datetime.now(timezone.utc) - timedelta(days=1)).date()
             self._care_for(self.task.lakehouse.bronze, stop, f"{PARTITION_COLUMN} >= DATE'{since}'")
 
@@ -134,12 +133,12 @@ class TableCare:
             return CarePlan()
         if wear is None:
             return CarePlan()
-        # A busy table's history goes back some hours only.
+        # The history of a busy table only goes back some hours.
         known = replace(wear, vacuumed_at=wear.vacuumed_at or self._vacuumed.get(table))
         return plan_care(known, datetime.now(timezone.utc))
 
     def _do(self, table: str, plan: CarePlan, stop: StopRequest, where: str = "") -> None:
-        """Do what a table needs."""
+        """Run the planned maintenance."""
         if not plan.deeds:
             return
         try:
@@ -151,15 +150,15 @@ class TableCare:
             self.scheduler.tables.tally.cared_for(deed)
         if plan.vacuum:
             self._vacuumed[table] = datetime.now(timezone.utc)
-        log.info("table cared for", **asdict(done))
+        log.info("maintenance finished", **asdict(done))
 
     def _failed(self, table: str, error: DmdeltaError, stop: StopRequest) -> None:
-        """Count a failure and tell it: the table's rows are as they were, and it is tried again later."""
+        """Count and report a failure: the table's rows are unchanged, and it is retried later."""
         if not stop.requested:
             self.scheduler.tables.tally.cared_for("failure")
-            log.warning("table care failed, is tried again", table=table, why=error.message, hint=error.hint)
+            log.warning("maintenance failed, retrying later", table=table, why=error.message, hint=error.hint)
 
 
 def metadata_tables(lakehouse: Lakehouse, task: str) -> list[str]:
-    """The tables of dm_meta that a task may have, but for its quarantines."""
+    """The tables of dm_meta that a task may have, except its quarantines."""
     return [lakehouse.metadata(f"{task}_{name}") for name in METADATA]

@@ -1,4 +1,4 @@
-"""Would the task run? Every source and the lakehouse are asked, nothing is written."""
+"""Checks whether the task can run. Every source and the lakehouse are queried, nothing is written."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from dmdelta.source.table_checks import check_tables
 
 @dataclass(frozen=True, slots=True)
 class TaskFinding:
-    """One checked thing of a source, or of the lakehouse; `fix` mends it."""
+    """The result of one check of a source, or of the lakehouse; `fix` resolves it."""
 
     source: str
     check: str
@@ -31,51 +31,51 @@ class TaskFinding:
 
     @property
     def stops(self) -> bool:
-        """The task would not run."""
+        """The task cannot run."""
         return self.level is Level.FAIL
 
 
 def check_task(spec: TaskSpec) -> list[TaskFinding]:
-    """All findings but those that the spec ignores, sources first.
+    """All findings except those that the spec ignores, sources first.
 
     A source that does not answer is a finding, not an error.
     """
     shards: list[ShardFacts] = []
-    found = [
+    findings = [
         TaskFinding(source.source_id, finding.name, finding.level, finding.message, finding.fix)
         for source in spec.sources
         for finding in _source_findings(spec, source, shards)
     ]
-    found += [
+    findings += [
         TaskFinding("shards", finding.name, finding.level, finding.message, finding.fix)
         for finding in shard_findings(shards, spec.shard_mode)
     ]
-    found += _sink_findings(spec, shards)
-    counted = [finding for finding in found if not spec.is_ignored(finding.check)]
-    return [*counted, *_not_checks(spec, {finding.check for finding in found}), _lakehouse_finding(spec)]
+    findings += _sink_findings(spec, shards)
+    counted = [finding for finding in findings if not spec.is_ignored(finding.check)]
+    return [*counted, *_not_checks(spec, {finding.check for finding in findings}), _lakehouse_finding(spec)]
 
 
 def _sink_findings(spec: TaskSpec, shards: Collection[ShardFacts]) -> list[TaskFinding]:
-    """The sink executes each shard's statements as they come."""
+    """The sink executes each shard's statements without coordination."""
     merged = sorted({".".join(shard.target) for shard in shards})
     if spec.sink is None or spec.shard_mode is None or not merged:
         return []
     message = (
-        f"shard-mode does not count for the sink, which gets {listed(merged)}: it executes each shard's statements"
+        f"shard-mode does not apply to the sink, which writes {listed(merged)}: it executes each shard's statements"
     )
-    fix = "sink these tables from a task without shard-mode, change all shards alike, or leave the sink out"
+    fix = "sink these tables from a task without shard-mode, alter all shards the same way, or remove the sink"
     return [TaskFinding("sink", "shard_ddl", Level.FAIL, message, fix)]
 
 
 def _not_checks(spec: TaskSpec, names: Collection[str]) -> list[TaskFinding]:
-    """A name that ignores nothing is probably misspelt."""
+    """A name that ignores nothing is probably misspelled."""
     wrong = [name for name in spec.ignore_checking_items if name not in names and name != "all"]
-    message, fix = "ignore-checking-items: there was no such check", "use the names that this table shows"
+    message, fix = "ignore-checking-items: no such check", "use the names that this table shows"
     return [TaskFinding("spec", name, Level.WARN, message, fix) for name in wrong]
 
 
 def _source_findings(spec: TaskSpec, source: SourceConfig, shards: list[ShardFacts]) -> Iterator[Finding]:
-    """All findings of a source; its tables that are merged are added to `shards`."""
+    """All findings of a source; its merged tables are added to `shards`."""
     task = relay_task(spec, source, until_caught_up=False)
     try:
         if task.endpoint is None:
@@ -100,5 +100,5 @@ def _lakehouse_finding(spec: TaskSpec) -> TaskFinding:
             state.assert_owned(task.lakehouse.bronze, spec.name)
     except DmdeltaError as error:
         return TaskFinding("lakehouse", "bronze", Level.FAIL, error.message, error.hint or "")
-    found = "is there" if state is not None else "will be made by the first run"
-    return TaskFinding("lakehouse", "bronze", Level.PASS, f"{task.lakehouse.bronze} {found}", "")
+    state_text = "exists" if state is not None else "will be created by the first run"
+    return TaskFinding("lakehouse", "bronze", Level.PASS, f"{task.lakehouse.bronze} {state_text}", "")

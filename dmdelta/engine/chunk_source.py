@@ -1,15 +1,15 @@
 """The Spark data sources `mysql_chunks` and `mysql_rows`: chunks of source tables in, rows out.
 
-`mysql_chunks` gives bronze rows with op = read, `mysql_rows` one table's own columns, for silver directly.
-They stand here because no stage knows another: how a chunk is read is `source`'s business, a row's form theirs.
+`mysql_chunks` yields bronze rows with op = read, `mysql_rows` one table's own columns, for silver directly.
+They are in the engine because stages do not know each other: `source` reads a chunk, bronze and silver define its rows.
 
 Options:
-    endpoint-secret: the server (`Endpoint.to_dict`, JSON); Spark blacks out an option of such a name.
+    endpoint-secret: the server (`Endpoint.to_dict`, JSON); Spark redacts options with such a name.
     chunks: a JSON list of `Chunk.to_json`; for `mysql_rows` all of one table.
     flavor, source-id, epoch: of the source, and of the snapshot.
     landed-at: ISO 8601 with a zone.
-    rows: `true`, or `false` for the structures and watermarks only.
-    meeting: `Meeting`, JSON: its readers read all chunks as they are at one position; only for `mysql_chunks`.
+    rows: `true`, or `false` for only the structures and watermarks.
+    meeting: `Meeting`, JSON: its readers read all chunks at one position; only for `mysql_chunks`.
 """
 
 import json
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class ChunkGroup(InputPartition):
-    """Chunks that one task reads, the one with this number."""
+    """The chunks that one Spark task reads; `number` is its index."""
 
     def __init__(self, chunks: Sequence[Chunk], number: int = 0) -> None:
         super().__init__(None)
@@ -46,7 +46,7 @@ class ChunkGroup(InputPartition):
 
 
 class MySqlChunks(DataSource):
-    """See the module."""
+    """See the module docstring."""
 
     @classmethod
     def name(cls) -> str:
@@ -60,7 +60,7 @@ class MySqlChunks(DataSource):
 
 
 class MySqlRows(DataSource):
-    """See the module."""
+    """See the module docstring."""
 
     @classmethod
     def name(cls) -> str:
@@ -76,7 +76,7 @@ class MySqlRows(DataSource):
 
 
 class ChunksReader(DataSourceReader):
-    """Reads a fixed list of chunks, big ones in a task of their own."""
+    """Reads a fixed list of chunks; large ones get their own Spark task."""
 
     def __init__(self, options: Mapping[str, str], read: "Read") -> None:
         self.options = plain_options(options)
@@ -90,12 +90,12 @@ class ChunksReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
         if not isinstance(partition, ChunkGroup):
-            raise TypeError(f"not a partition of ours: {type(partition).__name__}")
+            raise TypeError(f"not a ChunkGroup: {type(partition).__name__}")
         return self._read(partition.chunks, self.options, partition.number)
 
 
 def share_chunks(chunks: Sequence[Chunk], readers: int) -> list[ChunkGroup]:
-    """All chunks to as many readers, each with about as many rows; there are at least as many chunks."""
+    """Distribute the chunks over readers, with about equal numbers of rows; there are at least as many chunks."""
     shares: list[list[Chunk]] = [[] for _ in range(readers)]
     rows = [0] * readers
     for chunk in sorted(chunks, key=lambda chunk: -chunk.rows):
@@ -107,7 +107,7 @@ def share_chunks(chunks: Sequence[Chunk], readers: int) -> list[ChunkGroup]:
 
 @dataclass(frozen=True, slots=True)
 class ChunkFrames:
-    """Frames that read chunks of one snapshot, of the epoch `epoch`, from one server."""
+    """Frames that read chunks of the snapshot with the epoch `epoch` from one server."""
 
     spark: SparkSession
     endpoint: Endpoint
@@ -116,15 +116,15 @@ class ChunkFrames:
     epoch: int
 
     def bronze_rows(self, chunks: Sequence[Chunk], *, rows: bool = True) -> DataFrame:
-        """As bronze has them; without `rows` the structures and watermarks only."""
+        """In bronze's form; without `rows` only the structures and watermarks."""
         return self._frame(MySqlChunks, chunks, rows=str(rows).lower())
 
     def bronze_rows_together(self, chunks: Sequence[Chunk], meeting: Meeting) -> DataFrame:
-        """As bronze has them, all as they are at one position."""
+        """In bronze's form, all read at one position."""
         return self._frame(MySqlChunks, chunks, rows="true", meeting=json.dumps(asdict(meeting)))
 
     def table_rows(self, chunks: Sequence[Chunk]) -> DataFrame:
-        """The own columns of the one table that the chunks are of: `rows_schema`."""
+        """The columns of the table that the chunks belong to: `rows_schema`."""
         return self._frame(MySqlRows, chunks, rows="true")
 
     def _frame(self, kind: type[DataSource], chunks: Sequence[Chunk], **options: str) -> DataFrame:
@@ -142,7 +142,7 @@ class ChunkFrames:
         return reader.load()
 
 
-# Spark plans in Python processes that live for a moment: only reading needs the codec and Arrow.
+# Spark plans in short-lived Python processes: only reading needs the codec and Arrow.
 def _read_chunks(chunks: Sequence[Chunk], options: Mapping[str, str], number: int) -> "Iterator[pa.RecordBatch]":
     from dmdelta.engine.chunk_reading import read_chunks  # noqa: PLC0415
 
@@ -160,5 +160,5 @@ def _chunks(options: Mapping[str, str]) -> list[Chunk]:
 
 
 def group_chunks(chunks: Sequence[Chunk]) -> list[ChunkGroup]:
-    """Neighbours together until a group has about CHUNK_ROWS: small tables share a task."""
+    """Group adjacent chunks up to about CHUNK_ROWS: small tables share a Spark task."""
     return [ChunkGroup(group) for group in neighbours(chunks, lambda chunk: chunk.rows, CHUNK_ROWS)]

@@ -1,6 +1,6 @@
-"""The table `dm_meta.<task>_snapshot`: what snapshots read, which of it has landed, and what people ask to be read.
+"""The table `dm_meta.<task>_snapshot`: what snapshots read, what of it has landed, and requests for snapshots.
 
-Bronze's own commits are the truth about what has landed; these rows are for people, for the plans, and for requests.
+Bronze's own commits determine what has landed; these rows serve operators, the plans, and requests.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -47,28 +47,28 @@ COLUMNS: dict[str, T.DataType] = {
 
 
 class Kind(str, Enum):
-    """What a row of the table says."""
+    """The kind of a row."""
 
     REQUESTED = "requested"
-    """Somebody asks for a table to be read."""
+    """A snapshot of a table is requested."""
     SERVED = "served"
-    """A plan took the request up."""
+    """A plan includes the request."""
     PLANNED = "planned"
     """A chunk is to be read."""
     LANDED = "landed"
-    """It is in bronze."""
+    """The chunk is in bronze."""
     ENDED = "ended"
-    """An ad-hoc snapshot is in silver, or was given up for another one."""
+    """An ad-hoc snapshot is in silver, or was abandoned for another one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Awaited:
-    """Ad-hoc snapshots that are not done.
+    """Unfinished ad-hoc snapshots.
 
     Attributes:
-        requests: the tables that are asked for and that no plan has taken up, by request.
-        epoch: of the one that is under way, None if there is none.
-        begun: the tables of that one.
+        requests: the requested tables that are in no plan yet, by request.
+        epoch: of the snapshot in progress; None if there is none.
+        begun: the tables of that snapshot.
     """
 
     requests: Mapping[str, TableName]
@@ -81,7 +81,7 @@ class Awaited:
 
 
 class ChunkStore:
-    """The snapshots of one source of a task. Has a session of its own; one thread at a time."""
+    """The snapshots of one source of a task. Has its own session; not thread-safe."""
 
     def __init__(self, spark: SparkSession, lakehouse: Lakehouse, task: str, source_id: str, run: str) -> None:
         self._spark = clone_session(spark)
@@ -92,62 +92,62 @@ class ChunkStore:
         self._run = run
 
     def open(self) -> None:
-        """Make the table if it is not there.
+        """Create the table if it does not exist.
 
         Raises:
-            ForeignTable: the table there is not this task's.
-            LakehouseError: it cannot be made.
+            ForeignTable: the existing table belongs to another task.
+            LakehouseError: it cannot be created.
         """
         create_metadata(self._spark, self._lakehouse, self._table, COLUMNS, self._task)
 
     def newest_epoch(self) -> int:
-        """The epoch of the newest full load's plan, 0 if there is none."""
+        """The epoch of the newest full load's plan; 0 if there is none."""
         return max(0, *self._extremes())
 
     def next_ad_hoc_epoch(self) -> int:
-        """An epoch for an ad-hoc snapshot: below 0, and below that of every one before."""
+        """An epoch for an ad-hoc snapshot: below 0, and below all previous ones."""
         return min(0, *self._extremes()) - 1
 
     def newest_landed(self, epoch: int) -> int:
-        """The last chunk of an epoch that is written down as landed, 0 if there is none."""
+        """The last chunk of an epoch that is recorded as landed; 0 if there is none."""
         query = f"SELECT max(chunk) FROM {self._rows(Kind.LANDED)} AND epoch = {epoch}"
         rows = self._collect(query)
         return int(rows[0][0] or 0) if rows else 0
 
     def plan(self, snapshot: PlannedSnapshot, served: Collection[str] = ()) -> None:
-        """Write a plan down, and which requests it serves."""
+        """Record a plan and the requests that it serves."""
         self._append(snapshot, Kind.PLANNED, snapshot.chunks, extra=[_mark(Kind.SERVED, request=one) for one in served])
 
     def landed(self, snapshot: PlannedSnapshot, chunks: Sequence[Chunk], commit: OwnCommit) -> None:
-        """Write down that chunks have landed, and with which commit of bronze."""
+        """Record that chunks have landed, and with which commit of bronze."""
         self._append(snapshot, Kind.LANDED, chunks, commit)
 
-    def end(self, snapshot: PlannedSnapshot, again: Collection[TableName] = ()) -> frozenset[str]:
-        """Write down that nothing is left to do of an ad-hoc snapshot.
+    def end(self, snapshot: PlannedSnapshot, requeue: Collection[TableName] = ()) -> frozenset[str]:
+        """Record that an ad-hoc snapshot is finished.
 
         Args:
-            again: it was in vain for these: they are asked for anew.
+            requeue: tables for which it failed: they are requested again.
 
         Returns:
             The ids of the new requests.
         """
-        asked = [_mark(Kind.REQUESTED, name, uuid4().hex) for name in again]
-        self._append(snapshot, Kind.ENDED, (), extra=asked)
-        return frozenset(mark["request"] for mark in asked)
+        requests = [_mark(Kind.REQUESTED, name, uuid4().hex) for name in requeue]
+        self._append(snapshot, Kind.ENDED, (), extra=requests)
+        return frozenset(mark["request"] for mark in requests)
 
     def request(self, tables: Collection[TableName]) -> None:
-        """Ask for tables to be read. May be called by any process.
+        """Request a snapshot of tables. May be called by any process.
 
         Raises:
             LakehouseError: the commit failed.
         """
-        asked = [_mark(Kind.REQUESTED, name, uuid4().hex) for name in tables]
-        rows = [{"id": self._source_id, "updated_at": datetime.now(timezone.utc), **row} for row in asked]
+        requests = [_mark(Kind.REQUESTED, name, uuid4().hex) for name in tables]
+        rows = [{"id": self._source_id, "updated_at": datetime.now(timezone.utc), **row} for row in requests]
         with wrapped(self._table, "appending to"):
             metadata_frame(self._spark, COLUMNS, rows).writeTo(self._table).append()
 
     def awaited(self) -> Awaited:
-        """What is still to be done, besides a full load.
+        """The unfinished snapshots, except a full load.
 
         Raises:
             LakehouseError: the table cannot be read.
@@ -158,17 +158,17 @@ class ChunkStore:
         )
         served = {row["request"] for row in rows if row["kind"] == Kind.SERVED.value}
         ended = {row["epoch"] for row in rows if row["kind"] == Kind.ENDED.value}
-        asked = {
+        requests = {
             row["request"]: (row["cp_schema"], row["cp_table"])
             for row in rows
             if row["kind"] == Kind.REQUESTED.value and row["request"] not in served
         }
         begun = [row for row in rows if row["kind"] == Kind.PLANNED.value and row["epoch"] not in ended]
         tables = {(row["cp_schema"], row["cp_table"]) for row in begun if row["cp_table"] is not None}
-        return Awaited(asked, max((row["epoch"] for row in begun), default=None), frozenset(tables))
+        return Awaited(requests, max((row["epoch"] for row in begun), default=None), frozenset(tables))
 
     def planned_tables(self) -> set[TableName]:
-        """All tables that a snapshot was ever planned for."""
+        """All tables that any snapshot has included."""
         rows = self._collect(f"SELECT DISTINCT cp_schema, cp_table FROM {self._rows(Kind.PLANNED)}")
         return {(row["cp_schema"], row["cp_table"]) for row in rows}
 
@@ -191,8 +191,8 @@ class ChunkStore:
         rows = self._collect(f"SELECT {columns} FROM {self._rows(Kind.PLANNED)} AND epoch = {epoch} ORDER BY chunk")
         if not rows:
             raise LakehouseError(
-                f"{self._table} does not have the plan of a snapshot that bronze has begun",
-                hint="restore it, or remove the task's bronze and silver tables and begin anew",
+                f"{self._table} lacks the plan of a snapshot that has started in bronze",
+                hint="restore it, or remove the task's bronze and silver tables and start over",
                 epoch=epoch,
             )
         first = rows[0]
@@ -205,14 +205,14 @@ class ChunkStore:
         )
 
     def _rows(self, kind: Kind) -> str:
-        """FROM clause of this source's rows of a kind; a condition may follow."""
+        """FROM clause for this source's rows of a kind; a condition may follow."""
         return f"{self._table} WHERE id = {literal(self._source_id)} AND kind = {literal(kind.value)}"
 
     def _collect(self, query: str) -> list[Row]:
         return metadata_rows(self._spark, self._table, query)
 
     def _extremes(self) -> tuple[int, int]:
-        """The least and the greatest epoch of all plans, 0 if there are none."""
+        """The minimum and the maximum epoch of all plans; 0 if there are none."""
         rows = self._collect(f"SELECT min(epoch), max(epoch) FROM {self._rows(Kind.PLANNED)}")
         return (int(rows[0][0] or 0), int(rows[0][1] or 0)) if rows else (0, 0)
 
@@ -235,12 +235,12 @@ class ChunkStore:
             "binlog_gtid": None if snapshot.gtid_set is None else str(snapshot.gtid_set),
             "landed_version": commit.version if commit else None,
         }
-        rows = [{**common, **_told(chunk)} for chunk in chunks] or [common]  # a plan of nothing has a begin, too
+        rows = [{**common, **_fields(chunk)} for chunk in chunks] or [common]  # an empty plan has a begin, too
         frame = metadata_frame(self._spark, COLUMNS, [*rows, *({**plain, **row} for row in extra)])
         append(self._spark, frame, self._table, self._tag(snapshot, kind, chunks))
 
     def _tag(self, snapshot: PlannedSnapshot, kind: Kind, chunks: Sequence[Chunk]) -> CommitTag:
-        """Versions grow from plan to landed chunks to the end, and from one ad-hoc snapshot to the next."""
+        """Versions increase from plan to landed chunks to the end, and from one ad-hoc snapshot to the next."""
         landed = chunks[-1].number if chunks else 0
         upto = {Kind.PLANNED: 0, Kind.ENDED: LAST_CHUNK}.get(kind, landed)
         app = f"dmdelta:{self._task}:{self._source_id}:{'ad-hoc' if snapshot.is_ad_hoc else 'snapshot'}"
@@ -250,7 +250,7 @@ class ChunkStore:
 
 
 def record_missed(store: ChunkStore, snapshot: PlannedSnapshot, commit: OwnCommit) -> None:
-    """Write down what a killed run had landed, with bronze's newest `commit` of the snapshot, and not yet written down.
+    """Record what a killed run had landed but not recorded, with bronze's newest `commit` of the snapshot.
 
     Raises:
         LakehouseError: the commit failed.
@@ -266,7 +266,7 @@ def _mark(kind: Kind, name: TableName | None = None, request: str | None = None)
     return {"kind": kind.value, "cp_schema": schema, "cp_table": table, "request": request}
 
 
-def _told(chunk: Chunk) -> dict[str, Any]:
+def _fields(chunk: Chunk) -> dict[str, Any]:
     return {
         "chunk": chunk.number,
         "cp_schema": chunk.schema.schema,

@@ -1,4 +1,4 @@
-"""Obeying what other processes ask of a running task, and what follows a failure."""
+"""Executes commands of other processes in a running task, and decides what follows a failure."""
 
 import threading
 from collections.abc import Iterator
@@ -15,23 +15,23 @@ from dmdelta.model.retry import Retry
 log = get_logger(__name__)
 AUTO_RESUME = Retry(first=5.0, longest=300.0)
 POLL_SECONDS = 3.0
-"""How often a running task looks for a request."""
+"""How often a running task polls for commands."""
 
 
 @dataclass(frozen=True, slots=True)
 class AfterFailure:
-    """What becomes of a task that failed; `delay` seconds later it goes on by itself, None: it ends."""
+    """The state after a failure; the task retries automatically after `delay` seconds; None: it ends."""
 
     state: State
     delay: float | None = None
 
 
 def plan_after_failure(error: DmdeltaError, failures: int, *, ends: bool) -> AfterFailure:
-    """Decide.
+    """Decide what follows a failure.
 
     Args:
-        failures: how many there were in a row, this one included.
-        ends: the run is to end with what the sources have; whoever waits for that wants to know.
+        failures: number of consecutive failures, including this one.
+        ends: the run ends once it has caught up; its caller waits for the result.
     """
     if ends or not isinstance(error, Retryable):
         return AfterFailure(State.FAILED)
@@ -40,28 +40,28 @@ def plan_after_failure(error: DmdeltaError, failures: int, *, ends: bool) -> Aft
 
 @contextmanager
 def obeying(task: Task, stop: StopRequest) -> Iterator[ControlTable]:
-    """Do what is asked for from now on, in a thread, until the block ends; a table for the caller's words.
+    """Execute commands in a thread until the block ends; yields a table for the caller's own state reports.
 
-    Requests go to `stop`, settings to `task.in_force`. An orderly end after a request, or after any other word, is told
-    at the end.
+    Commands go to `stop`, settings to `task.in_force`. If there were commands or state reports, a normal end is
+    reported as STOPPED.
     """
     table, polled = (ControlTable(task.spark, task.lakehouse, task.spec.name) for _ in range(2))
-    known, told = table.asked(), table.told()
-    if told is not None and told.state is not State.RUNNING:
+    known, reported = table.asked(), table.told()
+    if reported is not None and reported.state is not State.RUNNING:
         table.tell(State.RUNNING)
     over = threading.Event()
 
     def poll() -> None:
-        seen = known
+        handled = known
         try:
             while not over.wait(POLL_SECONDS):
                 newest = polled.asked()
-                if newest.request is not None and newest.request != seen.request:
-                    log.info("asked to", request=newest.request.request.value)
+                if newest.request is not None and newest.request != handled.request:
+                    log.info("command received", request=newest.request.request.value)
                     obey(newest.request.request, stop)
-                if newest.update is not None and newest.update != seen.update:
+                if newest.update is not None and newest.update != handled.update:
                     polled.answer(newest.update, take_over(task, newest.update.settings))
-                seen = newest
+                handled = newest
         except Exception as error:  # noqa: BLE001 - the run raises it
             stop.fail(error)
 
@@ -78,13 +78,13 @@ def obeying(task: Task, stop: StopRequest) -> Iterator[ControlTable]:
 
 
 def obey(request: Request, stop: StopRequest) -> None:
-    """Do what was asked."""
+    """Execute a command."""
     {Request.PAUSE: stop.pause, Request.RESUME: stop.resume, Request.STOP: stop.request}[request]()
 
 
 def take_over(task: Task, settings: str) -> str:
-    """Put settings (`LiveSettings.to_json`) in force, for this turn and those to come; what is in force then."""
+    """Apply settings (`LiveSettings.to_json`) to this turn and the following; returns the settings in effect."""
     task.in_force.settings = task.in_force.settings.changed_by(settings)
     taken = task.in_force.settings.to_json()
-    log.info("settings taken over", settings=taken)
+    log.info("settings applied", settings=taken)
     return taken

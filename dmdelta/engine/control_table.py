@@ -1,7 +1,7 @@
-"""The table `dm_meta.<task>_control`: what other processes ask of a running task, and what it says of itself.
+"""The table `dm_meta.<task>_control`: commands to a running task, and the states that it reports.
 
-Rows are only ever added; the newest of each kind counts. A run obeys what is asked for after its begin. The table is
-made by the first who has something to say: a task that just runs has not.
+Append-only; the newest row of each kind is in effect. A run executes commands that were sent after its start. The first
+writer creates the table: a task that just runs does not.
 """
 
 import json
@@ -35,7 +35,7 @@ COLUMNS: dict[str, T.DataType] = {
 
 
 class Request(str, Enum):
-    """What a running task can be asked for."""
+    """The commands to a running task."""
 
     PAUSE = "pause"
     RESUME = "resume"
@@ -43,19 +43,19 @@ class Request(str, Enum):
 
 
 class State(str, Enum):
-    """What a task says of itself."""
+    """The states that a task reports."""
 
     RUNNING = "running"
     PAUSED = "paused"
     STOPPED = "stopped"
     RETRYING = "retrying"
-    """It failed, and will go on by itself."""
+    """It failed, and retries automatically."""
     FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request and its id."""
+    """A command and its id."""
 
     id: str
     request: Request
@@ -63,7 +63,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Settings to take over (`LiveSettings.to_json`) and the id of the row that asks for it."""
+    """Settings to apply (`LiveSettings.to_json`) and the id of the row that requests it."""
 
     id: str
     settings: str
@@ -71,7 +71,7 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class AllAsked:
-    """The newest of each kind; None: nobody has asked."""
+    """The newest of each kind; None: there is none."""
 
     request: Asked | None = None
     update: Update | None = None
@@ -79,7 +79,7 @@ class AllAsked:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """The answer to an update: the settings that are in force since, and the run's host and process id."""
+    """The answer to an update: the settings in effect since then, and the run's host and process id."""
 
     settings: str
     process: str
@@ -87,7 +87,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A state.
+    """A reported state.
 
     Attributes:
         process: host and process id of the run.
@@ -102,7 +102,7 @@ class Told:
 
 
 class ControlTable:
-    """The control table of one task. Has a session of its own; one thread at a time."""
+    """The control table of one task. Has its own session; not thread-safe."""
 
     def __init__(self, spark: SparkSession, lakehouse: Lakehouse, task: str) -> None:
         self._spark = clone_session(spark)
@@ -111,35 +111,35 @@ class ControlTable:
         self._task = task
 
     def ask(self, request: Request) -> None:
-        """Write a request down.
+        """Send a command.
 
         Raises:
-            ForeignTable: the table there is not this task's.
+            ForeignTable: the existing table belongs to another task.
             LakehouseError: the commit failed.
         """
         self._append({"request": request.value})
 
     def tell(self, state: State, error: DmdeltaError | None = None) -> None:
-        """Write down what has become of the task.
+        """Report the state of the task.
 
         Raises:
-            ForeignTable: the table there is not this task's.
+            ForeignTable: the existing table belongs to another task.
             LakehouseError: the commit failed.
         """
-        told = {"error": error.message, "hint": error.hint} if error is not None else {}
-        self._append({"state": state.value, **told})
+        failure = {"error": error.message, "hint": error.hint} if error is not None else {}
+        self._append({"state": state.value, **failure})
 
     def ask_update(self, settings: str) -> str:
-        """Write down which settings are to be taken over; the id of what is asked.
+        """Request an update of settings; returns the id of the request.
 
         Raises:
-            ForeignTable: the table there is not this task's.
+            ForeignTable: the existing table belongs to another task.
             LakehouseError: the commit failed.
         """
         return self._append({"settings": settings})
 
     def answer(self, update: Update, in_force: str) -> None:
-        """Write down that an update was taken over, and the settings that are in force now.
+        """Confirm an update, with the settings that are now in effect.
 
         Raises:
             LakehouseError: the commit failed.
@@ -147,7 +147,7 @@ class ControlTable:
         self._append({"settings": in_force, "answers": update.id})
 
     def answered(self, update_id: str) -> Taken | None:
-        """The answer to an update that was asked for here, None if there is none yet.
+        """The answer to an update that was requested here; None if there is none yet.
 
         Raises:
             LakehouseError: the table cannot be read.
@@ -161,7 +161,7 @@ class ControlTable:
         Raises:
             LakehouseError: the table cannot be read.
         """
-        # As JSON, because a table that an older version made lacks columns until an update is asked for.
+        # As JSON, because a table created by an older version lacks columns until an update is requested.
         query = f"""
             SELECT max_by(row, at) FILTER (WHERE request IS NOT NULL) AS request,
                    max_by(row, at) FILTER (WHERE settings IS NOT NULL AND answers IS NULL) AS update

@@ -1,4 +1,4 @@
-"""Having old row changes expire from bronze: those that nobody needs any more, of all the readers that a task has."""
+"""Expires old row changes from bronze, once no reader of the task needs them."""
 
 from collections.abc import Iterator
 from datetime import date, datetime, timezone
@@ -19,10 +19,10 @@ from dmdelta.sink.opening import flushed_position
 
 
 def day_to_expire_before(task: Task, days: int) -> date | None:
-    """The day before which row changes may go; None if a reader of bronze has not begun: it needs all of it.
+    """The day before which row changes may expire; None if a reader of bronze has not started: it needs all of it.
 
     Raises:
-        SinkError: the sink's target does not say where it is.
+        SinkError: the sink's target does not report its checkpoint.
         LakehouseError: a table cannot be read.
     """
     today, needed = datetime.now(timezone.utc).date(), list[date]()
@@ -36,10 +36,10 @@ def day_to_expire_before(task: Task, days: int) -> date | None:
 
 
 def expire_bronze(task: Task, spark: SparkSession) -> Expired | None:
-    """Have row changes expire as `maintenance.bronze-days` says; None if there were none to go, or it is not set.
+    """Expire row changes according to `maintenance.bronze-days`; None if there were none, or it is not set.
 
     Raises:
-        CommitConflict: somebody else changes bronze's properties.
+        CommitConflict: another process changes bronze's properties.
         SinkError, LakehouseError: as `day_to_expire_before`; bronze cannot be written.
     """
     days = task.spec.maintenance.bronze_days
@@ -48,7 +48,7 @@ def expire_bronze(task: Task, spark: SparkSession) -> Expired | None:
 
 
 def _read_to(task: Task, source: SourceConfig) -> Iterator[Position | None]:
-    """Where each reader of a source's log is, by what it has flushed; None for one that needs all of it."""
+    """The flushed position of each reader of a source's log; None for one that needs all of it."""
     spark, lakehouse, name = task.spark, task.lakehouse, task.spec.name
     stored = load_points(spark, lakehouse, name, source.source_id)
     yield stored.global_point.position if stored is not None else None

@@ -1,4 +1,4 @@
-"""Rows that fail while a task runs: told in its log, and written down in dm_meta."""
+"""Reports rows that fail expectations while a task runs: in its log, and in dm_meta."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,17 +15,17 @@ log = get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class FailureLog:
-    """Takes what applying a range to a table, or reading it anew, has found."""
+    """Receives the failures found when a range is applied to a table, or the table is reloaded."""
 
     store: ResultStore
     side: SilverSide
     suites: Suites
 
     def __call__(self, name: TableName, end: Position, judged: int, failures: Mapping[str, int]) -> None:
-        """Of so many rows up to a place in the log, so many fail what they should fulfil, by its name.
+        """Report how many of the `judged` rows up to a position fail each expectation.
 
         Raises:
-            LakehouseError: it cannot be written down.
+            LakehouseError: the result cannot be written.
         """
         target = self.side.table(name)
         failed = []
@@ -33,6 +33,6 @@ class FailureLog:
             check, action = str(expectation), expectation.config.on_failure
             rows = failures.get(check)
             if rows is not None:
-                log.warning("rows fail", table=".".join(name), expectation=check, rows=rows, done=action)
+                log.warning("expectation failed", table=".".join(name), expectation=check, rows=rows, done=action)
                 failed.append(Result(check, action, success=False, evaluated=judged, unexpected=rows))
         self.store.add(Judged(self.side.source_id, target.route.name, Scope.RUN, None, end), failed)

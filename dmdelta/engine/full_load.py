@@ -1,8 +1,8 @@
-"""Full load: the tables of a source as they are, chunk by chunk, before its log is followed.
+"""Full load: reads the tables of a source, chunk by chunk, before its log is applied.
 
-A snapshot is a log of its own, in an epoch of its own: its files are the chunks, and bronze's newest commit says where
-it is, as for any log. The binlog is relayed meanwhile, from a position before the first chunk on; it lands in the next
-epoch. What of it begins before the end of the snapshot is applied in safe mode, because readers may have seen it.
+A snapshot is a log with its own epoch: its files are the chunks, and bronze's newest commit records its position, as
+for any log. Meanwhile the binlog is relayed, from a position before the first chunk; it lands in the next epoch. Its
+part before the end of the snapshot is applied in safe mode, because readers may have seen it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -42,10 +42,10 @@ log = get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class FullLoad:
-    """A snapshot under way.
+    """A snapshot in progress.
 
     Attributes:
-        landed: where bronze is: at the snapshot's begin, or behind one of its chunks.
+        landed: the end of bronze: at the snapshot's begin, or after one of its chunks.
     """
 
     task: Task
@@ -57,21 +57,21 @@ class FullLoad:
 
     @property
     def log_begin(self) -> Landed:
-        """Where the relay begins, while the snapshot is read."""
+        """Where the relay starts, while the snapshot is read."""
         begin = self.snapshot.log_begin
         return Landed(0, begin, begin, self.snapshot.gtid_set or parse_gtid_set("", self.source.flavor))
 
     def run(self, landed_log: LandedLog, tally: Tally, stop: StopRequest) -> Landed | None:
-        """Land what is missing, then mark where the log goes on; None if the stop came before.
+        """Land what is missing, then mark where the log resumes; None if the stop was requested before.
 
         Raises:
-            SourceError: a chunk cannot be read. Fenced: another runner of this task is at work.
+            SourceError: a chunk cannot be read. Fenced: another runner of this task is active.
         """
         landed = self.landed
         done = landed.end.chunk or 0
-        there = [chunk for chunk in self.snapshot.chunks if chunk.number < done]
-        missing = self.snapshot.chunks[len(there) :]
-        tally.loading(shares_of(self.snapshot.chunks), shares_of(there))
+        finished = [chunk for chunk in self.snapshot.chunks if chunk.number < done]
+        missing = self.snapshot.chunks[len(finished) :]
+        tally.loading(shares_of(self.snapshot.chunks), shares_of(finished))
         recorded: Future[None] | None = None
         shares = self._shares(missing)
         with self._passing_bronze(shares) as passed, ThreadPoolExecutor(1, thread_name_prefix="record") as recorder:
@@ -82,12 +82,12 @@ class FullLoad:
                 commit = self._land(share)
                 landed = share.landed
                 if share is shares[-1] or share.kept:
-                    landed_log.append(landed)  # what all went past bronze is in silver already
+                    landed_log.append(landed)  # a share that bypasses bronze is already in silver
                 tally.landed(self.source.source_id, str(landed.end))
                 tally.loaded(shares_of(share.chunks))
                 if recorded is not None:
                     recorded.result()
-                # Meanwhile the next one is read: a start after a crash writes down what is missing.
+                # The next share is read meanwhile: after a crash the next start records what is missing.
                 recorded = recorder.submit(self.store.landed, self.snapshot, share.chunks, commit)
                 reach(CrashPoint.SNAPSHOT_BETWEEN_BATCHES)
         if recorded is not None:
@@ -95,12 +95,12 @@ class FullLoad:
         return self._follow_log(landed)
 
     def _shares(self, missing: Sequence[Chunk]) -> list[Share]:
-        """What each commit lands, in order."""
+        """The shares of the snapshot, one per commit, in order."""
         landed, shares = self.landed, list[Share]()
-        # Shards of a merged table write it in turns, which only appliers take.
+        # Shards of a merged table write to it in turns, which only appliers take.
         rules = self.task.rules(self.source.source_id)
         routes = {schema: rules.route(*schema.name) for schema in self.snapshot.cut_tables}
-        # Rows that are judged are read more than once, which only bronze bears.
+        # Rows with quality checks are read more than once, which only bronze supports.
         judged = self.task.suites.guards
         big = frozenset(schema for schema, to in routes.items() if not to.merged and not judged(to.name))
         if self.task.spec.snapshot.bronze:
@@ -113,7 +113,7 @@ class FullLoad:
 
     @contextmanager
     def _passing_bronze(self, shares: Sequence[Share]) -> Iterator[list[Future[None]]]:
-        """Bring what goes past bronze to silver, share by share, ahead of what lands: silver's commits say so."""
+        """Append the rows that bypass bronze to silver, share by share, before they land: silver's commits prove it."""
         ahead = ThreadPoolExecutor(1, thread_name_prefix="past-bronze")
         done: dict[TableSchema, Position | None] = {}
         try:
@@ -122,7 +122,7 @@ class FullLoad:
             ahead.shutdown(cancel_futures=True)
 
     def exact_positions(self) -> dict[tuple[str, str], Position]:
-        """Where the log goes on, by (schema, table), for tables that were read exactly at one position.
+        """Where the log resumes, by (schema, table), for tables that were read at one exact position.
 
         Raises:
             LakehouseError: bronze cannot be read.
@@ -182,15 +182,15 @@ class FullLoad:
 
 
 def open_full_load(task: Task, relaying: Relaying, source: LandingSource, landed: Landed | None) -> FullLoad | None:
-    """The full load that a source needs first, begun or gone on with; None if its log is followed already.
+    """The full load that a source needs first, started or resumed; None if its log is already applied.
 
     Args:
-        landed: how far bronze is.
+        landed: the end of bronze.
 
     Raises:
         Fenced: the task is running.
         SourceError, SourceUnavailable: the source's tables cannot be planned.
-        LakehouseError: the plan of a snapshot that has begun is gone.
+        LakehouseError: the plan of a started snapshot is missing.
     """
     endpoint = relaying.task.endpoint
     if endpoint is None or not relaying.loads:
@@ -217,5 +217,5 @@ def _begin(task: Task, source: LandingSource, endpoint: Endpoint, store: ChunkSt
     snapshot = PlannedSnapshot(epoch, begin, plan.begin.gtid_set, plan.chunks)
     store.plan(snapshot)
     landed = begin_anew(task.spark, source, None, snapshot.begin, gtid_set=snapshot.gtid_set)
-    log.info("snapshot begins", source=source.source_id, chunks=len(plan.chunks), log=str(begin))
+    log.info("snapshot started", source=source.source_id, chunks=len(plan.chunks), log=str(begin))
     return FullLoad(task, source, endpoint, store, snapshot, landed)

@@ -1,4 +1,4 @@
-"""What landing hands to applying: the batches that are in bronze and wait to be applied."""
+"""The queue between landing and applying: batches that are in bronze and wait to be applied."""
 
 import threading
 from collections import deque
@@ -16,18 +16,18 @@ class LandedLog:
         self._follower: LandedLog | None = None
 
     def follow_with(self, follower: "LandedLog") -> None:
-        """Pass what is appended from now on to another queue, too."""
+        """Forward everything that is appended from now on to another queue, too."""
         self._follower = follower
 
     @property
     def finished(self) -> bool:
-        """Nothing waits and nothing more will come."""
+        """The queue is empty and closed."""
         with self._changed:
             return self._closed and not self._waiting
 
     @property
     def waiting(self) -> bool:
-        """There is more to be taken."""
+        """The queue is not empty."""
         with self._changed:
             return bool(self._waiting)
 
@@ -46,7 +46,7 @@ class LandedLog:
             self._follower.close()
 
     def take(self, max_bytes: int, timeout: float) -> Landed | None:
-        """Join waiting batches into one range of about `max_bytes`; None if none came in time (seconds)."""
+        """Join waiting batches into one range of about `max_bytes`; None after a timeout (seconds)."""
         with self._changed:
             if not self._waiting and not self._closed:
                 self._changed.wait(timeout)
@@ -59,5 +59,5 @@ class LandedLog:
 
 
 def _neighbours(landed: Landed, following: Landed, max_bytes: int) -> bool:
-    # Not across an epoch: a snapshot's rows are new, what follows them in the log may be in silver already.
+    # Not across an epoch: a snapshot's rows are new, the log after it may already be in silver.
     return landed.end.epoch == following.end.epoch and landed.size + following.size <= max_bytes

@@ -1,4 +1,4 @@
-"""The landing loop of one source: whatever the relay has cut goes to bronze, batch by batch."""
+"""The landing loop of one source: lands the relay's segments in bronze, batch by batch."""
 
 import shutil
 import time
@@ -25,22 +25,22 @@ from dmdelta.source.purge import assert_whole, landed_segments, plan_purge, purg
 log = get_logger(__name__)
 POLL_SECONDS = 0.2
 SAY_AGAIN = timedelta(days=7)
-"""Delta forgets a table's commits after 30 days while others write to it; an idle source says in time where it is."""
+"""Delta forgets a table's commits after 30 days while others write to it: an idle source writes a keepalive before."""
 PURGE_SECONDS = 60.0
-"""How often segments are purged, at the most."""
+"""Minimum interval between two purges of segments."""
 GATHER_SECONDS = 2.0
-"""How long a batch that grows is waited for: many small commits would cost more, here and in silver."""
+"""How long a growing batch is awaited: many small commits would cost more, here and in silver."""
 
 
 @dataclass(slots=True)
 class LandingLoop:
-    """What the loop needs of the world around it.
+    """The landing loop and its collaborators.
 
     Attributes:
-        tracking: which structures tables have where, for servers that send no column names.
-        freshness: how old a change may be when it is in silver, in seconds: batches are gathered for so long.
-        reached: where bronze ends; None before anything has landed.
-        segments: what the relay folder held when it was last looked into, in the order of the log.
+        tracking: the structures of tables, for servers that send no column names.
+        freshness: maximum age of a change when it reaches silver, in seconds: batches are gathered accordingly.
+        reached: the end of bronze; None before anything has landed.
+        segments: the contents of the relay folder when it was last listed, in log order.
     """
 
     spark: SparkSession
@@ -56,14 +56,14 @@ class LandingLoop:
     _begun: float = float("-inf")
 
     def run(self, landed: Landed | None, stop: StopRequest) -> None:
-        """Land until the stop comes or the relay has ended and nothing is left."""
+        """Land until the stop is requested, or the relay has ended and nothing is left."""
         self.reached = landed.end if landed else None
         said_at = (landed.at if landed else None) or datetime.now(timezone.utc)
         if landed is None:
             assert_whole(list_segments(self.relaying.folder, self.source.source_id))
         try:
             while not stop.requested:
-                ended = self.relaying.has_ended()  # asked before listing: what it cut last is then in the list
+                ended = self.relaying.has_ended()  # checked before listing: the list then includes its last segment
                 batch = self._next_batch(landed, stop, gather=not ended)
                 if batch is not None:
                     self._begun = time.monotonic()
@@ -85,7 +85,7 @@ class LandingLoop:
             self.landed_log.close()
 
     def _next_batch(self, landed: Landed | None, stop: StopRequest, *, gather: bool) -> LandingBatch | None:
-        """What waits to be landed, once it is time for it and it does not grow. None also when the stop comes."""
+        """The next batch, once it is due and no longer grows. None also if the stop is requested."""
         until = time.monotonic() + GATHER_SECONDS
         while True:
             self.segments = list_segments(self.relaying.folder, self.source.source_id)
@@ -97,14 +97,14 @@ class LandingLoop:
 
     @property
     def _due(self) -> float:
-        """When the next batch is to begin that does not fill."""
+        """When the next batch is due if it does not fill before."""
         source_id, tally = self.source.source_id, self.tally
         return self._begun + plan_pause(
             self.freshness, tally.recent(source_id, "land"), tally.recent(source_id, "apply")
         )
 
     def _purge(self, landed: Position) -> None:
-        """Remove what need not be kept of what has landed. Here, because nobody else in this process lists segments."""
+        """Purge landed segments. Done here, because nothing else in this process lists segments."""
         if time.monotonic() - self._purged >= PURGE_SECONDS:
             self._purged = time.monotonic()
             free = shutil.disk_usage(self.relaying.folder).free
@@ -112,24 +112,24 @@ class LandingLoop:
             purge(plan_purge(old, datetime.now(timezone.utc), free, self.relaying.purging))
 
     def interrupt(self) -> None:
-        """Cancel the batch under way."""
+        """Cancel the current batch."""
         self.spark.interruptAll()
 
     def _land(self, batch: LandingBatch, landed: Landed | None, stop: StopRequest) -> Landed | None:
-        """Bronze behind the batch; None if the stop came first."""
+        """Land a batch; returns the new end of bronze, or None if the stop was requested before."""
         structures = self.tracking.follow(batch, landed, stop)
         if structures is None:
             return None
         try:
             done = land(self.spark, self.source, batch, landed, structures)
         except UnknownSchema:
-            # The log tells no names, and what is known does not fit: ask the source, once.
-            found = self.tracking.look_again(batch, landed, stop)
-            if found is None:
+            # The log has no column names, and the known structure does not fit: query the source, once.
+            updated = self.tracking.look_again(batch, landed, stop)
+            if updated is None:
                 if stop.requested:
                     return None
                 raise
-            done = land(self.spark, self.source, batch, landed, found)
+            done = land(self.spark, self.source, batch, landed, updated)
         self.tracking.landed(batch)
         log.info("batch landed", source=self.source.source_id, batch=done.batch, end=str(done.end))
         return done

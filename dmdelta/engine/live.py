@@ -1,4 +1,4 @@
-"""Settings that a running task can take over from its edited spec."""
+"""Settings that a running task can apply from its edited spec."""
 
 import json
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from dmdelta.config import TaskSpec
 
 @dataclass(frozen=True, slots=True)
 class LiveSettings:
-    """What `dmdelta update` asks for: one more such setting is one more field, in `of`, `to_json` and `from_json` too.
+    """The settings of `dmdelta update`: a new one is a new field, and an entry in `of`, `to_json` and `changed_by`.
 
     Attributes:
         flush_interval: `syncer.checkpoint-flush-interval`.
@@ -19,15 +19,15 @@ class LiveSettings:
 
     @classmethod
     def of(cls, spec: TaskSpec) -> "LiveSettings":
-        """Those of a spec."""
+        """The settings of a spec."""
         return cls(spec.syncer.checkpoint_flush_interval)
 
     def to_json(self) -> str:
-        """By the spec's keys; spans in seconds."""
+        """By the spec's keys; durations in seconds."""
         return json.dumps({"checkpoint-flush-interval": self.flush_interval.total_seconds()})
 
     def changed_by(self, text: str) -> "LiveSettings":
-        """These settings with those that `text`, a `to_json` of any version, names: others stay as they are."""
+        """These settings, replaced by those in `text`, a `to_json` of any version; the others are unchanged."""
         named = json.loads(text)
         seconds = named.get("checkpoint-flush-interval", self.flush_interval.total_seconds())
         return LiveSettings(timedelta(seconds=seconds))
@@ -35,6 +35,6 @@ class LiveSettings:
 
 @dataclass(slots=True)
 class InForce:
-    """The live settings of a run: whoever is asked puts new ones in their place, the stages look."""
+    """The live settings of a run: an update replaces them, the stages read them."""
 
     settings: LiveSettings

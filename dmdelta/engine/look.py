@@ -1,4 +1,4 @@
-"""Looking without touching: into bronze and at the flushed checkpoint."""
+"""Read-only queries of bronze and of the flushed checkpoint."""
 
 import re
 from dataclasses import dataclass
@@ -25,9 +25,9 @@ class EventQuery:
     """Which bronze rows to show.
 
     Attributes:
-        table: `schema.table`, None for all.
-        start: `binlog.000001:4` or `epoch/binlog.000001:4`: from there on.
-        op: None for all but the structure rows that landing adds.
+        table: `schema.table`; None for all.
+        start: `binlog.000001:4` or `epoch/binlog.000001:4`: the first position.
+        op: None for all except the structure rows that landing adds.
     """
 
     table: str | None = None
@@ -37,10 +37,10 @@ class EventQuery:
 
 
 def events(spec: TaskSpec, query: EventQuery) -> list[dict[str, Any]]:
-    """The first rows of bronze that fit, in the order of each source's log; none if nothing has landed.
+    """The first matching rows of bronze, in the order of each source's log; none if nothing has landed.
 
     Raises:
-        ConfigError: the table or position is not written as it should be.
+        ConfigError: the table or position has an invalid format.
         LakehouseError: bronze cannot be read.
     """
     condition = " AND ".join(plan_conditions(query))
@@ -61,20 +61,20 @@ def plan_conditions(query: EventQuery) -> list[str]:
     """The SQL conditions of a query.
 
     Raises:
-        ConfigError: the table or position is not written as it should be.
+        ConfigError: the table or position has an invalid format.
     """
     conditions = [f"op = {literal(query.op.value)}" if query.op else f"op <> {literal(Op.SCHEMA.value)}"]
     if query.table is not None:
         schema, dot, table = query.table.partition(".")
         if not dot:
-            raise ConfigError(f"{query.table!r} is no table", hint="write --table schema.table")
+            raise ConfigError(f"{query.table!r} is not a table", hint="write --table schema.table")
         conditions.append(f"schema_name = {literal(schema)} AND table_name = {literal(table)}")
     if query.start is not None:
-        found = _POSITION.match(query.start)
-        if found is None:
-            raise ConfigError(f"{query.start!r} is no position", hint="write --from binlog.000001:4")
-        seq = seq_of(found[2], int(found[3]))
-        epoch = found[1]
+        match = _POSITION.match(query.start)
+        if match is None:
+            raise ConfigError(f"{query.start!r} is not a position", hint="write --from binlog.000001:4")
+        seq = seq_of(match[2], int(match[3]))
+        epoch = match[1]
         conditions.append(
             f"seq >= {seq}" if epoch is None else f"(epoch > {epoch} OR epoch = {epoch} AND seq >= {seq})"
         )

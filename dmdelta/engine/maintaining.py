@@ -1,4 +1,4 @@
-"""Caring for all tables of a task at once: what `dmdelta maintain` does, while the task stands still."""
+"""Maintains all tables of a task at once, while the task is paused: the implementation of `dmdelta maintain`."""
 
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
@@ -20,13 +20,13 @@ from dmdelta.silver.quarantine import Quarantine
 
 @dataclass(frozen=True, slots=True)
 class Maintained:
-    """A table, what it has been through, and what was done about it.
+    """A table, its state, and the maintenance that was done.
 
     Attributes:
-        new_files, dead_rows, rows: before; as of `dmdelta.lakehouse.care.Wear`.
-        done: `expire`, `purge`, `compact`, `vacuum`, in this order; of a dry run, what would be done:
-            but for the first.
-        compacted_files, made_files: by the compaction; None without one.
+        new_files, dead_rows, rows: before; as in `dmdelta.lakehouse.care.Wear`.
+        done: `expire`, `purge`, `compact`, `vacuum`, in this order; for a dry run, what would be done, except the
+            first.
+        compacted_files, made_files: of the compaction; None without one.
     """
 
     table: str
@@ -44,18 +44,18 @@ def maintain(
     """Compact, purge and vacuum the tables of a task that need it.
 
     Args:
-        pattern: of source tables (`*`, `?`), whose silver tables are meant; `*` means bronze and dm_meta, too.
-        report: told of each table.
-        dry_run: only look.
+        pattern: of source tables (`*`, `?`), which selects their silver tables; `*` includes bronze and dm_meta.
+        report: called for each table.
+        dry_run: only check.
 
     Raises:
-        ConfigError: no table fits.
-        StageFailed: a run does not pause. Fenced: somebody else holds a relay folder.
+        ConfigError: no table matches.
+        StageFailed: a run does not pause. Fenced: another process holds a relay folder.
         LakehouseError: a table cannot be read or written.
     """
     task = open_task(spec, writing=False)
     spark = care_session(task.spark)
-    found: list[Maintained] = []
+    maintained: list[Maintained] = []
     with nullcontext() if dry_run else standing_still(spec):
         expired = expire_bronze(task, spark) if pattern == "*" and not dry_run else None
         for shown, place in _tables(task, pattern):
@@ -63,19 +63,19 @@ def maintain(
             if wear is None:
                 continue
             plan = plan_care(wear, datetime.now(timezone.utc), thorough=True)
-            cared = care_for(spark, place, CarePlan() if dry_run else plan)
-            gone, made = cared.compacted_files, cared.new_files
+            result = care_for(spark, place, CarePlan() if dry_run else plan)
+            compacted, made = result.compacted_files, result.new_files
             first = ["expire"] if expired is not None and place == task.lakehouse.bronze else []
             done = (*first, *plan.deeds)
-            found.append(Maintained(shown, wear.new_files, wear.dead_rows, wear.rows, done, gone, made))
-            report(found[-1])
-    if not found:
-        raise ConfigError(f"the task has no table {pattern}", hint="names are as the source writes them: schema.table")
-    return found
+            maintained.append(Maintained(shown, wear.new_files, wear.dead_rows, wear.rows, done, compacted, made))
+            report(maintained[-1])
+    if not maintained:
+        raise ConfigError(f"the task has no table {pattern}", hint="use the names at the source: schema.table")
+    return maintained
 
 
 def _tables(task: Task, pattern: str) -> Iterator[tuple[str, str]]:
-    """Names for people and SQL identifiers, each once; of tables that need not be there."""
+    """Display names and SQL identifiers of the tables, each once; the tables need not exist."""
     seen = set[str]()
     for config in task.spec.sources:
         source = source_of_task(task, config)

@@ -1,4 +1,4 @@
-"""The figures of a run for Prometheus, at `/metrics` while it goes on."""
+"""Serves the metrics of a run for Prometheus at `/metrics`."""
 
 import threading
 import time
@@ -20,11 +20,11 @@ from dmdelta.logging import get_logger
 
 log = get_logger(__name__)
 LOOK_SECONDS = 1.0
-"""How exact a lag in seconds is."""
+"""The resolution of a lag in seconds."""
 
 
 class RunMetrics(Collector):
-    """A run's figures: its counts as they are when they are asked for, its sources as they were a moment ago."""
+    """A run's metrics: its counters at the time of the request, its sources as of the last poll."""
 
     def __init__(self, tally: Tally) -> None:
         self._tally = tally
@@ -36,7 +36,7 @@ class RunMetrics(Collector):
         self._lock = threading.Lock()
 
     def look(self, read: Callable[[], Iterable[SourceMoment]]) -> None:
-        """See where the sources are, which `read` tells; call it as often as you like."""
+        """Poll the state of the sources, which `read` returns; may be called at any rate."""
         now = time.monotonic()
         if now - self._looked < LOOK_SECONDS:
             return
@@ -44,23 +44,23 @@ class RunMetrics(Collector):
         self.see(read(), now)
 
     def see(self, moments: Iterable[SourceMoment], now: float) -> None:
-        """Take over where the sources are."""
+        """Store the state of the sources."""
         with self._lock:
             self._moments = tuple(moments)
             for moment in self._moments:
-                seen = self._sightings.setdefault(moment.source_id, Sightings())
+                tracker = self._sightings.setdefault(moment.source_id, Sightings())
                 if (end := moment.positions.get("server")) is not None:
-                    seen.saw(end, now)
+                    tracker.saw(end, now)
                 if moment.slowest is not None:
-                    seen.forget(moment.slowest)
+                    tracker.forget(moment.slowest)
 
     def tell(self, state: State) -> None:
-        """What the task is doing from now on."""
+        """Set the state of the task."""
         self._state = state
         self._retries += state is State.RETRYING
 
     def collect(self) -> Iterator[Metric]:
-        """What `/metrics` shows."""
+        """The metrics of `/metrics`."""
         with self._lock:
             moments, sightings = self._moments, dict(self._sightings)
         yield in_state(self._state)
@@ -72,10 +72,10 @@ class RunMetrics(Collector):
 
 @contextmanager
 def serving_metrics(config: MetricsConfig | None, tally: Tally) -> Iterator[RunMetrics | None]:
-    """Answer `/metrics` until the block ends; None if the spec does not ask for it.
+    """Serve `/metrics` until the block ends; None if the spec does not enable it.
 
     Raises:
-        ConfigError: the address is taken, or not one of this machine's.
+        ConfigError: the address is in use, or not one of this machine's.
     """
     if config is None:
         yield None
@@ -89,9 +89,9 @@ def serving_metrics(config: MetricsConfig | None, tally: Tally) -> Iterator[RunM
     except OSError as error:
         raise ConfigError(
             f"/metrics cannot be served at {config.host}:{config.port}: {error.strerror}",
-            hint="mend metrics in the spec",
+            hint="correct metrics in the spec",
         ) from error
-    log.info("metrics", url=f"http://{config.host}:{server.server_port}/metrics")
+    log.info("serving metrics", url=f"http://{config.host}:{server.server_port}/metrics")
     try:
         yield metrics
     finally:

@@ -1,4 +1,4 @@
-"""Where a running source's stages are at one moment: what metrics show beside the counts."""
+"""The current positions and states of a running source's stages, which metrics show in addition to the counters."""
 
 import shutil
 from collections.abc import Mapping, Sequence
@@ -20,18 +20,18 @@ _BEHIND_RELAY = ("landed", "applied", "flushed", "sunk")
 class SourceMoment:
     """
     Attributes:
-        positions: by stage, in the order of the flow: server, relayed, landed, applied, flushed, sunk,
-            validated. A stage that has not begun is missing.
-        relay_streams: the relay is connected, or has all that it was asked for.
-        relay_retries: failed attempts in a row.
-        relay_free_bytes: of the disk that holds the segments.
-        relay_bytes: of the log that segments hold, landed or not.
-        waiting_bytes: of those, what a stage behind the relay has not reached.
-        safe_tables: how many tables got their last range in safe mode.
-        stopped, waiting: tables that silver cannot follow, and shards that wait for others.
-        sink: its figures; None without one, or before the target was reached.
-        sink_stopped: it has stopped by itself.
-        validator: its figures; None without one, or before it has begun.
+        positions: by stage, in the order of the data flow: server, relayed, landed, applied, flushed, sunk,
+            validated. A stage that has not started is missing.
+        relay_streams: the relay is connected, or has caught up as requested.
+        relay_retries: consecutive failed attempts.
+        relay_free_bytes: free bytes of the disk that holds the segments.
+        relay_bytes: bytes of the log in segments, landed or not.
+        waiting_bytes: the part of them that a stage after the relay has not reached.
+        safe_tables: number of tables whose last range was applied in safe mode.
+        stopped, waiting: number of stopped tables, and of shards that wait for others.
+        sink: its counters; None without a sink, or before the target was reached.
+        sink_stopped: it has stopped on an error.
+        validator: its counters; None without a validator, or before it has started.
     """
 
     source_id: str
@@ -50,13 +50,13 @@ class SourceMoment:
 
     @property
     def slowest(self) -> Position | None:
-        """Where the stage is that is least far; None if one of them has not begun."""
+        """The position of the slowest stage; None if one of them has not started."""
         behind = {"relayed", "landed", "applied", "flushed"}
         return min(self.positions.values()) if behind <= self.positions.keys() else None
 
 
 def moment_of(pipeline: SourcePipeline) -> SourceMoment:
-    """A source as it is now. Asks memory and the relay's folder alone."""
+    """The current state of a source. Reads only memory and the relay's folder."""
     folder, tables = pipeline.relaying.folder, pipeline.applying.scheduler.tables
     states = tables.requests.states
     relay, sinking, validator = read_status(folder), pipeline.sinking, pipeline.validator
@@ -91,7 +91,7 @@ def moment_of(pipeline: SourcePipeline) -> SourceMoment:
 
 
 def bytes_beyond(segments: Sequence[Segment], position: Position) -> int:
-    """How many bytes of the log segments hold beyond a position; `segments` in the order of the log."""
+    """Bytes of the log in segments after a position; `segments` in log order."""
     beyond = takewhile(lambda segment: segment.end_position > position, reversed(segments))
     return sum(_beyond(segment, position) for segment in beyond)
 

@@ -1,15 +1,15 @@
-"""How often to land: as seldom as the wanted freshness allows, for each batch costs commits, here and in silver."""
+"""How often to land: as seldom as the target freshness allows, because a batch costs commits in bronze and silver."""
 
 
 def plan_pause(freshness: float, land: float, apply: float) -> float:
-    """Seconds between the beginnings of two batches; 0: one after the other.
+    """Seconds between the starts of two batches; 0: one directly after the other.
 
-    A change waits for the next batch, is landed, waits for the range before it and is applied, at the worst. Half of
-    what is left of the wanted freshness is spent on waiting, the other half is for what takes longer than lately.
+    In the worst case a change waits for the next batch, is landed, waits for the range before it and is applied. Half
+    of the remaining target freshness is spent on waiting, the other half is a reserve for slower batches.
 
     Args:
-        freshness: how old a change may be when it is in silver, in seconds.
-        land, apply: what a batch and a range have lately taken, in seconds.
+        freshness: maximum age of a change when it reaches silver, in seconds.
+        land, apply: recent duration of a batch and of a range, in seconds.
     """
     if apply > freshness > 0:
         return apply / 2

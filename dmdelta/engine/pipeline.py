@@ -1,4 +1,4 @@
-"""One source's way from the relay to silver: a relay process, a landing loop, an applying loop and a flusher."""
+"""The pipeline of one source: a relay process, a landing loop, an applying loop and a flusher."""
 
 import threading
 import time
@@ -54,12 +54,12 @@ from dmdelta.sink.settings import SinkSource
 
 log = get_logger(__name__)
 CANCEL_SECONDS = 0.5
-"""A stage between two Spark jobs has nothing to cancel: it is tried again."""
+"""A stage between two Spark jobs has nothing to cancel, so cancelling is repeated."""
 
 
 @dataclass(slots=True)
 class SourcePipeline:
-    """The running stages of one source, its relay at work already. `start` once, then `join`, then `end`."""
+    """The running stages of one source; its relay is already running. Call `start` once, then `join`, then `end`."""
 
     source_id: str
     relaying: Relaying
@@ -92,8 +92,8 @@ class SourcePipeline:
     @property
     def finished(self) -> bool:
         """All loops have ended."""
-        beside = (self.sinking, self.validator)
-        return self._ended and all(loop is None or loop.finished for loop in beside)
+        loops = (self.sinking, self.validator)
+        return self._ended and all(loop is None or loop.finished for loop in loops)
 
     @property
     def _ended(self) -> bool:
@@ -101,16 +101,16 @@ class SourcePipeline:
         return not any(thread.is_alive() for thread in self._threads)
 
     def check(self) -> None:
-        """Heal or report what goes on outside the loops.
+        """Restart or report what fails outside the loops.
 
         Raises:
-            DmdeltaError: the relay cannot go on, or a checkpoint could not be written.
+            DmdeltaError: the relay cannot continue, or a checkpoint could not be written.
         """
         self.relaying.check()
         self.flusher.check()
 
     def use(self, settings: LiveSettings) -> None:
-        """Take over settings that may have changed."""
+        """Apply settings that may have changed."""
         self.flusher.change_interval(settings.flush_interval)
         if self.sinking is not None:
             self.sinking.change_interval(settings.flush_interval.total_seconds())
@@ -118,39 +118,40 @@ class SourcePipeline:
             self.validator.interval = settings.flush_interval.total_seconds()
 
     def join(self, deadline: float) -> bool:
-        """Wait for the loops to end after a stop, until `deadline` (monotonic); False if one still runs."""
+        """Wait for the loops to end after a stop, until `deadline` (monotonic); False if one is still running."""
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
         return self._ended
 
     def interrupt(self, deadline: float) -> bool:
-        """Cancel what is in flight until the loops have ended or `deadline` (monotonic) is past; False then.
+        """Cancel in-flight work until the loops have ended, or until `deadline` (monotonic); False after the deadline.
 
-        What is cancelled commits nothing, and what had committed says so itself: nothing is left in doubt.
+        Cancelled work commits nothing, and commits are recorded in the tables: nothing is left in doubt.
         """
         self._interrupted = True
         while not self._ended and time.monotonic() < deadline:
             self.landing.interrupt()
             self.applying.scheduler.tables.interrupt()
-            for beside in (self.ad_hoc, self.care):
-                if beside is not None:
-                    beside.interrupt()
+            for loop in (self.ad_hoc, self.care):
+                if loop is not None:
+                    loop.interrupt()
             self.join(time.monotonic() + CANCEL_SECONDS)
         return self._ended
 
     def end(self, reason: FlushReason) -> None:
-        """End the relay and write the last checkpoint.
+        """Stop the relay and write the last checkpoint.
 
         Raises:
-            DmdeltaError: it could not be written; the next start then takes the run for one that crashed.
+            DmdeltaError: it could not be written; the next start then treats the run as crashed.
         """
         self.relaying.stop()
         if self.sinking is not None and not self.sinking.join():
             log.warning(
-                "the sink does not end: what it has under way is executed or rolled back", source=self.source_id
+                "sink did not stop in time: its transactions in flight are committed or rolled back",
+                source=self.source_id,
             )
         if self.validator is not None and not self.validator.join():
-            log.warning("the validator does not end: what it has under way is done again", source=self.source_id)
+            log.warning("validator did not stop in time: its work in progress is repeated", source=self.source_id)
         if self._interrupted:
             self.applying.scheduler.tables.settle()
         self.flusher.end(reason)
@@ -194,14 +195,14 @@ class SourcePipeline:
 def open_pipeline(
     task: Task, relaying: Relaying, tally: Tally, stop: StopRequest, shards: Coordination
 ) -> SourcePipeline:
-    """Find out where a source stands, start its relay and put the other stages together.
+    """Determine the state of a source, start its relay and assemble the other stages.
 
     Args:
-        shards: what the shards of merged tables agree by, of all sources.
+        shards: coordinates the shards of merged tables, across all sources.
 
     Raises:
-        Fenced: another runner's relay is at work.
-        LakehouseError: bronze and the checkpoint do not fit together.
+        Fenced: another runner's relay is active.
+        LakehouseError: bronze and the checkpoint are inconsistent.
     """
     source_id = relaying.source_id
     source = task.landing_source(source_id, relaying.flavor)
@@ -216,7 +217,7 @@ def open_pipeline(
         landed = load.landed
     begin = load.log_begin if load else landed
     (relaying.begin_ahead if load or waiting else relaying.begin_behind)(begin)
-    # Before all that writes: the lock on its folder keeps a second runner of the task out. It cuts while we open.
+    # Before anything is written: the lock on its folder excludes a second runner. It relays while the rest is opened.
     relaying.start()
     store = CheckpointStore(task.spark, task.lakehouse, task.spec.name, source_id, task.run)
     stored = store.open()
@@ -263,7 +264,7 @@ def open_pipeline(
 
 @dataclass(frozen=True, slots=True)
 class _TimedStore:
-    """The checkpoint's store, whose writes count as a phase of the run."""
+    """The checkpoint store, with its writes timed as a phase of the run."""
 
     store: CheckpointStore
     tally: Tally
@@ -274,7 +275,7 @@ class _TimedStore:
 
 
 def _open_sinking(task: Task, source: LandingSource, landing: LandingLoop, landed: Landed | None) -> SinkingLoop | None:
-    """The sink's loop, which is told of what lands from now on; None without a sink."""
+    """The sink's loop, which receives what lands from now on; None without a sink."""
     config = task.spec.sink
     if config is None:
         return None
@@ -290,7 +291,7 @@ def _open_sinking(task: Task, source: LandingSource, landing: LandingLoop, lande
 def _open_validator(
     task: Task, relaying: Relaying, applying: ApplyingLoop, stored: StoredPoints | None
 ) -> ValidatorLoop | None:
-    """The validator's loop, which is told of what is applied from now on; None if the spec asks for none."""
+    """The validator's loop, which receives what is applied from now on; None if the spec does not enable it."""
     config, endpoint = task.spec.validator, relaying.task.endpoint
     if config.mode == "none" or endpoint is None:
         return None
@@ -305,7 +306,7 @@ def _open_validator(
 def _unapplied(
     spark: SparkSession, source: LandingSource, landed: Landed | None, stored: StoredPoints | None
 ) -> list[Landed]:
-    """What is in bronze and not, for every table, in silver. The first range begins where the checkpoint is."""
+    """The batches in bronze that are not applied to every silver table. The first starts at the checkpoint."""
     applied = stored.global_point.position if stored else None
     if landed is None or landed.end == applied:
         return []

@@ -1,4 +1,4 @@
-"""What a snapshot reads, where it stands beside the log, and which chunks share a commit. Pure."""
+"""The plan of a snapshot: what it reads, its position relative to the log, and which chunks share a commit. Pure."""
 
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -14,22 +14,22 @@ from dmdelta.source.chunk import Chunk
 
 _CHUNK_BITS = 32
 LAST_CHUNK = (1 << _CHUNK_BITS) - 1
-"""Behind every chunk: what ends a snapshot."""
+"""After every chunk: the end of a snapshot."""
 BATCH_ROWS = 400_000
-"""One commit's share: applying the last one goes on while the next one is read."""
+"""Size of one commit: the last one is applied while the next one is read."""
 BATCH_CHUNKS = 256
 PAST_SPEED = 3
-"""So many rows past bronze take as long as one by bronze."""
+"""This many rows that bypass bronze take as long as one row through bronze."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedSnapshot:
-    """What a snapshot reads.
+    """The plan of a snapshot.
 
     Attributes:
-        epoch: of the rows that it reads; below 0 for one that is taken while the log is followed.
-        log_begin: from where the log is followed: every change that a reader may not see is behind it.
-        gtid_set: all transactions below that, if the source has GTIDs.
+        epoch: of the rows that it reads; below 0 if it is taken while the log is applied.
+        log_begin: where the log is applied from: every change that a reader may miss is after it.
+        gtid_set: all transactions before that, if the source has GTIDs.
     """
 
     epoch: int
@@ -43,7 +43,7 @@ class PlannedSnapshot:
 
     @property
     def is_ad_hoc(self) -> bool:
-        """It is taken while the log is followed."""
+        """It is taken while the log is applied."""
         return self.epoch < 0
 
     @property
@@ -52,25 +52,25 @@ class PlannedSnapshot:
 
     @property
     def cut_tables(self) -> frozenset[TableSchema]:
-        """Those of more than one chunk."""
+        """The tables with more than one chunk."""
         count = Counter(chunk.schema for chunk in self.chunks)
         return frozenset(schema for schema, chunks in count.items() if chunks > 1)
 
     def version(self, upto: int) -> int:
-        """The Delta transaction version of what is up to a chunk."""
+        """The Delta transaction version for everything up to a chunk."""
         return abs(self.epoch) << _CHUNK_BITS | upto
 
     def behind(self, chunk: Chunk) -> Position:
-        """The position of the chunk that follows."""
+        """The position of the next chunk."""
         return Position.of_chunk(self.epoch, chunk.number + 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The chunks of one commit of bronze, and what it says.
+    """The chunks of one commit of bronze.
 
     Attributes:
-        kept, past: those whose rows land in bronze, and those of big tables that go past it.
+        kept, past: the chunks whose rows land in bronze, and those of large tables that bypass it.
     """
 
     chunks: Sequence[Chunk]
@@ -80,17 +80,17 @@ class Share:
 
 
 def plan_batches(chunks: Sequence[Chunk], past: Collection[TableSchema] = ()) -> list[list[Chunk]]:
-    """Commits of about BATCH_ROWS rows; small tables share one. A row `past` bronze takes less time."""
+    """Commits of about BATCH_ROWS rows; small tables share one. A row that bypasses bronze (`past`) takes less time."""
     return neighbours(
         chunks, lambda chunk: chunk.rows // (PAST_SPEED if chunk.schema in past else 1), BATCH_ROWS, BATCH_CHUNKS
     )
 
 
 def by_table(chunks: Sequence[Chunk]) -> list[tuple[Chunk, ...]]:
-    """Neighbouring chunks of the same table together."""
+    """Group adjacent chunks of the same table."""
     return [tuple(group) for _, group in groupby(chunks, key=lambda chunk: chunk.schema)]
 
 
 def shares_of(chunks: Sequence[Chunk]) -> list[tuple[str, int]]:
-    """Each chunk's table and rows."""
+    """The table and the number of rows of each chunk."""
     return [(str(chunk.schema), chunk.rows) for chunk in chunks]

@@ -1,4 +1,4 @@
-"""What a run tells while it goes on, and at its end."""
+"""The progress of a run, while it runs and at its end."""
 
 import threading
 import time
@@ -10,18 +10,18 @@ from dataclasses import dataclass, field
 from dmdelta.silver.request import ApplyResult
 
 NEWEST_SHARE = 0.3
-"""What the newest time counts, where what something has lately taken is asked."""
+"""The weight of the newest value in the moving average of durations."""
 Labels = tuple[str, ...]
-"""What a count is of: a source, and what else tells it from its like."""
+"""The labels of a counter: a source, and further dimensions."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableLoad:
-    """How far the full load of one table is.
+    """The progress of the full load of one table.
 
     Attributes:
         chunks, all_chunks: landed and planned.
-        rows, all_rows: the same, as the server estimates them.
+        rows_per_second: in this run; None before the first chunk.
         rows_per_second: of this run; None before the first chunk.
         seconds_left: at that rate.
     """
@@ -36,7 +36,7 @@ class TableLoad:
 
 @dataclass(slots=True)
 class _Load:
-    """The full load of one table while it is counted; `resumed` rows had landed before this run."""
+    """The counters of the full load of one table; `resumed` rows had landed before this run."""
 
     all_chunks: int = 0
     all_rows: int = 0
@@ -45,22 +45,22 @@ class _Load:
     resumed: int = 0
 
     def after(self, seconds: float) -> TableLoad:
-        here = self.rows - self.resumed
-        rate = here / seconds if here and seconds else None
+        rows_of_run = self.rows - self.resumed
+        rate = rows_of_run / seconds if rows_of_run and seconds else None
         left = (self.all_rows - self.rows) / rate if rate else None
         return TableLoad(self.chunks, self.all_chunks, self.rows, self.all_rows, rate, left)
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A moment of a run.
+    """The progress of a run at one moment.
 
     Attributes:
         loads: of tables that are loaded in this run, by silver table.
-        landed_batches, landed_to: of this run; where bronze ends, by source.
+        landed_batches, landed_to: of this run; the end of bronze, by source.
         applied_rows: row changes applied in this run, before compaction.
         tables: row changes by silver table (`schema.table`).
-        clashes: keys that several shards have, by the shard (`schema.table`) that came later with them.
+        clashes: keys that occur in several shards, by the later shard (`schema.table`).
     """
 
     seconds: float
@@ -74,27 +74,27 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """How a run ended; `stopped` if it was asked to, else it had caught up."""
+    """The result of a run; `stopped` if a stop was requested, else it had caught up."""
 
     progress: Progress
     stopped: bool
 
     @property
     def is_idle(self) -> bool:
-        """Nothing was new."""
+        """There were no new changes."""
         return not self.progress.landed_batches and not self.progress.applied_rows
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What a run has counted since it began, by labels.
+    """The counters of a run, by labels.
 
     Attributes:
         rows: row changes applied, before compaction, by source, table (`schema.table`) and op.
         commits: of silver tables, by source and step.
-        clashes: keys that several shards have, by source and table.
-        failures: rows that fail what they should fulfil, by source, table and its name.
-        spent: how often and how long (seconds), by source and phase.
+        clashes: keys that occur in several shards, by source and table.
+        failures: rows that fail an expectation, by source, table and expectation.
+        spent: number and total duration (seconds), by source and phase.
     """
 
     rows: Mapping[Labels, int]
@@ -107,7 +107,7 @@ class Counts:
 
 @dataclass(slots=True)
 class Tally:
-    """Counts what the loops report, from any thread, and passes the sum on."""
+    """Counts what the loops report, from any thread, and passes the progress on."""
 
     listener: Callable[[Progress], None]
     _began: float = field(default_factory=time.monotonic)
@@ -125,7 +125,7 @@ class Tally:
     _load_began: float = 0.0
 
     def loading(self, chunks: Iterable[tuple[str, int]], landed: Iterable[tuple[str, int]]) -> None:
-        """A full load is begun or gone on with: (table, rows) of all its chunks, and of those that have landed."""
+        """A full load starts or resumes: (table, rows) of all its chunks, and of those that have landed."""
         with self._lock:
             self._load_began = time.monotonic()
             planned = list(chunks)
@@ -140,7 +140,7 @@ class Tally:
         self.listener(self.now())
 
     def loaded(self, chunks: Iterable[tuple[str, int]]) -> None:
-        """(table, rows) of chunks that have landed now."""
+        """(table, rows) of chunks that have just landed."""
         with self._lock:
             self._count(chunks)
         self.listener(self.now())
@@ -158,7 +158,7 @@ class Tally:
 
     @property
     def batches(self) -> int:
-        """So many have landed, of all sources."""
+        """The number of landed batches of all sources."""
         with self._lock:
             return self._batches
 
@@ -180,7 +180,7 @@ class Tally:
 
     @contextmanager
     def spending(self, source_id: str, phase: str) -> Iterator[None]:
-        """Time what a phase does; what fails does not count."""
+        """Time a phase; a failed one is not counted."""
         began = time.monotonic()
         yield
         took = time.monotonic() - began
@@ -191,7 +191,7 @@ class Tally:
             self._recent[source_id, phase] = before + NEWEST_SHARE * (took - before)
 
     def recent(self, source_id: str, phase: str) -> float:
-        """How long a phase has lately taken each time, in seconds; 0 before the first time."""
+        """The recent average duration of a phase, in seconds; 0 before the first time."""
         with self._lock:
             return self._recent.get((source_id, phase), 0.0)
 

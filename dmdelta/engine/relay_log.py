@@ -1,4 +1,4 @@
-"""The relayed log on disk, as people see it: how much there is of it, and what of it may go."""
+"""The relay log on disk for operators: its extent, and which segments may be removed."""
 
 import shutil
 from collections.abc import Sequence
@@ -23,11 +23,11 @@ class RelayLog:
     """The segments of one source.
 
     Attributes:
-        state: what the relay was last doing; None if it never ran.
+        state: the last state of the relay; None if it never ran.
         begins, ends: of the segments; None without any.
-        landed_to: what is before it is in bronze.
-        landed_bytes: of the log, in segments that have landed and may be purged.
-        free_bytes: of the disk that they are on.
+        landed_to: everything before it is in bronze.
+        landed_bytes: bytes of the log in segments that have landed and may be purged.
+        free_bytes: free bytes of their disk.
     """
 
     source_id: str
@@ -44,7 +44,7 @@ class RelayLog:
 
 @dataclass(frozen=True, slots=True)
 class PurgedLog:
-    """What was removed of one source's segments: so many, which held so many bytes of the log."""
+    """The segments removed from one source, and the bytes of the log that they held."""
 
     source_id: str
     segments: int
@@ -52,10 +52,10 @@ class PurgedLog:
 
 
 def relay_logs(spec: TaskSpec) -> list[RelayLog]:
-    """What each relay folder holds; nothing of a source that was never relayed.
+    """The contents of each relay folder; nothing for a source that was never relayed.
 
     Raises:
-        CorruptBinlog: segments do not join.
+        CorruptBinlog: segments are not contiguous.
         LakehouseError: bronze cannot be read.
     """
     task = open_task(spec, writing=False)
@@ -63,10 +63,10 @@ def relay_logs(spec: TaskSpec) -> list[RelayLog]:
 
 
 def purge_relay(spec: TaskSpec, expires: timedelta) -> list[PurgedLog]:
-    """Remove the segments that have landed and were cut so long ago, of each source. The task may run meanwhile.
+    """Remove landed segments older than `expires`, of each source. The task may run meanwhile.
 
     Raises:
-        CorruptBinlog: segments do not join.
+        CorruptBinlog: segments are not contiguous.
         LakehouseError: bronze cannot be read.
     """
     task, purged = open_task(spec, writing=False), list[PurgedLog]()
@@ -79,7 +79,7 @@ def purge_relay(spec: TaskSpec, expires: timedelta) -> list[PurgedLog]:
 
 
 def _relayed(spec: TaskSpec) -> list[tuple[SourceConfig, Path]]:
-    """The sources that were ever relayed, and where to."""
+    """The sources that were ever relayed, and their folders."""
     folders = [(source, relay_task(spec, source, until_caught_up=True).folder) for source in spec.sources]
     return [(source, folder) for source, folder in folders if folder.is_dir()]
 
@@ -102,8 +102,8 @@ def _log(task: Task, source: SourceConfig, folder: Path) -> RelayLog:
 
 
 def _segments(task: Task, source: SourceConfig, folder: Path) -> tuple[Sequence[Segment], Position | None]:
-    """A source's segments, and where bronze ends."""
+    """A source's segments, and the end of bronze."""
     app = landing_app(task.spec.name, source.source_id)
-    # Bronze first: what lands meanwhile only stays a little longer.
+    # Bronze first: segments that land meanwhile are only kept a little longer.
     landed = newest_own_commit(task.spark, task.lakehouse.bronze, app)
     return list_segments(folder, source.source_id), landed.tag.end if landed else None

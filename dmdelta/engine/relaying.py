@@ -1,4 +1,4 @@
-"""The relay of one source as the run sees it: asked first, started, watched, started again when it died."""
+"""The relay of one source as the run sees it: preflight, start, supervision, restart."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -31,19 +31,19 @@ from dmdelta.source.task import RelayTask, Start, StartAfter, StartAt, StartEdge
 log = get_logger(__name__)
 FIRST_TRY = Retry(attempts=3)
 RESTARTS = 5
-"""So often a relay that was killed is started again in one run."""
+"""How often a relay that was killed is restarted in one run."""
 READY_SECONDS = 30.0
 
 
 @dataclass(slots=True)
 class Relaying:
-    """A source and its relay process. Made by `open_relaying`.
+    """A source and its relay process. Created by `open_relaying`.
 
     Attributes:
-        until_caught_up: the relay ends with the log that is there when it starts.
+        until_caught_up: the relay ends at the end that the log has when it starts.
         loads: the source's first start is a full load.
-        sends_names: the log tells columns by name, as far as one can see.
-        purging: how long segments are kept that have landed.
+        sends_names: the log contains column names, as far as the settings show.
+        purging: how long landed segments are kept.
     """
 
     task: RelayTask
@@ -68,7 +68,7 @@ class Relaying:
         return self.task.folder
 
     def begin_behind(self, landed: Landed | None) -> None:
-        """Tell the relay what has landed: it need not fetch that again, whatever became of its folder."""
+        """Tell the relay what has landed: it does not fetch that again, even if its folder is lost."""
         self.task = replace(self.task, until_caught_up=self.until_caught_up)
         if landed is None:
             return
@@ -80,15 +80,15 @@ class Relaying:
         )
 
     def begin_ahead(self, landed: Landed | None) -> None:
-        """Relay from there on without end, while tables are read; then `catch_up`."""
+        """Relay from `landed` on without end, while tables are read; then call `catch_up`."""
         self.begin_behind(landed)
         self.task = replace(self.task, until_caught_up=False)
 
     def catch_up(self) -> None:
-        """Have a relay that began ahead end with the log that is there by now, if the run is to end there.
+        """Let a relay that began ahead end at the current end of the log, if the run ends there.
 
         Raises:
-            DmdeltaError: why it does not start again.
+            DmdeltaError: it does not restart.
         """
         if self.until_caught_up and not self.task.until_caught_up:
             self.stop()
@@ -100,29 +100,29 @@ class Relaying:
 
         Raises:
             Fenced: another runner's relay holds it.
-            DmdeltaError: why it does not start.
+            DmdeltaError: it does not start.
         """
         if self._process is not None:
-            self._process.stop()  # it has ended, but for its pipes
+            self._process.stop()  # it has ended; this closes its pipes
         self._process, self._waiting = (self._waiting or WaitingRelay()).begin(self.task), None
         if self._process.wait_ready(READY_SECONDS):
             return
         error = self._process.error()
         if error is None:
             raise StageFailed(f"the relay of {self.source_id} does not start", hint="see its log above; run again")
-        self._start_again(error)
+        self._restart(error)
 
     def check(self) -> None:
-        """Start a relay that was killed again; a killed relay has lost nothing.
+        """Restart a relay that was killed; a killed relay has lost nothing.
 
         Raises:
-            DmdeltaError: it ended for a reason that another start does not mend.
+            DmdeltaError: it ended for a reason that a restart does not fix.
         """
         error = self._process.error() if self._process is not None else None
         if error is not None:
-            self._start_again(error)
+            self._restart(error)
 
-    def _start_again(self, error: DmdeltaError) -> None:
+    def _restart(self, error: DmdeltaError) -> None:
         self._deaths += 1
         if not isinstance(error, StageFailed) or self._deaths > RESTARTS:
             raise error
@@ -130,11 +130,11 @@ class Relaying:
         self.start()
 
     def has_ended(self) -> bool:
-        """It has relayed all that it was asked for."""
+        """It has relayed everything requested."""
         return self._process is not None and not self._process.poll() and self._process.error() is None
 
     def stop(self) -> None:
-        """End it at a transaction boundary."""
+        """Stop it at a transaction boundary."""
         if self._waiting is not None:
             self._waiting.dismiss()
             self._waiting = None
@@ -142,14 +142,14 @@ class Relaying:
             self._process.stop()
 
     def read_catalog(self) -> Sequence[TableSchema]:
-        """What information_schema says now; nothing for an archive."""
+        """The current contents of information_schema; empty for an archive."""
         if self.task.endpoint is None:
             return ()
         with open_connection(self.task.endpoint, FIRST_TRY) as connection:
             return read_schemas(connection, self.rules.wanted)
 
     def read_still_catalog(self, wanted: Callable[[str, str], bool]) -> StillCatalog | None:
-        """What information_schema says now, and at which position of the log; None for an archive.
+        """The current contents of information_schema, and the log position at which it is valid; None for an archive.
 
         Raises:
             SourceUnavailable, SourceError: the server does not answer.
@@ -159,10 +159,10 @@ class Relaying:
 
 @contextmanager
 def open_relaying(spec: TaskSpec, source: SourceConfig, *, until_caught_up: bool) -> Iterator[Relaying]:
-    """Ask the source whether it can be relayed; at the end its relay is stopped.
+    """Check whether the source can be relayed; its relay is stopped at the end.
 
     Raises:
-        SourceError, SourceUnavailable: it cannot, with the fix of the first finding that says so.
+        SourceError, SourceUnavailable: it cannot, with the fix of the first failed check.
     """
     task = relay_task(spec, source, until_caught_up=until_caught_up)
     rules, sends_names = SourceRules.from_spec(spec, source), True
@@ -171,11 +171,11 @@ def open_relaying(spec: TaskSpec, source: SourceConfig, *, until_caught_up: bool
     else:
         with open_connection(task.endpoint, FIRST_TRY) as connection:
             flavor, sends_names = server_identity(connection).flavor, sends_column_names(connection)
-            found = [
+            findings = [
                 *check_source(connection, Intent(task.endpoint.server_id)),
                 *check_tables(connection, rules, reading_of(spec, source)),
             ]
-            _heed(source.source_id, [finding for finding in found if not spec.is_ignored(finding.name)])
+            _raise_failures(source.source_id, [finding for finding in findings if not spec.is_ignored(finding.name)])
     loads, purging = spec.loads(source), purging_of(source.relay.purge)
     relaying = Relaying(task, flavor, rules, until_caught_up, loads, purging, sends_names)
     try:
@@ -185,7 +185,7 @@ def open_relaying(spec: TaskSpec, source: SourceConfig, *, until_caught_up: bool
 
 
 def relay_task(spec: TaskSpec, source: SourceConfig, *, until_caught_up: bool) -> RelayTask:
-    """What the relay of a source is asked to do."""
+    """The task of a source's relay."""
     return RelayTask(
         source_id=source.source_id,
         relay_dir=spec.relay_dir(source),
@@ -197,12 +197,12 @@ def relay_task(spec: TaskSpec, source: SourceConfig, *, until_caught_up: bool) -
 
 
 def purging_of(config: PurgeConfig) -> PurgePolicy:
-    """How long segments are kept that have landed."""
+    """How long landed segments are kept."""
     return PurgePolicy(config.expires, config.remain_space << 30)
 
 
 def reading_of(spec: TaskSpec, source: SourceConfig) -> Reading:
-    """How the tables of a source are read as they are."""
+    """How the tables of a source are read for a full load."""
     if not spec.loads(source):
         return Reading()
     return Reading(loads=True, at_once=tasks_at_once(), together=spec.snapshot.consistency == "snapshot")
@@ -233,7 +233,7 @@ def start_of(meta: MetaConfig | None) -> Start:
 
 
 def flavor_of_source(spec: TaskSpec, source: SourceConfig) -> Flavor:
-    """Whose log a source's is; its server is asked where the spec does not say.
+    """The flavor of a source's log; its server is queried if the spec does not set it.
 
     Raises:
         SourceError, SourceUnavailable: the server does not answer.
@@ -247,7 +247,7 @@ def flavor_of_source(spec: TaskSpec, source: SourceConfig) -> Flavor:
         return server_identity(connection).flavor
 
 
-def _heed(source_id: str, findings: Sequence[Finding]) -> None:
+def _raise_failures(source_id: str, findings: Sequence[Finding]) -> None:
     for finding in findings:
         if finding.level is Level.FAIL:
             raise SourceError(f"{source_id}: {finding.message}", hint=finding.fix, check=finding.name)

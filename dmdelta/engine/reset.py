@@ -1,4 +1,4 @@
-"""`checkpoint reset`: every source of a task begins anew with the next run."""
+"""`checkpoint reset`: every source of a task restarts with the next run."""
 
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -12,18 +12,18 @@ from dmdelta.model.position import Position
 
 @dataclass(frozen=True, slots=True)
 class ResetSource:
-    """A source and where its next run begins."""
+    """A source and where its next run starts."""
 
     source: str
     begins: Position
 
 
 def reset_task(spec: TaskSpec) -> list[ResetSource]:
-    """Forget where a task stands.
+    """Reset a task.
 
     Raises:
         Fenced: it is running.
-        DmdeltaError: a source or the lakehouse cannot be reached, or the source lacks what the spec begins with.
+        DmdeltaError: a source or the lakehouse is unavailable, or the source lacks the spec's start position.
     """
     with ExitStack() as opened:
         relayings = [opened.enter_context(open_relaying(spec, source, until_caught_up=True)) for source in spec.sources]

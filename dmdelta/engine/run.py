@@ -1,4 +1,4 @@
-"""Running a task: all sources' pipelines side by side until they are done or asked to stop."""
+"""Runs a task: the pipelines of all sources in parallel until they are done or a stop is requested."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -32,10 +32,10 @@ from dmdelta.source.task import Start
 log = get_logger(__name__)
 WATCH_SECONDS = 0.2
 GRACE_SECONDS = 3.0
-"""How long a stop waits for the ranges in flight; then they are given up, to be applied by the next start."""
+"""How long a stop waits for ranges in flight; then they are cancelled, and applied by the next start."""
 INTERRUPT_SECONDS = 10.0
 HEALTHY_SECONDS = 600.0
-"""After so long without a failure, the next one counts as the first."""
+"""After this time without a failure, the next one counts as the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +43,9 @@ class RunOptions:
     """
     Attributes:
         until_caught_up: end when everything that the sources had at the start is in silver.
-        safe_mode: apply everything as if it may have been applied before.
-        start_time: begin anew at the first transaction that was committed then or later.
-        remove_meta: forget where the task stands and begin anew: at `start_time`, else as its first start did.
+        safe_mode: apply all changes in safe mode.
+        start_time: restart at the first transaction that was committed then or later.
+        remove_meta: reset the task and restart: at `start_time`, else where its first start did.
     """
 
     until_caught_up: bool = False
@@ -53,8 +53,8 @@ class RunOptions:
     start_time: datetime | None = None
     remove_meta: bool = False
 
-    def anew(self, first: Start) -> Start | StartTime | None:
-        """Where a source is begun anew whose `first` start is given; None to go on where it stands."""
+    def restart_at(self, first: Start) -> Start | StartTime | None:
+        """Where a source with the given `first` start restarts; None to resume."""
         if self.start_time is not None:
             return StartTime(self.start_time)
         return first if self.remove_meta else None
@@ -73,19 +73,19 @@ def run_task(
         stop: lets another thread stop the run; signals always do.
 
     Raises:
-        DmdeltaError: what made a stage fail and does not pass; the checkpoint then has an exit point.
+        DmdeltaError: a stage failed permanently; the checkpoint then has an exit point.
     """
     stop = stop or StopRequest()
     tally = Tally(report)
     ends = options.until_caught_up or spec.task_mode == "full"
     with stopping_on_signals(stop), ExitStack() as opened:
-        # The relays first: their locks keep a second runner of the task from anything else.
+        # The relays first: their locks exclude a second runner of the task.
         relayings = [opened.enter_context(open_relaying(spec, source, until_caught_up=ends)) for source in spec.sources]
         task = replace(open_task(with_safe_mode(spec) if options.safe_mode else spec), suites=open_suites(spec))
         for relaying in relayings:
-            anew = options.anew(relaying.task.start)
-            if anew is not None:
-                begin_source(task, relaying, anew)
+            restart_at = options.restart_at(relaying.task.start)
+            if restart_at is not None:
+                begin_source(task, relaying, restart_at)
         control = opened.enter_context(obeying(task, stop))
         metrics = opened.enter_context(serving_metrics(spec.metrics, tally))
         stopped = _keep_following(_Following(task, relayings, tally, metrics, stop, ends), control)
@@ -94,7 +94,7 @@ def run_task(
 
 @dataclass(frozen=True, slots=True)
 class _Following:
-    """What is followed, and for how long; `ends`: until everything is in silver that the sources had at the start."""
+    """The sources to follow; `ends`: until everything that they had at the start is in silver."""
 
     task: Task
     relayings: Sequence[Relaying]
@@ -105,10 +105,10 @@ class _Following:
 
 
 def _keep_following(following: _Following, control: ControlTable) -> bool:
-    """Follow the sources through pauses and failures that pass; True if the end was asked for.
+    """Follow the sources through pauses and transient failures; True if a stop was requested.
 
     Raises:
-        DmdeltaError: a failure that does not pass.
+        DmdeltaError: a permanent failure.
     """
     stop, failures = following.stop, 0
 
@@ -120,20 +120,20 @@ def _keep_following(following: _Following, control: ControlTable) -> bool:
     while True:
         began = time.monotonic()
         try:
-            asked = _follow(following, control)
+            stopped_by_request = _follow(following, control)
         except DmdeltaError as error:
             failures = 1 if time.monotonic() - began > HEALTHY_SECONDS else failures + 1
             after = plan_after_failure(error, failures, ends=following.ends)
             tell(after.state, error)
             if after.delay is None:
                 raise
-            log.warning("failed, goes on by itself", in_s=after.delay, why=error.message, hint=error.hint)
-            asked = stop.wait(after.delay)
-            if not asked:
+            log.warning("task failed, retrying automatically", in_s=after.delay, why=error.message, hint=error.hint)
+            stopped_by_request = stop.wait(after.delay)
+            if not stopped_by_request:
                 tell(State.RUNNING)
                 continue
         if not stop.is_pause:
-            return asked
+            return stopped_by_request
         tell(State.PAUSED)
         log.warning("paused", task=following.task.spec.name)
         if not stop.wait_for_resume():
@@ -142,11 +142,11 @@ def _keep_following(following: _Following, control: ControlTable) -> bool:
 
 
 def _follow(following: _Following, control: ControlTable) -> bool:
-    """All sources' pipelines until they are done, or the end or a pause is asked for; True then.
+    """Run all sources' pipelines until they are done, or a stop or pause is requested; True then.
 
     Raises:
-        DmdeltaError: what made a stage fail; the checkpoint then has an exit point. At the end of what should end by
-            itself, also why a table stopped.
+        DmdeltaError: a stage failed; the checkpoint then has an exit point. For a run that ends by itself, also the
+            error of a stopped table.
     """
     stop, turn = following.stop, StopRequest()
     task = following.task
@@ -156,17 +156,17 @@ def _follow(following: _Following, control: ControlTable) -> bool:
     for pipeline in pipelines:
         pipeline.start()
     _watch(pipelines, turn, stop, _TurnControl(task.in_force, control, following.metrics, locks))
-    asked = stop.requested and turn.failure is None
+    stopped_by_request = stop.requested and turn.failure is None
     _end(pipelines, turn)
     if locks is not None:
         locks.look()
     failure = turn.failure or stop.failure
-    if failure is None and following.ends and not asked:
+    if failure is None and following.ends and not stopped_by_request:
         sinks = [pipeline.sinking.failure for pipeline in pipelines if pipeline.sinking is not None]
         failure = next(iter([*_stopped(pipelines).values(), *filter(None, sinks)]), None)
     if failure is not None:
         raise failure
-    return asked
+    return stopped_by_request
 
 
 def _stopped(pipelines: Sequence[SourcePipeline]) -> dict[TableName, SchemaError | QualityError]:
@@ -176,7 +176,7 @@ def _stopped(pipelines: Sequence[SourcePipeline]) -> dict[TableName, SchemaError
 
 @dataclass(slots=True)
 class _TurnControl:
-    """How others see a turn, and what they change in it."""
+    """Publishes the state of a turn, and applies changed settings to it."""
 
     in_force: InForce
     control: ControlTable
@@ -185,7 +185,7 @@ class _TurnControl:
     told: frozenset[TableName] = frozenset()
 
     def pass_on(self, pipelines: Sequence[SourcePipeline]) -> None:
-        """Have settings that changed taken over, and say which tables have stopped or go on again."""
+        """Apply changed settings, and report which tables have stopped or resumed."""
         if self.metrics is not None:
             self.metrics.look(lambda: map(moment_of, pipelines))
         for pipeline in pipelines:
@@ -199,7 +199,7 @@ class _TurnControl:
 
 
 def _watch(pipelines: Sequence[SourcePipeline], turn: StopRequest, stop: StopRequest, control: _TurnControl) -> None:
-    """Wait for the end: a stop, a failure, or nothing left to do."""
+    """Wait for a stop, a failure, or until nothing is left to do."""
     while not stop.wait(WATCH_SECONDS) and not turn.requested:
         try:
             for pipeline in pipelines:
@@ -212,16 +212,16 @@ def _watch(pipelines: Sequence[SourcePipeline], turn: StopRequest, stop: StopReq
 
 
 def _end(pipelines: Sequence[SourcePipeline], stop: StopRequest) -> None:
-    """Let every pipeline come to its boundary, then write where it is."""
+    """Let every pipeline reach a boundary, then write the checkpoints."""
     stop.request()
     failure = stop.failure
     if not _joined(pipelines, GRACE_SECONDS):
-        log.warning("what is in flight is given up", waited_seconds=GRACE_SECONDS)
+        log.warning("stop timed out; cancelling in-flight work", waited_seconds=GRACE_SECONDS)
         deadline = time.monotonic() + INTERRUPT_SECONDS
         ended = [pipeline.interrupt(deadline) for pipeline in pipelines]
-        stop.failure = failure  # not that of the stages that were interrupted
+        stop.failure = failure  # not the failures of the cancelled stages
         if not all(ended):
-            failure = failure or StageFailed("a stage does not end", hint="kill the process: nothing is lost")
+            failure = failure or StageFailed("a stage does not end", hint="kill the process: no data is lost")
             stop.fail(failure)
     reason = FlushReason.PAUSE if failure is not None else FlushReason.STOP
     for pipeline in pipelines:

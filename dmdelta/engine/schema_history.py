@@ -1,8 +1,8 @@
-"""The table `dm_meta.<task>_schema_history`: which structure tables had from which position on, and how that is known.
+"""The table `dm_meta.<task>_schema_history`: the structures of tables by log position, and their origin.
 
-For servers that send no column names. Landing adds a batch's rows right before the batch itself: what stands at or
-beyond bronze's end belongs to a batch that never landed, is not believed, and goes with the next start. Without the
-table, what bronze tells takes its place.
+For servers that send no column names. Landing adds a batch's rows right before the batch itself: rows at or after the
+end of bronze belong to a batch that never landed; they are ignored, and removed at the next start. If the table is
+missing, the structures in bronze replace it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -36,18 +36,18 @@ COLUMNS: dict[str, T.DataType] = {
     "flushed_at": T.TimestampType(),
 }
 DELETE = "delete"
-"""Somebody wants the structure to be taken from information_schema again."""
+"""An operator requests that the structure is read from information_schema again."""
 ANEW = "anew"
-"""The log is begun anew: nothing from before counts."""
+"""The log restarts: no earlier row is valid."""
 _DECIDED = (Origin.UPDATE.value, DELETE, ANEW)
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryRow:
-    """From `position` on, a table (with `table` None: a database, with `schema` None: everything) is this.
+    """From `position` on, this is the state of a table (`table` None: a database, `schema` None: everything).
 
     Attributes:
-        structure: None: nobody knows it, or the table is gone.
+        structure: None: unknown, or the table was dropped.
         charset: the default character set of the table or the database.
         origin: an `Origin`'s value, `DELETE` or `ANEW`.
         at: when it was written, in UTC.
@@ -63,16 +63,16 @@ class HistoryRow:
 
     @property
     def is_decision(self) -> bool:
-        """Somebody made it, no batch."""
+        """An operator or a restart wrote it, not a batch."""
         return self.origin in _DECIDED
 
     def counts(self, end: Position) -> bool:
-        """Whether it is believed while bronze ends at `end`."""
+        """Whether it is valid while bronze ends at `end`."""
         return self.position < end or (self.is_decision and self.position == end)
 
 
 def row_of(change: StructureChange, at: datetime) -> HistoryRow:
-    """What is written down about a change."""
+    """The row that records a change."""
     tracked = change.tracked
     origin = tracked.origin if tracked else Origin.DDL
     schema = tracked.schema if tracked else None
@@ -80,7 +80,7 @@ def row_of(change: StructureChange, at: datetime) -> HistoryRow:
 
 
 def in_force(rows: Iterable[HistoryRow], end: Position, base: Structures) -> Structures:
-    """What the history says while bronze ends at `end`, laid over `base`; `rows` in their order."""
+    """The structures according to the history while bronze ends at `end`, applied over `base`; `rows` in order."""
     known = base
     for row in rows:
         if row.counts(end):
@@ -114,7 +114,7 @@ class SchemaHistory:
         self._table = lakehouse.metadata(f"{task}_schema_history")
 
     def rows(self) -> list[HistoryRow]:
-        """All rows in the order of the log, where it is the same in that of their writing; none without a table.
+        """All rows in log order, at the same position in the order of writing; empty without a table.
 
         Raises:
             LakehouseError: the table cannot be read.
@@ -123,10 +123,10 @@ class SchemaHistory:
         return [_history_row(row) for row in metadata_rows(self._spark, self._table, query)]
 
     def append(self, rows: Sequence[HistoryRow]) -> None:
-        """Add rows in one commit; the last one counts of those of one table at one position.
+        """Add rows in one commit; for one table at one position the last row wins.
 
         Raises:
-            ForeignTable: the table there is not this task's.
+            ForeignTable: the existing table belongs to another task.
             LakehouseError: the commit failed.
         """
         if not rows:
@@ -137,7 +137,7 @@ class SchemaHistory:
             metadata_frame(self._spark, COLUMNS, list(last.values())).writeTo(self._table).append()
 
     def remove_ahead(self, rows: Iterable[HistoryRow], end: Position) -> None:
-        """Remove those of `rows` that bronze, which ends at `end`, does not bear out; decisions stay.
+        """Remove those of `rows` after the end of bronze (`end`), except decisions.
 
         Raises:
             LakehouseError: the commit failed.
@@ -153,7 +153,7 @@ class SchemaHistory:
             )
 
     def begin_anew(self, begin: Position) -> None:
-        """Write down that nothing from before counts once bronze goes on at `begin`.
+        """Record that no earlier row is valid once bronze continues at `begin`.
 
         Raises:
             LakehouseError: the table cannot be written.

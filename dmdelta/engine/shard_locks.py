@@ -1,6 +1,6 @@
-"""The table `dm_meta.<task>_shard_ddl_locks`: the locks of a task's shards, and what somebody decides about them.
+"""The table `dm_meta.<task>_shard_ddl_locks`: the shard DDL locks of a task, and the operators' decisions on them.
 
-Rows are only ever added; the newest of a lock counts. It is a view for people: what decides is in silver's commits.
+Append-only; the newest row of a lock is in effect. It is a view for operators: silver's commits are authoritative.
 """
 
 import time
@@ -27,7 +27,7 @@ from dmdelta.sharding import Action, Coordination, Shard, ShownLock
 
 log = get_logger(__name__)
 LOOK_SECONDS = 3.0
-"""How often a running task looks for decisions while shards wait."""
+"""How often a running task polls for decisions while shards wait."""
 _TEXTS = T.ArrayType(T.StringType())
 COLUMNS: dict[str, T.DataType] = {
     "id": T.StringType(),
@@ -47,14 +47,14 @@ WAITING, RESOLVED = "waiting", "resolved"
 
 @dataclass(frozen=True, slots=True)
 class LockRow:
-    """A lock, as `shard-ddl-lock list` shows it.
+    """A lock, as shown by `shard-ddl-lock list`.
 
     Attributes:
-        id: task-`schema`.`table` of the merged table, as DM names it.
+        id: task-`schema`.`table` of the merged table, in DM's format.
         owner: the shard that came first.
-        ddls: the statements that wait.
-        ready, remain: shards that are at the statement or behind it, and those that are not.
-        conflicts: shards that wait with a statement that does something else.
+        ddls: the waiting statements.
+        ready, remain: shards that have reached the statement, and those that have not.
+        conflicts: shards that wait with a different statement.
     """
 
     id: str
@@ -72,14 +72,14 @@ class LockRow:
 
 
 def lock_id(task: str, target: TableName) -> str:
-    """DM's name of a lock: the task and the merged table."""
+    """A lock's name in DM's format: the task and the merged table."""
     schema, table = (part.replace("`", "``") for part in target)
     return f"{task}-`{schema}`.`{table}`"
 
 
 @dataclass(slots=True)
 class LockTable:
-    """The table of one task. Has a session of its own; one thread at a time."""
+    """The table of one task. Has its own session; not thread-safe."""
 
     spark: SparkSession
     lakehouse: Lakehouse
@@ -90,7 +90,7 @@ class LockTable:
         return self.lakehouse.metadata(f"{self.task}_shard_ddl_locks")
 
     def waiting(self) -> list[T.Row]:
-        """The locks that are not resolved.
+        """The unresolved locks.
 
         Raises:
             LakehouseError: the table cannot be read.
@@ -101,7 +101,7 @@ class LockTable:
         return metadata_rows(self.spark, self._table, newest)
 
     def decisions(self, since: datetime) -> list[T.Row]:
-        """What was decided after that, in order.
+        """The decisions after `since`, in order.
 
         Raises:
             LakehouseError: the table cannot be read.
@@ -113,7 +113,7 @@ class LockTable:
     def append(self, rows: Sequence[dict[str, object]]) -> None:
         """
         Raises:
-            ForeignTable: the table there is not this task's.
+            ForeignTable: the existing table belongs to another task.
             LakehouseError: the commit failed.
         """
         create_metadata(self.spark, self.lakehouse, self._table, COLUMNS, self.task)
@@ -125,12 +125,12 @@ class LockTable:
 
 @dataclass(slots=True)
 class ShardLocks:
-    """How people see the locks of a turn, and what they decide about them.
+    """Publishes the locks of a turn, and applies the decisions on them.
 
     Attributes:
-        sources: how many there are.
-        since: decisions up to then have been taken over.
-        told: what the table says is waiting, by lock and owner; None for what an earlier run has told.
+        sources: number of sources.
+        since: decisions up to this time have been applied.
+        told: the locks that the table lists as waiting, by lock and owner; None for those of an earlier run.
     """
 
     table: LockTable
@@ -141,7 +141,7 @@ class ShardLocks:
     _looked: float = 0.0
 
     def look(self) -> None:
-        """Say what has changed, and take over what was decided.
+        """Publish changed locks, and apply new decisions.
 
         Raises:
             LakehouseError: the table cannot be read or written.
@@ -149,13 +149,13 @@ class ShardLocks:
         task = self.table.task
         locks = {(lock_id(task, shown.target), str(shown.lock.owner)): shown for shown in self.shards.locks()}
         rows = [self._row(shown) for key, shown in locks.items() if self.told.get(key) != shown]
-        # What an earlier run has told may come again, until all of the log has been applied.
+        # Locks of an earlier run may reappear until the whole log has been applied.
         unheard = self.shards.heard < self.sources
-        gone = [key for key, shown in self.told.items() if key not in locks and not (shown is None and unheard)]
-        rows += [{"id": name, "owner": owner, "state": RESOLVED} for name, owner in gone]
+        resolved = [key for key, shown in self.told.items() if key not in locks and not (shown is None and unheard)]
+        rows += [{"id": name, "owner": owner, "state": RESOLVED} for name, owner in resolved]
         if rows:
             self.table.append(rows)
-            self.told = {**{key: shown for key, shown in self.told.items() if key not in gone}, **locks}
+            self.told = {**{key: shown for key, shown in self.told.items() if key not in resolved}, **locks}
         if locks and time.monotonic() > self._looked + LOOK_SECONDS:
             self._looked = time.monotonic()
             self._take_decisions()
@@ -185,7 +185,7 @@ class ShardLocks:
 
 
 def open_shard_locks(task: Task, shards: Coordination) -> ShardLocks | None:
-    """The locks of a turn of a task, and what was decided while it did not run; None if its tables agree on nothing.
+    """The locks of a turn, with decisions made while the task did not run; None if shard DDL is not coordinated.
 
     Raises:
         LakehouseError: the table cannot be read.
@@ -205,7 +205,7 @@ def open_shard_locks(task: Task, shards: Coordination) -> ShardLocks | None:
 
 
 def join_known_shards(side: SilverSide, stored: StoredPoints | None, catalog: Sequence[TableSchema]) -> None:
-    """Say which shards there are: those of which the checkpoint knows where they are, and those of the source."""
+    """Register the known shards: those with a position in the checkpoint, and those that the source has."""
     known = {name: point.table_info for name, point in stored.tables.items()} if stored else {}
     structures = {name: TableSchema.from_json(text) for name, text in known.items() if text}
     present = {schema.name: schema for schema in catalog}
@@ -219,7 +219,7 @@ def join_known_shards(side: SilverSide, stored: StoredPoints | None, catalog: Se
 
 
 def list_locks(spec: TaskSpec) -> list[LockRow]:
-    """The locks of a task that wait, as its run last told them.
+    """The waiting locks of a task, as last reported by its run.
 
     Raises:
         LakehouseError: the table cannot be read.
@@ -229,10 +229,10 @@ def list_locks(spec: TaskSpec) -> list[LockRow]:
 
 
 def unlock(spec: TaskSpec, id_: str, action: Action, owner: str | None) -> LockRow:
-    """Decide about a lock: its statement is followed now, or not at all. A run takes it over within seconds.
+    """Decide on a lock: its statement is applied now, or skipped. A run applies the decision within seconds.
 
     Args:
-        owner: the shard whose statement is meant, where several wait for different ones.
+        owner: the shard whose statement is meant, if several wait with different ones.
 
     Raises:
         ConfigError: there is no such lock, or several.
@@ -240,19 +240,19 @@ def unlock(spec: TaskSpec, id_: str, action: Action, owner: str | None) -> LockR
     """
     task = open_task(spec, writing=False)
     table = LockTable(task.spark, task.lakehouse, spec.name)
-    found = [row for row in table.waiting() if row["id"] == id_ and owner in (None, row["owner"])]
-    if len(found) != 1:
+    matching = [row for row in table.waiting() if row["id"] == id_ and owner in (None, row["owner"])]
+    if len(matching) != 1:
         known = ", ".join(f"{row['id']} of {row['owner']}" for row in table.waiting()) or "none"
-        which = "several such locks" if found else "no such lock"
-        raise ConfigError(f"there are {which}: {id_}", hint=f"name one with its --owner; there are: {known}")
-    (row,) = found
+        which = "several such locks" if matching else "no such lock"
+        raise ConfigError(f"there are {which}: {id_}", hint=f"select one with its --owner; existing locks: {known}")
+    (row,) = matching
     kept = {name: row[name] for name in ("id", "target_schema", "target_table", "mode", "owner")}
     table.append([{**kept, "state": action.value}])
     return LockRow.of(row)
 
 
 def _utc(row: T.Row) -> datetime:
-    """When it was written."""
+    """When the row was written."""
     at: datetime = row["at"]
     return at.astimezone(timezone.utc)
 

@@ -1,4 +1,4 @@
-"""How many seconds a stage is behind its source, from when the source's end was seen where."""
+"""Measures the lag of a stage behind its source in seconds, from the times at which the source's end was observed."""
 
 import threading
 from collections import deque
@@ -6,14 +6,14 @@ from collections import deque
 from dmdelta.model.position import Position
 
 MOST = 10_000
-"""Of sightings that some stage has not reached; beyond, every other one is forgotten."""
+"""Maximum number of observations that some stage has not reached; beyond it every other one is dropped."""
 
 
 class Sightings:
-    """Where a source's log ended at which moments. May be used from any thread.
+    """The observed ends of a source's log, with their times. Thread-safe.
 
-    No row has to be asked for its time: a stage is late by as long as there is log that it has not reached. That is
-    exact to the interval of looking, and 0 for a stage that has all there is, however long ago that was written.
+    No row timestamps are needed: the lag of a stage is the time since there is log that it has not reached. It is exact
+    to the polling interval, and 0 for a stage that has reached the end, however long ago that was written.
     """
 
     def __init__(self) -> None:
@@ -21,7 +21,7 @@ class Sightings:
         self._lock = threading.Lock()
 
     def saw(self, end: Position, at: float) -> None:
-        """The log ends at `end` at a moment (seconds of one clock); an end that was seen before tells nothing new."""
+        """Observe that the log ends at `end` at the time `at` (seconds of one clock); a known end is ignored."""
         with self._lock:
             if self._seen and end <= self._seen[-1][0]:
                 return
@@ -30,12 +30,12 @@ class Sightings:
             self._seen.append((end, at))
 
     def forget(self, reached: Position) -> None:
-        """Every stage is at `reached`, or beyond."""
+        """Forget observations up to `reached`: every stage has reached it."""
         with self._lock:
             while self._seen and self._seen[0][0] <= reached:
                 self._seen.popleft()
 
     def lag(self, reached: Position | None, now: float) -> float:
-        """Seconds since there is log that a stage has not reached; None: it has not begun."""
+        """Seconds since there is log that a stage has not reached; None: it has not started."""
         with self._lock:
             return next((max(0.0, now - at) for end, at in self._seen if reached is None or end > reached), 0.0)

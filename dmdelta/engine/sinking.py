@@ -1,4 +1,4 @@
-"""The sink's loop of one source: landed ranges go to the target, at its own pace. Its trouble stops nothing else."""
+"""The sink loop of one source: executes landed ranges on the target, at its own pace. A failure stops nothing else."""
 
 import threading
 import time
@@ -26,7 +26,7 @@ log = get_logger(__name__)
 WAIT_SECONDS = 0.5
 RANGE_BYTES = 256 << 20
 TELL_SECONDS = 30.0
-"""How often the log tells the sink's figures."""
+"""How often the sink's counters are logged."""
 END_SECONDS = 20.0
 
 
@@ -34,9 +34,9 @@ END_SECONDS = 20.0
 class SinkingLoop:
     """
     Attributes:
-        landed_log: what landing hands over in this run.
+        landed_log: the batches that land in this run.
         landed: bronze's newest batch when the run began.
-        failure: why the sink has stopped; everything else goes on.
+        failure: why the sink has stopped; everything else continues.
     """
 
     spark: SparkSession
@@ -62,17 +62,17 @@ class SinkingLoop:
 
     @property
     def metrics(self) -> SinkMetrics | None:
-        """The figures of the moment, None before the target was reached."""
+        """The current counters; None before the target was reached."""
         return self._sink.metrics() if self._sink is not None else None
 
     def join(self, seconds: float = END_SECONDS) -> bool:
-        """Wait for the end after a stop; False if it takes longer."""
+        """Wait for the end after a stop; False after a timeout."""
         if self._thread is not None:
             self._thread.join(seconds)
         return self.finished
 
     def change_interval(self, seconds: float) -> None:
-        """Write the checkpoint so often from now on."""
+        """Change the interval of the checkpoint."""
         self.interval = seconds
         if self._sink is not None:
             self._sink.flusher.interval = seconds
@@ -83,11 +83,11 @@ class SinkingLoop:
     def _goes_on(self, error: Exception) -> bool:
         source_id = self.source.source_id
         if isinstance(error, Retryable):
-            log.warning("sink failed, goes on by itself", source=source_id, why=str(error))
+            log.warning("sink failed, retrying automatically", source=source_id, why=str(error))
             return True
         self.failure = as_ours(error, "the sink")
         unknown = None if error is self.failure else error
-        log.error("sink stopped, landing and silver go on", exc=unknown, source=source_id, why=str(self.failure))
+        log.error("sink stopped; landing and silver continue", exc=unknown, source=source_id, why=str(self.failure))
         return False
 
     def _follow(self, stop: StopRequest) -> None:
@@ -99,7 +99,7 @@ class SinkingLoop:
         orderly = False
         try:
             self._assert_kept(sink.position)
-            # Only now: what lands from here on comes through the queue, or is in the list twice.
+            # Read only now: what lands later comes through the queue; a batch may be in both.
             for batch in landed_batches(self.spark, self.landing, sink.position) if landed else ():
                 if not self._apply(sink, batch, stop):
                     break
@@ -117,41 +117,41 @@ class SinkingLoop:
         expired = expired_to(self.spark, self.landing)
         if expired is not None and (position is None or position <= expired):
             raise SinkError(
-                f"the target has row changes up to {position}, and those up to {expired} have expired from bronze",
-                hint="feed this target by a task of its own, with another name and lakehouse root: it loads all",
+                f"the target has row changes up to {position}, but those up to {expired} have expired from bronze",
+                hint="use a separate task for this target, with another name and lakehouse root: it loads everything",
             )
 
     def _apply(self, sink: Sink, landed: Landed, stop: StopRequest) -> bool:
         if sink.position is not None and landed.end <= sink.position:
             return True
-        if landed.safe_until is not None:  # a full load, which is in bronze by now, may have seen it
-            found = exact_positions(self.spark, self.landing.bronze, self.source.source_id)
-            sink.read_at = {name: at for name, at in found.items() if at.epoch == landed.end.epoch}
+        if landed.safe_until is not None:  # a full load, which is complete in bronze, may have seen the range
+            exact = exact_positions(self.spark, self.landing.bronze, self.source.source_id)
+            sink.read_at = {name: at for name, at in exact.items() if at.epoch == landed.end.epoch}
         return sink.apply(landed.begin, landed.end, lambda: stop.requested, landed.safe_until)
 
     def _tell(self) -> None:
         if self._sink is None or time.monotonic() - self._told < TELL_SECONDS:
             return
         self._told = time.monotonic()
-        figures = self._sink.metrics()
+        counters = self._sink.metrics()
         log.info(
             "sink",
-            source=figures.source_id,
-            pushed=figures.pushed,
-            ready=figures.ready,
-            flushed=figures.flushed,
-            flush_s=round(figures.flush_seconds, 3),
-            keys=figures.keys,
-            keys_added=figures.keys_added,
-            keys_reset=figures.resets,
-            queued=figures.queued,
-            rows=[worker.rows for worker in figures.workers],
-            statements=[worker.statements for worker in figures.workers],
+            source=counters.source_id,
+            pushed=counters.pushed,
+            ready=counters.ready,
+            flushed=counters.flushed,
+            flush_s=round(counters.flush_seconds, 3),
+            keys=counters.keys,
+            keys_added=counters.keys_added,
+            keys_reset=counters.resets,
+            queued=counters.queued,
+            rows=[worker.rows for worker in counters.workers],
+            statements=[worker.statements for worker in counters.workers],
         )
 
 
 def sink_settings(spec: TaskSpec, config: SinkConfig) -> SinkSettings:
-    """What the spec says."""
+    """The sink's settings from the spec."""
     return SinkSettings(
         server=target_server(config),
         metadata=config.metadata,
@@ -166,7 +166,7 @@ def sink_settings(spec: TaskSpec, config: SinkConfig) -> SinkSettings:
 
 
 def target_server(config: SinkConfig) -> TargetServer:
-    """Where the target is."""
+    """The target server from the spec."""
     return TargetServer(
         config.host,
         config.port,

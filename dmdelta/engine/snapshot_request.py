@@ -1,4 +1,4 @@
-"""Asking for tables to be read again: what `dmdelta snapshot` does."""
+"""Requests snapshots of tables: the implementation of `dmdelta snapshot`."""
 
 from collections.abc import Collection, Sequence
 from contextlib import closing
@@ -25,30 +25,30 @@ class RequestedTable:
 
 
 def request_snapshot(spec: TaskSpec, tables: Sequence[str]) -> list[RequestedTable]:
-    """Ask for tables (`schema.table`) to be read from their sources again. A running task begins within seconds.
+    """Request that tables (`schema.table`) are read from their sources again. A running task starts within seconds.
 
     Raises:
-        ConfigError: a table takes no part, is not there, or the task has not begun.
+        ConfigError: a table is not selected, does not exist, or the task has never run.
         SourceError, SourceUnavailable: a source does not answer.
-        LakehouseError: the request cannot be written down.
+        LakehouseError: the request cannot be recorded.
     """
     task = open_task(spec, writing=False)
     wanted = {_name(task, table) for table in tables}
-    found = {source.source_id: _tables_of(source, wanted) for source in spec.sources}
-    missing = wanted.difference(*found.values())
+    tables_of = {source.source_id: _tables_of(source, wanted) for source in spec.sources}
+    missing = wanted.difference(*tables_of.values())
     if missing:
         listed = ", ".join(sorted(".".join(name) for name in missing))
-        raise ConfigError(f"no server of the task has {listed}", hint="names are as the source writes them")
+        raise ConfigError(f"no server of the task has {listed}", hint="use the names at the source")
     for source in spec.sources:
-        _request(task, source, found[source.source_id])
-    return [RequestedTable(source, ".".join(name)) for source, names in found.items() for name in sorted(names)]
+        _request(task, source, tables_of[source.source_id])
+    return [RequestedTable(source, ".".join(name)) for source, names in tables_of.items() for name in sorted(names)]
 
 
 def _name(task: Task, table: str) -> TableName:
     schema, point, name = table.partition(".")
     if not point or not any(task.rules(source.source_id).wanted(schema, name) for source in task.spec.sources):
         raise ConfigError(
-            f"{table} takes no part in the task", hint="give it as schema.table, and let it in by the block-allow-list"
+            f"{table} is not selected by the task", hint="write it as schema.table, and add it to the block-allow-list"
         )
     return schema, name
 
@@ -58,7 +58,7 @@ def _tables_of(source: SourceConfig, names: Collection[TableName]) -> set[TableN
     if endpoint is None:
         return set()
     with closing(open_connection(endpoint, FIRST_TRY)) as connection:
-        return {found.name for found in read_schemas(connection, lambda schema, table: (schema, table) in names)}
+        return {schema.name for schema in read_schemas(connection, lambda schema, table: (schema, table) in names)}
 
 
 def _request(task: Task, source: SourceConfig, names: Collection[TableName]) -> None:
@@ -69,7 +69,7 @@ def _request(task: Task, source: SourceConfig, names: Collection[TableName]) -> 
         flavor = server_identity(connection).flavor
     if newest_landed(task.spark, task.landing_source(source.source_id, flavor)) is None:
         raise ConfigError(
-            f"the task {task.spec.name} has not begun with {source.source_id}",
+            f"the task {task.spec.name} has never run with {source.source_id}",
             hint="run it: with task-mode all or full, its first run reads every table",
         )
     store = ChunkStore(task.spark, task.lakehouse, task.spec.name, source.source_id, task.run)

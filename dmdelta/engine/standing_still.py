@@ -1,4 +1,4 @@
-"""Having a task stand still while another process writes to its silver tables: nobody runs it, or it is paused."""
+"""Exclusive access to a task's silver tables for another process: the task is not running, or it is paused."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -17,12 +17,12 @@ log = get_logger(__name__)
 
 @contextmanager
 def standing_still(spec: TaskSpec) -> Iterator[None]:
-    """Nobody applies anything inside the block: the relay folders are held, which a run needs.
+    """Exclude all runs of the task during the block, by holding its relay folders.
 
-    A run that is under way is asked to pause, and to go on at the end.
+    A running task is paused, and resumed at the end.
 
     Raises:
-        StageFailed: a run does not pause. Fenced: somebody else holds a folder.
+        StageFailed: a run does not pause. Fenced: another process holds a folder.
     """
     folders = [relay_task(spec, source, until_caught_up=True).folder for source in spec.sources]
     with ExitStack() as held:
@@ -30,7 +30,7 @@ def standing_still(spec: TaskSpec) -> Iterator[None]:
             _hold(held, folders)
         except Fenced:
             held.close()
-            log.info("the task runs: it is asked to pause", task=spec.name)
+            log.info("task is running; requesting a pause", task=spec.name)
             ask_task(spec, Request.PAUSE)
             held.callback(ask_task, spec, Request.RESUME)
             _hold(held, folders)

@@ -1,4 +1,4 @@
-"""How far a task is: what the relay says, what bronze's history says, what was last flushed."""
+"""The state of a task: from the relay's status, bronze's history, and the last checkpoint."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -29,20 +29,20 @@ class SourceStatus:
     """One source, from its server to silver.
 
     Attributes:
-        relay: what the relay was last doing, None if it never ran.
-        relay_at: when it said so.
-        server_at, relayed_to: the server's end as the relay last saw it, and the end of the segments.
-        landed_to: where bronze ends.
+        relay: the last state of the relay; None if it never ran.
+        relay_at: when it was reported.
+        server_at, relayed_to: the server's end as last seen by the relay, and the end of the segments.
+        landed_to: the end of bronze.
         newest_change: when the newest landed change was committed at the source.
-        applied_to: the flushed global point: every table is at least there.
-        exit_point: of the last flush, None after an orderly stop.
+        applied_to: the flushed global point: every table has reached it.
+        exit_point: of the last flush; None after a normal stop.
         flushed_because: the reason of the last flush.
-        sunk_to: the sink's flushed checkpoint, as the target says; why it cannot be told, if it cannot.
-        sink_lag_bytes: of the log, from there to bronze's end; None across files.
-        sink_lacks: tables that ad-hoc snapshots have read, whose rows do not reach the sink's target.
-        validated_to: changes before it were compared with the source, by the validator's newest flush.
-        validator_pending, validator_errors: rows that differ for now, and errors that nobody has decided about.
-        validator_trouble: why it does not go on.
+        sunk_to: the sink's flushed checkpoint in the target, or the error if it cannot be read.
+        sink_lag_bytes: of the log, from there to the end of bronze; None across files.
+        sink_lacks: tables read by ad-hoc snapshots, whose rows do not reach the sink's target.
+        validated_to: changes before it were compared with the source, as of the validator's last flush.
+        validator_pending, validator_errors: rows that currently differ, and errors in the state `new`.
+        validator_trouble: why it is not running.
     """
 
     source_id: str
@@ -80,7 +80,7 @@ class TableStatus:
 class TaskStatus:
     """
     Attributes:
-        state: what the task last said of itself; None if it never had anything to say: it just ran.
+        state: the last reported state; None if the task never reported one: it just ran.
         error, hint: why it failed, and the next step.
     """
 
@@ -95,7 +95,7 @@ class TaskStatus:
 
 
 def task_status(spec: TaskSpec) -> TaskStatus:
-    """Ask the relay folders, the lakehouse and the sink's target; no source is asked.
+    """Query the relay folders, the lakehouse and the sink's target, but not the sources.
 
     Raises:
         LakehouseError: a table cannot be read.
@@ -118,14 +118,14 @@ def task_status(spec: TaskSpec) -> TaskStatus:
         for row in rows
         if not row["is_global"]
     )
-    told = ControlTable(task.spark, task.lakehouse, spec.name).told()
+    reported = ControlTable(task.spark, task.lakehouse, spec.name).told()
     return TaskStatus(
         task=spec.name,
-        state=told.state.value if told else None,
-        state_at=told.at if told else None,
-        process=told.process if told else None,
-        error=told.error if told else None,
-        hint=told.hint if told else None,
+        state=reported.state.value if reported else None,
+        state_at=reported.at if reported else None,
+        process=reported.process if reported else None,
+        error=reported.error if reported else None,
+        hint=reported.hint if reported else None,
         sources=sources,
         tables=tables,
     )
@@ -155,15 +155,15 @@ def _source(task: Task, source: SourceConfig, point: dict[str, Any] | None) -> S
 
 
 def _validated(source: SourceStatus, validators: Mapping[str, ValidatorStatus]) -> SourceStatus:
-    told = validators.get(source.source_id)
-    if told is None:
+    validator = validators.get(source.source_id)
+    if validator is None:
         return source
     return replace(
         source,
-        validated_to=told.validated_to,
-        validator_pending=told.pending_rows,
-        validator_errors=told.new_errors,
-        validator_trouble=told.trouble,
+        validated_to=validator.validated_to,
+        validator_pending=validator.pending_rows,
+        validator_errors=validator.new_errors,
+        validator_trouble=validator.trouble,
     )
 
 
@@ -175,7 +175,7 @@ def _not_sunk(task: Task, source: SourceConfig) -> tuple[str, ...]:
 
 
 def _sunk(task: Task, source: SourceConfig, landed: Position | None) -> tuple[str | None, int | None]:
-    """Where the sink is, and how much of the log it is behind bronze."""
+    """The sink's position, and its lag behind bronze in bytes of the log."""
     config = task.spec.sink
     if config is None:
         return None, None
@@ -190,7 +190,7 @@ def _sunk(task: Task, source: SourceConfig, landed: Position | None) -> tuple[st
 
 
 def _newest_change(task: Task, newest: CommitTag) -> datetime | None:
-    """When the last row of the newest landing was committed at the source; file statistics keep the look short."""
+    """When the last row of the newest landing was committed at the source; file statistics keep the query short."""
     bronze = task.lakehouse.bronze
     statement = (
         f"SELECT max(committed_at) FROM {bronze} WHERE source_id = {literal(newest.source)} "

@@ -1,4 +1,4 @@
-"""Asking a task to stop or to pause: from a signal, another process, a failed stage or because all is done."""
+"""Requests to stop or pause a task: from a signal, another process, a failed stage, or at its end."""
 
 import signal
 import threading
@@ -10,9 +10,9 @@ from dmdelta.errors import DmdeltaError, as_ours
 
 
 class StopRequest:
-    """Set, seen by every loop. A pause is a stop that can be taken back; a stop and a failure cannot.
+    """Checked by every loop. A pause is a stop that can be resumed; a stop and a failure cannot.
 
-    The first failure is kept: it is what the run raises.
+    The first failure is kept: the run raises it.
     """
 
     def __init__(self) -> None:
@@ -26,12 +26,12 @@ class StopRequest:
 
     @property
     def requested(self) -> bool:
-        """The loops are to end, for a while or for good."""
+        """The loops must end, temporarily or permanently."""
         return self._stopping.is_set()
 
     @property
     def is_pause(self) -> bool:
-        """They are to end for a while only."""
+        """They must end only temporarily."""
         return self._paused
 
     def request(self) -> None:
@@ -41,7 +41,7 @@ class StopRequest:
             self._going.set()
 
     def pause(self) -> None:
-        """Stop until `resume`; without effect on a stop."""
+        """Stop until `resume`; no effect after a stop."""
         with self._lock:
             if not self.requested:
                 self._paused = True
@@ -49,7 +49,7 @@ class StopRequest:
                 self._stopping.set()
 
     def resume(self) -> None:
-        """Take a pause back; without effect on a stop."""
+        """End a pause; no effect after a stop."""
         with self._lock:
             if self._paused:
                 self._paused = False
@@ -57,13 +57,13 @@ class StopRequest:
                 self._going.set()
 
     def fail(self, error: BaseException) -> None:
-        """Stop, because the thread that calls has failed."""
+        """Stop, because the calling thread has failed."""
         with self._lock:
             self.failure = self.failure or as_ours(error, threading.current_thread().name)
             self.request()
 
     def wait(self, seconds: float) -> bool:
-        """Sleep, but wake at once when the stop comes. True if it has come."""
+        """Sleep, but wake up immediately when a stop is requested. True if it is."""
         return self._stopping.wait(seconds)
 
     def wait_for_resume(self) -> bool:
@@ -74,14 +74,14 @@ class StopRequest:
 
 @contextmanager
 def stopping_on_signals(stop: StopRequest) -> Iterator[None]:
-    """SIGTERM and SIGINT ask for a stop at a transaction boundary; a second one is Python's own again."""
+    """SIGTERM and SIGINT request a stop at a transaction boundary; a second one has Python's default effect."""
 
     def on_signal(signum: int, _frame: FrameType | None) -> None:
         stop.request()
         signal.signal(signum, previous[signal.Signals(signum)])
 
     if threading.current_thread() is not threading.main_thread():
-        yield  # a notebook or a test drives the run from a thread; it stops it by its StopRequest
+        yield  # a notebook or a test runs it in a thread, and stops it through its StopRequest
         return
     previous = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     for number in previous:

@@ -1,4 +1,4 @@
-"""The suites of a task, read when it starts: what is wrong in one is told then, not at the first row."""
+"""The quality suites of a task, loaded at its start: errors in a suite appear then, not at the first row."""
 
 from pathlib import Path
 
@@ -7,14 +7,14 @@ from dmdelta.quality.suite import Suites, load_suites
 
 
 def open_suites(spec: TaskSpec) -> Suites:
-    """Those that the spec names; none without `quality`.
+    """The suites that the spec names; none without `quality`.
 
     Raises:
-        ConfigError: one is wrong, or Great Expectations is not installed.
+        ConfigError: a suite is invalid, or Great Expectations is not installed.
     """
     if spec.quality is None:
         return Suites()
-    # Great Expectations takes a second to be imported, and is there only where it is asked for.
+    # Great Expectations takes a second to import, and is only installed where it is needed.
     from dmdelta.quality.expectations import assert_known  # noqa: PLC0415
 
     suites = load_suites(Path(spec.quality.schemas))

@@ -1,4 +1,4 @@
-"""Applying a range of one source's log to tables: the commits of silver, and who is told of them."""
+"""Applies a range of one source's log to tables, and reports the commits of silver."""
 
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -23,17 +23,17 @@ from dmdelta.silver.survey import TableEvents
 from dmdelta.silver.work import finish_statement
 
 RecordFailures = Callable[[TableName, Position, int, Mapping[str, int]], None]
-"""Writes down how many of so many judged rows fail each of a table's expectations, up to a position."""
+"""Records how many of the judged rows fail each of a table's expectations, up to a position."""
 
 
 @dataclass(slots=True)
 class TableApply:
-    """What applying needs of the world around it; any thread may apply, each table in one at a time.
+    """The collaborators of applying. Thread-safe, with each table in one thread at a time.
 
     Attributes:
-        requests: what of a range goes to a table.
-        tally: told of every applied table.
-        record: writes down rows that fail what they should fulfil.
+        requests: determines what of a range is applied to a table.
+        tally: counts every applied table.
+        record: records rows that fail expectations.
     """
 
     spark: SparkSession
@@ -49,28 +49,28 @@ class TableApply:
         self._sessions = ThreadSessions(self.spark)
 
     def apply(self, tables: Sequence[TableEvents], landed: Landed) -> Iterator[ApplyResult]:
-        """Apply a range to tables that change names with each other; nearly always it is one.
+        """Apply a range to tables that exchange names with each other; nearly always to a single one.
 
         Yields:
-            What was done, while nobody else writes the same merged table.
+            The results, while no other thread writes the same merged table.
 
         Raises:
             DmdeltaError: as `apply_group`.
         """
         if self._given_up.is_set():
-            raise StageFailed("the range was given up", hint="run again")
+            raise StageFailed("the range was cancelled", hint="run again")
         spark, end = self.session(), Point(landed.end, str(landed.gtid_set) or None)
         with self.turns(spark, [table.name for table in tables]):
             requests = [self.requests.request(spark, table, landed) for table in tables]
             for request in requests:
                 if self.requests.is_read_at(request, landed):
-                    self.points.applied(TablePoint(*request.name, end))  # what the range holds of it, the snapshot read
+                    self.points.applied(TablePoint(*request.name, end))  # the snapshot already contains the range
             for result in apply_group(spark, tables, requests):
                 self._applied(result, end)
                 yield result
 
     def session(self) -> SparkSession:
-        """The session in which the thread that asks may write tables."""
+        """The session of the calling thread for writing tables."""
         return self._sessions.own()
 
     def _applied(self, result: ApplyResult, end: Point) -> None:
@@ -82,10 +82,10 @@ class TableApply:
         self.tell_failures(name, result.end, result.row_count, result.failures)
 
     def tell_failures(self, name: TableName, end: Position, judged: int, failures: Mapping[str, int]) -> None:
-        """Count rows that fail what they should fulfil, by its name, and write them down.
+        """Count and record rows that fail expectations.
 
         Raises:
-            LakehouseError: they cannot be written down.
+            LakehouseError: they cannot be recorded.
         """
         if failures:
             self.tally.failed(self.side.source_id, ".".join(name), failures)
@@ -93,10 +93,10 @@ class TableApply:
 
     @contextmanager
     def turns(self, spark: SparkSession, tables: Collection[TableName]) -> Iterator[None]:
-        """The right to write the merged tables among those that the rows of source tables go to.
+        """Acquire the right to write the merged tables that source tables are routed to.
 
         Raises:
-            LakehouseError, CommitConflict: what an earlier run has begun to do to one of them cannot be finished.
+            LakehouseError, CommitConflict: an unfinished statement of an earlier run cannot be finished.
         """
         targets = {target.route.name: target for name in tables if (target := self.side.table(name)).merged}
         with ExitStack() as turns:
@@ -106,13 +106,13 @@ class TableApply:
             yield
 
     def interrupt(self) -> None:
-        """Give up the range under way: jobs are cancelled, tables that wait their turn are not begun."""
+        """Cancel the current range: running jobs are cancelled, waiting tables are not started."""
         self._given_up.set()
         self.spark.interruptAll()
         self._sessions.interrupt_all()
 
     def settle(self) -> None:
-        """Ask the tables of a range that was given up where they are: each is at a commit of its own.
+        """Read the positions of the tables of a cancelled range: each is at one of its own commits.
 
         Raises:
             LakehouseError: a table's history cannot be read.

@@ -1,4 +1,4 @@
-"""What the suites expect of each row, for the appliers: expressions made once for each structure of a table."""
+"""The row-level expectations of the suites, for the appliers: built once per table structure."""
 
 import threading
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ class TableChecks:
             return ()
         with self._lock:
             if schema not in self._made:
-                # Great Expectations takes a second to be imported, and is there only where it is asked for.
+                # Great Expectations takes a second to import, and is only installed where it is needed.
                 from dmdelta.quality.expectations import failing  # noqa: PLC0415
 
                 rows = self._empty(schema)

@@ -1,4 +1,4 @@
-"""A task put together from its spec: names, rules, endpoints, and the session that all stages share."""
+"""A task, assembled from its spec: names, rules, endpoints, and the session that all stages share."""
 
 import uuid
 from collections.abc import Mapping
@@ -26,12 +26,12 @@ from dmdelta.sharding import Coordination
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What every stage of a run knows of it.
+    """The data that every stage of a run shares.
 
     Attributes:
-        run: tells this process's commits from another's.
-        in_force: what of the spec can change while it runs, as it is now.
-        suites: what is expected of its tables; a run reads them, and who judges.
+        run: distinguishes this process's commits from another's.
+        in_force: the settings that can change while the task runs.
+        suites: expectations on its tables; loaded by a run and by quality commands.
     """
 
     spec: TaskSpec
@@ -46,7 +46,7 @@ class Task:
         return SafeModePolicy(self.spec.syncer.safe_mode, self.spec.syncer.safe_window)
 
     def rules(self, source_id: str) -> SourceRules:
-        """What the spec says about a source's tables."""
+        """The rules of the spec for a source's tables."""
         return SourceRules.from_spec(self.spec, named_source(self.spec, source_id))
 
     def landing_source(self, source_id: str, flavor: Flavor) -> LandingSource:
@@ -65,28 +65,28 @@ def named_source(spec: TaskSpec, source_id: str | None) -> SourceConfig:
     Raises:
         ConfigError: the task has no such source, or several and none is named.
     """
-    found = [source for source in spec.sources if source_id in (None, source.source_id)]
-    if len(found) != 1:
+    matching = [source for source in spec.sources if source_id in (None, source.source_id)]
+    if len(matching) != 1:
         names = ", ".join(source.source_id for source in spec.sources)
-        raise ConfigError(f"the task has the sources {names}", hint="name one of them with --source")
-    return found[0]
+        raise ConfigError(f"the task has the sources {names}", hint="select one of them with --source")
+    return matching[0]
 
 
 def place_of(spec: TaskSpec) -> Lakehouse:
-    """Where a task's tables are."""
+    """The locations of a task's tables."""
     config = spec.lakehouse
     return Lakehouse(config.root, config.catalog, bronze_name=config.bronze, metadata_name=config.metadata)
 
 
 def open_task(spec: TaskSpec, *, writing: bool = True) -> Task:
-    """Start Spark and look at the lakehouse.
+    """Start Spark and open the lakehouse.
 
     Args:
-        writing: make the bronze table if it is not there.
+        writing: create the bronze table if it does not exist.
 
     Raises:
-        ForeignTable: the place of bronze is taken.
-        LakehouseError: the place cannot be reached.
+        ForeignTable: the bronze table belongs to another task.
+        LakehouseError: the lakehouse is unavailable.
     """
     spark = open_session(f"dmdelta {spec.name}")
     register(spark)
@@ -98,5 +98,5 @@ def open_task(spec: TaskSpec, *, writing: bool = True) -> Task:
 
 
 def with_safe_mode(spec: TaskSpec) -> TaskSpec:
-    """The spec as if it said `safe-mode: true`."""
+    """The spec with `safe-mode: true`."""
     return spec.model_copy(update={"syncer": spec.syncer.model_copy(update={"safe_mode": True})})

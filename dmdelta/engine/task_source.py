@@ -1,4 +1,4 @@
-"""A source of a task as it is, for what only looks at the tables, or mends them while the task stands still."""
+"""A source of a task, for commands that read its tables, or repair them while the task is paused."""
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -26,20 +26,18 @@ class TaskSource:
     side: SilverSide
 
     def tables_like(self, pattern: str) -> list[TableName]:
-        """The known tables that a pattern (`*`, `?`) fits.
+        """The known tables that match a pattern (`*`, `?`).
 
         Raises:
-            ConfigError: there is none.
+            ConfigError: none matches.
         """
-        found = [name for name in self.known_tables() if fnmatchcase(".".join(name), pattern)]
-        if not found:
-            raise ConfigError(
-                f"bronze has no table {pattern}", hint="names are as the source writes them: schema.table"
-            )
-        return found
+        matching = [name for name in self.known_tables() if fnmatchcase(".".join(name), pattern)]
+        if not matching:
+            raise ConfigError(f"bronze has no table {pattern}", hint="use the names at the source: schema.table")
+        return matching
 
     def known_tables(self) -> list[TableName]:
-        """The tables that bronze has heard of and the rules let through.
+        """The tables that occur in bronze and are selected by the rules.
 
         Raises:
             LakehouseError: bronze cannot be read.
@@ -55,21 +53,21 @@ class TaskSource:
 
 
 def open_task_source(spec: TaskSpec, source_id: str | None) -> TaskSource:
-    """Start Spark and look at the lakehouse.
+    """Start Spark and open the lakehouse.
 
     Raises:
         ConfigError: as `named_source`.
-        SourceError, SourceUnavailable: the spec does not say whose log it is, and the server does not answer.
+        SourceError, SourceUnavailable: the spec does not set the flavor, and the server does not answer.
         DmdeltaError: as `open_task`.
     """
     return source_of_task(open_task(spec, writing=False), named_source(spec, source_id))
 
 
 def source_of_task(task: Task, config: SourceConfig) -> TaskSource:
-    """The same of a task that is open already.
+    """The same for an open task.
 
     Raises:
-        SourceError, SourceUnavailable: the spec does not say whose log it is, and the server does not answer.
+        SourceError, SourceUnavailable: the spec does not set the flavor, and the server does not answer.
         LakehouseError: dm_meta cannot be read.
     """
     flavor = flavor_of_source(task.spec, config)

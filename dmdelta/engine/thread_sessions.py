@@ -1,4 +1,4 @@
-"""Sessions for threads that write tables side by side."""
+"""Sessions for threads that write tables in parallel."""
 
 import threading
 
@@ -8,7 +8,7 @@ from dmdelta.lakehouse.session import clone_session
 
 
 class ThreadSessions:
-    """A session for each thread that asks: Delta's transaction ids are session confs."""
+    """A session per calling thread: Delta's transaction ids are session confs."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -16,7 +16,7 @@ class ThreadSessions:
         self._all: list[SparkSession] = []
 
     def own(self) -> SparkSession:
-        """The session of the thread that asks."""
+        """The session of the calling thread."""
         if not hasattr(self._of_thread, "spark"):
             self._of_thread.spark = clone_session(self._spark)
             self._all.append(self._of_thread.spark)
@@ -24,6 +24,6 @@ class ThreadSessions:
         return spark
 
     def interrupt_all(self) -> None:
-        """Cancel what is under way in each of them."""
+        """Cancel the running jobs of all sessions."""
         for session in self._all:
             session.interruptAll()

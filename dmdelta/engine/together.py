@@ -1,4 +1,4 @@
-"""Reading all tables as they are at one position: `consistency: snapshot`."""
+"""Reads all tables at one position: `consistency: snapshot`."""
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -19,25 +19,25 @@ log = get_logger(__name__)
 
 
 def land_together(task: Task, source: LandingSource, frames: ChunkFrames, share: Share) -> OwnCommit:
-    """Land all chunks as they are at one position, in one commit.
+    """Land all chunks as of one position, in one commit.
 
     Raises:
-        ConfigError: the engine of a table has no snapshots.
-        SourceError, SourceUnavailable: the tables cannot be locked, or readers do not come.
+        ConfigError: the storage engine of a table has no snapshots.
+        SourceError, SourceUnavailable: the tables cannot be locked, or readers do not arrive.
         Fenced, LakehouseError: as `land_rows`.
     """
     batch = share.chunks
-    loose = sorted({str(chunk.schema) for chunk in batch if not chunk.transactional})
-    if loose:
+    unsupported = sorted({str(chunk.schema) for chunk in batch if not chunk.transactional})
+    if unsupported:
         raise ConfigError(
-            f"consistency: snapshot cannot read {', '.join(loose)}: the engine has no snapshots",
-            hint="leave the table out with the block-allow-list, or use consistency: none",
+            f"consistency: snapshot cannot read {', '.join(unsupported)}: the storage engine has no snapshots",
+            hint="exclude the table with the block-allow-list, or use consistency: none",
         )
     meeting = Meeting(uuid4().hex, min(task.spec.snapshot.readers, len(batch)))
     over = Event()
     with (
         closing(open_connection(frames.endpoint)) as connection,
-        ThreadPoolExecutor(1, thread_name_prefix="meeting") as leader,
+        ThreadPoolExecutor(1, thread_name_prefix="snapshot-barrier") as leader,
     ):
         call(connection, meeting)
         led = leader.submit(lead, connection, meeting, over.is_set)
@@ -46,6 +46,6 @@ def land_together(task: Task, source: LandingSource, frames: ChunkFrames, share:
             commit = land_rows(task.spark, source, frame, share.landed)
         finally:
             over.set()
-            led.result()  # why the readers failed, if it was the leader
+            led.result()  # raises the leader's failure, which explains that of the readers
     log.info("chunks landed", source=source.source_id, chunks=len(batch), end=str(share.landed.end))
     return commit

@@ -1,8 +1,8 @@
-"""The structures of a source's tables while its log lands, for servers that send no column names.
+"""Tracks the structures of a source's tables while its log lands, for servers that send no column names.
 
-They are known from the history in dm_meta, else from bronze; then each batch's statements are followed before the batch
-lands. Once a start, information_schema is read, and believed where it is certain: between a table's last statement and
-the position at which it was read. So the relay is waited for until it has come to that position.
+They are known from the history in dm_meta, else from bronze; then each batch's statements are applied to them before it
+lands. Once per start, information_schema is read, and used where it is certain: between a table's last statement and
+the position at which it was read. So landing waits until the relay has reached that position.
 """
 
 from dataclasses import dataclass, field
@@ -31,12 +31,12 @@ from dmdelta.source.still_catalog import StillCatalog
 log = get_logger(__name__)
 POLL_SECONDS = 0.2
 MANY_TABLES = 200
-"""To tell the executors of so many costs more than to see which of them a batch has rows of."""
+"""For more tables it costs more to send all structures to the executors than to find those that a batch has rows of."""
 
 
 @dataclass(slots=True)
 class StructureTracking:
-    """One source's structures; the landing loop's own. A server that sends names costs it nothing."""
+    """One source's structures, owned by the landing loop. Costs nothing for a server that sends names."""
 
     spark: SparkSession
     source: LandingSource
@@ -49,8 +49,8 @@ class StructureTracking:
     _scanned: dict[str, list[LoggedStatement]] = field(default_factory=dict)
 
     def follow(self, batch: LandingBatch, landed: Landed | None, stop: StopRequest) -> tuple[StructureFrom, ...] | None:
-        """What tables have where in a batch that is about to land; empty where the log itself tells, None if the stop
-        came before it was known.
+        """The structures that apply in the next batch; empty if the log itself contains them; None if the stop was
+        requested before they were known.
 
         Raises:
             SourceError, SourceUnavailable: the source does not answer.
@@ -66,9 +66,9 @@ class StructureTracking:
     def look_again(
         self, batch: LandingBatch, landed: Landed | None, stop: StopRequest
     ) -> tuple[StructureFrom, ...] | None:
-        """The same after a table map was met that fits nothing known: what the source says now is asked.
+        """The same after a table map that fits no known structure: reads the source's current structures.
 
-        None if that changes nothing, or if the stop came.
+        None if that changes nothing, or if the stop is requested.
 
         Raises:
             As `follow`.
@@ -80,8 +80,8 @@ class StructureTracking:
             return None
         before = self._planned
         self.history.remove_ahead(self.history.rows(), _end_of(landed))
-        found = self._follow(batch)
-        return None if self._planned == before else found
+        structures = self._follow(batch)
+        return None if self._planned == before else structures
 
     def landed(self, batch: LandingBatch) -> None:
         """The batch of the last `follow` is in bronze."""
@@ -107,55 +107,55 @@ class StructureTracking:
         if stop.requested:
             return None
         self._known, self._unwritten = known, base
-        log.info("structures are tracked", source=self.source.source_id, tables=len(known.tables))
+        log.info("tracking structures", source=self.source.source_id, tables=len(known.tables))
         return self._follow(batch)
 
     def _look(self, stop: StopRequest) -> Catalog | None:
-        """What information_schema says, once the relay has come to where that is so; None if that cannot be."""
+        """The contents of information_schema, once the relay has reached its position; None if that is impossible."""
         still = self.relaying.read_still_catalog(self.source.rules.statements_wanted)
         if still is None:
             return None
         while not stop.requested:
-            ended = self.relaying.has_ended()  # asked before listing: what it cut last is then in the list
-            begun = newest_begin(self.relaying.folder)
-            if begun is not None and begun.server_uuid == still.server_uuid:
-                at = Position(begun.epoch, still.binlog_file, still.offset)
+            ended = self.relaying.has_ended()  # checked before listing: the list then includes its last segment
+            newest = newest_begin(self.relaying.folder)
+            if newest is not None and newest.server_uuid == still.server_uuid:
+                at = Position(newest.epoch, still.binlog_file, still.offset)
                 segments = self._segments()
                 if segments and segments[-1].end_position >= at:
                     return _catalog_of(still, at)
             if ended:
-                self.relaying.start()  # the log went on since it began
+                self.relaying.start()  # the log has grown since it started
             stop.wait(POLL_SECONDS)
         return None
 
     def _follow(self, batch: LandingBatch) -> tuple[StructureFrom, ...]:
         assert self._known is not None
         until = batch.end if self._catalog is None else max(batch.end, self._catalog.at)
-        statements = [found for found in self._statements(batch.begin, until) if found.position >= batch.begin]
+        statements = [one for one in self._statements(batch.begin, until) if one.position >= batch.begin]
         ahead = LogAhead(batch.begin, batch.end, statements)
         mariadb = self.source.flavor == "mariadb"
         plan = plan_structures(self._known, ahead, self._catalog, mariadb=mariadb)
         self._warn(plan)
-        self._write_down(plan, batch.begin)
+        self._record(plan, batch.begin)
         self._planned = plan
         wanted = tuple(found for found in plan.structures(batch.begin) if self.source.rules.wanted(*found.table))
         written = tables_of(batch.segments) if len(wanted) > MANY_TABLES else None
         return wanted if written is None else tuple(found for found in wanted if found.table in written)
 
     def _statements(self, begin: Position, until: Position) -> list[LoggedStatement]:
-        found: list[LoggedStatement] = []
+        statements: list[LoggedStatement] = []
         for segment in self._segments():
             if segment.end_position <= begin or segment.begin_position >= until:
                 continue
             if segment.path not in self._scanned:
                 self._scanned[segment.path] = statements_of(segment)
-            found += self._scanned[segment.path]
-        return found
+            statements += self._scanned[segment.path]
+        return statements
 
     def _segments(self) -> list[Segment]:
         return list_segments(self.relaying.folder, self.source.source_id)
 
-    def _write_down(self, plan: StructurePlan, begin: Position) -> None:
+    def _record(self, plan: StructurePlan, begin: Position) -> None:
         now = datetime.now(timezone.utc)
         base = [
             StructureChange(begin, *name, tracked, tracked.charset) for name, tracked in self._unwritten.tables.items()
@@ -173,9 +173,9 @@ class StructureTracking:
             if not self.source.rules.statements_wanted(change.schema, change.table):
                 continue
             if change.surprise:
-                log.warning("information_schema has another structure than the statements before led to", **where)
+                log.warning("information_schema differs from the structure that the statements lead to", **where)
             elif change.lost:
-                log.warning("a statement is not understood: from here on the structure is not known", **where)
+                log.warning("statement not parsed: the table's structure is unknown from here on", **where)
 
 
 def _end_of(landed: Landed | None) -> Position:

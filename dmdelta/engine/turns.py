@@ -1,4 +1,4 @@
-"""Which tables are written side by side, which one after the other, and which take so long that others go on."""
+"""Schedules which tables are written in parallel, which one after the other, and which are slow enough to run late."""
 
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -9,14 +9,14 @@ from dmdelta.silver.survey import TableEvents
 from dmdelta.silver.target import Target
 
 SLOW_SECONDS = 10.0
-"""How long the last turns of a range are waited for, once the others are done and more of the log is there."""
+"""How long to wait for the last turns of a range, once the others are done and more of the log is available."""
 _LOOK_SECONDS = 0.5
 
 
 def plan_turns(
     groups: Sequence[Sequence[TableEvents]], target: Callable[[TableName], Target]
 ) -> list[list[Sequence[TableEvents]]]:
-    """Groups of tables that go on side by side; those of one merged table are together: they write it in turns."""
+    """Groups of tables that are applied in parallel; tables of one merged table share a group: they write in turns."""
     turns: dict[object, list[Sequence[TableEvents]]] = {}
     for group in groups:
         merged = [place.route.name for table in group if (place := target(table.name)).merged]
@@ -30,11 +30,11 @@ def names_of(turn: Sequence[Sequence[TableEvents]]) -> frozenset[TableName]:
 
 
 def await_turns(running: Collection[Future[None]], room: int, more: Callable[[], bool]) -> set[Future[None]]:
-    """Wait for turns to end; those that are slow, if others would wait for them alone.
+    """Wait for turns to end; returns the slow ones, if only they would make others wait.
 
     Args:
-        room: so many may be left behind.
-        more: says whether anybody waits.
+        room: maximum number of slow turns.
+        more: returns whether others wait.
     """
     unfinished, since = set(running), time.monotonic()
     while unfinished:

@@ -1,4 +1,4 @@
-"""What a task did lately, and the page that shows it: gathered from the lakehouse, laid out without it.
+"""The recent activity of a task, and the page that shows it: gathered from the lakehouse, rendered without it.
 
-`gather` reads, `facts` is what was read, all else is pure: facts in, text out.
+`gather` reads, `facts` holds what was read, everything else is pure: facts in, text out.
 """

@@ -1,4 +1,4 @@
-"""What commits tell of landing batches: how long each took, how old its newest change was, what ran in safe mode."""
+"""Facts about landing batches, from commits: duration, age of the newest change, safe mode."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,11 +19,11 @@ _Key = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class LandedRows:
-    """The bronze rows of one landing: they share `landed_at`, when it began.
+    """The bronze rows of one landing: they share `landed_at`, the time at which it started.
 
     Attributes:
-        last: epoch and seq of the last of them.
-        newest_change: when the newest change was committed at the source; None: there is none, or its age says nothing.
+        last: epoch and seq of the last row.
+        newest_change: when the newest change was committed at the source; None: none, or its age is meaningless.
     """
 
     source_id: str
@@ -34,12 +34,12 @@ class LandedRows:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One landing commit and what became of it.
+    """One landing commit and its way to silver.
 
     Attributes:
-        landed: when it was in bronze.
-        began: when its landing began, None if it brought no rows.
-        applied: when the last silver table had it; None: no silver table got anything of it, or not yet.
+        landed: when it was committed to bronze.
+        began: when its landing started; None if it had no rows.
+        applied: when the last silver table was committed; None: no silver table had changes of it, or not yet.
     """
 
     source_id: str
@@ -70,7 +70,7 @@ class Batch:
 def batches_of(
     landings: Iterable[TimedCommit], rows: Iterable[LandedRows], applied: Iterable[TimedCommit]
 ) -> list[Batch]:
-    """The batches of all sources, in the order of each source's log.
+    """The batches of all sources, each source's in log order.
 
     Args:
         landings: landing commits of bronze.
@@ -78,18 +78,18 @@ def batches_of(
     """
     rows_of = _grouped(rows, lambda each: each.source_id)
     applied_of = _grouped(applied, lambda each: each.tag.source)
-    found: list[Batch] = []
+    batches: list[Batch] = []
     for source_id, commits in _grouped(landings, lambda each: each.tag.source).items():
-        batches = sorted(
+        of_source = sorted(
             (Batch(source_id, each.tag.begin, each.tag.end, each.at) for each in commits), key=lambda each: each.end.key
         )
-        with_rows = _with_rows(batches, rows_of.get(source_id, []))
-        found += _with_ends(with_rows, applied_of.get(source_id, []))
-    return found
+        with_rows = _with_rows(of_source, rows_of.get(source_id, []))
+        batches += _with_ends(with_rows, applied_of.get(source_id, []))
+    return batches
 
 
 def paces_of(batches: Iterable[Batch], stretches: Stretches) -> tuple[Pace, ...]:
-    """The batches by stretches of time: of each the worst counts."""
+    """The batches by time bucket: the worst of each bucket."""
     ordered = sorted(batches, key=lambda each: each.landed)
     return tuple(
         _pace(at, list(among)) for at, among in groupby(ordered, key=lambda each: stretches.begin_of(each.landed))
@@ -97,7 +97,7 @@ def paces_of(batches: Iterable[Batch], stretches: Stretches) -> tuple[Pace, ...]
 
 
 def safe_ranges_of(commits: Iterable[TimedCommit]) -> tuple[SafeRange, ...]:
-    """The stretches of the log in safe mode that commits name (`safe_until`), the newest first."""
+    """The ranges of the log in safe mode that commits name (`safe_until`), newest first."""
     ordered = sorted(commits, key=lambda each: each.at)
     reached: dict[str, Position] = {}
     for each in ordered:
@@ -106,7 +106,7 @@ def safe_ranges_of(commits: Iterable[TimedCommit]) -> tuple[SafeRange, ...]:
     for each in ordered:
         if each.tag.safe_until is not None:
             named.setdefault((each.tag.source, each.tag.safe_until), []).append(each)
-    found = [
+    ranges = [
         SafeRange(
             source_id=source_id,
             begin=str(min(each.tag.begin for each in among)),
@@ -117,11 +117,11 @@ def safe_ranges_of(commits: Iterable[TimedCommit]) -> tuple[SafeRange, ...]:
         )
         for (source_id, until), among in named.items()
     ]
-    return tuple(sorted(found, key=lambda each: each.last, reverse=True))
+    return tuple(sorted(ranges, key=lambda each: each.last, reverse=True))
 
 
 def _with_rows(batches: Sequence[Batch], rows: Iterable[LandedRows]) -> list[Batch]:
-    """Each with the times of its rows; `batches` in the order of the log."""
+    """The batches with the times of their rows; `batches` in log order."""
     ends = [each.end.key for each in batches]
     known = list(batches)
     for each in rows:
@@ -132,7 +132,7 @@ def _with_rows(batches: Sequence[Batch], rows: Iterable[LandedRows]) -> list[Bat
 
 
 def _with_ends(batches: Sequence[Batch], applied: Iterable[TimedCommit]) -> list[Batch]:
-    """Each with when the last silver table had it: silver applies one batch or several neighbours as one range."""
+    """The batches with the time of their last silver commit: silver applies one batch or several as one range."""
     ranges: dict[_Key, tuple[_Key, datetime]] = {}
     for each in applied:
         begin, at = ranges.get(each.tag.end.key, (each.tag.begin.key, each.at))
@@ -142,12 +142,12 @@ def _with_ends(batches: Sequence[Batch], applied: Iterable[TimedCommit]) -> list
 
 
 def _applied_at(batch: Batch, ranges: Mapping[_Key, tuple[_Key, datetime]], ends: Sequence[_Key]) -> datetime | None:
-    """When the range that holds a batch was applied; `ends` are the keys of `ranges` in their order."""
+    """When the range that contains a batch was applied; `ends` are the sorted keys of `ranges`."""
     place = bisect_left(ends, batch.end.key)
     if place == len(ends):
         return None
     begin, at = ranges[ends[place]]
-    # A table that the batch itself creates begins behind the batch's begin.
+    # A table that the batch itself creates starts after the start of the batch.
     return at if ends[place] == batch.end.key or begin <= batch.begin.key else None
 
 
@@ -171,5 +171,5 @@ def _grouped(each_of_all: Iterable[_Each], source_of: Callable[[_Each], str]) ->
 
 
 def _seconds(begin: datetime | None, end: datetime | None) -> float | None:
-    """At least 0: the two moments may be of two machines' clocks."""
+    """At least 0: the two times may come from the clocks of two machines."""
     return max(0.0, (end - begin).total_seconds()) if begin is not None and end is not None else None

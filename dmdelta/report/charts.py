@@ -1,6 +1,6 @@
-"""Where the marks of a chart are: values in, places in percent of the plot out. Drawing them is the page's.
+"""The layout of a chart: values in, positions in percent of the plot out. The page draws them.
 
-Places run from the left and from the top. A plot is as wide as its screen, so nothing here is a pixel.
+Positions are measured from the left and from the top. A plot is as wide as its screen, so nothing here is in pixels.
 """
 
 import math
@@ -15,12 +15,12 @@ TIME_TICKS = 6
 VALUE_TICKS = 4
 _DURATIONS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
 _GAP = 0.16
-"""The share of a stretch that is left free between two bars."""
+"""The share of a time bucket that is left free between two bars."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """A label at one axis."""
+    """A label on one axis."""
 
     at: float
     label: str
@@ -28,7 +28,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A piece of a stacked bar."""
+    """A segment of a stacked bar."""
 
     series: str
     left: float
@@ -39,10 +39,10 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """The course of one series.
+    """The line of one series.
 
     Attributes:
-        path: SVG path data; it has a gap where nothing is known.
+        path: SVG path data; it has a gap where there is no value.
         dots: (left, top) of each value.
     """
 
@@ -53,7 +53,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of time in the plot: with `width` 0 a moment."""
+    """A period of time in the plot; a single moment if `width` is 0."""
 
     left: float
     width: float
@@ -64,8 +64,8 @@ class Span:
 class Chart:
     """
     Attributes:
-        spots: one for each stretch that has values, over the whole height: what it says when it is pointed at.
-        bands, moments: stretches of time behind the marks, and moments that are drawn as a line.
+        spots: one per time bucket with values, over the whole height, with its tooltip.
+        bands, moments: periods drawn behind the marks, and moments drawn as a line.
     """
 
     times: tuple[Tick, ...]
@@ -79,11 +79,11 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """The axis of values.
+    """The value axis.
 
     Attributes:
-        ticks: round values from 0 to at least the greatest one.
-        word: a tick's label.
+        ticks: round values from 0 to at least the maximum.
+        word: formats a tick's label.
     """
 
     ticks: Callable[[float], list[float]]
@@ -92,25 +92,25 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """What a chart shows: values by series and stretch; a stretch without an entry has none.
+    """The data of a chart: values by series and time bucket; a bucket without an entry has none.
 
     Attributes:
-        names: in the order in which they are stacked.
-        word: a value in full.
+        names: in stacking order.
+        word: formats a value in full.
     """
 
     names: tuple[str, ...]
     points: Mapping[datetime, Mapping[str, float | None]]
     word: Callable[[float], str]
 
-    def said(self, at: datetime) -> str:
-        """What is at a stretch."""
+    def text_at(self, at: datetime) -> str:
+        """The values of a time bucket, as text."""
         known = ((name, self.points[at].get(name)) for name in self.names)
         return ", ".join(f"{name} {self.word(value)}" for name, value in known if value is not None)
 
 
 def stacked(series: Series, stretches: Stretches, scale: Scale) -> Chart:
-    """Bars, one upon the other."""
+    """Stacked bars."""
     axis = _Axis(stretches)
     most = max((sum(value or 0 for value in point.values()) for point in series.points.values()), default=0)
     marks = scale.ticks(most)
@@ -129,7 +129,7 @@ def stacked(series: Series, stretches: Stretches, scale: Scale) -> Chart:
 def lined(
     series: Series, stretches: Stretches, scale: Scale, *, behind: Sequence[Span] = (), moments: Sequence[Span] = ()
 ) -> Chart:
-    """A line for each series.
+    """One line per series.
 
     Args:
         behind, moments: the chart's `bands` and `moments`.
@@ -149,7 +149,7 @@ def lined(
 
 
 def duration_ticks(most: float) -> list[float]:
-    """Round spans of time from 0 to at least `most` seconds."""
+    """Round durations from 0 to at least `most` seconds."""
     return _ticks(
         most, next((step for step in _DURATIONS if step * VALUE_TICKS >= most), None) or _round(most / 86400) * 86400
     )
@@ -165,14 +165,14 @@ COUNTS = Scale(count_ticks, count_of)
 
 
 def place(moment: datetime, stretches: Stretches) -> float:
-    """Where a moment is, within the plot."""
+    """The position of a moment in the plot."""
     first = stretches.starts[0]
     share = (moment - first) / (stretches.end - first)
     return _short(100 * min(1.0, max(0.0, share)))
 
 
 class _Axis:
-    """The axis of time."""
+    """The time axis."""
 
     def __init__(self, stretches: Stretches) -> None:
         self._stretches = stretches
@@ -183,9 +183,9 @@ class _Axis:
 
     def spots(self, series: Series) -> tuple[Span, ...]:
         pattern = "%d %b %H:%M:%S" if self._stretches.seconds < 60 else "%d %b %H:%M"
-        said = ((at, series.said(at)) for at in sorted(series.points))
+        texts = ((at, series.text_at(at)) for at in sorted(series.points))
         return tuple(
-            Span(self.left(at), _short(self.width), f"{at.strftime(pattern)}: {text}") for at, text in said if text
+            Span(self.left(at), _short(self.width), f"{at.strftime(pattern)}: {text}") for at, text in texts if text
         )
 
     def ticks(self) -> tuple[Tick, ...]:

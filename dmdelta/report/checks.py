@@ -1,4 +1,4 @@
-"""The results of checks that other commands have written down: `dmdelta quality`, and the validator."""
+"""The stored results of checks: `dmdelta quality`, and the validator."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ MOST_FAILED = 20
 
 
 def read_checks(spark: SparkSession, lakehouse: Lakehouse, task: str, stretches: Stretches) -> Checks:
-    """What the window's checks found, and the validator's errors as they are now; nothing where none ever ran.
+    """The results of the window's checks, and the validator's current errors; empty if none ever ran.
 
     Raises:
         LakehouseError: a table of results cannot be read.
@@ -37,7 +37,7 @@ def read_checks(spark: SparkSession, lakehouse: Lakehouse, task: str, stretches:
         f"evaluated, on_failure FROM {results} WHERE {within}) GROUP BY table, expectation, scope) "
         f"WHERE NOT newest.success ORDER BY newest.at DESC LIMIT {MOST_FAILED}",
     )
-    # The values that differ are in that table, too: they are not asked for.
+    # That table also holds the values that differ: they are not selected.
     states = metadata_rows(
         spark,
         validator,

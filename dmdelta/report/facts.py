@@ -1,4 +1,4 @@
-"""What a report is made of. No row values: names, positions, counts and times."""
+"""The contents of a report. No row values: names, positions, counts and times."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,16 +7,16 @@ from datetime import datetime, timedelta
 from dmdelta.engine.status import TaskStatus
 
 OPS = ("insert", "update", "delete", "read")
-"""The kinds of row changes, in the order in which charts stack them; `read`: by a snapshot."""
+"""The kinds of row changes, in stacking order; `read`: by a snapshot."""
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The time that a report is about: [since, until), in UTC.
+    """The time that a report covers: [since, until), in UTC.
 
     Attributes:
-        asked: how long it was to be; it ends at the task's newest commit and begins with its first.
-        cut: it begins later than asked, because a table's history has more commits than a report reads.
+        asked: the requested length; the window ends at the newest commit and starts at the first at the earliest.
+        cut: it starts later than requested, because a table's history has more commits than a report reads.
     """
 
     since: datetime
@@ -31,13 +31,13 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """The landing batches that were committed in one stretch of the window.
+    """The landing batches that were committed in one time bucket of the window.
 
     Attributes:
-        at: where the stretch begins.
-        land_seconds: the longest one: from the begin of reading its segments to the commit in bronze.
-        apply_seconds: the longest one: from there to the commit of the last silver table; None: silver got nothing.
-        bronze_lag, silver_lag: the greatest age, at the commit, of a batch's newest change, in seconds.
+        at: the start of the bucket.
+        land_seconds: of the slowest batch: from the start of reading its segments to the commit in bronze.
+        apply_seconds: of the slowest batch: from there to the last silver commit; None: silver had no changes.
+        bronze_lag, silver_lag: the maximum age of a batch's newest change at the commit, in seconds.
     """
 
     at: datetime
@@ -50,7 +50,7 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class RowsLanded:
-    """The row changes that landed in one stretch of the window, by op."""
+    """The row changes that landed in one time bucket of the window, by op."""
 
     at: datetime
     rows: Mapping[str, int]
@@ -58,15 +58,14 @@ class RowsLanded:
 
 @dataclass(frozen=True, slots=True)
 class TableActivity:
-    """One source table in the window.
+    """The activity of one source table in the window.
 
     Attributes:
         rows: row changes that landed, by op.
         newest_change: when the last of them was committed at the source.
-        silver_at: silver's newest commit for it; None if its kept history has none.
-        silver_lag: how old, in seconds, the table's newest change was when silver got it; None: not yet, or it tells
-            nothing.
-        behind: silver has not got the newest change.
+        silver_at: silver's newest commit for it; None if the retained history has none.
+        silver_lag: age in seconds of the table's newest change when silver applied it; None: not yet, or meaningless.
+        behind: silver has not applied the newest change yet.
     """
 
     source_id: str
@@ -84,7 +83,7 @@ class TableActivity:
 
 @dataclass(frozen=True, slots=True)
 class SchemaChange:
-    """A statement on a table. Its literals are left out."""
+    """A statement on a table, without its literals."""
 
     at: datetime | None
     source_id: str
@@ -95,12 +94,12 @@ class SchemaChange:
 
 @dataclass(frozen=True, slots=True)
 class SafeRange:
-    """A stretch of the log that was applied in safe mode, as commits name it.
+    """A range of the log that was applied in safe mode, as recorded in commits.
 
     Attributes:
-        begin, end: positions; the log is safe again from `end` on.
+        begin, end: positions; safe mode ends at `end`.
         first, last: the commits that name it.
-        over: a later commit is at `end` or beyond.
+        over: a later commit is at or after `end`.
     """
 
     source_id: str
@@ -113,7 +112,7 @@ class SafeRange:
 
 @dataclass(frozen=True, slots=True)
 class ChecksRun:
-    """The checks of data that ran in one stretch of the window."""
+    """The checks of data that ran in one time bucket of the window."""
 
     at: datetime
     passed: int
@@ -122,7 +121,7 @@ class ChecksRun:
 
 @dataclass(frozen=True, slots=True)
 class FailedCheck:
-    """A check that failed when it last told of itself in the window."""
+    """A check whose last result in the window was a failure."""
 
     at: datetime
     table: str
@@ -134,10 +133,10 @@ class FailedCheck:
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """What `dmdelta quality` and the validator have written down.
+    """The stored results of `dmdelta quality` and of the validator.
 
     Attributes:
-        validator: rows that differ from the source, by state.
+        validator: number of rows that differ from the source, by state.
     """
 
     runs: tuple[ChecksRun, ...] = ()

@@ -1,4 +1,4 @@
-"""The charts of a report, each with its words and the table behind it."""
+"""The charts of a report, each with its texts and its data table."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from dmdelta.report.stretches import Stretches, stretches_of
 from dmdelta.report.words import duration_of, moment_of, whole_of
 
 VERBS = {"insert": "inserts", "update": "updates", "delete": "deletes", "read": "snapshot reads"}
-"""What the ops are called."""
+"""Display names of the ops."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,27 +18,27 @@ class Figure:
     """
     Attributes:
         name: for links and tests.
-        note: what the values are.
-        said: the longest value and where it is, for those who do not see the chart.
-        rows: the table: a moment, and the values in words.
+        note: what the values mean.
+        summary: the maximum of each series and its time, as an alternative text for the chart.
+        rows: the table: a time, and the formatted values.
     """
 
     name: str
     title: str
     note: str
-    said: str
+    summary: str
     names: tuple[str, ...]
     chart: Chart
     rows: tuple[tuple[datetime, tuple[str, ...]], ...]
 
 
 def figures_of(report: Report) -> list[Figure]:
-    """Those that have something to show."""
+    """The charts that have data."""
     if report.window is None:
         return []
     stretches = stretches_of(report.window.since, report.window.until)
-    found = [_lag(report, stretches), _rows(report, stretches), _times(report, stretches), _checks(report, stretches)]
-    return [figure for figure in found if figure.rows]
+    figures = [_lag(report, stretches), _rows(report, stretches), _times(report, stretches), _checks(report, stretches)]
+    return [figure for figure in figures if figure.rows]
 
 
 def _lag(report: Report, stretches: Stretches) -> Figure:
@@ -47,16 +47,14 @@ def _lag(report: Report, stretches: Stretches) -> Figure:
         {pace.at: {"bronze": pace.bronze_lag, "silver": pace.silver_lag} for pace in report.paces},
     )
     chart = lined(series, stretches, DURATIONS, behind=_bands(report, stretches), moments=_moments(report, stretches))
-    return _figure(
-        "lag", "Lag over time", "Age of the newest change on arrival; the worst of each stretch.", series, chart
-    )
+    return _figure("lag", "Lag over time", "Age of the newest change on arrival; maximum per interval.", series, chart)
 
 
 def _rows(report: Report, stretches: Stretches) -> Figure:
     names = tuple(VERBS[op] for op in OPS if any(op in each.rows for each in report.rows))
     points = {each.at: {VERBS[op]: count for op, count in each.rows.items()} for each in report.rows}
     series = Series(names, points, whole_of)
-    note = f"Row changes that landed in each {duration_of(stretches.seconds)}, by operation."
+    note = f"Row changes that landed per {duration_of(stretches.seconds)}, by operation."
     return _figure("rows", "Rows over time", note, series, stacked(series, stretches, COUNTS))
 
 
@@ -65,19 +63,19 @@ def _times(report: Report, stretches: Stretches) -> Figure:
         ("landing", "applying"),
         {pace.at: {"landing": pace.land_seconds, "applying": pace.apply_seconds} for pace in report.paces},
     )
-    note = "From the first segment read to the last silver commit; the slowest batch of each stretch."
+    note = "From the first segment read to the last silver commit; slowest batch per interval."
     return _figure("times", "Batch times", note, series, stacked(series, stretches, DURATIONS))
 
 
 def _checks(report: Report, stretches: Stretches) -> Figure:
     points = {run.at: {"passed": run.passed, "failed": run.failed} for run in report.checks.runs}
     series = Series(("passed", "failed"), points, whole_of)
-    note = f"Expectations on data that were checked in each {duration_of(stretches.seconds)}."
+    note = f"Expectations evaluated per {duration_of(stretches.seconds)}."
     return _figure("checks", "Checks", note, series, stacked(series, stretches, COUNTS))
 
 
 def _series(names: tuple[str, ...], points: Mapping[datetime, Mapping[str, float | None]]) -> Series:
-    """Spans of time, without the stretches that have none."""
+    """Durations, without the time buckets that have none."""
     known = {at: point for at, point in points.items() if any(value is not None for value in point.values())}
     return Series(names, known, duration_of)
 
@@ -91,18 +89,18 @@ def _figure(name: str, title: str, note: str, series: Series, chart: Chart) -> F
 
 
 def _most(series: Series) -> str:
-    """Where the greatest value of each series is."""
-    said: list[str] = []
+    """The maximum of each series and its time."""
+    summary: list[str] = []
     for name in series.names:
         known = [(value, at) for at, point in series.points.items() if (value := point.get(name)) is not None]
         if known:
             value, at = max(known)
-            said.append(f"{name} at most {series.word(value)}, at {moment_of(at)}")
-    return "; ".join(said)
+            summary.append(f"{name} at most {series.word(value)}, at {moment_of(at)}")
+    return "; ".join(summary)
 
 
 def _bands(report: Report, stretches: Stretches) -> tuple[Span, ...]:
-    """When safe mode was on."""
+    """The periods in which safe mode was on."""
     spans: list[Span] = []
     for each in report.safe_ranges:
         left, right = place(each.first, stretches), place(each.last, stretches)
@@ -111,7 +109,7 @@ def _bands(report: Report, stretches: Stretches) -> tuple[Span, ...]:
 
 
 def _moments(report: Report, stretches: Stretches) -> tuple[Span, ...]:
-    """When structures changed, as far as that was in the window."""
+    """The schema changes in the window."""
     first, end = stretches.starts[0], stretches.end
     return tuple(
         Span(place(each.at, stretches), 0, f"{each.table}: {each.statement}")

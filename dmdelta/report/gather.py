@@ -1,4 +1,4 @@
-"""Reading what a report is made of: histories of tables, a few aggregates of bronze, what is in dm_meta."""
+"""Reads the contents of a report: table histories, a few aggregates of bronze, and dm_meta."""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,22 +20,22 @@ from dmdelta.report.stretches import stretches_of
 from dmdelta.silver.state import silver_app
 
 MOST_COMMITS = 10_000
-"""Of one table's history: a day of commits every nine seconds."""
+"""Per table: a day of commits every nine seconds."""
 _HISTORIES_AT_ONCE = 4
 
 
 @dataclass(frozen=True, slots=True)
 class SilverTable:
-    """A source table's rows and the commits that brought them to silver, newest first."""
+    """A source table's rows and their silver commits, newest first."""
 
     landed: TableRows
     commits: tuple[TimedCommit, ...]
 
 
 def gather(spec: TaskSpec, last: timedelta) -> Report:
-    """What the task did in the last `last` of its time, which ends at its newest commit.
+    """The activity of the task in the last `last` before its newest commit.
 
-    Asks the lakehouse, the relay folders and the sink's target, and nothing of the sources.
+    Reads the lakehouse, the relay folders and the sink's target, but not the sources.
 
     Raises:
         LakehouseError: a table cannot be read.
@@ -77,8 +77,8 @@ def activity_of(table: SilverTable, flushed: Position | None, *, archive: bool) 
     """A table of the report.
 
     Args:
-        flushed: where it is by the checkpoint: rows that the spec's filters leave out make no commit.
-        archive: its changes may be years old: their age says nothing.
+        flushed: its checkpoint position: rows that the spec's filters exclude make no commit.
+        archive: its changes may be years old, so their age is meaningless.
     """
     landed = table.landed
     holding = [commit.at for commit in table.commits if landed.last is not None and commit.tag.end.key > landed.last]
@@ -118,9 +118,9 @@ def _silver(task: Task, tables: Sequence[TableRows], span: timedelta) -> list[Si
     def commits(table: TableRows) -> SilverTable:
         name = (table.schema, table.table)
         place = task.lakehouse.silver(*task.rules(table.source_id).route(*name).name)
-        found, _ = timed_commits(task.spark, place, span, MOST_COMMITS)
+        history, _ = timed_commits(task.spark, place, span, MOST_COMMITS)
         app = silver_app(task.spec.name, table.source_id, *name)
-        return SilverTable(table, tuple(commit for commit in found if commit.tag.app == app))
+        return SilverTable(table, tuple(commit for commit in history if commit.tag.app == app))
 
     with ThreadPoolExecutor(_HISTORIES_AT_ONCE) as pool:
         return list(pool.map(commits, tables))

@@ -1,4 +1,4 @@
-"""What bronze tells of a stretch of time: a few aggregates, over the days and files in question alone."""
+"""Reads a period of bronze: a few aggregates, restricted to the days and files of the period."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from dmdelta.report.stretches import Stretches
 MOST_TABLES = 20
 MOST_CHANGES = 50
 STATEMENT_WIDTH = 240
-"""Characters of a statement that are shown."""
+"""Maximum length of a displayed statement, in characters."""
 _QUOTES = ("'", '"')
 _CHANGED = f"op IN ({', '.join(literal(op.value) for op in ROW_OPS if op is not Op.READ)})"
 _NEWEST = f"max(committed_at) FILTER (WHERE {_CHANGED}) AS newest"
@@ -32,8 +32,8 @@ class TableRows:
 
     Attributes:
         rows: by op.
-        last: epoch and seq of the newest change; None if a snapshot alone read it.
-        newest_change: when that was committed at the source.
+        last: epoch and seq of the newest change; None if only a snapshot read the table.
+        newest_change: when it was committed at the source.
     """
 
     source_id: str
@@ -54,37 +54,37 @@ class LandedSince:
     since: datetime
 
     def rows_of_batches(self) -> list[LandedRows]:
-        """One for each landing.
+        """One entry per landing.
 
         Raises:
             LakehouseError: bronze cannot be read.
         """
-        found = self._query(
+        landings = self._query(
             f"source_id, landed_at, max(struct(epoch, seq)) AS last, {_NEWEST}",
             "GROUP BY source_id, landed_at",
         )
         return [
             LandedRows(row["source_id"], utc(row["landed_at"]), (row["last"][0], row["last"][1]), _maybe(row["newest"]))
-            for row in found
+            for row in landings
         ]
 
     def rows_by_time(self, stretches: Stretches) -> tuple[RowsLanded, ...]:
-        """The row changes of each stretch; one without rows is left out.
+        """The row changes per time bucket; a bucket without rows is omitted.
 
         Raises:
             LakehouseError: bronze cannot be read.
         """
         begin = f"timestamp_seconds(floor(unix_seconds(landed_at) / {stretches.seconds}) * {stretches.seconds})"
-        found = self._query(f"{begin} AS at, {_counts()}", f"AND {_COUNTED} GROUP BY 1 ORDER BY 1")
-        return tuple(RowsLanded(utc(row["at"]), _rows(row)) for row in found)
+        buckets = self._query(f"{begin} AS at, {_counts()}", f"AND {_COUNTED} GROUP BY 1 ORDER BY 1")
+        return tuple(RowsLanded(utc(row["at"]), _rows(row)) for row in buckets)
 
     def tables(self) -> tuple[list[TableRows], int]:
-        """Those with the most row changes, most first, and how many have any.
+        """The tables with the most row changes, most first, and the number of tables with any.
 
         Raises:
             LakehouseError: bronze cannot be read.
         """
-        found = self._query(
+        busiest = self._query(
             f"source_id, schema_name, table_name, {_counts()}, count(*) AS total, count(*) OVER () AS tables, "
             f"max(struct(epoch, seq)) FILTER (WHERE {_CHANGED}) AS last, " + _NEWEST,
             f"AND {_COUNTED} GROUP BY source_id, schema_name, table_name "
@@ -99,18 +99,18 @@ class LandedSince:
                 (row["last"][0], row["last"][1]) if row["last"] else None,
                 _maybe(row["newest"]),
             )
-            for row in found
+            for row in busiest
         ]
-        return tables, found[0]["tables"] if found else 0
+        return tables, busiest[0]["tables"] if busiest else 0
 
     def schema_changes(self) -> tuple[tuple[SchemaChange, ...], int]:
-        """The newest statements, newest first, and how many there are.
+        """The newest statements, newest first, and their total number.
 
         Raises:
             LakehouseError: bronze cannot be read.
         """
         kinds = ", ".join(literal(op.value) for op in (Op.DDL, Op.TRUNCATE))
-        found = self._query(
+        statements = self._query(
             "committed_at, source_id, concat_ws('.', schema_name, table_name) AS table, "
             f"epoch, binlog_file, binlog_pos, left(ddl, {8 * STATEMENT_WIDTH}) AS ddl, count(*) OVER () AS statements",
             f"AND op IN ({kinds}) "
@@ -124,13 +124,13 @@ class LandedSince:
                 str(Position(row["epoch"], row["binlog_file"], row["binlog_pos"])),
                 plan_shown(row["ddl"] or ""),
             )
-            for row in found
+            for row in statements
         )
-        return changes, found[0]["statements"] if found else 0
+        return changes, statements[0]["statements"] if statements else 0
 
     def _query(self, columns: str, rest: str) -> Sequence[Row]:
         chosen = ", ".join(map(literal, self.sources))
-        # The partitions of the days, then what of them landed in time.
+        # First the partitions of the days, then the rows within them that landed in time.
         statement = (
             f"SELECT {columns} FROM {self.bronze} WHERE source_id IN ({chosen}) "
             f"AND landed_on >= DATE {literal(self.since.date().isoformat())} "
@@ -141,13 +141,13 @@ class LandedSince:
 
 
 def plan_shown(statement: str) -> str:
-    """A statement in one line, without its literals and comments: they may be anybody's data."""
+    """A statement on one line, without its literals and comments: they may contain personal data."""
     shown, end = "", 0
     for token in tokenize(statement):
         shown += " " if token.begin > end else ""
         end = token.end
         if token.text in _QUOTES and token.kind is Kind.MARK:
-            shown += "'…"  # it does not end
+            shown += "'…"  # an unterminated string
             break
         shown += "'…'" if token.kind is Kind.STRING else statement[token.begin : token.end]
     line = " ".join(shown.split())
@@ -155,7 +155,7 @@ def plan_shown(statement: str) -> str:
 
 
 def utc(moment: datetime) -> datetime:
-    """Spark hands timestamps out in this machine's zone, without saying so."""
+    """Spark returns timestamps in the local time zone, without a zone."""
     return moment.astimezone(timezone.utc)
 
 

@@ -1,4 +1,4 @@
-"""The page: facts in, HTML out. It has no script, asks for nothing over the network, and tells the browser so."""
+"""Renders the page: facts in, HTML out. It has no script and, by its policy, loads nothing over the network."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from dmdelta.config.section import format_duration
 from dmdelta.report.facts import OPS, Report, TableActivity
 from dmdelta.report.figures import VERBS, figures_of
-from dmdelta.report.verdict import heard_at, plan_verdict, state_of
+from dmdelta.report.verdict import plan_verdict, relay_reported_at, state_of
 from dmdelta.report.words import count_of, duration_of, minute_of, moment_of, whole_of
 
 UNKNOWN = "—"
@@ -24,7 +24,7 @@ _PAGE.filters.update(moment=moment_of, minute=minute_of, duration=duration_of, w
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """One value at the top, and what is to be known with it."""
+    """One value at the top of the page, with a note."""
 
     name: str
     value: str
@@ -33,7 +33,7 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A piece of a table's bar.
+    """A segment of a table's bar.
 
     Attributes:
         left, width: percent of the longest bar.
@@ -45,13 +45,13 @@ class Piece:
 
 
 def render_page(report: Report) -> str:
-    """A whole HTML document. Every name in it is escaped."""
+    """A complete HTML document. Every name in it is escaped."""
     most = max((table.total for table in report.tables), default=0)
     return _PAGE.get_template("page.html.j2").render(
         report=report,
         verdict=plan_verdict(report),
         state=state_of(report),
-        heard=heard_at(report),
+        relay_reported=relay_reported_at(report),
         tiles=tiles_of(report),
         figures=figures_of(report),
         tables=[(table, _pieces(table, most)) for table in report.tables],
@@ -61,7 +61,7 @@ def render_page(report: Report) -> str:
 
 
 def tiles_of(report: Report) -> list[Tile]:
-    """What is worth a glance."""
+    """The key values at the top."""
     lags = [pace.silver_lag for pace in report.paces if pace.silver_lag is not None]
     changes_at = [each.newest_change for each in report.status.sources if each.newest_change is not None]
     newest = max(changes_at, default=None)
@@ -72,7 +72,7 @@ def tiles_of(report: Report) -> list[Tile]:
         Tile(
             "silver behind the source",
             duration_of(lags[-1]) if lags else UNKNOWN,
-            f"at worst {duration_of(max(lags))}" if lags else "nothing came from a live source",
+            f"at most {duration_of(max(lags))}" if lags else "no changes from a live source",
         ),
         Tile(
             "row changes",
@@ -84,9 +84,7 @@ def tiles_of(report: Report) -> list[Tile]:
             whole_of(report.table_count),
             "1 schema change" if changes == 1 else f"{whole_of(changes)} schema changes",
         ),
-        Tile(
-            "checks that fail", whole_of(failed) if ran else UNKNOWN, f"of {whole_of(ran)} runs" if ran else "none ran"
-        ),
+        Tile("failed checks", whole_of(failed) if ran else UNKNOWN, f"of {whole_of(ran)} runs" if ran else "none ran"),
         Tile(
             "newest change",
             newest.strftime("%H:%M:%S") if newest else UNKNOWN,

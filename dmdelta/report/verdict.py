@@ -1,4 +1,4 @@
-"""Whether all is well, in one word and the reasons why not."""
+"""The health of a task, in one word, and the reasons if it is not healthy."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ from dmdelta.engine.control_table import State
 from dmdelta.report.facts import Report
 
 SILENCE = timedelta(minutes=1)
-"""A relay says where it is every second: one that has been silent for so long is gone."""
+"""A relay reports its position every second: after this silence it counts as gone."""
 LATE = timedelta(minutes=5)
-"""As the alert rules have it (monitoring/dmdelta.rules.yml)."""
+"""The threshold of the alert rules (monitoring/dmdelta.rules.yml)."""
 
 
 class Level(str, Enum):
-    """How well the task is."""
+    """The health of a task."""
 
     GOOD = "good"
     ATTENTION = "attention"
@@ -24,7 +24,7 @@ class Level(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a task is not well, and the next step."""
+    """Why a task is not healthy, and the next step."""
 
     level: Level
     text: str
@@ -35,7 +35,7 @@ class Reason:
 class Verdict:
     """
     Attributes:
-        reasons: the worst first.
+        reasons: most severe first.
     """
 
     level: Level
@@ -43,26 +43,26 @@ class Verdict:
 
     @property
     def headline(self) -> str:
-        return {Level.GOOD: "All is well", Level.ATTENTION: "Needs a look", Level.TROUBLE: "In trouble"}[self.level]
+        return {Level.GOOD: "Healthy", Level.ATTENTION: "Needs attention", Level.TROUBLE: "Unhealthy"}[self.level]
 
 
 def plan_verdict(report: Report) -> Verdict:
-    """What somebody on call should know first."""
-    found = [*_of_state(report), *_of_tables(report), *_of_checks(report), *_of_sink(report)]
+    """Decide the health of a task, and what an operator should know first."""
+    every_reason = [*_of_state(report), *_of_tables(report), *_of_checks(report), *_of_sink(report)]
     order = list(Level)
-    reasons = tuple(sorted(found, key=lambda each: order.index(each.level), reverse=True))
+    reasons = tuple(sorted(every_reason, key=lambda each: order.index(each.level), reverse=True))
     return Verdict(reasons[0].level if reasons else Level.GOOD, reasons)
 
 
-def heard_at(report: Report) -> datetime | None:
-    """When a relay of the task last said where it is; None if this machine has no relay folder of it."""
+def relay_reported_at(report: Report) -> datetime | None:
+    """When a relay of the task last reported; None if this machine has no relay folder of it."""
     return max((source.relay_at for source in report.status.sources if source.relay_at is not None), default=None)
 
 
 def state_of(report: Report) -> str:
-    """What the task is doing, in a word: what it said last, or what its relays show."""
-    heard = heard_at(report)
-    alive = heard is not None and report.made_at - heard < SILENCE
+    """The state of the task: the one it last reported, or the one its relays show."""
+    reported_at = relay_reported_at(report)
+    alive = reported_at is not None and report.made_at - reported_at < SILENCE
     if report.status.state in (None, State.RUNNING.value):
         ended = all(source.relay in (None, "stopped", "caught up", "failed") for source in report.status.sources)
         return "running" if alive and not ended else "not running"
@@ -74,14 +74,14 @@ def _of_state(report: Report) -> Iterator[Reason]:
     if status.state == State.FAILED.value:
         yield Reason(Level.TROUBLE, f"The task failed: {status.error}", status.hint)
     elif status.state == State.RETRYING.value:
-        yield Reason(Level.ATTENTION, f"It is tried again: {status.error}", status.hint)
+        yield Reason(Level.ATTENTION, f"The task failed and is retrying: {status.error}", status.hint)
     elif status.state == State.PAUSED.value:
         yield Reason(Level.ATTENTION, "The task is paused", "dmdelta resume SPEC")
     elif status.state == State.RUNNING.value and state_of(report) != "running":
-        hint = "see how its process ended, and start it again: it goes on where it was"
-        yield Reason(Level.ATTENTION, "The task said that it runs, but its relay is silent", hint)
+        hint = "find out how its process ended, and start it again: it resumes where it was"
+        yield Reason(Level.ATTENTION, "The task is reported as running, but its relay is silent", hint)
     elif status.state == State.RUNNING.value and status.error:
-        yield Reason(Level.ATTENTION, f"A table is stopped, the others go on: {status.error}", status.hint)
+        yield Reason(Level.ATTENTION, f"A table is stopped, the others continue: {status.error}", status.hint)
     for source in status.sources:
         if source.relay == "failed" and status.state != State.FAILED.value:
             yield Reason(Level.TROUBLE, f"The relay of {source.source_id} failed", "dmdelta check SPEC")
@@ -93,7 +93,7 @@ def _of_tables(report: Report) -> Iterator[Reason]:
     behind = [each for each in report.tables if each.behind]
     if behind and report.window is not None and report.made_at - report.window.until > LATE:
         names = ", ".join(each.table for each in behind)
-        yield Reason(Level.ATTENTION, f"Silver has not got the newest changes of {names}", "dmdelta status SPEC")
+        yield Reason(Level.ATTENTION, f"Silver has not applied the newest changes of {names}", "dmdelta status SPEC")
     newest = report.paces[-1].silver_lag if report.paces else None
     if newest is not None and newest > LATE.total_seconds():
         yield Reason(Level.ATTENTION, "Silver is late", "docs/runbook.md, DmdeltaSilverLate")
@@ -102,7 +102,7 @@ def _of_tables(report: Report) -> Iterator[Reason]:
 def _of_checks(report: Report) -> Iterator[Reason]:
     failed = len(report.checks.failed)
     if failed:
-        text = "One check of data fails" if failed == 1 else f"{failed} checks of data fail"
+        text = "One data check fails" if failed == 1 else f"{failed} data checks fail"
         yield Reason(Level.TROUBLE, text, "see the list below, and docs/runbook.md")
     differ = report.checks.validator.get("new", 0)
     if differ:
@@ -113,4 +113,4 @@ def _of_sink(report: Report) -> Iterator[Reason]:
     for source in report.status.sources:
         if source.sink_lacks:
             names = ", ".join(source.sink_lacks)
-            yield Reason(Level.ATTENTION, f"The sink lacks rows that a snapshot read of {names}")
+            yield Reason(Level.ATTENTION, f"The sink lacks rows that a snapshot read from {names}")

@@ -1,4 +1,4 @@
-"""Times, spans and numbers as people read them."""
+"""Formats times, durations and numbers for display."""
 
 from datetime import datetime
 
@@ -10,7 +10,7 @@ def duration_of(seconds: float) -> str:
     """`0.4 s`, `12 s`, `3.5 min`, `2 d`."""
     if 0 < seconds < 1:
         return f"{seconds:.1g} s" if seconds < 0.1 else f"{seconds:.1f} s"
-    # What would be rounded up to the next unit is told in it.
+    # A value that would be rounded up to the next unit is shown in that unit.
     size, unit = next(((size, unit) for size, unit in _UNITS if seconds >= 0.9995 * size), (1.0, "s"))
     return f"{_figures(seconds / size)} {unit}"
 

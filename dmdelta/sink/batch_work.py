@@ -1,4 +1,4 @@
-"""What a worker executes in one transaction: changes one by one, or rows of one table side by side."""
+"""What a worker executes in one transaction: single changes, or rows of one table in columnar form."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ from dmdelta.sink.net_rows import NetRows
 
 @dataclass(frozen=True, slots=True)
 class Single:
-    """One statement of a row.
+    """A statement for one row.
 
     Attributes:
-        seq: where the row is in the log.
+        seq: position of the row in the log.
     """
 
     table: str
@@ -34,10 +34,10 @@ class BatchWork(Protocol):
     def __len__(self) -> int: ...
 
     def statements(self, style: Style) -> Iterator[str]:
-        """In the order of execution."""
+        """In execution order."""
 
     def singly(self, style: Style) -> Iterator[Single]:
-        """The same for each row by itself, to find the one that fails."""
+        """The same, one row at a time, to find the row that fails."""
 
     def record(self) -> bytes:
         """The executed events, encoded."""
@@ -45,7 +45,7 @@ class BatchWork(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ChangeWork:
-    """Changes of any tables, in their order."""
+    """Changes of any tables, in order."""
 
     changes: Sequence[Work]
 
@@ -67,13 +67,13 @@ class ChangeWork:
 
 @dataclass(frozen=True, slots=True)
 class RowWork:
-    """Net changes of rows of one table, in the order of their acts.
+    """Net changes of rows of one table, ordered by act.
 
     Attributes:
-        rows: those of the whole slice.
-        chosen: which of them.
-        texts: what the statements list of each, with a comma behind it, side by side.
-        ends: where each begins in `texts`, and where the last one ends.
+        rows: the net rows of the whole slice.
+        chosen: indexes of the rows of this transaction.
+        texts: the value lists of the rows for the statements, each followed by a comma, concatenated.
+        ends: where each list starts in `texts`, and where the last one ends.
     """
 
     shape: Shape
@@ -90,7 +90,7 @@ class RowWork:
         for number, act in enumerate(ACTS):
             first, last = (int(np.searchsorted(acts, number, side=side)) for side in ("left", "right"))
             while first < last:
-                # At least one, and as many as a statement takes.
+                # At least one row, and as many as fit into a statement.
                 limit = int(np.searchsorted(self.ends, self.ends[first] + STATEMENT_CHARACTERS, side="right")) - 1
                 until = min(last, max(first + 1, limit))
                 listed = str(self.texts[self.ends[first] : self.ends[until] - 1], "utf-8")
@@ -110,8 +110,8 @@ class RowWork:
         return encode_places(columns.own[events], columns.row[events])
 
     def _identities(self, first: int, until: int) -> list[str]:
-        found: list[str] = self.rows.columns.identity.take(self.rows.last[self.chosen[first:until]]).to_pylist()
-        return found
+        identities: list[str] = self.rows.columns.identity.take(self.rows.last[self.chosen[first:until]]).to_pylist()
+        return identities
 
 
 def _statements(shape: Shape, act: Act, listed: str, style: Style, identities: Any) -> Iterator[str]:

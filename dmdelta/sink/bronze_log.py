@@ -1,4 +1,4 @@
-"""What the sink asks of bronze about a range: which tables have changes where, transactions' begins, structures."""
+"""Reads from bronze what the sink needs to know about a range: changed tables, transaction starts, structures."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,8 +18,8 @@ from dmdelta.sink.log_lines import LogLines
 from dmdelta.sink.slices import SLICE_BYTES, Cut, Rows, Statement, Survey, places
 
 _STATEMENTS = "('ddl', 'truncate')"
-_TOLD = "('schema', 'ddl', 'truncate')"
-_TOLD_COLUMNS = ("binlog_file", "binlog_pos", "schema_name", "table_name", "ddl")
+_SCHEMA_OPS = "('schema', 'ddl', 'truncate')"
+_SCHEMA_COLUMNS = ("binlog_file", "binlog_pos", "schema_name", "table_name", "ddl")
 _CHANGES = "('read', 'insert', 'update', 'delete')"
 
 
@@ -38,35 +38,35 @@ class BronzeLog:
     _structures: dict[int, TableSchema] = field(default_factory=dict)
 
     def survey(self, begin: Position, end: Position) -> Survey:
-        """What [begin, end), of one epoch, holds.
+        """Survey [begin, end), which lies in one epoch.
 
         Raises:
             LakehouseError: bronze cannot be read.
         """
         inside = within(begin, end)
         with wrapped(self.bronze, "reading"):
-            # One query, of numbers, without aggregation: each pass over a file costs Spark more than all the rest.
-            told_columns = ", ".join(f"IF(op IN {_TOLD}, {name}, NULL) AS {name}" for name in _TOLD_COLUMNS)
+            # One query of numbers without aggregation: in Spark each further pass over a file costs more than the rest.
+            schema_columns = ", ".join(f"IF(op IN {_SCHEMA_OPS}, {name}, NULL) AS {name}" for name in _SCHEMA_COLUMNS)
             table = self.spark.sql(
                 f"""SELECT seq, op, schema_version, image IS NOT NULL AS partial, key_changed,
-                xxhash64(coalesce(gtid, CAST(committed_at AS STRING))) AS transaction, {told_columns}
+                xxhash64(coalesce(gtid, CAST(committed_at AS STRING))) AS transaction, {schema_columns}
                 FROM {self.bronze} WHERE {of_source(self.source_id)} AND {inside}
                 AND (xid IS NULL OR op = 'xa_commit')"""
             ).toArrow()
-            told = table.filter(table.column("binlog_file").is_valid()).to_pylist()
-            structures = {one["schema_version"]: one["ddl"] for one in told if one["op"] == Op.SCHEMA.value}
+            marks = table.filter(table.column("binlog_file").is_valid()).to_pylist()
+            structures = {one["schema_version"]: one["ddl"] for one in marks if one["op"] == Op.SCHEMA.value}
             self._structures.update({version: TableSchema.from_json(ddl) for version, ddl in structures.items()})
-            found = LogLines.of(table, begin.seq, self.bucket)
-            rows = self._rows(found, begin, end)
-            rows += self._committed(inside) if Op.XA_COMMIT in found.ops else []
-            rows += _loaded(told) if begin.chunk is not None else []
+            lines = LogLines.of(table, begin.seq, self.bucket)
+            rows = self._rows(lines, begin, end)
+            rows += self._committed(inside) if Op.XA_COMMIT in lines.ops else []
+            rows += _loaded(marks) if begin.chunk is not None else []
             place = places(begin)
-            cuts = [Cut(place(seq), boundary) for seq, boundary in found.cuts()]
-        statements = _statements(begin.epoch, [one for one in told if one["op"] != Op.SCHEMA.value])
+            cuts = [Cut(place(seq), boundary) for seq, boundary in lines.cuts()]
+        statements = _statements(begin.epoch, [one for one in marks if one["op"] != Op.SCHEMA.value])
         return Survey(begin, end, rows, cuts, statements)
 
-    def _rows(self, found: LogLines, begin: Position, end: Position) -> list[Rows]:
-        lines = found.tables()
+    def _rows(self, log_lines: LogLines, begin: Position, end: Position) -> list[Rows]:
+        lines = log_lines.tables()
         names = self.structures({line.version for line in lines}, begin, end)
         return [
             Rows(
@@ -84,14 +84,14 @@ class BronzeLog:
     def groups(self, begin: Position, end: Position) -> tuple[XaGroup, ...]:
         """The XA transactions that commit in [begin, end)."""
         with wrapped(self.bronze, "reading"):
-            found = committed_groups(self.spark, self.bronze, of_source(self.source_id), within(begin, end))
-        return tuple(group for group, _ in found)
+            groups = committed_groups(self.spark, self.bronze, of_source(self.source_id), within(begin, end))
+        return tuple(group for group, _ in groups)
 
     def structures(self, versions: Collection[int], begin: Position, end: Position) -> dict[int, TableSchema]:
-        """Structures by version, looked for in [begin, end) first: a segment tells them ahead of their rows.
+        """Structures by version. [begin, end) is searched first: a segment has them before their rows.
 
         Raises:
-            UnknownSchema: bronze does not tell one.
+            UnknownSchema: bronze lacks one of them.
             LakehouseError: bronze cannot be read.
         """
         for scope in (within(begin, end), "true"):
@@ -102,12 +102,12 @@ class BronzeLog:
                 WHERE {of_source(self.source_id)} AND {scope} AND op = 'schema'
                 AND schema_version IN ({", ".join(map(str, missing))}) GROUP BY schema_version"""
             with wrapped(self.bronze, "reading"):
-                found = self.spark.sql(query).collect()
-            self._structures.update({row["schema_version"]: TableSchema.from_json(row["ddl"]) for row in found})
+                rows = self.spark.sql(query).collect()
+            self._structures.update({row["schema_version"]: TableSchema.from_json(row["ddl"]) for row in rows})
         unknown = [version for version in versions if version not in self._structures]
         if unknown:
             raise UnknownSchema(
-                "bronze does not tell the structure of some rows",
+                "bronze lacks the structure of some rows",
                 hint="they were landed by an older dmdelta: run with --remove-meta",
                 position=str(begin),
             )
@@ -128,8 +128,8 @@ class BronzeLog:
         return [row["ddl"] for row in rows]
 
     def _committed(self, inside: str) -> list[Rows]:
-        """The changes of XA transactions that commit in the range, wherever it is in it."""
-        found: list[Rows] = []
+        """The changes of XA transactions that commit in the range, wherever the changes are."""
+        committed: list[Rows] = []
         for group, at in committed_groups(self.spark, self.bronze, of_source(self.source_id), inside):
             lines = self.spark.sql(
                 f"""SELECT schema_name, table_name, schema_version, op, count(image) AS partial,
@@ -137,12 +137,12 @@ class BronzeLog:
                 FROM {self.bronze} WHERE {of_source(self.source_id)} AND {in_group(group)}
                 AND op IN {_CHANGES} GROUP BY schema_name, table_name, schema_version, op"""
             ).collect()
-            found += [replace(_rows(line), committed=True, first=at.seq, last=at.seq) for line in lines]
-        return found
+            committed += [replace(_rows(line), committed=True, first=at.seq, last=at.seq) for line in lines]
+        return committed
 
 
-def _loaded(told: Sequence[Mapping[str, Any]]) -> list[Rows]:
-    """The tables that a full load has found, with or without rows."""
+def _loaded(marks: Sequence[Mapping[str, Any]]) -> list[Rows]:
+    """The tables of a full load, with or without rows."""
     return [
         Rows(
             (one["schema_name"], one["table_name"]),
@@ -151,22 +151,22 @@ def _loaded(told: Sequence[Mapping[str, Any]]) -> list[Rows]:
             first=one["seq"],
             last=one["seq"],
         )
-        for one in told
+        for one in marks
         if one["op"] == Op.SCHEMA.value
     ]
 
 
-def _statements(epoch: int, told: Sequence[Mapping[str, Any]]) -> list[Statement]:
-    """Once for each place: a statement on several tables has a row for each."""
-    found: dict[Position, Statement] = {}
-    for row in told:
+def _statements(epoch: int, marks: Sequence[Mapping[str, Any]]) -> list[Statement]:
+    """One per position: a statement on several tables has a row for each."""
+    statements: dict[Position, Statement] = {}
+    for row in marks:
         at = Position(epoch, row["binlog_file"], row["binlog_pos"])
-        known = found.get(at)
+        known = statements.get(at)
         tables = known.tables if known else ()
         if row["table_name"] is not None:
             tables = (*tables, (row["schema_name"], row["table_name"]))
-        found[at] = Statement(at, row["schema_name"] or "", tables, row["ddl"] or "")
-    return [found[at] for at in sorted(found)]
+        statements[at] = Statement(at, row["schema_name"] or "", tables, row["ddl"] or "")
+    return [statements[at] for at in sorted(statements)]
 
 
 def _rows(line: Row) -> Rows:

@@ -1,9 +1,9 @@
-"""Causality: which changes must stay in order, so that all others need not.
+"""Causality: determines which changes must stay in order, so that all others can run in parallel.
 
-Each change has keys: its row's primary key and every unique one, before and after. Keys that a change brings together
-point to one root (DM's relation map), and a root has one worker. A change whose keys belong to two workers conflicts:
-then every queue is drained and the map begins anew. Keys of executed jobs go in generations, so that memory follows
-what is in flight, with and without conflicts.
+Each change has keys: the values of its row's primary key and of every unique key, before and after. Keys of one change
+map to one root (DM's relation map), and each root has one worker. A change whose keys belong to two workers conflicts:
+then every queue is drained and the map is reset. Keys of executed jobs are removed by generation, so that memory is
+bounded by the jobs in flight, with and without conflicts.
 """
 
 from collections import deque
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class CausalityCounts:
-    """Keys that were added and that went, since the start."""
+    """Keys added and purged since the start."""
 
     added: int = 0
     purged: int = 0
@@ -25,7 +25,7 @@ class CausalityCounts:
 
 
 class Causality:
-    """The relation map of one source. Not for several threads."""
+    """The relation map of one source. Not thread-safe."""
 
     def __init__(self, workers: int) -> None:
         self._workers = workers
@@ -36,24 +36,24 @@ class Causality:
     @property
     def relations(self) -> Mapping[str, str]:
         """Key → root, of all jobs that may not have been executed yet."""
-        found: dict[str, str] = {}
+        relations: dict[str, str] = {}
         for _, generation in self._older:
-            found.update(generation)
-        return {**found, **self._newest}
+            relations.update(generation)
+        return {**relations, **self._newest}
 
     def worker_of(self, root: str) -> int:
         return hash(root) % self._workers
 
     def add(self, keys: Sequence[str]) -> int | None:
-        """The worker of a change with these keys, the row's own first; None: they conflict, and nothing is added."""
+        """The worker for a change with these keys, the row's own key first; None: they conflict, nothing is added."""
         root: str | None = None
         for key in keys:
-            found = self._newest.get(key) or self._look_behind(key)
-            if found is None or found == root:
+            known = self._newest.get(key) or self._older_root(key)
+            if known is None or known == root:
                 continue
-            if root is not None and self.worker_of(found) != self.worker_of(root):
+            if root is not None and self.worker_of(known) != self.worker_of(root):
                 return None
-            root = root or found
+            root = root or known
         root = root or keys[0]
         newest = self._newest
         before = len(newest)
@@ -63,11 +63,11 @@ class Causality:
         return hash(root) % self._workers
 
     def place(self, keys: Sequence[str]) -> list[int]:
-        """The workers of many changes with one key each: such changes never conflict."""
+        """The workers for many changes with one key each: such changes never conflict."""
         generations = (self._newest, *(generation for _, generation in self._older))
         roots = keys
         if not all(generation.keys().isdisjoint(keys) for generation in generations):
-            roots = [self._newest.get(key) or self._look_behind(key) or key for key in keys]
+            roots = [self._newest.get(key) or self._older_root(key) or key for key in keys]
         before = len(self._newest)
         self._newest.update(zip(keys, roots, strict=True))
         self.counts.added += len(self._newest) - before
@@ -75,18 +75,18 @@ class Causality:
         return [hash(root) % workers for root in roots]
 
     def rotate(self, ordinal: int) -> None:
-        """Begin a new generation: the jobs so far are those up to `ordinal`."""
+        """Start a new generation: the current one holds the jobs up to `ordinal`."""
         if self._newest:
             self._older.append((ordinal, self._newest))
             self._newest = {}
 
     def purge(self, executed: int) -> int:
-        """Forget the keys of the jobs up to the ordinal `executed`; how many there were."""
-        gone = 0
+        """Forget the keys of the jobs up to `executed`; returns their number."""
+        purged = 0
         while self._older and self._older[0][0] <= executed:
-            gone += len(self._older.popleft()[1])
-        self.counts.purged += gone
-        return gone
+            purged += len(self._older.popleft()[1])
+        self.counts.purged += purged
+        return purged
 
     def reset(self) -> None:
         """Forget all keys: every job has been executed."""
@@ -95,8 +95,8 @@ class Causality:
         self._newest = {}
         self._older.clear()
 
-    def _look_behind(self, key: str) -> str | None:
+    def _older_root(self, key: str) -> str | None:
         for _, generation in reversed(self._older):
-            if (found := generation.get(key)) is not None:
-                return found
+            if (root := generation.get(key)) is not None:
+                return root
         return None

@@ -1,4 +1,4 @@
-"""A row change on its way to the target: texts that Spark has made, and the events that it stands for."""
+"""A row change for the target: SQL texts that Spark has produced, and the bronze events that it covers."""
 
 from enum import Enum
 from typing import NamedTuple
@@ -8,7 +8,7 @@ Event = tuple[int, int]
 
 
 class Act(Enum):
-    """What is done with a row."""
+    """The operation on a row."""
 
     INSERT = "insert"
     UPDATE = "update"
@@ -16,16 +16,16 @@ class Act(Enum):
 
 
 ACTS = (Act.DELETE, Act.UPDATE, Act.INSERT)
-"""Acts by number, in the order in which changes that cannot meet are executed."""
+"""Acts by number, in the order in which independent changes are executed."""
 
 
 class Shape(NamedTuple):
-    """What all changes of one table under one structure have in common, as SQL of the target.
+    """What all changes of one table under one structure have in common, as SQL for the target.
 
     Attributes:
         table: the qualified name.
         columns: the columns of `values`, in parentheses.
-        assigned: what ON DUPLICATE KEY UPDATE assigns; '' if it cannot: each update is a statement of its own.
+        assigned: the assignments of ON DUPLICATE KEY UPDATE; '' if impossible: each update is then its own statement.
         identity: the key's column, or columns in parentheses; '' for a table without a key.
     """
 
@@ -43,13 +43,13 @@ class Change(NamedTuple):
     """One row change.
 
     Attributes:
-        identity: the row's key as a literal or a tuple of literals; without a key, a condition that finds the row.
-            Of an update: the row as it is afterwards; of a keyless one: as it was.
+        identity: the row's key as a literal or a tuple of literals; without a key, a condition that selects the row.
+            For an update: the row after it; for a keyless one: the row before it.
         was: the row's key before an update that changes it, else None.
         values: the new row as a tuple of literals; None for a delete and for an image without all columns.
-        sets: the new values as assignments, where `values` do not do; else None.
-        keys: the keys by which changes meet, the row's own first (`causality`).
-        events: the bronze rows that it stands for.
+        sets: the new values as assignments, where `values` cannot be used; else None.
+        keys: the keys that causality compares, the row's own first.
+        events: the bronze rows that the change covers.
     """
 
     act: Act
@@ -62,5 +62,5 @@ class Change(NamedTuple):
 
     @property
     def found_by(self) -> str:
-        """The identity of the row that is there before."""
+        """The identity of the existing row."""
         return self.was if self.was is not None else self.identity

@@ -1,4 +1,4 @@
-"""A source table's changes side by side: the texts for the target that Arrow makes of what Spark has found."""
+"""A source table's changes in columnar form: Arrow renders what Spark has read into texts for the target."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,13 +24,13 @@ _CODES = {"read": Act.INSERT, "insert": Act.INSERT, "update": Act.UPDATE, "delet
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Changes of one source table side by side, in the log's order; NumPy arrays and Arrow arrays of text.
+    """Changes of one source table in columnar form, in log order; NumPy arrays and Arrow arrays of text.
 
     Attributes:
-        acts: numbers in `ACTS`.
-        seq, row: where they take effect; `own`: the row's own `seq`.
-        identity, was, values, sets: as of a `Change`.
-        new, old: each key's text after and before, by key; None in `old`: the change keeps its keys.
+        acts: indexes into `ACTS`.
+        seq, row: where the changes take effect; `own`: the row's own `seq`.
+        identity, was, values, sets: as in `Change`.
+        new, old: the text of each key after and before, by key; None in `old`: the change keeps its keys.
     """
 
     acts: npt.NDArray[np.int8]
@@ -49,11 +49,11 @@ class Columns:
 
     @property
     def whole(self) -> bool:
-        """Every new row is known in all its columns."""
+        """Every new row has values for all its columns."""
         return int(self.values.null_count) == int(np.count_nonzero(self.acts == ACTS.index(Act.DELETE)))
 
     def where(self, chosen: npt.NDArray[np.bool_]) -> "Columns":
-        """Some of the changes."""
+        """A subset of the changes."""
         mask = pa.array(chosen)
 
         def some(array: Any) -> Any:
@@ -74,7 +74,7 @@ class Columns:
 
 
 def rendered(table: Any, wanted: Rendering) -> Columns:
-    """The columns of what `rendering_query` found.
+    """Render the result of `rendering_query`.
 
     Raises:
         SinkError: an image lacks the key that the target has.
@@ -92,7 +92,7 @@ def rendered(table: Any, wanted: Rendering) -> Columns:
 
 @dataclass(frozen=True, slots=True)
 class _Maker:
-    """Makes the columns of a table."""
+    """Renders the columns of a table."""
 
     table: Any
     wanted: Rendering
@@ -136,14 +136,14 @@ class _Maker:
         return pa.array(self.acts == ACTS.index(act))
 
     def _of_either(self, make: Any, after: Literals | None, before: Literals | None) -> Any:
-        """What is made of the image that a change has as the last: a delete's before, else after."""
+        """Apply `make` to the latest image of each change: before for a delete, else after."""
         if after is None or before is None:
             return make(after or before)
         deletes = self.acts == ACTS.index(Act.DELETE)
         return pc.if_else(pa.array(deletes), make(before), make(after)) if deletes.any() else make(after)
 
     def _moves(self, updates: Any) -> Any:
-        """Where an update may have changed the identity, None for nowhere."""
+        """Where an update may have changed the identity; None for nowhere."""
         if not self.wanted.may_move:
             return None
         changed = self.table.column("key_changed").combine_chunks()
@@ -161,26 +161,26 @@ class _Maker:
         return pc.if_else(absent, pa.scalar(None, TEXT), values) if pc.any(absent).as_py() else values
 
     def _sets(self, after: Literals | None, updates: Any, deletes: Any, moves: Any) -> Any:
-        """Assignments where `values` do not do; None if they do everywhere."""
+        """Assignments where `values` cannot be used; None if `values` can be used everywhere."""
         some = self._partial()
         needed = updates if self.wanted.assigned or self.plan.shape.keyless else moves
         if some is not None:
-            unlike = pc.and_(some, pc.invert(deletes))
-            needed = unlike if needed is None else pc.or_(needed, unlike)
+            incomplete = pc.and_(some, pc.invert(deletes))
+            needed = incomplete if needed is None else pc.or_(needed, incomplete)
         if after is None or needed is None or not pc.any(needed).as_py():
             return None
-        told = {} if some is None else self._told()
-        return _only(after.assignments(self.plan.columns, told), needed)
+        present = {} if some is None else self._present()
+        return _only(after.assignments(self.plan.columns, present), needed)
 
-    def _told(self) -> dict[str, Any]:
-        """For each column where an image has it."""
+    def _present(self) -> dict[str, Any]:
+        """For each column, which images contain it."""
         distinct, codes = _distinct(self.table.column("image").combine_chunks())
-        found = {}
+        present = {}
         for _, column in self.plan.columns:
             if not isinstance(column, ConstantColumn):
                 held = np.array([names is None or column.name in names for names in distinct])
-                found[column.name] = pa.array(held[codes])
-        return found
+                present[column.name] = pa.array(held[codes])
+        return present
 
     def _keys(
         self, after: Literals | None, before: Literals | None, identity: Any, was: Any, updates: Any
@@ -203,7 +203,7 @@ class _Maker:
 
 
 def _key(key: KeyPlan, literals: Literals) -> Any:
-    """The texts of a key; NULL where a part is NULL: it meets nothing."""
+    """The texts of a key; NULL where a part is NULL: such a key equals no other."""
     parts = [
         part for column, name, prefix in key.parts for part in (".", literals.key_texts(column, prefix), f".{name}")
     ]
@@ -215,8 +215,8 @@ def _only(values: Any, where: Any) -> Any:
 
 
 def _distinct(lists: Any) -> tuple[list[list[str] | None], npt.NDArray[np.int64]]:
-    """The distinct lists of a column of lists of text, and for each row which it is."""
-    # Names have no NUL, so that what is joined by it can be parted again.
+    """The distinct lists of a column of lists of text, and each row's index into them."""
+    # Names contain no NUL, so the joined text can be split again.
     texts = pc.binary_join(lists, "\0").dictionary_encode()
     codes = pc.fill_null(texts.indices, len(texts.dictionary)).to_numpy().astype(np.int64)
     return [*(one.split("\0") for one in texts.dictionary.to_pylist()), None], codes

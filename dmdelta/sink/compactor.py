@@ -1,11 +1,11 @@
-"""The compactor: many changes of a row become one, by the algebra of DM.
+"""The compactor: merges several changes of a row into one, with DM's algebra.
 
 INSERT+UPDATE → INSERT, INSERT+DELETE → DELETE, UPDATE+UPDATE → UPDATE, UPDATE+DELETE → DELETE, DELETE+INSERT → UPDATE.
 
-Rows that take a key over from one another (a unique value moves, a primary key changes) are not compacted: each such
-group goes on as it is, in order and in one transaction. What is left over compares no key with any other row, so it may
-be executed in any order, and what was executed of a range is always all or nothing of a row: a restart may compact and
-cut differently.
+Rows that exchange a key (a unique value moves, a primary key changes) are not compacted: each such group is executed
+unchanged, in order and in one transaction. The remaining changes share no key with any other row, so they can be
+executed in any order. For each row, a range is executed completely or not at all, so a restart may compact and slice
+differently.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,8 +26,8 @@ _ORDER = {Act.DELETE: 0, Act.UPDATE: 1, Act.INSERT: 2}
 class Compacted(NamedTuple):
     """
     Attributes:
-        rows: one change a row, deletes first, then updates, then inserts.
-        groups: changes of rows that take keys over from one another, each group in the order of the log.
+        rows: one change per row: deletes, then updates, then inserts.
+        groups: changes of rows that exchange keys, each group in log order.
     """
 
     rows: list[Change]
@@ -35,11 +35,11 @@ class Compacted(NamedTuple):
 
 
 def compact(changes: Iterable[Change]) -> Compacted:
-    """Compact changes of one table that has a key, given in the order of the log."""
+    """Compact changes of one table that has a key, given in log order."""
     every = changes if isinstance(changes, Sequence) else list(changes)
     tangled = _tangled(every)
     net: dict[str, Change] = {}
-    made: set[str] = set()
+    inserted: set[str] = set()
     groups: dict[str, list[Change]] = {}
     for change in every:
         group = tangled.get(change.keys[0]) if tangled else None
@@ -48,29 +48,29 @@ def compact(changes: Iterable[Change]) -> Compacted:
             continue
         earlier = net.get(change.identity)
         if earlier is None and change.act is Act.INSERT:
-            made.add(change.identity)
+            inserted.add(change.identity)
         net[change.identity] = change if earlier is None else combined(earlier, change)
-    rows = sorted((_net(change, made) for change in net.values()), key=lambda change: _ORDER[change.act])
+    rows = sorted((_net(change, inserted) for change in net.values()), key=lambda change: _ORDER[change.act])
     return Compacted(rows, list(groups.values()))
 
 
-def _net(change: Change, made: set[str]) -> Change:
-    """INSERT+DELETE+INSERT is DELETE+INSERT, an UPDATE, by the algebra; but the row was not there."""
-    new = change.act is Act.UPDATE and change.identity in made
+def _net(change: Change, inserted: set[str]) -> Change:
+    """By the algebra INSERT+DELETE+INSERT is DELETE+INSERT, an UPDATE; but the row did not exist before."""
+    new = change.act is Act.UPDATE and change.identity in inserted
     return change._replace(act=Act.INSERT, sets=None) if new else change
 
 
 def combined(earlier: Change, later: Change) -> Change:
-    """The one change that stands for two of the same row. Of a pair that no log holds, the later one's act counts."""
+    """The one change that replaces two of the same row. For a pair that no log contains, the later act applies."""
     keys = earlier.keys if earlier.keys == later.keys else tuple(dict.fromkeys(earlier.keys + later.keys))
     act = _NET.get((earlier.act, later.act), later.act)
     return later._replace(act=act, keys=keys, events=earlier.events + later.events)
 
 
 def _tangled(changes: Sequence[Change]) -> dict[str, str]:
-    """The group of each key that rows with more than one identity have had; nothing for the keys of other rows."""
+    """The group of each key that rows of more than one identity have held; keys of a single row are not included."""
     if all(len(change.keys) == 1 and change.was is None for change in changes):
-        # One key, which never changes: rows cannot meet, except where two identities count as one key.
+        # One key, which never changes: rows are independent unless a collation treats two identities as one key.
         identities: dict[str, str] = {}
         if all(identities.setdefault(change.keys[0], change.identity) == change.identity for change in changes):
             return {}
@@ -84,13 +84,13 @@ def _tangled(changes: Sequence[Change]) -> dict[str, str]:
         if change.was is not None:
             owners[first].add(change.was)
     members: dict[str, set[str]] = {}
-    for key, found in owners.items():
-        members.setdefault(union.root(key), set()).update(found)
+    for key, identities_of_key in owners.items():
+        members.setdefault(union.root(key), set()).update(identities_of_key)
     return {key: root for key in owners if len(members[root := union.root(key)]) > 1}
 
 
 class _Union:
-    """Keys that belong together."""
+    """A union-find over keys."""
 
     def __init__(self) -> None:
         self._above: dict[str, str] = {}

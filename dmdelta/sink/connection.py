@@ -1,4 +1,4 @@
-"""Sessions on the target, and what its errors mean."""
+"""Sessions on the target, and the mapping of its errors."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,41 +15,41 @@ if TYPE_CHECKING:
     from pymysql.connections import Connection
 
 SQL_MODE = "STRICT_TRANS_TABLES,NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES,NO_ENGINE_SUBSTITUTION"
-"""Nothing is cut or rounded silently; zero and odd dates are kept; backslashes escape."""
+"""No value is truncated or rounded silently; zero and invalid dates are kept; backslashes escape."""
 CONNECT_SECONDS = 5
 ANSWER_SECONDS = 600
 _TRANSPORT = frozenset({1040, 1053, 1077, 1158, 1159, 1160, 1161, 1203, 1317, 1927, 2002, 2003, 2005, 2006, 2013, 2014})
 _AGAIN = frozenset({1205, 1213, 3572, 4031})
-"""A lock was waited for too long, a deadlock: the transaction was, or is, rolled back."""
+"""Lock wait timeout or deadlock: the transaction was, or will be, rolled back."""
 _TIDB = frozenset({8002, 8005, 8022, 8028, 9001, 9002, 9003, 9004, 9005, 9007, 9011, 9012})
-"""TiDB: write conflicts, a schema that changed meanwhile, regions and stores that do not answer."""
+"""TiDB: write conflicts, a schema that changed meanwhile, regions and stores that do not respond."""
 RETRYABLE = _TRANSPORT | _AGAIN | _TIDB
 TARGET_RETRY = Retry(attempts=30, first=0.1, longest=10.0)
 _TRUNCATED, _DEPRECATED = 1265, 1287
 _BY_HAND = (
-    "the target cannot do what the source did: change its table by hand as far as it can, then `dmdelta binlog skip`, "
-    "or give it other statements with `dmdelta binlog replace`"
+    "the target does not support the source's change: alter its table manually as far as possible, then run "
+    "`dmdelta binlog skip`, or use other statements with `dmdelta binlog replace`"
 )
 _NOT_HELD = (
-    "the target's column does not hold the source's value: give it the source's type, or leave the change out with "
+    "the target's column cannot store the source's value: give it the source's type, or skip the change with "
     "`dmdelta binlog skip`"
 )
 _HINTS = {
     **dict.fromkeys((1064, 1115, 1235, 1273, 1846, 3106, 8200), _BY_HAND),
-    1044: "grant the sink's account the rights that docs/spec.md names",
-    1045: "mend user or password of the sink in the spec. An account that demands TLS or a client certificate is "
-    "refused so, too: security.ssl-ca, ssl-cert, ssl-key",
-    1048: "let the target's column be NULL, as the source's may be",
-    1062: "a row with this key is there already: compare the target with the source; `dmdelta binlog skip` leaves the "
-    "change out, safe-mode: true replaces the row",
-    1142: "grant the sink's account the rights that docs/spec.md names",
-    1146: "the table went from the target: make it again, or leave it out with the block-allow-list",
+    1044: "grant the sink's account the privileges listed in docs/spec.md",
+    1045: "correct user or password of the sink in the spec. An account that requires TLS or a client certificate is "
+    "refused with the same error: set security.ssl-ca, ssl-cert, ssl-key",
+    1048: "make the target's column nullable, as in the source",
+    1062: "a row with this key already exists: compare the target with the source; `dmdelta binlog skip` skips the "
+    "change, safe-mode: true replaces the row",
+    1142: "grant the sink's account the privileges listed in docs/spec.md",
+    1146: "the table was dropped on the target: create it again, or exclude it with the block-allow-list",
     1153: "raise max_allowed_packet on the target",
     **dict.fromkeys((1264, 1265, 1366), _NOT_HELD),
-    1364: "give the target's own column a default, or let it be NULL",
+    1364: "give the target's own column a default, or make it nullable",
     SSL_REQUIRED: NO_TLS_HINT,
-    3159: "the target insists on TLS: set security.ssl-ca of the sink in the spec",
-    1406: "widen the target's column, or leave the change out with `dmdelta binlog skip`",
+    3159: "the target requires TLS: set security.ssl-ca of the sink in the spec",
+    1406: "widen the target's column, or skip the change with `dmdelta binlog skip`",
 }
 
 
@@ -70,11 +70,11 @@ class TargetServer:
 
 
 def connect(server: TargetServer, *, autocommit: bool = True) -> "Connection[Any]":
-    """A session.
+    """Open a session.
 
     Raises:
         TargetUnavailable: the target does not answer.
-        SinkError: it refuses.
+        SinkError: it refuses the connection.
         ConfigError: a certificate cannot be read.
     """
     checks = int(server.foreign_key_checks)
@@ -94,7 +94,7 @@ def connect(server: TargetServer, *, autocommit: bool = True) -> "Connection[Any
             program_name="dmdelta",
             **driver_options(server.tls),
         )
-        # Locks of rows that are not found would only be in the other workers' way.
+        # Gap locks on rows that do not exist would only block the other workers.
         execute(connection, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
     except (pymysql.err.MySQLError, OSError, RuntimeError) as error:
         raise translated(error, str(server)) from error
@@ -103,11 +103,11 @@ def connect(server: TargetServer, *, autocommit: bool = True) -> "Connection[Any
 
 @contextmanager
 def session(server: TargetServer) -> Iterator["Connection[Any]"]:
-    """A session for one transaction: committed at the end, and closed whatever happens.
+    """A session for one transaction: committed at the end of the `with` block, and always closed.
 
     Raises:
         TargetUnavailable: the target does not answer.
-        SinkError: it refuses.
+        SinkError: it refuses the connection or a statement.
     """
     connection = connect(server, autocommit=False)
     try:
@@ -120,28 +120,28 @@ def session(server: TargetServer) -> Iterator["Connection[Any]"]:
 
 
 def execute(connection: "Connection[Any]", sql: str, arguments: Sequence[Any] | None = None) -> int:
-    """Run a statement; the number of rows that it changed.
+    """Run a statement; returns the number of rows that it changed.
 
     Raises:
-        pymysql.err.MySQLError, OSError: as the driver does; the caller knows what for (`translated`).
+        pymysql.err.MySQLError, OSError: the driver's error; the caller adds the context (`translated`).
     """
     with connection.cursor() as cursor:
         return int(cursor.execute(sql, tuple(arguments) if arguments is not None else None))
 
 
 def execute_under_protest(connection: "Connection[Any]", sql: str, protests: int) -> None:
-    """Execute what a strict session refuses: exactly so many values that are "truncated" though they are as they were.
+    """Execute what strict mode refuses: exactly `protests` values that are reported as truncated but are unchanged.
 
     Raises:
-        SinkError: the server protests otherwise. And as `execute`.
+        SinkError: the server warns about anything else. And as `execute`.
     """
     execute(connection, f"SET sql_mode = '{SQL_MODE.replace('STRICT_TRANS_TABLES,', '')}'")
     execute(connection, sql)
     warnings = ask(connection, "SHOW WARNINGS")
     execute(connection, f"SET sql_mode = '{SQL_MODE}'")
     others = [code for _, code, _ in warnings if code not in (_TRUNCATED, _DEPRECATED)]
-    truncated = [said for _, code, said in warnings if code == _TRUNCATED]
-    # TiDB says the same of a row twice where ON DUPLICATE KEY UPDATE assigns it.
+    truncated = [message for _, code, message in warnings if code == _TRUNCATED]
+    # TiDB reports a row twice if ON DUPLICATE KEY UPDATE assigns it.
     if others or protests not in (len(truncated), len(set(truncated))):
         raise SinkError("the target would change values", hint="compare the columns' types", codes=others[:5])
 
@@ -173,22 +173,22 @@ def is_retryable(error: BaseException) -> bool:
 
 
 def translated(error: BaseException, what: str, **context: Any) -> SinkError:
-    """The error of ours that the driver's stands for.
+    """The dmdelta error for a driver's error.
 
     Args:
         what: where it happened.
-        context: facts, such as the position.
+        context: facts such as the position.
     """
     code = code_of(error)
-    said = str(error.args[1]) if len(error.args) > 1 else str(error)
+    message = str(error.args[1]) if len(error.args) > 1 else str(error)
     trouble = tls_trouble(error)
     if trouble is not None:
         return SinkError(f"no TLS connection to {what}: {trouble[0]}", hint=trouble[1], **context)
-    if isinstance(error, RuntimeError):  # PyMySQL: a package for the account's plugin is missing
-        return SinkError(f"cannot log in to {what}: {said}", hint="install the named package", **context)
+    if isinstance(error, RuntimeError):  # PyMySQL: the package for the account's authentication plugin is missing
+        return SinkError(f"cannot log in to {what}: {message}", hint="install the named package", **context)
     if is_retryable(error):
-        hint = "it is tried again; check host, port and the server if it does not pass"
-        hint += CUT_OFF_HINT if "SSL" in said else ""
-        return TargetUnavailable(f"{what} does not answer: {said}", hint=hint, code=code, **context)
-    hint = _HINTS.get(code, "see the server's message; mend the target or the spec")
-    return SinkError(f"{what} refuses: {said}", hint=hint, code=code, **context)
+        hint = "the sink retries automatically; if the error persists, check host, port and the server"
+        hint += CUT_OFF_HINT if "SSL" in message else ""
+        return TargetUnavailable(f"{what} does not answer: {message}", hint=hint, code=code, **context)
+    hint = _HINTS.get(code, "see the server's message; correct the target or the spec")
+    return SinkError(f"{what} refuses: {message}", hint=hint, code=code, **context)

@@ -1,4 +1,4 @@
-"""CREATE TABLE for a table that the target lacks, from the structure that the log tells: columns and primary key."""
+"""CREATE TABLE for a table that the target lacks, from the structure in the log: columns and primary key."""
 
 from collections.abc import Callable, Collection
 from functools import partial
@@ -11,12 +11,12 @@ from dmdelta.sink.dialect import tidb_charset, tidb_collation
 from dmdelta.sink.statements import quoted, text
 
 _VARCHAR = 16_383
-"""Characters of utf8mb4 that a row of a VARCHAR may have at most."""
+"""Maximum length of a VARCHAR in utf8mb4 characters."""
 _UTF8MB3 = {"utf8mb3": ("utf8",), "utf8": ("utf8mb3",)}
-"""Old and new servers call it by one of these names."""
+"""Old and new servers use one of these names."""
 _UCA_520 = ("unicode_520_nopad_ci", "unicode_520_ci")
 _LIKE = {"0900_ai_ci": _UCA_520, "uca1400_ai_ci": _UCA_520[1:], "uca1400_nopad_ai_ci": _UCA_520}
-"""Collations that MySQL's and MariaDB's newest have not of each other, and the nearest that others have."""
+"""Collations of the newest MySQL and MariaDB that the other lacks, and the closest ones that most servers have."""
 _NOT_IN_TIDB = frozenset({"geometry", "vector"})
 
 
@@ -24,8 +24,8 @@ def create_table(schema: TableSchema, collations: Collection[str], *, tidb: bool
     """The statement.
 
     Args:
-        schema: named as the target's table.
-        collations: those of the target.
+        schema: with the name of the target's table.
+        collations: the target's collations.
 
     Raises:
         SinkError: TiDB has no type for a column.
@@ -40,18 +40,18 @@ def create_table(schema: TableSchema, collations: Collection[str], *, tidb: bool
 
 
 def _check_types(schema: TableSchema) -> None:
-    strange = next((column for column in schema.columns if column.type in _NOT_IN_TIDB), None)
-    if strange is not None:
+    unsupported = next((column for column in schema.columns if column.type in _NOT_IN_TIDB), None)
+    if unsupported is not None:
         raise SinkError(
-            f"TiDB has no type for the column {strange.name} ({strange.type}) of {'.'.join(schema.name)}",
-            hint="leave the table out with the block-allow-list, or make it in the target without that column's type: "
-            "a geometry fits a LONGBLOB",
+            f"TiDB has no type for the column {unsupported.name} ({unsupported.type}) of {'.'.join(schema.name)}",
+            hint="exclude the table with the block-allow-list, or create it in the target with another type for the "
+            "column: a geometry fits a LONGBLOB",
         )
 
 
 def _null(column: Column, schema: TableSchema) -> str:
     required = not column.nullable or column.name in schema.primary_key
-    # An explicit NULL: without it old servers give a first TIMESTAMP a default that follows the clock.
+    # An explicit NULL: without it old servers give a first TIMESTAMP the default CURRENT_TIMESTAMP.
     return " NOT NULL" if required else " NULL"
 
 
@@ -78,7 +78,7 @@ def _type(column: Column, charset: Callable[[Column], str]) -> str:
 
 
 def _charset(column: Column, collations: Collection[str]) -> str:
-    """The source's character set and collation where the target has them, else one that takes no more for equal."""
+    """The source's character set and collation if the target has them, else a collation at least as distinguishing."""
     if column.charset is None:
         return ""
     names = (column.charset, *_UTF8MB3.get(column.charset, ()), "utf8mb4")
@@ -87,10 +87,10 @@ def _charset(column: Column, collations: Collection[str]) -> str:
         return _clause(charset, None)
     wanted = column.collation.replace(column.charset, charset, 1)
     bare = wanted.removeprefix(f"{charset}_")
-    # Binary ones, too, differ in whether trailing blanks count.
+    # Binary collations also differ in whether trailing spaces count.
     bins = ("0900_bin", "nopad_bin", "bin") if "0900_" in bare or "nopad_" in bare else ("bin",)
-    likely = [wanted, *(f"{charset}_{name}" for name in (*_LIKE.get(bare, ()), *bins))]
-    return _clause(charset, next((name for name in likely if name in collations), None))
+    candidates = [wanted, *(f"{charset}_{name}" for name in (*_LIKE.get(bare, ()), *bins))]
+    return _clause(charset, next((name for name in candidates if name in collations), None))
 
 
 def _tidb_charset(column: Column) -> str:

@@ -1,4 +1,4 @@
-"""TiDB's SQL where it is not MySQL's: what a statement becomes there, and its character sets and collations."""
+"""Differences between TiDB's SQL and MySQL's: statements, character sets and collations."""
 
 from dmdelta.ddl.actions import Action, Add, Change, Drop, RenameColumn, RenameTo
 from dmdelta.ddl.alter_reading import alter_actions
@@ -12,14 +12,15 @@ _COLLATIONS = frozenset(
     | {f"{charset}_{order}" for charset in ("utf8", "utf8mb4") for order in ("bin", "general_ci", "unicode_ci")}
 )
 _OF_THE_SOURCE = ("ALGORITHM", "LOCK")
-"""How the source went about it: nothing to TiDB, which refuses some of it."""
+"""How the source executed the ALTER: irrelevant to TiDB, which rejects some of it."""
 
 
 def tidb_statements(sql: str) -> list[str]:
-    """A statement as TiDB can do it: an ALTER TABLE's actions one by one, as there they cannot build on each other.
+    """A statement as TiDB supports it: the actions of an ALTER TABLE one by one, because TiDB's cannot depend on
+    each other.
 
     Raises:
-        SchemaError: they exchange names: one after the other, they would do something else.
+        SchemaError: the actions exchange column names: one by one they would have another effect.
     """
     split = split_alter(sql)
     if split is None:
@@ -27,26 +28,26 @@ def tidb_statements(sql: str) -> list[str]:
     parts = [(text, alter_actions(tokenize(text), "")) for text in split.actions]
     actions = [action for _, read in parts for action in read]
     for number, action in enumerate(actions):
-        given = _given(action)
-        if given and given in {_freed(later) for later in actions[number + 1 :]}:
+        given = _new_name(action)
+        if given and given in {_old_name(later) for later in actions[number + 1 :]}:
             raise SchemaError(
-                f"TiDB cannot give the name {given} on in one statement: {sql[:200]}",
-                hint="dmdelta binlog replace it with statements that go over another name",
+                f"TiDB cannot reuse the column name {given} in one statement: {sql[:200]}",
+                hint="use dmdelta binlog replace with statements that rename through a temporary name",
             )
     kept = [part for part in parts if not part[0].upper().startswith(_OF_THE_SOURCE)]
-    # Under its new name the table would not be found by the others.
+    # After a rename the other actions would not find the table.
     kept.sort(key=lambda part: any(isinstance(action, RenameTo) for action in part[1]))
     return [split.of([text]) for text, _ in kept]
 
 
 def tidb_charset(charset: str) -> str:
-    """The character set for a column of TiDB: its own, or one that holds everything."""
+    """The character set for a column of TiDB: the source's, or one that holds every character."""
     charset = _tidb_name(charset)
     return charset if charset in _CHARSETS else "utf8mb4"
 
 
 def tidb_collation(charset: str, collation: str) -> str:
-    """A collation of TiDB that tells apart at least what the source's does: a key never refuses the source's rows.
+    """A collation of TiDB that distinguishes at least what the source's does: a key never rejects the source's rows.
 
     Args:
         charset: of the column at the source.
@@ -54,31 +55,31 @@ def tidb_collation(charset: str, collation: str) -> str:
     collation = _tidb_name(collation)
     if collation in _COLLATIONS:
         return collation
-    # Only this one minds trailing blanks, as all of MySQL's newer collations do.
+    # Only this one compares trailing spaces, as all of MySQL's newer collations do.
     return "utf8mb4_0900_bin" if "_0900_" in collation else f"{tidb_charset(charset)}_bin"
 
 
 def _tidb_name(name: str) -> str:
-    """Without MySQL's newer word for its three-byte UTF-8."""
+    """The name with `utf8` in place of MySQL's newer name `utf8mb3`."""
     return "utf8" + name.removeprefix("utf8mb3") if name.startswith("utf8mb3") else name
 
 
-def _given(action: Action) -> str:
-    """The name that a column has behind the action, and had not before."""
+def _new_name(action: Action) -> str:
+    """The column name that exists after the action but not before."""
     if isinstance(action, Add):
         return action.definition.name.lower()
     return _names(action)[1]
 
 
-def _freed(action: Action) -> str:
-    """The name that no column has behind the action."""
+def _old_name(action: Action) -> str:
+    """The column name that no longer exists after the action."""
     if isinstance(action, Drop):
         return action.name.lower()
     return _names(action)[0]
 
 
 def _names(action: Action) -> tuple[str, str]:
-    """A column's names before and behind a renaming."""
+    """A column's names before and after a rename."""
     if isinstance(action, RenameColumn):
         return action.was.lower(), action.name.lower()
     if isinstance(action, Change) and action.was.lower() != action.definition.name.lower():

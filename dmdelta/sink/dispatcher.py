@@ -1,4 +1,4 @@
-"""From changes to queues: causality chooses the worker, batches fill up, snapshot messages go through every queue."""
+"""Dispatches changes to queues: causality selects the worker, batches fill up, snapshot marks pass every queue."""
 
 import queue
 import time
@@ -21,17 +21,17 @@ from dmdelta.sink.worker import Batch, Mark, Worker
 
 log = get_logger(__name__)
 BATCH_CHARACTERS = 4 << 20
-"""A batch of long rows is ended at this size."""
+"""Size at which a batch of long rows is closed."""
 LOOK_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What all changes between two snapshots have in common.
+    """What all changes between two snapshot marks have in common.
 
     Attributes:
-        first, last: `seq` between which they take effect.
-        place: what a `seq` stands for in the log.
+        first, last: the range of `seq` in which they take effect.
+        place: maps a `seq` to its log position.
     """
 
     epoch: int
@@ -43,11 +43,11 @@ class Scope:
 
 @dataclass(slots=True)
 class Dispatcher:
-    """Fills the workers' queues. For one thread; only `fail` may be called from any.
+    """Fills the workers' queues. Not thread-safe, except for `fail`.
 
     Attributes:
-        batch: row changes of one transaction.
-        reached: everything before it was handed over.
+        batch: row changes per transaction.
+        reached: everything before it was dispatched.
     """
 
     workers: Sequence[Worker]
@@ -72,7 +72,7 @@ class Dispatcher:
             worker.start()
 
     def fail(self, error: BaseException) -> None:
-        """A worker or the flusher cannot go on."""
+        """Record the failure of a worker or of the flusher."""
         self.failure = self.failure or error
 
     def check(self) -> None:
@@ -81,12 +81,12 @@ class Dispatcher:
             raise self.failure
 
     def enter(self, scope: Scope) -> None:
-        """The changes that follow are of this scope."""
+        """Set the scope of the changes that follow."""
         self._send_all()
         self._scope = scope
 
     def dispatch(self, shape: Shape, changes: Sequence[Change]) -> None:
-        """Hand over changes that must be executed in one transaction, in their order; mostly it is one."""
+        """Dispatch changes that must be executed in one transaction, in order; usually a single one."""
         keys: Sequence[str]
         if len(changes) == 1:
             keys = changes[0].keys
@@ -105,7 +105,7 @@ class Dispatcher:
             self._send(worker)
 
     def dispatch_rows(self, shape: Shape, rows: NetRows) -> None:
-        """Hand over rows of one table that do not meet, side by side."""
+        """Dispatch independent rows of one table in columnar form."""
         if rows.single:
             keys = cast("Sequence[str]", rows.keys)
             self._put_rows(shape, rows, 0, self.causality.place(keys))
@@ -121,9 +121,9 @@ class Dispatcher:
         self._put_rows(shape, rows, begin, workers)
 
     def _put_rows(self, shape: Shape, rows: NetRows, begin: int, workers: Sequence[int]) -> None:
-        """Send rows, from `begin` on, to their workers."""
+        """Send rows, starting at `begin`, to their workers."""
         scope = self._scope
-        assert scope is not None, "rows are of a scope"
+        assert scope is not None, "rows need a scope"
         numbers = np.array(workers, np.int64)
         order = np.lexsort((rows.acts[begin : begin + len(numbers)], numbers))
         numbers, order = numbers[order], order + begin
@@ -142,7 +142,7 @@ class Dispatcher:
                 first = until
 
     def push(self, at: Position | None) -> int:
-        """Send a snapshot's message through all queues: `at`, a transaction's end, or None for none. Its id."""
+        """Send a snapshot mark through all queues; `at` is the end of a transaction or None. Returns the mark's id."""
         self._send_all()
         self._marks += 1
         self.snapshots.push(self._marks, at)
@@ -154,7 +154,7 @@ class Dispatcher:
         return self._marks
 
     def drain(self, at: Position | None, seconds: float | None = None) -> bool:
-        """Wait until everything handed over has been executed; False if it is not in time (seconds)."""
+        """Wait until everything dispatched has been executed; False after a timeout of `seconds`."""
         number = self.push(at)
         waited = 0.0
         while not self.snapshots.wait_for(number, LOOK_SECONDS):
@@ -167,7 +167,7 @@ class Dispatcher:
         return True
 
     def _resolve(self, keys: Sequence[str]) -> int:
-        """The worker of changes whose keys conflict: what has been executed by now counts no more, else all is."""
+        """The worker for changes with conflicting keys: forget what has been executed by now, else drain all queues."""
         self._purge()
         worker = self.causality.add(keys)
         if worker is None:
@@ -179,9 +179,9 @@ class Dispatcher:
     def _purge(self) -> None:
         ready = self.snapshots.newest_ready
         if ready is not None:
-            gone = self.causality.purge(ready.id)
-            if gone:
-                log.debug("causality keys purged", count=gone)
+            purged = self.causality.purge(ready.id)
+            if purged:
+                log.debug("causality keys purged", count=purged)
 
     def _send_all(self) -> None:
         for number in range(len(self.workers)):
@@ -200,7 +200,7 @@ class Dispatcher:
         self._put(self.workers[number], batch)
 
     def _put(self, worker: Worker, message: Batch | Mark) -> None:
-        """Wait for room in a queue; a worker that failed empties its own."""
+        """Wait for space in a queue; a worker that failed empties its own."""
         while True:
             self.check()
             try:
@@ -210,7 +210,7 @@ class Dispatcher:
             return
 
     def end(self, seconds: float) -> bool:
-        """End the workers behind what is in their queues; False if one does not end in time."""
+        """Stop the workers after their current batch; False if one does not end in time."""
         for worker in self.workers:
             worker.stopping.set()
             worker.leave()

@@ -1,4 +1,4 @@
-"""Records of executed events: what each transaction of a worker proves, in about three bytes an event."""
+"""Records of executed events: stored with each transaction of a worker, in about three bytes per event."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -13,26 +13,26 @@ Places: TypeAlias = npt.NDArray[np.int64]
 
 
 def encode(events: Iterable[Event]) -> bytes:
-    """Events, sorted: the distance of each `seq` from the one before; behind a new one its first `row`, else how much
-    further the row is. All numbers in 7 bits a byte, the lowest first.
+    """Encode events, sorted: the difference of each `seq` to the previous one; after a new `seq` its first `row`, else
+    the difference of the row. All numbers are varints with 7 bits per byte, low bits first.
     """
     places = np.array(list(events), np.int64).reshape(-1, 2)
     return encode_places(places[:, 0], places[:, 1])
 
 
 def encode_places(seqs: Places, rows: Places) -> bytes:
-    """The same of events whose `seq` and `row` stand side by side."""
+    """The same for events given as two arrays, `seq` and `row`."""
     order = np.lexsort((rows, seqs))
     seqs, rows = seqs[order], rows[order]
     numbers = np.empty((len(seqs), 2), np.int64)
     numbers[:, 0] = steps = np.diff(seqs, prepend=0)
-    # A row is never below 0: the events of a batch are row changes.
+    # A row is never negative: the events of a batch are row changes.
     numbers[:, 1] = np.where(steps > 0, rows, np.diff(rows, prepend=0))
     return _groups(numbers.ravel())
 
 
 def _groups(numbers: Places) -> bytes:
-    """Numbers in 7 bits a byte; all bytes of a number but its last have the highest bit set."""
+    """Numbers as varints: every byte of a number but its last has the highest bit set."""
     sizes = np.ones(len(numbers), np.int64)
     rest = numbers >> 7
     while rest.any():
@@ -48,7 +48,7 @@ def _groups(numbers: Places) -> bytes:
 
 
 def decode(data: bytes) -> Iterator[Event]:
-    """The events that `encode` wrote."""
+    """Decode what `encode` wrote."""
     seq, row = 0, 0
     numbers = _numbers(data)
     for step in numbers:
@@ -68,14 +68,14 @@ def _numbers(data: bytes) -> Iterator[int]:
 
 
 class ExecutedEvents:
-    """What was executed behind the checkpoint, by epoch and `seq`: a bit for each row."""
+    """What was executed after the checkpoint, by epoch and `seq`: one bit per row."""
 
     def __init__(self) -> None:
         self._rows: dict[tuple[int, int], int] = defaultdict(int)
         self._last: dict[tuple[int, int], int] = {}
 
     def add(self, epoch: int, last: int, data: bytes) -> None:
-        """Take over a record, whose events have taken effect at `last` or before: behind their own `seq` if in XA."""
+        """Add a record whose events took effect at `last` or before: for XA, after their own `seq`."""
         for seq, row in decode(data):
             self._rows[epoch, seq] |= 1 << row
             self._last[epoch, seq] = max(last, self._last.get((epoch, seq), 0))
@@ -91,6 +91,6 @@ class ExecutedEvents:
         return bool(self._rows.get((epoch, seq), 0) >> row & 1)
 
     def forget(self, epoch: int, below: int) -> None:
-        """Drop what has taken effect below a `seq` of an epoch, and all of earlier epochs: it has been read past."""
+        """Forget what took effect before a `seq` of an epoch, and all earlier epochs: the sink has read past it."""
         for key in [key for key, last in self._last.items() if (key[0], last) < (epoch, below)]:
             del self._rows[key], self._last[key]

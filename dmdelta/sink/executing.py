@@ -1,4 +1,4 @@
-"""From the changes of a slice to the dispatcher: compacted where rows cannot meet, else one by one in log order."""
+"""Executes the changes of a slice: compacted where rows are independent, else one by one in log order."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,17 +12,17 @@ from dmdelta.sink.reading import TableChanges
 
 log = get_logger(__name__)
 MANY = 1000
-"""Fewer changes of a table share transactions with other tables'."""
+"""Number of changes from which a table is processed in columnar form; smaller ones share transactions."""
 
 
 @dataclass(slots=True)
 class SliceExecution:
     """
-    Attributes:
-        compacts: changes of a row become one where that is possible.
-        ordered: changes of different tables may meet: foreign keys are checked.
-        merges: rows that are treated alike go into one statement.
-        whole: tables whose changes stay in one order, and the key that these have.
+    compacts: changes of a row are merged where possible.
+    ordered: changes of different tables may depend on each other: foreign keys are checked.
+    merges: similar rows are merged into one statement.
+    whole: tables whose changes stay in one order, and the key that all these changes get.
+    whole: tables whose changes stay in one order, and the key that these have.
     """
 
     dispatcher: Dispatcher
@@ -32,35 +32,35 @@ class SliceExecution:
     whole: dict[str, str] = field(default_factory=dict)
 
     def execute(self, tables: Sequence[Sequence[TableChanges]]) -> None:
-        """Hand over all changes of a slice, given by table of the target."""
+        """Dispatch all changes of a slice, grouped by target table."""
         for group in tables:
             self._keep_whole(group)
         if self.ordered:
             self._one_by_one([one for group in tables for one in group])
             return
         for group in tables:
-            apart = _is_compactable(group) and group[0].plan.shape.table not in self.whole
-            if apart and self._side_by_side(group):
+            independent = _is_compactable(group) and group[0].plan.shape.table not in self.whole
+            if independent and self._columnar(group):
                 continue
-            if apart and self.compacts:
+            if independent and self.compacts:
                 self._compacted(group)
             else:
                 self._one_by_one(group)
 
     def _keep_whole(self, group: Sequence[TableChanges]) -> None:
-        """Note a table whose changes cannot be told apart by their keys; those under way are waited for."""
+        """Mark a table whose changes cannot be distinguished by key; wait for those in flight."""
         plan = group[0].plan
         table, key = plan.shape.table, plan.table_key
         why = next((one.plan.whole for one in group if one.plan.whole), "")
         if not why and not all(one.ascii for one in group):
-            why = "its keys hold other text than ASCII, under a collation that may not tell it apart"
+            why = "its keys contain non-ASCII text under a collation that may treat different texts as equal"
         if why and self.whole.get(table) != key:
-            log.warning("changes of a table stay in one order", table=table, why=why)
+            log.warning("table keeps its changes in order", table=table, why=why)
             self.dispatcher.drain(self.dispatcher.snapshots.newest_pushed)
             self.whole[table] = key
 
-    def _side_by_side(self, group: Sequence[TableChanges]) -> bool:
-        """Hand over many rows that do not meet as columns; False where they are few, or do meet."""
+    def _columnar(self, group: Sequence[TableChanges]) -> bool:
+        """Dispatch many independent rows in columnar form; False if they are few, or depend on each other."""
         rows = _many(group) if self.merges else None
         if rows is None or (len(rows) < len(rows.columns) and not self.compacts):
             return False
@@ -69,11 +69,11 @@ class SliceExecution:
 
     def _compacted(self, group: Sequence[TableChanges]) -> None:
         shape = group[0].plan.shape
-        found = compact([change for _, change in _merged(group)])
+        compacted = compact([change for _, change in _merged(group)])
         dispatch = self.dispatcher.dispatch
-        for change in found.rows:
+        for change in compacted.rows:
             dispatch(shape, (change,))
-        for changes in found.groups:
+        for changes in compacted.groups:
             dispatch(shape, changes)
 
     def _one_by_one(self, group: Sequence[TableChanges]) -> None:
@@ -83,7 +83,7 @@ class SliceExecution:
 
 
 def _merged(group: Sequence[TableChanges]) -> list[tuple[Shape, Change]]:
-    """All changes with their shapes, in the log's order."""
+    """All changes with their shapes, in log order."""
     if len(group) == 1:
         shape = group[0].plan.shape
         return [(shape, change) for _, change in group[0].changes()]
@@ -93,7 +93,7 @@ def _merged(group: Sequence[TableChanges]) -> list[tuple[Shape, Change]]:
 
 
 def _many(group: Sequence[TableChanges]) -> NetRows | None:
-    """The net rows of a table with so many changes that they are worth being handled side by side."""
+    """The net rows of a table with enough changes for the columnar form."""
     columns = group[0].columns
     if len(group) > 1 or columns is None or len(columns) < MANY or not group[0].plan.shape.assigned:
         return None

@@ -1,4 +1,4 @@
-"""The checkpoint of the sink: written beside the work, from the newest snapshot that all workers have received."""
+"""The sink's checkpoint: written in the background, from the newest snapshot mark that all workers have reached."""
 
 import threading
 import time
@@ -28,7 +28,7 @@ class Flusher:
     """
     Attributes:
         interval: seconds between two flushes; may be changed while it runs.
-        failed: told why no checkpoint can be written.
+        failed: called when no checkpoint can be written.
     """
 
     server: TargetServer
@@ -45,12 +45,12 @@ class Flusher:
     _thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Flush in the background from now on."""
+        """Start flushing in the background."""
         self._thread = threading.Thread(target=self._run, name="sink-flush", daemon=True)
         self._thread.start()
 
     def end(self) -> None:
-        """End the background flushing and the connection."""
+        """Stop the background thread and close the connection."""
         self._ending.set()
         if self._thread is not None:
             self._thread.join()
@@ -58,7 +58,7 @@ class Flusher:
             self._disconnect()
 
     def flush_ready(self) -> None:
-        """Write the newest snapshot that is ready, if it says anything new.
+        """Write the newest ready snapshot, if it is newer than the last checkpoint.
 
         Raises:
             SinkError: it cannot be written. Fenced: another run has taken over.
@@ -67,20 +67,20 @@ class Flusher:
         if ready is None:
             return
         at = ready.at
-        with self._writing:  # the last checkpoint of a stop may be under way: it is not to be followed by another
+        with self._writing:  # the final checkpoint of a stop may be in progress: no other may follow it
             if at is not None and (self.flushed is None or at > self.flushed.position):
                 self._write(Checkpoint(at))
-        gone = self.snapshots.purge(ready.id)
-        log.debug("checkpoint snapshots purged", source=self.metadata.source_id, count=len(gone))
+        purged = self.snapshots.purge(ready.id)
+        log.debug("checkpoint snapshots purged", source=self.metadata.source_id, count=len(purged))
 
     def write(self, checkpoint: Checkpoint) -> None:
-        """Write a checkpoint and drop the records behind it. Raises as `flush_ready`."""
+        """Write a checkpoint and delete the records before it. Raises as `flush_ready`."""
         with self._writing:
             self._write(checkpoint)
 
     def _write(self, checkpoint: Checkpoint) -> None:
         began = time.monotonic()
-        dropped = self._patiently(lambda: self._transaction(checkpoint))
+        dropped = self._with_retries(lambda: self._transaction(checkpoint))
         self.flushed = checkpoint
         self.counts.flushes += 1
         self.counts.dropped_records += dropped
@@ -95,11 +95,11 @@ class Flusher:
         )
 
     def mark_whole(self) -> None:
-        """From now on the records tell all that was executed behind the checkpoint. Raises as `flush_ready`."""
+        """Declare that the records are complete from now on. Raises as `flush_ready`."""
         with self._writing:
-            self._patiently(self._mark)
+            self._with_retries(self._mark)
 
-    def _patiently(self, act: Callable[[], int]) -> int:
+    def _with_retries(self, act: Callable[[], int]) -> int:
         failures = 0
         while True:
             try:
@@ -141,7 +141,7 @@ class Flusher:
         try:
             while not self._ending.is_set():
                 began = time.monotonic()
-                # In steps: the interval may change meanwhile.
+                # In short waits: the interval may change meanwhile.
                 while (left := began + self.interval - time.monotonic()) > 0:
                     if self._ending.wait(min(left, 1.0)):
                         return

@@ -1,9 +1,9 @@
-"""From row images to MySQL literals, column by column: Arrow arrays in, Arrow arrays of text out, no loop over rows.
+"""Converts row images to MySQL literals, column by column: Arrow arrays in, Arrow text arrays out, no row loop.
 
-Every literal is exact, whatever the target's column is: numbers have all their digits, a FLOAT those of the double
-that it is, odd dates are the text that MySQL shows, bytes are hex. What has no flat VARIANT (JSON, geometries with SRID
-and WKB as MySQL keeps them, vectors) is written by Spark (`written_by_spark`).
-The session that reads them has backslash escapes, UTC and utf8mb4 (`connection`).
+Every literal is exact, independent of the target's column: numbers keep all digits, a FLOAT has those of the double
+that stores it, invalid dates are written as MySQL shows them, bytes as hex. Values without a flat VARIANT form (JSON,
+geometries with SRID and WKB as MySQL stores them, vectors) are rendered by Spark (`written_by_spark`).
+The session that executes them uses backslash escapes, UTC and utf8mb4 (`connection`).
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -24,45 +24,45 @@ from dmdelta.model.type_names import BYTES, CHARACTERS, NAMED, TEXTUAL, WHOLE
 from dmdelta.sink.statements import text
 
 NAMELESS = "0/*dmdelta: enum without a name*/"
-"""An ENUM's value that strict servers take under protest only: see `worker`."""
+"""An ENUM value that strict servers accept only with a warning: see `worker`."""
 _LONG = 3072
-"""Bytes: no index holds so much of a value, which is then compared once."""
+"""Bytes: longer than any index entry; such a value is compared once."""
 NESTED = frozenset(("json", "geometry", "vector"))
-"""Types whose literals Spark writes."""
+"""Types whose literals Spark renders."""
 _PLAIN = frozenset((*WHOLE, "decimal"))
 _APPROXIMATE = frozenset(("float", "double"))
 _TIMES = frozenset(("date", "time", "datetime", "timestamp"))
 _CONTROLS = np.array([code < 0x20 or code == 0x7F for code in range(256)])
 _HEX = np.frombuffer("".join(f"{byte:02X}" for byte in range(256)).encode(), np.uint8).reshape(256, 2)
 _EQUAL = np.frombuffer(bytes(range(256)).upper().translate(bytes.maketrans(b"VWJY", b"UUII")), np.uint8)
-"""ASCII letters that some collation takes for equal are one."""
+"""Maps ASCII letters that some collation treats as equal to one letter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Literals:
-    """The literals of a column of images; arrays have one value for each image.
+    """The literals of a column of images; each array has one value per image.
 
     Attributes:
-        written: those of nested values, by column name.
+        written: the literals of nested values, by column name.
     """
 
     images: Images
     written: Mapping[str, Any] = field(default_factory=dict)
-    _made: dict[str, Any] = field(default_factory=dict)
+    _cache: dict[str, Any] = field(default_factory=dict)
 
     def of(self, column: Column) -> Any:
-        """A column's literals, NULL for NULL.
+        """A column's literals; NULL for NULL.
 
         Raises:
-            SchemaError: the column's type is not known.
+            SchemaError: the column's type is unknown.
         """
-        made = self._made.get(column.name)
-        if made is None:
-            made = self._made[column.name] = self._literals(column)
-        return made
+        cached = self._cache.get(column.name)
+        if cached is None:
+            cached = self._cache[column.name] = self._literals(column)
+        return cached
 
     def values(self, column: Column) -> Any:
-        """A column's literals, 'NULL' for NULL."""
+        """A column's literals; 'NULL' for NULL."""
         return or_else(self.of(column), "NULL")
 
     def tuples(self, columns: Sequence[Column], ends: str = ")") -> Any:
@@ -75,32 +75,33 @@ class Literals:
         return parts[0] if len(parts) == 1 else joined("(", *_between(",", parts), ")")
 
     def conditions(self, columns: Sequence[tuple[str, Column]], as_text: Collection[str] = ()) -> Any:
-        """Conditions that find a row by all its values; texts by their bytes, whatever their collation says.
+        """Conditions that select a row by all its values; texts are compared by bytes, not by collation.
 
         Args:
             columns: with their names in the target, as SQL.
-            as_text: the documents that the target keeps as text.
+            as_text: the JSON columns that the target stores as text.
         """
         parts = [self._equals(name, column, as_text=column.name in as_text) for name, column in columns]
         return joined(*_between(" AND ", parts))
 
-    def assignments(self, columns: Sequence[tuple[str, Column]], told: Mapping[str, Any]) -> Any:
-        """`a`=1, `b`='x': of all columns, but of those in `told` only where it is true."""
+    def assignments(self, columns: Sequence[tuple[str, Column]], present: Mapping[str, Any]) -> Any:
+        """`a`=1, `b`='x': of all columns, except that a column in `present` is assigned only where that is true."""
         parts = []
         for name, column in columns:
             part = joined(f"{name}=", self.values(column))
-            held = told.get(column.name)
+            held = present.get(column.name)
             parts.append(part if held is None else pc.if_else(held, part, pa.scalar(None, TEXT)))
         return pc.binary_join_element_wise(*parts, word(", "), null_handling="skip")
 
     def key_texts(self, column: Column, prefix: int | None) -> Any:
-        """Key parts such that values which a target might take for equal are the same text; NULL for NULL.
+        """Key texts in which all values that a target might treat as equal are the same text; NULL for NULL.
 
-        Text is compared as the widest of collations would: without case, controls and trailing blanks, and letters
-        that some languages do not tell apart are one. That is enough for ASCII; of other text see `plan`.
+        Text is normalised as for the least distinguishing collation: without case, control characters and trailing
+        spaces, and with letters that some languages treat as equal mapped to one. This covers ASCII; for other text
+        see `plan`.
 
         Args:
-            prefix: characters or bytes that the index holds, None for all.
+            prefix: characters or bytes in the index; None for the whole value.
         """
         name = column.name
         if isinstance(column, ConstantColumn):
@@ -132,7 +133,7 @@ class Literals:
         if kind in TEXTUAL:
             value = texts(self.images, name)
             quoted = joined("'", escaped(value), "'")
-            # The ENUM's value of index 0 has no name; it comes as ''.
+            # The ENUM value of index 0 has no name and arrives as ''.
             named = kind != "enum" or "" in column.members
             return quoted if named else pc.if_else(pc.equal(value, word("")), word(NAMELESS), quoted)
         if kind in BYTES:
@@ -140,13 +141,13 @@ class Literals:
         if kind in NESTED:
             value = self.written[name]
             return joined("'", escaped(value), "'") if kind == "json" else value
-        raise SchemaError(f"the type {kind!r} of column {name} is not known", hint="report it with the table's DDL")
+        raise SchemaError(f"the type {kind!r} of column {name} is unknown", hint="report it with the table's DDL")
 
     def _equals(self, name: str, column: Column, *, as_text: bool) -> Any:
         value = self.of(column)
         exactly = f"BINARY CONVERT({name} USING utf8mb4) = BINARY "
         if column.type in CHARACTERS:
-            # Beside `name = 'x '` TiDB reads every other `name` as 'x ', too, and would find rows with 'x'.
+            # With `name = 'x '` TiDB would read every other `name` as 'x ', too, and find rows with 'x'.
             same = joined(f"{name} BETWEEN ", value, " AND ", value, f" AND {exactly}", value)
             if (long := pc.greater(pc.binary_length(value), _LONG)).true_count:
                 same = pc.if_else(long, joined(exactly, value), same)
@@ -164,18 +165,18 @@ class Literals:
 
 
 def joined(*parts: Any) -> Any:
-    """Texts and arrays of text side by side; NULL where one is."""
+    """Concatenate texts and text arrays; NULL where one of them is NULL."""
     arrays = [word(part) if isinstance(part, str) else part for part in parts]
     return pc.binary_join_element_wise(*arrays, word(""))
 
 
 def or_else(values: Any, other: str) -> Any:
-    """Values, a text for NULL."""
+    """Values, with a text in place of NULL."""
     return pc.fill_null(values, word(other)) if values.null_count else values
 
 
 def escaped(values: Any) -> Any:
-    r"""Strings as they stand in a MySQL literal: \ and ' doubled, NUL as \0."""
+    r"""Strings escaped for a MySQL literal: \ and ' doubled, NUL as \0."""
     held = _bytes(values)
     for character, instead in (("\\", "\\\\"), ("'", "''"), ("\0", "\\0")):
         if (held == ord(character)).any():
@@ -184,7 +185,7 @@ def escaped(values: Any) -> Any:
 
 
 def written_by_spark(image: str, column: Column) -> str:
-    """The SQL expression of what Spark writes of a nested value in the VARIANT `image`."""
+    """The SQL expression with which Spark renders a nested value of the VARIANT `image`."""
     value = extracted(image, column)
     if column.type == "json":
         path = variant_path(column.name)
@@ -204,7 +205,7 @@ def _between(separator: str, parts: Sequence[Any]) -> list[Any]:
 
 
 def _hex(values: Any) -> Any:
-    """Bytes as hexadecimal digits, two each."""
+    """Bytes as hexadecimal digits."""
     _, ends, data = values.buffers()
     size = len(values)
     ends = np.frombuffer(ends, np.int64)[values.offset :][: size + 1]
@@ -215,7 +216,7 @@ def _hex(values: Any) -> Any:
 
 
 def _bytes(values: Any) -> Any:
-    """All bytes of an array of text, NULL's among them."""
+    """All bytes of a text array, including those of NULL entries."""
     _, ends, data = values.buffers()
     ends = np.frombuffer(ends, np.int64)[values.offset :][: len(values) + 1]
     return np.frombuffer(data if data is not None else b"", np.uint8)[ends[0] : ends[-1]]

@@ -1,4 +1,4 @@
-"""A range of the log as numbers side by side: which tables change where, and where its transactions begin."""
+"""A range of the log as numeric columns: which tables change where, and where transactions start."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ Numbers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class TableLine:
-    """Row changes of one table under one structure in one bucket of the log; as `slices.Rows`."""
+    """Row changes of one table under one structure in one bucket of the log; see `slices.Rows`."""
 
     version: int
     ops: frozenset[str]
@@ -29,8 +29,8 @@ class TableLine:
 class LogLines:
     """
     Attributes:
-        ops: those that occur; `op` numbers them.
-        transaction: the same number for all of a transaction.
+        ops: the operations that occur; `op` holds indexes into them.
+        transaction: equal for all rows of a transaction.
     """
 
     seq: Numbers
@@ -47,10 +47,10 @@ class LogLines:
         """From columns seq, op, schema_version, partial, key_changed and transaction.
 
         Args:
-            first: `seq` where the range begins.
+            first: `seq` at which the range starts.
             size: bytes of a bucket.
         """
-        # A value per row also where there is none: no number of ours is below 0.
+        # NULLs are filled with -1 or False: none of the numbers is negative.
         seq = table.column("seq").to_numpy()
         order = np.argsort(seq, kind="stable")
         ops = table.column("op").combine_chunks().dictionary_encode()
@@ -69,9 +69,9 @@ class LogLines:
         )
 
     def tables(self) -> list[TableLine]:
-        """For each bucket the tables whose rows change in it."""
+        """The changed tables of each bucket."""
         changes = np.isin(self.op, [number for number, op in enumerate(self.ops) if op in ROW_OPS])
-        found: list[TableLine] = []
+        lines: list[TableLine] = []
         for bucket in np.unique(self.bucket[changes]):
             inside = changes & (self.bucket == bucket)
             for version in np.unique(self.version[inside]):
@@ -79,18 +79,18 @@ class LogLines:
                 ops = frozenset(self.ops[number].value for number in np.unique(self.op[these]))
                 partial, moves = (int(np.count_nonzero(marks[these])) for marks in (self.partial, self.moves))
                 first, last = int(self.seq[these[0]]), int(self.seq[these[-1]])
-                found.append(TableLine(int(version), ops, partial, moves, first, last))
-        return found
+                lines.append(TableLine(int(version), ops, partial, moves, first, last))
+        return lines
 
     def cuts(self) -> list[tuple[int, bool]]:
-        """For each bucket but the first where its first transaction begins, and True; if none does, its first row."""
+        """For each bucket but the first: the start of its first transaction, and True; without one, its first row."""
         counted = np.isin(self.op, [number for number, op in enumerate(self.ops) if op in (*ROW_OPS, Op.XA_COMMIT)])
         seq, transaction = self.seq[counted], self.transaction[counted]
         firsts = np.unique(self.bucket[counted], return_index=True)[1]
         begins = np.flatnonzero(transaction[1:] != transaction[:-1]) + 1
-        found: list[tuple[int, bool]] = []
+        cuts: list[tuple[int, bool]] = []
         for first, end in zip(firsts[1:].tolist(), [*firsts[2:].tolist(), len(seq)], strict=False):
             boundary = begins[np.searchsorted(begins, first) :][:1]
             within = len(boundary) > 0 and boundary[0] < end
-            found.append((int(seq[boundary[0] if within else first]), within))
-        return found
+            cuts.append((int(seq[boundary[0] if within else first]), within))
+        return cuts

@@ -1,8 +1,8 @@
-"""The merger: neighbouring changes that are treated alike become one statement.
+"""The merger: adjacent similar changes become one statement.
 
 INSERT + INSERT → INSERT … VALUES (…),(…); UPDATE + UPDATE → INSERT … ON DUPLICATE KEY UPDATE; DELETE + DELETE →
-DELETE … IN. In safe mode (seed 003) an INSERT is a REPLACE and an UPDATE is a DELETE and a REPLACE. Where foreign keys
-are checked, these must not take other rows along: they are not checked then, but for what they did at the source.
+DELETE … IN. In safe mode an INSERT becomes a REPLACE, and an UPDATE a DELETE and a REPLACE. If foreign keys are
+checked, these must not affect other rows: checks are disabled for them, except for the effects that the source had.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,14 +13,14 @@ from dmdelta.sink import statements
 from dmdelta.sink.change import Act, Change, Shape
 
 STATEMENT_CHARACTERS = 1 << 20
-"""At this size a statement is ended: servers limit a packet."""
+"""Size at which a statement is ended: servers limit the packet size."""
 
 Work = tuple[Shape, Change]
 
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How changes are written.
+    """How changes are written as SQL.
 
     Attributes:
         multiple_rows: DM's `multiple-rows`: merge.
@@ -45,12 +45,12 @@ def merged(work: Sequence[Work], style: Style) -> Iterator[str]:
 
 
 def _kind(change: Change) -> tuple[Act, bool, bool]:
-    """What changes must have in common to be merged: the act, all columns known, the key kept."""
+    """What changes must have in common to be merged: the act, complete values, an unchanged key."""
     return change.act, change.values is not None, change.was is not None
 
 
 def _limit(shape: Shape, kind: tuple[Act, bool, bool], style: Style) -> int:
-    """How many changes of a kind go into one statement."""
+    """Maximum number of changes of a kind in one statement."""
     act, whole, moves = kind
     single = not style.multiple_rows or moves or (act is not Act.DELETE and not whole)
     alone = (shape.keyless and act is not Act.INSERT) or (act is Act.UPDATE and not shape.assigned)
@@ -74,29 +74,29 @@ def _parts(changes: list[Change], limit: int) -> Iterator[list[Change]]:
 def _statements(shape: Shape, part: list[Change], style: Style) -> Iterator[str]:
     first = part[0]
     rows = [change.values for change in part if change.values is not None]
-    found = [change.found_by for change in part]
+    identities = [change.found_by for change in part]
     if first.act is Act.DELETE:
-        yield statements.delete(shape, found)
+        yield statements.delete(shape, identities)
     elif first.act is Act.INSERT and rows:
         yield (statements.replace if style.safe else statements.insert)(shape, rows)
     elif first.act is Act.INSERT:
         yield (statements.replace_some if style.safe else statements.insert_some)(shape, first.sets or "")
     elif style.safe and rows:
-        yield statements.delete(shape, found)
+        yield statements.delete(shape, identities)
         yield statements.replace(shape, rows)
     elif first.sets is not None:
-        # An image without all columns cannot be replaced; assigning the same values again does no harm.
-        yield statements.update(shape, first.sets, found[0])
+        # An incomplete image cannot be replaced; assigning the same values again is idempotent.
+        yield statements.update(shape, first.sets, identities[0])
     elif shape.assigned:
         yield statements.upsert(shape, rows)
-    else:  # a row that went and came again
-        yield statements.delete(shape, found)
+    else:  # the upsert is impossible: delete and insert the row
+        yield statements.delete(shape, identities)
         yield statements.insert(shape, rows)
 
 
 def _cascading(shape: Shape, part: list[Change]) -> Iterator[str]:
-    """What takes other rows along as at the source: a row that goes, or gets another key. Rows of a later time are in
-    the way, or refuse: IGNORE leaves those out.
+    """Statements that cascade as at the source: a deleted row, or a changed key. Rows from later in the log may
+    conflict or prevent the change: IGNORE skips those.
     """
     first = part[0]
     if shape.keyless:
@@ -104,7 +104,7 @@ def _cascading(shape: Shape, part: list[Change]) -> Iterator[str]:
     if first.act is Act.DELETE:
         yield statements.delete(shape, [change.found_by for change in part], ignore=True)
     elif first.was is not None and first.sets is not None:
-        if first.values is not None:  # the row itself comes again
+        if first.values is not None:  # the row is written again afterwards
             yield from _unchecked([statements.delete(shape, [first.identity])])
         yield statements.update(shape, first.sets, first.was, ignore=True)
 

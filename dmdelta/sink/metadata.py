@@ -1,9 +1,9 @@
-"""The sink's own tables on the target: who executes, what was executed behind the checkpoint, the checkpoint.
+"""The sink's own tables on the target: the owner, what was executed after the checkpoint, and the checkpoint.
 
-`<task>_sink_owner` fences: a worker's transaction locks its own row there and reads whose it is; a new run takes all
-rows over, which waits for transactions that are under way. So nothing of an older run commits after a takeover, on
-TiDB, too, where a shared lock would be none; and workers never wait for each other. A lock of the server's (GET_LOCK)
-would go with its connection while the workers' live on.
+`<task>_sink_owner` is the fence: each transaction of a worker locks its own row there and checks the owner; a new run
+takes over all rows, which waits for transactions in flight. So no transaction of an older run commits after a takeover,
+also on TiDB, where a shared lock would have no effect; and workers never wait for each other. A user-level lock
+(GET_LOCK) would be released with its own connection while the workers' connections are still open.
 """
 
 from dataclasses import dataclass
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from pymysql.connections import Connection
 
 FLUSHER = -1
-"""The flusher's row among the owners; in the records, the mark that they are whole."""
+"""The flusher's row in the owner table; in the records, the marker that they are complete."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
     """
     Attributes:
-        position: everything before it was executed, and nothing behind it but what the records name.
-        exit_point: up to where something may have been executed; only where the sink stopped on an error.
-        about_to: the statement (position, number among its parts) that was about to be executed; None: none.
-        reason: why it was written.
+        position: everything before it was executed, and nothing after it except what the records list.
+        exit_point: up to where something may have been executed; only if the sink stopped on an error.
+        about_to: the statement (position, index of its part) that was about to be executed; None: none.
+        reason: why the checkpoint was written.
     """
 
     position: Position
@@ -40,7 +40,7 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What an earlier run left; `proven`: the records of what it executed are there."""
+    """The state of an earlier run; `proven`: the records of what it executed are complete."""
 
     checkpoint: Checkpoint | None
     executed: ExecutedEvents
@@ -49,10 +49,10 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """The tables of one source of a task. Raises what PyMySQL raises.
+    """The tables of one source of a task. Raises PyMySQL's errors.
 
     Attributes:
-        schema: where they are.
+        schema: the database that holds them.
     """
 
     schema: str
@@ -73,7 +73,7 @@ class Metadata:
         return quoted(self.schema, f"{self.task}_sink_checkpoint")
 
     def create(self, connection: "Connection[Any]") -> None:
-        """Make the tables if they are not there."""
+        """Create the tables if they do not exist."""
         name = "VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL"
         place = "epoch INT {0}, {1}binlog_name VARCHAR(255) {0}, {1}binlog_pos BIGINT {0}"
         execute(connection, f"CREATE DATABASE IF NOT EXISTS {quoted(self.schema)}")
@@ -98,7 +98,7 @@ class Metadata:
         )
 
     def take_over(self, connection: "Connection[Any]", workers: int) -> None:
-        """Make this run the owner: waits for what an older run has under way."""
+        """Make this run the owner; waits for transactions of an older run."""
         execute(connection, f"UPDATE {self.owner} SET run = %s WHERE source_id = %s", (self.run, self.source_id))
         rows = ", ".join(["(%s, %s, %s)"] * (workers + 1))
         values = [part for worker in range(FLUSHER, workers) for part in (self.source_id, worker, self.run)]
@@ -106,7 +106,7 @@ class Metadata:
         connection.commit()
 
     def fence(self, connection: "Connection[Any]", worker: int) -> None:
-        """Hold this worker's right to execute until the transaction ends.
+        """Lock this worker's row until the transaction ends.
 
         Raises:
             Fenced: another run has taken over.
@@ -123,7 +123,7 @@ class Metadata:
             )
 
     def record(self, connection: "Connection[Any]", key: tuple[int, int], epoch: int, events: "Encoded") -> None:
-        """Write down what a transaction executes. `key`: worker and ordinal of the transaction in this run."""
+        """Record what a transaction executes. `key`: worker and ordinal of the transaction in this run."""
         execute(
             connection,
             f"INSERT INTO {self.executed} VALUES (%s, %s, %s, %s, %s, %s, %s, x'{events.data.hex()}')",
@@ -133,11 +133,11 @@ class Metadata:
     def is_recorded(self, connection: "Connection[Any]", worker: int, ordinal: int) -> bool:
         """Whether a transaction of this run has been committed."""
         where = "source_id = %s AND run = %s AND worker = %s AND ordinal = %s"
-        found = f"SELECT 1 FROM {self.executed} WHERE {where}"
-        return bool(ask(connection, found, (self.source_id, self.run, worker, ordinal)))
+        select = f"SELECT 1 FROM {self.executed} WHERE {where}"
+        return bool(ask(connection, select, (self.source_id, self.run, worker, ordinal)))
 
     def flush(self, connection: "Connection[Any]", checkpoint: Checkpoint) -> None:
-        """Write the checkpoint and drop the records behind it; the caller commits.
+        """Write the checkpoint; the caller commits.
 
         Raises:
             Fenced: another run has taken over.
@@ -150,7 +150,7 @@ class Metadata:
         execute(connection, f"REPLACE INTO {self.checkpoint} VALUES ({listed}, CURRENT_TIMESTAMP)", values)
 
     def drop_passed(self, connection: "Connection[Any]", position: Position) -> int:
-        """Drop the records that lie before a checkpoint; how many there were."""
+        """Delete the records before a checkpoint; returns their number."""
         return execute(
             connection,
             f"DELETE FROM {self.executed} WHERE source_id = %s AND worker >= 0 "
@@ -159,13 +159,13 @@ class Metadata:
         )
 
     def mark_whole(self, connection: "Connection[Any]") -> None:
-        """From now on, what no record names was not executed."""
+        """Declare that from now on everything that is not recorded was not executed."""
         execute(connection, f"DELETE FROM {self.executed} WHERE source_id = %s AND worker < 0", (self.source_id,))
         mark = (self.source_id, self.run, FLUSHER)
         execute(connection, f"INSERT IGNORE INTO {self.executed} VALUES (%s, %s, %s, 0, 0, 0, 0, '')", mark)
 
     def read(self, connection: "Connection[Any]") -> Stored:
-        """What the last run left."""
+        """The state that the last run stored."""
         executed, proven = ExecutedEvents(), False
         for worker, epoch, last, events in ask(
             connection,
@@ -186,7 +186,7 @@ class Metadata:
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """Events of a transaction as a record holds them; `first` and `last` are where they take effect."""
+    """The recorded events of a transaction; `first` and `last` are where they take effect."""
 
     first: int
     last: int

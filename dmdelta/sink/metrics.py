@@ -1,11 +1,11 @@
-"""What the sink counts: seed 002's figures, as status, logs and metrics show them."""
+"""The sink's counters, as shown in status, logs and metrics."""
 
 from dataclasses import dataclass, field
 
 
 @dataclass(slots=True)
 class WorkerCounts:
-    """One worker's work. Written by its own thread only."""
+    """One worker's counters. Written only by its own thread."""
 
     transactions: int = 0
     statements: int = 0
@@ -15,7 +15,7 @@ class WorkerCounts:
 
 @dataclass(slots=True)
 class FlushCounts:
-    """The flusher's work; `seconds` is how long the newest flush took."""
+    """The flusher's counters; `seconds` is the duration of the latest flush."""
 
     flushes: int = 0
     seconds: float = 0.0
@@ -24,17 +24,17 @@ class FlushCounts:
 
 @dataclass(frozen=True, slots=True)
 class SinkMetrics:
-    """A moment of the sink of one source.
+    """A snapshot of one source's sink counters.
 
     Attributes:
-        pushed, ready, flushed: positions of the newest checkpoint snapshot that went into the queues, that all workers
-            have received, and that is in the target's checkpoint.
+        pushed, ready, flushed: positions of the newest checkpoint snapshot that was pushed to the queues, that all
+            workers have reached, and that is in the target's checkpoint.
         keys_added, keys_purged, keys: of causality, since the start and now.
-        resets: so often all queues were drained for a conflict, a statement or an end.
-        queued: batches that wait, by worker.
-        workers: what each has done.
-        flush_seconds: of the newest flush.
-        skipped: events that an earlier run had executed.
+        resets: how often all queues were drained for a conflict, a statement or a stop.
+        queued: waiting batches, by worker.
+        workers: the counters of each worker.
+        flush_seconds: duration of the latest flush.
+        skipped: events that an earlier run had already executed.
     """
 
     source_id: str

@@ -1,4 +1,4 @@
-"""The compactor for many rows at once: the same algebra as `compactor`, on columns, where no two rows can meet."""
+"""The compactor for many rows at once: the same algebra as `compactor`, in columnar form, for independent rows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,14 +20,14 @@ _DELETE, _UPDATE, _INSERT = (ACTS.index(act) for act in (Act.DELETE, Act.UPDATE,
 
 @dataclass(frozen=True, slots=True)
 class NetRows:
-    """One change for each row.
+    """One net change per row.
 
     Attributes:
-        columns: the changes that they stand for.
-        acts: the net act of each row, a number in `ACTS`.
+        columns: the changes that they replace.
+        acts: the net act of each row, an index into `ACTS`.
         last: each row's last change.
-        keys: of each row; a text where it has but one.
-        sorted, ends: the changes by row, and where each row's begin among them.
+        keys: the keys of each row; a single text if `single`.
+        sorted, ends: the changes grouped by row, and where each row's group starts.
     """
 
     columns: Columns
@@ -50,7 +50,7 @@ class NetRows:
         return self.sorted[begins + np.arange(int(counts.sum()))]
 
     def listed(self, order: Numbers) -> Any:
-        """What statements list of rows in an order, with a comma behind it: a delete's key, else the new values."""
+        """The statement text of rows in an order, each followed by a comma: a delete's key, else the new values."""
         columns, last = self.columns, pa.array(self.last[order])
         values = columns.values.take(last)
         if values.null_count:
@@ -59,13 +59,13 @@ class NetRows:
 
 
 def net_rows(columns: Columns) -> NetRows | None:
-    """The net change of each row; None where rows may take keys over from one another."""
+    """The net change of each row; None if rows may exchange keys."""
     if columns.was.null_count < len(columns) or not columns.whole or columns.sets is not None:
         return None
     identities = columns.identity.dictionary_encode()
     rows = identities.indices.to_numpy().astype(np.int64)
     count, every = len(identities.dictionary), np.arange(len(rows))
-    if not _apart(columns, rows):
+    if not _independent(columns, rows):
         return None
     first, last = np.empty(count, np.int64), np.empty(count, np.int64)
     last[rows] = every
@@ -79,8 +79,8 @@ def net_rows(columns: Columns) -> NetRows | None:
     return NetRows(columns, acts, last, keys, single, order, ends)
 
 
-def _apart(columns: Columns, rows: Numbers) -> bool:
-    """No key is of two rows."""
+def _independent(columns: Columns, rows: Numbers) -> bool:
+    """No key belongs to two rows."""
     every = [*columns.new, *columns.old]
     keys = pa.chunked_array([array.cast(TEXT) for array in every]).combine_chunks().dictionary_encode()
     numbers = pc.fill_null(keys.indices, -1).to_numpy().astype(np.int64)
@@ -92,9 +92,9 @@ def _apart(columns: Columns, rows: Numbers) -> bool:
 
 
 def _keys(columns: Columns, rows: Numbers, count: int) -> list[list[str]]:
-    found: list[list[str]] = [[] for _ in range(count)]
+    keys: list[list[str]] = [[] for _ in range(count)]
     for array in (*columns.new, *columns.old):
         for row, key in zip(rows.tolist(), cast("list[str | None]", array.to_pylist()), strict=True):
             if key is not None:
-                found[row].append(key)
-    return found
+                keys[row].append(key)
+    return keys

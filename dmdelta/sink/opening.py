@@ -1,4 +1,4 @@
-"""Opening a sink: take the target over, read what an earlier run left, start the workers."""
+"""Opens a sink: take over the target, read the state of an earlier run, start the workers."""
 
 import pymysql
 from pyspark.sql import SparkSession
@@ -23,19 +23,19 @@ from dmdelta.sink.worker import Worker
 
 log = get_logger(__name__)
 QUEUED_ROWS = 4096
-"""Row changes that wait in one worker's queue, about."""
+"""Approximate number of row changes waiting in one worker's queue."""
 
 
 def open_sink(
     spark: SparkSession, bronze: str, source: SinkSource, settings: SinkSettings, landed: Position | None = None
 ) -> Sink:
-    """Take over.
+    """Take over the target and start the sink.
 
     Args:
         landed: where bronze ends now.
 
     Raises:
-        TargetUnavailable: the target does not answer. SinkError: it refuses.
+        TargetUnavailable: the target does not answer. SinkError: it refuses the connection or a statement.
     """
     metadata = Metadata(settings.metadata, source.task, source.source_id, source.run)
     stored = _take_over(metadata, settings)
@@ -106,16 +106,16 @@ def _take_over(metadata: Metadata, settings: SinkSettings) -> Stored:
 
 
 def flushed_position(server: TargetServer, metadata: Metadata) -> Position | None:
-    """What the target says: the position of the newest checkpoint, None if there is none.
+    """The position of the newest checkpoint in the target; None if there is none.
 
     Raises:
-        TargetUnavailable: the target does not answer. SinkError: it refuses.
+        TargetUnavailable: the target does not answer. SinkError: it refuses the connection or the query.
     """
     with session(server) as connection:
         try:
-            found = metadata.read_checkpoint(connection)
+            checkpoint = metadata.read_checkpoint(connection)
         except pymysql.err.MySQLError as error:
             if code_of(error) in (1049, 1146):
                 return None
             raise
-    return found.position if found else None
+    return checkpoint.position if checkpoint else None

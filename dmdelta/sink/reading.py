@@ -1,4 +1,4 @@
-"""Reading a slice: Spark brings the images of a table's rows, Arrow makes their texts, column by column."""
+"""Reads a slice: Spark reads the images of a table's rows, Arrow renders their texts, column by column."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ from dmdelta.sink.rendering import Rendering, rendering_query
 
 @dataclass(frozen=True, slots=True)
 class TableChanges:
-    """Changes of one source table in a slice.
+    """The changes of one source table in a slice.
 
     Attributes:
-        columns: the changes in order; None where there are none.
+        columns: the changes in order; None if there are none.
         ascii: all keys are ASCII text.
-        skipped: changes that an earlier run has executed.
+        skipped: number of changes that an earlier run has executed.
     """
 
     plan: TablePlan
@@ -33,14 +33,14 @@ class TableChanges:
         return len(self.columns) if self.columns is not None else 0
 
     def changes(self) -> list[tuple[int, Change]]:
-        """One by one, with where they take effect."""
+        """The changes one by one, with the `seq` at which they take effect."""
         return changes_of(self.columns) if self.columns is not None else []
 
 
 def read_changes(
     spark: SparkSession, bronze: str, wanted: Rendering, epoch: int, executed: ExecutedEvents
 ) -> TableChanges:
-    """Read.
+    """Read the changes of a table.
 
     Raises:
         LakehouseError: bronze cannot be read.
@@ -54,16 +54,16 @@ def read_changes(
 
 
 def left_over(plan: TablePlan, every: Columns, epoch: int, executed: ExecutedEvents) -> TableChanges:
-    """Changes without those that an earlier run has executed."""
-    left = every
+    """The changes without those that an earlier run has executed."""
+    remaining = every
     if executed:
         events = zip(every.own.tolist(), every.row.tolist(), strict=True)
-        left = every.where(np.array([not executed.has(epoch, event) for event in events], bool))
-    return TableChanges(plan, left, not plan.watched or _is_ascii(left), len(every) - len(left))
+        remaining = every.where(np.array([not executed.has(epoch, event) for event in events], bool))
+    return TableChanges(plan, remaining, not plan.watched or _is_ascii(remaining), len(every) - len(remaining))
 
 
 def changes_of(columns: Columns) -> list[tuple[int, Change]]:
-    """Changes one by one, with where they take effect."""
+    """Changes one by one, with the `seq` at which they take effect."""
     count = len(columns)
     acts = [ACTS[number] for number in columns.acts.tolist()]
     sets = [None] * count if columns.sets is None else columns.sets.to_pylist()
@@ -82,7 +82,7 @@ def _is_ascii(columns: Columns) -> bool:
     for array in (*columns.new, *columns.old):
         _, ends, data = array.buffers()
         if data is not None and len(array):
-            found = np.frombuffer(ends, np.int64)[array.offset : array.offset + len(array) + 1]
-            if (np.frombuffer(data, np.uint8)[found[0] : found[-1]] > 0x7F).any():
+            offsets = np.frombuffer(ends, np.int64)[array.offset : array.offset + len(array) + 1]
+            if (np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]] > 0x7F).any():
                 return False
     return True

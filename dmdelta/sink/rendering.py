@@ -1,4 +1,4 @@
-"""What Spark is asked for of a source table's changes: places, images, and as little else as is needed."""
+"""The query for a source table's changes: positions, images, and only the other columns that are needed."""
 
 from dataclasses import dataclass
 
@@ -9,15 +9,15 @@ from dmdelta.sink.plan import TablePlan
 
 @dataclass(frozen=True, slots=True)
 class Rendering:
-    """What is asked for.
+    """What to query.
 
     Attributes:
         plan: how the table is written.
-        where: the bronze rows, as SQL.
-        ops: what they do.
-        groups: XA transactions among them, whose rows stand where they commit.
+        where: condition on the bronze rows, as SQL.
+        ops: their operations.
+        groups: XA transactions among them, whose rows take effect at their commit.
         partial: some images hold only some of the columns.
-        assigned: updates are wanted as assignments, too.
+        assigned: updates are needed as assignments, too.
         moves: updates change the source's primary key.
     """
 
@@ -36,18 +36,18 @@ class Rendering:
 
     @property
     def by_source_key(self) -> bool:
-        """The target's rows are found by the source's primary key: bronze knows which updates change it."""
+        """The target's rows are identified by the source's primary key: bronze knows which updates change it."""
         return [column.name for column in self.plan.identity] == list(self.plan.schema.primary_key)
 
     @property
     def compares(self) -> bool:
-        """What every updated row was before is of interest."""
+        """The before image of every update is needed."""
         plan = self.plan
         return "update" in self.ops and (len(plan.keys) != 1 or not plan.identity or not self.by_source_key)
 
 
 def rendering_query(bronze: str, wanted: Rendering) -> str:
-    """The query: op, at, own, row and as little else as is needed of images and what they tell."""
+    """The query: op, at, own, row, and only the image columns that are needed."""
     ops, listed = wanted.ops, ["op", f"{_effective(wanted.groups)} AS at", "seq AS own", "row"]
     if ops - {"delete"}:
         listed.append(f"{_present('after')} AS after")
@@ -66,7 +66,7 @@ def rendering_query(bronze: str, wanted: Rendering) -> str:
 
 
 def _present(image: str) -> str:
-    """PySpark 4.2 cannot bring a NULL among VARIANTs to Arrow; VARIANT's own null it can."""
+    """PySpark 4.2 cannot convert a NULL VARIANT to Arrow, but can convert VARIANT's own null."""
     return f"coalesce({image}, parse_json('null'))"
 
 

@@ -1,8 +1,8 @@
-"""Safe mode of the sink: on where nothing proves what was executed, as seeds 003 and 004 have it.
+"""The sink's safe mode: on if it is not known what was executed, as in DM.
 
-By default every transaction records what it executes, and a restart leaves just that out: no safe mode. Where the
-records are gone, what lies before the exit point may have been executed; with no exit point, what the first two flush
-intervals bring and what had landed at the start. How statements are written then is `merger`'s business.
+By default every transaction records what it executes, and a restart skips exactly that: no safe mode. If the records
+are missing, everything before the exit point may have been executed; without an exit point, everything in the first two
+flush intervals and everything that had landed at the start. `merger` decides how statements are then written.
 """
 
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ WINDOW_INTERVALS = 2
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What is known at a start.
+    """What is known at the start.
 
     Attributes:
-        checkpoint: where the sink begins, None if nothing tells it.
-        exit_point: up to where an earlier run may have executed, None if nothing tells it.
-        orderly: the last run ended in order: nothing was in flight.
-        proven: the records of what was executed behind the checkpoint are there.
+        checkpoint: where the sink starts; None if unknown.
+        exit_point: up to where an earlier run may have executed changes; None if unknown.
+        orderly: the last run stopped normally: nothing was in flight.
+        proven: the records of what was executed after the checkpoint are complete.
         landed: where bronze ended at the start.
     """
 
@@ -33,12 +33,12 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class SafeMode:
-    """Where statements are written so that executing them twice does no harm.
+    """Where statements are written so that executing them twice is harmless.
 
     Attributes:
         always: everywhere.
         until: before this position.
-        window: and for so many seconds from the start.
+        window: and for this many seconds from the start.
     """
 
     always: bool = False
@@ -47,7 +47,7 @@ class SafeMode:
     reason: str = ""
 
     def is_on(self, begin: Position, seconds: float) -> bool:
-        """Whether changes from `begin` on need it, so many seconds after the start."""
+        """Whether changes from `begin` on need safe mode, `seconds` after the start."""
         return self.always or (self.until is not None and begin < self.until) or seconds < self.window
 
 
@@ -59,10 +59,10 @@ def plan_safe_mode(evidence: Evidence, *, always: bool, flush_interval: float) -
     if checkpoint is not None and evidence.proven:
         return SafeMode(reason="every executed change is recorded")
     if checkpoint is not None and evidence.orderly:
-        return SafeMode(reason="the last run ended in order")
+        return SafeMode(reason="the last run stopped normally")
     if checkpoint is not None and exit_point is not None:
         if checkpoint < exit_point:
-            return SafeMode(until=exit_point, reason="records are gone: up to the exit point")
+            return SafeMode(until=exit_point, reason="records are missing: up to the exit point")
         return SafeMode(reason="the checkpoint is the exit point")
     window = WINDOW_INTERVALS * flush_interval
-    return SafeMode(until=evidence.landed, window=window, reason="nothing tells what was executed")
+    return SafeMode(until=evidence.landed, window=window, reason="it is not known what was executed")

@@ -1,4 +1,4 @@
-"""How a sink works: what the engine takes from the spec."""
+"""The sink's settings, which the engine takes from the spec."""
 
 from dataclasses import dataclass
 
@@ -23,13 +23,13 @@ class SinkSettings:
 
     @property
     def compacts(self) -> bool:
-        """Compaction takes rows out of the order that checked foreign keys need."""
+        """Compaction reorders rows, which checked foreign keys do not allow."""
         return self.compact and not self.server.foreign_key_checks
 
 
 @dataclass(frozen=True, slots=True)
 class SinkSource:
-    """Whose changes are executed."""
+    """The source whose changes are executed."""
 
     task: str
     source_id: str

@@ -30,19 +30,19 @@ from dmdelta.sink.tables import Tables
 
 log = get_logger(__name__)
 BOUNDARY_SECONDS = 10.0
-"""So long a pause or a stop waits for the target to come to a transaction boundary, as DM does."""
-Found = list[list[TableChanges]]
+"""How long a pause or a stop waits for the target to reach a transaction boundary, as in DM."""
+SliceChanges = list[list[TableChanges]]
 
 
 @dataclass(slots=True)
 class Sink:
-    """A source's sink at work; made by `open_sink`. One thread calls `apply`, and then `end`.
+    """A running sink of one source; created by `open_sink`. One thread calls `apply`, then `end`.
 
     Attributes:
-        proven: the records tell all that was executed behind the checkpoint; else they will once safe mode is over.
-        position: everything before it was handed to the workers.
+        proven: the records list everything executed after the checkpoint; otherwise they will once safe mode is over.
+        position: everything before it was dispatched to the workers.
         about_to: the statement at `position` that an earlier run may have executed up to this part; None: none.
-        read_at: where the log goes on for tables that a full load has read exactly at one position.
+        read_at: where the log resumes for tables that a full load has read at one exact position.
     """
 
     source: SinkSource
@@ -70,21 +70,21 @@ class Sink:
         stopping: Callable[[], bool],
         safe_until: Position | None = None,
     ) -> bool:
-        """Execute what lies in [begin, end) behind the sink's position; False if the stop came first.
+        """Execute what lies in [begin, end) after the sink's position; False if stopped before the end.
 
         Args:
-            stopping: asked at each transaction boundary.
-            safe_until: what begins before it may have been executed already, or a full load may have seen it.
+            stopping: called at each transaction boundary.
+            safe_until: changes before it may already have been executed, or a full load may have seen them.
 
         Raises:
-            DmdeltaError: what the target, bronze or the rules stop the sink with.
+            DmdeltaError: the target, bronze or the rules stop the sink.
         """
         begin = max(begin, self.position) if self.position is not None else begin
         for first, last in epochs(begin, end):
             slices = plan_slices(self.reader.log.survey(first, last))
             slices = cut(slices, self.source.rules.operators, self.read_at)
-            for part, found, flushes in self._read_ahead(slices):
-                self._execute(part, found, safe_until)
+            for part, changes, flushes in self._read_ahead(slices):
+                self._execute(part, changes, safe_until)
                 if flushes:
                     self._flush()
                 if part.boundary and stopping():
@@ -92,13 +92,13 @@ class Sink:
         return True
 
     def end(self, *, orderly: bool) -> bool:
-        """Bring the target to a transaction boundary, write the checkpoint and end all threads.
+        """Bring the target to a transaction boundary, write the checkpoint and stop all threads.
 
         Args:
-            orderly: nothing has failed.
+            orderly: no error occurred.
 
         Returns:
-            Whether the target is at a boundary: not if it took too long.
+            Whether the target is at a boundary: False after a timeout.
         """
         ended = False
         try:
@@ -118,7 +118,7 @@ class Sink:
         return ended
 
     def metrics(self) -> SinkMetrics:
-        """The figures of the moment."""
+        """The current counters."""
         snapshots, counts = self.dispatcher.snapshots, self.dispatcher.causality.counts
         ready, flushed = snapshots.newest_ready, self.flusher.flushed
         return SinkMetrics(
@@ -137,31 +137,31 @@ class Sink:
             skipped=self.skipped,
         )
 
-    def _read_ahead(self, slices: list[Slice]) -> Iterator[tuple[Slice, Found, bool]]:
-        """Each slice with its changes, and whether a synchronous flush follows it.
+    def _read_ahead(self, slices: list[Slice]) -> Iterator[tuple[Slice, SliceChanges, bool]]:
+        """Yields each slice with its changes, and whether a synchronous flush follows it.
 
-        The next one is read meanwhile, but not across a statement, or across such a flush: DM's blocks reading, too.
+        The next slice is read ahead, but not across a statement or such a flush: DM blocks reading then, too.
         """
         with ThreadPoolExecutor(1, thread_name_prefix="sink-slice") as pool:
-            ahead: Future[Found] | None = None
+            ahead: Future[SliceChanges] | None = None
             for number, part in enumerate(slices):
                 with _placed(part.begin):
-                    found = ahead.result() if ahead is not None else self.reader.read(part)
+                    changes = ahead.result() if ahead is not None else self.reader.read(part)
                 flushes = self.settings.synchronous and part.then is None and self._is_flush_due()
                 following = slices[number + 1] if number + 1 < len(slices) else None
-                goes_on = following is not None and part.then is None and not flushes
-                ahead = pool.submit(self.reader.read, following) if following and goes_on else None
-                yield part, found, flushes
+                continues = following is not None and part.then is None and not flushes
+                ahead = pool.submit(self.reader.read, following) if following and continues else None
+                yield part, changes, flushes
 
-    def _execute(self, part: Slice, found: Found, safe_until: Position | None) -> None:
-        self.skipped += sum(one.skipped for group in found for one in group)
-        again = self.safe.is_on(part.begin, time.monotonic() - self._began)
+    def _execute(self, part: Slice, changes: SliceChanges, safe_until: Position | None) -> None:
+        self.skipped += sum(one.skipped for group in changes for one in group)
+        repeated = self.safe.is_on(part.begin, time.monotonic() - self._began)
         reads = any(Op.READ.value in rows.ops for rows in part.rows)
-        seen = safe_until is not None and part.begin < safe_until
-        careful = [group for group in found if self._meets_rows(group, again=again, reads=reads, seen=seen)]
+        loaded = safe_until is not None and part.begin < safe_until
+        careful = [group for group in changes if self._meets_rows(group, repeated=repeated, reads=reads, loaded=loaded)]
         if careful and self.execution.ordered:
-            careful = found
-        plain = [group for group in found if group not in careful]
+            careful = changes
+        plain = [group for group in changes if group not in careful]
         if not reads:
             self._warn_of_keyless(careful)
         for groups, safe in ((plain, False), (careful, True)):
@@ -176,39 +176,39 @@ class Sink:
             self.position = part.end
             self.executed.forget(part.end.epoch, part.end.seq)
         self.dispatcher.push(part.end if part.boundary else None)
-        self._look_for_proof()
+        self._check_proof()
         if part.then is not None:
             with _placed(part.then.position):
-                self._follow(part.then, seen=safe_until is not None and part.then.position < safe_until)
+                self._follow(part.then, loaded=safe_until is not None and part.then.position < safe_until)
 
     def _is_flush_due(self) -> bool:
         return time.monotonic() - self._flushed_at > self.flusher.interval
 
     def _flush(self) -> None:
-        """In step with the workers: once they have executed all that they were given."""
+        """A synchronous flush: after the workers have executed everything dispatched."""
         self.dispatcher.drain(self.position)
         self.flusher.flush_ready()
         self._flushed_at = time.monotonic()
 
-    def _meets_rows(self, group: Sequence[TableChanges], *, again: bool, reads: bool, seen: bool) -> bool:
-        """Whether changes of a table may find in the target what they bring, so that they are written in safe mode."""
+    def _meets_rows(self, group: Sequence[TableChanges], *, repeated: bool, reads: bool, loaded: bool) -> bool:
+        """Whether changes of a table may already be in the target, so that they are written in safe mode."""
         plan = group[0].plan
-        again, keyless = again and plan.schema.name not in self.tables.fresh, plan.shape.keyless
+        repeated, keyless = repeated and plan.schema.name not in self.tables.fresh, plan.shape.keyless
         if reads:
-            # A unique value that moves meanwhile may be in two chunks, and a child is read ahead of its parent.
-            return again or self.execution.ordered or (len(plan.keys) > 1 and not keyless)
+            # A unique value that moves meanwhile may be in two chunks, and a child may be read before its parent.
+            return repeated or self.execution.ordered or (len(plan.keys) > 1 and not keyless)
         if all(one.plan.source in self.read_at for one in group):
-            seen = False
-        return again or (seen and not (keyless and plan.schema.name in self.tables.fresh))
+            loaded = False
+        return repeated or (loaded and not (keyless and plan.schema.name in self.tables.fresh))
 
-    def _warn_of_keyless(self, careful: Found) -> None:
-        """Safe mode finds rows by their keys; once for each table without one."""
+    def _warn_of_keyless(self, careful: SliceChanges) -> None:
+        """Safe mode needs keys to find rows: warn once for each table without one."""
         for table in {group[0].plan.shape.table for group in careful if group[0].plan.shape.keyless} - self._warned:
-            log.warning("safe mode on a table without a key: rows may be there twice", table=table)
+            log.warning("safe mode on a table without a key: rows may be duplicated", table=table)
             self._warned.add(table)
 
-    def _look_for_proof(self) -> None:
-        """Past all that an unknown run may have executed, the records tell everything."""
+    def _check_proof(self) -> None:
+        """Beyond everything that an unknown run may have executed, the records are complete."""
         flushed = self.flusher.flushed
         if self.proven or flushed is None:
             return
@@ -216,11 +216,11 @@ class Sink:
             self.flusher.mark_whole()
             self.proven = True
 
-    def _follow(self, statement: Statement, *, seen: bool) -> None:
-        """Execute a statement alone: everything before it is in the target, nothing behind it.
+    def _follow(self, statement: Statement, *, loaded: bool) -> None:
+        """Execute a statement alone: everything before it is in the target, nothing after it.
 
         Args:
-            seen: the tables may have been read as it has left them.
+            loaded: a full load may have read the tables after the statement.
         """
         at = statement.position
         self.dispatcher.drain(at)
@@ -231,7 +231,7 @@ class Sink:
         texts = operator.followed(statement.text) if operator is not None else (statement.text,)
         planned = [one for text in texts if text for one in plan_statement(text, statement.schema, context)]
         for number, one in enumerate(planned):
-            doubt = seen or (self.about_to is not None and number <= self.about_to)
+            doubt = loaded or (self.about_to is not None and number <= self.about_to)
             if self.about_to is not None and number < self.about_to:
                 continue
             self._change(one, at, number, in_doubt=doubt)
@@ -242,7 +242,7 @@ class Sink:
 
     def _change(self, one: TargetStatement, at: Position, number: int, *, in_doubt: bool) -> None:
         if one.needs is not None and not self.tables.has(one.needs):
-            log.info("statement on a table that is not there yet", table=".".join(one.needs), position=str(at))
+            log.info("statement skipped: the table does not exist yet", table=".".join(one.needs), position=str(at))
             return
         self.flusher.write(Checkpoint(at, about_to=(at, number), reason="ddl"))
         reach(CrashPoint.SINK_BEFORE_STATEMENT)
@@ -256,7 +256,7 @@ class Sink:
 
 @contextmanager
 def _placed(at: Position) -> Iterator[None]:
-    """An error from within names the place: an operator's decision needs it."""
+    """Add the position to an error: an operator override needs it."""
     try:
         yield
     except DmdeltaError as error:

@@ -1,4 +1,4 @@
-"""The changes of a slice, one list for each table of the target."""
+"""Reads the changes of a slice, one list per target table."""
 
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
@@ -26,7 +26,7 @@ TABLES_AT_ONCE = 2
 class SliceReader:
     """
     Attributes:
-        executed: what is left out.
+        executed: changes to skip.
     """
 
     spark: SparkSession
@@ -37,11 +37,11 @@ class SliceReader:
     executed: ExecutedEvents
 
     def read(self, part: Slice) -> list[list[TableChanges]]:
-        """The changes of each table of the target, by source table and structure.
+        """The changes for each table of the target, by source table and structure.
 
         Raises:
-            SinkError: the target refuses, or its table does not fit.
-            SchemaError: a filter of the spec stops, or bronze does not tell a structure.
+            SinkError: the target refuses a statement, or its table is incompatible.
+            SchemaError: a filter of the spec stops the sink, or bronze lacks a structure.
             LakehouseError: bronze cannot be read.
         """
         rows = [one for one in part.rows if self.source.rules.wanted(*one.name) and self._counts(one)]
@@ -56,7 +56,7 @@ class SliceReader:
             route = self.source.rules.route(*one.name)
             plan = self.tables.plan(one.name, one.version, schemas[one.version], route)
             if not one.ops:
-                continue  # an empty table, which is in the target now
+                continue  # an empty table, which now exists in the target
             where = " AND ".join([*self._where(part, one), row_changes(part.begin, part.end, groups)])
             conditions = self._conditions(one, schemas[one.version])
             wanted.append(
@@ -71,11 +71,11 @@ class SliceReader:
                 )
             )
         with ThreadPoolExecutor(TABLES_AT_ONCE, thread_name_prefix="sink-read") as pool:
-            found = list(pool.map(lambda one: self._read(one, part), wanted))
-        together: dict[TableName, list[TableChanges]] = defaultdict(list)
-        for changes in found:
-            together[changes.plan.schema.name].append(changes)
-        return list(together.values())
+            read = list(pool.map(lambda one: self._read(one, part), wanted))
+        by_table: dict[TableName, list[TableChanges]] = defaultdict(list)
+        for changes in read:
+            by_table[changes.plan.schema.name].append(changes)
+        return list(by_table.values())
 
     def _read(self, wanted: Rendering, part: Slice) -> TableChanges:
         return read_changes(self.spark, self.log.bronze, wanted, part.begin.epoch, self.executed)

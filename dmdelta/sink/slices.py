@@ -1,4 +1,4 @@
-"""Cutting a range of bronze into slices: at transaction boundaries, so that memory is bounded, and at statements."""
+"""Splits a range of bronze into slices: at transaction boundaries, to bound memory, and at statements."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -7,16 +7,16 @@ from dmdelta.model.position import FILE_SHIFT, Position
 from dmdelta.model.schema import TableName
 
 SLICE_BYTES = 32 << 20
-"""One slice's share of the log, about."""
+"""Approximate size of one slice in bytes of the log."""
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A place where something else than row changes happens: a statement of the log, or an operator's.
+    """A position with something other than row changes: a statement of the log, or an operator override.
 
     Attributes:
         schema: the session's default schema.
-        tables: those that the log's statement is on.
+        tables: the tables that the statement changes.
         text: '' where the log has row changes.
     """
 
@@ -31,11 +31,11 @@ class Rows:
     """Row changes of one table under one structure in a bucket of the log.
 
     Attributes:
-        version: of the structure, None where nobody told it.
-        ops: what they do; none for a table of a full load that was empty.
-        partial: images with only some of the columns.
-        moves: updates that change the primary key.
-        committed: of XA transactions that commit there.
+        version: of the structure; None if unknown.
+        ops: their operations; empty for an empty table of a full load.
+        partial: number of images with only some of the columns.
+        moves: number of updates that change the primary key.
+        committed: they belong to XA transactions that commit there.
         first, last: `seq` of the first and the last of them.
     """
 
@@ -57,12 +57,12 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Row changes [begin, end) and what happens behind them.
+    """Row changes [begin, end) and what follows them.
 
     Attributes:
-        boundary: the end is one of a source transaction.
-        rows: what may be in it, once for each table and structure.
-        then: at its end; None: the next slice goes on.
+        boundary: the end is the end of a source transaction.
+        rows: the row changes that may be in it, one entry per table and structure.
+        then: the statement at its end; None: the next slice follows directly.
     """
 
     begin: Position
@@ -79,7 +79,7 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Where a slice may end; `boundary`: a transaction ends there."""
+    """A possible end of a slice; `boundary`: a transaction ends there."""
 
     position: Position
     boundary: bool
@@ -87,11 +87,11 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What a range holds.
+    """The contents of a range.
 
     Attributes:
         rows: for each part of about a slice's size.
-        cuts: one a bucket at most.
+        cuts: at most one per bucket.
     """
 
     begin: Position
@@ -122,16 +122,16 @@ def _rows_between(survey: Survey, begin: Position, end: Position) -> tuple[Rows,
 
 
 def merged_rows(every: Iterable[Rows]) -> tuple[Rows, ...]:
-    """One for each table and structure."""
-    found: dict[tuple[TableName, int | None], Rows] = {}
+    """One entry per table and structure."""
+    by_key: dict[tuple[TableName, int | None], Rows] = {}
     for rows in every:
-        known = found.get((rows.name, rows.version))
-        found[rows.name, rows.version] = rows if known is None else known.joined(rows)
-    return tuple(found[key] for key in sorted(found, key=str))
+        known = by_key.get((rows.name, rows.version))
+        by_key[rows.name, rows.version] = rows if known is None else known.joined(rows)
+    return tuple(by_key[key] for key in sorted(by_key, key=str))
 
 
 def places(begin: Position) -> Callable[[int], Position]:
-    """From `seq` to the position, for the files of a range's log."""
+    """A function from `seq` to the position, for the files of a range's log."""
     base, _, digits = begin.binlog_file.rpartition(".")
 
     def place(seq: int) -> Position:

@@ -1,7 +1,7 @@
-"""The central map of checkpoint snapshots: which workers have received each one's message.
+"""The central map of checkpoint snapshots: which workers have reached each snapshot's mark.
 
-A snapshot is ready when all workers have received it: everything ahead of it has then been executed. The newest ready
-one is flushed, older ones are purged with it.
+A snapshot is ready when all workers have reached its mark: everything before it has then been executed. The newest
+ready one is flushed, older ones are purged with it.
 """
 
 import threading
@@ -13,14 +13,14 @@ At = TypeVar("At")
 
 @dataclass(frozen=True, slots=True)
 class Ready(Generic[At]):
-    """A snapshot that every worker has received."""
+    """A snapshot whose mark every worker has reached."""
 
     id: int
     at: At
 
 
 class Snapshots(Generic[At]):
-    """Snapshots by their id, which grows. Every method may be called from any thread."""
+    """Snapshots by increasing id. Thread-safe."""
 
     def __init__(self, workers: int) -> None:
         self._workers = workers
@@ -47,14 +47,14 @@ class Snapshots(Generic[At]):
             return self._pushed
 
     def push(self, number: int, at: At) -> None:
-        """A snapshot's message goes into every worker's queue now."""
+        """Register a snapshot whose mark is pushed to every worker's queue now."""
         with self._lock:
             self._received[number] = dict.fromkeys(range(self._workers), False)
             self._at[number] = at
             self._pushed = at
 
     def receive(self, number: int, worker: int) -> bool:
-        """A worker has executed all that was ahead of the message; True if it was the last one to say so."""
+        """A worker has executed everything before the mark; True if it was the last worker."""
         with self._lock:
             workers = self._received.get(number)
             if workers is None:  # a newer one was flushed
@@ -68,14 +68,14 @@ class Snapshots(Generic[At]):
             return True
 
     def purge(self, flushed: int) -> list[int]:
-        """Forget the snapshot that was flushed and all older ones; their ids."""
+        """Forget the flushed snapshot and all older ones; returns their ids."""
         with self._lock:
-            gone = [number for number in self._received if number <= flushed]
-            for number in gone:
+            purged = [number for number in self._received if number <= flushed]
+            for number in purged:
                 del self._received[number], self._at[number]
-            return gone
+            return purged
 
     def wait_for(self, number: int, seconds: float) -> bool:
-        """Wait until a snapshot, or a newer one, is ready; False if it is not in time."""
+        """Wait until a snapshot, or a newer one, is ready; False after a timeout."""
         with self._lock:
             return self._lock.wait_for(lambda: self._ready is not None and self._ready.id >= number, seconds)

@@ -1,4 +1,4 @@
-"""What a statement of the log becomes on the target: a pure plan."""
+"""Plans the statements of the target for a statement of the log: a pure function."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -13,23 +13,23 @@ from dmdelta.rules import Action, Role, SourceRules
 from dmdelta.sink.dialect import tidb_statements
 
 ALREADY = frozenset({1007, 1008, 1050, 1051, 1060, 1061, 1068, 1091, 1826, 3822})
-"""The target is as the statement would have it: as for DM, that is no error."""
+"""The target already is in the state that the statement creates: no error, as in DM."""
 IN_DOUBT = ALREADY | {1049, 1054, 1146, 1176}
-"""As much for a statement that may have been executed before a crash."""
+"""The same for a statement that may have been executed before a crash."""
 
 STRANGE = frozenset({1064, 1067, 1115, 1146, 1235, 1273, 3106, 3770, 8200})
-"""Of a CREATE TABLE: the target has no word for its syntax, a default, a character set, a collation or an option, or
-lacks the table that it is to be like."""
+"""For CREATE TABLE: the target does not support its syntax, a default, a character set, a collation or an option, or
+lacks the table of its LIKE clause."""
 
 
 @dataclass(frozen=True, slots=True)
 class TargetStatement:
     """
     Attributes:
-        needs: the target's table that must be there, None if none must: where it is missing, so is the statement's
-            point; a table that is missing is made with its first row.
-        merged: several source tables go there, each with the same statement.
-        within: the database that must be there for a table to be made, None for other statements.
+        needs: the target's table that must exist, None if none must: without it the statement is skipped, and a
+            missing table is created with its first row.
+        merged: several source tables are merged into it, each with the same statement.
+        within: the database that must exist for a table to be created, None for other statements.
     """
 
     sql: str
@@ -43,7 +43,7 @@ class StatementContext:
     """
     Attributes:
         earlier: the statements on a shadow table before this one.
-        tidb: the target's dialect.
+        tidb: the target is TiDB.
     """
 
     rules: SourceRules
@@ -52,26 +52,26 @@ class StatementContext:
 
 
 def plan_statement(sql: str, default_schema: str, context: StatementContext) -> list[TargetStatement]:
-    """The statements to execute, in their order; none if nothing of it takes part.
+    """The statements to execute, in order; empty if none of the tables is selected.
 
     Raises:
-        SchemaError: a filter says Error, a table comes from outside the task, or TiDB cannot do it at all.
+        SchemaError: a filter says Error, a table comes from outside the task, or TiDB does not support the statement.
         ConfigError: two routes match a table.
     """
     targets = statement_targets(sql, default_schema)
     if not targets:
         return []
     if targets[0].table is None:
-        found = _database(sql, default_schema, targets[0], context)
+        planned = _database(sql, default_schema, targets[0], context)
     elif targets[0].op == "drop_table":
-        found = [one for target in targets if _counts(target, sql, context) for one in _dropped(target, context)]
+        planned = [one for target in targets if _counts(target, sql, context) for one in _dropped(target, context)]
     elif _is_rename(sql):
-        found = [one for pair in _pairs(sql, default_schema) for one in _renamed(pair, sql, context)]
+        planned = [one for pair in _pairs(sql, default_schema) for one in _renamed(pair, sql, context)]
     else:
-        found = _on_table(sql, default_schema, targets[0], context)
+        planned = _on_table(sql, default_schema, targets[0], context)
     if not context.tidb:
-        return found
-    return [replace(one, sql=part) for one in found for part in tidb_statements(one.sql)]
+        return planned
+    return [replace(one, sql=part) for one in planned for part in tidb_statements(one.sql)]
 
 
 def _database(
@@ -92,12 +92,12 @@ def _on_table(
         return []
     assert target.table is not None
     route = context.rules.route(target.schema, target.table)
-    made = target.op == "create_table"
+    creates = target.op == "create_table"
     if route.merged and target.op == "truncate_table":
-        return []  # the other shards' rows stay, as for DM
+        return []  # the other shards' rows stay, as in DM
     text = rewritten(sql, _names(context.rules, default_schema))
-    needs = None if made else route.name
-    return [TargetStatement(text, needs, route.merged, route.schema if made else None)]
+    needs = None if creates else route.name
+    return [TargetStatement(text, needs, route.merged, route.schema if creates else None)]
 
 
 def _dropped(target: StatementTarget, context: StatementContext) -> list[TargetStatement]:
@@ -120,8 +120,8 @@ def _renamed(pair: tuple[TableName, TableName], sql: str, context: StatementCont
         if not rules.wanted(*to):
             return []
         raise SchemaError(
-            f"the table {'.'.join(to)} comes from one that is not in the task: {'.'.join(was)}",
-            hint="bring the target's table in by hand, then leave the statement out: dmdelta binlog skip",
+            f"the table {'.'.join(to)} is renamed from one outside the task: {'.'.join(was)}",
+            hint="copy the table to the target manually, then skip the statement: dmdelta binlog skip",
         )
     if _decided(rules, was, ("rename table",), sql) is Action.IGNORE:
         return []
@@ -132,7 +132,7 @@ def _renamed(pair: tuple[TableName, TableName], sql: str, context: StatementCont
 
 
 def _cut_over(shadow: TableName, real: TableName, context: StatementContext) -> list[TargetStatement]:
-    """What was done to the shadow table since it was made, on the real one."""
+    """The statements on the shadow table since its creation, for the real table."""
     done: list[str] = []
     for sql in context.earlier(shadow):
         ops = {target.op for target in statement_targets(sql, shadow[0]) if (target.schema, target.table) == shadow}
@@ -161,7 +161,7 @@ def _decided(rules: SourceRules, name: TableName, events: Sequence[str] | frozen
     if action is Action.ERROR:
         raise SchemaError(
             f"a filter of the spec stops a statement on {'.'.join(name)}",
-            hint="mend the filter, or dmdelta binlog skip",
+            hint="correct the filter, or use dmdelta binlog skip",
         )
     return action
 
@@ -183,7 +183,7 @@ def _pairs(sql: str, default_schema: str) -> list[tuple[TableName, TableName]]:
     cursor.accept("RENAME")
     cursor.accept_any("TABLE", "TABLES")
     cursor.accept("IF", "EXISTS")
-    found: list[tuple[TableName, TableName]] = []
+    pairs: list[tuple[TableName, TableName]] = []
     for part in split_at_commas(cursor.rest()):
         pair = Cursor(part)
         was = pair.table_name(default_schema)
@@ -191,5 +191,5 @@ def _pairs(sql: str, default_schema: str) -> list[tuple[TableName, TableName]]:
             pair.take()
         to = pair.table_name(default_schema)
         if was is not None and to is not None:
-            found.append((was, to))
-    return found
+            pairs.append((was, to))
+    return pairs

@@ -1,4 +1,4 @@
-"""The target's SQL: one statement for rows that are treated alike."""
+"""The target's SQL: one statement for similar rows."""
 
 from collections.abc import Sequence
 
@@ -6,12 +6,12 @@ from dmdelta.sink.change import Shape
 
 
 def quoted(*names: str) -> str:
-    """Identifiers as SQL: `schema`.`table`."""
+    """Quoted identifiers: `schema`.`table`."""
     return ".".join("`" + name.replace("`", "``") + "`" for name in names)
 
 
 def text(value: str) -> str:
-    """A string as SQL, in a session with backslash escapes."""
+    """A string literal for a session with backslash escapes."""
     return "'" + value.replace("\\", "\\\\").replace("'", "''").replace("\0", "\\0") + "'"
 
 
@@ -24,12 +24,12 @@ def replace(shape: Shape, rows: Sequence[str]) -> str:
 
 
 def upsert(shape: Shape, rows: Sequence[str]) -> str:
-    """Updates of rows whose keys stay. `VALUES()`, as MariaDB and TiDB know no alias of the new row."""
+    """Updates of rows whose keys stay. Uses `VALUES()`: MariaDB and TiDB do not support an alias for the new row."""
     return f"{insert(shape, rows)} ON DUPLICATE KEY UPDATE {shape.assigned}"
 
 
 def insert_some(shape: Shape, sets: str) -> str:
-    """A row of which only some columns are known."""
+    """Insert a row of which only some columns are known."""
     return f"INSERT INTO {shape.table} SET {sets}"
 
 
@@ -38,14 +38,14 @@ def replace_some(shape: Shape, sets: str) -> str:
 
 
 def update(shape: Shape, sets: str, identity: str, *, ignore: bool = False) -> str:
-    """Update a row; `ignore`: unless another one is in its way."""
+    """Update a row; `ignore`: unless another row conflicts."""
     if shape.keyless:
         return f"UPDATE {shape.table} SET {sets} WHERE {identity} LIMIT 1"
     return f"UPDATE {'IGNORE ' * ignore}{shape.table} SET {sets} WHERE {shape.identity} = {identity}"
 
 
 def delete(shape: Shape, identities: Sequence[str], *, ignore: bool = False) -> str:
-    """Delete rows by key; of a table without one, a single row. `ignore`: but those that others refer to."""
+    """Delete rows by key; without a key, a single row. `ignore`: skip rows that are referenced."""
     if shape.keyless:
         return f"DELETE FROM {shape.table} WHERE {identities[0]} LIMIT 1"
     return f"DELETE {'IGNORE ' * ignore}FROM {shape.table} WHERE {shape.identity} IN ({','.join(identities)})"

@@ -1,4 +1,4 @@
-"""The target's tables as the sink knows them: read when first needed, made where they are missing, forgotten at DDL."""
+"""The target's tables: read when first needed, created if missing, reread after DDL."""
 
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -26,10 +26,10 @@ ATTEMPTS = 10
 
 @dataclass(slots=True)
 class Tables:
-    """For one thread. Every method may raise SinkError: the target refuses or does not answer.
+    """Not thread-safe. Every method may raise SinkError: the target refuses a statement or does not answer.
 
     Attributes:
-        fresh: tables without a row when they were first looked at in this run: nothing was executed on them before.
+        fresh: tables that were empty when first read in this run: nothing was executed on them before.
     """
 
     server: TargetServer
@@ -41,25 +41,25 @@ class Tables:
     _collations: frozenset[str] = frozenset()
 
     def plan(self, source: TableName, version: int, schema: TableSchema, route: Route) -> TablePlan:
-        """How rows of a source table under one structure are written; makes the table if it is missing."""
+        """How rows of a source table under one structure are written; creates the table if it is missing."""
         known = self._plans.get((source, version))
         if known is None:
             constants = tuple(ConstantColumn(name, "varchar", value=value) for name, value in route.extracted)
-            seen = replace(schema, schema=route.schema, table=route.table, columns=(*schema.columns, *constants))
-            target = self._known.get(route.name) or self._open_table(seen, merged=route.merged)
+            routed = replace(schema, schema=route.schema, table=route.table, columns=(*schema.columns, *constants))
+            target = self._known.get(route.name) or self._open_table(routed, merged=route.merged)
             checks = self.server.foreign_key_checks
             cascades = self._joined_by_cascades().get(target.name, "") if checks else ""
-            known = plan_table(source, seen, target, foreign_keys=checks, cascades=cascades, tidb=self.server.tidb)
+            known = plan_table(source, routed, target, foreign_keys=checks, cascades=cascades, tidb=self.server.tidb)
             self._plans[source, version] = known
             log.info("sink table", table=known.shape.table, keyed=bool(known.identity), whole=known.whole)
         return known
 
     def has(self, name: TableName) -> bool:
-        """Whether the table is there."""
-        return self._ask_table(name) is not None
+        """Whether the table exists."""
+        return self._read_table(name) is not None
 
     def change(self, sql: str, *, in_doubt: bool) -> None:
-        """Execute a statement that changes a structure; that it is as it should be already is no error.
+        """Execute DDL; if the target already is in the resulting state, that is no error.
 
         Args:
             in_doubt: it may have been executed before.
@@ -71,7 +71,7 @@ class Tables:
                 break
             except (pymysql.err.MySQLError, OSError) as error:
                 if code_of(error) in tolerated:
-                    log.warning("the target was so already", code=code_of(error))
+                    log.warning("statement already applied on the target", code=code_of(error))
                     break
                 if not is_retryable(error) or failures == ATTEMPTS:
                     raise translated(error, f"{self.server}, statement {sql[:200]!r},") from error
@@ -80,11 +80,11 @@ class Tables:
         self.forget()
 
     def make(self, sql: str, database: str, *, in_doubt: bool) -> None:
-        """Execute a CREATE TABLE. One in words that the target does not have is left out: as the log describes it, the
-        table is made with its first row.
+        """Execute a CREATE TABLE. If the target does not support it, it is skipped: the table is then created with its
+        first row, from the structure in the log.
 
         Args:
-            database: the table's, made if it is not there.
+            database: the table's, created if it does not exist.
             in_doubt: it may have been executed before.
         """
         self._execute(f"CREATE DATABASE IF NOT EXISTS {quoted(database)}")
@@ -93,10 +93,13 @@ class Tables:
         except SinkError as error:
             if error.context.get("code") not in STRANGE:
                 raise
-            log.warning("the target cannot make a table: its first row does, without indexes", why=error.message)
+            log.warning(
+                "table not supported by the target: it is created with its first row, without indexes",
+                why=error.message,
+            )
 
     def forget(self) -> None:
-        """Structures have changed."""
+        """Forget the structures: they have changed."""
         self._known.clear()
         self._plans.clear()
         self._cascades = None
@@ -107,26 +110,26 @@ class Tables:
             self._connection = None
 
     def _open_table(self, schema: TableSchema, *, merged: bool) -> TargetTable:
-        target = self._ask_table(schema.name)
+        target = self._read_table(schema.name)
         if target is None:
             reach(CrashPoint.SINK_BEFORE_CREATE)
             self._execute(f"CREATE DATABASE IF NOT EXISTS {quoted(schema.schema)}")
-            self._execute(create_table(schema, self._collations_there(), tidb=self.server.tidb))
+            self._execute(create_table(schema, self._target_collations(), tidb=self.server.tidb))
             reach(CrashPoint.SINK_AFTER_CREATE)
-            log.info("table made in the target", table=quoted(*schema.name))
-            target = self._ask_table(schema.name)
+            log.info("table created in the target", table=quoted(*schema.name))
+            target = self._read_table(schema.name)
             assert target is not None
         if not merged and not self._rows(f"SELECT 1 FROM {quoted(*schema.name)} LIMIT 1"):
             self.fresh.add(schema.name)
         self._known[schema.name] = target
         return target
 
-    def _ask_table(self, name: TableName) -> TargetTable | None:
+    def _read_table(self, name: TableName) -> TargetTable | None:
         target = read_target(self._rows, *name)
         if target is not None and target.name != name and self._keeps_case():
             raise SinkError(
-                f"the target takes the table {'.'.join(name)} for its {'.'.join(target.name)}",
-                hint="give one of them another name with a route: the target does not mind case",
+                f"the target treats the table {'.'.join(name)} as its table {'.'.join(target.name)}",
+                hint="rename one of them with a route: the target's table names are case-insensitive",
             )
         return target
 
@@ -135,13 +138,13 @@ class Tables:
             self._cascades = read_cascades(self._rows)
         return self._cascades
 
-    def _collations_there(self) -> frozenset[str]:
+    def _target_collations(self) -> frozenset[str]:
         if not self._collations:
             self._collations = read_collations(self._rows)
         return self._collations
 
     def _keeps_case(self) -> bool:
-        """Names are kept as they are written and compared without case: TiDB knows nothing else."""
+        """Names keep their case but are compared without it: TiDB always does so."""
         ((setting,),) = self._rows("SELECT @@lower_case_table_names")
         return int(setting) == 2
 

@@ -1,4 +1,4 @@
-"""A table of the target as it is, which need not be as the source's: its columns and keys decide how rows are found."""
+"""A table of the target, which may differ from the source's: its columns and keys determine how rows are identified."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ PRIMARY = "PRIMARY"
 class TargetColumn:
     """
     Attributes:
-        collation: None for what is no text.
+        collation: None for types other than text.
         generated: the server computes it: it takes no values.
     """
 
@@ -42,7 +42,7 @@ class TargetKey:
     """A primary or unique key.
 
     Attributes:
-        parts: column and the length of the prefix that the index holds; a column of None is an expression.
+        parts: column and indexed prefix length; a column of None is an expression.
     """
 
     name: str
@@ -51,7 +51,7 @@ class TargetKey:
 
 @dataclass(frozen=True, slots=True)
 class Parent:
-    """A foreign key: the columns here, the table there and its columns."""
+    """A foreign key: its columns, the referenced table and the referenced columns."""
 
     columns: tuple[str, ...]
     schema: str
@@ -63,7 +63,7 @@ class Parent:
 class TargetTable:
     """
     Attributes:
-        schema, table: as the target writes them; it may compare names without case.
+        schema, table: in the target's spelling; it may compare names without case.
         columns: by lower-case name.
         keys: the primary key first.
     """
@@ -80,7 +80,7 @@ class TargetTable:
 
 
 def read_target(ask: Ask, schema: str, table: str) -> TargetTable | None:
-    """What the target's information_schema says about a table; None if it is not there."""
+    """A table according to the target's information_schema; None if it does not exist."""
     rows = ask(_COLUMNS, (schema, table))
     if not rows:
         return None
@@ -93,35 +93,35 @@ def read_target(ask: Ask, schema: str, table: str) -> TargetTable | None:
     parts: dict[str, list[tuple[str | None, int | None]]] = {}
     for index, column, prefix in ask(_KEYS, (schema, table)):
         parts.setdefault(index, []).append((column, prefix))
-    keys = [TargetKey(name, tuple(found)) for name, found in parts.items()]
+    keys = [TargetKey(name, tuple(key_parts)) for name, key_parts in parts.items()]
     keys.sort(key=lambda key: (key.name != PRIMARY, key.name))
     foreign: dict[str, list[tuple[str, str, str, str]]] = {}
     for name, *rest in ask(_PARENTS, (schema, table)):
         foreign.setdefault(name, []).append((rest[0], rest[1], rest[2], rest[3]))
     parents = tuple(
-        Parent(tuple(one[0] for one in found), found[0][1], found[0][2], tuple(one[3] for one in found))
-        for found in foreign.values()
+        Parent(tuple(one[0] for one in pairs), pairs[0][1], pairs[0][2], tuple(one[3] for one in pairs))
+        for pairs in foreign.values()
     )
     return TargetTable(written_schema, written_table, by_name, tuple(keys), parents)
 
 
 def read_cascades(ask: Ask) -> dict[TableName, str]:
-    """The tables whose rows foreign keys change by themselves (CASCADE, SET NULL), and all that foreign keys join to
-    them: what they have in common, as a name.
+    """The tables whose rows foreign keys change by cascades (CASCADE, SET NULL), and all tables that foreign keys
+    connect to them, each with the name of its group.
     """
     groups: dict[TableName, set[TableName]] = {}
     changed: set[TableName] = set()
-    for schema, table, other_schema, other_table, steady in ask(_FOREIGN_KEYS):
+    for schema, table, other_schema, other_table, restricts in ask(_FOREIGN_KEYS):
         child, parent = (schema, table), (other_schema, other_table)
         joined = groups.get(child, {child}) | groups.get(parent, {parent})
         groups.update(dict.fromkeys(joined, joined))
-        changed |= set() if steady else {child}
+        changed |= set() if restricts else {child}
     return {name: f"cascades of {'.'.join(min(group))}" for name, group in groups.items() if group & changed}
 
 
 def read_collations(ask: Ask) -> frozenset[str]:
-    """The names of all collations; those that MariaDB has for several character sets with the character set ahead."""
-    found = ask(
+    """The names of all collations; MariaDB's that apply to several character sets are prefixed with each of them."""
+    rows = ask(
         "SELECT CHARACTER_SET_NAME, COLLATION_NAME FROM information_schema.COLLATION_CHARACTER_SET_APPLICABILITY"
     )
-    return frozenset(name if name.startswith(charset) else f"{charset}_{name}" for charset, name in found)
+    return frozenset(name if name.startswith(charset) else f"{charset}_{name}" for charset, name in rows)

@@ -1,4 +1,4 @@
-"""A worker: executes the batches of its queue in their order, each in one transaction that also proves it."""
+"""A worker: executes the batches of its queue in order, each in one transaction that also records it."""
 
 import queue
 import threading
@@ -37,12 +37,12 @@ PyMySQLFailure = (pymysql.err.MySQLError, OSError)
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Work of one transaction.
+    """The work of one transaction.
 
     Attributes:
-        ordinal: its number among the worker's in this run.
-        first, last: `seq` between which its changes take effect.
-        place: what an event's `seq` stands for in the log.
+        ordinal: its number among the worker's transactions in this run.
+        first, last: the range of `seq` in which its changes take effect.
+        place: maps an event's `seq` to its log position.
     """
 
     ordinal: int
@@ -56,7 +56,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The message of a checkpoint snapshot: everything ahead of it has been executed when the worker comes to it."""
+    """The mark of a checkpoint snapshot: when the worker reaches it, everything before it has been executed."""
 
     id: int
 
@@ -70,8 +70,8 @@ class Worker:
     """One connection, one thread, one queue.
 
     Attributes:
-        received: told of every mark, with the worker's number.
-        failed: told why the worker cannot go on; it then only empties its queue.
+        received: called for every mark, with the worker's number.
+        failed: called when the worker fails; after that it only empties its queue.
     """
 
     number: int
@@ -96,7 +96,7 @@ class Worker:
         self._thread.start()
 
     def leave(self) -> None:
-        """End after the batch under way: what still waits is executed by the next start."""
+        """End after the current batch: what is still queued is executed after the next start."""
         while True:
             try:
                 self.queue.get_nowait()
@@ -105,7 +105,7 @@ class Worker:
         self.queue.put(None)
 
     def join(self, seconds: float) -> bool:
-        """Wait for the thread's end; False if it is not in time."""
+        """Wait for the thread to end; False after a timeout."""
         if self._thread is not None:
             self._thread.join(seconds)
         return self._thread is None or not self._thread.is_alive()
@@ -130,7 +130,7 @@ class Worker:
             self.failed(error)
 
     def _execute(self, batch: Batch) -> None:
-        """Execute a batch, again after what may pass."""
+        """Execute a batch; retry after transient errors."""
         failures = 0
         while True:
             try:
@@ -143,7 +143,7 @@ class Worker:
                     raise self._explained(error, batch) from error
                 if failures >= self.retry.attempts or self.stopping.is_set():
                     raise translated(error, str(self.server)) from error
-                self._let_pass(error, failures)
+                self._back_off(error, failures)
             except TargetUnavailable:  # from `connect`
                 failures += 1
                 if failures >= self.retry.attempts or self.stopping.is_set():
@@ -152,10 +152,10 @@ class Worker:
         self.counts.transactions += 1
         self.counts.rows += len(batch.work)
 
-    def _let_pass(self, error: BaseException, failures: int) -> None:
+    def _back_off(self, error: BaseException, failures: int) -> None:
         self.counts.retries += 1
         delay = self.retry.delay(failures)
-        log.warning("transaction is tried again", worker=self.number, code=_code(error), in_s=round(delay, 2))
+        log.warning("transaction failed, retrying", worker=self.number, code=_code(error), in_s=round(delay, 2))
         self._disconnect()
         self.stopping.wait(delay)
 
@@ -164,7 +164,7 @@ class Worker:
             try:
                 self._connection.close()
             except PyMySQLFailure:
-                log.debug("connection was gone", worker=self.number)
+                log.debug("connection was already closed", worker=self.number)
             self._connection = None
 
     def _open(self) -> "Connection[Any]":
@@ -173,12 +173,12 @@ class Worker:
         return self._connection
 
     def _was_committed(self, batch: Batch) -> bool:
-        """Whether a transaction whose outcome nobody heard was committed; waits for one that is still under way."""
+        """Whether a transaction with an unknown outcome was committed; waits for one that is still running."""
         connection = self._open()
         self.metadata.fence(connection, self.number)
-        found = self.metadata.is_recorded(connection, self.number, batch.ordinal)
+        committed = self.metadata.is_recorded(connection, self.number, batch.ordinal)
         connection.rollback()
-        return found
+        return committed
 
     def _transaction(self, batch: Batch) -> None:
         reach(CrashPoint.SINK_BEFORE_TRANSACTION)
@@ -201,7 +201,7 @@ class Worker:
         reach(CrashPoint.SINK_AFTER_COMMIT)
 
     def _explained(self, error: BaseException, batch: Batch) -> DmdeltaError:
-        """The error with the row that it is about: found by executing the changes one by one, without committing."""
+        """The error with its row, found by executing the changes one by one, without committing."""
         try:
             connection = self._open()
             connection.rollback()
@@ -212,7 +212,7 @@ class Worker:
                     at = batch.place(one.seq)
                     return translated(single, f"{one.table}, row {one.identity},", position=str(at))
         except PyMySQLFailure:
-            log.debug("the row could not be told", worker=self.number)
+            log.debug("the failing row could not be determined", worker=self.number)
         finally:
             self._disconnect()
         return translated(error, str(self.server), position=str(batch.place(batch.first)))

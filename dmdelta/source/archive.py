@@ -1,4 +1,4 @@
-"""Relaying from a folder of whole binlog files: the same segments, without a server."""
+"""Relays a folder of whole binlog files: produces the same segments, without a server."""
 
 import time
 from itertools import pairwise
@@ -18,30 +18,33 @@ from dmdelta.source.session import Stop
 from dmdelta.source.task import RelayTask, Start, StartAfter, StartAt, StartEdge, StatusFile, first_start
 
 UUID = "archive"
-"""Stands for a server's uuid in the folder of the epoch."""
+"""Takes the place of a server's uuid in the name of the epoch's folder."""
 
 POLL_SECONDS = 0.5
 TORN_SECONDS = 30.0
-"""So long an incomplete event may stand at the end of the last file while somebody is copying it."""
+"""How long an incomplete event at the end of the last file is tolerated: the file may still be being copied."""
 
 
 def archive_files(folder: Path) -> dict[str, int]:
-    """The binlog files of an archive and their sizes (bytes), in order.
+    """The binlog files of an archive and their sizes in bytes, in order.
 
     Raises:
-        SourceError: no such folder, no binlog file in it, or an encrypted one. CorruptBinlog: a number is missing.
+        SourceError: the folder does not exist, holds no binlog file, or holds an encrypted one.
+        CorruptBinlog: a file number is missing.
     """
     if not folder.is_dir():
-        raise SourceError(f"no archive folder {folder}", hint="mend binlog-dir in the spec")
-    found = sorted(
+        raise SourceError(f"the archive folder {folder} does not exist", hint="correct binlog-dir in the spec")
+    files = sorted(
         (place for place in folder.iterdir() if _is_binlog(place)), key=lambda place: file_number(place.name)
     )
-    if not found:
+    if not files:
         raise SourceError(f"no binlog file in {folder}", hint="binlog files are named like binlog.000001")
-    for before, after in pairwise(found):
+    for before, after in pairwise(files):
         if file_number(after.name) != file_number(before.name) + 1:
-            raise CorruptBinlog(f"after {before.name} comes {after.name} in {folder}", hint="restore the missing files")
-    return {place.name: place.stat().st_size for place in found}
+            raise CorruptBinlog(
+                f"{before.name} is followed by {after.name} in {folder}", hint="restore the missing files"
+            )
+    return {place.name: place.stat().st_size for place in files}
 
 
 def _is_binlog(place: Path) -> bool:
@@ -52,7 +55,7 @@ def _is_binlog(place: Path) -> bool:
     if magic == b"\xfdbin":
         raise SourceError(f"{place} is encrypted", hint="fetch it with mysqlbinlog --read-from-remote-server --raw")
     if magic != MAGIC:
-        raise CorruptBinlog(f"{place} is no binlog file", hint="remove it from the archive, or restore it")
+        raise CorruptBinlog(f"{place} is not a binlog file", hint="remove it from the archive, or restore it")
     return True
 
 
@@ -71,18 +74,18 @@ def _flavor_of(path: Path) -> Flavor:
 
 
 def named_start(start: Start) -> StartAt | StartEdge:
-    """The start of an archive.
+    """The start position, if an archive supports it.
 
     Raises:
-        SourceError: it is one that only a server knows.
+        SourceError: only a server can resolve this start position.
     """
     if isinstance(start, StartAfter) or start is StartEdge.CURRENT:
-        raise SourceError("an archive is read from a file, not from a GTID set", hint="set meta.binlog-name")
+        raise SourceError("an archive starts at a file, not at a GTID set", hint="set meta.binlog-name")
     return start
 
 
 class ArchiveSession:
-    """Relays a folder of binlog files until its end, or for as long as it is not stopped."""
+    """Relays a folder of binlog files to its end, or until it is stopped."""
 
     def __init__(self, task: RelayTask, stop: Stop, status: StatusFile) -> None:
         assert task.binlog_dir is not None
@@ -92,10 +95,11 @@ class ArchiveSession:
         self._status = status
 
     def run(self) -> bool:
-        """True when all is relayed and only that was asked for.
+        """Relay; True when the end of the archive is reached and `until_caught_up` is set.
 
         Raises:
-            CorruptBinlog: a damaged, torn or missing file. PositionLost: the archive does not hold what comes next.
+            CorruptBinlog: a file is damaged, incomplete or missing.
+            PositionLost: the archive does not contain the next position.
         """
         epoch, binlog_file, offset = self._begin()
         place = self._archive / binlog_file
@@ -106,7 +110,7 @@ class ArchiveSession:
             return self._read(cutter)
         finally:
             cutter.close()
-            self._told(cutter)
+            self._report(cutter)
             self._status.write()
 
     def _begin(self) -> tuple[int, str, int]:
@@ -120,10 +124,10 @@ class ArchiveSession:
         plan = plan_connect(state, ServerLog(UUID, self._flavor(files), files), created)
         if isinstance(plan, Continue):
             return state.epoch, plan.binlog_file, plan.offset
-        reason = plan.reason if isinstance(plan, Lost) else "another history"
+        reason = plan.reason if isinstance(plan, Lost) else "its history is different"
         raise PositionLost(
-            f"the archive {self._archive} cannot go on at {state.binlog_file}:{state.offset}: {reason}",
-            hint="restore its files, or give the source another source-id",
+            f"the archive {self._archive} cannot be resumed at {state.binlog_file}:{state.offset}: {reason}",
+            hint="restore its files, or use another source-id",
         )
 
     def _first(self, files: dict[str, int]) -> tuple[int, str, int]:
@@ -159,12 +163,12 @@ class ArchiveSession:
             if self._task.until_caught_up and not later and cutter.offset == before:
                 return True
             cutter.tick()
-            self._told(cutter)
+            self._report(cutter)
             if cutter.offset == before:
                 time.sleep(POLL_SECONDS)
 
     def _read_file(self, cutter: Cutter) -> int:
-        """Everything from the cutter's offset to the end of its file; how many bytes of an incomplete event remain."""
+        """Read from the cutter's offset to the end of its file; returns the bytes of an incomplete last event."""
         with (self._archive / cutter.binlog_file).open("rb", buffering=1 << 20) as stream:
             stream.seek(cutter.offset)
             pieces = FilePieces(stream)
@@ -173,7 +177,7 @@ class ArchiveSession:
                     cutter.take_events(read.data)
                 else:
                     cutter.take(read)
-                self._told(cutter)
+                self._report(cutter)
                 if self._stop():
                     break
             return pieces.torn
@@ -189,6 +193,6 @@ class ArchiveSession:
             offset=cutter.offset,
         )
 
-    def _told(self, cutter: Cutter) -> None:
+    def _report(self, cutter: Cutter) -> None:
         binlog_file, offset = cutter.on_disk
         self._status.update(binlog_file=binlog_file, offset=offset)

@@ -1,7 +1,7 @@
-"""The present structure of a server's tables, out of information_schema.
+"""Reads the current structure of a server's tables from information_schema.
 
 For servers whose table maps carry no column names (MySQL 5.7, `binlog_row_metadata=MINIMAL`). Virtual and stored
-generated columns are part of row images on MySQL and MariaDB alike (tried on 5.7, 8.0, 10.11), so they are listed.
+generated columns are part of row images on MySQL and MariaDB alike (verified on 5.7, 8.0, 10.11), so they are listed.
 """
 
 import re
@@ -49,7 +49,7 @@ _GEOMETRY = frozenset(
     ]
 )
 _FIXED_BINARY = {"inet4": 4, "inet6": 16, "uuid": 16}
-"""MariaDB's types that travel as BINARY(n)."""
+"""MariaDB's types that are sent as BINARY(n)."""
 _MEMBER = re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
 _ESCAPE = re.compile(r"''|\\(.)", re.DOTALL)
 _ESCAPED = {"n": "\n", "r": "\r", "0": "\0"}
@@ -58,15 +58,15 @@ _Key = tuple[str, str]
 
 
 def read_schemas(connection: "Connection[Any]", wanted: Callable[[str, str], bool]) -> list[TableSchema]:
-    """The structures of the tables for which `wanted(schema, table)` is true, as they are now; views excepted.
+    """The current structures of the base tables for which `wanted(schema, table)` is true.
 
-    A table's key is its primary key, else its narrowest unique key without nullable columns, else none. Tables that the
-    account may not SELECT from are not seen.
+    A table's key is its primary key, else its narrowest unique key without nullable columns, else none. Tables on which
+    the account has no SELECT privilege are not listed.
 
     Raises:
         SourceUnavailable, SourceError: the server does not answer.
     """
-    # Joined by us: MariaDB and MySQL 5.7 have no index on these tables, and compare each with each.
+    # Joined here, not in SQL: MariaDB and MySQL 5.7 have no index on these tables and would join by nested loops.
     names = {name for name in query(connection, _TABLES, (SYSTEM_SCHEMAS,)) if wanted(*name)}
     schemas = sorted({schema for schema, _ in names})
     if not schemas:
@@ -76,11 +76,11 @@ def read_schemas(connection: "Connection[Any]", wanted: Callable[[str, str], boo
         if (schema, table) in names:
             columns[schema, table].append(_column(fields))
     keys = _keys(query(connection, _KEYS, (schemas,)))
-    return [TableSchema(*name, tuple(found), keys.get(name, ())) for name, found in columns.items()]
+    return [TableSchema(*name, tuple(listed), keys.get(name, ())) for name, listed in columns.items()]
 
 
 def _column(fields: Sequence[Any]) -> Column:
-    """One row of the query, from the column's name on."""
+    """Converts one row of `_COLUMNS`, starting at the column name."""
     name, data_type, column_type, octets, digits, scale, fsp, charset, nullable, extra, collation = fields
     kind = data_type.lower()
     length, precision = 0, 0
@@ -110,12 +110,12 @@ def _column(fields: Sequence[Any]) -> Column:
 
 
 def enum_members(column_type: str) -> tuple[str, ...]:
-    """The names in `enum('a','b''c')`, as information_schema escapes them."""
+    """The members of `enum('a','b''c')`, unescaped from the form in information_schema."""
     return tuple(_ESCAPE.sub(_unescaped, member) for member in _MEMBER.findall(column_type))
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    char = found.group(1)
+def _unescaped(match: re.Match[str]) -> str:
+    char = match.group(1)
     return "'" if char is None else _ESCAPED.get(char, char)
 
 
@@ -123,8 +123,8 @@ def _keys(rows: list[tuple[Any, ...]]) -> dict[_Key, tuple[str, ...]]:
     indexes: dict[_Key, dict[str, list[tuple[Any, ...]]]] = defaultdict(lambda: defaultdict(list))
     for schema, table, index, *part in rows:
         indexes[schema, table][index].append(tuple(part))
-    found = {name: _best_key(candidates) for name, candidates in indexes.items()}
-    return {name: key for name, key in found.items() if key}
+    best = {name: _best_key(candidates) for name, candidates in indexes.items()}
+    return {name: key for name, key in best.items() if key}
 
 
 def _best_key(indexes: dict[str, list[tuple[Any, ...]]]) -> tuple[str, ...]:
@@ -133,7 +133,7 @@ def _best_key(indexes: dict[str, list[tuple[Any, ...]]]) -> tuple[str, ...]:
     whole = [
         (len(parts), index, tuple(column for column, _, _ in parts))
         for index, parts in indexes.items()
-        # An expression has no column name, a prefix is not the value.
+        # A functional key part has no column name; a prefix does not identify the value.
         if all(column is not None and nullable != "YES" and prefix is None for column, nullable, prefix in parts)
     ]
     return min(whole)[2] if whole else ()

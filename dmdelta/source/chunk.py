@@ -1,4 +1,4 @@
-"""A chunk of a table and how it is read. Runs wherever a chunk is read: on the executors."""
+"""A chunk of a table and how to read it. Runs where the chunk is read: on the executors."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pymysql.connections import Connection
 
 LOCK_SECONDS = 30
-"""How long a chunk waits for the writers of its table, if it must be read at one known position."""
+"""How long a chunk that must be read at one known position waits for the writers of its table."""
 _SESSION = {
     "mysql": ("character_set_results = NULL", "sql_mode = ''", "net_write_timeout = 3600", "max_execution_time = 0"),
     "mariadb": ("character_set_results = NULL", "sql_mode = ''", "net_write_timeout = 3600", "max_statement_time = 0"),
@@ -28,13 +28,13 @@ _SESSION = {
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Some rows of a table.
+    """A subset of the rows of a table.
 
     Attributes:
-        number: its place in the snapshot, from 1 on.
-        condition: which rows, as SQL; empty: all.
-        transactional: its engine has consistent reads.
-        rows: how many there are about.
+        number: position in the snapshot, starting at 1.
+        condition: SQL condition that selects the rows; empty selects all rows.
+        transactional: the storage engine supports consistent reads.
+        rows: estimated number of rows.
     """
 
     number: int
@@ -45,7 +45,7 @@ class Chunk:
 
     @property
     def is_exact(self) -> bool:
-        """It holds the rows of one position: what has no key cannot be mended by the log."""
+        """The chunk must be read at one position: without a key, the log cannot correct rows that are read later."""
         return not self.schema.primary_key
 
     def to_json(self) -> str:
@@ -59,21 +59,21 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class RowPackets:
-    """Rows as they came: whole packets of a binary result set up to `end`, what is behind it is to be ignored."""
+    """Rows as received: whole packets of a binary result set up to `end`; ignore the bytes after it."""
 
     data: bytes
     end: int
 
 
 def read_chunk(endpoint: Endpoint, chunk: Chunk, flavor: Flavor) -> Iterator[ServerPosition | RowPackets]:
-    """First where the source's log was before the chunk was read, then its rows, in bounded memory.
+    """Yields the log position from before the chunk was read, then its rows, in bounded memory.
 
-    Rows of a table with a key may be of any time after that position: the log is applied over them, key by key. Without
-    a key that cannot be, so such a table is locked for the moment in which its reader's snapshot is opened, and for as
-    long as it is read if its engine has no snapshots: the rows are exactly those at the position.
+    Rows of a table with a key may be newer than that position: the log is applied over them, key by key. Without a key
+    that is impossible, so such a table is locked while its reader's snapshot is opened, and for the whole read if its
+    storage engine has no snapshots. The rows are then exactly those at the position.
 
     Raises:
-        SourceUnavailable, SourceError: the server does not answer, or refuses.
+        SourceUnavailable, SourceError: the server does not answer, or refuses the statement.
     """
     with ExitStack() as opened:
         connection = opened.enter_context(closing(_open(endpoint, flavor)))
@@ -88,13 +88,13 @@ def read_chunk(endpoint: Endpoint, chunk: Chunk, flavor: Flavor) -> Iterator[Ser
 def read_together(
     endpoint: Endpoint, chunks: Sequence[Chunk], flavor: Flavor, meeting: Meeting, number: int
 ) -> Iterator[tuple[Chunk, Iterator[ServerPosition | RowPackets]]]:
-    """Each chunk with what `read_chunk` gives of it, all as they were at one position, which `meeting` agrees on.
+    """Each chunk with what `read_chunk` yields for it, all read at one position, which the readers of `meeting` share.
 
     Args:
-        number: of this reader, from 0 on.
+        number: of this reader, starting at 0.
 
     Raises:
-        SourceUnavailable, SourceError: the server does not answer, or refuses; or the meeting failed.
+        SourceUnavailable, SourceError: the server does not answer, or refuses the statement; or the barrier failed.
     """
     with closing(_open(endpoint, flavor)) as connection:
         position = meet(connection, meeting, number)
@@ -111,16 +111,16 @@ def _rows(connection: "Connection[Any]", chunk: Chunk, flavor: Flavor) -> Iterat
 
 
 def select_list(schema: TableSchema, flavor: Flavor) -> str:
-    """The columns as `binlog.resultset` wants them."""
+    """The column list in the form that `binlog.resultset` requires."""
     return ", ".join(_selected(column, flavor) for column in schema.columns)
 
 
 def _selected(column: Column, flavor: Flavor) -> str:
     name = quoted(column.name)
     if column.type in ("enum", "set"):
-        return f"CAST(CAST({name} AS UNSIGNED) AS CHAR)"  # a number's width would be the server's choice
+        return f"CAST(CAST({name} AS UNSIGNED) AS CHAR)"  # the server would choose the width of a number
     if column.type == "binary" and flavor == "mariadb":
-        return f"CAST({name} AS BINARY({column.length}))"  # INET4, INET6 and UUID would be text
+        return f"CAST({name} AS BINARY({column.length}))"  # INET4, INET6 and UUID would be sent as text
     return name
 
 
@@ -132,8 +132,8 @@ def _open(endpoint: Endpoint, flavor: Flavor) -> "Connection[Any]":
 
 def _lock(connection: "Connection[Any]", table: TableSchema) -> None:
     with explained(
-        f"{table} has no key, so it must be locked for the moment in which its snapshot begins",
-        hint="GRANT LOCK TABLES ON the schema to the account, or leave the table out with the block-allow-list",
+        f"{table} has no key, so it must be locked briefly while its snapshot is opened",
+        hint="GRANT LOCK TABLES ON the schema to the account, or exclude the table with the block-allow-list",
     ):
         query(connection, f"LOCK TABLES {quoted(table.schema, table.table)} READ")
 
@@ -141,7 +141,7 @@ def _lock(connection: "Connection[Any]", table: TableSchema) -> None:
 def _locked(
     opened: ExitStack, locker: "Connection[Any]", endpoint: Endpoint, chunk: Chunk, flavor: Flavor
 ) -> tuple["Connection[Any]", ServerPosition]:
-    """The connection to read with, and where the log is while nobody can write to the table."""
+    """The connection to read with, and the log position while writes to the table are blocked."""
     query(locker, f"SET SESSION lock_wait_timeout = {LOCK_SECONDS}")
     _lock(locker, chunk.schema)
     position = server_position(locker)

@@ -1,4 +1,4 @@
-"""Connections to a server: opened with TLS and retries, every foreign error turned into one of ours."""
+"""Connections to a server: opened with TLS and retries; every driver error becomes one of dmdelta's."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -20,34 +20,34 @@ _T = TypeVar("_T")
 log = get_logger(__name__)
 
 CONNECT_TIMEOUT = 5
-"""Seconds; short, so that a stopping relay need not be killed."""
+"""Seconds; short, so that a relay that is stopping need not be killed."""
 QUERY_TIMEOUT = 60
 
 _RETRYABLE = frozenset({1040, 1053, 1077, 1158, 1159, 1160, 1161, 1203, 1205, 1317, 1927, 2002, 2003, 2005, 2006, 2013})
-"""Too many connections, shutdown, network trouble, a killed connection: the same call may succeed later."""
+"""Too many connections, shutdown, network failure, a killed connection: the same call may succeed later."""
 
 _HINTS = {
     1044: "grant the account the privileges that `dmdelta check` lists",
-    1045: "mend user or password in the spec; a password usually comes from an environment variable. An account that "
-    "demands TLS or a client certificate is refused so, too: security.ssl-ca, ssl-cert, ssl-key",
-    1049: "mend the database name",
-    1129: "the server blocks this host after failed log-ins: run FLUSH HOSTS (mysqladmin flush-hosts) on it",
+    1045: "correct user or password in the spec; a password usually comes from an environment variable. An account "
+    "that requires TLS or a client certificate is refused with the same error: set security.ssl-ca, ssl-cert, ssl-key",
+    1049: "correct the database name",
+    1129: "the server blocks this host after failed logins: run FLUSH HOSTS (mysqladmin flush-hosts) on it",
     1130: "create the account for this host: CREATE USER 'name'@'%'",
     1142: "GRANT SELECT on the table to the account",
     1227: "GRANT REPLICATION SLAVE, REPLICATION CLIENT, SELECT ON *.* to the account",
     1251: "the account's authentication plugin is not supported: use caching_sha2_password or mysql_native_password",
-    1698: "the account does not log in by password: create one that does",
+    1698: "the account does not log in with a password: create one that does",
     1820: "the account's password has expired: ALTER USER … IDENTIFIED BY …",
     1862: "the account's password has expired: ALTER USER … IDENTIFIED BY …",
     SSL_REQUIRED: NO_TLS_HINT,
     3118: "the account is locked: ALTER USER … ACCOUNT UNLOCK",
-    3159: "the server insists on TLS: set security.ssl-ca in the spec",
+    3159: "the server requires TLS: set security.ssl-ca in the spec",
 }
 
 
 ONCE = Retry(attempts=1)
-BEGIN_ANEW = "run with --remove-meta: task-modes all and full then load every table again, incremental begins at `meta`"
-"""What helps when the log is lost."""
+BEGIN_ANEW = "run with --remove-meta: task-modes all and full then load every table again, incremental starts at `meta`"
+"""The hint for a position that the server no longer has."""
 
 
 def open_connection(
@@ -57,7 +57,7 @@ def open_connection(
 
     Raises:
         SourceUnavailable: the server does not answer, after all attempts.
-        SourceError: it refuses: wrong password, host not allowed, no TLS, …
+        SourceError: it refuses the connection: wrong password, host not allowed, no TLS, …
         ConfigError: a certificate cannot be read.
     """
     for failures in range(1, retry.attempts):
@@ -65,7 +65,7 @@ def open_connection(
             return _connect(endpoint)
         except SourceUnavailable as error:
             delay = retry.delay(failures)
-            log.warning("source does not answer, trying again", source=str(endpoint), in_s=delay, why=error.message)
+            log.warning("source unavailable, retrying", source=str(endpoint), in_s=delay, why=error.message)
             sleep(delay)
     return _connect(endpoint)
 
@@ -92,7 +92,7 @@ def query(connection: "Connection[Any]", sql: str, arguments: Sequence[Any] = ()
     """All rows of one statement.
 
     Raises:
-        SourceUnavailable, SourceError: as the server's error says.
+        SourceUnavailable, SourceError: according to the server's error.
     """
     with foreign_errors(f"{connection.host}:{connection.port}"), connection.cursor() as cursor:
         cursor.execute(sql, tuple(arguments) or None)
@@ -100,7 +100,7 @@ def query(connection: "Connection[Any]", sql: str, arguments: Sequence[Any] = ()
 
 
 def query_named(connection: "Connection[Any]", sql: str, arguments: Sequence[Any] = ()) -> list[dict[str, Any]]:
-    """All rows of one statement by lower-case column name: SHOW commands differ in columns between servers."""
+    """All rows of one statement by lower-case column name: the columns of SHOW commands differ between servers."""
     with foreign_errors(f"{connection.host}:{connection.port}"), connection.cursor() as cursor:
         cursor.execute(sql, tuple(arguments) or None)
         names = [column[0].lower() for column in cursor.description or ()]
@@ -108,15 +108,15 @@ def query_named(connection: "Connection[Any]", sql: str, arguments: Sequence[Any
 
 
 def quoted(*names: str) -> str:
-    """Identifiers as SQL: `schema`.`table`."""
+    """Quoted identifiers: `schema`.`table`."""
     return ".".join("`" + name.replace("`", "``") + "`" for name in names)
 
 
 def unless_refused(ask: Callable[[], _T]) -> _T | None:
-    """What the server answers; None if it refuses, as it does an account without the privilege.
+    """The server's answer; None if it refuses, for example because the account lacks the privilege.
 
     Raises:
-        SourceUnavailable: it does not answer.
+        SourceUnavailable: the server does not answer.
     """
     try:
         return ask()
@@ -128,10 +128,10 @@ def unless_refused(ask: Callable[[], _T]) -> _T | None:
 
 @contextmanager
 def explained(why: str, hint: str) -> Iterator[None]:
-    """Say what a statement is for, and what to do, where the server refuses it.
+    """Adds the purpose of a statement, and a hint, to the error with which the server refuses it.
 
     Raises:
-        SourceUnavailable: it does not answer. SourceError: it refuses.
+        SourceUnavailable: the server does not answer. SourceError: it refuses the statement.
     """
     try:
         yield
@@ -143,12 +143,12 @@ def explained(why: str, hint: str) -> Iterator[None]:
 
 @contextmanager
 def foreign_errors(where: object) -> Iterator[None]:
-    """Turn PyMySQL's and the network's errors into ours, once, at the border."""
+    """Convert PyMySQL's and the network's errors into dmdelta's."""
     try:
         yield
     except pymysql.err.MySQLError as error:
         raise _from_pymysql(error, str(where)) from error
-    except RuntimeError as error:  # PyMySQL: a package for the account's plugin is missing
+    except RuntimeError as error:  # PyMySQL: the package for the account's authentication plugin is missing
         raise SourceError(f"cannot log in to {where}: {error}", hint="install the named package") from error
     except OSError as error:
         raise _tls_error(error, str(where)) or SourceUnavailable(
@@ -168,7 +168,7 @@ def _tls_error(error: Exception, where: str) -> SourceError | None:
 
 
 def server_error(code: int, text: str, where: str) -> SourceError:
-    """The error that stands for an error packet of a server."""
+    """The error for an error packet of a server."""
     if code == 1236:
         return _dump_error(text, where)
     if code in _RETRYABLE or code == 0:
@@ -182,7 +182,7 @@ def _dump_error(text: str, where: str) -> SourceError:
     if "same server_" in lower or "same server-" in lower:
         return SourceError(
             f"{where} ended the dump: {text}",
-            hint="another replica announces our server-id: set a unique server-id in the spec",
+            hint="another replica uses the same server-id: set a unique server-id in the spec",
         )
     if "max_allowed_packet" in lower:
         return SourceError(f"{where} ended the dump: {text}", hint="raise max_allowed_packet on the server to 1G")
@@ -191,14 +191,14 @@ def _dump_error(text: str, where: str) -> SourceError:
     if "gtid_mode" in lower or "replicate anonymous" in lower:
         return SourceError(f"{where} ended the dump: {text}", hint=_gtid_mode_hint(lower))
     return PositionLost(
-        f"{where} cannot go on where we are: {text}",
-        hint=f"the binlog was purged or started over: {BEGIN_ANEW}",
+        f"{where} cannot continue from the requested position: {text}",
+        hint=f"the binlog was purged or reset: {BEGIN_ANEW}",
     )
 
 
 def _gtid_mode_hint(lower: str) -> str:
-    """By GTID set a server sends in mode ON only; it sends nothing anonymous in mode ON, no GTIDs in mode OFF."""
+    """Dumps by GTID set require gtid_mode ON; anonymous transactions are not sent in ON, GTIDs are not sent in OFF."""
     if "auto_position" in lower:
-        return "SET GLOBAL gtid_mode = ON, or begin at a file: `meta` with binlog-name instead of binlog-gtid"
+        return "SET GLOBAL gtid_mode = ON, or start at a file: `meta` with binlog-name instead of binlog-gtid"
     mode = "ON_PERMISSIVE" if "anonymous" in lower else "OFF_PERMISSIVE"
-    return f"SET GLOBAL gtid_mode = {mode} until these are relayed, or take a new snapshot and begin behind them"
+    return f"SET GLOBAL gtid_mode = {mode} until these are relayed, or take a new snapshot and start after them"

@@ -1,4 +1,4 @@
-"""From events to segments: keeps the offset, verifies checksums, finds transaction boundaries and cuts there."""
+"""Writes events to segments: tracks the offset, verifies checksums, and cuts at transaction boundaries."""
 
 import time
 from pathlib import Path
@@ -27,16 +27,16 @@ from dmdelta.source.segments import CUT_SECONDS, SegmentWriter
 
 log = get_logger(__name__)
 
-_TELLING = GTID_EVENTS | QUERY_EVENTS
+_BOUNDARY_EVENTS = GTID_EVENTS | QUERY_EVENTS
 _WRAP = 2**32
 _WHOLE = 0x2144DF1C
-"""The CRC32 of any bytes that end in their own CRC32."""
+"""The CRC32 of any byte string that ends with its own CRC32."""
 
 
 class Cutter:
-    """Takes the events of a log in order, artificial ones excepted, from `offset` of `binlog_file` on.
+    """Takes the events of a log in order, except artificial ones, starting at `offset` of `binlog_file`.
 
-    With `skip_to` beyond `offset`, events before it are read but not kept: `gtids` then tells their set.
+    With `skip_to` beyond `offset`, events before it are read but not written, and `gtids` holds their set.
 
     Attributes:
         boundary: offset of the last transaction boundary in `binlog_file`.
@@ -59,19 +59,19 @@ class Cutter:
 
     @property
     def skipping(self) -> bool:
-        """Still before the first byte that is to be kept."""
+        """Still before the first byte to be written."""
         return self.offset < self._skip_to
 
     @property
     def on_disk(self) -> tuple[str, int]:
-        """File and offset up to which segments have their names."""
+        """File and offset up to which segments are published."""
         return self.binlog_file, self._writer.published
 
     def take(self, piece: Piece) -> None:
-        """One piece of an event.
+        """Take one piece of an event.
 
         Raises:
-            CorruptBinlog: the event is not where its header says, or fails its checksum.
+            CorruptBinlog: the event is not at the offset that its header states, or its checksum does not match.
         """
         header, data, first, last = piece
         if first and (self.offset + header[3] - header[4]) % _WRAP:
@@ -89,7 +89,7 @@ class Cutter:
             self._ended(header[1], header[2], whole)
 
     def take_events(self, data: memoryview) -> None:
-        """Whole events, one behind the other: what `take` does for each, in less time. Not while skipping.
+        """Take whole, consecutive events: the same as `take` for each, but faster. Not while skipping.
 
         Raises:
             CorruptBinlog: as `take`.
@@ -106,7 +106,7 @@ class Cutter:
                 raise self._fails(kind)
             self.offset += size
             if kind in INSIDE and tracker.inside:
-                continue  # it ends nothing: it can be written with what comes next
+                continue  # it ends no transaction, so it can be written together with the next event
             self._writer.write(data[written:at])
             written = at
             self._ended(kind, header[2], data[begin:at])
@@ -114,13 +114,13 @@ class Cutter:
             self._writer.write(data[written:])
 
     def _collect(self, piece: Piece) -> memoryview:
-        """Check the checksum as pieces come; the whole event only where its content tells a boundary."""
+        """Verify the checksum across pieces; keep the whole event only if its content determines a boundary."""
         kind = piece.header[1]
         if piece.first:
             self._crc, self._tail, self._collected = 0, b"", b""
-        if kind in _TELLING:
+        if kind in _BOUNDARY_EVENTS:
             self._collected += piece.data
-        # The last four bytes are the checksum, also when a piece ends within them.
+        # The last four bytes are the checksum, even if a piece ends within them.
         joined = self._tail + bytes(piece.data[:CHECKSUM_SIZE])
         rest = piece.data[CHECKSUM_SIZE:]
         if len(rest) >= CHECKSUM_SIZE:
@@ -136,7 +136,7 @@ class Cutter:
 
     def _ended(self, kind: int, server_id: int, event: memoryview) -> None:
         body = b""
-        if kind in _TELLING:
+        if kind in _BOUNDARY_EVENTS:
             trailer = CHECKSUM_SIZE if self._checksum else 0
             body = bytes(event[HEADER_SIZE : len(event) - trailer])
         elif kind == EventType.FORMAT_DESCRIPTION:
@@ -157,7 +157,7 @@ class Cutter:
             self._cut()
 
     def _passed_skipped(self) -> None:
-        """Count what is read and not kept, and end the skipping."""
+        """Count what is read but not written, and end the skipping."""
         completed = self._tracker.completed
         if completed is not None and self.gtids is not None:
             self.gtids = self.gtids.add(completed)
@@ -165,8 +165,8 @@ class Cutter:
             return
         if self.boundary != self._skip_to:
             raise CorruptBinlog(
-                f"{self.binlog_file}:{self._skip_to} is not between two transactions",
-                hint="name a position that SHOW MASTER STATUS or SHOW BINLOG EVENTS gave",
+                f"{self.binlog_file}:{self._skip_to} is not a transaction boundary",
+                hint="use a position from SHOW MASTER STATUS or SHOW BINLOG EVENTS",
                 nearest=self.boundary,
             )
         self._skip_to = 0
@@ -177,11 +177,11 @@ class Cutter:
         self._writer.describe(event)
 
     def tick(self) -> None:
-        """To be called now and then: publishes what has waited for a second."""
+        """Call regularly: publishes transactions that have waited for a second."""
         if self._writer.size == 0:
             self._since = time.monotonic()
             return
-        # A long transaction must not hold back those before it: its bytes so far move to the next segment, if not many.
+        # A long transaction must not delay those before it: its bytes so far move to the next segment, if not too many.
         waiting = self.boundary > self._writer.start and self.offset - self.boundary <= CUT_BYTES
         if waiting and time.monotonic() - self._since >= CUT_SECONDS:
             self._cut()
@@ -191,18 +191,19 @@ class Cutter:
         self._since = time.monotonic()
 
     def next_file(self, name: str) -> None:
-        """The log goes on at the first event of file `name`.
+        """Continue with the first event of file `name`.
 
         Raises:
-            CorruptBinlog: it is not the next in number. PositionLost: what was to be skipped goes beyond the file.
+            CorruptBinlog: the file number is not the next one. PositionLost: `skip_to` is beyond the end of the file.
         """
         if self.skipping:
             raise PositionLost(
-                f"{self.binlog_file} ends at {self.offset}, before {self._skip_to}", hint="mend the position in `meta`"
+                f"{self.binlog_file} ends at {self.offset}, before {self._skip_to}",
+                hint="correct the position in `meta`",
             )
         if file_number(name) != file_number(self.binlog_file) + 1:
             raise CorruptBinlog(
-                f"after {self.binlog_file} comes {name}",
+                f"{self.binlog_file} is followed by {name}",
                 hint="a binlog file is missing: restore it, or start again from a snapshot",
             )
         self.close()
@@ -213,7 +214,7 @@ class Cutter:
         reach(CrashPoint.RELAY_ROTATED)
 
     def close(self) -> None:
-        """Publish all whole transactions; one that did not arrive whole is dropped and comes again."""
+        """Publish all whole transactions; an incomplete one is dropped and read again later."""
         if self.skipping:
             return
         if self.offset > self.boundary:
@@ -222,7 +223,7 @@ class Cutter:
 
     def _misplaced(self, header: EventFields) -> CorruptBinlog:
         return self._corrupt(
-            f"a {event_name(header[1])} event claims to end at {header[4]}: bytes are missing before it"
+            f"the header of a {event_name(header[1])} event states end {header[4]}: bytes are missing before it"
         )
 
     def _fails(self, kind: int) -> CorruptBinlog:
@@ -231,10 +232,10 @@ class Cutter:
     def _corrupt(self, what: str) -> CorruptBinlog:
         return CorruptBinlog(
             f"{what} ({self.binlog_file}:{self.offset})",
-            hint="if it happens again, the server's binlog file or the network damages bytes",
+            hint="if it happens again, the server's binlog file or the network corrupts bytes",
         )
 
 
 def checksum_holds(event: memoryview) -> bool:
-    """Whether the last four bytes of a whole event are the CRC32 of the others."""
+    """Whether the last four bytes of a whole event are the CRC32 of the bytes before."""
     return crc32(event) == _WHOLE

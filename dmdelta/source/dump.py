@@ -1,7 +1,7 @@
-"""The dump client: asks a server to stream its binlog, as a replica does.
+"""The dump client: requests a server's binlog stream, as a replica does.
 
 Protocol: MySQL, "COM_REGISTER_SLAVE", "COM_BINLOG_DUMP", "COM_BINLOG_DUMP_GTID"; MariaDB, "Replication protocol"
-(`@mariadb_slave_capability`, `@slave_connect_state`). Session variables go by both their old and new names.
+(`@mariadb_slave_capability`, `@slave_connect_state`). Session variables are set under both their old and new names.
 """
 
 import random
@@ -25,9 +25,9 @@ from dmdelta.source.server import ServerIdentity
 
 HEARTBEAT_SECONDS = 1.0
 SILENT_HEARTBEATS = 15
-"""So many heartbeats missing in a row: the connection is lost."""
+"""Number of consecutive missing heartbeats after which the connection counts as lost."""
 ARTIFICIAL = 0x20
-"""Header flag of an event that the server made up for this stream: it is in no file."""
+"""Header flag of an event that the server generated for this stream: it is in no file."""
 HEARTBEATS = frozenset({EventType.HEARTBEAT, EventType.HEARTBEAT_V2})
 LARGEST_OFFSET = 2**32 - 1
 """COM_BINLOG_DUMP and events have 32 bits for the offset."""
@@ -36,7 +36,7 @@ _COM_BINLOG_DUMP = 0x12
 _COM_REGISTER_SLAVE = 0x15
 _COM_BINLOG_DUMP_GTID = 0x1E
 _SEND_ANNOTATE_ROWS = 2
-"""MariaDB leaves annotate events out without it: the bytes would not be the file's."""
+"""Without it, MariaDB omits annotate events: the bytes would differ from the file's."""
 _THROUGH_GTID = 4
 _DUMP = Struct("<IHI")
 _DUMP_GTID = Struct("<HII")
@@ -47,20 +47,20 @@ _U64 = Struct("<Q")
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """How we present ourselves. Keep one for a process: a server ends our older dump when it sees the same again."""
+    """How the client identifies itself. Keep one per process: a server ends the older of two dumps of one replica."""
 
     server_id: int
     uuid: str
 
     @classmethod
     def random(cls, server_id: int | None = None) -> "Replica":
-        """A server id from a range that administrators do not use, unless one is given."""
+        """A server id from a range that administrators do not use, unless `server_id` is given."""
         return cls(server_id or random.randint(1 << 30, (1 << 32) - 2), str(uuid.uuid4()))
 
 
 @dataclass(frozen=True, slots=True)
 class DumpRequest:
-    """From a file and offset, or with `after` everything that is not in that set."""
+    """A dump from a file and offset, or, with `after`, of everything that is not in that set."""
 
     endpoint: Endpoint
     server: ServerIdentity
@@ -72,13 +72,14 @@ class DumpRequest:
 
 @contextmanager
 def open_dump(request: DumpRequest) -> Iterator[WirePieces]:
-    """The stream of a dump; closed with the `with`.
+    """The stream of a dump; closed at the end of the `with` block.
 
-    The server first sends an artificial rotate event naming the file and the format description; from an offset beyond
-    4 the latter is artificial too. Offsets above 32 bits begin the file anew: the caller drops what it knows.
+    The server first sends an artificial rotate event that names the file, and the format description; from an offset
+    beyond 4 the latter is artificial too. For offsets above 32 bits the file is sent from its start: the caller skips
+    what it already has.
 
     Raises:
-        SourceUnavailable: no connection. SourceError: refused. PositionLost comes from the stream.
+        SourceUnavailable: no connection. SourceError: the server refuses. The stream itself raises PositionLost.
     """
     connection = open_connection(request.endpoint)
     wire: Any = connection
@@ -89,13 +90,13 @@ def open_dump(request: DumpRequest) -> Iterator[WirePieces]:
             _start(wire, request)
         yield WirePieces(wire._sock, str(request.endpoint), SILENT_HEARTBEATS * HEARTBEAT_SECONDS)  # noqa: SLF001
     finally:
-        # No goodbye: the server is sending and reads no command.
+        # No COM_QUIT: the server is sending and reads no command.
         wire._force_close()  # noqa: SLF001
 
 
 def _prepare(connection: Any, request: DumpRequest) -> None:
     heartbeat = int(HEARTBEAT_SECONDS * 1e9)
-    # CRC32 says only that we can take it: files without checksums are sent as they are.
+    # CRC32 only announces that checksums are supported: files without checksums are sent as they are.
     settings = [("master_binlog_checksum", "'CRC32'"), ("master_heartbeat_period", str(heartbeat))]
     if request.server.flavor == "mariadb":
         settings.append(("mariadb_slave_capability", "4"))
@@ -138,12 +139,12 @@ def _start(wire: Any, request: DumpRequest) -> None:
 
 
 def is_artificial(header: tuple[int, int, int, int, int, int]) -> bool:
-    """Whether the server made the event up for the stream."""
+    """Whether the server generated the event for the stream."""
     return header[4] == 0 or bool(header[5] & ARTIFICIAL) or header[1] in HEARTBEATS
 
 
 def named_file(event: bytes) -> str:
-    """The file that a rotate or heartbeat event names; it may carry a checksum or not before the format is known."""
+    """The file that a rotate or heartbeat event names; before the format is known, it may have a checksum."""
     if crc32(event[:-CHECKSUM_SIZE]) == int.from_bytes(event[-CHECKSUM_SIZE:], "little"):
         event = event[:-CHECKSUM_SIZE]
     body = event[HEADER_SIZE:]
@@ -155,7 +156,7 @@ def named_file(event: bytes) -> str:
 
 
 def heartbeat_offset(event: bytes) -> int:
-    """The offset that a heartbeat names, modulo 2^32."""
+    """The offset in a heartbeat, modulo 2^32."""
     if event[4] == EventType.HEARTBEAT_V2:
         value, shift = 0, 0
         for byte in _heartbeat_field(event[HEADER_SIZE:], 2):
@@ -177,7 +178,7 @@ def _heartbeat_field(body: bytes, wanted: int) -> bytes:
 
 
 def probe_file(request: DumpRequest) -> bytes:
-    """The format description event of a file as the server has it, whole. Its first 4 bytes say when it was begun.
+    """The whole format description event of a file on the server. Its first 4 bytes are the file's creation time.
 
     Raises:
         PositionLost: the server does not have the file.

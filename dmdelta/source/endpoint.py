@@ -1,4 +1,4 @@
-"""Where a server is and how to log in: all that this package needs to know of a spec."""
+"""Where a server is and how to log in: the only part of a spec that this package needs."""
 
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -9,7 +9,12 @@ from dmdelta.model.tls import Tls
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A server and an account on it. `flavor` None: ask the server; `server_id` None: a random one is announced."""
+    """A server and an account on it.
+
+    Attributes:
+        flavor: None: detected from the server.
+        server_id: None: a random one is used.
+    """
 
     host: str
     port: int
@@ -23,7 +28,7 @@ class Endpoint:
         return f"{self.host}:{self.port}"
 
     def to_dict(self) -> dict[str, Any]:
-        """With the password: for a pipe, never for a log or a command line."""
+        """Includes the password: for a pipe, never for a log or a command line."""
         return asdict(self)
 
     @classmethod

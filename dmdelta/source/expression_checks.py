@@ -1,4 +1,4 @@
-"""Whether the expression filters of a spec can be computed as the server computes them."""
+"""Checks whether the expression filters of a spec can be evaluated the way the server evaluates them."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -19,13 +19,13 @@ CHECK = "expression_filter"
 def check_expressions(
     rules: "Sequence[ExpressionFilterRule]", tables: Sequence[TableSchema], flavor: Flavor
 ) -> Iterator[Finding]:
-    """A finding for each table that rules are about; for a rule about no table, too."""
+    """A finding for each table that has a filter, and for each filter without a table."""
     names = {(table.schema.lower(), table.table.lower()): table for table in tables}
     for rule in rules:
         table = names.get((rule.schema_.lower(), rule.table.lower()))
         if table is None:
-            message = f"a filter is about {rule.schema_}.{rule.table}, which takes no part or is not there"
-            yield Finding(CHECK, Level.WARN, message, "mend its schema and table")
+            message = f"a filter names {rule.schema_}.{rule.table}, which does not exist or is not selected"
+            yield Finding(CHECK, Level.WARN, message, "correct its schema and table")
         else:
             yield _check(rule, table, flavor)
 
@@ -36,4 +36,4 @@ def _check(rule: "ExpressionFilterRule", table: TableSchema, flavor: Flavor) -> 
             left_out((rule,), table, event, before=str, after=str, flavor=flavor)
     except ConfigError as error:
         return Finding(CHECK, Level.FAIL, error.message, error.hint or "")
-    return Finding(CHECK, Level.PASS, f"the filter of {table} is computed as the server computes it")
+    return Finding(CHECK, Level.PASS, f"the filter of {table} is evaluated as the server evaluates it")

@@ -1,15 +1,15 @@
-"""What a check of a source says: a thing that was looked at, and how to mend it."""
+"""The result of one check of a source, and how to fix it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 SHOWN = 5
-"""So many names stand in a message; the number of the others behind them."""
+"""Number of names listed in a message; the others are counted."""
 
 
 class Level(str, Enum):
-    """`fail` stops a run, `warn` is for the operator to judge."""
+    """`fail` stops a run; `warn` leaves the decision to the operator."""
 
     PASS = "pass"  # noqa: S105
     WARN = "warn"
@@ -18,7 +18,7 @@ class Level(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One checked thing; `fix` is the statement or step that mends it, empty for a pass."""
+    """The result of one check; `fix` is the statement or step that resolves it, empty for a pass."""
 
     name: str
     level: Level
@@ -27,6 +27,6 @@ class Finding:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Names for a message."""
+    """Names, formatted for a message."""
     more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
     return ", ".join(names[:SHOWN]) + more

@@ -1,4 +1,4 @@
-"""A source's relay folder: who works in it, where the log on disk ends, and how each epoch began."""
+"""A source's relay folder: its lock, where the log on disk ends, and how each epoch started."""
 
 import fcntl
 import json
@@ -30,9 +30,9 @@ _ENDS_OF_FILE = frozenset({EventType.ROTATE, EventType.STOP})
 
 @dataclass(frozen=True, slots=True)
 class EpochBegin:
-    """How an epoch began: kept beside its segments, because the log before it is not there to be read.
+    """How an epoch started: stored next to its segments, because the log before it is not available.
 
-    `gtid_set` is the text of everything that went before `offset`; None: unknown, or a server without GTIDs.
+    `gtid_set` is the text of the set of all transactions before `offset`; None: unknown, or a server without GTIDs.
     """
 
     server_uuid: str
@@ -45,7 +45,7 @@ class EpochBegin:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the engine knows to be read: everything before `position`, being `gtid_set` (text)."""
+    """What the engine knows to have landed: everything before `position`, which is `gtid_set` (text)."""
 
     position: Position
     gtid_set: str
@@ -53,13 +53,13 @@ class Known:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold the source's relay folder for this process, and clear what a killed one left.
+    """Lock the source's relay folder for this process, and remove what a killed relay left behind.
 
-    The relay of a runner that was killed notices that within moments: it is waited for. On a Volume only this machine's
-    processes are kept out; another machine's run is fenced by its commits.
+    The relay of a runner that was killed ends within moments, so this waits for it. On a Volume the lock only excludes
+    processes of this machine; a run on another machine is fenced by its commits.
 
     Raises:
-        Fenced: another process holds it and keeps it.
+        Fenced: another process holds the lock and does not release it.
     """
     place = scratch_folder(folder)
     for needed in (folder, place):
@@ -71,7 +71,7 @@ def locked(folder: Path) -> Iterator[None]:
                 lock.seek(0)
                 holder = lock.read().strip() or "unknown"
                 raise Fenced(
-                    "another relay writes into this folder", hint=f"stop process {holder} first", folder=str(folder)
+                    "another relay writes to this folder", hint=f"stop process {holder} first", folder=str(folder)
                 )
             time.sleep(0.1)
         lock.truncate(0)
@@ -90,7 +90,7 @@ def _lock(lock: TextIO) -> bool:
 
 
 def begin_epoch(folder: Path, begin: EpochBegin) -> Path:
-    """Make the epoch's folder and note how it began; the folder."""
+    """Create the epoch's folder, record how the epoch started, and return the folder."""
     place = folder / epoch_folder(begin.server_uuid, begin.epoch)
     place.mkdir(exist_ok=True)
     fresh = place / f"{_BEGIN}.new"
@@ -100,13 +100,13 @@ def begin_epoch(folder: Path, begin: EpochBegin) -> Path:
 
 
 def newest_begin(folder: Path) -> EpochBegin | None:
-    """How the newest epoch began; None in a folder that no relay has worked in."""
+    """How the newest epoch started; None if no relay has used the folder."""
     begins = [_read_begin(place) for place in folder.glob(f"*/{_BEGIN}")]
     return max(begins, key=lambda begin: begin.epoch, default=None)
 
 
 def epoch_begin(folder: Path) -> EpochBegin | None:
-    """How the epoch of a folder began; None if no relay has worked in it."""
+    """How the epoch of a folder started; None if no relay has used it."""
     place = folder / _BEGIN
     return _read_begin(place) if place.exists() else None
 
@@ -119,15 +119,15 @@ def _read_begin(place: Path) -> EpochBegin:
 
 
 def load_state(folder: Path, source_id: str) -> RelayState | None:
-    """Where the log on disk ends; None if there is none. The GTID set is left to `gtids_on_disk`.
+    """Where the log on disk ends; None if there is none. Call `with_gtids` to add the GTID set.
 
     Raises:
-        CorruptBinlog: segments do not join, or the newest cannot be read.
+        CorruptBinlog: segments are not contiguous, or the newest cannot be read.
     """
     begin = newest_begin(folder)
     if begin is None:
         return None
-    segments = [found for found in list_segments(folder, source_id) if found.epoch == begin.epoch]
+    segments = [segment for segment in list_segments(folder, source_id) if segment.epoch == begin.epoch]
     if not segments:
         return RelayState(begin.server_uuid, begin.epoch, begin.binlog_file, begin.offset, None)
     newest = segments[-1]
@@ -145,8 +145,8 @@ def load_state(folder: Path, source_id: str) -> RelayState | None:
 def with_gtids(state: RelayState, folder: Path, source_id: str, known: Known | None) -> RelayState:
     """The state with the set of all transactions on disk and before.
 
-    It is summed from the newest point where a set is written down: an epoch's begin, a file's first events, or what the
-    engine knows.
+    The set is accumulated from the newest point where a set is recorded: the start of an epoch, the first events of a
+    file, or what the engine knows.
     """
     begin = newest_begin(folder)
     if begin is None:
@@ -168,7 +168,7 @@ def with_gtids(state: RelayState, folder: Path, source_id: str, known: Known | N
 
 
 def joined(one: GtidSet | None, other: GtidSet) -> GtidSet:
-    """The union; sets of different flavors have none, the newer replaces the older."""
+    """The union; sets of different flavors have none, so the newer replaces the older."""
     if isinstance(one, MysqlGtidSet) and isinstance(other, MysqlGtidSet):
         return one.union(other)
     if isinstance(one, MariadbGtidSet) and isinstance(other, MariadbGtidSet):
@@ -177,22 +177,22 @@ def joined(one: GtidSet | None, other: GtidSet) -> GtidSet:
 
 
 def format_description(path: Path) -> bytes:
-    """The format description event that a binlog file or segment begins with, whole.
+    """The whole format description event at the start of a binlog file or segment.
 
     Raises:
-        CorruptBinlog: the file does not begin with one.
+        CorruptBinlog: the file does not start with one.
     """
     with path.open("rb") as stream:
         magic, head = stream.read(len(MAGIC)), stream.read(HEADER_SIZE)
         if magic != MAGIC or len(head) < HEADER_SIZE:
-            raise CorruptBinlog(f"{path} is no binlog file", hint="a plain binlog file begins with fe 62 69 6e")
+            raise CorruptBinlog(f"{path} is not a binlog file", hint="a plain binlog file starts with fe 62 69 6e")
         event = head + stream.read(HEADER.unpack(head)[3] - HEADER_SIZE)
     parse_format_description(event, str(path))
     return event
 
 
 def created_at(description: bytes) -> int:
-    """When the server began the file: seconds since 1970."""
+    """When the server created the file, in seconds since 1970."""
     return int(HEADER.unpack_from(description)[0])
 
 
@@ -211,7 +211,7 @@ def _file_after(segment: Segment) -> str | None:
 
 
 def _set_before(segment: Segment) -> GtidSet | None:
-    """What the file's own beginning says went before it."""
+    """The GTID set before the file, according to its first events."""
     with open(segment.path, "rb") as stream:
         for header, _body in walk_events(stream, segment):
             if header.event_type in BEGINNINGS:

@@ -15,15 +15,15 @@ ORDER BY constraint_name, ordinal_position
 
 
 def read_foreign_keys(endpoint: Endpoint, table: TableName) -> list[ForeignKey]:
-    """Those that a table has now.
+    """The foreign keys that the table has now.
 
     Raises:
-        SourceUnavailable, SourceError: the server does not tell.
+        SourceUnavailable, SourceError: the server does not answer, or refuses the query.
     """
-    found: dict[str, ForeignKey] = {}
+    keys: dict[str, ForeignKey] = {}
     with closing(open_connection(endpoint)) as connection:
         for name, schema, parent, column, referenced in query(connection, _KEYS, table):
-            before = found.get(name)
+            before = keys.get(name)
             columns = (*(before.columns if before else ()), (str(column), str(referenced)))
-            found[name] = ForeignKey(str(name), table, (str(schema), str(parent)), columns)
-    return list(found.values())
+            keys[name] = ForeignKey(str(name), table, (str(schema), str(parent)), columns)
+    return list(keys.values())

@@ -1,4 +1,4 @@
-"""Where a GTID set ends in a server's log."""
+"""Finds where a GTID set ends in a server's log."""
 
 from collections.abc import Iterable
 from contextlib import closing
@@ -23,11 +23,11 @@ from dmdelta.source.server import server_log
 
 
 class ToldPlace(NamedTuple):
-    """A place as a server tells it.
+    """A position as a server reports it.
 
     Attributes:
-        offset: its low 32 bits.
-        gtid: the GTID event that begins there, whole; b"" where the server waits for one.
+        offset: the low 32 bits of the offset.
+        gtid: the whole GTID event at that position; b"" where the server waits for the next transaction.
     """
 
     binlog_file: str
@@ -42,19 +42,20 @@ def locate_after(request: DumpRequest) -> tuple[str, int]:
         PositionLost: the server has purged transactions that are not in the set.
     """
     with open_dump(request) as pieces:
-        told = first_place(pieces)
-    if told is None:
+        place = first_place(pieces)
+    if place is None:
         raise SourceUnavailable(f"{request.endpoint} sent neither an event nor a heartbeat", hint="run again")
-    return told.binlog_file, _whole_offset(request, told)
+    return place.binlog_file, _whole_offset(request, place)
 
 
 def first_place(pieces: Iterable[Piece | None]) -> ToldPlace | None:
-    """Where the first transaction begins that a server sends, or where it waits for one; None: it tells neither.
+    """Where the first transaction that a server sends starts, or where the server waits for one; None if unknown.
 
-    A server sends heartbeats while it skips, too, from inside transactions: it waits where two name the same place.
+    A server also sends heartbeats, with offsets inside transactions, while it skips. It waits where two consecutive
+    heartbeats name the same position.
     """
     binlog_file = ""
-    heard: ToldPlace | None = None
+    previous: ToldPlace | None = None
     for piece in pieces:
         if piece is None or not piece.first:
             continue
@@ -63,9 +64,9 @@ def first_place(pieces: Iterable[Piece | None]) -> ToldPlace | None:
             binlog_file = named_file(bytes(piece.data))
         elif kind in HEARTBEATS and not _is_start(piece):
             here = ToldPlace(named_file(bytes(piece.data)) or binlog_file, heartbeat_offset(bytes(piece.data)))
-            if here == heard:
+            if here == previous:
                 return here
-            heard = here
+            previous = here
         elif kind in GTID_EVENTS:
             return ToldPlace(binlog_file, (log_pos - size) % (LARGEST_OFFSET + 1), bytes(piece.data))
     return None
@@ -75,23 +76,23 @@ def _is_start(piece: Piece) -> bool:
     return heartbeat_offset(bytes(piece.data)) <= FIRST_OFFSET
 
 
-def _whole_offset(request: DumpRequest, told: ToldPlace) -> int:
-    """The offset of which a server has told 32 bits; where a file beyond 4 GiB has two such places, it is read."""
+def _whole_offset(request: DumpRequest, place: ToldPlace) -> int:
+    """The offset whose low 32 bits a server reported; a file beyond 4 GiB is read if two offsets match."""
     wrap = LARGEST_OFFSET + 1
     with closing(open_connection(request.endpoint)) as control:
-        size = server_log(control, request.server).files.get(told.binlog_file, 0)
-    if size - told.offset < wrap:
-        return told.offset
-    if not told.gtid:
-        return size - (size - told.offset) % wrap
+        size = server_log(control, request.server).files.get(place.binlog_file, 0)
+    if size - place.offset < wrap:
+        return place.offset
+    if not place.gtid:
+        return size - (size - place.offset) % wrap
     offset = FIRST_OFFSET
-    with open_dump(replace(request, binlog_file=told.binlog_file, after=None)) as pieces:
+    with open_dump(replace(request, binlog_file=place.binlog_file, after=None)) as pieces:
         for piece in pieces:
             if piece is None or (is_artificial(piece.header) and piece.header[1] not in HEARTBEATS):
                 continue
             if offset >= size or piece.header[1] in HEARTBEATS:
-                break  # that was the file
-            if offset % wrap == told.offset and piece.data == told.gtid:
+                break  # the end of the file
+            if offset % wrap == place.offset and piece.data == place.gtid:
                 return offset
             offset += piece.header[3] if piece.last else 0
-    raise SourceUnavailable(f"{request.endpoint} does not send again what it has sent", hint="run again")
+    raise SourceUnavailable(f"{request.endpoint} did not send the same transaction again", hint="run again")

@@ -1,4 +1,4 @@
-"""GTID sets in binary: what COM_BINLOG_DUMP_GTID sends, and what a binlog file's first events say went before.
+"""GTID sets in binary form: in COM_BINLOG_DUMP_GTID, and in the first events of a binlog file.
 
 Formats: MySQL sql/rpl_gtid_set.cc (`Gtid_set::encode`; since 8.3 a tagged form, its first 8 bytes being
 format << 56 | count << 8 | format); MariaDB, "GTID_LIST_EVENT".
@@ -24,7 +24,7 @@ BEGINNINGS = frozenset({EventType.PREVIOUS_GTIDS, EventType.MARIADB_GTID_LIST})
 
 
 def encode_gtid_set(gtids: MysqlGtidSet) -> bytes:
-    """MySQL's binary form; the tagged one only if there are tags, which servers before 8.3 would not take."""
+    """MySQL's binary form; the tagged one only if there are tags, because servers before 8.3 reject it."""
     tagged = any(":" in name for name in gtids.intervals)
     count = len(gtids.intervals)
     parts = [_U64.pack(_TAGGED << 56 | count << 8 | _TAGGED if tagged else count)]
@@ -39,15 +39,15 @@ def encode_gtid_set(gtids: MysqlGtidSet) -> bytes:
 
 
 def decode_gtid_set(data: bytes) -> MysqlGtidSet:
-    """The set of MySQL's binary form.
+    """The set encoded in MySQL's binary form.
 
     Raises:
-        CorruptBinlog: cut short.
+        CorruptBinlog: the data is truncated.
     """
     try:
         return _decode(data)
     except (error, IndexError, ValueError) as damage:
-        raise CorruptBinlog("a PREVIOUS_GTIDS event is cut short", hint="fetch the file again") from damage
+        raise CorruptBinlog("a PREVIOUS_GTIDS event is truncated", hint="fetch the file again") from damage
 
 
 def _decode(data: bytes) -> MysqlGtidSet:
@@ -56,7 +56,7 @@ def _decode(data: bytes) -> MysqlGtidSet:
     if tagged:
         count = count >> 8 & (1 << 48) - 1
     at = _U64.size
-    found: dict[str, tuple[tuple[int, int], ...]] = {}
+    intervals: dict[str, tuple[tuple[int, int], ...]] = {}
     for _ in range(count):
         name = str(UUID(bytes=bytes(data[at : at + 16])))
         at += 16
@@ -69,15 +69,15 @@ def _decode(data: bytes) -> MysqlGtidSet:
         at += _U64.size
         pairs = [_INTERVAL.unpack_from(data, at + _INTERVAL.size * number) for number in range(spans)]
         at += _INTERVAL.size * spans
-        found[name] = tuple((first, end - 1) for first, end in pairs)
-    return MysqlGtidSet(dict(sorted(found.items())))
+        intervals[name] = tuple((first, end - 1) for first, end in pairs)
+    return MysqlGtidSet(dict(sorted(intervals.items())))
 
 
 def set_before_file(event: bytes) -> GtidSet:
-    """The set that a PREVIOUS_GTIDS or GTID_LIST event names (header included, checksum not).
+    """The set in a PREVIOUS_GTIDS or GTID_LIST event (with header, without checksum).
 
     Raises:
-        CorruptBinlog: cut short.
+        CorruptBinlog: the event is truncated.
     """
     if event[4] == EventType.PREVIOUS_GTIDS:
         return decode_gtid_set(event[HEADER_SIZE:])
@@ -88,5 +88,5 @@ def set_before_file(event: bytes) -> GtidSet:
             domain, server, seq = _LIST_ENTRY.unpack_from(event, HEADER_SIZE + 4 + number * _LIST_ENTRY.size)
             gtids = gtids.add(f"{domain}-{server}-{seq}")
     except error as damage:
-        raise CorruptBinlog("a GTID_LIST event is cut short", hint="fetch the file again") from damage
+        raise CorruptBinlog("a GTID_LIST event is truncated", hint="fetch the file again") from damage
     return gtids

@@ -1,4 +1,4 @@
-"""Cutting a table into ranges of its key, as SQL conditions that together hold every row once."""
+"""Splits a table into key ranges: SQL conditions that together select every row exactly once."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pymysql.connections import Connection
 
 CHUNK_ROWS = 50_000
-"""About so many rows a chunk: seconds of work, a few megabytes."""
+"""Approximate number of rows per chunk: seconds of work, a few megabytes."""
 _PLAIN = frozenset({"decimal", "year"})
 _QUOTED = frozenset({"date", "datetime", "timestamp"})
 _TEXT = frozenset({"char", "varchar"})
@@ -20,10 +20,10 @@ _ORDERED = frozenset(INTEGERS) | _PLAIN | _QUOTED | _TEXT | _BYTES
 
 
 def key_ranges(connection: "Connection[Any]", table: TableSchema, rows: int, chunk_rows: int = CHUNK_ROWS) -> list[str]:
-    """The conditions, in the key's order; one empty condition for a table that is not cut.
+    """The conditions in key order; one empty condition for a table that is not split.
 
-    An integer key is cut evenly between its least and greatest value, any other by walking the key. Tables without a
-    key, with few rows (`rows`, an estimate) or with a key of a type whose order SQL cannot be asked for are not cut.
+    An integer key is split evenly between its minimum and maximum, any other key by walking it. Tables are not split if
+    they have no key, few rows (`rows`, an estimate), or a key of a type whose order SQL cannot express.
 
     Raises:
         SourceUnavailable, SourceError: the server does not answer.
@@ -39,7 +39,7 @@ def key_ranges(connection: "Connection[Any]", table: TableSchema, rows: int, chu
 
 
 def even_ranges(name: str, least: int | None, greatest: int | None, parts: int) -> list[str]:
-    """`parts` ranges of equal width; the first and the last are open, for what comes meanwhile."""
+    """`parts` ranges of equal width; the first and the last are open, for rows that are inserted meanwhile."""
     if least is None or greatest is None:
         return [""]
     width = -(-(greatest - least + 1) // parts)
@@ -56,29 +56,29 @@ def _ends(connection: "Connection[Any]", table: TableSchema, key: Column) -> tup
 
 
 Literals = tuple[str, ...]
-"""The values of a key, as SQL."""
+"""The values of a key as SQL literals."""
 
 
 def _walk(
     connection: "Connection[Any]", table: TableSchema, key: Sequence[Column], chunk_rows: int
 ) -> Iterator[Literals]:
-    """The keys of every `chunk_rows`-th row in the key's order."""
+    """Yields the key of every `chunk_rows`-th row in key order."""
     names = ", ".join(quoted(column.name) for column in key)
     texts = ", ".join(_as_text(column) for column in key)
     last: Literals | None = None
     while True:
-        behind = f"WHERE {_bound(key, last, '>', '>')} " if last else ""
-        found = query(
-            connection, f"SELECT {texts} FROM {_name(table)} {behind}ORDER BY {names} LIMIT 1 OFFSET {chunk_rows - 1}"
+        after = f"WHERE {_bound(key, last, '>', '>')} " if last else ""
+        rows = query(
+            connection, f"SELECT {texts} FROM {_name(table)} {after}ORDER BY {names} LIMIT 1 OFFSET {chunk_rows - 1}"
         )
-        if not found:
+        if not rows:
             return
-        last = tuple(_literal(column, str(text)) for column, text in zip(key, found[0], strict=True))
+        last = tuple(_literal(column, str(text)) for column, text in zip(key, rows[0], strict=True))
         yield last
 
 
 def _between(key: Sequence[Column], cuts: Sequence[Literals]) -> Iterator[str]:
-    """Ranges that end with a cut, and one behind the last."""
+    """A range up to each cut, and one after the last."""
     for lower, upper in zip([None, *cuts], [*cuts, None], strict=True):
         bounds = [_bound(key, lower, ">", ">")] if lower else []
         bounds += [_bound(key, upper, "<", "<=")] if upper else []
@@ -86,7 +86,7 @@ def _between(key: Sequence[Column], cuts: Sequence[Literals]) -> Iterator[str]:
 
 
 def _bound(key: Sequence[Column], values: Literals, sign: str, last: str) -> str:
-    """Rows on one side of a key; `last` compares the last column. Spelt out: MySQL finds no range in tuples."""
+    """Rows on one side of a key; `last` compares the last column. No tuples: MySQL uses no range scan for them."""
     names = [quoted(column.name) for column in key]
     ways = []
     for place, (name, value) in enumerate(zip(names, values, strict=True), 1):
@@ -105,7 +105,7 @@ def _literal(column: Column, text: str) -> str:
     if column.type in _BYTES:
         return f"X'{text}'"
     if column.type in _TEXT:
-        # Its own bytes in its own character set: nothing is lost on the way, and the column's collation decides.
+        # The bytes in the column's own character set: lossless, and the column's collation decides the order.
         return f"_{column.charset} X'{text}'"
     return f"'{text}'" if column.type in _QUOTED else text
 

@@ -1,8 +1,8 @@
-"""Readers on one consistent snapshot: they meet under a global read lock that lasts for a moment.
+"""A barrier that opens one consistent snapshot for several readers under a brief global read lock.
 
-Readers are in processes of their own, so they tell each other by user-level locks of the server (GET_LOCK): each takes
-one when it is ready; the leader locks all tables and says so; each opens its snapshot and takes another one; the leader
-unlocks. A lock ends with the connection of its holder, whatever becomes of it.
+Readers run in separate processes, so they coordinate through user-level locks of the server (GET_LOCK): each takes a
+lock when it is ready; the leader locks all tables and signals that; each opens its snapshot and takes another lock; the
+leader unlocks the tables. A lock is released when its holder's connection ends, however it ends.
 """
 
 import time
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pymysql.connections import Connection
 
 READY_SECONDS = 90.0
-"""How long the first readers wait for the last one: Spark may have to start their processes."""
+"""How long the first readers wait for the last one: Spark may have to start their processes first."""
 LOCKED_SECONDS = 10.0
 """How long all tables may stay locked until every reader has its snapshot."""
 LOCK_WAIT_SECONDS = 30
@@ -28,29 +28,29 @@ _POLL_SECONDS = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Meeting:
-    """A number of readers that share a snapshot; `key`, of 32 characters at most, tells it from all others."""
+    """A group of readers that share a snapshot; `key`, of at most 32 characters, identifies it."""
 
     key: str
     readers: int
 
     def lock(self, what: str, number: int = 0) -> str:
-        """A name of at most 64 characters, as MySQL wants it."""
+        """A lock name; MySQL allows at most 64 characters."""
         return f"dmdelta-{self.key}-{what}-{number}"
 
 
 def call(connection: "Connection[Any]", meeting: Meeting) -> None:
-    """Become the leader: readers that come from now on wait."""
+    """Become the leader: readers that arrive after this call wait."""
     _take(connection, meeting.lock("lead"))
 
 
 def lead(connection: "Connection[Any]", meeting: Meeting, over: Callable[[], bool]) -> None:
-    """Wait for the readers, lock all tables, wait until each has its snapshot, unlock. If it fails, readers give up.
+    """Wait for the readers, lock all tables, wait until each has its snapshot, unlock. On failure the readers stop.
 
     Args:
-        over: True once the readers will not come any more.
+        over: True once no more readers will arrive.
 
     Raises:
-        SourceError: not all readers came in time, or the account may not lock (it needs RELOAD).
+        SourceError: not all readers arrived in time, or the account may not lock tables (this requires RELOAD).
         SourceUnavailable: the connection is lost.
     """
     try:
@@ -58,8 +58,8 @@ def lead(connection: "Connection[Any]", meeting: Meeting, over: Callable[[], boo
             if over():
                 return
             raise SourceError(
-                f"not all {meeting.readers} readers came within {READY_SECONDS:.0f} s",
-                hint="each takes a task slot of Spark: lower snapshot.readers, or free some slots",
+                f"not all {meeting.readers} readers arrived within {READY_SECONDS:.0f} s",
+                hint="each reader takes a task slot of Spark: lower snapshot.readers, or free some slots",
             )
         _lock_all(connection)
         try:
@@ -76,10 +76,10 @@ def lead(connection: "Connection[Any]", meeting: Meeting, over: Callable[[], boo
 
 
 def meet(connection: "Connection[Any]", meeting: Meeting, number: int) -> ServerPosition:
-    """Open the shared snapshot as reader `number`, from 0 on; the position that it stands for.
+    """Open the shared snapshot as reader `number`, starting at 0; returns the position of the snapshot.
 
     Raises:
-        SourceUnavailable: the leader has gone, or the reader came too late.
+        SourceUnavailable: the leader has gone, or the reader arrived too late.
     """
     query(connection, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
     _take(connection, meeting.lock("ready", number))
@@ -93,7 +93,7 @@ def meet(connection: "Connection[Any]", meeting: Meeting, number: int) -> Server
     if not _is_held(connection, go):
         raise _late()
     _take(connection, meeting.lock("open", number))
-    while _is_held(connection, go):  # a quick reader must not be gone before the leader has seen it
+    while _is_held(connection, go):  # a fast reader must keep its locks until the leader has seen them
         time.sleep(_POLL_SECONDS)
     return position
 
@@ -101,14 +101,14 @@ def meet(connection: "Connection[Any]", meeting: Meeting, number: int) -> Server
 def _lock_all(connection: "Connection[Any]") -> None:
     query(connection, f"SET SESSION lock_wait_timeout = {LOCK_WAIT_SECONDS}")
     with explained(
-        "all tables must be locked for a moment",
+        "all tables must be locked briefly",
         hint="GRANT RELOAD ON *.* to the account, or use consistency: none",
     ):
         query(connection, "FLUSH TABLES WITH READ LOCK")
 
 
 def _late() -> SourceUnavailable:
-    return SourceUnavailable("a reader missed the shared snapshot", hint="run again: nothing of it has landed")
+    return SourceUnavailable("a reader missed the shared snapshot", hint="run again: none of it has landed")
 
 
 def _take(connection: "Connection[Any]", name: str) -> None:

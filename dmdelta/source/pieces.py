@@ -1,4 +1,4 @@
-"""Events as they come off a wire or a file, in pieces of bounded size.
+"""Events as they arrive from a connection or a file, in pieces of bounded size.
 
 Wire format: MySQL client/server protocol, "Packets" (3-byte length, sequence number; 2^24-1 bytes mean that more
 follows) and "COM_BINLOG_DUMP response" (one status byte before the event in its first packet).
@@ -16,9 +16,9 @@ from dmdelta.errors import CorruptBinlog, SourceUnavailable
 from dmdelta.source.connection import foreign_errors, server_error
 
 BUFFER_SIZE = 1 << 20
-"""Bytes; a larger event comes in several pieces."""
+"""Bytes; a larger event is split into several pieces."""
 TICK = 0.2
-"""Seconds without data after which a reader gets None, to look at its clock and its stop signal."""
+"""Seconds without data after which an iteration yields None: the caller then checks the clock and its stop signal."""
 
 EventFields = tuple[int, int, int, int, int, int]
 """An event's header: timestamp, type, server id, size, log_pos, flags."""
@@ -31,11 +31,11 @@ _SIZE = Struct("<9xI").unpack_from
 
 
 class Piece(NamedTuple):
-    """A part of an event, valid until the next is asked for.
+    """A part of an event, valid until the next one is requested.
 
     Attributes:
-        header: of the event that it is a part of.
-        data: the bytes; the first piece of an event begins with its header, whole events are one piece.
+        header: of the event that the piece belongs to.
+        data: the bytes; the first piece of an event starts with its header, a whole event is one piece.
     """
 
     header: EventFields
@@ -45,13 +45,13 @@ class Piece(NamedTuple):
 
 
 class Events(NamedTuple):
-    """Whole events, one behind the other."""
+    """Whole, consecutive events."""
 
     data: memoryview
 
 
 class WirePieces:
-    """Reads the answer to a dump command. Iterating gives None on every tick without data."""
+    """Reads the response to a dump command. Iteration yields None on every tick without data."""
 
     def __init__(self, sock: socket.socket, where: str, silence: float) -> None:
         """`silence`: seconds without a byte, heartbeats included, after which the connection counts as lost."""
@@ -65,7 +65,7 @@ class WirePieces:
         sock.settimeout(TICK)
 
     def __iter__(self) -> Iterator[Piece | None]:
-        """Raises SourceUnavailable when the connection is lost, and what the server's error packet means."""
+        """Raises SourceUnavailable when the connection is lost, and the error in a server's error packet."""
         unpack = HEADER.unpack_from
         while True:
             if self._high - self._low < _PACKET + 1:
@@ -77,7 +77,7 @@ class WirePieces:
                 yield from self._refusal(length, status)
             left = length - 1
             if left < HEADER_SIZE:
-                raise CorruptBinlog(f"{self._where} sent an event without a header", hint="look at the network path")
+                raise CorruptBinlog(f"{self._where} sent an event without a header", hint="check the network path")
             self._low += _PACKET + 1
             if self._high - self._low < HEADER_SIZE:
                 yield from self._need(HEADER_SIZE)
@@ -118,11 +118,11 @@ class WirePieces:
 
     def _torn(self, size: int, sent: int) -> CorruptBinlog:
         return CorruptBinlog(
-            f"{self._where} sent an event whose size is not its header's", hint="run again", expected=size, got=sent
+            f"{self._where} sent an event whose size differs from its header", hint="run again", expected=size, got=sent
         )
 
     def _refusal(self, length: int, status: int) -> Iterator[None]:
-        """An error or end packet: raises what it means."""
+        """Read an error or EOF packet and raise the matching error."""
         yield from self._need(_PACKET + min(length, BUFFER_SIZE // 2))
         body = bytes(self._buffer[self._low + _PACKET : self._low + _PACKET + length])
         if status == _ERROR:
@@ -130,7 +130,7 @@ class WirePieces:
             raise server_error(_ERROR_CODE.unpack_from(body, 1)[0], text[6:] if text[:1] == "#" else text, self._where)
         if status == _EOF:
             raise SourceUnavailable(f"{self._where} ended the dump", hint="the server is probably shutting down")
-        raise CorruptBinlog(f"{self._where} sent a packet with status {status}", hint="look at the network path")
+        raise CorruptBinlog(f"{self._where} sent a packet with status {status}", hint="check the network path")
 
     def _need(self, count: int) -> Iterator[None]:
         """Wait until the buffer holds `count` bytes; yields on every tick without data."""
@@ -149,7 +149,7 @@ class WirePieces:
             except TimeoutError:
                 received = -1
         if received == 0:
-            raise SourceUnavailable(f"{self._where} closed the connection", hint="the relay connects again by itself")
+            raise SourceUnavailable(f"{self._where} closed the connection", hint="the relay reconnects automatically")
         now = time.monotonic()
         if received > 0:
             self._heard = now
@@ -165,12 +165,13 @@ class WirePieces:
 
 
 class FilePieces:
-    """Reads the events of a binlog file from where `stream` stands to the end of the file.
+    """Reads the events of a binlog file from the current position of `stream` to the end of the file.
 
-    Iterating gives many whole events at a time, and one in pieces that is too large for that.
+    Iteration yields many whole events at a time, and splits an event that is too large for that into pieces.
 
     Attributes:
-        torn: bytes behind the last whole event, set when the iteration ends: the file is still being written, or cut.
+        torn: bytes after the last whole event, set when the iteration ends: the file is incomplete or still being
+            written.
     """
 
     def __init__(self, stream: BinaryIO) -> None:
@@ -196,14 +197,14 @@ class FilePieces:
         self.torn = len(rest)
 
     def _holds(self, count: int) -> bool:
-        """Whether so many bytes follow: of an event that is not there whole, no piece may be handed out."""
+        """Whether that many bytes follow: no piece of an incomplete event may be yielded."""
         at = self._stream.tell()
         end = self._stream.seek(0, SEEK_END)
         self._stream.seek(at)
         return end - at >= count
 
-    def _parts(self, begun: bytes, size: int) -> Iterator[Piece]:
-        header, part, sent = HEADER.unpack_from(begun), begun, 0
+    def _parts(self, head: bytes, size: int) -> Iterator[Piece]:
+        header, part, sent = HEADER.unpack_from(head), head, 0
         while part:
             sent += len(part)
             yield Piece(header, memoryview(part), sent == len(part), sent == size)
@@ -211,7 +212,7 @@ class FilePieces:
 
 
 def _whole_events(data: bytes) -> tuple[int, int | None]:
-    """Where the last whole event ends, and the size of the one behind it, None if its header is not there."""
+    """Where the last whole event ends, and the size of the event after it; None if its header is incomplete."""
     at, have = 0, len(data)
     while have - at >= HEADER_SIZE:
         size: int = _SIZE(data, at)[0]

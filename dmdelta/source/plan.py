@@ -1,4 +1,4 @@
-"""How a relay goes on: a pure decision from what it has and what the server has."""
+"""Decides how a relay resumes: a pure function of its own state and the server's."""
 
 from dataclasses import dataclass
 
@@ -10,14 +10,15 @@ from dmdelta.source.server import ServerLog
 
 @dataclass(frozen=True, slots=True)
 class RelayState:
-    """Where a relay stands.
+    """The state of a relay.
 
     Attributes:
-        server_uuid: of the server that the newest epoch was read from.
+        server_uuid: of the server from which the newest epoch was read.
         offset: in `binlog_file`, a transaction boundary: everything before it is on disk.
-        created: when the server began the file, seconds since 1970 as in its format description event; None: unknown.
-        next_file: the file that follows, if `binlog_file` is read to its end.
-        gtid_set: all transactions on disk, and before them; None if unknown or not looked at.
+        created: when the server created the file, in seconds since 1970, from its format description event; None:
+            unknown.
+        next_file: the next file, if `binlog_file` is read to its end.
+        gtid_set: all transactions on disk and before; None if unknown or not determined.
     """
 
     server_uuid: str
@@ -31,7 +32,7 @@ class RelayState:
 
 @dataclass(frozen=True, slots=True)
 class Continue:
-    """The same log goes on."""
+    """Resume in the same log."""
 
     binlog_file: str
     offset: int
@@ -39,7 +40,7 @@ class Continue:
 
 @dataclass(frozen=True, slots=True)
 class NewEpoch:
-    """Another log holds everything that follows on `after`."""
+    """Resume in another log, which holds everything that follows `after`."""
 
     epoch: int
     after: GtidSet
@@ -47,7 +48,7 @@ class NewEpoch:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """What is needed next is not on the server."""
+    """The server does not have the next position."""
 
     reason: str
     missing: str = ""
@@ -57,10 +58,10 @@ ConnectPlan = Continue | NewEpoch | Lost
 
 
 def plan_connect(relay: RelayState, server: ServerLog, created: int | None) -> ConnectPlan:
-    """Decide how to go on.
+    """Decide how to resume.
 
     Args:
-        created: when the server began the file `relay.binlog_file`; None if it has no such file.
+        created: when the server created the file `relay.binlog_file`; None if it does not have the file.
     """
     obstacle = _obstacle(relay, server, created)
     if obstacle is None:
@@ -73,24 +74,24 @@ def plan_connect(relay: RelayState, server: ServerLog, created: int | None) -> C
     ):
         return Continue(relay.next_file, FIRST_OFFSET)
     if relay.server_uuid == server.uuid and _started_over(relay, server):
-        # The same server numbers its transactions anew then: its GTIDs prove nothing.
-        return Lost(f"{obstacle}: its binlog was started over")
+        # After a reset the same server reuses transaction numbers: its GTIDs prove nothing.
+        return Lost(f"{obstacle}: its binlog was reset")
     if not relay.gtid_set or server.executed is None or server.purged is None:
-        return Lost(f"{obstacle}, and there are no GTIDs to find the place again")
+        return Lost(f"{obstacle}, and there are no GTIDs to locate the position")
     unknown = missing_from(relay.gtid_set, server.executed)
     if unknown:
-        return Lost(f"{obstacle}, and the server never executed transactions that are relayed", unknown)
-    gone = missing_from(server.purged, relay.gtid_set)
-    if gone:
-        return Lost(f"{obstacle}, and the server has purged transactions that are not relayed", gone)
+        return Lost(f"{obstacle}, and the server never executed some relayed transactions", unknown)
+    purged = missing_from(server.purged, relay.gtid_set)
+    if purged:
+        return Lost(f"{obstacle}, and the server has purged transactions that are not relayed", purged)
     return NewEpoch(relay.epoch + 1, relay.gtid_set)
 
 
 def _obstacle(relay: RelayState, server: ServerLog, created: int | None) -> str | None:
-    """Why the server's files are not a continuation, or None."""
+    """Why the server's files do not continue the relay log; None if they do."""
     name = relay.binlog_file
     if relay.server_uuid != server.uuid:
-        return f"the server is {server.uuid}, the relay log came from {relay.server_uuid}"
+        return f"the server is {server.uuid}, the relay log is from {relay.server_uuid}"
     if name not in server.files:
         return f"the server no longer has {name}"
     if server.files[name] < relay.offset:
@@ -107,12 +108,12 @@ def _obstacle(relay: RelayState, server: ServerLog, created: int | None) -> str 
 
 
 def _started_over(relay: RelayState, server: ServerLog) -> bool:
-    """Whether a server that does not continue our file has not just purged it."""
+    """Whether the server has reset its log, rather than only purged our file."""
     return relay.binlog_file in server.files or file_number(next(iter(server.files))) < file_number(relay.binlog_file)
 
 
 def missing_from(wanted: GtidSet, have: GtidSet) -> str:
-    """What of `wanted` is not in `have`, as text; empty if nothing. Sets of two flavors have nothing in common."""
+    """The part of `wanted` that is not in `have`, as text; empty if none. Sets of two flavors are disjoint."""
     if isinstance(wanted, MysqlGtidSet) and isinstance(have, MysqlGtidSet):
         return str(wanted.minus(have))
     if isinstance(wanted, MariadbGtidSet) and isinstance(have, MariadbGtidSet):

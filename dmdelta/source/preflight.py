@@ -1,4 +1,4 @@
-"""Preflight: what of a server's settings, the account and the start position stands in the way, and how to mend it."""
+"""Preflight: checks a server's settings, the account and the start position, and says how to fix what fails."""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -30,13 +30,13 @@ VARIABLES = (
 
 @dataclass(frozen=True, slots=True)
 class SourceFacts:
-    """What the server says.
+    """What the server reports.
 
     Attributes:
-        variables: global variables by name; absent ones are missing.
+        variables: global variables by name; those that the server does not have are missing.
         grants: the lines of SHOW GRANTS.
-        replicas: server ids of the replicas that are connected; None if the account may not ask.
-        held: the binlog's files and GTID sets; None if there are none or the account may not ask.
+        replicas: server ids of the connected replicas; None if the account may not list them.
+        held: the binlog's files and GTID sets; None if there are none or the account may not list them.
     """
 
     server: ServerIdentity
@@ -48,11 +48,11 @@ class SourceFacts:
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """What the relay is going to do.
+    """What the relay is about to do.
 
     Attributes:
-        server_id: what it announces; None: a random one.
-        start: where it begins, or where it stands and goes on.
+        server_id: the server id that it uses; None: a random one.
+        start: where it starts, or the state from which it resumes.
         lag_seconds: how far it is behind, if known.
     """
 
@@ -71,7 +71,7 @@ def check_source(connection: "Connection[Any]", intent: Intent) -> list[Finding]
 
 
 def check_relay(connection: "Connection[Any]", task: RelayTask) -> list[Finding]:
-    """All findings for a relay, which goes on where its folder ends, and begins at `task.start` in an empty one.
+    """All findings for a relay, which resumes where its folder ends, or starts at `task.start` if that is empty.
 
     Raises:
         SourceUnavailable: the server does not answer.
@@ -88,21 +88,21 @@ def check_relay(connection: "Connection[Any]", task: RelayTask) -> list[Finding]
 
 
 def source_facts(connection: "Connection[Any]") -> SourceFacts:
-    """Ask the server; what the account may not see is None."""
+    """Query the server; facts that the account may not see are None."""
     server = server_identity(connection)
     rows = query(connection, "SHOW GLOBAL VARIABLES WHERE Variable_name IN %s", (VARIABLES,))
     variables = {str(name).lower(): str(value) for name, value in rows}
     grants = grants_of(connection)
     newer = server.flavor == "mysql" and server.version >= (8, 0, 22)
     statement = "SHOW REPLICAS" if newer else "SHOW SLAVE HOSTS"
-    listed = unless_refused(lambda: query_named(connection, statement))
-    replicas = None if listed is None else tuple(int(row["server_id"]) for row in listed)
+    connected = unless_refused(lambda: query_named(connection, statement))
+    replicas = None if connected is None else tuple(int(row["server_id"]) for row in connected)
     held = unless_refused(lambda: server_log(connection, server))
     return SourceFacts(server, variables, grants, replicas, held)
 
 
 def findings_of(facts: SourceFacts, intent: Intent) -> list[Finding]:
-    """Judge the facts, in the order in which they are mended."""
+    """Evaluate the facts, in the order in which an operator fixes them."""
     return [
         _version(facts),
         _log_bin(facts),
@@ -133,10 +133,10 @@ def _log_bin(facts: SourceFacts) -> Finding:
 
 
 def _format(facts: SourceFacts) -> Finding:
-    value = facts.variables.get("binlog_format", "ROW")  # newer servers have no other and no variable
+    value = facts.variables.get("binlog_format", "ROW")  # newer servers have no other format and no variable
     if value.upper() == "ROW":
         return Finding("binlog_format", Level.PASS, "ROW")
-    message = f"{value}: statements instead of rows; the task stops at the first changed row"
+    message = f"{value}: the log has statements instead of rows; the task stops at the first changed row"
     return Finding("binlog_format", Level.FAIL, message, "SET GLOBAL binlog_format = 'ROW', then reconnect all clients")
 
 
@@ -161,12 +161,12 @@ def _row_metadata(facts: SourceFacts) -> Finding:
     value = facts.variables.get("binlog_row_metadata")
     name = "binlog_row_metadata"
     if value is None:
-        message = "the server sends no column names: they are followed from statement to statement"
-        return Finding(name, Level.WARN, message, "MySQL 8.0.1 and MariaDB 10.5 send them")
-    # MariaDB's NO_LOG is like MINIMAL for us.
+        message = "the server sends no column names: they are tracked from the statements in the log"
+        return Finding(name, Level.WARN, message, "MySQL 8.0.1 and MariaDB 10.5 and newer send them")
+    # MariaDB's NO_LOG has the same effect as MINIMAL.
     if value.upper() == "FULL":
         return Finding(name, Level.PASS, value)
-    message = f"{value}: column names are not in the log, they are followed from statement to statement"
+    message = f"{value}: column names are not in the log, they are tracked from the statements in it"
     return Finding(name, Level.WARN, message, "SET GLOBAL binlog_row_metadata = 'FULL'")
 
 
@@ -190,14 +190,16 @@ def _privileges(facts: SourceFacts) -> list[Finding]:
 def _server_id(facts: SourceFacts, intent: Intent) -> Finding:
     ours = intent.server_id
     if ours is None:
-        return Finding("server_id", Level.PASS, "a random one is announced")
-    fix = "choose another server-id in the spec, or leave it away"
+        return Finding("server_id", Level.PASS, "a random one is used")
+    fix = "choose another server-id in the spec, or omit it"
     if ours == facts.server.server_id:
-        return Finding("server_id", Level.FAIL, f"{ours} is the server's own", fix)
+        return Finding("server_id", Level.FAIL, f"{ours} is the server's own id", fix)
     if facts.replicas is None:
-        return Finding("server_id", Level.WARN, f"{ours}: the account may not see the server's replicas", fix)
+        return Finding("server_id", Level.WARN, f"{ours}: the account may not list the server's replicas", fix)
     if ours in facts.replicas:
-        message = f"{ours} is a connected replica's: the server would end one for the other (unless it is this task)"
+        message = (
+            f"{ours} belongs to a connected replica: the server would disconnect one of them (unless it is this task)"
+        )
         return Finding("server_id", Level.WARN, message, fix)
     return Finding("server_id", Level.PASS, f"{ours} is not in use")
 
@@ -211,13 +213,13 @@ def _gtid(facts: SourceFacts, intent: Intent) -> Finding:
     fix = "SET GLOBAL enforce_gtid_consistency = ON, then gtid_mode step by step to ON (see MySQL's manual)"
     if isinstance(intent.start, StartAfter):
         return Finding("gtid_mode", Level.FAIL, f"{value}, but the start is a GTID set", fix)
-    return Finding("gtid_mode", Level.WARN, f"{value}: a change of the primary cannot be followed", fix)
+    return Finding("gtid_mode", Level.WARN, f"{value}: a failover to another primary cannot be followed", fix)
 
 
 def _retention(facts: SourceFacts, intent: Intent) -> Finding:
     seconds = retention_seconds(facts.variables)
     if not seconds:
-        return Finding("retention", Level.PASS, "binlogs are kept until somebody purges them")
+        return Finding("retention", Level.PASS, "binlogs are kept until they are purged manually")
     text = f"binlogs are kept {seconds / 3600:.1f} h"
     fix = "SET GLOBAL binlog_expire_logs_seconds = 604800"
     if facts.server.flavor == "mysql" and facts.server.version < (8, 0, 1):
@@ -228,12 +230,12 @@ def _retention(facts: SourceFacts, intent: Intent) -> Finding:
     if lag > seconds / 2:
         return Finding("retention", Level.WARN, f"{text}, the task is {lag / 3600:.1f} h behind", fix)
     if seconds < 86400:
-        return Finding("retention", Level.WARN, f"{text}: a day's outage loses the position", fix)
+        return Finding("retention", Level.WARN, f"{text}: an outage of a day loses the position", fix)
     return Finding("retention", Level.PASS, text)
 
 
 def retention_seconds(variables: dict[str, str]) -> float:
-    """How long a server keeps binlogs; 0: for ever."""
+    """How long a server keeps binlogs; 0: indefinitely."""
     seconds = float(variables.get("binlog_expire_logs_seconds") or 0)
     return seconds or float(variables.get("expire_logs_days") or 0) * 86400
 
@@ -244,7 +246,7 @@ def _start(facts: SourceFacts, intent: Intent) -> Finding:
         fix = "see log_bin and the privileges above"
         return Finding("start position", Level.FAIL, "the list of binlogs cannot be read", fix)
     oldest = next(iter(held.files))
-    fix = f"the oldest binlog is {oldest}: take a new snapshot, or mend `meta` in the spec"
+    fix = f"the oldest binlog is {oldest}: take a new snapshot, or correct `meta` in the spec"
     if isinstance(start, StartAt):
         size = held.files.get(start.binlog_file)
         if size is None:
@@ -252,27 +254,27 @@ def _start(facts: SourceFacts, intent: Intent) -> Finding:
         if size < start.offset:
             message = f"{start.binlog_file} ends at {size}, before {start.offset}"
             return Finding("start position", Level.FAIL, message, fix)
-        return Finding("start position", Level.PASS, f"{start.binlog_file}:{start.offset} is there")
+        return Finding("start position", Level.PASS, f"{start.binlog_file}:{start.offset} is available")
     if isinstance(start, StartAfter):
         return _start_after(held, start, fix)
     if isinstance(start, RelayState):
-        return _go_on(held, start, fix)
+        return _resume(held, start, fix)
     return Finding("start position", Level.PASS, f"{start.value}; the oldest binlog is {oldest}")
 
 
 def _start_after(held: ServerLog, start: StartAfter, fix: str) -> Finding:
     if held.purged is None:
         return Finding("start position", Level.FAIL, "the server has no GTIDs", fix)
-    gone = missing_from(held.purged, parse_gtid_set(start.gtid_set, held.flavor))
-    if gone:
-        return Finding("start position", Level.FAIL, f"the server has purged {gone}", fix)
-    return Finding("start position", Level.PASS, "all transactions after the GTID set are there")
+    purged = missing_from(held.purged, parse_gtid_set(start.gtid_set, held.flavor))
+    if purged:
+        return Finding("start position", Level.FAIL, f"the server has purged {purged}", fix)
+    return Finding("start position", Level.PASS, "all transactions after the GTID set are available")
 
 
-def _go_on(held: ServerLog, relay: RelayState, fix: str) -> Finding:
+def _resume(held: ServerLog, relay: RelayState, fix: str) -> Finding:
     place = f"{relay.binlog_file}:{relay.offset}"
     plan = plan_connect(relay, held, relay.created)
     if not isinstance(plan, Lost):
-        return Finding("start position", Level.PASS, f"the relay, which is at {place}, can go on")
+        return Finding("start position", Level.PASS, f"the relay can resume at {place}")
     missing = f": {plan.missing}" if plan.missing else ""
-    return Finding("start position", Level.FAIL, f"cannot go on at {place}: {plan.reason}{missing}", fix)
+    return Finding("start position", Level.FAIL, f"cannot resume at {place}: {plan.reason}{missing}", fix)

@@ -1,4 +1,4 @@
-"""What an account may do, out of its own SHOW GRANTS, and what it lacks for a relay and for a snapshot."""
+"""An account's privileges according to its own SHOW GRANTS, and what it lacks for a relay and for a snapshot."""
 
 import re
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ def grants_of(connection: "Connection[Any]") -> tuple[str, ...]:
 
 
 def privilege_findings(grants: Sequence[str], flavor: Flavor, *, names_in_log: bool) -> list[Finding]:
-    """Whether the account may read the log and, where it names no columns, the structures."""
+    """Whether the account may read the log and, if the log names no columns, the table structures."""
     held, select, roles = _granted(grants)
     needed = {"REPLICATION SLAVE": {"REPLICATION SLAVE", "REPLICATION REPLICA"}}
     monitor = {"REPLICATION CLIENT", "BINLOG MONITOR", "SUPER"}
@@ -45,13 +45,13 @@ def privilege_findings(grants: Sequence[str], flavor: Flavor, *, names_in_log: b
         findings.append(Finding("privilege select", Level.PASS, "granted"))
     else:
         level = Level.WARN if names_in_log or roles else Level.FAIL
-        message = "not granted: structures cannot be read from information_schema"
+        message = "not granted: table structures cannot be read from information_schema"
         findings.append(Finding("privilege select", level, message, "GRANT SELECT ON *.* TO <account>"))
     return findings
 
 
 def load_finding(grants: Sequence[str]) -> Finding:
-    """Whether tables may be read as they are: an account without SELECT does not even see that they are there."""
+    """Whether tables may be read for a full load: an account without SELECT does not even see that they exist."""
     _, select, roles = _granted(grants)
     if select:
         return Finding("privilege to load", Level.PASS, "granted")
@@ -61,24 +61,24 @@ def load_finding(grants: Sequence[str]) -> Finding:
 
 
 def lock_tables_finding(tables: Sequence[TableSchema], grants: Sequence[str]) -> Finding:
-    """Whether the tables without a key may be locked, which a snapshot of them needs."""
+    """Whether the tables without a key may be locked, which their snapshot requires."""
     name = "privilege lock tables"
     missing = sorted({t.schema for t in tables if not t.primary_key and not _may_lock(grants, t.schema)})
     if not missing:
         return Finding(name, Level.PASS, "granted where a table has no key")
-    message = f"not granted on {listed(missing)}: a table without a key is locked for the moment its snapshot begins"
-    # A role may hold it: only the attempt would tell.
+    message = f"not granted on {listed(missing)}: a table without a key is locked briefly while its snapshot is opened"
+    # A role may hold the privilege: only an attempt would show it.
     level = Level.FAIL if all(_GRANT.match(line) for line in grants) else Level.WARN
     return Finding(name, level, message, "GRANT LOCK TABLES ON the schema to <account>")
 
 
 def reload_finding(grants: Sequence[str]) -> Finding:
-    """Whether all tables may be locked for the moment in which readers open one snapshot."""
+    """Whether all tables may be locked while the readers open one snapshot."""
     name = "privilege reload"
     held, _, roles = _granted(grants)
     if held & {"RELOAD", "FLUSH_TABLES", "ALL PRIVILEGES"}:
         return Finding(name, Level.PASS, "granted")
-    message = "not granted: consistency: snapshot locks all tables for a moment"
+    message = "not granted: consistency: snapshot locks all tables briefly"
     return Finding(name, Level.WARN if roles else Level.FAIL, message, "GRANT RELOAD ON *.* TO <account>")
 
 
@@ -87,19 +87,19 @@ def _granted(grants: Sequence[str]) -> tuple[set[str], bool, bool]:
     everywhere: set[str] = set()
     select = roles = False
     for line in grants:
-        found = _GRANT.match(line)
-        if found is None:
+        match = _GRANT.match(line)
+        if match is None:
             roles = roles or bool(_ROLE.match(line))
             continue
-        names = {re.sub(r"\s*\(.*", "", name).strip().upper() for name in found.group(1).split(",")}
+        names = {re.sub(r"\s*\(.*", "", name).strip().upper() for name in match.group(1).split(",")}
         select = select or bool(names & {"SELECT", "ALL PRIVILEGES"})
-        if found.group(2) == "*.*":
+        if match.group(2) == "*.*":
             everywhere |= names
     return everywhere, select, roles
 
 
 def _may_lock(grants: Sequence[str], schema: str) -> bool:
     """Whether LOCK TABLES is held on all schemas, or on this one by its name."""
-    found = (_GRANT.match(line) for line in grants)
-    held = {one[2].replace("\\", "") for one in found if one and _LOCKS.search(one[1])}
+    matches = (_GRANT.match(line) for line in grants)
+    held = {match[2].replace("\\", "") for match in matches if match and _LOCKS.search(match[1])}
     return bool(held & {"*.*", f"{quoted(schema)}.*"})

@@ -1,6 +1,6 @@
-"""Purging the relay folder: segments that have landed go by age, or when the disk runs short.
+"""Purges the relay folder: landed segments are removed by age, or when disk space runs short.
 
-The oldest go first, so the log that is left has no gap. The newest stays: it says where the log on disk ends.
+The oldest are removed first, so the remaining log has no gap. The newest is kept: it marks where the log on disk ends.
 """
 
 from collections.abc import Sequence
@@ -21,11 +21,11 @@ log = get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PurgePolicy:
-    """What of the segments that have landed is kept.
+    """Which landed segments are kept.
 
     Attributes:
-        expires: so long after it was cut, a segment goes.
-        remain_space: bytes of the disk that stay free, if need be by segments that have not expired.
+        expires: age at which a segment is removed.
+        remain_space: bytes of the disk to keep free, if necessary by removing segments that have not expired.
     """
 
     expires: timedelta
@@ -34,29 +34,29 @@ class PurgePolicy:
 
 @dataclass(frozen=True, slots=True)
 class OldSegment:
-    """A segment that has landed, and since when it is there."""
+    """A landed segment and its creation time."""
 
     segment: Segment
     cut_at: datetime
 
 
 def landed_segments(segments: Sequence[Segment], landed: Position) -> list[OldSegment]:
-    """Those of a listing that may be purged, oldest first."""
-    found: list[OldSegment] = []
+    """The segments of a listing that may be purged, oldest first."""
+    old: list[OldSegment] = []
     for segment in segments[:-1]:
         if segment.end_position > landed:
             break
-        with suppress(FileNotFoundError):  # somebody else purges, too
+        with suppress(FileNotFoundError):  # another process purges, too
             cut_at = datetime.fromtimestamp(Path(segment.path).stat().st_mtime, timezone.utc)
-            found.append(OldSegment(segment, cut_at))
-    return found
+            old.append(OldSegment(segment, cut_at))
+    return old
 
 
 def plan_purge(old: Sequence[OldSegment], now: datetime, free: int, policy: PurgePolicy) -> tuple[Segment, ...]:
-    """The segments that go now.
+    """The segments to remove now.
 
     Args:
-        free: bytes of the disk.
+        free: free bytes of the disk.
     """
     chosen: list[Segment] = []
     for each in old:
@@ -68,25 +68,25 @@ def plan_purge(old: Sequence[OldSegment], now: datetime, free: int, policy: Purg
 
 
 def purge(segments: Sequence[Segment]) -> int:
-    """Remove segments, and the folders of binlog files that are empty then; how many bytes of the log went."""
-    gone = 0
+    """Remove segments, and the folders of binlog files that are then empty; returns the bytes of the log removed."""
+    removed = 0
     for segment in segments:
         with suppress(FileNotFoundError):
             Path(segment.path).unlink()
-            gone += segment.size
+            removed += segment.size
     for folder in {Path(segment.path).parent for segment in segments}:
-        with suppress(OSError):  # it has other segments
+        with suppress(OSError):  # the folder has other segments
             folder.rmdir()
     if segments:
-        log.info("segments purged", source=segments[0].source_id, count=len(segments), bytes=gone)
-    return gone
+        log.info("segments purged", source=segments[0].source_id, count=len(segments), bytes=removed)
+    return removed
 
 
 def assert_whole(segments: Sequence[Segment]) -> None:
-    """Nothing of the first epoch in a listing was purged: whoever has landed nothing needs all of it.
+    """Check that nothing of the first epoch in a listing was purged: a task that has landed nothing needs all of it.
 
     Raises:
-        CorruptBinlog: the segments begin later than the epoch did.
+        CorruptBinlog: the segments start later than the epoch.
     """
     if not segments:
         return
@@ -95,6 +95,6 @@ def assert_whole(segments: Sequence[Segment]) -> None:
     if begin is not None and not follows(Position(begin.epoch, begin.binlog_file, begin.offset), first):
         raise CorruptBinlog(
             f"segments before {first.begin_position} were purged after they had landed, and nothing has landed",
-            hint="restore the bronze table; or begin anew: run with --remove-meta",
+            hint="restore the bronze table; or start over: run with --remove-meta",
             path=first.path,
         )

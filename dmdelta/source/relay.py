@@ -1,7 +1,7 @@
-"""The relay: one source's log onto disk as segments, in a process of its own.
+"""The relay: writes one source's log to disk as segments, in its own process.
 
-`python -m dmdelta.source.relay` reads a `RelayTask` as one line of JSON from stdin (it holds a password) and works
-until SIGTERM, the end of stdin (its parent is gone) or, if the task says so, until it has caught up.
+`python -m dmdelta.source.relay` reads a `RelayTask` as one line of JSON from stdin (it contains a password) and runs
+until SIGTERM, the end of stdin (the parent has ended) or, if the task says so, until it has caught up.
 """
 
 import os
@@ -24,7 +24,7 @@ _NAP = 0.2
 
 
 def run_relay(task: RelayTask, stop: Stop) -> None:
-    """Relay until `stop()` is true, or until caught up if the task says so. What is whole is on disk when it returns.
+    """Relay until `stop()` is true, or until caught up if the task says so; then all whole transactions are on disk.
 
     Raises:
         Fenced: another relay holds the folder.
@@ -60,7 +60,7 @@ def _relay(task: RelayTask, stop: Stop, status: StatusFile) -> bool:
             if failures >= task.retry.attempts:
                 raise
             delay = task.retry.delay(failures)
-            log.warning("source lost, connecting again", source=task.source_id, in_s=round(delay, 2), why=error.message)
+            log.warning("source lost, reconnecting", source=task.source_id, in_s=round(delay, 2), why=error.message)
             status.update(retries=failures)
             _sleep(delay, stop)
     return False
@@ -74,14 +74,14 @@ def _sleep(seconds: float, stop: Stop) -> None:
 
 def _stop_of_process() -> Callable[[], bool]:
     """True after SIGTERM or SIGINT, or when the parent's end of stdin is closed."""
-    asked: list[int] = []
+    received: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda signum, _frame: asked.append(signum))
+        signal.signal(number, lambda signum, _frame: received.append(signum))
 
     def stop() -> bool:
-        if not asked and select.select([0], [], [], 0)[0] and not os.read(0, 4096):
-            asked.append(0)
-        return bool(asked)
+        if not received and select.select([0], [], [], 0)[0] and not os.read(0, 4096):
+            received.append(0)
+        return bool(received)
 
     return stop
 
@@ -91,7 +91,7 @@ def main() -> int:
     stop = _stop_of_process()
     line = b""
     while not line.endswith(b"\n"):
-        # Unbuffered: what follows the line is for `stop` to see.
+        # Unbuffered: `stop` must see what follows the line.
         byte = os.read(0, 65536)
         if not byte:
             return 0

@@ -1,4 +1,4 @@
-"""A SELECT's rows as raw packets in bounded memory: the binary protocol, which PyMySQL does not speak.
+"""A SELECT's rows as raw packets in bounded memory: the binary protocol, which PyMySQL does not implement.
 
 Format: MySQL client/server protocol, "COM_STMT_PREPARE", "COM_STMT_EXECUTE" and "Binary Protocol Resultset".
 """
@@ -24,11 +24,12 @@ _ROW, _EOF = ROW_HEADER[0], 0xFE
 
 
 def row_packets(connection: "Connection[Any]", select: str) -> Iterator[tuple[bytes, int]]:
-    """The packets of a SELECT's rows, whole ones up to the place given with them; what is behind it is to be ignored.
+    """Yields buffers with the packets of a SELECT's rows, and the end of the whole packets; ignore the bytes after it.
 
-    The server sends no faster than they are taken. A generator that is left early leaves the connection unusable.
+    The server sends no faster than the packets are consumed. A generator that is not exhausted leaves the connection
+    unusable.
 
-    Raises:
+        SourceUnavailable: the connection is lost. SourceError: the server refuses the statement.
         SourceUnavailable: the connection is lost. SourceError: the server refuses.
     """
     where = f"{connection.host}:{connection.port}"
@@ -40,7 +41,9 @@ def row_packets(connection: "Connection[Any]", select: str) -> Iterator[tuple[by
         with foreign_errors(where):
             data = wire._rfile.read1(READ_BYTES)  # noqa: SLF001
         if not data:
-            raise SourceUnavailable(f"{where} closed the connection", hint="run again: what was read is not read twice")
+            raise SourceUnavailable(
+                f"{where} closed the connection", hint="run again: chunks that have landed are kept"
+            )
         data = rest + data
         end, last = _whole_rows(data)
         if end:
@@ -56,10 +59,10 @@ def row_packets(connection: "Connection[Any]", select: str) -> Iterator[tuple[by
 
 
 def _execute(wire: Any, select: str) -> None:
-    """Prepare and execute; reads up to the first row."""
+    """Prepare and execute the statement; reads up to the first row."""
     wire._execute_command(_COM_STMT_PREPARE, select)  # noqa: SLF001
     statement, columns, _parameters = _PREPARED(wire._read_packet()._data)  # noqa: SLF001
-    for _ in range(columns + 1):  # and the packet that ends them
+    for _ in range(columns + 1):  # and the EOF packet
         wire._read_packet()  # noqa: SLF001
     wire._execute_command(_COM_STMT_EXECUTE, _EXECUTE(statement, 0, 1))  # noqa: SLF001
     for _ in range(1 + columns + 1):
@@ -67,7 +70,7 @@ def _execute(wire: Any, select: str) -> None:
 
 
 def _whole_rows(data: bytes) -> tuple[int, int | None]:
-    """Where the last whole row packet ends; and the size of the packet there if it is no plain row and begins whole."""
+    """Where the last whole row packet ends; and the size of the next packet if it is no plain row and is complete."""
     at, have = 0, len(data)
     while have - at > PACKET_HEADER:
         size = data[at] | data[at + 1] << 8 | data[at + 2] << 16
@@ -81,7 +84,7 @@ def _whole_rows(data: bytes) -> tuple[int, int | None]:
 
 
 def _joined(wire: Any, data: bytes) -> tuple[bytes, bytes]:
-    """A row of 16 MB or more comes in several packets: one packet of all their bytes, and what was read behind it."""
+    """Join the packets of a row of 16 MB or more; returns one packet with all its bytes, and the bytes after it."""
     parts, size = [bytes(PACKET_HEADER)], _FULL
     while size == _FULL:
         if len(data) < PACKET_HEADER:

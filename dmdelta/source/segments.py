@@ -1,4 +1,7 @@
-"""Writing segments: bytes into a temporary file, renamed to what it holds when it is cut. See dmdelta.model.segment."""
+"""Writes segments: bytes go to a temporary file, which is renamed after its content when it is cut.
+
+See dmdelta.model.segment.
+"""
 
 import os
 import shutil
@@ -10,7 +13,7 @@ from dmdelta.model.segment import FIRST_OFFSET, MAGIC, folder_part, segment_name
 from dmdelta.source.volume import scratch_folder
 
 SUFFIX = ".part"
-"""Ends the name of a file that is still being written."""
+"""Suffix of a file that is still being written."""
 
 CUT_SECONDS = 1.0
 
@@ -19,9 +22,9 @@ class SegmentWriter:
     """Writes the bytes of one binlog file as consecutive segments.
 
     Attributes:
-        start: offset of the first byte of the segment in the making.
-        end: offset behind the last byte written.
-        published: offset up to which segments are on disk under their names.
+        start: offset of the first byte of the current segment.
+        end: offset after the last byte written.
+        published: offset up to which segments are published.
     """
 
     def __init__(self, epoch_folder: Path, binlog_file: str, start: int, description: bytes) -> None:
@@ -30,7 +33,7 @@ class SegmentWriter:
             description: the file's format description event; b"" if `start` is 4, where it is written anyway.
 
         Raises:
-            SourceError: `binlog_file`, which comes from the server, would lead out of the folder.
+            SourceError: `binlog_file`, which the server supplies, would point outside the folder.
         """
         folder_part(binlog_file)
         self._folder = epoch_folder / binlog_file
@@ -41,7 +44,7 @@ class SegmentWriter:
 
     @property
     def size(self) -> int:
-        """Bytes of the log that the segment in the making holds."""
+        """Bytes of the log in the current segment."""
         return self.end - self.start
 
     def write(self, data: bytes | memoryview) -> None:
@@ -51,11 +54,11 @@ class SegmentWriter:
         self.end += len(data)
 
     def describe(self, description: bytes) -> None:
-        """The format description event that the next segments of this file are to begin with."""
+        """Set the format description event with which the next segments of this file start."""
         self._description = description
 
     def cut(self, end: int) -> None:
-        """Publish [start, end); what was written beyond begins the next segment."""
+        """Publish [start, end); the bytes after `end` start the next segment."""
         if self._stream is None or end == self.start:
             return
         beyond = self.end - end
@@ -65,7 +68,7 @@ class SegmentWriter:
             self.write(rest)
 
     def discard_from(self, end: int) -> None:
-        """Publish [start, end) and forget the rest: a transaction that did not arrive whole."""
+        """Publish [start, end) and discard the rest: an incomplete transaction."""
         if self._stream is None:
             return
         if end > self.start:
@@ -101,7 +104,7 @@ class SegmentWriter:
     def _publish(self, end: int) -> None:
         assert self._stream is not None
         self._stream.flush()
-        # A name says that the bytes are there: also after a power cut.
+        # A published name guarantees that the bytes are on disk, also after a power failure.
         os.fsync(self._stream.fileno())
         self._stream.close()
         self._stream = None
@@ -112,7 +115,7 @@ class SegmentWriter:
 
 
 def _move(part: Path, place: Path) -> None:
-    """Give a whole file its name; one from elsewhere is copied under a temporary name first."""
+    """Give a complete file its final name; one on another file system is first copied under a temporary name."""
     if part.parent == place.parent:
         part.rename(place)
         return
@@ -123,7 +126,7 @@ def _move(part: Path, place: Path) -> None:
 
 
 def remove_parts(folder: Path) -> None:
-    """Remove what a killed relay left half written."""
+    """Remove the unfinished files of a killed relay."""
     for place in (folder, scratch_folder(folder)):
         for part in place.glob(f"*/*/*{SUFFIX}"):
             part.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""What a server is and how far its binlog reaches."""
+"""The identity of a server and the extent of its binlog."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ServerIdentity:
-    """Which server this is.
+    """The identity of a server.
 
     Attributes:
         version: (major, minor, patch).
@@ -28,7 +28,7 @@ class ServerIdentity:
 
 @dataclass(frozen=True, slots=True)
 class ServerPosition:
-    """The end of a server's binlog. `gtid_set` is None for a MySQL without GTIDs."""
+    """The end of a server's binlog. `gtid_set` is None for a MySQL server without GTIDs."""
 
     binlog_file: str
     offset: int
@@ -47,7 +47,7 @@ class ServerLog:
 
 
 def flavor_of(version: str) -> Flavor:
-    """The flavor that `SELECT VERSION()` tells."""
+    """The flavor according to `SELECT VERSION()`."""
     return "mariadb" if "mariadb" in version.lower() else "mysql"
 
 
@@ -76,7 +76,7 @@ def server_position(connection: "Connection[Any]", server: ServerIdentity | None
     """Where the server's binlog ends now.
 
     Raises:
-        SourceError: the server writes no binlog, or the account may not ask.
+        SourceError: the server writes no binlog, or the account lacks the privilege.
     """
     server = server or server_identity(connection)
     rows = query_named(connection, status_statement(server))
@@ -93,13 +93,13 @@ def server_position(connection: "Connection[Any]", server: ServerIdentity | None
 
 
 def status_statement(server: ServerIdentity) -> str:
-    """How the server is asked for the state of its binlog."""
+    """The statement that shows the state of the server's binlog."""
     newer = server.flavor == "mysql" and server.version >= (8, 2, 0)
     return "SHOW BINARY LOG STATUS" if newer else "SHOW MASTER STATUS"
 
 
 def sends_column_names(connection: "Connection[Any]") -> bool:
-    """Whether the table maps that a server writes now tell the columns' names.
+    """Whether the table maps that a server writes now contain column names.
 
     Raises:
         SourceUnavailable, SourceError: it does not answer.
@@ -109,15 +109,15 @@ def sends_column_names(connection: "Connection[Any]") -> bool:
 
 
 def gtid_mode(connection: "Connection[Any]") -> str:
-    """A MySQL server's `gtid_mode`: it writes GTIDs in `ON` and `ON_PERMISSIVE`, nothing else in `ON`."""
+    """A MySQL server's `gtid_mode`: it writes GTIDs in `ON` and `ON_PERMISSIVE`; in `ON` every transaction has one."""
     return str(query(connection, "SELECT @@global.gtid_mode")[0][0]).upper()
 
 
 def server_log(connection: "Connection[Any]", server: ServerIdentity) -> ServerLog:
-    """The files that the server still has, and what was executed and purged.
+    """The files that the server still has, and its executed and purged GTID sets.
 
     Raises:
-        SourceError: no binlog, or the account may not ask.
+        SourceError: no binlog, or the account lacks the privilege.
     """
     rows = query_named(connection, "SHOW BINARY LOGS")
     files = {str(row["log_name"]): int(row["file_size"]) for row in rows}

@@ -1,4 +1,4 @@
-"""One connection's worth of relaying from a server: decide where to go on, then stream until it breaks or ends."""
+"""One connection of a relay to a server: decide where to resume, then stream until the stream breaks or ends."""
 
 import sys
 from collections.abc import Callable
@@ -47,16 +47,16 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 STALLED_HEARTBEATS = 5
-"""So many heartbeats in a row that tell of bytes which never came: the stream is broken, connect anew."""
+"""Number of consecutive heartbeats that announce bytes which never arrive, after which the relay reconnects."""
 _GLANCE = 256
-"""Events between two looks at the clock and the stop signal, when there is no pause in the stream."""
+"""Events between two checks of the clock and the stop signal, when there is no pause in the stream."""
 
 Stop = Callable[[], bool]
 
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """Where to stream from. `sum_gtids`: read the file from its first event to learn the set before `offset`."""
+    """Where to stream from. `sum_gtids`: read the file from its first event to determine the set before `offset`."""
 
     epoch: int
     binlog_file: str
@@ -67,7 +67,7 @@ class _Target:
 
 
 class ServerSession:
-    """Relays one server; `run` is called again after each loss.
+    """Relays one server; `run` is called again after each lost connection.
 
     Attributes:
         progressed: bytes were published since the last `run` began.
@@ -80,15 +80,15 @@ class ServerSession:
         self._status = status
         self._replica = Replica.random(endpoint.server_id)
         self._end: tuple[str, ServerPosition] | None = None
-        """(server, its position) that ends a relay which is to catch up only."""
+        """(server, its position) at which a relay with `until_caught_up` ends."""
         self.progressed = False
 
     def run(self) -> bool:
-        """Stream until the stop comes or the relay has caught up; True for the latter.
+        """Stream until stopped or caught up; True for the latter.
 
         Raises:
             SourceUnavailable: the connection was lost: call again.
-            PositionLost, CorruptBinlog, SourceError: no use in trying again.
+            PositionLost, CorruptBinlog, SourceError: retrying does not help.
         """
         self.progressed = False
         self._status.update(state="connecting")
@@ -119,14 +119,14 @@ class ServerSession:
                 return self._stream(pieces, cutter, server, target)
         finally:
             cutter.close()
-            self._told(cutter)
+            self._report(cutter)
 
     def _identified(self, control: "Connection[Any]") -> ServerIdentity:
         server = server_identity(control)
         wanted = self._endpoint.flavor
         if wanted is not None and wanted != server.flavor:
             raise SourceError(
-                f"{self._endpoint} is a {server.flavor} server, not {wanted}", hint="mend flavor in the spec"
+                f"{self._endpoint} is a {server.flavor} server, not {wanted}", hint="correct flavor in the spec"
             )
         return server
 
@@ -139,7 +139,7 @@ class ServerSession:
     def _target(self, control: "Connection[Any]", server: ServerIdentity) -> _Target:
         state = load_state(self._task.folder, self._task.source_id)
         if state is not None and state.epoch < self._task.epoch:
-            state = None  # the task has begun anew since then
+            state = None  # the task was reset since then
         held = server_log(control, server)
         return self._first_target(control, server, held) if state is None else self._next_target(state, server, held)
 
@@ -163,21 +163,21 @@ class ServerSession:
             created = created_at(probe_file(self._request(server, state.binlog_file)))
         plan = plan_connect(state, held, created)
         if not isinstance(plan, Continue):
-            # Reading all newest segments costs time: only where the files alone do not decide.
+            # Reading all newest segments takes time, so do it only where the files alone do not decide.
             state = with_gtids(state, self._task.folder, self._task.source_id, self._task.known)
             plan = plan_connect(state, held, created)
         if isinstance(plan, Lost):
             raise PositionLost(
-                f"{self._endpoint} cannot go on at {state.binlog_file}:{state.offset}: {plan.reason}",
+                f"{self._endpoint} cannot resume at {state.binlog_file}:{state.offset}: {plan.reason}",
                 hint=BEGIN_ANEW,
                 missing=plan.missing or "unknown",
             )
         if isinstance(plan, NewEpoch):
-            found = self._locate(server, plan.after)
+            place = self._locate(server, plan.after)
             log.warning(
-                "source goes on in another log", epoch=plan.epoch, server=server.uuid, file=found[0], at=found[1]
+                "source continues in another log", epoch=plan.epoch, server=server.uuid, file=place[0], at=place[1]
             )
-            return _Target(plan.epoch, *found, gtid_set=plan.after, fresh=True)
+            return _Target(plan.epoch, *place, gtid_set=plan.after, fresh=True)
         return _Target(state.epoch, plan.binlog_file, plan.offset)
 
     def _folder(self, server: ServerIdentity, target: _Target) -> Path:
@@ -201,7 +201,7 @@ class ServerSession:
         self._status.update(state="streaming")
         count = stalled = 0
         summing = target.sum_gtids
-        # Cheap to compare for each event; only beyond it is it worth to ask whether the end is reached.
+        # A cheap comparison per event; only beyond it does the relay check whether the end is reached.
         goal = self._end[1].offset if self._task.until_caught_up and self._end else sys.maxsize
         for piece in pieces:
             count += 1
@@ -218,7 +218,7 @@ class ServerSession:
                 self._folder(server, replace(target, gtid_set=cutter.gtids))
                 summing = False
             cutter.tick()
-            self._told(cutter)
+            self._report(cutter)
             if self._stop():
                 return False
             if self._caught_up(cutter.binlog_file, cutter.boundary):
@@ -226,20 +226,20 @@ class ServerSession:
         return False
 
     def _agree(self, before: GtidSet | None, server: ServerIdentity) -> None:
-        """What has landed must lie before the place where a lost relay folder is begun anew."""
+        """Check that what has landed lies before the position at which a lost relay folder restarts."""
         known = self._task.known
         if known is None or before is None:
             return
         lacking = missing_from(parse_gtid_set(known.gtid_set, server.flavor), before)
         if lacking:
             raise PositionLost(
-                f"{self._endpoint} has another history at {known.position}",
+                f"{self._endpoint} has a different history at {known.position}",
                 hint="restore the relay folder, or take a new snapshot",
                 missing=lacking,
             )
 
     def _artificial(self, piece: Piece, cutter: Cutter, stalled: int) -> int:
-        """Follow what the server says besides the log; how many heartbeats in a row told of bytes that never came."""
+        """Handle an artificial event; returns the number of consecutive heartbeats that announced missing bytes."""
         kind = piece.header[1]
         if kind == EventType.ROTATE:
             name = named_file(bytes(piece.data))
@@ -251,8 +251,8 @@ class ServerSession:
             stalled = stalled + 1 if ahead or behind_end else 0
             if stalled >= STALLED_HEARTBEATS:
                 raise SourceUnavailable(
-                    f"{self._endpoint} says it is ahead but sends no event",
-                    hint="the relay connects again by itself",
+                    f"{self._endpoint} announces more events but sends none",
+                    hint="the relay reconnects automatically",
                     at=f"{cutter.binlog_file}:{cutter.offset}",
                 )
         return stalled
@@ -263,7 +263,7 @@ class ServerSession:
         end = self._end[1]
         return seq_of(binlog_file, offset) >= seq_of(end.binlog_file, end.offset)
 
-    def _told(self, cutter: Cutter) -> None:
+    def _report(self, cutter: Cutter) -> None:
         binlog_file, offset = cutter.on_disk
         if (binlog_file, offset) != (self._status.status.binlog_file, self._status.status.offset):
             self.progressed = True

@@ -1,4 +1,4 @@
-"""What an operator should know of tables that routes merge, before a task runs: DM's prechecks of shards."""
+"""Checks tables that routes merge, before a task runs: DM's prechecks of shards."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ class ShardFacts:
     """A table that a route merges with others.
 
     Attributes:
-        target: the silver table that it goes to.
+        target: the silver table that it is written to.
         told_apart: what the route extracts for its rows.
         auto_increment: its AUTO_INCREMENT column, if that is its key.
     """
@@ -49,22 +49,22 @@ def read_shards(connection: "Connection[Any]", rules: SourceRules) -> list[Shard
         SourceUnavailable, SourceError: the server does not answer.
         ConfigError: two routes match a table.
     """
-    counted = {(row[0], row[1]): row[2] for row in query(connection, _AUTO_INCREMENT, (SYSTEM_SCHEMAS,))}
-    found = []
+    auto_increment = {(row[0], row[1]): row[2] for row in query(connection, _AUTO_INCREMENT, (SYSTEM_SCHEMAS,))}
+    shards = []
     for schema in read_schemas(connection, rules.wanted):
         route = rules.route(*schema.name)
         if route.merged:
-            column = counted.get(schema.name)
+            column = auto_increment.get(schema.name)
             key = column if schema.primary_key == (column,) else None
-            found.append(ShardFacts(rules.source_id, schema, route.name, route.extracted, key))
-    return found
+            shards.append(ShardFacts(rules.source_id, schema, route.name, route.extracted, key))
+    return shards
 
 
 def shard_findings(shards: Sequence[ShardFacts], mode: str | None) -> list[Finding]:
-    """Judge the shards of all sources; nothing if no tables are merged.
+    """Evaluate the shards of all sources; empty if no tables are merged.
 
     Args:
-        mode: `shard-mode`, None: shards agree on nothing.
+        mode: `shard-mode`; None: shard DDL is not coordinated.
     """
     groups: dict[TableName, list[ShardFacts]] = defaultdict(list)
     for shard in shards:
@@ -77,26 +77,26 @@ def shard_findings(shards: Sequence[ShardFacts], mode: str | None) -> list[Findi
 def _structures(groups: dict[TableName, list[ShardFacts]], mode: str | None) -> Finding:
     name = "schema_of_shard_tables"
     problems = [
-        f"{shard} and {group[0]}, which go to {'.'.join(target)}: {difference}"
+        f"{shard} and {group[0]}, which are merged into {'.'.join(target)}: {difference}"
         for target, group in groups.items()
         for shard in group[1:]
         if (difference := _difference(group[0].schema, shard.schema, mode))
     ]
     if not problems:
-        return Finding(name, Level.PASS, f"the shards of {len(groups):,} merged tables have structures that fit")
-    fix = "ALTER them to be the same" + ("" if mode == "optimistic" else ", or use shard-mode: optimistic")
+        return Finding(name, Level.PASS, f"the shards of {len(groups):,} merged tables have compatible structures")
+    fix = "ALTER them to have the same columns" + ("" if mode == "optimistic" else ", or use shard-mode: optimistic")
     level = Level.WARN if mode == "pessimistic" else Level.FAIL
     return Finding(name, level, f"shards have different columns: {listed(problems)}", fix)
 
 
 def _difference(one: TableSchema, other: TableSchema, mode: str | None) -> str | None:
-    """Why the merged table cannot be made of both now, None if it can."""
+    """Why the two structures cannot be merged now; None if they can."""
     first, second = ({column.name.lower(): silver_type(column) for column in schema.columns} for schema in (one, other))
     for column in first.keys() | second.keys():
         left, right = first.get(column), second.get(column)
         if left is None or right is None:
             if mode != "optimistic":
-                return f"only one has {column}"
+                return f"only one has column {column}"
         elif left != right and not (mode == "optimistic" and (widens(left, right) or widens(right, left))):
             return f"{column} is {left} in one, {right} in the other"
     return None
@@ -111,10 +111,10 @@ def _auto_increment(groups: dict[TableName, list[ShardFacts]]) -> Finding:
         if shard.auto_increment and sum(other.told_apart == shard.told_apart for other in group) > 1
     ]
     if not clashing:
-        return Finding(name, Level.PASS, "no shard's key is counted up by its server alone")
+        return Finding(name, Level.PASS, "no shard has a conflicting AUTO_INCREMENT key")
     message = (
-        f"AUTO_INCREMENT gives several shards the same keys: {listed(clashing)}. Silver keeps each shard's row, and "
+        f"AUTO_INCREMENT gives several shards the same keys: {listed(clashing)}. Silver keeps each shard's row and "
         "counts such keys (shard-key-clash)"
     )
-    fix = "have a route extract what tells the shards apart, or use keys of their own"
+    fix = "let a route extract a column that identifies the shard, or use unique keys"
     return Finding(name, Level.WARN, message, fix)

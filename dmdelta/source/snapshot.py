@@ -1,4 +1,4 @@
-"""What a snapshot reads and from where the log is followed: chunks of tables, and the position before the first one."""
+"""What a snapshot reads and from where the log is applied: chunks of tables, and the position before the first one."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 log = get_logger(__name__)
 SETTLE_SECONDS = 1.0
-"""How long a commit may stand in the log and not yet be seen by readers, on a server that cannot be asked."""
+"""How long a commit may be in the log before readers see it, on a server that cannot report this."""
 STILL_TRIES = 5
 _TABLES = """
 SELECT table_schema, table_name, table_rows, engine FROM information_schema.tables
@@ -36,7 +36,7 @@ _WITHOUT_SNAPSHOTS = frozenset({"myisam", "aria", "memory", "csv", "archive", "m
 
 @dataclass(frozen=True, slots=True)
 class SnapshotPlan:
-    """What is read, and where the log is followed from: every change that a reader may not see is behind `begin`."""
+    """What is read, and where the log is applied from: every change that a reader may miss is after `begin`."""
 
     server: ServerIdentity
     begin: ServerPosition
@@ -44,10 +44,10 @@ class SnapshotPlan:
 
 
 def plan_snapshot(endpoint: Endpoint, wanted: Callable[[str, str], bool]) -> SnapshotPlan:
-    """Look at the tables that take part.
+    """Plan the snapshot of the selected tables.
 
     Raises:
-        SourceUnavailable, SourceError: the server does not answer, or tables are altered all the time.
+        SourceUnavailable, SourceError: the server does not answer, or the tables' structures keep changing.
     """
     with closing(open_connection(endpoint)) as connection:
         server = server_identity(connection)
@@ -57,7 +57,7 @@ def plan_snapshot(endpoint: Endpoint, wanted: Callable[[str, str], bool]) -> Sna
 
 
 def snapshot_end(endpoint: Endpoint) -> ServerPosition:
-    """Where the log is now: no row that has been read is of a later time.
+    """The current end of the log: no row that was read is newer.
 
     Raises:
         SourceUnavailable, SourceError: the server does not answer.
@@ -69,24 +69,24 @@ def snapshot_end(endpoint: Endpoint) -> ServerPosition:
 def _still(
     connection: "Connection[Any]", endpoint: Endpoint, server: ServerIdentity, wanted: Callable[[str, str], bool]
 ) -> tuple[ServerPosition, list[TableSchema]]:
-    """A position, and the structures as they are there: read before and after it, until both are the same."""
+    """A position and the structures at it: read before and after the position until both reads are equal."""
     tables = read_schemas(connection, wanted)
     for _ in range(STILL_TRIES):
         begin = _begin(connection, endpoint, server)
-        again = read_schemas(connection, wanted)
-        if again == tables:
+        reread = read_schemas(connection, wanted)
+        if reread == tables:
             return begin, tables
-        tables = again
-    raise SourceError("tables are altered all the time", hint="run again when the migration is through")
+        tables = reread
+    raise SourceError("table structures keep changing", hint="run again when the migration is finished")
 
 
 def _begin(connection: "Connection[Any]", endpoint: Endpoint, server: ServerIdentity) -> ServerPosition:
-    """A position before which everything is seen by whoever reads from now on.
+    """A position before which every change is visible to whoever reads from now on.
 
-    A transaction stands in the binlog before readers see it, so the end of the binlog would be too late.
+    A transaction is in the binlog before readers see it, so the end of the binlog would be too late.
     """
-    if server.flavor == "mariadb" and (seen := _seen_by_snapshots(connection)) is not None:
-        return seen
+    if server.flavor == "mariadb" and (visible := _visible_to_snapshots(connection)) is not None:
+        return visible
     here = server_position(connection, server)
     if server.flavor == "mysql" and here.gtid_set is not None and gtid_mode(connection) == "ON":
         # @@gtid_executed holds what is committed in the engine.
@@ -96,12 +96,12 @@ def _begin(connection: "Connection[Any]", endpoint: Endpoint, server: ServerIden
     return here
 
 
-def _seen_by_snapshots(connection: "Connection[Any]") -> ServerPosition | None:
-    """MariaDB tells which position a consistent snapshot stands for; None if this one does not."""
+def _visible_to_snapshots(connection: "Connection[Any]") -> ServerPosition | None:
+    """The position of a consistent snapshot, which MariaDB reports; None if this server does not."""
     query(connection, "START TRANSACTION WITH CONSISTENT SNAPSHOT")
-    told = {name.lower(): value for name, value in query(connection, "SHOW STATUS LIKE 'binlog_snapshot_%'")}
+    status = {name.lower(): value for name, value in query(connection, "SHOW STATUS LIKE 'binlog_snapshot_%'")}
     query(connection, "ROLLBACK")
-    name, offset = told.get("binlog_snapshot_file"), told.get("binlog_snapshot_position")
+    name, offset = status.get("binlog_snapshot_file"), status.get("binlog_snapshot_position")
     if not name or offset is None:
         return None
     gtids = query(connection, "SELECT BINLOG_GTID_POS(%s, %s)", (name, int(offset)))[0][0]
@@ -112,9 +112,9 @@ def _warn_of_prepared(connection: "Connection[Any]") -> None:
     prepared = unless_refused(lambda: query(connection, "XA RECOVER")) or []
     if prepared:
         log.warning(
-            "XA transactions are prepared",
+            "prepared XA transactions found",
             count=len(prepared),
-            caveat="rows of those that commit after their table was read are missing: snapshot the table again then",
+            caveat="if one commits after its table was read, its rows are missing: then snapshot the table again",
         )
 
 
@@ -134,5 +134,5 @@ def _chunks(connection: "Connection[Any]", tables: Sequence[TableSchema]) -> Ite
 
 
 def without_snapshots(engine: str) -> bool:
-    """Whether tables of an engine cannot be read as they were at one moment."""
+    """Whether tables of a storage engine do not support consistent reads."""
     return engine.lower() in _WITHOUT_SNAPSHOTS

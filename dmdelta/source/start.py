@@ -1,4 +1,4 @@
-"""Where a source's log is begun to be read: a start that was asked for, as a place in the log as it is now."""
+"""Resolves a requested start to a position in a source's log as it is now."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
@@ -40,24 +40,24 @@ FilePlace = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class StartTime:
-    """Before the first transaction that was committed at or after a moment."""
+    """Start before the first transaction that was committed at or after `moment`."""
 
     moment: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """A start as a place in a log, and where that log ended when it was looked for."""
+    """A start as a position in a log, and the end of that log at the time of the lookup."""
 
     begin: FilePlace
     log_end: FilePlace
 
 
 def find_on_server(endpoint: Endpoint, start: Start | StartTime) -> Beginning:
-    """Look the start up on a server.
+    """Look up the start on a server.
 
     Raises:
-        PositionLost: the server has purged it. SourceError: it lies in the future.
+        PositionLost: the server has purged it. SourceError: it is in the future.
         SourceUnavailable: the server does not answer.
     """
     with closing(open_connection(endpoint)) as control:
@@ -77,11 +77,11 @@ def find_on_server(endpoint: Endpoint, start: Start | StartTime) -> Beginning:
 
 
 def find_in_archive(folder: Path, start: Start | StartTime) -> Beginning:
-    """Look the start up in a folder of whole binlog files.
+    """Look up the start in a folder of whole binlog files.
 
     Raises:
-        PositionLost: the archive does not reach back so far. SourceError: it lies in the future, or is a GTID set.
-        CorruptBinlog: a file is damaged before the place is found.
+        PositionLost: the archive does not reach back that far. SourceError: it is in the future, or is a GTID set.
+        CorruptBinlog: a file is damaged before the position.
     """
     files = archive_files(folder)
     log_end = list(files.items())[-1]
@@ -97,25 +97,25 @@ def _created_on_server(request: DumpRequest, name: str) -> int:
 
 
 def _file_of(start: StartTime, names: Sequence[str], created: Callable[[str], int], where: str) -> str:
-    """The file in which to look for the moment: the newest that was begun in a second before it.
+    """The file that contains the moment: the newest one created in a second before it.
 
     Args:
-        created: when a file was begun, seconds since 1970; asked for few of them.
+        created: when a file was created, in seconds since 1970; called for few files.
     """
     if start.moment > datetime.now(timezone.utc):
-        raise SourceError(f"the start time {start.moment} is in the future", hint="give a time that has been")
+        raise SourceError(f"the start time {start.moment} is in the future", hint="give a time in the past")
     older = bisect_left(names, int(start.moment.timestamp()), key=created)
     if older == 0 and file_number(names[0]) > 1:
         oldest = datetime.fromtimestamp(created(names[0]), timezone.utc)
         raise PositionLost(
-            f"{where} reaches back to {oldest} ({names[0]}), not to {start.moment}",
+            f"{where} starts at {oldest} ({names[0]}), later than {start.moment}",
             hint="give a later start time, or take a new snapshot",
         )
     return names[max(older - 1, 0)]
 
 
 def _first_on_server(request: DumpRequest, start: StartTime, log_end: FilePlace) -> FilePlace:
-    """Dump from the file on, until a transaction is new enough or the end is there; only GTID events are looked at."""
+    """Dump from the file until a transaction is new enough or the end is reached; only GTID events are inspected."""
     name, offset, trailer = request.binlog_file, FIRST_OFFSET, 0
     with open_dump(request) as pieces:
         for piece in pieces:
@@ -124,7 +124,7 @@ def _first_on_server(request: DumpRequest, start: StartTime, log_end: FilePlace)
             kind, size = piece.header[1], piece.header[3]
             if is_artificial(piece.header):
                 if kind in HEARTBEATS:
-                    return log_end  # the server has no more to send
+                    return log_end  # the server has nothing more to send
                 if kind == EventType.ROTATE:
                     name, offset = named_file(bytes(piece.data)), FIRST_OFFSET
                 continue
@@ -142,17 +142,17 @@ def _first_in_files(files: Sequence[Path], start: StartTime) -> FilePlace | None
     for file in files:
         (segment,) = read_path(file, "start")
         trailer = parse_format_description(format_description(file), file.name).trailer
-        with file.open("rb") as stream, file.open("rb") as again:
+        with file.open("rb") as stream, file.open("rb") as events:
             for header, _body in walk_events(stream, segment):
                 if header.event_type in GTID_EVENTS:
-                    again.seek(header.offset)
-                    if _is_since(start, again.read(header.size - trailer)):
+                    events.seek(header.offset)
+                    if _is_since(start, events.read(header.size - trailer)):
                         return file.name, header.offset
     return None
 
 
 def _is_since(start: StartTime, event: bytes) -> bool:
-    """Whether a GTID event's transaction was committed at or after the moment, to the second if nobody knows better."""
+    """Whether a GTID event's transaction was committed at or after the moment; without microseconds, to the second."""
     committed = parse_gtid(event).committed_us
     if committed is not None:
         return committed >= int(start.moment.timestamp() * 1_000_000)

@@ -1,4 +1,4 @@
-"""Reading one table from several connections that all see it as it was at one known position."""
+"""Reads one table through several connections that all see it at one known position."""
 
 import queue
 from collections.abc import Iterator, Sequence
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from pymysql.connections import Connection
 
 LOCK_SECONDS = 10
-"""How long writers of the table may have to wait for those before us."""
+"""How long writers of the table may wait for the writers before this lock."""
 _SIZE = "SELECT table_rows, engine FROM information_schema.tables WHERE table_schema = %s AND table_name = %s"
 _LIMIT = {"mysql": "max_execution_time", "mariadb": "max_statement_time"}
 
 
 @dataclass(frozen=True, slots=True)
 class SteadyTable:
-    """A table as it was at a position, for as long as the connections are open.
+    """A table at a position, for as long as the connections are open.
 
     Attributes:
-        rows: how many there are, about.
-        parts: conditions (SQL) that together hold every row once; '' for all.
+        rows: estimated number of rows.
+        parts: SQL conditions that together select every row exactly once; '' selects all.
     """
 
     schema: TableSchema
@@ -43,14 +43,14 @@ class SteadyTable:
 
     @property
     def name(self) -> str:
-        """The table in SQL."""
+        """The quoted name of the table."""
         return quoted(self.schema.schema, self.schema.table)
 
     def ask(self, statements: Sequence[tuple[str, Sequence[Any]]]) -> list[list[tuple[Any, ...]]]:
-        """The rows of statements with their arguments, each connection working on one at a time.
+        """The rows of statements with their arguments; each connection runs one at a time.
 
         Raises:
-            SourceUnavailable, SourceError: the server does not answer, or refuses.
+            SourceUnavailable, SourceError: the server does not answer, or refuses a statement.
         """
         free: queue.SimpleQueue[Connection[Any]] = queue.SimpleQueue()
         for connection in self.connections:
@@ -63,19 +63,19 @@ class SteadyTable:
             finally:
                 free.put(connection)
 
-        with ThreadPoolExecutor(len(self.connections), thread_name_prefix="steady") as pool:
+        with ThreadPoolExecutor(len(self.connections), thread_name_prefix="reader") as pool:
             return list(pool.map(run, statements))
 
 
 @contextmanager
 def open_steady(endpoint: Endpoint, name: TableName, flavor: Flavor, readers: int) -> Iterator[SteadyTable]:
-    """Lock a table for the moment in which `readers` snapshots of it are opened, and ask where the log is.
+    """Lock a table while `readers` snapshots of it are opened, and read the log position.
 
-    A table whose engine has no snapshots stays locked for writers, and is read by one connection.
+    A table whose storage engine has no snapshots stays locked for writers and is read by one connection.
 
     Raises:
-        SourceError: there is no such table, or the account may not lock it (it needs LOCK TABLES).
-        SourceUnavailable: the server does not answer, or writers do not let go of the table in time.
+        SourceError: the table does not exist, or the account may not lock it (this requires LOCK TABLES).
+        SourceUnavailable: the server does not answer, or writers do not release the table in time.
     """
     with ExitStack() as opened:
 
@@ -86,15 +86,15 @@ def open_steady(endpoint: Endpoint, name: TableName, flavor: Flavor, readers: in
 
         locker = session()
         query(locker, f"SET SESSION lock_wait_timeout = {LOCK_SECONDS}")
-        found = query(locker, _SIZE, name)
+        status = query(locker, _SIZE, name)
         schemas = read_schemas(locker, lambda schema, table: (schema, table) == name)
-        if not found or not schemas:
+        if not status or not schemas:
             raise SourceError(f"{endpoint} has no table {'.'.join(name)}", hint="it was dropped, or renamed")
-        rows, engine = found[0]
+        rows, engine = status[0]
         alone = without_snapshots(str(engine or ""))
         waiting = [] if alone else [session() for _ in range(readers)]
         with explained(
-            f"{'.'.join(name)} must be locked for the moment in which it is known where its log is",
+            f"{'.'.join(name)} must be locked briefly while its log position is read",
             hint="GRANT LOCK TABLES ON the schema to the account",
         ):
             query(locker, f"LOCK TABLES {quoted(*name)} READ")

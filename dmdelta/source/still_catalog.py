@@ -1,4 +1,4 @@
-"""What information_schema tells at a position of the log, for servers whose log has no column names."""
+"""Reads information_schema as of a log position, for servers whose log has no column names."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pymysql.connections import Connection
 
 SETTLE_SECONDS = 0.5
-"""How long a statement may be seen and not yet stand in the log, or the other way round."""
+"""How long a statement may be visible before it is in the log, or the other way round."""
 STILL_TRIES = 10
 _TABLES = """
 SELECT table_schema, table_name, table_collation FROM information_schema.tables
@@ -35,10 +35,11 @@ WHERE index_name = 'PRIMARY' AND table_schema NOT IN %s
 
 @dataclass(frozen=True, slots=True)
 class StillCatalog:
-    """
+    """The structures of tables as of a log position.
+
     Attributes:
-        server_uuid: whose log the position is in.
-        binlog_file, offset: where the log ended; what is told holds there.
+        server_uuid: of the server whose log the position is in.
+        binlog_file, offset: the end of the log at which the structures are valid.
         charsets: the default character sets of tables and, under None, of databases.
         keyed: the tables with a primary key.
     """
@@ -52,33 +53,35 @@ class StillCatalog:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _Catalog:
     tables: Sequence[TableSchema]
     charsets: Mapping[tuple[str, str | None], str]
     keyed: frozenset[TableName]
 
 
 def read_still_catalog(endpoint: Endpoint, wanted: Callable[[str, str], bool]) -> StillCatalog:
-    """The structures of the tables for which `wanted(schema, table)` is true, and the position at which they are so.
+    """The structures of the tables for which `wanted(schema, table)` is true, and the position at which they are valid.
 
     Raises:
-        SourceUnavailable, SourceError: the server does not answer, or tables are altered all the time.
+        SourceUnavailable, SourceError: the server does not answer, or the tables' structures keep changing.
     """
     with closing(open_connection(endpoint)) as connection:
         server = server_identity(connection)
-        seen = _look(connection, wanted)
+        catalog = _read(connection, wanted)
         for _ in range(STILL_TRIES):
             time.sleep(SETTLE_SECONDS)
             here = server_position(connection, server)
             time.sleep(SETTLE_SECONDS)
-            again = _look(connection, wanted)
-            if again == seen:
-                return StillCatalog(server.uuid, here.binlog_file, here.offset, seen.tables, seen.charsets, seen.keyed)
-            seen = again
-    raise SourceError("tables are altered all the time", hint="run again when the migration is through")
+            reread = _read(connection, wanted)
+            if reread == catalog:
+                return StillCatalog(
+                    server.uuid, here.binlog_file, here.offset, catalog.tables, catalog.charsets, catalog.keyed
+                )
+            catalog = reread
+    raise SourceError("table structures keep changing", hint="run again when the migration is finished")
 
 
-def _look(connection: "Connection[Any]", wanted: Callable[[str, str], bool]) -> _Seen:
+def _read(connection: "Connection[Any]", wanted: Callable[[str, str], bool]) -> _Catalog:
     charsets: dict[tuple[str, str | None], str] = {}
     for schema, name in query(connection, _DATABASES, (SYSTEM_SCHEMAS,)):
         if (charset := charset_named(name)) is not None:
@@ -87,4 +90,4 @@ def _look(connection: "Connection[Any]", wanted: Callable[[str, str], bool]) -> 
         if wanted(schema, table) and (charset := charset_named(collation or "")) is not None:
             charsets[str(schema), str(table)] = charset
     keyed = frozenset((str(schema), str(table)) for schema, table in query(connection, _KEYED, (SYSTEM_SCHEMAS,)))
-    return _Seen(read_schemas(connection, wanted), charsets, keyed)
+    return _Catalog(read_schemas(connection, wanted), charsets, keyed)

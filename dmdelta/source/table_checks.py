@@ -1,6 +1,6 @@
-"""What of the wanted tables, and of the server they are on, an operator should know before a task runs: DM's prechecks.
+"""Checks the selected tables, and the server they are on, before a task runs: DM's prechecks.
 
-Each finding names the tables it is about. Nothing here reads a row.
+Each finding names the tables it concerns. Nothing here reads a row.
 """
 
 import re
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 CONNECTIONS = 5
 """A source takes two for its relay, one for its catalog, one for checks, one for its validator."""
 _LOGS_CASCADES = (9, 6, 0)
-"""From here on MySQL's SQL layer, not InnoDB, carries out cascades, so that they are in the log."""
+"""From this version on, MySQL's SQL layer, not InnoDB, executes cascades, so that they are logged."""
 _CHILDREN = """
 SELECT DISTINCT table_schema, table_name FROM information_schema.key_column_usage
 WHERE referenced_table_name IS NOT NULL AND table_schema NOT IN %s
@@ -35,16 +35,16 @@ WHERE referenced_table_name IS NOT NULL AND table_schema NOT IN %s
 _CASCADE = re.compile(r" ON (DELETE|UPDATE) (CASCADE|SET NULL|SET DEFAULT)")
 
 Wanted = Callable[[str, str], bool]
-"""(schema, table) → it takes part."""
+"""(schema, table) → it is selected."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How a source's tables are read as they are.
+    """How a source's tables are read for a full load.
 
     Attributes:
-        loads: whether they are at all.
-        at_once: so many chunks at the same time; None: a cluster decides.
+        loads: whether they are read at all.
+        at_once: number of chunks read concurrently; None: a cluster decides.
         together: all of them in one snapshot, under a lock.
     """
 
@@ -55,13 +55,13 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class TableFacts:
-    """What the server says of the tables that take part.
+    """What the server reports about the selected tables.
 
     Attributes:
         tables: their structures.
-        cascading: children of foreign keys whose rows the server changes by itself.
-        unlogged: schemas with tables that take part and that the server's own filters keep out of its log.
-        connections: (most allowed, connected now).
+        cascading: children of foreign keys whose rows the server changes through cascades.
+        unlogged: schemas with selected tables that the server's own filters exclude from its log.
+        connections: (maximum allowed, connected now).
     """
 
     server: ServerIdentity
@@ -73,7 +73,7 @@ class TableFacts:
 
 
 def check_tables(connection: "Connection[Any]", rules: SourceRules, reading: Reading) -> list[Finding]:
-    """All findings for the tables that take part, and for the filters of their rows.
+    """All findings for the selected tables and for their row filters.
 
     Raises:
         SourceUnavailable, SourceError: the server does not answer.
@@ -93,7 +93,7 @@ def _rights(tables: Sequence[TableSchema], reading: Reading, grants: Sequence[st
 
 
 def table_facts(connection: "Connection[Any]", wanted: Wanted) -> TableFacts:
-    """Ask the server."""
+    """Query the server."""
     server, tables = server_identity(connection), read_schemas(connection, wanted)
     most = int(query(connection, "SELECT @@global.max_connections")[0][0])
     status = dict(query(connection, "SHOW GLOBAL STATUS LIKE 'Threads_connected'"))
@@ -108,15 +108,15 @@ def table_facts(connection: "Connection[Any]", wanted: Wanted) -> TableFacts:
 
 
 def _cascading(connection: "Connection[Any]", wanted: Wanted) -> list[tuple[str, str]]:
-    """Children of foreign keys that cascade, out of their own statements: MariaDB shows the rules to few accounts."""
+    """Children of cascading foreign keys, from SHOW CREATE TABLE: MariaDB shows the rules to few accounts."""
     children = [name for name in query(connection, _CHILDREN, (SYSTEM_SCHEMAS,)) if wanted(*name)]
-    made = {name: str(query(connection, f"SHOW CREATE TABLE {quoted(*name)}")[0][1]) for name in children}
-    return sorted(name for name, statement in made.items() if _CASCADE.search(statement))
+    statements = {name: str(query(connection, f"SHOW CREATE TABLE {quoted(*name)}")[0][1]) for name in children}
+    return sorted(name for name, statement in statements.items() if _CASCADE.search(statement))
 
 
 def _unlogged(connection: "Connection[Any]", server: ServerIdentity, schemas: Sequence[str]) -> list[str]:
-    """Of `schemas`, those that --binlog-do-db and --binlog-ignore-db keep out of the log."""
-    # Without the privilege, which is a finding of its own, there is nothing to tell.
+    """The `schemas` that --binlog-do-db and --binlog-ignore-db exclude from the log."""
+    # Without the privilege, which is a finding of its own, the filters are unknown.
     rows = unless_refused(lambda: query_named(connection, status_statement(server))) or []
     do = {name for row in rows for name in str(row["binlog_do_db"] or "").split(",") if name}
     ignore = {name for row in rows for name in str(row["binlog_ignore_db"] or "").split(",") if name}
@@ -124,7 +124,7 @@ def _unlogged(connection: "Connection[Any]", server: ServerIdentity, schemas: Se
 
 
 def table_findings(facts: TableFacts, reading: Reading) -> list[Finding]:
-    """Judge the facts."""
+    """Evaluate the facts."""
     return [
         _tables(facts),
         _binlog_db(facts),
@@ -139,14 +139,16 @@ def table_findings(facts: TableFacts, reading: Reading) -> list[Finding]:
 def _tables(facts: TableFacts) -> Finding:
     count = len(facts.tables)
     if count:
-        return Finding("tables", Level.PASS, f"{count:,} take part")
-    return Finding("tables", Level.WARN, "none takes part now", "mend block-allow-list, or GRANT SELECT on them")
+        return Finding("tables", Level.PASS, f"{count:,} selected")
+    return Finding(
+        "tables", Level.WARN, "no table is selected", "correct block-allow-list, or GRANT SELECT on the tables"
+    )
 
 
 def _binlog_db(facts: TableFacts) -> Finding:
     if not facts.unlogged:
-        return Finding("binlog_db", Level.PASS, "every schema that takes part is in the binlog")
-    message = f"the server keeps out of its binlog: {listed(facts.unlogged)}"
+        return Finding("binlog_db", Level.PASS, "every selected schema is in the binlog")
+    message = f"the server excludes from its binlog: {listed(facts.unlogged)}"
     return Finding("binlog_db", Level.FAIL, message, "start it without --binlog-do-db and --binlog-ignore-db")
 
 
@@ -156,21 +158,21 @@ def _primary_key(facts: TableFacts) -> Finding:
         return Finding("primary_key", Level.PASS, "every table has a primary or a unique key")
     message = (
         f"without a primary or unique key: {listed(keyless)}: updates match whole rows, and ranges that are applied "
-        "again in safe mode may leave rows twice"
+        "again in safe mode may duplicate rows"
     )
     return Finding("primary_key", Level.WARN, message, "ALTER TABLE … ADD PRIMARY KEY")
 
 
 def _foreign_key(facts: TableFacts) -> Finding:
     if not facts.cascading:
-        return Finding("foreign_key", Level.PASS, "no foreign key changes rows by itself")
+        return Finding("foreign_key", Level.PASS, "no foreign key cascades")
     if facts.server.flavor == "mysql" and facts.server.version >= _LOGS_CASCADES:
-        return Finding("foreign_key", Level.PASS, "the server logs what foreign keys change")
+        return Finding("foreign_key", Level.PASS, "the server logs the changes of cascades")
     message = (
         f"foreign keys with CASCADE or SET NULL change rows of {listed(facts.cascading)}, and the server does not log "
-        "it: those rows stay in silver as they were"
+        "these changes: silver keeps the old rows"
     )
-    return Finding("foreign_key", Level.WARN, message, "change such rows by statements of their own")
+    return Finding("foreign_key", Level.WARN, message, "change such rows with explicit statements")
 
 
 def _table_schema(facts: TableFacts) -> Finding:
@@ -181,24 +183,24 @@ def _table_schema(facts: TableFacts) -> Finding:
         if (problem := column_problem(column))
     ]
     if not problems:
-        return Finding("table_schema", Level.PASS, "silver takes every column's name, type and character set")
-    message = f"silver has no place for {listed(problems)}"
-    fix = "rename or change the columns, or leave their tables out with the block-allow-list"
+        return Finding("table_schema", Level.PASS, "silver supports every column's name, type and character set")
+    message = f"silver does not support {listed(problems)}"
+    fix = "rename or change the columns, or exclude their tables with the block-allow-list"
     return Finding("table_schema", Level.FAIL, message, fix)
 
 
 def column_problem(column: Column) -> str | None:
-    """Why a column cannot go to silver; None if it can."""
+    """Why silver does not support a column; None if it does."""
     if column.name.lower() in (*OWN_COLUMNS, SHARD):
-        return "silver keeps that name for itself"
+        return "the name is reserved for silver's own columns"
     try:
         silver_type(column)
         if column.charset is not None:
             decoder_of(column.charset)
     except SchemaError:
-        return f"the type {column.type} is not known"
+        return f"the type {column.type} is unknown"
     except UnsupportedEvent:
-        return f"the character set {column.charset} is not known"
+        return f"the character set {column.charset} is unknown"
     return None
 
 
@@ -207,15 +209,15 @@ def _connections(facts: TableFacts, reading: Reading) -> Finding:
     text, needed = f"{now} of {most} connections are in use", connections_of(facts.tables, reading)
     more = " and one more for each task that the cluster runs at once" if reading.at_once is None else ""
     if most - now >= needed:
-        return Finding("conn_number", Level.PASS, f"{text}, the task takes up to {needed}{more}")
-    message = f"{text}, the task takes up to {needed}{more}"
+        return Finding("conn_number", Level.PASS, f"{text}, the task needs up to {needed}{more}")
+    message = f"{text}, the task needs up to {needed}{more}"
     return Finding("conn_number", Level.WARN, message, f"SET GLOBAL max_connections = {now + needed}")
 
 
 def connections_of(tables: Sequence[TableSchema], reading: Reading) -> int:
-    """How many connections a source's task holds at once at most: its own, and those that read chunks.
+    """The maximum number of connections that a source's task holds at once: its own, and those that read chunks.
 
-    A chunk of a table without a key is read while another connection has locked the table.
+    While a chunk of a table without a key is read, a second connection may hold the lock of the table.
     """
     readers = reading.at_once or 0
     keyless = sum(1 for table in tables if not table.primary_key)

@@ -1,4 +1,4 @@
-"""What a relay is asked to do, and what it says of itself: records that cross the process border as JSON."""
+"""A relay's task and its status: records that are passed between processes as JSON."""
 
 import json
 import os
@@ -24,7 +24,7 @@ _STATUS = "status.json"
 
 
 class StartEdge(str, Enum):
-    """Where a first start begins without a position."""
+    """Where a first start without a position begins."""
 
     OLDEST = "oldest"
     CURRENT = "current"
@@ -32,7 +32,7 @@ class StartEdge(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class StartAt:
-    """A first start from a file and offset (a transaction boundary). `epoch` goes on after a lost relay folder."""
+    """A first start at a file and offset (a transaction boundary). `epoch` is above 1 after a lost relay folder."""
 
     binlog_file: str
     offset: int = FIRST_OFFSET
@@ -55,16 +55,16 @@ Start = StartEdge | StartAt | StartAfter
 
 
 def first_start(start: StartAt | StartEdge, files: Mapping[str, int], where: str) -> StartAt:
-    """The start as a place in one of a source's `files` (sizes by name, oldest first); at the oldest unless it says so.
+    """The start as a position in one of a source's `files` (sizes by name, oldest first); the oldest by default.
 
     Raises:
-        PositionLost: the files do not hold it.
+        PositionLost: the files do not contain it.
     """
     begin = start if isinstance(start, StartAt) else StartAt(next(iter(files)))
     if files.get(begin.binlog_file, 0) < begin.offset:
         raise PositionLost(
             f"{where} does not have {begin.binlog_file}:{begin.offset}",
-            hint=f"its binlog begins with {next(iter(files))}: mend `meta`, or take a new snapshot",
+            hint=f"its binlog starts with {next(iter(files))}: correct `meta`, or take a new snapshot",
         )
     return begin
 
@@ -74,11 +74,11 @@ class RelayTask:
     """One source to relay: a server (`endpoint`) or a folder of whole binlog files (`binlog_dir`).
 
     Attributes:
-        relay_dir: the folder that holds one folder a source.
-        start: used while the source's relay folder is empty; afterwards the folder tells.
-        until_caught_up: end once all is on disk that the source had when the relay began.
-        known: what is landed, for a folder whose older segments are purged.
-        retry: how long an unreachable server is tried before the relay gives up; counted anew after progress.
+        relay_dir: the folder that holds one folder per source.
+        start: used while the source's relay folder is empty; afterwards the folder determines the position.
+        until_caught_up: end once everything is on disk that the source had when the relay started.
+        known: what has landed, for a folder whose older segments are purged.
+        retry: how long an unreachable server is retried before the relay fails; reset after progress.
     """
 
     source_id: str
@@ -92,16 +92,16 @@ class RelayTask:
 
     @property
     def folder(self) -> Path:
-        """The source's own folder: give this one to `list_segments`."""
+        """The source's own folder: the one that `list_segments` expects."""
         return Path(self.relay_dir) / self.source_id
 
     @property
     def epoch(self) -> int:
-        """The epoch that `start` begins; a folder of older ones only is begun anew."""
+        """The epoch that `start` begins; a folder with only older epochs starts over."""
         return 1 if isinstance(self.start, StartEdge) else self.start.epoch
 
     def to_json(self) -> str:
-        """With the password: for a pipe."""
+        """Includes the password: for a pipe."""
         return json.dumps({**asdict(self), "start": {"kind": type(self.start).__name__, "value": _plain(self.start)}})
 
     @classmethod
@@ -123,15 +123,15 @@ def _plain(start: Start) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class RelayStatus:
-    """What a relay says of itself, once a second, in `status.json` of its folder.
+    """What a relay reports about itself, once a second, in `status.json` of its folder.
 
     Attributes:
         state: `starting`, `connecting`, `streaming`, `stopped`, `caught up` or `failed`.
         binlog_file, offset: up to where segments are on disk.
         server_file, server_offset: up to where the server was last known to be.
-        retries: failed attempts in a row.
+        retries: consecutive failed attempts.
         flavor: of the server, once known.
-        error: the failure in `errors.to_wire`'s form.
+        error: the failure in the form of `errors.to_wire`.
         at: when this was written, seconds since 1970.
     """
 
@@ -153,7 +153,7 @@ class RelayStatus:
 
 
 def read_status(folder: Path) -> RelayStatus | None:
-    """The newest word of the relay that works or worked in a source's folder; None if there never was one."""
+    """The latest status of the relay that runs or ran in a source's folder; None if there never was one."""
     try:
         return RelayStatus(**json.loads((folder / _STATUS).read_text()))
     except FileNotFoundError:

@@ -1,5 +1,5 @@
-"""What a relay folder on a Unity Catalog Volume cannot do: files there are written once, from begin to end, and locks
-reach no other machine.
+"""Restrictions of a relay folder on a Unity Catalog Volume: files can only be written sequentially, and locks do not
+apply across machines.
 """
 
 import tempfile
@@ -7,7 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 
 _VOLUMES = Path("/Volumes")
-"""Databricks mounts them there."""
+"""Where Databricks mounts them."""
 
 
 def is_on_volume(folder: Path) -> bool:
@@ -16,7 +16,7 @@ def is_on_volume(folder: Path) -> bool:
 
 
 def scratch_folder(folder: Path) -> Path:
-    """Where this machine keeps what cannot be in `folder`: in a place of its own for a Volume, else there."""
+    """Where this machine keeps files that cannot be in `folder`: a temporary folder for a Volume, else `folder`."""
     if not is_on_volume(folder):
         return folder
     return Path(tempfile.gettempdir()) / f"dmdelta-{sha256(str(folder).encode()).hexdigest()[:16]}"

@@ -141,7 +141,7 @@ def test_an_update_counts_at_once_and_outlasts_a_pause(task, capsys):
         assert run.wait(30) == 0, run.log()
         with task.environment():
             assert execute(["update", str(task.spec)]) == 1
-        assert "does not run: it has stopped" in capsys.readouterr().err
+        assert "is not running: it has stopped" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["pause", "update"])

@@ -23,7 +23,7 @@ def test_sigterm_ends_at_a_boundary_and_a_second_runner_is_fenced_out(task, spar
         assert_metrics_tell(first, task)
         with task.process() as second:
             assert second.wait(60) == 5, second.log()
-            assert "another relay writes into this folder" in second.log()
+            assert "another relay writes to this folder" in second.log()
         applied, landed = first.count('"range applied"'), first.count('"batch landed"')
         first.wait_for('"range applied"', times=applied + 1)
         first.wait_for('"batch landed"', times=landed + 2)

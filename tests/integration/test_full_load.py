@@ -82,7 +82,7 @@ def test_a_table_without_snapshots_is_not_read_together(mysql80, spark, tmp_path
     mysql80.execute("CREATE TABLE old (id INT PRIMARY KEY) ENGINE=MyISAM", database=task.database)
     with task.environment():
         assert execute(["run", str(task.write_spec())]) == 2
-    assert f"{task.database}.old: the engine has no snapshots" in capsys.readouterr().err
+    assert f"{task.database}.old: the storage engine has no snapshots" in capsys.readouterr().err
 
 
 def chunks_of(spark, task: Task) -> dict:

@@ -237,7 +237,7 @@ def test_a_start_in_the_middle_of_a_file_needs_a_transaction_boundary(own80: Ser
     """A position given by hand that is no boundary is refused, with the nearest one named."""
     fill(own80, own80.fresh_database("middle"))
     name, offset, _ = own80.position()
-    with pytest.raises(Exception, match="not between two transactions") as caught:
+    with pytest.raises(Exception, match="is not a transaction boundary") as caught:
         catch_up(relay_task(own80, tmp_path, start=StartAt(name, offset - 31)))
     assert caught.value.context["nearest"] <= offset
 

@@ -73,7 +73,7 @@ def test_the_page_fits_a_phone_and_a_desk(browser, tmp_path, width, scheme):
     path = tmp_path / "busy.html"
     path.write_text(render_page(busy_report()), encoding="utf-8")
     with shown(browser, path, width, scheme) as found:
-        assert found.page.title() == "shop: In trouble"
+        assert found.page.title() == "shop: Unhealthy"
         assert found.page.evaluate("document.documentElement.scrollWidth") == width
         seen, lines = rows_of_pixels(found.page.screenshot(full_page=True))
         assert (seen, found.complaints) == (width, [])
@@ -115,7 +115,7 @@ def test_the_quickstart_has_a_page(quickstart, browser, tmp_path, capsys):
     """Of two archives, without a server: its facts are those of the binlogs, its page shows them."""
     path = tmp_path / "report.html"
     assert execute(["report", str(quickstart), "-o", str(path)]) == 0
-    assert "all is well" in capsys.readouterr().out
+    assert "healthy" in capsys.readouterr().out
     found = facts(capsys, quickstart)
     changed = execute_events(capsys, quickstart)
     assert {(table["source_id"], table["table"]): sum(table["rows"].values()) for table in found["tables"]} == changed

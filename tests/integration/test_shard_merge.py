@@ -64,7 +64,7 @@ def test_nobody_else_waits(mysql80, mysql80_too, spark, tmp_path):
                 (lock,) = merge.locks()
                 assert (len(lock.ready), len(lock.remain)) == (2, 2)
                 merge.alter(case, "ALTER TABLE t ADD a INT DEFAULT 5", 3, 4)
-                run.wait_for('"shard goes on"', times=2, seconds=240)
+                run.wait_for('"shard resumed"', times=2, seconds=240)
         merge.run()
         merge.assert_merged(spark)
 

@@ -43,12 +43,12 @@ def inserted(bench, *rows):
 @pytest.mark.parametrize(
     ("row", "ahead", "refused", "hint"),
     [
-        ((1, "'b',2"), (), 1, "a row with this key is there already"),
+        ((1, "'b',2"), (), 1, "a row with this key already exists"),
         ((7, "'four',2"), (), 7, "widen the target's column"),
-        ((7, "NULL,2"), (), 7, "let the target's column be NULL"),
+        ((7, "NULL,2"), (), 7, "make the target's column nullable"),
         ((7, "'b',300"), (), 7, "give it the source's type"),
         ((7, "'b',2"), ("TRUNCATE narrow", "ALTER TABLE narrow MODIFY own INT NOT NULL"), 5, "own column a default"),
-        ((7, "'b',2"), ("DROP TABLE narrow",), 5, "make it again"),
+        ((7, "'b',2"), ("DROP TABLE narrow",), 5, "create it again"),
     ],
     ids=["key", "long", "null", "range", "default", "missing"],
 )

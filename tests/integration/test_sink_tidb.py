@@ -152,13 +152,13 @@ def test_other_statements_in_place_of_one_that_tidb_cannot_do(mysql80, tidb, tmp
         ),
         (
             ("CREATE TABLE t (a INT, b INT)", "ALTER TABLE t RENAME COLUMN a TO b, RENAME COLUMN b TO a"),
-            "cannot give the name b on",
+            "cannot reuse the column name b",
         ),
         (
             ("CREATE TABLE t (a INT)", "CREATE TABLE T (a INT)", "ALTER TABLE T ADD b INT"),
-            "takes the table .*T for its",
+            "treats the table .*T as its table",
         ),
-        (("CREATE TABLE t (a INT)", "CREATE TABLE T (a INT)", "DROP TABLE T"), "takes the table .*T for its"),
+        (("CREATE TABLE t (a INT)", "CREATE TABLE T (a INT)", "DROP TABLE T"), "treats the table .*T as its table"),
     ],
     ids=["clustered-key", "invisible", "exchanged-names", "case-altered", "case-dropped"],
 )

@@ -112,7 +112,7 @@ def test_a_stop_gives_up_what_is_in_flight(slow, monkeypatch, capsys):
     with slow.task.running():
         slow.do("INSERT INTO slow VALUES (1)")
         assert slow.begun.wait(SECONDS)
-    assert "what is in flight is given up" in capsys.readouterr().err
+    assert "stop timed out; cancelling in-flight work" in capsys.readouterr().err
     assert slow.ids("slow") == {0}
     monkeypatch.setattr(table_apply, "apply_group", slow.apply_group)
     slow.may.set()

@@ -67,7 +67,7 @@ def test_a_start_time_before_what_the_server_has_kept_is_lost():
         time.sleep(1.1)
         server.execute("FLUSH BINARY LOGS")
         assert purged_to_the_newest(server)
-        with pytest.raises(PositionLost, match="reaches back to"):
+        with pytest.raises(PositionLost, match="starts at"):
             find_on_server(endpoint_of(server), StartTime(before))
 
 

@@ -1,4 +1,4 @@
-"""The Databricks bundle: its jobs name commands, options and files that there are, and each target says what they run on."""
+"""The Databricks bundle: its jobs use existing commands, options and files, and each target defines their compute."""
 
 import re
 from pathlib import Path
@@ -23,19 +23,19 @@ TARGETS = {name: target["resources"]["jobs"] for name, target in BUNDLE["targets
 
 
 def resolved(text: str) -> str:
-    """A parameter as the bundle's CLI makes it."""
+    """A parameter as the bundle's CLI renders it."""
     text = re.sub(r"\$\{var\.(\w+)\}", lambda found: BUNDLE["variables"][found[1]]["default"], text)
     return text.replace("${workspace.file_path}", str(ROOT))
 
 
 def asked(name: str) -> dict[str, Any]:
-    """What a job asks the command line for."""
+    """The command line of a job."""
     (task,) = JOBS[name]["tasks"]
     return parsed([resolved(text) for text in task["python_wheel_task"]["parameters"]])
 
 
 def parsed(arguments: list[str]) -> dict[str, Any]:
-    """What the command line makes of its arguments; nothing is run."""
+    """Parse a command line without running it."""
     command: Any = typer.main.get_command(app)
     context = None
     while hasattr(command, "commands"):
@@ -45,8 +45,8 @@ def parsed(arguments: list[str]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", JOBS)
-def test_a_job_runs_a_command_that_there_is(name: str) -> None:
-    """The wheel's entry point, a command line that typer takes, a spec that is shipped."""
+def test_a_job_runs_an_existing_command(name: str) -> None:
+    """The wheel's entry point, a valid command line, a shipped spec."""
     (task,) = JOBS[name]["tasks"]
     wheel = task["python_wheel_task"]
     project = (ROOT / "pyproject.toml").read_text()
@@ -57,16 +57,16 @@ def test_a_job_runs_a_command_that_there_is(name: str) -> None:
     assert spec.is_file()
 
 
-def test_the_jobs_do_what_they_are_named_for() -> None:
-    """One goes on for ever, one ends, one judges; the two that write are not both started by themselves."""
+def test_the_jobs_do_what_their_names_say() -> None:
+    """One runs continuously, one ends, one evaluates quality; only one of the two that write is scheduled."""
     assert (asked("run")["until_caught_up"], asked("catch_up")["until_caught_up"]) == (False, True)
     assert asked("quality")["last"] == 20
     assert JOBS["run"]["continuous"]["pause_status"] == "UNPAUSED"
     assert JOBS["catch_up"]["schedule"]["pause_status"] == "PAUSED"
 
 
-def test_a_command_that_is_not_there_is_found() -> None:
-    """So the tests above can fail."""
+def test_a_missing_command_is_detected() -> None:
+    """So that the tests above can fail."""
     for arguments, wrong in ((["fly", "S"], "No such command 'fly'"), (["run", "S", "--fly"], "No such option: --fly")):
         with pytest.raises(Exception, match=wrong):
             parsed(arguments)
@@ -74,7 +74,7 @@ def test_a_command_that_is_not_there_is_found() -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_target_gives_each_job_compute(target: str) -> None:
-    """The same tasks, with the wheel; a cluster or an environment that is declared."""
+    """The same tasks, with the wheel; a declared cluster or environment."""
     assert TARGETS[target].keys() == JOBS.keys()
     for name, job in TARGETS[target].items():
         (task,), (told,) = job["tasks"], JOBS[name]["tasks"]
@@ -90,7 +90,7 @@ def test_a_target_gives_each_job_compute(target: str) -> None:
         assert "--wheel-dir dist" in BUNDLE["artifacts"]["wheel"]["build"]
 
 
-def test_the_example_spec_is_one_for_databricks() -> None:
+def test_the_example_spec_is_valid_for_databricks() -> None:
     """It is valid, its tables are in a catalog, its relay on a Volume, its password a secret of the workspace."""
     spec = load_spec(ROOT / BUNDLE["variables"]["spec"]["default"], {}, lambda scope, key: f"{key} of {scope}")
     (source,) = spec.sources

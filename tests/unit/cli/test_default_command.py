@@ -1,4 +1,4 @@
-"""A group whose first command needs no name."""
+"""A group whose first command is the default."""
 
 from typing import Annotated
 
@@ -38,13 +38,13 @@ def status(spec: str) -> None:
         (["./status"], "now ./status False"),
     ],
 )
-def test_the_first_command_is_meant_where_none_is_named(arguments, said):
+def test_the_first_command_is_the_default(arguments, said):
     """Its arguments may come in any order."""
     assert CliRunner().invoke(app, arguments).output.strip() == said
 
 
-def test_the_help_is_the_groups():
-    """It lists all commands; without anything, what is missing is the first one's."""
+def test_help_shows_the_group():
+    """It lists all commands; without arguments, the first command reports what is missing."""
     shown = CliRunner().invoke(app, ["--help"]).output
     assert "now" in shown
     assert "status" in shown

@@ -1,4 +1,4 @@
-"""What the pages say can be done: commands that there are, links that lead somewhere, an answer to each alert and error."""
+"""The documentation: existing commands, valid links, an entry in the runbook for each alert and error."""
 
 import re
 from functools import cache
@@ -22,7 +22,7 @@ def commands():
 
 
 def unknown_words(words):
-    """What of a command line is neither a command nor one of its options; quoted values may be of several words."""
+    """The parts of a command line that are neither a command nor one of its options."""
     command = commands()
     while words and hasattr(command, "commands"):
         if hasattr(command, "default") and not re.fullmatch(r"[a-z|/\\-]+", words[0]):
@@ -42,14 +42,14 @@ def told_commands(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=str)
-def test_a_page_tells_of_commands_that_there_are(page):
-    """Each `dmdelta …` is a command, with options that it has."""
+def test_a_page_uses_existing_commands(page):
+    """Each `dmdelta …` is an existing command with existing options."""
     wrong = {" ".join(words): unknown for words in told_commands(page) if (unknown := unknown_words(words))}
     assert wrong == {}
 
 
-def test_a_command_that_is_not_there_is_found():
-    """So the test above can fail."""
+def test_a_missing_command_is_detected():
+    """So that the test above can fail."""
     assert unknown_words(["fly", "SPEC"]) == ["fly"]
     assert unknown_words(["binlog", "skip|fly", "SPEC"]) == ["fly"]
     assert unknown_words(["run", "SPEC", "--fly"]) == ["--fly"]
@@ -60,8 +60,8 @@ def test_a_command_that_is_not_there_is_found():
 
 
 @pytest.mark.parametrize("page", PAGES, ids=str)
-def test_links_lead_somewhere(page):
-    """To a file that there is, and to a heading of it."""
+def test_links_are_valid(page):
+    """Each points to an existing file and heading."""
     for link in LINK.findall(page.read_text("utf-8")):
         path, _, heading = link.partition("#")
         target = page.parent / path if path else page
@@ -70,21 +70,21 @@ def test_links_lead_somewhere(page):
 
 
 def anchors(page):
-    """GitHub's names of a page's headings."""
+    """GitHub's anchors for a page's headings."""
     headings = re.findall(r"^#+ (.*)$", page.read_text("utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def test_the_runbook_answers_each_alert():
-    """By a heading of its name, and no heading is of an alert that is gone."""
+def test_the_runbook_covers_each_alert():
+    """With a heading of its name, and without headings of removed alerts."""
     rules = yaml.safe_load(Path("monitoring/dmdelta.rules.yml").read_text("utf-8"))
     alerts = [rule["alert"] for group in rules["groups"] for rule in group["rules"]]
     told = re.findall(r"^### (Dmdelta\w+)$", Path("docs/runbook.md").read_text("utf-8"), re.MULTILINE)
     assert told == alerts
 
 
-def test_the_runbook_answers_each_error():
-    """By its class and its exit code, in one line of the table."""
+def test_the_runbook_covers_each_error():
+    """With its class and its exit code, in one row of the table."""
     table = re.findall(r"^\| (\d+) \| (.*?) \|", Path("docs/runbook.md").read_text("utf-8"), re.MULTILINE)
     told = {name: int(code) for code, names in table for name in re.findall(r"`(\w+)`", names)}
     errors = {

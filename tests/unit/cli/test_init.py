@@ -18,7 +18,7 @@ def test_init_writes_a_spec_that_loads(tmp_path, capsys):
 
 
 def test_init_overwrites_nothing(tmp_path, capsys):
-    """A file that is there stays as it is."""
+    """An existing file is not changed."""
     path = tmp_path / "my.yml"
     path.write_text("mine")
     assert execute(["init", str(path)]) == 2
@@ -26,7 +26,7 @@ def test_init_overwrites_nothing(tmp_path, capsys):
     assert "exists" in capsys.readouterr().err
 
 
-def test_init_names_a_folder_that_is_not_there(tmp_path, capsys):
+def test_init_reports_a_missing_folder(tmp_path, capsys):
     """No traceback for a wrong path."""
     assert execute(["init", str(tmp_path / "none" / "my.yml")]) == 2
     assert "cannot write" in capsys.readouterr().err

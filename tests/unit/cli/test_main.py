@@ -1,4 +1,4 @@
-"""The command line: help, exit codes and how an error is told."""
+"""The command line: help, exit codes and error output."""
 
 import os
 import subprocess
@@ -24,7 +24,7 @@ def test_every_command_has_help_and_is_in_the_readme(command, capsys):
 
 
 def test_a_shell_completes_commands():
-    """What `dmdelta --install-completion` asks as somebody presses Tab."""
+    """The request that `dmdelta --install-completion` sends when a user presses Tab."""
     asked = {"_DMDELTA_COMPLETE": "complete_bash", "COMP_WORDS": "dmdelta ch", "COMP_CWORD": "1"}
     dmdelta = Path(sys.executable).with_name("dmdelta")
     shown = subprocess.run([dmdelta], env={**os.environ, **asked}, capture_output=True, text=True, check=False)
@@ -32,7 +32,7 @@ def test_a_shell_completes_commands():
 
 
 def test_help_and_spec_errors_do_not_import_spark(tmp_path):
-    """Help is there at once, and a wrong spec is told before Spark starts."""
+    """Help appears immediately, and spec errors appear before Spark starts."""
     script = (
         "import sys; from dmdelta.cli.main import execute; "
         f"codes = [execute(['--help']), execute(['run', {str(tmp_path / 'none.yml')!r}])]; "
@@ -43,8 +43,8 @@ def test_help_and_spec_errors_do_not_import_spark(tmp_path):
 
 
 @pytest.mark.parametrize("command", ["run", "check", "status", "events", "checkpoint show", "checkpoint reset"])
-def test_a_wrong_spec_ends_with_2_and_names_the_place(command, tmp_path, capsys):
-    """Every command that takes a spec reports its mistakes on stderr, without a traceback."""
+def test_an_invalid_spec_exits_with_2_and_names_the_location(command, tmp_path, capsys):
+    """Every command that takes a spec reports its errors on stderr, without a traceback."""
     path = tmp_path / "spec.yml"
     path.write_text("name: shop\nsorces: []\nlakehouse: {root: x}\n")
     assert execute([*command.split(), str(path)]) == 2
@@ -67,8 +67,8 @@ def test_a_wrong_spec_ends_with_2_and_names_the_place(command, tmp_path, capsys)
         (KeyboardInterrupt(), 130),
     ],
 )
-def test_the_exit_code_is_that_of_the_errors_kind(error, code, monkeypatch):
-    """A retryable error that comes this far has spent its retries."""
+def test_the_exit_code_depends_on_the_error_class(error, code, monkeypatch):
+    """A retryable error that reaches the CLI has exhausted its retries."""
 
     def fail(args):
         raise error
@@ -84,20 +84,20 @@ def test_an_error_shows_its_facts_and_its_origin_only_with_debug(tmp_path, capsy
 
 
 def test_an_unknown_command_is_a_usage_error(capsys):
-    """Typer's own exit code, 2, and its advice."""
+    """Typer's own exit code 2 and message."""
     assert execute(["frobnicate"]) == 2
     assert "No such command" in capsys.readouterr().err
 
 
 def test_the_version_is_printed(capsys):
-    """--version prints it and ends well."""
+    """--version prints it and exits with 0."""
     assert execute(["--version"]) == 0
     assert capsys.readouterr().out.startswith("dmdelta ")
 
 
 @pytest.mark.parametrize(("arguments", "raises"), [(["--version"], False), (["frobnicate"], True)])
 def test_main_raises_system_exit_only_for_failures(arguments, raises, monkeypatch, capsys):
-    """A job runner that takes any SystemExit for trouble sees none after success."""
+    """A job runner that treats any SystemExit as a failure sees none after success."""
     monkeypatch.setattr(sys, "argv", ["dmdelta", *arguments])
     if raises:
         with pytest.raises(SystemExit):

@@ -9,12 +9,12 @@ HEADING = re.compile(r"^## `dmdelta ([a-z-]+(?: [a-z-]+)?)", re.MULTILINE)
 
 
 def test_the_page_is_current():
-    """docs/cli.md is what `python -m dmdelta.cli.reference` prints."""
+    """docs/cli.md equals the output of `python -m dmdelta.cli.reference`."""
     assert Path("docs/cli.md").read_text(encoding="utf-8") == cli_reference()
 
 
-def test_every_command_says_what_it_is_for_and_what_its_parameters_mean():
-    """No empty line of help, no empty cell."""
+def test_every_command_and_parameter_has_help():
+    """No help text and no table cell is empty."""
     page = cli_reference()
     commands = re.split(r"^## `dmdelta ", page, flags=re.MULTILINE)[1:]
     assert len(commands) >= 20
@@ -24,7 +24,7 @@ def test_every_command_says_what_it_is_for_and_what_its_parameters_mean():
 
 
 def test_readme_has_every_command():
-    """By its name, or by that of its group."""
+    """With its name, or with that of its group."""
     readme = Path("README.md").read_text(encoding="utf-8")
     names = {name.split(" ")[0] for name in HEADING.findall(cli_reference())}
     missing = [name for name in names if not re.search(rf"dmdelta {name}\b|`{name}`", readme)]

@@ -38,7 +38,7 @@ WHOLE = Whole("shop", timedelta(seconds=1.5), (Line("größe[b]", POSITION, 1200
 
 
 def test_json_is_one_document_of_plain_values(capsys):
-    """Positions, enums, spans and moments become text or numbers that any tool reads."""
+    """Positions, enums, durations and times become text or numbers that any tool can read."""
     render.record(WHOLE, as_json=True)
     shown = json.loads(capsys.readouterr().out)
     assert shown["lag"] == 1.5
@@ -54,7 +54,7 @@ def test_json_is_one_document_of_plain_values(capsys):
 
 
 def test_a_record_is_lines_and_tables(capsys):
-    """Single values come first, then each list under its name; empty columns and values are left out."""
+    """Single values come first, then each list under its name; empty columns and values are omitted."""
     render.record(WHOLE, as_json=False)
     shown = capsys.readouterr().out
     assert "task: shop" in shown
@@ -64,21 +64,21 @@ def test_a_record_is_lines_and_tables(capsys):
     assert "problem" not in shown
 
 
-def test_no_rows_are_told_in_words_or_as_an_empty_list(capsys):
-    """Nothing found is no empty screen."""
+def test_no_rows_are_a_message_or_an_empty_list(capsys):
+    """An empty result does not leave the screen empty."""
     render.rows([], as_json=False, empty="nothing here")
     render.rows([], as_json=True, empty="nothing here")
     assert capsys.readouterr().out == "nothing here\n[]\n"
 
 
 def test_rows_do_not_wrap_in_a_pipe(capsys):
-    """A line of a table stays a line when no terminal limits it."""
+    """A table row stays on one line without a terminal."""
     render.rows([Line("t" * 90, POSITION, 1), Line("u" * 90, POSITION, 2)], as_json=False, empty="")
     assert any("t" * 90 in line and "binlog.000001:4" in line for line in capsys.readouterr().out.splitlines())
 
 
-def test_a_long_value_is_cut_in_a_table_and_whole_in_json(capsys):
-    """Statements and documents do not tear a table apart."""
+def test_a_long_value_is_truncated_in_a_table_and_complete_in_json(capsys):
+    """Long statements and documents do not break a table."""
     long = Line("x\n" + "y" * 200, POSITION, 1)
     render.rows([long], as_json=False, empty="")
     assert "x " + "y" * 97 + "…" in capsys.readouterr().out
@@ -96,7 +96,7 @@ def test_an_error_goes_to_stderr_with_facts_and_hint(capsys):
 
 @pytest.fixture(autouse=True)
 def own_log():
-    """`showing_progress` sets dmdelta's log up for the process: put it back."""
+    """`showing_progress` configures logging for the process: restore it."""
     root = logging.getLogger("dmdelta")
     before = (root.handlers[:], root.level, root.propagate)
     yield
@@ -104,14 +104,14 @@ def own_log():
 
 
 class Terminal(io.StringIO):
-    """A stream that says it is a terminal."""
+    """A stream that pretends to be a terminal."""
 
     def isatty(self):
         return True
 
 
 def on_terminal(monkeypatch):
-    """What a person would see. No fixture: pytest sets stdout anew after the setup."""
+    """The terminal output. Not a fixture: pytest replaces stdout after the setup."""
     stream = Terminal()
     monkeypatch.setattr(sys, "stdout", stream)
     return stream
@@ -139,7 +139,7 @@ def test_a_terminal_gets_a_summary_for_people(monkeypatch):
     shown = terminal.getvalue()
     assert "1,200 row changes applied" in shown
     assert "shop.orders" in shown
-    assert "stopped as asked" in shown
+    assert "stopped" in shown
 
 
 def test_a_terminal_shows_how_far_a_load_is(monkeypatch):
@@ -152,8 +152,8 @@ def test_a_terminal_shows_how_far_a_load_is(monkeypatch):
         assert text in shown
 
 
-def test_an_idle_run_says_that_nothing_is_new(monkeypatch):
-    """A second run over the same log has nothing to show."""
+def test_an_idle_run_reports_no_new_changes(monkeypatch):
+    """A second run over the same log has no new changes."""
     terminal = on_terminal(monkeypatch)
     progress.print_summary(RunSummary(Progress(1.0, 0, {}, 0, {}), stopped=False))
-    assert "nothing is new" in terminal.getvalue()
+    assert "no new changes" in terminal.getvalue()

@@ -1,4 +1,4 @@
-"""What a request does, and what follows a failure."""
+"""Commands to a task, and what follows a failure."""
 
 import threading
 
@@ -8,8 +8,8 @@ from dmdelta.engine.stop import StopRequest
 from dmdelta.errors import ConfigError, SourceUnavailable
 
 
-def test_a_pause_can_be_taken_back_and_a_stop_cannot() -> None:
-    """Requests in any order: the loops end on both, and only a pause ends again."""
+def test_a_pause_can_be_resumed_and_a_stop_cannot() -> None:
+    """Requests in any order: both end the loops, and only a pause can be resumed."""
     stop = StopRequest()
     obey(Request.RESUME, stop)
     assert not stop.requested
@@ -27,7 +27,7 @@ def test_a_pause_can_be_taken_back_and_a_stop_cannot() -> None:
     assert not stop.wait_for_resume()
 
 
-def test_whoever_waits_for_a_resume_is_woken_by_a_stop() -> None:
+def test_a_stop_ends_the_wait_for_a_resume() -> None:
     """A paused task can be stopped."""
     stop = StopRequest()
     stop.pause()
@@ -35,13 +35,13 @@ def test_whoever_waits_for_a_resume_is_woken_by_a_stop() -> None:
     assert not stop.wait_for_resume()
 
 
-def test_a_failure_that_may_pass_is_tried_again_later_and_later() -> None:
-    """Retryable ones with back-off; not others, and not when the run is to end with what there is."""
-    passing, lasting = SourceUnavailable("gone", hint="wait"), ConfigError("wrong", hint="mend it")
-    first, tenth = (plan_after_failure(passing, failures, ends=False) for failures in (1, 10))
+def test_a_transient_failure_is_retried_with_back_off() -> None:
+    """Only retryable errors, and not if the run ends once it has caught up."""
+    transient, permanent = SourceUnavailable("gone", hint="wait"), ConfigError("wrong", hint="fix it")
+    first, tenth = (plan_after_failure(transient, failures, ends=False) for failures in (1, 10))
     assert first.state is tenth.state is State.RETRYING
     assert first.delay is not None
     assert tenth.delay is not None
     assert first.delay <= AUTO_RESUME.first < tenth.delay <= AUTO_RESUME.longest
-    assert plan_after_failure(lasting, 1, ends=False).delay is None
-    assert plan_after_failure(passing, 1, ends=True).delay is None
+    assert plan_after_failure(permanent, 1, ends=False).delay is None
+    assert plan_after_failure(transient, 1, ends=True).delay is None

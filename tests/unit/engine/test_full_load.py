@@ -1,4 +1,4 @@
-"""What lands in one commit, what one task reads, what is applied as one range."""
+"""What lands in one commit, what one Spark task reads, what is applied as one range."""
 
 from dmdelta.bronze.landing import Landed
 from dmdelta.engine.chunk_source import group_chunks, share_chunks
@@ -17,8 +17,8 @@ def chunks(*rows: int, schema: TableSchema = BIG) -> list[Chunk]:
     return [Chunk(number, schema, rows=count) for number, count in enumerate(rows, 1)]
 
 
-def test_commits_are_about_as_big_as_they_should_be() -> None:
-    """Chunks fill a commit in their order; one that is too big has its own; small ones are not gathered without end."""
+def test_commits_have_about_the_target_size() -> None:
+    """Chunks fill a commit in order; a large one has its own commit; the number of small ones is limited."""
     batches = plan_batches(chunks(BATCH_ROWS // 2, BATCH_ROWS // 2, 1, 2 * BATCH_ROWS, 0))
     assert [[chunk.number for chunk in batch] for batch in batches] == [[1, 2], [3], [4], [5]]
     assert [len(batch) for batch in plan_batches(chunks(*[0] * (BATCH_CHUNKS + 1)))] == [BATCH_CHUNKS, 1]
@@ -31,8 +31,8 @@ def test_small_chunks_share_a_task() -> None:
     assert [[chunk.number for chunk in group.chunks] for group in groups] == [[1], [2, 3, 4], [5]]
 
 
-def test_readers_of_one_snapshot_share_all_chunks() -> None:
-    """Each has about as many rows, none has nothing, and knows its number."""
+def test_chunks_are_distributed_over_the_readers_of_a_snapshot() -> None:
+    """Each has about the same number of rows, at least one chunk, and its own number."""
     shares = share_chunks(chunks(5, 1, 3, 0, 1), 2)
     assert [share.number for share in shares] == [0, 1]
     assert [sum(chunk.rows for chunk in share.chunks) for share in shares] == [5, 5]
@@ -40,20 +40,20 @@ def test_readers_of_one_snapshot_share_all_chunks() -> None:
     assert [len(share.chunks) for share in share_chunks(chunks(0, 0, 0), 3)] == [1, 1, 1]
 
 
-def test_chunks_go_to_silver_table_by_table() -> None:
-    """Neighbours of one table are one append."""
+def test_chunks_are_appended_to_silver_by_table() -> None:
+    """Adjacent chunks of one table are one append."""
     mixed = [*chunks(1, 1), *chunks(1, schema=SMALL)]
     assert [[chunk.schema.table for chunk in group] for group in by_table(mixed)] == [["big", "big"], ["small"]]
 
 
-def test_a_chunk_survives_its_way_to_the_executor() -> None:
-    """As JSON, structure included."""
+def test_a_chunk_round_trips_through_json() -> None:
+    """Including its structure."""
     chunk = Chunk(3, BIG, "`id` >= 7", transactional=False, rows=9)
     assert Chunk.from_json(chunk.to_json()) == chunk
 
 
-def test_a_snapshot_is_applied_apart_from_the_log_behind_it() -> None:
-    """What was read is new, what follows may be in silver already: they are never one range."""
+def test_a_snapshot_is_not_joined_with_the_log_after_it() -> None:
+    """The snapshot's rows are new, the log after it may already be in silver: they are never one range."""
     gtids = parse_gtid_set("", "mysql")
     log = Position(2, "binlog.000001", 4)
     mark = Landed(3, log, log, gtids, safe_until=Position(2, "binlog.000001", 900))
@@ -68,8 +68,8 @@ def test_a_snapshot_is_applied_apart_from_the_log_behind_it() -> None:
     assert (joined.begin, joined.end, joined.safe_until) == (log, first.end, mark.safe_until)
 
 
-def test_a_chunk_has_a_place_before_the_log() -> None:
-    """Positions of a snapshot are ordered by chunk, before the next epoch's log, and know that they are chunks."""
+def test_a_chunk_has_a_position_before_the_log() -> None:
+    """Positions of a snapshot are ordered by chunk, before the next epoch's log, and are recognised as chunks."""
     assert Position.of_chunk(1, 9) < Position.of_chunk(1, 10) < Position(2, "binlog.000001", 4)
     assert Position.of_chunk(1, 9).chunk == 9
     assert Position(2, "binlog.000001", 4).chunk is None

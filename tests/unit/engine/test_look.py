@@ -1,4 +1,4 @@
-"""Which rows of bronze a query means."""
+"""Which rows of bronze a query selects."""
 
 import pytest
 
@@ -27,8 +27,8 @@ def test_a_query_becomes_conditions(query, conditions):
 
 
 @pytest.mark.parametrize("query", [EventQuery(table="orders"), EventQuery(start="here"), EventQuery(start="a:4")])
-def test_what_is_written_wrongly_is_told(query):
-    """The hint shows how to write it."""
+def test_an_invalid_query_is_rejected(query):
+    """The hint shows the expected format."""
     with pytest.raises(ConfigError) as caught:
         plan_conditions(query)
     assert "write --" in (caught.value.hint or "")

@@ -1,4 +1,4 @@
-"""The figures of a run, as Prometheus would read them."""
+"""The metrics of a run, in Prometheus' format."""
 
 import socket
 from dataclasses import replace
@@ -31,8 +31,8 @@ def at(offset, file="binlog.000002", epoch=1):
     return Position(epoch, file, offset)
 
 
-def test_a_stage_is_late_since_there_is_log_that_it_has_not_reached():
-    """Not since the row was written: what has all there is, is not late."""
+def test_lag_is_the_age_of_the_log_that_a_stage_has_not_reached():
+    """Not the age of the last row: a stage that has reached the end has no lag."""
     seen = Sightings()
     assert seen.lag(None, 0.0) == 0.0
     for moment, end in ((10.0, 100), (20.0, 100), (30.0, 300)):
@@ -46,8 +46,8 @@ def test_a_stage_is_late_since_there_is_log_that_it_has_not_reached():
 
 
 @given(st.lists(st.integers(0, 1000), min_size=1), st.integers(0, 1000))
-def test_a_lag_is_that_of_the_first_end_beyond(ends, reached):
-    """As a plain search over all sightings says."""
+def test_lag_is_that_of_the_first_end_beyond_the_position(ends, reached):
+    """Equal to a linear search over all observations."""
     seen = Sightings()
     for moment, end in enumerate(ends):
         seen.saw(at(end), float(moment))
@@ -55,8 +55,8 @@ def test_a_lag_is_that_of_the_first_end_beyond(ends, reached):
     assert seen.lag(at(reached), float(len(ends))) == (0.0 if first is None else float(len(ends) - first))
 
 
-def test_sightings_are_bounded():
-    """The oldest one that counts stays."""
+def test_observations_are_bounded():
+    """The oldest relevant one is kept."""
     seen = Sightings()
     for number in range(3 * MOST):
         seen.saw(at(number + 1), float(number))
@@ -64,7 +64,7 @@ def test_sightings_are_bounded():
     assert len(seen._seen) <= MOST
 
 
-def test_what_prometheus_reads():
+def test_the_exposed_metrics():
     """Counts by source, table and op; positions and lags by stage; the sink by worker."""
     tally = Tally(lambda _: None)
     result = ApplyResult("shop", "orders", at(80), {Op.INSERT: 3, Op.DELETE: 1}, (Step.APPEND,), None, None, clashes=2)
@@ -110,8 +110,8 @@ def test_what_prometheus_reads():
     assert tally.now().clashes == {"shop.orders": 4}
 
 
-def test_what_waits_in_segments_is_counted_from_a_position_on():
-    """Across files and epochs; of the segment that holds the position, what is behind it."""
+def test_waiting_bytes_are_counted_from_a_position():
+    """Across files and epochs; in the segment that contains the position, only the bytes after it."""
     spans = (("binlog.000001", 4, 100), ("binlog.000001", 100, 250), ("binlog.000002", 4, 60))
     segments = [Segment("", "s1", 1, file, start, end) for file, start, end in spans]
     segments.append(Segment("", "s1", 2, "binlog.000001", 4, 14))
@@ -126,8 +126,8 @@ def test_what_waits_in_segments_is_counted_from_a_position_on():
     assert bytes_beyond([], at(4)) == 0
 
 
-def test_the_validators_figures():
-    """Rows, errors by state, and where it is as a stage among the others."""
+def test_the_validators_metrics():
+    """Rows, errors by state, and its position as a stage."""
     figures = ValidatorFigures(70, 3, {ErrorState.NEW: 2, ErrorState.IGNORED: 0}, stopped=True)
     positions = {"server": at(500), "validated": at(400)}
     metrics = RunMetrics(Tally(lambda _: None))
@@ -147,8 +147,8 @@ def test_the_validators_figures():
     assert value("lag_bytes", source="s1", stage="validated") == 100
 
 
-def test_an_address_that_is_taken_is_named():
-    """A second run at the same port ends before it does anything."""
+def test_an_address_in_use_is_reported():
+    """A second run with the same port ends before it changes anything."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -158,8 +158,8 @@ def test_an_address_that_is_taken_is_named():
             pass
 
 
-def test_by_default_only_this_machine_is_answered():
-    """At 127.0.0.1, and at no other address: what listens everywhere would also answer at 127.0.0.2 and by IPv6."""
+def test_by_default_only_this_machine_is_served():
+    """At 127.0.0.1 and no other address: a wildcard socket would also answer at 127.0.0.2 and over IPv6."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -171,5 +171,5 @@ def test_by_default_only_this_machine_is_answered():
 
 
 def test_the_page_is_current():
-    """docs/metrics.md is what the code says."""
+    """docs/metrics.md equals the generated page."""
     assert Path("docs/metrics.md").read_text(encoding="utf-8") == metrics_page()

@@ -1,4 +1,4 @@
-"""Dashboard and alert rules ask for what there is."""
+"""Dashboard and alert rules use existing metrics."""
 
 import json
 import re
@@ -12,14 +12,14 @@ from dmdelta.engine.figures import metrics_page
 
 MONITORING = Path("monitoring")
 OTHERS = {"up": {"job", "instance"}, "process_resident_memory_bytes": {"instance"}}
-"""Prometheus' own, and the process's."""
+"""Prometheus' own metrics, and the process's."""
 TARGETS = {"instance", "job"}
 """Labels that Prometheus adds to every metric."""
 _LINE = re.compile(r"^\| `(\w+)` \| (\w+) \| ([\w, ]*) \|", re.MULTILINE)
 
 
 def known() -> dict[str, set[str]]:
-    """The labels of each metric, by docs/metrics.md, which has a test of its own."""
+    """The labels of each metric, from docs/metrics.md, which has its own test."""
     metrics = {}
     for name, kind, labels in _LINE.findall(metrics_page()):
         names = (f"{name}_sum", f"{name}_count") if kind == "summary" else (name,)
@@ -35,8 +35,8 @@ def queries() -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("name", "query"), queries())
-def test_a_query_is_of_metrics_and_labels_that_there_are(name, query):
-    """It is PromQL, and each of its selectors finds something."""
+def test_a_query_uses_existing_metrics_and_labels(name, query):
+    """It is valid PromQL, and each of its selectors matches a metric."""
     selectors = list(selectors_of(promql_parser.parse(query.replace("$instance", ".*"))))
     assert selectors, name
     for selector in selectors:
@@ -55,8 +55,8 @@ def selectors_of(node):
         yield from selectors_of(child)
 
 
-def test_rules_are_what_prometheus_takes():
-    """Names once each, and every alert says what it means and what to do."""
+def test_rules_are_valid():
+    """Names are unique, and every alert has a meaning and a next step."""
     rules = yaml.safe_load((MONITORING / "dmdelta.rules.yml").read_text())
     alerts = [rule for group in rules["groups"] for rule in group["rules"]]
     assert len({alert["alert"] for alert in alerts}) == len(alerts) >= 15
@@ -68,7 +68,7 @@ def test_rules_are_what_prometheus_takes():
 
 
 def test_panels_do_not_overlap():
-    """24 columns, each panel in a place of its own."""
+    """24 columns, without overlapping panels."""
     panels = json.loads((MONITORING / "dashboard.json").read_text())["panels"]
     places = [
         (x, y)

@@ -1,4 +1,4 @@
-"""How often is landed."""
+"""How often batches land."""
 
 import pytest
 
@@ -10,13 +10,13 @@ from dmdelta.engine.progress import Tally
     ("freshness", "land", "apply", "pause"),
     [(10, 1, 1, 3.5), (10, 0, 0, 5), (10, 1, 5, 0), (10, 12, 0, 0), (10, 1, 12, 6), (0, 0, 0, 0), (0, 1, 1, 0)],
 )
-def test_batches_are_as_far_apart_as_freshness_allows(freshness, land, apply, pause):
-    """What they cost goes off first; where it takes all of it, there is no pause, but two a range are enough."""
+def test_batches_are_spaced_by_the_target_freshness(freshness, land, apply, pause):
+    """Their cost is subtracted first; if nothing is left there is no pause, except that two batches per range suffice."""
     assert plan_pause(freshness, land, apply) == pause
 
 
-def test_what_phases_have_lately_taken(monkeypatch):
-    """The newest counts most; what fails does not count; each source for itself."""
+def test_recent_durations_of_phases(monkeypatch):
+    """The newest has the highest weight; failures are ignored; sources are separate."""
     now = [100.0]
     monkeypatch.setattr("dmdelta.engine.progress.time.monotonic", lambda: now[0])
     tally = Tally(lambda _: None)

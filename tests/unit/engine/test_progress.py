@@ -1,10 +1,10 @@
-"""What a run counts."""
+"""The counters of a run."""
 
 from dmdelta.engine.progress import Progress, Tally
 
 
-def test_a_load_that_goes_on_is_measured_by_this_run() -> None:
-    """What had landed before counts as done, not as speed; the time left follows from the rate."""
+def test_the_rate_of_a_resumed_load_is_that_of_this_run() -> None:
+    """Chunks that landed before count as done, not for the rate; the time left follows from the rate."""
     seen: list[Progress] = []
     tally = Tally(seen.append)
     chunks = [("s.big", 100), ("s.big", 100), ("s.big", 200), ("s.small", 5)]

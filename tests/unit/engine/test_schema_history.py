@@ -1,4 +1,4 @@
-"""What of the history counts."""
+"""Which rows of the history are valid."""
 
 from datetime import datetime, timezone
 
@@ -30,16 +30,16 @@ def known(rows, end):
     return [column.name for column in found.schema.columns] if found else None
 
 
-def test_what_bronze_does_not_bear_out_is_not_believed():
-    """Rows of a batch that never landed stand at bronze's end or beyond."""
+def test_rows_of_a_batch_that_never_landed_are_ignored():
+    """They are at or after the end of bronze."""
     rows = [row(at(4), "a"), row(at(10), "a", "b")]
     assert known(rows, at(11)) == ["a", "b"]
     assert known(rows, at(10)) == ["a"]
     assert known(rows, at(4)) is None
 
 
-def test_decisions_count_where_they_were_made():
-    """They are made where bronze ends; statements behind them are followed."""
+def test_decisions_are_valid_at_their_position():
+    """They are made at the end of bronze; later statements are applied."""
     rows = [row(at(4), "a"), row(at(10), "z", origin=Origin.UPDATE.value)]
     assert known(rows, at(10)) == ["z"]
     assert known([*rows, row(at(12), "z", "y")], at(20)) == ["z", "y"]
@@ -47,15 +47,15 @@ def test_decisions_count_where_they_were_made():
     assert known([row(ORIGIN, "z", origin=Origin.UPDATE.value)], ORIGIN) == ["z"]
 
 
-def test_a_log_begun_anew_forgets():
-    """Once its mark is in bronze."""
+def test_a_restarted_log_invalidates_earlier_rows():
+    """As soon as its mark is in bronze."""
     rows = [row(at(4), "a"), row(at(4, 2), origin=ANEW, schema=None, table=None)]
     assert known(rows, at(99)) == ["a"]
     assert known(rows, at(4, 2)) is None
 
 
-def test_a_structure_is_given_as_the_server_shows_it():
-    """SHOW CREATE TABLE ends in the default character set; the name may be qualified or not."""
+def test_a_structure_is_parsed_from_show_create_table():
+    """It ends with the default character set; the name may be qualified or not."""
     schema, charset = read_structure(
         "CREATE TABLE `t` (`id` int NOT NULL, `v` varchar(3), PRIMARY KEY (`id`)) ENGINE=InnoDB DEFAULT CHARSET=latin1",
         TABLE,
@@ -76,7 +76,7 @@ def test_a_structure_is_given_as_the_server_shows_it():
         ("CREATE TABLE t (id FROB, PRIMARY KEY (nope))", SchemaError),
     ],
 )
-def test_what_does_not_tell_a_structure_is_refused(statement, error):
-    """Before anything is written down."""
+def test_an_incomplete_structure_is_refused(statement, error):
+    """Before anything is recorded."""
     with pytest.raises(error):
         read_structure(statement, TABLE, lambda _schema, _table: None, mariadb=False)

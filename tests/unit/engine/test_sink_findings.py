@@ -1,4 +1,4 @@
-"""What `dmdelta check` says of a sink and of shards that merge."""
+"""The findings of `dmdelta check` for a sink and merged shards."""
 
 from types import SimpleNamespace
 
@@ -23,7 +23,7 @@ SHARD = ShardFacts("s1", TableSchema("d", "t1", (Column("id", "int"),), ("id",))
     ],
 )
 def test_shards_that_agree_and_a_sink(sink, mode, shards, stops):
-    """The sink coordinates no statements: it does not go together with merged tables under a shard-mode."""
+    """The sink does not coordinate shard DDL, so it cannot be combined with merged tables and a shard-mode."""
     found = _sink_findings(SimpleNamespace(sink=object() if sink else None, shard_mode=mode), shards)
     assert [finding.level for finding in found] == [Level.FAIL] * stops
     assert all("shop.t" in finding.message and finding.fix for finding in found)

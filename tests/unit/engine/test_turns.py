@@ -1,4 +1,4 @@
-"""Which turns of a range are left behind."""
+"""Which turns of a range run late."""
 
 from concurrent.futures import Future
 from threading import Timer
@@ -12,8 +12,8 @@ def done():
     return turn
 
 
-def test_turns_that_end_are_waited_for(monkeypatch):
-    """However long they take, if nobody waits, or if there are too many to leave."""
+def test_turns_that_end_are_awaited(monkeypatch):
+    """For any duration, if nothing else waits, or if too many would run late."""
     monkeypatch.setattr(turns, "SLOW_SECONDS", 0.0)
     monkeypatch.setattr(turns, "_LOOK_SECONDS", 0.01)
     first, second = Future(), Future()
@@ -25,8 +25,8 @@ def test_turns_that_end_are_waited_for(monkeypatch):
     assert turns.await_turns([first, second], 0, lambda: True) == set()
 
 
-def test_the_last_turns_are_left_when_more_is_waiting(monkeypatch):
-    """After a while, and only as many as may be."""
+def test_the_last_turns_run_late_if_others_wait(monkeypatch):
+    """After a while, and only up to the maximum number."""
     monkeypatch.setattr(turns, "SLOW_SECONDS", 0.05)
     monkeypatch.setattr(turns, "_LOOK_SECONDS", 0.01)
     slow, slower = Future(), Future()

@@ -1,4 +1,4 @@
-"""What follows from commits."""
+"""Facts derived from commits."""
 
 from datetime import datetime, timedelta, timezone
 
@@ -27,8 +27,8 @@ def rows(seconds, last, changed, source="one"):
     return LandedRows(source, later(seconds), at(last).key, later(changed))
 
 
-def test_a_batch_lasts_until_its_last_silver_table_has_it():
-    """Landing from its begin to bronze's commit, applying from there on; lag is the age of its newest change."""
+def test_a_batch_ends_with_its_last_silver_commit():
+    """Landing ends with the bronze commit, applying starts there; lag is the age of the newest change."""
     landed, bronze = [rows(8, 90, 5), rows(18, 199, 16)], [commit(20, 100, 200), commit(10, 4, 100)]
     silver = [commit(12, 4, 100), commit(13, 4, 100), commit(21, 100, 200)]
     first, second = batches_of(bronze, landed, silver)
@@ -37,29 +37,29 @@ def test_a_batch_lasts_until_its_last_silver_table_has_it():
     assert (second.land_seconds, second.apply_seconds, second.silver_lag) == (2, 1, 5)
 
 
-def test_neighbours_that_silver_takes_as_one_range_end_together():
-    """Each of them has the range's end."""
+def test_batches_applied_as_one_range_end_together():
+    """Each of them ends when the range is applied."""
     silver = [commit(30, 4, 200)]
     found = batches_of([commit(10, 4, 100), commit(20, 100, 200)], [rows(8, 90, 5), rows(18, 199, 16)], silver)
     assert [batch.apply_seconds for batch in found] == [20, 10]
 
 
-def test_a_table_that_a_batch_creates_begins_within_it():
-    """The batch ends with it all the same."""
+def test_a_table_created_by_a_batch_starts_within_it():
+    """The batch still ends with its commit."""
     (found,) = batches_of([commit(10, 4, 100)], [rows(8, 90, 5)], [commit(13, 60, 100)])
     assert found.apply_seconds == 3
 
 
-def test_a_batch_of_which_silver_got_nothing_has_no_end():
-    """Whether a later range brought something or nothing ever did; sources do not answer for each other."""
+def test_a_batch_without_silver_commits_has_no_end():
+    """Whether or not a later range has commits; commits of other sources do not count."""
     silver = [commit(40, 200, 300), commit(12, 4, 100, source="two")]
     found = batches_of([commit(10, 4, 100), commit(20, 100, 200)], [rows(8, 90, 5)], silver)
     assert [batch.applied for batch in found] == [None, None]
     assert [batch.began for batch in found] == [later(8), None]
 
 
-def test_a_stretch_shows_its_worst():
-    """The slowest batch, with both of its times, and the greatest age."""
+def test_a_time_bucket_shows_its_worst_batch():
+    """The slowest batch, with both of its durations, and the maximum age."""
     bronze = [commit(10, 4, 100), commit(20, 100, 200), commit(30, 200, 300)]
     landed = [rows(9, 90, 1), rows(11, 199, 19), rows(29, 299, 29)]
     silver = [commit(19, 4, 100), commit(21, 100, 200), commit(31, 200, 300)]
@@ -69,14 +69,14 @@ def test_a_stretch_shows_its_worst():
     assert (pace.bronze_lag, pace.silver_lag) == (9, 18)
 
 
-def test_clocks_that_differ_make_no_negative_age():
+def test_differing_clocks_give_no_negative_age():
     """A change from the future is 0 seconds old."""
     (batch,) = batches_of([commit(10, 4, 100)], [rows(8, 90, 50)], [])
     assert batch.bronze_lag == 0
 
 
-def test_a_range_in_safe_mode_is_one_however_many_commits_name_it():
-    """From where the first begins; over as soon as the source is past its end."""
+def test_a_range_in_safe_mode_is_listed_once():
+    """It starts with its first commit and is over once the source is past its end."""
     named = [commit(10, 4, 100, safe_until=at(250)), commit(20, 100, 200, safe_until=at(250))]
     (on,) = safe_ranges_of(named)
     assert (on.begin, on.end, on.first, on.last, on.over) == (str(at(4)), str(at(250)), later(10), later(20), False)

@@ -1,4 +1,4 @@
-"""Where marks are, and what axes say."""
+"""Positions of marks, and labels of axes."""
 
 from datetime import datetime, timedelta, timezone
 
@@ -14,8 +14,8 @@ T0 = datetime(2026, 11, 22, 14, 0, 0, tzinfo=timezone.utc)
 HOUR = stretches_of(T0, T0 + timedelta(minutes=59))
 
 
-def test_bars_stand_upon_each_other_from_the_ground():
-    """In the order of the names; a value of 0 has no bar; the highest reaches the greatest tick at most."""
+def test_bars_are_stacked_from_the_bottom():
+    """In the order of the names; a value of 0 has no bar; the highest is at most at the maximum tick."""
     at = HOUR.starts[10]
     series = Series(("a", "b", "c"), {at: {"a": 3, "b": 0, "c": 1}}, whole_of)
     chart = stacked(series, HOUR, COUNTS)
@@ -28,8 +28,8 @@ def test_bars_stand_upon_each_other_from_the_ground():
     assert (spot.text, spot.left) == ("22 Nov 14:10: a 3, b 0, c 1", pytest.approx(100 / 6, abs=0.01))
 
 
-def test_a_line_breaks_where_nothing_is_known():
-    """And has a dot for each value that is."""
+def test_a_line_has_a_gap_where_there_is_no_value():
+    """And a dot for each value."""
     values = {HOUR.starts[number]: {"lag": value} for number, value in enumerate([1.0, 2.0, None, 4.0])}
     (line,) = lined(Series(("lag", "never"), values, duration_of), HOUR, DURATIONS).lines
     assert len(line.dots) == 3
@@ -38,8 +38,8 @@ def test_a_line_breaks_where_nothing_is_known():
 
 
 @given(st.floats(min_value=0, max_value=1e9), st.sampled_from([COUNTS, DURATIONS]))
-def test_ticks_are_few_and_reach_the_greatest_value(most, scale):
-    """From 0 on, evenly, each with a label of its own."""
+def test_ticks_are_few_and_reach_the_maximum(most, scale):
+    """They start at 0, are evenly spaced, and have distinct labels."""
     marks = scale.ticks(most)
     assert marks[0] == 0
     assert marks[-1] >= most * (1 - 1e-6)
@@ -49,8 +49,8 @@ def test_ticks_are_few_and_reach_the_greatest_value(most, scale):
 
 
 @pytest.mark.parametrize("seconds", [0, 5, 90, 3600, 86_400, 30 * 86_400])
-def test_times_are_few_and_within_the_plot(seconds):
-    """Whatever the window."""
+def test_time_ticks_are_few_and_within_the_plot(seconds):
+    """For any window."""
     found = stretches_of(T0 - timedelta(seconds=seconds), T0)
     ticks = stacked(Series(("a",), {found.starts[0]: {"a": 1}}, whole_of), found, COUNTS).times
     assert len(ticks) <= 7
@@ -62,12 +62,12 @@ def test_times_are_few_and_within_the_plot(seconds):
     ("seconds", "text"),
     [(0, "0 s"), (0.04, "0.04 s"), (0.5, "0.5 s"), (12.04, "12 s"), (59.99, "1 min"), (90, "1.5 min"), (90_000, "1 d")],
 )
-def test_spans_are_told_in_their_unit(seconds, text):
+def test_durations_are_formatted_in_their_unit(seconds, text):
     """With one decimal at most."""
     assert duration_of(seconds) == text
 
 
 @pytest.mark.parametrize(("number", "text"), [(0, "0"), (999, "999"), (1500, "1.5k"), (150_000, "150k"), (2e6, "2M")])
-def test_counts_are_told_shortly(number, text):
+def test_counts_are_abbreviated(number, text):
     """For an axis."""
     assert count_of(number) == text

@@ -1,4 +1,4 @@
-"""Causality: the relation map by seed 002's own values, conflicts, and memory that follows what is in flight."""
+"""Causality: DM's relation map, conflicts, and memory bounded by the jobs in flight."""
 
 from dmdelta.sink.causality import Causality
 
@@ -9,7 +9,7 @@ def keys(number):
     return [f"{number}.id.{TABLE}", f"a{number}.username.{TABLE}", f"b{number}.pass.{TABLE}"]
 
 
-def test_relation_map_of_seed_002():
+def test_relation_map_of_dm():
     """insert into t1 values (3,'a3','b3'), (5,'a5','b5'), (7,'a7','b7'): unique keys point to the primary key."""
     causality = Causality(16)
     for number in (3, 5, 7):
@@ -47,21 +47,21 @@ def two_workers(causality):
 
 
 def test_keys_of_two_workers_conflict():
-    """A change that brings keys of two workers together conflicts, until the map begins anew."""
+    """A change that brings keys of two workers together conflicts, until the map is reset."""
     causality = Causality(4)
     one, other = two_workers(causality)
     causality.add([one])
     causality.add([other])
     assert causality.add([one, other]) is None
-    assert causality.relations == {one: one, other: other}, "nothing of it was added"
+    assert causality.relations == {one: one, other: other}, "none of its keys was added"
     causality.reset()
     assert causality.add([one, other]) == causality.worker_of(one)
     assert causality.relations[other] == one
     assert causality.counts.resets == 1
 
 
-def test_executed_jobs_conflict_no_more():
-    """Once the jobs of a generation have been executed, their keys are gone and cannot conflict."""
+def test_executed_jobs_no_longer_conflict():
+    """Once the jobs of a generation have been executed, their keys are removed and cannot conflict."""
     causality = Causality(4)
     one, other = two_workers(causality)
     causality.add([one])
@@ -73,7 +73,7 @@ def test_executed_jobs_conflict_no_more():
 
 
 def test_memory_stays_bounded_without_conflicts():
-    """Keys of new rows for ever: what is kept is what has not been executed."""
+    """With an endless stream of new keys, only those of unexecuted jobs are kept."""
     causality = Causality(4)
     for generation in range(100):
         for number in range(50):
@@ -86,7 +86,7 @@ def test_memory_stays_bounded_without_conflicts():
 
 
 def test_memory_stays_bounded_with_conflicts():
-    """Rows that keep meeting: each conflict empties the map."""
+    """With rows that keep conflicting, each conflict empties the map."""
     causality = Causality(4)
     for number in range(1000):
         if causality.add([f"a{number % 7}", f"b{number % 11}"]) is None:
@@ -97,7 +97,7 @@ def test_memory_stays_bounded_with_conflicts():
 
 
 def test_many_rows_with_one_key_each():
-    """They go where each would go by itself: with what it belongs to, also of an older generation."""
+    """Each gets the same worker as when added alone, also if its key belongs to an older generation."""
     causality, alone = Causality(16), Causality(16)
     relation = causality.add(["1.id", "a.name"])
     assert alone.add(["1.id", "a.name"]) == relation

@@ -1,4 +1,4 @@
-"""From what Spark brings to the texts of a table's changes: key changes, partial images, tables without a key."""
+"""Rendering a table's changes from Spark's rows: key changes, partial images, tables without a key."""
 
 import pyarrow as pa
 import pytest
@@ -55,7 +55,7 @@ def changes(*rows, keys=BY_ID, **wanted):
 
 
 def test_rows_of_a_table_with_a_key():
-    """In the log's order; an update that moves tells the old key, and assignments to do it by."""
+    """In log order; an update that changes the key has the old key and assignments."""
     insert, update, move, delete = changes(
         ("insert", None, image(1, "a"), None, None),
         ("update", None, image(1, "b"), False, None),
@@ -70,7 +70,7 @@ def test_rows_of_a_table_with_a_key():
 
 
 def test_unique_values_before_and_after_are_keys():
-    """An update meets those who have the value that it gives up; NULL meets nobody."""
+    """An update has the unique value before it as a key, too; NULL is no key."""
     update, nobody = changes(
         ("update", image(1, "old"), image(1, "New "), False, None),
         ("update", image(2, None), image(2, None), False, None),
@@ -81,7 +81,7 @@ def test_unique_values_before_and_after_are_keys():
 
 
 def test_images_with_some_columns_are_assignments():
-    """What the image does not tell is neither a value nor assigned."""
+    """Columns that are not in the image are neither values nor assigned."""
     partial, full = changes(
         ("update", image(1, "x"), image(1, "x"), False, ["id"]),
         ("insert", None, image(2, "y"), None, None),
@@ -92,7 +92,7 @@ def test_images_with_some_columns_are_assignments():
 
 
 def test_table_without_a_key():
-    """A row is found by all its values; rows that are equal meet."""
+    """A row is identified by all its values; equal rows have the same key."""
     insert, update, delete = changes(
         ("insert", None, image(1, "a"), None, None),
         ("update", image(1, "a"), image(1, None), None, None),
@@ -107,7 +107,7 @@ def test_table_without_a_key():
 
 
 def test_images_that_lack_the_targets_key():
-    """The target's key is NULL in an image: the row cannot be found, and the error says what helps."""
+    """The target's key is NULL in an image: the row cannot be identified, and the error has a hint."""
     by_name = {**COLUMNS, "c": TargetColumn("c", "varchar", "utf8mb4_bin", nullable=False)}
     plan = plan_table(SCHEMA.name, SCHEMA, TargetTable("d", "t", by_name, (TargetKey("PRIMARY", (("c", None),)),)))
     value, dictionary = image(1, None)

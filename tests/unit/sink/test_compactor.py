@@ -1,4 +1,4 @@
-"""The compactor: seed 004's algebra, and rows that take keys over from each other."""
+"""The compactor: DM's algebra, and rows that exchange keys."""
 
 import random
 
@@ -27,8 +27,8 @@ def change(act, key, at, *, was=None, unique=(), value=None):
         (DELETE, INSERT, UPDATE),
     ],
 )
-def test_algebra_of_seed_004(first, second, net):
-    """Two changes of a row are one, with the last image and the events of both."""
+def test_algebra_of_dm(first, second, net):
+    """Two changes of a row become one, with the last image and the events of both."""
     found = compact([change(first, 1, 10), change(second, 1, 20)])
     assert found.groups == []
     assert [(one.act, one.values, one.events) for one in found.rows] == [
@@ -36,20 +36,20 @@ def test_algebra_of_seed_004(first, second, net):
     ]
 
 
-def test_row_that_comes_goes_and_comes_again_is_inserted():
-    """It was not there before: an UPDATE would find nothing."""
+def test_insert_delete_insert_is_an_insert():
+    """The row did not exist before: an UPDATE would change nothing."""
     found = compact([change(act, 1, at) for at, act in enumerate((INSERT, DELETE, INSERT, UPDATE))])
     assert [(one.act, one.values) for one in found.rows] == [(INSERT, "(1,3)")]
 
 
 def test_deletes_come_first():
-    """Changes that are left come by act, so that neighbours can be merged."""
+    """The remaining changes are sorted by act, so that adjacent ones can be merged."""
     found = compact([change(INSERT, 1, 1), change(UPDATE, 2, 2), change(DELETE, 3, 3), change(INSERT, 4, 4)])
     assert [one.act for one in found.rows] == [DELETE, UPDATE, INSERT, INSERT]
 
 
-def test_key_change_stays_as_it_is():
-    """A primary key that moves is a group of both rows, in the log's order; other rows are compacted."""
+def test_key_change_is_not_compacted():
+    """A primary key that moves forms a group of both rows, in log order; other rows are compacted."""
     moved = [change(UPDATE, 1, 1), change(UPDATE, 2, 2, was=1), change(UPDATE, 2, 3)]
     found = compact([moved[0], change(INSERT, 9, 1), moved[1], change(DELETE, 9, 2), moved[2]])
     assert found.groups == [moved]
@@ -69,8 +69,8 @@ def test_unique_value_that_moves():
     assert [(one.identity, one.keys) for one in found.rows] == [("3", ("3.id", "c.u", "d.u", "e.u"))]
 
 
-def test_rows_that_a_collation_takes_for_one():
-    """Two identities under one key (`a` and `A`) are a group, though nothing else changes."""
+def test_rows_that_a_collation_treats_as_equal():
+    """Two identities with one key (`a` and `A`) form a group, though nothing else changes."""
     rows = [
         Change(DELETE, "'a'", None, None, None, ("A.name",), ((1, 0),)),
         Change(INSERT, "'A'", None, "('A')", None, ("A.name",), ((2, 0),)),
@@ -80,7 +80,7 @@ def test_rows_that_a_collation_takes_for_one():
 
 @pytest.mark.parametrize("seed", range(20))
 def test_any_history_leads_to_the_same_rows(seed):
-    """Whatever happens to rows with a unique value, compacted changes lead to what the single ones do."""
+    """For any history of rows with a unique value, compacted and single changes have the same result."""
     source = random.Random(seed)
     rows: dict[int, str] = {}
     begin, log = {}, []

@@ -1,4 +1,4 @@
-"""Further ends of slices: operators' places, and where a full load has read a table exactly."""
+"""Further slice ends: at operator overrides, and where a full load has read a table at one exact position."""
 
 from dmdelta.model.position import Position
 from dmdelta.sink.cutting import FAR, cut, epochs
@@ -19,15 +19,15 @@ def ends(slices):
     return [(one.end.offset, [each.name for each in one.rows], one.then.text if one.then else None) for one in slices]
 
 
-def test_an_operators_place():
-    """A slice ends where row changes were decided on; at a statement one ends already, which is followed once."""
+def test_an_operator_override():
+    """A slice ends at an override of row changes; a statement already ends a slice and is executed once."""
     altered = Statement(at(50), "d", (T,), "ALTER")
     slices = [Slice(at(4), at(50), True, rows(T), altered), Slice(at(50), at(100), True, rows(T))]
     assert ends(cut(slices, [at(50), at(70), at(300)], {})) == [(50, [T], "ALTER"), (70, [T], ""), (100, [T], None)]
 
 
 def test_what_a_full_load_has_read():
-    """Changes of a table ahead of where it was read are left out, those of others are not."""
+    """Changes of a table before the position at which it was read are skipped, those of others are not."""
     assert ends(cut([Slice(at(4), at(100), True, rows(T, U))], [], {T: at(50), U: at(4)})) == [
         (50, [U], None),
         (100, [T, U], None),
@@ -36,8 +36,8 @@ def test_what_a_full_load_has_read():
     assert cut([read], [], {T: at(50)}) == [read]
 
 
-def test_statements_ahead_of_where_a_table_was_read():
-    """What was read is as they have left it; one on other tables, too, is followed."""
+def test_statements_before_the_position_of_a_read():
+    """The rows that were read include their effect; a statement that is also on other tables is executed."""
     emptied, both = Statement(at(20), "d", (T,), "TRUNCATE"), Statement(at(30), "d", (T, U), "DROP")
     slices = [Slice(at(4), at(20), True, (), emptied), Slice(at(20), at(30), True, (), both)]
     assert [then for _, _, then in ends(cut(slices, [], {T: at(40)}))] == [None, "DROP"]

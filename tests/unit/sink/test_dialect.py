@@ -1,4 +1,4 @@
-"""What TiDB does not do as MySQL does: statements taken apart, character sets and collations of its own."""
+"""Differences between TiDB and MySQL: split statements, character sets and collations."""
 
 import pytest
 
@@ -23,7 +23,7 @@ from dmdelta.sink.dialect import tidb_collation, tidb_statements
     ],
 )
 def test_one_action_at_a_time(sql, wanted):
-    """An ALTER of several actions is one statement for each, without how the source went about it."""
+    """An ALTER with several actions becomes one statement per action, without ALGORITHM and LOCK."""
     assert tidb_statements(sql) == wanted
 
 
@@ -36,8 +36,8 @@ def test_one_action_at_a_time(sql, wanted):
         "ADD (x INT, a INT), RENAME COLUMN a TO y",
     ],
 )
-def test_names_that_are_handed_on_are_refused(actions):
-    """One by one, such actions would meet a name that is taken, and TiDB's error for it counts as done already."""
+def test_exchanged_names_are_refused(actions):
+    """One by one, such actions would hit an existing name, and TiDB's error for it counts as already applied."""
     with pytest.raises(SchemaError, match="dmdelta binlog replace"):
         tidb_statements(f"ALTER TABLE t {actions}")
 
@@ -57,11 +57,11 @@ def test_names_that_are_handed_on_are_refused(actions):
     ],
 )
 def test_collations(charset, collation, wanted):
-    """TiDB's own collations stay; for others stands one that takes no two texts for equal that the source tells apart."""
+    """TiDB's own collations stay; others are replaced by one that distinguishes at least what the source's does."""
     assert tidb_collation(charset, collation) == wanted
 
 
-def test_a_table_in_tidbs_character_sets():
+def test_a_table_with_tidbs_character_sets():
     """Lengths are counted in the source's character set, names are those of the target."""
     text = Column("v", "varchar", length=40, charset="utf16", collation="utf16_bin")
     schema = TableSchema("d", "t", (Column("id", "int", nullable=False), text), ("id",))
@@ -99,16 +99,16 @@ def test_a_table_in_tidbs_character_sets():
         ("utf8mb3", "utf8mb3_general_ci", ["utf8_bin", "utf8_general_ci"], "utf8 COLLATE utf8_general_ci"),
     ],
 )
-def test_collations_that_a_target_has_not(charset, collation, there, wanted):
-    """The source's where it is there, else the nearest that takes no two texts for equal that the source tells apart."""
+def test_collations_that_a_target_lacks(charset, collation, there, wanted):
+    """The source's if the target has it, else the closest one that distinguishes at least what the source's does."""
     column = Column("v", "text", charset=charset, collation=collation)
     made = create_table(TableSchema("d", "t", (column,), ()), there)
     assert f"`v` TEXT CHARACTER SET {wanted} NULL" in made
 
 
 @pytest.mark.parametrize("kind", ["geometry", "vector"])
-def test_types_that_tidb_has_not(kind):
-    """The error names table and column, and what may be done."""
+def test_types_that_tidb_lacks(kind):
+    """The error names table and column and has a hint."""
     schema = TableSchema("d", "t", (Column("place", kind),), ())
     with pytest.raises(SinkError, match=rf"column place \({kind}\) of d\.t(.|\n)*block-allow-list"):
         create_table(schema, (), tidb=True)

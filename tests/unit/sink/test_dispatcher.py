@@ -1,4 +1,4 @@
-"""From rows to queues: each row to one worker, in the order that its keys ask for."""
+"""Dispatching rows to queues: each row to one worker, in the order that its keys require."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ SCOPE = Scope(1, 0, 9999, Style(), lambda seq: seq)
 
 
 class Queue:
-    """A worker that executes at once what is put into its queue."""
+    """A worker that executes immediately what is put into its queue."""
 
     def __init__(self, number, snapshots):
         self.number, self.snapshots, self.queue, self.done = number, snapshots, self, []
@@ -47,7 +47,7 @@ def dispatched(changes, workers=3, batch=10, **columns):
 
 
 def test_every_row_goes_to_one_worker_in_batches():
-    """All rows, none twice, no batch too long, and each worker's deletes ahead of its inserts."""
+    """All rows, none twice, no batch too long, and each worker's deletes before its inserts."""
     changes = [(Act.INSERT if key % 3 else Act.DELETE, key, "x") for key in range(100)]
     dispatcher, queues, _ = dispatched(changes)
     batches = [batch for one in queues for batch in one.done]
@@ -63,8 +63,8 @@ def test_every_row_goes_to_one_worker_in_batches():
     ]
 
 
-def test_rows_that_conflict_with_what_is_under_way_wait_for_it():
-    """A row whose keys belong to two workers: what is ahead of it is sent, and drained, first."""
+def test_rows_that_conflict_with_jobs_in_flight_wait_for_them():
+    """For a row whose keys belong to two workers, everything before it is sent and drained first."""
     count = 40
     dispatcher, queues, _ = dispatched([(Act.INSERT, key, "x") for key in range(count)], workers=2)
     taken = [(None, f"u{key}") for key in range(count)]

@@ -1,19 +1,19 @@
-"""Records of executed events: small, exact, and asked quickly."""
+"""Records of executed events: small, exact, and fast to query."""
 
 import random
 
 from dmdelta.sink.executed import ExecutedEvents, decode, encode
 
 
-def test_about_three_bytes_an_event():
+def test_about_three_bytes_per_event():
     """A transaction of a hundred rows in a few events takes little."""
     events = [((1 << 40) + 8000 * (row // 30), row) for row in range(100)]
     assert len(encode(events)) < 300
     assert list(decode(encode(events))) == events
 
 
-def test_any_events_come_back():
-    """Whatever the order, sorted events come back."""
+def test_any_events_round_trip():
+    """Events in any order are decoded in sorted order."""
     source = random.Random(1)
     for _ in range(50):
         events = {

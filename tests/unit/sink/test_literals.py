@@ -1,4 +1,4 @@
-"""Literals that are exact whatever they hold, and key texts that are equal wherever a target may take values for equal."""
+"""Literals are exact for every value; key texts are equal where a target may treat values as equal."""
 
 import pyarrow as pa
 import pytest
@@ -40,14 +40,14 @@ def string(text):
     ids=str,
 )
 def test_literals(column, piece, literal):
-    """Each type's literal, beside a NULL."""
+    """The literal of each type, next to a NULL."""
     found = literals_of(piece, variant.NULL)
     assert found.of(column).to_pylist()[0] == literal
     assert found.values(column).to_pylist() == [literal, literal if isinstance(column, ConstantColumn) else "NULL"]
 
 
 def test_tuples_conditions_and_assignments():
-    """A row as a tuple, as a condition that finds it, and as assignments of what is told of it."""
+    """A row as a tuple, as a condition that selects it, and as assignments of its known columns."""
     found, number = literals_of(string("x"), variant.NULL), Column("id", "int")
     assert found.tuples((number, TEXT)).to_pylist() == ["(0,'x')", "(1,NULL)"]
     assert found.identities((number, TEXT)).to_pylist() == ["(0,'x')", None]
@@ -61,7 +61,7 @@ def test_tuples_conditions_and_assignments():
 
 
 def test_a_long_text_is_compared_once():
-    """No index finds it, and a packet has an end."""
+    """No index covers it, and the packet size is limited."""
     long = "x" * 3073
     assert literals_of(string(long), string("y"), variant.NULL).conditions([("`c`", TEXT)]).to_pylist() == [
         f"BINARY CONVERT(`c` USING utf8mb4) = BINARY '{long}'",
@@ -70,8 +70,8 @@ def test_a_long_text_is_compared_once():
     ]
 
 
-def test_conditions_of_what_has_no_literal_to_compare_with():
-    """An ENUM's value without a name is number 0; a document that the target keeps as text is compared as text."""
+def test_conditions_of_values_without_a_comparable_literal():
+    """An ENUM value without a name is number 0; a document that the target stores as text is compared as text."""
     enum = Column("c", "enum", members=("a",))
     assert literals_of(string(""), string("a")).conditions([("`c`", enum)]).to_pylist() == [
         "`c` = 0",
@@ -89,15 +89,15 @@ def test_conditions_of_what_has_no_literal_to_compare_with():
 @pytest.mark.parametrize(
     ("one", "other"), [("Ada ", "ADA"), ("wow", "VOU"), ("jim", "yim"), ("a\x01b", "AB"), ("x \x02", "X")]
 )
-def test_key_texts_of_what_some_collation_takes_for_equal(one, other):
-    """Case, controls, trailing blanks, and letters that some languages do not tell apart."""
+def test_key_texts_of_values_that_some_collation_treats_as_equal(one, other):
+    """Case, control characters, trailing spaces, and letters that some languages treat as equal."""
     found = literals_of(string(one), string(other), string("z"), variant.NULL).key_texts(TEXT, None).to_pylist()
     assert found[0] == found[1] != found[2]
     assert found[3] is None
 
 
 def test_key_texts_of_prefixes_and_numbers():
-    """Only what the index holds counts; zero has no sign."""
+    """Only the indexed prefix counts; zero has no sign."""
     assert literals_of(string("abcd"), string("éxyz")).key_texts(TEXT, 2).to_pylist() == ["AB", "éX"]
     blob = Column("c", "blob")
     assert literals_of(variant.binary_piece(b"abc")).key_texts(blob, 2).to_pylist() == ["6162"]

@@ -1,4 +1,4 @@
-"""A range of the log as numbers: which tables change where, and where slices may end."""
+"""A range of the log as numeric columns: which tables change where, and where slices may end."""
 
 import pyarrow as pa
 
@@ -16,7 +16,7 @@ def lines(*rows):
 
 
 def test_tables_by_bucket():
-    """A line for each table in each bucket; statements and marks are none."""
+    """A line per table and bucket; statements and schema rows have none."""
     found = lines(
         (113, "delete", 7, False, None, 2),
         (100, "insert", 7, False, None, 1),
@@ -31,8 +31,8 @@ def test_tables_by_bucket():
     ]
 
 
-def test_cuts_are_where_transactions_begin():
-    """Each bucket's first transaction; where a long one covers the bucket, its first row, which is no boundary."""
+def test_cuts_are_where_transactions_start():
+    """The first transaction of each bucket; if a long one covers the bucket, its first row, which is no boundary."""
     found = lines(
         (100, "insert", 7, False, None, 1),
         (111, "insert", 7, False, None, 1),
@@ -45,6 +45,6 @@ def test_cuts_are_where_transactions_begin():
     assert found.cuts() == [(115, True), (121, False), (131, True)]
 
 
-def test_nothing():
+def test_an_empty_range():
     """A range without lines has neither."""
     assert (lines().tables(), lines().cuts()) == ([], [])

@@ -1,4 +1,4 @@
-"""The merger: seed 004's statements, and seed 003's rewriting by its own values."""
+"""The merger: merged statements, and DM's rewriting in safe mode."""
 
 from dmdelta.sink.change import Act, Change, Shape
 from dmdelta.sink.merger import STATEMENT_CHARACTERS, Style, merged
@@ -17,8 +17,8 @@ def change(act, identity, values=None, *, was=None, sets=None):
     return Change(act, identity, was, values, sets, (identity,), ((1, 0),))
 
 
-def test_statements_of_seed_004():
-    """INSERTs, UPDATEs and DELETEs of neighbouring rows are one statement each."""
+def test_merged_statements():
+    """INSERTs, UPDATEs and DELETEs of adjacent rows become one statement each."""
     rows = [("1", "(1,1)"), ("2", "(2,2)")]
     inserts = [(TB, change(Act.INSERT, *row)) for row in rows]
     updates = [(TB, change(Act.UPDATE, *row)) for row in rows]
@@ -30,8 +30,8 @@ def test_statements_of_seed_004():
     ]
 
 
-def test_updates_where_nothing_can_be_assigned_by_the_new_row():
-    """Each by its own assignments; a row that went and came again is made anew."""
+def test_updates_without_upsert():
+    """Each update has its own assignments; DELETE+INSERT stays a DELETE and an INSERT."""
     shape = TB._replace(assigned="")
     work = [
         (shape, change(Act.UPDATE, "1", "(1,1)", sets="a=1, b=1")),
@@ -46,7 +46,7 @@ def test_updates_where_nothing_can_be_assigned_by_the_new_row():
     ]
 
 
-def test_rewriting_of_seed_003():
+def test_rewriting_in_safe_mode():
     """In safe mode INSERT is REPLACE, and UPDATE is DELETE by the old key and REPLACE of the new row."""
     work = [
         (DUMMY, change(Act.INSERT, "123", "(123, 999, 'abc')")),
@@ -63,7 +63,7 @@ def test_rewriting_of_seed_003():
 
 
 def test_safe_mode_merges_rows_that_keep_their_key():
-    """Neighbouring updates are one DELETE and one REPLACE; a key change stands alone, as its order matters."""
+    """Adjacent updates become one DELETE and one REPLACE; a key change stays separate, because its order matters."""
     keep = [(TB, change(Act.UPDATE, key, f"({key},0)")) for key in ("1", "2")]
     move = [(TB, change(Act.UPDATE, "4", "(4,0)", was="3")), (TB, change(Act.UPDATE, "5", "(5,0)", was="4"))]
     assert list(merged([*keep, *move], Style(safe=True))) == [
@@ -77,7 +77,7 @@ def test_safe_mode_merges_rows_that_keep_their_key():
 
 
 def test_safe_mode_where_foreign_keys_are_checked():
-    """REPLACE takes no other row along; a row that goes, or gets another key, takes along what it did at the source."""
+    """REPLACE does not cascade; a deleted row or a changed key cascades as at the source."""
     work = [
         (TB, change(Act.INSERT, "1", "(1,1)")),
         (TB, change(Act.UPDATE, "1", "(1,2)")),
@@ -96,7 +96,7 @@ def test_safe_mode_where_foreign_keys_are_checked():
 
 
 def test_without_multiple_rows():
-    """Each change is a statement of its own, an update a plain one."""
+    """Each change is its own statement, an update a plain UPDATE."""
     work = [(TB, change(Act.INSERT, "1", "(1,1)")), (TB, change(Act.UPDATE, "1", "(1,2)", sets="a=1, b=2"))]
     assert list(merged(work, Style(multiple_rows=False))) == [
         "INSERT INTO tb (a,b) VALUES (1,1)",
@@ -105,13 +105,13 @@ def test_without_multiple_rows():
 
 
 def test_key_change_is_an_update():
-    """A row that gets another key is found by the old one."""
+    """A row whose key changes is identified by the old key."""
     moved = change(Act.UPDATE, "2", "(2,1)", was="1", sets="a=2, b=1")
     assert list(merged([(TB, moved)], Style())) == ["UPDATE tb SET a=2, b=1 WHERE a = 1"]
 
 
 def test_images_with_some_columns():
-    """What an image does not tell is not written."""
+    """Columns that are not in the image are not written."""
     work = [
         (TB, change(Act.INSERT, "1", sets="a=1")),
         (TB, change(Act.UPDATE, "1", sets="b=2")),
@@ -121,7 +121,7 @@ def test_images_with_some_columns():
 
 
 def test_table_without_a_key():
-    """Rows are inserted together; one row is found by all its values, one of equal ones."""
+    """Inserts are merged; updates and deletes identify a row by all its values and change one of equal rows."""
     work = [
         (BAG, change(Act.INSERT, "", "(1)")),
         (BAG, change(Act.INSERT, "", "(1)")),
@@ -137,8 +137,8 @@ def test_table_without_a_key():
     ]
 
 
-def test_long_statements_are_ended():
-    """Rows go into further statements when one gets long: servers limit a packet."""
+def test_long_statements_are_split():
+    """Rows go into another statement when one gets long: servers limit the packet size."""
     row = f"(1,'{'x' * (STATEMENT_CHARACTERS // 2)}')"
     work = [(TB, change(Act.INSERT, str(n), row)) for n in range(4)]
     assert len(list(merged(work, Style()))) == 4

@@ -1,4 +1,4 @@
-"""Rows side by side: what the compactor and the merger make of changes one by one."""
+"""Rows in columnar form: the same result as the compactor and the merger."""
 
 import random
 from collections import Counter
@@ -52,7 +52,7 @@ def columns_of(changes, *, unique=None):
 
 
 def random_changes(seed, count=300):
-    """A log that a table with a key may have."""
+    """A possible log of a table with a key."""
     rng, there, found = random.Random(seed), set(), []
     for at in range(count):
         key = rng.randrange(60)
@@ -70,8 +70,8 @@ def work_of(rows, order):
 
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("safe", [False, True])
-def test_rows_side_by_side_are_what_changes_one_by_one_are(seed, safe):
-    """The same statements, the same events, but for the order of rows that never meet."""
+def test_columnar_rows_equal_single_changes(seed, safe):
+    """The same statements and events, except for the order of independent rows."""
     columns = columns_of(random_changes(seed))
     rows = net_rows(columns)
     work = work_of(rows, np.lexsort((rows.last, rows.acts)))
@@ -92,15 +92,15 @@ def identities(rows):
     return rows.columns.identity.take(pa.array(rows.last)).to_pylist()
 
 
-def test_row_that_comes_goes_and_comes_again_is_inserted():
-    """It was not there before: an UPDATE would find nothing."""
+def test_insert_delete_insert_is_an_insert():
+    """The row did not exist before: an UPDATE would change nothing."""
     changes = [(Act.INSERT, 1, "a"), (Act.DELETE, 1, ""), (Act.INSERT, 1, "b"), (Act.UPDATE, 1, "c")]
     rows = net_rows(columns_of(changes))
     assert list(work_of(rows, np.array([0])).statements(Style())) == ["INSERT INTO t (a,b) VALUES (1,'c')"]
 
 
-def test_unique_value_of_two_rows_is_not_for_columns():
-    """A value that one row gives up and another takes: their changes must stay in order."""
+def test_unique_value_of_two_rows_is_not_columnar():
+    """If a value moves from one row to another, their changes must stay in order."""
     swap = [(Act.UPDATE, 1, "x"), (Act.UPDATE, 2, "y")]
     assert net_rows(columns_of(swap, unique=[("p", "q"), ("r", "p")])) is None
     apart = net_rows(columns_of(swap, unique=[("p", "q"), ("r", None)]))
@@ -108,7 +108,7 @@ def test_unique_value_of_two_rows_is_not_for_columns():
 
 
 def test_single_statements_name_the_row():
-    """What fails is told by its key and place."""
+    """A failing row is identified by its key and position."""
     rows = net_rows(columns_of([(Act.INSERT, 7, "x"), (Act.DELETE, 8, "")]))
     work = work_of(rows, np.array([1, 0]))
     assert [(one.identity, one.seq, one.statement) for one in work.singly(Style())] == [
@@ -117,8 +117,8 @@ def test_single_statements_name_the_row():
     ]
 
 
-def test_long_statements_are_ended():
-    """Rows go into further statements when one gets long: servers limit a packet."""
+def test_long_statements_are_split():
+    """Rows go into another statement when one gets long: servers limit the packet size."""
     columns = columns_of([(Act.INSERT, key, "x" * 400_000) for key in range(5)])
     rows = net_rows(columns)
     found = list(work_of(rows, np.arange(5)).statements(Style()))

@@ -1,4 +1,4 @@
-"""How rows are written, by the target's own columns and keys."""
+"""How rows are written, based on the target's own columns and keys."""
 
 import pytest
 
@@ -21,7 +21,7 @@ def planned(*keys, columns=None, parents=(), foreign_keys=False):
 
 
 def test_same_table():
-    """The target has the source's key, a number: its literal says all."""
+    """The target has the source's key, a number: its literal is unambiguous."""
     plan = planned(PRIMARY)
     assert plan.shape == ("`d`.`t`", "(`id`, `name`)", "`id`=VALUES(`id`), `name`=VALUES(`name`)", "`id`")
     assert plan.plain
@@ -30,7 +30,7 @@ def test_same_table():
 
 @pytest.mark.parametrize(("bits", "assigned"), [(56, "`flags`=VALUES(`flags`)"), (57, "")])
 def test_long_bits_of_tidb(bits, assigned):
-    """VALUES() turns their bytes round there: nothing is assigned by it."""
+    """VALUES() reverses their bytes in TiDB, so it is not used."""
     schema = TableSchema("d", "t", (Column("flags", "bit", length=bits),), ())
     target = TargetTable("d", "t", {"flags": TargetColumn("flags", "bit")}, (), ())
     assert plan_table(("d", "t"), schema, target, tidb=True).shape.assigned == assigned
@@ -38,18 +38,18 @@ def test_long_bits_of_tidb(bits, assigned):
 
 
 def test_more_columns():
-    """The target's own columns are left alone."""
+    """The target's own columns are not written."""
     assert planned(PRIMARY, columns={"own": TargetColumn("own", "int")}).shape.columns == "(`id`, `name`)"
 
 
 def test_generated_column_takes_no_values():
-    """What the target computes is not written."""
+    """Generated columns of the target are not written."""
     generated = {"name": TargetColumn("name", "varchar", "utf8mb4_bin", generated=True)}
     assert planned(PRIMARY, columns=generated).shape.columns == "(`id`)"
 
 
 def test_other_key():
-    """WHERE goes by the target's key, not by the source's."""
+    """WHERE uses the target's key, not the source's."""
     named = {"name": TargetColumn("name", "varchar", "utf8mb4_bin", nullable=False)}
     plan = planned(TargetKey("u", (("name", None),)), columns=named)
     assert plan.shape.identity == "`name`"
@@ -57,8 +57,8 @@ def test_other_key():
     assert not plan.watched
 
 
-def test_nullable_unique_key_finds_no_row():
-    """A unique key that may be NULL does not find every row, but its values meet."""
+def test_nullable_unique_key_does_not_identify_rows():
+    """A nullable unique key does not identify every row, but causality compares its values."""
     plan = planned(TargetKey("u", (("name", None),)))
     assert plan.shape.keyless
     assert [key.parts[0][1] for key in plan.keys] == ["name"]
@@ -66,14 +66,14 @@ def test_nullable_unique_key_finds_no_row():
 
 
 def test_no_key():
-    """Without a key a row is found by all its columns."""
+    """Without a key a row is identified by all its columns."""
     plan = planned()
     assert plan.shape.keyless
     assert plan.keys == ()
 
 
 def test_key_of_the_targets_own_column():
-    """A key over a column that the source does not have: its other columns alone are compared, more widely."""
+    """For a key with a column that the source lacks, only its other columns are compared."""
     plan = planned(PRIMARY, TargetKey("u", (("own", None), ("name", 10))), columns={"own": TargetColumn("own", "int")})
     assert [[part[1:] for part in key.parts] for key in plan.keys] == [[("id", None)], [("name", 10)]]
 
@@ -82,13 +82,13 @@ def test_key_of_the_targets_own_column():
     "key", [TargetKey("e", ((None, None),)), TargetKey("g", (("computed", None),))], ids=["expression", "generated"]
 )
 def test_key_of_unknown_values(key):
-    """A unique key whose values the log does not have: the table's changes stay in one order."""
+    """A unique key with values that are not in the log: the table's changes stay in one order."""
     columns = {"computed": TargetColumn("computed", "int", generated=True)}
     assert planned(PRIMARY, key, columns=columns).whole
 
 
 def test_key_of_another_type():
-    """Texts that are numbers in the target may be equal there: one order."""
+    """Texts that are numbers in the target may be equal there: the changes stay in one order."""
     columns = {"name": TargetColumn("name", "bigint")}
     assert planned(PRIMARY, TargetKey("u", (("name", None),)), columns=columns).whole
 
@@ -107,8 +107,8 @@ def test_documents_that_are_text_in_the_target():
     assert plan_table(("d", "t"), source, TargetTable("d", "t", there)).as_text == {"j"}
 
 
-def test_foreign_keys_that_change_rows():
-    """All tables that foreign keys join to one which cascades have one order; others have their own."""
+def test_cascading_foreign_keys():
+    """All tables that foreign keys connect to a cascading one share one order; others have their own."""
     rows = [
         ("d", "child", "d", "parent", 0),
         ("d", "grandchild", "d", "child", 1),
@@ -125,8 +125,8 @@ def test_foreign_keys_that_change_rows():
     assert plan.whole
 
 
-def test_foreign_keys_where_checked():
-    """A child has the key of its parent, as the parent's own changes have it; unchecked ones do not count."""
+def test_checked_foreign_keys():
+    """A child has its parent's key in the form of the parent's own changes; unchecked ones are ignored."""
     parent = Parent(("id",), "d", "p", ("key",))
     assert len(planned(PRIMARY, parents=(parent,)).keys) == 1
     keys = planned(PRIMARY, parents=(parent,), foreign_keys=True).keys

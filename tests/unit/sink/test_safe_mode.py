@@ -1,4 +1,4 @@
-"""When the sink is in safe mode: the exit point logic of seed 004, and the proof that makes it unnecessary."""
+"""When the sink is in safe mode: DM's exit point logic, and the records that make it unnecessary."""
 
 import pytest
 
@@ -15,26 +15,26 @@ def plan(*, always=False, **evidence):
 
 
 def test_records_make_it_unnecessary():
-    """With the records of what was executed there is none, however the last run ended."""
+    """With complete records safe mode is off, however the last run ended."""
     found = plan(checkpoint=at(100), exit_point=at(900))
     assert not found.is_on(at(100), 0)
 
 
 def test_orderly_stop():
-    """Checkpoint and nothing in flight: none, as for DM."""
+    """With a checkpoint and nothing in flight safe mode is off, as in DM."""
     assert not plan(checkpoint=at(100), orderly=True, proven=False).is_on(at(100), 0)
 
 
 @pytest.mark.parametrize(("checkpoint", "on"), [(100, True), (899, True), (900, False)])
 def test_up_to_the_exit_point(checkpoint, on):
-    """checkpoint < safemode_exit_point: on up to there; equal: everything had been executed."""
+    """checkpoint < safemode_exit_point: on up to that point; equal: everything had been executed."""
     found = plan(checkpoint=at(checkpoint), exit_point=at(900), proven=False)
     assert found.is_on(at(checkpoint), 0) is on
     assert not found.is_on(at(900), 0)
 
 
 def test_no_exit_point():
-    """A killed process: for the first two flush intervals, and up to where bronze ended."""
+    """After a killed process: on for the first two flush intervals, and up to where bronze ended."""
     found = plan(checkpoint=at(100), proven=False, landed=at(500))
     assert found.is_on(at(900), 59)
     assert not found.is_on(at(900), 61)
@@ -42,10 +42,10 @@ def test_no_exit_point():
 
 
 def test_metadata_removed_by_hand():
-    """Nothing tells what was executed: as for a killed process."""
+    """It is not known what was executed: as after a killed process."""
     assert plan(checkpoint=None, proven=False, landed=at(500)).is_on(at(4), 1000)
 
 
 def test_always():
-    """safe-mode: true is for the whole of the run."""
+    """safe-mode: true applies to the whole run."""
     assert plan(always=True, checkpoint=at(100), orderly=True).is_on(at(10**6), 10**6)

@@ -1,10 +1,10 @@
-"""Checkpoint snapshots: seed 002's central map."""
+"""Checkpoint snapshots: the central map."""
 
 from dmdelta.sink.snapshots import Snapshots
 
 
 def test_ready_when_all_have_received():
-    """A snapshot is ready with its last worker; the map tells who has received it."""
+    """A snapshot is ready when the last worker reaches it; the map lists the workers that have."""
     snapshots = Snapshots(2)
     snapshots.push(1, "p1")
     assert not snapshots.receive(1, 0)
@@ -15,7 +15,7 @@ def test_ready_when_all_have_received():
 
 
 def test_newest_ready_is_flushed_and_older_are_purged():
-    """The newest complete snapshot counts; with it go all older ones, those that are still under way stay."""
+    """The newest ready snapshot is flushed and all older ones are purged; pending ones are kept."""
     snapshots = Snapshots(2)
     for number in (1, 2, 3):
         snapshots.push(number, f"p{number}")
@@ -30,7 +30,7 @@ def test_newest_ready_is_flushed_and_older_are_purged():
 
 
 def test_late_message_of_a_purged_snapshot():
-    """A worker that comes to a snapshot that is gone changes nothing."""
+    """A worker that reaches a purged snapshot has no effect."""
     snapshots = Snapshots(2)
     snapshots.push(1, "p1")
     snapshots.purge(1)
@@ -39,7 +39,7 @@ def test_late_message_of_a_purged_snapshot():
 
 
 def test_waiting_ends_with_a_newer_one():
-    """Whoever waits for a snapshot is content with a newer one, and does not wait for ever."""
+    """Waiting for a snapshot also ends with a newer one, or after a timeout."""
     snapshots = Snapshots(1)
     snapshots.push(1, "p1")
     assert not snapshots.wait_for(1, 0.01)

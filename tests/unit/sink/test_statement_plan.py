@@ -1,4 +1,4 @@
-"""Statements on their way to the target: routed names, filters, online DDL, TiDB's dialect."""
+"""Statements for the target: routed names, filters, online DDL, TiDB's dialect."""
 
 import pytest
 
@@ -47,7 +47,7 @@ def names(default="d"):
         ("CREATE TABLE `t` (a INT) START TRANSACTION", "CREATE TABLE `to_d`.`to_t` (a INT)"),
     ],
 )
-def test_names_are_replaced_where_they_stand(sql, wanted):
+def test_names_are_replaced_in_place(sql, wanted):
     """Every table and database gets its new name, all other text stays."""
     assert rewritten(sql, names()) == wanted
 
@@ -58,8 +58,8 @@ def plan(sql, *, rules=None, earlier=(), tidb=False):
     return [one.sql for one in found]
 
 
-def test_only_what_takes_part():
-    """Of a statement on several tables those of the task count; of others nothing does."""
+def test_only_selected_tables():
+    """A statement on several tables is reduced to those of the task; others are dropped."""
     assert plan("DROP TABLE t, x.u") == ["DROP TABLE IF EXISTS `d`.`t`"]
     assert plan("ALTER TABLE x.t ADD c INT") == []
     assert plan("CREATE VIEW v AS SELECT 1") == []
@@ -67,13 +67,13 @@ def test_only_what_takes_part():
 
 
 def test_table_from_outside():
-    """A table that comes into the task from outside stops the sink: nobody knows its rows."""
-    with pytest.raises(SchemaError, match=r"d\.t comes from"):
+    """A table renamed into the task from outside stops the sink: its rows are unknown."""
+    with pytest.raises(SchemaError, match=r"d\.t is renamed from"):
         plan("RENAME TABLE x.t TO d.t")
 
 
 def test_online_ddl():
-    """The shadow's changes are made to the real table at the cut-over; the tool's tables are never made."""
+    """The shadow table's changes are applied to the real table at the cut-over; the tool's tables are never created."""
     earlier = ["CREATE TABLE d._t_gho LIKE d.t", "ALTER TABLE `d`.`_t_gho` ADD COLUMN c INT"]
     assert plan(earlier[0]) == []
     assert plan(earlier[1]) == []
@@ -84,7 +84,7 @@ def test_online_ddl():
 
 
 def test_filters():
-    """A statement that a filter leaves out is not executed; one that it stops at is an error."""
+    """A statement that a filter ignores is not executed; one with action Error is an error."""
     for action in (Action.IGNORE, Action.ERROR):
         rule = Rule("r", "d", "t", ("truncate table",), (), action)
         rules = SourceRules("s", BlockAllowList(do_dbs=("d",)), events=EventFilter((rule,)))
@@ -97,7 +97,7 @@ def test_filters():
 
 
 def test_routes():
-    """Names go through the routes; what several tables share is neither emptied nor dropped by one of them."""
+    """Names are routed; a merged table is neither truncated nor dropped by one of its shards."""
     route = RouteRule(schema_pattern="d", table_pattern="t*", target_schema="all", target_table="t")
     rules = SourceRules("s", BlockAllowList(do_dbs=("d",)), Routes.from_config({"r": route}))
     assert plan("ALTER TABLE t1 ADD c INT", rules=rules) == ["ALTER TABLE `all`.`t` ADD c INT"]

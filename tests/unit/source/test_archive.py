@@ -1,4 +1,4 @@
-"""Archives become segments: whole files in, the same bytes out, and what is damaged stops the relay."""
+"""Archives are relayed to segments with the same bytes; damage stops the relay."""
 
 import io
 import re
@@ -33,7 +33,7 @@ def archive_task(archive: Path, relay: Path, **changes) -> RelayTask:
 
 
 def cut_one_by_one(data: bytes, folder: Path) -> tuple[int, str]:
-    """Cut a file event by event; how far it came, and the error."""
+    """Cut a file event by event; returns the offset reached and the error."""
     cutter, at = Cutter(folder, NAME, len(MAGIC), b""), len(MAGIC)
     try:
         while at + 19 <= len(data):
@@ -50,7 +50,7 @@ def cut_one_by_one(data: bytes, folder: Path) -> tuple[int, str]:
 
 
 def cut_at_once(data: bytes, folder: Path) -> tuple[int, str]:
-    """Cut a file as an archive is."""
+    """Cut a file the way an archive is cut."""
     cutter, stream = Cutter(folder, NAME, len(MAGIC), b""), io.BytesIO(data)
     stream.seek(len(MAGIC))
     try:
@@ -68,8 +68,8 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("server", ["mysql80", "mysql57", "mysql97", "mariadb"])
-def test_an_archive_becomes_the_same_bytes(server: str, tmp_path: Path) -> None:
-    """Every file of a recording, put together from its segments."""
+def test_segments_of_an_archive_hold_the_same_bytes(server: str, tmp_path: Path) -> None:
+    """For every file of a recording, the joined segments equal the file."""
     task = archive_task(GOLDEN / server, tmp_path)
     catch_up(task)
     for place in sorted((GOLDEN / server).glob("binlog.0*")):
@@ -78,10 +78,10 @@ def test_an_archive_becomes_the_same_bytes(server: str, tmp_path: Path) -> None:
 
 @settings(max_examples=100)
 @given(file=st.sampled_from(sorted(GOLDEN.glob("*/binlog.0*"))), draw=st.data())
-def test_many_events_at_once_are_cut_like_one_by_one(
+def test_batched_events_are_cut_like_single_events(
     file: Path, draw: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Damaged or not: the same segments, the same place, the same words."""
+    """Damaged or not: the same segments, the same offset, the same message."""
     data = bytearray(file.read_bytes())
     for _ in range(draw.draw(st.integers(0, 2))):
         data[draw.draw(st.integers(len(MAGIC), len(data) - 1))] ^= 1 << draw.draw(st.integers(0, 7))
@@ -93,7 +93,7 @@ def test_many_events_at_once_are_cut_like_one_by_one(
 @settings(max_examples=40)
 @given(place=st.integers(150, len(DATA) - 1), bit=st.integers(0, 7))
 def test_a_flipped_bit_stops_the_relay(place: int, bit: int, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """With the file's name and the offset of the event, and all whole transactions before it on disk."""
+    """The error names the file and the offset of the event; all whole transactions before it are on disk."""
     folder = tmp_path_factory.mktemp("flipped")
     damaged = bytearray(DATA)
     damaged[place] ^= 1 << bit
@@ -109,14 +109,14 @@ def test_a_flipped_bit_stops_the_relay(place: int, bit: int, tmp_path_factory: p
 
 
 def placed(data: bytes, kind: int, body: bytes) -> bytes:
-    """The log with one more event, which says where it ends."""
+    """The log with one more event, whose header states its end."""
     size = 19 + len(body) + 4
     event = HEADER.pack(100, kind, 1, size, len(data) + size, 0) + body
     return data + event + struct.pack("<I", crc32(event))
 
 
-def test_a_large_event_that_is_still_being_copied_is_read_once(tmp_path: Path) -> None:
-    """The relay meets the file in the middle of an event of many buffers, and goes on when it is whole."""
+def test_a_large_incomplete_event_is_read_once(tmp_path: Path) -> None:
+    """The file ends in the middle of an event of many buffers; the relay continues when the event is complete."""
     size = HEADER.unpack_from(DATA, 4)[3]
     data = DATA[: 4 + size]
     data = placed(data, EventType.QUERY, query_body(b"BEGIN", "s"))
@@ -129,7 +129,7 @@ def test_a_large_event_that_is_still_being_copied_is_read_once(tmp_path: Path) -
     sizes = iter([len(data) - BUFFER_SIZE, len(data)])
 
     def grown() -> bool:
-        """Asked each time something was read: the file is longer then; true when all of it is relayed."""
+        """Called after each read: lets the file grow; true when all of it is relayed."""
         place.write_bytes(data[: next(sizes, len(data))])
         return MAGIC + relayed_bytes(task, NAME) == data
 
@@ -137,8 +137,8 @@ def test_a_large_event_that_is_still_being_copied_is_read_once(tmp_path: Path) -
     assert MAGIC + relayed_bytes(task, NAME) == data
 
 
-def test_a_start_within_a_file_is_gone_on_from(tmp_path: Path) -> None:
-    """The bytes from there on; the first segment begins with the file's format description all the same."""
+def test_a_relay_starts_within_a_file(tmp_path: Path) -> None:
+    """It relays the bytes from there on; the first segment still starts with the file's format description."""
     segment = Segment(str(FILE), "src", 1, FILE.name, 4, len(DATA))
     events = walk_events(io.BytesIO(DATA), segment)
     start = next(header.offset for header, _ in events if header.event_type == EventType.GTID)
@@ -147,8 +147,8 @@ def test_a_start_within_a_file_is_gone_on_from(tmp_path: Path) -> None:
     assert relayed_bytes(task, FILE.name) == DATA[start:]
 
 
-def test_a_torn_end_is_named(tmp_path: Path) -> None:
-    """How much of the event is there, and what to do."""
+def test_an_incomplete_last_event_is_reported(tmp_path: Path) -> None:
+    """The error states how many bytes of the event exist, and how to fix it."""
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / NAME).write_bytes(DATA[:-20])
     with pytest.raises(CorruptBinlog, match=r"ends inside an event \(\d+ bytes of it\)") as caught:

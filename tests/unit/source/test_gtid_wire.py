@@ -1,4 +1,4 @@
-"""GTID sets in binary."""
+"""GTID sets in binary form."""
 
 import pytest
 from hypothesis import given
@@ -16,7 +16,7 @@ texts = st.dictionaries(names, st.lists(st.integers(1, 2**62), min_size=1, max_s
 
 
 @given(texts)
-def test_a_set_survives_its_binary_form(text: str) -> None:
+def test_a_set_round_trips_through_its_binary_form(text: str) -> None:
     """With and without tags."""
     gtids = parse_gtid_set(text, "mysql")
     assert decode_gtid_set(encode_gtid_set(gtids)) == gtids
@@ -31,7 +31,7 @@ def test_a_set_without_tags_is_written_as_old_servers_read_it() -> None:
     )
 
 
-def test_a_set_that_is_cut_short_is_damage() -> None:
+def test_a_truncated_set_is_corrupt() -> None:
     """Every prefix is refused."""
     data = encode_gtid_set(parse_gtid_set(f"{A}:tag:1-3:9", "mysql"))
     for size in range(len(data)):

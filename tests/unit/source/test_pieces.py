@@ -1,4 +1,4 @@
-"""Events off a wire and off a file."""
+"""Events read from a connection and from a file."""
 
 import io
 import os
@@ -62,7 +62,7 @@ def read_wire(data: bytes, silence: float = 5.0) -> list[bytes]:
 @pytest.mark.parametrize(
     "sizes", [[23, 60, 100], [BUFFER_SIZE, BUFFER_SIZE + 1, 40], [2**24 - 2, 30], [2**24 - 1, 30], [2**24 + 5, 30]]
 )
-def test_events_of_any_size_come_whole(sizes: list[int]) -> None:
+def test_events_of_any_size_are_read_whole(sizes: list[int]) -> None:
     """Also those that fill a packet exactly, or need several, in pieces no larger than the buffer."""
     events = [event(size) for size in sizes]
     assert read_wire(b"".join(packets(b"\0" + one) for one in events)) == events
@@ -82,8 +82,8 @@ def test_events_of_any_size_come_whole(sizes: list[int]) -> None:
         (1053, "Server shutdown in progress", SourceUnavailable),
     ],
 )
-def test_error_packets_become_our_errors(code: int, text: str, kind: type[SourceError]) -> None:
-    """With the server's own words."""
+def test_error_packets_become_dmdelta_errors(code: int, text: str, kind: type[SourceError]) -> None:
+    """The message contains the server's text."""
     payload = b"\xff" + struct.pack("<H", code) + b"#HY000" + text.encode()
     ours, theirs = socket.socketpair()
     with ours, theirs:
@@ -103,15 +103,15 @@ def test_error_packets_become_our_errors(code: int, text: str, kind: type[Source
         ("The sender thread cannot start in AUTO_POSITION mode: this server has GTID_MODE = OFF", "binlog-name"),
     ],
 )
-def test_a_gtid_mode_that_stops_a_dump_is_no_lost_position(text: str, hint: str) -> None:
-    """What is needed is on the server, which sends it in another mode."""
+def test_a_gtid_mode_error_is_not_a_lost_position(text: str, hint: str) -> None:
+    """The server has the position but only sends it in another mode."""
     error = server_error(1236, text, "db:1")
     assert type(error) is SourceError
     assert hint in (error.hint or "")
 
 
 def test_silence_counts_as_a_lost_connection() -> None:
-    """Ticks come while nothing is heard, then SourceUnavailable."""
+    """Iteration yields ticks while no data arrives, then raises SourceUnavailable."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
         pieces = iter(WirePieces(ours, "db:1", silence=0.3))
@@ -120,14 +120,14 @@ def test_silence_counts_as_a_lost_connection() -> None:
             list(pieces)
 
 
-def test_an_event_that_is_longer_than_it_says_is_damage() -> None:
+def test_an_event_longer_than_its_header_states_is_corrupt() -> None:
     """Header and packet must agree."""
     with pytest.raises(CorruptBinlog, match="size"):
         read_wire(packets(b"\0" + event(100) + b"more"))
 
 
 def read_file(data: bytes) -> tuple[list[bytes], int]:
-    """What was handed out as whole events or as one event's pieces, and what is torn."""
+    """The bytes yielded as whole events or as pieces of one event, and the incomplete rest."""
     pieces, found, largest = FilePieces(io.BytesIO(data)), list[bytearray](), 0
     for read in pieces:
         largest = max(largest, len(read.data))
@@ -140,8 +140,8 @@ def read_file(data: bytes) -> tuple[list[bytes], int]:
 
 
 @pytest.mark.parametrize("cut", [0, 1, 10, 25, 70])
-def test_a_file_s_torn_end_is_counted(cut: int) -> None:
-    """Whole events come, large ones in pieces; what is behind them is reported and not returned as an event."""
+def test_an_incomplete_end_of_a_file_is_counted(cut: int) -> None:
+    """Whole events are yielded, large ones in pieces; the rest is counted and not yielded as an event."""
     events = [event(40), event(3 * BUFFER_SIZE + 100), event(80)]
     data = b"".join(events)
     found, torn = read_file(data[: len(data) - cut])
@@ -150,8 +150,8 @@ def test_a_file_s_torn_end_is_counted(cut: int) -> None:
 
 
 @pytest.mark.parametrize("there", [10, 19, 500, BUFFER_SIZE, 2 * BUFFER_SIZE, 3 * BUFFER_SIZE + 99])
-def test_of_a_torn_large_event_nothing_is_handed_out(there: int) -> None:
-    """Its pieces would come again when the file has grown."""
+def test_no_piece_of_an_incomplete_large_event_is_yielded(there: int) -> None:
+    """Its pieces would be yielded again after the file has grown."""
     whole, large = event(40), event(3 * BUFFER_SIZE + 100)
     found, torn = read_file(whole + large[:there])
     assert found == [whole]
@@ -168,6 +168,6 @@ def test_many_events_are_read_at_once() -> None:
 
 
 def test_an_event_smaller_than_its_header_ends_the_reading() -> None:
-    """Such as the zeros that a file system leaves behind a crash."""
+    """For example the zeros that a file system leaves after a crash."""
     whole = event(40)
     assert read_file(whole + bytes(300)) == ([whole], 19)

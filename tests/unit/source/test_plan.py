@@ -1,4 +1,4 @@
-"""How a relay goes on, case by case."""
+"""How a relay resumes, case by case."""
 
 from dataclasses import replace
 
@@ -21,8 +21,8 @@ SERVER = ServerLog(
 )
 
 
-def test_the_same_log_goes_on() -> None:
-    """Same server, same file, at least our size."""
+def test_the_same_log_is_continued() -> None:
+    """Same server, same file, at least as large as the relayed part."""
     assert plan_connect(RELAY, SERVER, 1000) == Continue("binlog.000007", 5000)
     assert plan_connect(replace(RELAY, offset=6000), SERVER, 1000) == Continue("binlog.000007", 6000)
     without = replace(SERVER, executed=None, purged=None)
@@ -30,7 +30,7 @@ def test_the_same_log_goes_on() -> None:
 
 
 def test_a_file_read_to_its_end_and_purged_is_followed_by_the_next() -> None:
-    """The server begins with the file that follows ours: nothing is missing."""
+    """The server's oldest file is the next one: nothing is missing."""
     server = replace(SERVER, files={"binlog.000008": 100})
     state = replace(RELAY, next_file="binlog.000008")
     assert plan_connect(state, server, None) == Continue("binlog.000008", 4)
@@ -40,9 +40,9 @@ def test_a_file_read_to_its_end_and_purged_is_followed_by_the_next() -> None:
 @pytest.mark.parametrize(
     ("server", "created", "reason"),
     [
-        (SERVER, 1001, "started over"),
-        (replace(SERVER, files={"binlog.000007": 4999}), 1000, "started over"),
-        (replace(SERVER, files={"binlog.000001": 9000}), None, "started over"),
+        (SERVER, 1001, "was reset"),
+        (replace(SERVER, files={"binlog.000007": 4999}), 1000, "was reset"),
+        (replace(SERVER, files={"binlog.000001": 9000}), None, "was reset"),
         (replace(SERVER, files={"binlog.000009": 9000}, purged=parse_gtid_set(f"{A}:1-101", "mysql")), None, "purged"),
         (replace(SERVER, uuid=B, executed=parse_gtid_set(f"{A}:1-99", "mysql")), None, "never executed"),
         (replace(SERVER, uuid=B, purged=parse_gtid_set(f"{B}:1", "mysql")), None, "has purged"),
@@ -50,21 +50,21 @@ def test_a_file_read_to_its_end_and_purged_is_followed_by_the_next() -> None:
         (replace(SERVER, uuid=B, executed=parse_gtid_set("0-1-1", "mariadb")), None, "never executed"),
     ],
 )
-def test_what_is_lost_is_named(server: ServerLog, created: int | None, reason: str) -> None:
-    """Never continued on a guess."""
+def test_the_reason_of_a_lost_position_is_named(server: ServerLog, created: int | None, reason: str) -> None:
+    """The relay never continues on a guess."""
     plan = plan_connect(RELAY, server, created)
     assert isinstance(plan, Lost)
     assert reason in plan.reason
 
 
-def test_a_log_without_gtids_is_in_no_history() -> None:
+def test_a_log_without_gtids_matches_no_history() -> None:
     """An empty set is contained in every set and proves nothing."""
     server = replace(SERVER, uuid=B, purged=parse_gtid_set("", "mysql"))
     assert isinstance(plan_connect(replace(RELAY, gtid_set=parse_gtid_set("", "mysql")), server, None), Lost)
 
 
 def test_the_missing_transactions_are_named() -> None:
-    """Exactly those that the server purged and we lack."""
+    """Exactly those that the server purged and the relay lacks."""
     server = replace(SERVER, files={"binlog.000009": 9000}, purged=parse_gtid_set(f"{A}:1-105", "mysql"))
     assert plan_connect(RELAY, server, None) == Lost(
         "the server no longer has binlog.000007, and the server has purged transactions that are not relayed",
@@ -80,6 +80,6 @@ def test_the_missing_transactions_are_named() -> None:
         replace(SERVER, files={"binlog.000009": 9000}, purged=OURS),
     ],
 )
-def test_another_log_with_our_history_is_a_new_epoch(server: ServerLog) -> None:
-    """The server knows all that we have and still has all that we lack."""
+def test_another_log_with_the_same_history_is_a_new_epoch(server: ServerLog) -> None:
+    """The server has executed all relayed transactions and still has all that follow."""
     assert plan_connect(RELAY, server, None) == NewEpoch(4, OURS)

@@ -1,4 +1,4 @@
-"""Preflight's judgement of a server's settings."""
+"""Preflight's findings for a server's settings."""
 
 from dataclasses import replace
 
@@ -103,7 +103,7 @@ def test_all_privileges_are_enough() -> None:
 
 
 def test_mariadb_s_names_of_privileges_are_known() -> None:
-    """BINLOG MONITOR is what REPLICATION CLIENT was."""
+    """BINLOG MONITOR is the newer name of REPLICATION CLIENT."""
     facts = replace(
         GOOD,
         server=ServerIdentity("mariadb", (10, 11, 6), "mariadb-1", 1),
@@ -113,7 +113,7 @@ def test_mariadb_s_names_of_privileges_are_known() -> None:
 
 
 def test_select_is_needed_where_the_log_has_no_names() -> None:
-    """A warning where structures come with the log, a failure where they come from information_schema."""
+    """A warning if the log contains the structures, a failure if they are read from information_schema."""
     grants = ("GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO `d`@`%`",)
     assert finding(replace(GOOD, grants=grants), "privilege select").level is Level.WARN
     bare = replace(with_variables(binlog_row_metadata="MINIMAL"), grants=grants)
@@ -128,8 +128,8 @@ def test_a_server_id_in_use_is_named(ours: int | None, level: Level) -> None:
 
 
 @pytest.mark.parametrize(("hours", "level"), [(1, Level.PASS), (400, Level.WARN), (800, Level.FAIL)])
-def test_retention_is_held_against_the_lag(hours: float, level: Level) -> None:
-    """720 hours are kept here."""
+def test_retention_is_compared_with_the_lag(hours: float, level: Level) -> None:
+    """The server keeps 720 hours."""
     assert finding(GOOD, "retention", Intent(lag_seconds=hours * 3600)).level is level
 
 
@@ -143,7 +143,7 @@ def test_retention_is_held_against_the_lag(hours: float, level: Level) -> None:
         (StartAfter(f"{A}:1-2"), Level.FAIL),
     ],
 )
-def test_a_start_that_is_gone_fails(start: StartAt | StartAfter, level: Level) -> None:
+def test_a_purged_start_fails(start: StartAt | StartAfter, level: Level) -> None:
     """By file and offset, and by GTID set."""
     assert finding(GOOD, "start position", Intent(start=start)).level is level
 
@@ -154,12 +154,12 @@ def test_a_start_that_is_gone_fails(start: StartAt | StartAfter, level: Level) -
         (RelayState(A, 1, "binlog.000003", 900, None), Level.PASS, "binlog.000003:900"),
         (RelayState(A, 1, "binlog.000002", 900, None, "binlog.000003"), Level.PASS, "binlog.000002:900"),
         (RelayState(A, 1, "binlog.000002", 900, None), Level.FAIL, "no longer has binlog.000002"),
-        (RelayState(B, 1, "b.000009", 4, None, gtid_set=parse_gtid_set(f"{A}:1-4", "mysql")), Level.PASS, "can go on"),
+        (RelayState(B, 1, "b.000009", 4, None, gtid_set=parse_gtid_set(f"{A}:1-4", "mysql")), Level.PASS, "can resume"),
         (RelayState(B, 1, "b.000009", 4, None, gtid_set=parse_gtid_set(f"{A}:1-2", "mysql")), Level.FAIL, f"{A}:3"),
     ],
 )
-def test_a_relay_that_cannot_go_on_fails(relay: RelayState, level: Level, said: str) -> None:
-    """Purged files and another server are judged as the relay itself does."""
+def test_a_relay_that_cannot_resume_fails(relay: RelayState, level: Level, said: str) -> None:
+    """Purged files and another server give the same decision as in the relay."""
     found = finding(GOOD, "start position", Intent(start=relay))
     assert found.level is level
     assert said in found.message
@@ -167,10 +167,10 @@ def test_a_relay_that_cannot_go_on_fails(relay: RelayState, level: Level, said: 
 
 @pytest.mark.parametrize("said", ["arrive as NULL, not as their DEFAULT", "NOT NULL ones stop the task"])
 def test_the_warning_of_minimal_images_says_what_is_lost(said: str) -> None:
-    """No error will tell of the nullable ones."""
+    """No later error reports the nullable columns."""
     assert said in finding(with_variables(binlog_row_image="MINIMAL"), "binlog_row_image").message
 
 
-def test_the_old_variable_counts_days() -> None:
+def test_the_old_retention_variable_is_in_days() -> None:
     """5.7 keeps binlogs for expire_logs_days."""
     assert retention_seconds({"expire_logs_days": "7"}) == 7 * 86400

@@ -1,4 +1,4 @@
-"""Which segments go: only what has landed, the oldest first, by age or because the disk is nearly full."""
+"""Which segments are purged: only landed ones, oldest first, by age or because the disk is nearly full."""
 
 import os
 from datetime import datetime, timedelta, timezone
@@ -41,16 +41,16 @@ def planned(relay, landed, free=PLENTY, hours=24.0, space=0):
     ]
 
 
-def test_what_has_not_landed_stays(relay):
-    """However old it is, and however full the disk: and the newest stays in any case."""
+def test_segments_that_have_not_landed_are_kept(relay):
+    """Regardless of age and free space; the newest segment is always kept."""
     assert planned(relay, at(1, 204), free=0, hours=0, space=PLENTY) == [("1", 4), ("1", 104)]
     assert planned(relay, at(1, 203), hours=0) == [("1", 4)]
     assert planned(relay, at(2, 204), hours=0) == [("1", 4), ("1", 104), ("2", 4)]
     assert planned(relay, at(1, 4), hours=0) == []
 
 
-def test_by_age_and_by_free_space(relay):
-    """What has expired goes; if the disk is nearly full, as much of the rest as is needed."""
+def test_segments_are_purged_by_age_and_by_free_space(relay):
+    """Expired segments are purged; if the disk is nearly full, as many others as needed."""
     assert planned(relay, at(2, 204)) == []
     assert planned(relay, at(2, 204), hours=4) == [("1", 4), ("1", 104)]
     assert planned(relay, at(2, 204), free=500, space=500) == []
@@ -58,8 +58,8 @@ def test_by_age_and_by_free_space(relay):
     assert planned(relay, at(2, 204), free=500, space=601) == [("1", 4), ("1", 104)]
 
 
-def test_what_is_left_is_a_log_without_a_gap(relay):
-    """Segments go, and folders without any; a listing of the rest is whole, but not from the epoch's begin on."""
+def test_the_remaining_log_has_no_gap(relay):
+    """Segments and empty folders are removed; the rest is contiguous, but no longer starts where the epoch did."""
     found = list_segments(relay, "s")
     assert_whole(found)
     assert purge(found[:3]) == 300

@@ -1,4 +1,4 @@
-"""Small pure parts of the source: records over the process border, error codes, names in information_schema."""
+"""Small pure parts of the source: records passed between processes, error codes, names in information_schema."""
 
 import ssl
 
@@ -26,7 +26,7 @@ from dmdelta.source.task import RelayTask, StartAfter, StartAt, StartEdge
         RelayTask("s", "/r", start=StartAfter("0-1-2", 3), known=Known(Position(3, "b.000002", 4), "0-1-9")),
     ],
 )
-def test_a_task_survives_its_json(task: RelayTask) -> None:
+def test_a_task_round_trips_through_json(task: RelayTask) -> None:
     """What the parent writes is what the relay reads."""
     assert RelayTask.from_json(task.to_json()) == task
 
@@ -50,8 +50,8 @@ def test_a_password_is_not_shown() -> None:
         (RuntimeError("'cryptography' package is required"), SourceError),
     ],
 )
-def test_foreign_errors_are_wrapped_by_what_to_do(error: Exception, kind: type[SourceError]) -> None:
-    """Retryable ones are SourceUnavailable, the others tell the next step."""
+def test_driver_errors_are_mapped_by_reaction(error: Exception, kind: type[SourceError]) -> None:
+    """Retryable errors become SourceUnavailable, the others have a hint."""
     with pytest.raises(SourceError) as caught, foreign_errors("db:3306"):
         raise error
     assert type(caught.value) is kind
@@ -74,7 +74,7 @@ def test_back_off_grows_and_stays_within_its_bounds() -> None:
         (r"enum('back\\slash','line\nend','nul\0')", ("back\\slash", "line\nend", "nul\0")),
     ],
 )
-def test_members_are_read_as_information_schema_escapes_them(column_type: str, members: tuple[str, ...]) -> None:
+def test_enum_members_are_unescaped(column_type: str, members: tuple[str, ...]) -> None:
     """Quotes are doubled, control characters escaped."""
     assert enum_members(column_type) == members
 
@@ -90,12 +90,12 @@ def test_members_are_read_as_information_schema_escapes_them(column_type: str, m
         ("8.4", "mysql", (8, 4, 0)),
     ],
 )
-def test_versions_are_understood(text: str, flavor: str, version: tuple[int, int, int]) -> None:
-    """As `SELECT VERSION()` tells them."""
+def test_versions_are_parsed(text: str, flavor: str, version: tuple[int, int, int]) -> None:
+    """In the formats of `SELECT VERSION()`."""
     assert (flavor_of(text), version_of(text)) == (flavor, version)
 
 
-def test_file_names_are_counted_up() -> None:
-    """With the digits kept, and one more where they do not suffice."""
+def test_the_following_file_name() -> None:
+    """The number of digits is kept, or grows by one on overflow."""
     assert following_file("binlog.000009") == "binlog.000010"
     assert following_file("mysql-bin.999999") == "mysql-bin.1000000"

@@ -1,4 +1,4 @@
-"""Segment files: what is under a name is whole."""
+"""Segment files: a published file is complete."""
 
 from pathlib import Path
 
@@ -17,8 +17,8 @@ def names(folder: Path) -> list[str]:
     return sorted(place.name for place in (folder / "binlog.000001").iterdir())
 
 
-def test_a_cut_moves_what_lies_beyond_into_the_next_segment(tmp_path: Path) -> None:
-    """The bytes go on without a gap, and every segment begins with the format description."""
+def test_a_cut_moves_the_bytes_after_it_to_the_next_segment(tmp_path: Path) -> None:
+    """The bytes have no gap, and every segment starts with the format description."""
     writer = SegmentWriter(tmp_path, "binlog.000001", 100, b"FDE")
     writer.write(b"abcdef")
     writer.cut(104)
@@ -30,8 +30,8 @@ def test_a_cut_moves_what_lies_beyond_into_the_next_segment(tmp_path: Path) -> N
     assert writer.published == 108
 
 
-def test_what_is_discarded_is_on_no_disk(tmp_path: Path) -> None:
-    """An incomplete transaction is cut back; nothing at all leaves nothing."""
+def test_discarded_bytes_are_not_published(tmp_path: Path) -> None:
+    """An incomplete transaction is truncated; an empty segment leaves no file."""
     writer = SegmentWriter(tmp_path, "binlog.000001", 4, b"")
     writer.write(b"FDEabcdef")
     writer.discard_from(8)
@@ -44,7 +44,7 @@ def test_what_is_discarded_is_on_no_disk(tmp_path: Path) -> None:
 
 
 def test_parts_of_a_killed_relay_are_removed(tmp_path: Path) -> None:
-    """Only unfinished files go."""
+    """Only unfinished files are removed."""
     folder = tmp_path / "uuid.000001" / "binlog.000001"
     folder.mkdir(parents=True)
     (folder / f"4{SUFFIX}").write_bytes(b"x")
@@ -65,8 +65,8 @@ LEADING_OUT = [
 
 @given(st.text(min_size=1))
 @example("..")
-def test_what_a_server_calls_itself_is_one_folder(told: str) -> None:
-    """Or it is refused."""
+def test_a_server_uuid_is_a_single_folder_name(told: str) -> None:
+    """Or the uuid is refused."""
     try:
         part = folder_part(told)
     except SourceError:
@@ -77,8 +77,8 @@ def test_what_a_server_calls_itself_is_one_folder(told: str) -> None:
 
 
 @pytest.mark.parametrize("name", LEADING_OUT)
-def test_a_server_that_leads_out_of_the_relay_s_folder_is_refused(tmp_path: Path, name: str) -> None:
-    """By its uuid, by a file to begin with, or by the file that its log goes on with; nothing is written."""
+def test_a_name_that_points_outside_the_relay_folder_is_refused(tmp_path: Path, name: str) -> None:
+    """As the uuid, as the first file, or as the next file; nothing is written."""
     folder = tmp_path / "a" / "relay"
     folder.mkdir(parents=True)
     with pytest.raises(SourceError, match="no name of a file"):

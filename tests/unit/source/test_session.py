@@ -1,4 +1,4 @@
-"""What a relay makes of heartbeats."""
+"""How a relay handles heartbeats."""
 
 import struct
 import zlib
@@ -36,15 +36,15 @@ def beat(session: ServerSession, cutter: Cutter, offset: int, times: int) -> int
     return stalled
 
 
-def test_a_server_that_is_ahead_and_sends_nothing_is_left(session: ServerSession, tmp_path: Path) -> None:
-    """Heartbeats that tell of bytes which never come are no success for reading nothing."""
+def test_a_server_that_announces_events_but_sends_none_is_disconnected(session: ServerSession, tmp_path: Path) -> None:
+    """Heartbeats that announce bytes which never arrive do not count as progress."""
     cutter = Cutter(tmp_path, "binlog.000001", 500, b"")
     assert beat(session, cutter, 900, STALLED_HEARTBEATS - 1) == STALLED_HEARTBEATS - 1
-    with pytest.raises(SourceUnavailable, match="ahead but sends no event"):
+    with pytest.raises(SourceUnavailable, match="announces more events but sends none"):
         beat(session, cutter, 900, STALLED_HEARTBEATS)
 
 
-def test_heartbeats_at_our_place_are_quiet(session: ServerSession, tmp_path: Path) -> None:
+def test_heartbeats_at_the_current_offset_are_ignored(session: ServerSession, tmp_path: Path) -> None:
     """Also beyond 4 GiB, where the heartbeat's offset has wrapped."""
     assert beat(session, Cutter(tmp_path, "binlog.000001", 500, b""), 500, 20) == 0
     far = 2**32 + 500
@@ -62,7 +62,7 @@ def test_both_kinds_of_heartbeats_are_read() -> None:
 
 
 def test_a_server_that_skips_is_not_at_its_end() -> None:
-    """MySQL sends a heartbeat a second while it skips what it was told to, from the middle of transactions."""
+    """MySQL sends a heartbeat a second, with offsets inside transactions, while it skips to the requested position."""
     skipping = [heartbeat(offset) for offset in (1_000, 5_000, 9_000)]
     assert first_place([*skipping, None, heartbeat(12_000), heartbeat(12_000)]) == ("binlog.000001", 12_000, b"")
     gtid = Piece((0, EventType.GTID, 1, 65, 9_565, 0), memoryview(b"gtid"), first=True, last=True)

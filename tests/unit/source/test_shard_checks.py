@@ -1,4 +1,4 @@
-"""What is said of shards before a task runs."""
+"""Checks of shards before a task runs."""
 
 import pytest
 
@@ -17,25 +17,25 @@ def shard(source, columns=SAME, apart=(), auto=None):
 @pytest.mark.parametrize(
     ("columns", "mode", "level", "text"),
     [
-        (SAME, "pessimistic", Level.PASS, "fit"),
-        (SAME, None, Level.PASS, "fit"),
-        ((*SAME, Column("w", "int")), "pessimistic", Level.WARN, "s2's d.t and s1's d.t, which go to shop.t: only one has w"),
-        ((*SAME, Column("w", "int")), None, Level.FAIL, "only one has w"),
-        ((*SAME, Column("w", "int")), "optimistic", Level.PASS, "fit"),
-        ((KEY, Column("V", "bigint")), "optimistic", Level.PASS, "fit"),
+        (SAME, "pessimistic", Level.PASS, "compatible"),
+        (SAME, None, Level.PASS, "compatible"),
+        ((*SAME, Column("w", "int")), "pessimistic", Level.WARN, "merged into shop.t: only one has column w"),
+        ((*SAME, Column("w", "int")), None, Level.FAIL, "only one has column w"),
+        ((*SAME, Column("w", "int")), "optimistic", Level.PASS, "compatible"),
+        ((KEY, Column("V", "bigint")), "optimistic", Level.PASS, "compatible"),
         ((KEY, Column("v", "bigint")), "pessimistic", Level.WARN, "v is INT in one, BIGINT in the other"),
         ((KEY, Column("v", "varchar")), "optimistic", Level.FAIL, "v is INT in one, STRING in the other"),
     ],
 )  # fmt: skip
 def test_structures(columns, mode, level, text):
-    """They have to be what the mode can merge."""
+    """The shard mode must be able to merge them."""
     found = shard_findings([shard("s1"), shard("s2", columns)], mode)[0]
     assert (found.name, found.level) == ("schema_of_shard_tables", level)
     assert text in found.message
 
 
-def test_keys_that_servers_count_up():
-    """They are the same in several shards, unless the route extracts what tells these apart."""
+def test_auto_increment_keys():
+    """They conflict between shards unless the route extracts a column that identifies the shard."""
     both = [shard("s1", auto="id"), shard("s2", auto="id")]
     found = shard_findings(both, "pessimistic")[1]
     assert (found.name, found.level) == ("auto_increment_ID", Level.WARN)

@@ -1,4 +1,4 @@
-"""Judging what no test server has: types and character sets of servers to come."""
+"""Findings that no test server produces: types and character sets of future servers."""
 
 from dmdelta.model.schema import Column, TableSchema
 from dmdelta.source.finding import Level
@@ -14,18 +14,18 @@ def judged(*columns: Column):
     return next(found for found in table_findings(facts, Reading()) if found.name == "table_schema")
 
 
-def test_types_and_character_sets_that_nobody_knows_are_named() -> None:
-    """Each with its column and the reason; what is known is not named."""
+def test_unknown_types_and_character_sets_are_named() -> None:
+    """Each with its column and the reason; known ones are not named."""
     found = judged(Column("id", "int"), Column("x", "xmltype"), Column("k", "text", charset="klingon"))
     assert found.level is Level.FAIL
-    assert "shop.t.x: the type xmltype is not known" in found.message
-    assert "shop.t.k: the character set klingon is not known" in found.message
+    assert "shop.t.x: the type xmltype is unknown" in found.message
+    assert "shop.t.k: the character set klingon is unknown" in found.message
     assert "shop.t.id" not in found.message
     assert judged(Column("id", "int"), Column("v", "varchar", charset="utf8mb4")).level is Level.PASS
 
 
 def test_only_a_load_in_another_zone_reads_virtual_columns_differently() -> None:
-    """A zone that is UTC, nothing virtual or nothing to load: no warning."""
+    """A zone equal to UTC, no virtual column, or no full load: no warning."""
     virtual = ("shop.t.day",)
     assert zone_finding(Zone("+08:00", virtual), loads=True).level is Level.WARN
     for zone, loads in ((Zone("UTC", virtual), True), (Zone("+08:00"), True), (Zone("+08:00", virtual), False)):

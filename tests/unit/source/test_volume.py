@@ -1,4 +1,4 @@
-"""A relay folder on a Volume of Databricks, which takes whole files only."""
+"""A relay folder on a Databricks Volume, which only supports sequential writes."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from dmdelta.source.volume import is_on_volume, scratch_folder
 
 @pytest.fixture
 def relay(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """The folder of a source on what stands for a Volume here; this machine's own disk is elsewhere."""
+    """The folder of a source on a simulated Volume; local files are elsewhere."""
     monkeypatch.setattr(volume, "_VOLUMES", tmp_path / "Volumes")
     (tmp_path / "local").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "local"))
@@ -26,14 +26,14 @@ def files(folder: Path) -> list[str]:
     return sorted(place.name for place in folder.rglob("*") if place.is_file())
 
 
-def test_a_volume_is_told_by_its_path() -> None:
+def test_a_volume_is_recognised_by_its_path() -> None:
     assert is_on_volume(Path("/Volumes/main/dm_meta/relay"))
     assert not is_on_volume(Path("/data/Volumes/relay"))
     assert scratch_folder(Path("/data/relay")) == Path("/data/relay")
 
 
-def test_segments_arrive_on_a_volume_whole(relay: Path) -> None:
-    """What is still cut and taken back is on this machine's disk: a Volume has no random writes."""
+def test_complete_segments_are_moved_to_a_volume(relay: Path) -> None:
+    """Segments are cut on the local disk, because a Volume has no random writes."""
     writer = SegmentWriter(relay / "uuid.000001", "binlog.000001", 100, b"FDE")
     writer.write(b"abcdef")
     assert files(relay) == []
@@ -47,8 +47,8 @@ def test_segments_arrive_on_a_volume_whole(relay: Path) -> None:
     assert files(scratch_folder(relay)) == []
 
 
-def test_the_lock_of_a_volume_is_on_this_machine(relay: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A Volume has none. What a killed relay left is cleared on both sides."""
+def test_the_lock_of_a_volume_is_a_local_file(relay: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Volume has no locks. The files of a killed relay are removed on both sides."""
     monkeypatch.setattr(relay_folder, "LOCK_SECONDS", 0.0)
     for place, name in ((relay, "00000000000004-00000000000009.part"), (scratch_folder(relay), "4.part")):
         (place / "uuid.000001/binlog.000001").mkdir(parents=True)
