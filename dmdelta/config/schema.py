@@ -1,4 +1,4 @@
-"""The JSON schema of the spec, for editors: `python -m dmdelta.config.schema > schemas/pipeline.schema.json`."""
+"""Generates the spec's JSON schema, for editors: `python -m dmdelta.config.schema > schemas/pipeline.schema.json`."""
 
 import json
 import sys
@@ -12,7 +12,7 @@ from dmdelta.config.task import TaskSpec
 
 
 class _Untitled(GenerateJsonSchema):
-    """Without pydantic's made-up titles: the key says it."""
+    """Omits pydantic's generated titles, which repeat the keys."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 - pydantic's signature
         return False

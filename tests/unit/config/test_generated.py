@@ -1,4 +1,4 @@
-"""The schema, the page of keys and the shipped specs follow the code."""
+"""The schema, the reference of keys and the shipped specs match the code."""
 
 import json
 from pathlib import Path
@@ -17,12 +17,12 @@ def test_the_json_schema_is_up_to_date():
     assert (ROOT / "schemas/pipeline.schema.json").read_text(encoding="utf-8") == pipeline_schema()
 
 
-def test_the_page_of_keys_is_up_to_date():
+def test_the_spec_reference_is_up_to_date():
     """`docs/spec.md` is what `python -m dmdelta.config.reference` prints."""
     assert (ROOT / "docs/spec.md").read_text(encoding="utf-8") == spec_reference()
 
 
-def test_every_key_says_what_it_means():
+def test_every_key_has_a_description():
     """Each property of the schema has a description."""
     schema = json.loads(pipeline_schema())
     sections = {"TaskSpec": schema, **schema["$defs"]}

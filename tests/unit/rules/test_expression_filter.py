@@ -1,4 +1,5 @@
-"""What of MySQL's expressions is refused, and which changes a rule is about; the answers are compared with servers."""
+"""Which of MySQL's expressions are refused, and which changes a rule applies to; results are compared with servers
+elsewhere."""
 
 import pytest
 
@@ -112,16 +113,16 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("expression", REFUSED)
-def test_what_spark_cannot_do_as_mysql_does_is_refused_with_the_reason(expression):
-    """The error names the expression, the part and why it is refused."""
+def test_an_expression_that_spark_evaluates_differently_is_refused(expression):
+    """The error names the expression, the part and the reason."""
     with pytest.raises(ConfigError) as caught:
         translated(expression)
     assert REFUSED[expression] in caught.value.message
     assert repr(expression) in caught.value.message
 
 
-def test_a_division_is_that_of_the_server():
-    """MySQL compares nine digits of a quotient, MariaDB the four that it shows."""
+def test_division_depends_on_the_server():
+    """MySQL compares nine digits of a quotient, MariaDB the four that it displays."""
     columns = {"column_sql": lambda column: column.name}
     assert "DECIMAL(29,9)" in translate("id / 3 > 1", TABLE, **columns)
     assert "DECIMAL(24,4)" in translate("id / 3 > 1", TABLE, **columns, flavor="mariadb")
@@ -135,8 +136,8 @@ def condition(event, *rules, schema=TABLE):
     return left_out(rules, schema, event, before=lambda c: f"before.{c.name}", after=lambda c: f"after.{c.name}")
 
 
-def test_a_rule_is_about_one_kind_of_change():
-    """Inserts are judged by the row after, deletes by the row before; other kinds and tables are left alone."""
+def test_a_rule_applies_to_one_kind_of_change():
+    """Inserts are evaluated on the row after, deletes on the row before; other kinds and tables are not affected."""
     inserts, deletes = rule(**{"insert-value-expr": "id IS NULL"}), rule(**{"delete-value-expr": "id IS NULL"})
     assert condition("insert", inserts, deletes) == ("(coalesce((CAST(after.id AS DECIMAL(20,0)) IS NULL), FALSE))")
     assert condition("delete", inserts, deletes) == ("(coalesce((CAST(before.id AS DECIMAL(20,0)) IS NULL), FALSE))")
@@ -144,8 +145,8 @@ def test_a_rule_is_about_one_kind_of_change():
     assert condition("insert", inserts, schema=TableSchema("shop", "u", TABLE.columns)) is None
 
 
-def test_both_rows_of_an_update_must_fit_a_rule():
-    """The expressions over the old and the new row are joined by AND, the rules by OR."""
+def test_both_rows_of_an_update_must_match_a_rule():
+    """The expressions for the old and the new row are combined with AND, the rules with OR."""
     both = rule(**{"update-old-value-expr": "dt IS NULL", "update-new-value-expr": "g IS NULL"})
     new = rule(**{"update-new-value-expr": "bin IS NULL"})
     assert condition("update", both, new) == (

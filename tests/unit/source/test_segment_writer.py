@@ -81,9 +81,9 @@ def test_a_server_that_leads_out_of_the_relay_s_folder_is_refused(tmp_path: Path
     """By its uuid, by a file to begin with, or by the file that its log goes on with; nothing is written."""
     folder = tmp_path / "a" / "relay"
     folder.mkdir(parents=True)
-    with pytest.raises(SourceError, match="no name of a file"):
+    with pytest.raises(SourceError, match="not a file name"):
         begin_epoch(folder, EpochBegin(name, 1, "mysql", "binlog.000001", 4, None))
-    with pytest.raises(SourceError, match="no name of a file"):
+    with pytest.raises(SourceError, match="not a file name"):
         Cutter(folder, name, 4, b"")
     cutter = Cutter(folder, "binlog.000000", 4, b"")
     with pytest.raises(SourceError) as caught:
