@@ -112,7 +112,7 @@ def test_another_name_is_refused_unless_it_may_be_any(secured):
     assert cipher(secured.to_target(Tls(secured.ca, verify_host=False)))
 
 
-@pytest.mark.parametrize(("days", "said", "hint"), [((-9, -1), "expired", "renewed"), ((1, 9), "not yet", "clocks")])
+@pytest.mark.parametrize(("days", "said", "hint"), [((-9, -1), "expired", "renew"), ((1, 9), "not yet", "clocks")])
 def test_a_certificate_of_another_time_is_refused(secured, days, said, hint):
     """Expired, or not valid yet."""
     secured.present(secured.authority.issue("old", HERE, days=days))
