@@ -116,7 +116,7 @@ def test_reading_a_task_that_never_flushed_creates_nothing(spark, lakehouse, tmp
 def test_a_foreign_table_is_refused(spark, lakehouse):
     """An existing Delta table at the checkpoint's path that belongs to something else is an error."""
     spark.sql(f"CREATE TABLE {checkpoint_table(lakehouse, 'shop')} (x INT) USING delta")
-    with pytest.raises(ForeignTable, match="did not make"):
+    with pytest.raises(ForeignTable, match="did not create"):
         opened(spark, lakehouse)
 
 
