@@ -1,4 +1,4 @@
-"""Every error that dmdelta raises, grouped by what the operator does about it.
+"""Every error that dmdelta raises, grouped by the operator's reaction.
 
 DmdeltaError
 ├─ ConfigError                     fix the spec                                    exit 2
@@ -7,22 +7,22 @@ DmdeltaError
 │  ├─ PositionLost                 purged, renumbered or another history
 │  ├─ CorruptBinlog                checksum, truncation, gap between segments
 │  └─ UnsupportedEvent             statement format, incident, unknown event type
-├─ SchemaError                     resolve the table's structure                   exit 4
+├─ SchemaError                     fix the table's structure                       exit 4
 │  ├─ UnknownSchema                no column names for a table map
-│  └─ UnsupportedSchemaChange      a DDL that silver cannot follow
-├─ LakehouseError                  fix storage, rights or a table                  exit 5
+│  └─ UnsupportedSchemaChange      a DDL that silver cannot apply
+├─ LakehouseError                  fix storage, permissions or a table             exit 5
 │  ├─ CommitConflict *             another writer committed first
-│  ├─ ForeignTable                 a table at our path that is not ours
-│  └─ Fenced                       another runner of this task is at work
-├─ QualityError                    look at the data                                exit 6
+│  ├─ ForeignTable                 the table at the path belongs to something else
+│  └─ Fenced                       another runner of this task is active
+├─ QualityError                    check the data                                  exit 6
 ├─ SinkError                       fix the sink's target, or what it refuses       exit 7
 │  └─ TargetUnavailable *          the target does not answer
-└─ StageFailed                     a stage ended without a known error             exit 1
+└─ StageFailed                     a stage ended with an unexpected error          exit 1
 
-`*` also Retryable: the runner repeats only these; spent retries exit 75.
+`*` also Retryable: the runner retries only these; after the last retry the exit code is 75.
 
-Errors are raised on Spark's executors too, where only their text survives the way to the driver.
-`to_wire` makes a line that `from_wire` finds again in any text, so that the driver raises the same error.
+Errors are also raised on Spark's executors, from where only their text reaches the driver. `to_wire` formats an error
+as one line that `from_wire` finds in any text, so that the driver raises the same error.
 """
 
 import errno
@@ -33,23 +33,23 @@ from contextlib import suppress
 from typing import Any
 
 EXIT_RETRIES_SPENT = 75
-_MENDS = {
-    errno.ENOSPC: "make room there, then run again: nothing is lost",
-    errno.EDQUOT: "have the account's quota raised, then run again: nothing is lost",
-    errno.EACCES: "give the account that dmdelta runs as the right to write there, then run again: nothing is lost",
-    errno.EPERM: "give the account that dmdelta runs as the right to write there, then run again: nothing is lost",
-    errno.EROFS: "the file system is mounted read-only: mend that, then run again: nothing is lost",
-    errno.EMFILE: "raise the limit of open files (ulimit -n), then run again: nothing is lost",
+_HINTS = {
+    errno.ENOSPC: "free disk space, then run again: no data is lost",
+    errno.EDQUOT: "raise the account's quota, then run again: no data is lost",
+    errno.EACCES: "grant write permission to the account that runs dmdelta, then run again: no data is lost",
+    errno.EPERM: "grant write permission to the account that runs dmdelta, then run again: no data is lost",
+    errno.EROFS: "remount the read-only file system as writable, then run again: no data is lost",
+    errno.EMFILE: "raise the limit of open files (ulimit -n), then run again: no data is lost",
 }
-"""What an operator does about what the system refuses."""
+"""The next step for the operator, by the operating system's error."""
 
 
 class DmdeltaError(Exception):
-    """Message first and nothing positional after it, so that every error survives pickling.
+    """Message first and nothing positional after it, so that every error can be pickled.
 
     Args:
-        message: what happened, naming the thing it happened to.
-        hint: the next step for the operator, a command where there is one.
+        message: what happened, including the object that it happened to.
+        hint: the next step for the operator, a command if there is one.
         context: facts as fields (position, table, path); never a password or a row value.
     """
 
@@ -71,13 +71,13 @@ class Retryable:
 
 
 class ConfigError(DmdeltaError):
-    """The spec is wrong: fix it."""
+    """The spec is invalid: fix it."""
 
     exit_code = 2
 
 
 class SourceError(DmdeltaError):
-    """The source cannot be read as it is."""
+    """The source cannot be read in its current state."""
 
     exit_code = 3
 
@@ -99,7 +99,7 @@ class UnsupportedEvent(SourceError):
 
 
 class SchemaError(DmdeltaError):
-    """The structure of a table stands in the way."""
+    """The structure of a table prevents progress."""
 
     exit_code = 4
 
@@ -109,62 +109,64 @@ class UnknownSchema(SchemaError):
 
 
 class UnsupportedSchemaChange(SchemaError):
-    """A DDL that silver cannot follow."""
+    """A DDL that silver cannot apply."""
 
 
 class LakehouseError(DmdeltaError):
-    """Delta tables or their storage refuse."""
+    """An operation on Delta tables or their storage failed."""
 
     exit_code = 5
 
 
 class CommitConflict(LakehouseError, Retryable):
-    """Another writer committed first: refresh and try again."""
+    """Another writer committed first: refresh and retry."""
 
 
 class ForeignTable(LakehouseError):
-    """A Delta table stands at our path and is not ours."""
+    """The Delta table at the path does not belong to this task."""
 
 
 class Fenced(LakehouseError):
-    """Another runner of the same task is at work: this one stops."""
+    """Another runner of the same task is active: this one stops."""
 
 
 class QualityError(DmdeltaError):
-    """The data are not as promised."""
+    """The data does not meet its expectations."""
 
     exit_code = 6
 
 
 class SinkError(DmdeltaError):
-    """The target of the sink refuses."""
+    """An operation on the sink's target failed."""
 
     exit_code = 7
 
 
 class TargetUnavailable(SinkError, Retryable):
-    """The target does not answer, or asks for another try: retried with back-off."""
+    """The target does not answer, or requests a retry: retried with back-off."""
 
 
 class StageFailed(DmdeltaError):
-    """A stage ended without saying why."""
+    """A stage ended with an unexpected error."""
 
 
 def as_ours(error: BaseException, what: str) -> DmdeltaError:
-    """The error that `what` has ended with, as one of ours: itself, or what the system refused, or where it came up."""
+    """The error that ended `what`, as a DmdeltaError: itself, or the operating system's error, or its type and
+    location.
+    """
     if isinstance(error, DmdeltaError):
         return error
     if isinstance(error, OSError) and error.errno is not None:
         place = f": {error.filename}" if error.filename is not None else ""
-        hint = _MENDS.get(error.errno, "see to that, then run again: nothing is lost")
+        hint = _HINTS.get(error.errno, "fix the cause, then run again: no data is lost")
         failure = StageFailed(f"{what} failed: {error.strerror}{place}", hint=hint)
     else:
-        # By name and place: its text may quote a row.
+        # Type and location only: the message may quote a row.
         frames = traceback.extract_tb(error.__traceback__)
         where = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
         failure = StageFailed(
             f"{what} failed: {type(error).__name__}{where}",
-            hint="run again; report it to the project if it comes again",
+            hint="run again; if it happens again, report it to the project",
         )
     failure.__cause__ = error
     return failure
@@ -175,26 +177,26 @@ _WIRE = "dmdelta-error:"
 
 def all_errors() -> dict[str, type[DmdeltaError]]:
     """Every class of the tree by its name."""
-    found: dict[str, type[DmdeltaError]] = {}
+    errors: dict[str, type[DmdeltaError]] = {}
     pending: list[type[DmdeltaError]] = [DmdeltaError]
     while pending:
         kind = pending.pop()
-        found[kind.__name__] = kind
+        errors[kind.__name__] = kind
         pending.extend(kind.__subclasses__())
-    return found
+    return errors
 
 
 def to_wire(error: DmdeltaError) -> str:
-    """One line of text from which `from_wire` makes the error again."""
+    """One line of text from which `from_wire` restores the error."""
     body = {"kind": type(error).__name__, "message": error.message, "hint": error.hint, "context": error.context}
     return f"{_WIRE}{json.dumps(body, default=str)}"
 
 
 def from_wire(text: str) -> DmdeltaError | None:
-    """The first error that `to_wire` put somewhere into `text`, or None."""
-    for found in re.finditer(_WIRE, text):
-        # A cut line, or a line of source code in a traceback: the next one may be whole.
+    """The first error that `to_wire` wrote into `text`, or None."""
+    for match in re.finditer(_WIRE, text):
+        # The match may be a truncated line, or source code in a traceback: try the next one.
         with suppress(ValueError, KeyError, TypeError):
-            body, _ = json.JSONDecoder().raw_decode(text, found.end())
+            body, _ = json.JSONDecoder().raw_decode(text, match.end())
             return all_errors()[body["kind"]](body["message"], hint=body["hint"], **body["context"])
     return None

@@ -1,9 +1,9 @@
-"""Named points at which a test has something go wrong: DM's failpoints.
+"""Named points at which a test injects a fault: DM's failpoints.
 
-`DMDELTA_FAILPOINT=silver-before-commit:3` ends the process with SIGKILL at the third passing of that point,
-`silver-before-commit=hang` and `=error:CommitConflict` do something else there: see `Fault`.
-`DMDELTA_FAILPOINT=@FILE` takes the same text from a file, as soon as there is one: a running process meets the fault
-once, when the test wants it. Without the variable a point costs one dictionary look-up.
+`DMDELTA_FAILPOINT=silver-before-commit:3` kills the process with SIGKILL when it passes that point for the third time;
+`silver-before-commit=hang` and `=error:CommitConflict` inject other faults: see `Fault`.
+`DMDELTA_FAILPOINT=@FILE` reads the same text from a file, once it exists: a test can inject a single fault into a
+running process. Without the variable a point costs one dictionary look-up.
 """
 
 import errno
@@ -20,14 +20,14 @@ from dmdelta.errors import all_errors
 
 VARIABLE = "DMDELTA_FAILPOINT"
 HANGS = ".hangs"
-"""Ends the name of the file beside FILE that is there while a point hangs: whoever removes it lets it go on."""
+"""Suffix of the marker file next to FILE that exists while a point hangs: removing it resumes the process."""
 _NAP_SECONDS = 0.05
 _SETTING = re.compile(r"(?P<point>[a-z-]+)(:(?P<nth>\d+))?(=(?P<fault>[a-z]+)(:(?P<kind>\w+))?)?")
 _passed: Counter[str] = Counter()
 
 
 class CrashPoint(str, Enum):
-    """Every place between two effects where a crash must lose nothing and repeat nothing."""
+    """Every place between two effects where a crash must neither lose nor repeat anything."""
 
     SNAPSHOT_CHUNK_LOW = "snapshot-chunk-low"
     SNAPSHOT_CHUNK_READ = "snapshot-chunk-read"
@@ -66,19 +66,19 @@ class CrashPoint(str, Enum):
 
 
 class Fault(str, Enum):
-    """What goes wrong at a point."""
+    """The fault to inject at a point."""
 
     KILL = "kill"
-    """The process dies of SIGKILL."""
+    """The process is killed with SIGKILL."""
     ERROR = "error"
-    """`error:NAME` raises one of our errors by the name of its class, or an OSError by that of its errno (ENOSPC)."""
+    """`error:NAME` raises a dmdelta error by its class name, or an OSError by its errno's name (ENOSPC)."""
     HANG = "hang"
-    """Nothing goes on there until somebody removes the file that says so."""
+    """The process hangs until the marker file is removed."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Setting:
-    """What is to happen at the `nth` passing of `point`."""
+    """The fault to inject when `point` is passed for the `nth` time."""
 
     point: str
     nth: int
@@ -87,17 +87,17 @@ class _Setting:
 
     @classmethod
     def parse(cls, text: str) -> "_Setting | None":
-        found = _SETTING.fullmatch(text.strip())
-        if found is None:
+        match = _SETTING.fullmatch(text.strip())
+        if match is None:
             return None
-        return cls(found["point"], int(found["nth"] or 1), Fault(found["fault"] or "kill"), found["kind"] or "")
+        return cls(match["point"], int(match["nth"] or 1), Fault(match["fault"] or "kill"), match["kind"] or "")
 
 
 def reach(point: CrashPoint) -> None:
-    """Pass `point`, or meet there what the environment says.
+    """Pass `point`, or inject the fault that the environment variable configures.
 
     Raises:
-        DmdeltaError, OSError: the environment says so.
+        DmdeltaError, OSError: the configured error.
     """
     text = os.environ.get(VARIABLE)
     if text is None:
@@ -111,9 +111,9 @@ def reach(point: CrashPoint) -> None:
         return
     if armed is not None:
         try:
-            armed.unlink()  # the process that takes over goes on
+            armed.unlink()  # the process that takes over must not hit it again
         except FileNotFoundError:
-            return  # another one has passed it at the same time, and meets it
+            return  # another process has passed it at the same time, and injects the fault
         _passed.clear()
     _meet(setting, armed)
 
@@ -123,7 +123,7 @@ def _meet(setting: _Setting, armed: Path | None) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
     if setting.fault is Fault.ERROR:
         raise _error(setting)
-    assert armed is not None, "what hangs is let go on by a file"
+    assert armed is not None, "a hang is ended through a file"
     hangs = armed.with_name(armed.name + HANGS)
     hangs.touch()
     while hangs.exists():
@@ -133,9 +133,9 @@ def _meet(setting: _Setting, armed: Path | None) -> None:
 def _error(setting: _Setting) -> Exception:
     kind = all_errors().get(setting.kind)
     if kind is not None:
-        return kind(f"a failpoint at {setting.point}", hint="none: a test asked for it")
+        return kind(f"injected failure at {setting.point}", hint="none: a test injected it")
     number = int(getattr(errno, setting.kind))
-    return OSError(number, f"{os.strerror(number)}, says a failpoint at {setting.point}")
+    return OSError(number, f"{os.strerror(number)}, injected at {setting.point}")
 
 
 def _read(file: Path) -> str:

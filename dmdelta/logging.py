@@ -1,4 +1,4 @@
-"""Structured logs in the shape of `pyspark.logger`, so that Spark's and ours can be read as one table.
+"""Structured logs in the format of `pyspark.logger`, so that Spark's logs and dmdelta's can be read as one table.
 
 A message is constant text; facts are fields: `log.info("batch landed", batch=7, rows=1200)`.
 Only the CLI calls `configure`. Secrets and row values are never fields.
@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 
 class FieldLogger:
-    """A stdlib logger whose keywords become the record's fields."""
+    """A stdlib logger whose keyword arguments become the record's fields."""
 
     def __init__(self, name: str) -> None:
         self._logger = logging.getLogger(name)
@@ -41,7 +41,7 @@ def get_logger(name: str) -> FieldLogger:
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line with PySpark's keys: ts, level, logger, msg, context, exception."""
+    """One JSON object per line with PySpark's keys: ts, level, logger, msg, context, exception."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
@@ -62,7 +62,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def configure(stream: TextIO | None = None, level: int = logging.INFO) -> None:
-    """Send dmdelta's logs to `stream` (stderr) as JSON lines."""
+    """Write dmdelta's logs to `stream` (default: stderr) as JSON lines."""
     output = logging.StreamHandler(stream or sys.stderr)
     output.setFormatter(JsonFormatter())
     root = logging.getLogger("dmdelta")

@@ -1,4 +1,4 @@
-"""The relay folder: which segments it holds, in order and without a gap. The listing is the only index."""
+"""The relay folder: its segments, in order and without gaps. The directory listing is the only index."""
 
 import io
 import os
@@ -14,36 +14,39 @@ from dmdelta.model.segment import FIRST_OFFSET, MAGIC, Segment, parse_epoch_fold
 ARCHIVE_EPOCH = 1
 _HEADER_SIZE = 19
 _SIZE_AT = slice(FIRST_OFFSET + 9, FIRST_OFFSET + 13)
-"""Where the size of the first event stands: https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_replication_binlog_event.html"""
+"""Position of the first event's size:
+https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_replication_binlog_event.html"""
 
 
 def list_segments(folder: str | Path, source_id: str) -> list[Segment]:
-    """Every segment below a source's relay folder, in log order and checked for gaps.
+    """All segments below a source's relay folder, in log order and checked for gaps.
 
     The folder may also be an archive: whole binlog files, directly or in epoch folders.
 
     Raises:
         SourceError: the folder does not exist.
-        CorruptBinlog: two neighbours do not fit together.
+        CorruptBinlog: two adjacent segments do not join.
     """
     root = Path(folder)
     if not root.is_dir():
-        raise SourceError(f"no relay folder {root}", hint="start the relay first, or mend relay.dir in the spec")
+        raise SourceError(
+            f"relay folder {root} does not exist", hint="start the relay first, or fix relay.dir in the spec"
+        )
     before: list[Segment] | None = None
     while True:
-        found = sorted(_walk(root, source_id), key=lambda segment: segment.order)
+        segments = sorted(_walk(root, source_id), key=lambda segment: segment.order)
         try:
-            check_continuity(found)
+            check_continuity(segments)
         except CorruptBinlog:
-            if found == before:
+            if segments == before:
                 raise
-            before = found  # unless the oldest were being purged while we looked
+            before = segments  # unless the oldest segments were purged during the listing
         else:
-            return found
+            return segments
 
 
 def read_path(path: str | Path, source_id: str) -> list[Segment]:
-    """The segments that a path stands for: a relay or archive folder, one segment, or one whole binlog file."""
+    """The segments at a path: a relay or archive folder, one segment, or one whole binlog file."""
     place = Path(path)
     if place.is_dir():
         return list_segments(place, source_id)
@@ -52,7 +55,7 @@ def read_path(path: str | Path, source_id: str) -> list[Segment]:
         epoch = parse_epoch_folder(place.parent.parent.name)
         return [Segment(str(place), source_id, epoch[1] if epoch else ARCHIVE_EPOCH, place.parent.name, *span)]
     if not place.is_file():
-        raise SourceError(f"no binlog at {place}", hint="name a binlog file, a segment or a relay folder")
+        raise SourceError(f"no binlog file at {place}", hint="specify a binlog file, a segment or a relay folder")
     return [_whole_file(place, source_id, ARCHIVE_EPOCH)]
 
 
@@ -60,21 +63,21 @@ def open_segment(segment: Segment) -> BinaryIO:
     """The segment as a binlog file: magic, format description, and the bytes [start, end) of the server's file.
 
     Raises:
-        FileNotFoundError: it is gone.
+        FileNotFoundError: the file has been removed.
     """
     file = open(segment.path, "rb")  # noqa: SIM115 - the caller closes it
     if not segment.skip:
         return file
     head = file.read(FIRST_OFFSET + _HEADER_SIZE)
     head += file.read(int.from_bytes(head[_SIZE_AT], "little") - _HEADER_SIZE)
-    # The file of a segment that began with the server's own file has its format description among its bytes.
+    # The file of a segment that starts at the start of the server's file has the format description among its bytes.
     begins_file = segment.start - segment.skip == FIRST_OFFSET
     file.seek(segment.start if begins_file else len(head) + segment.skip)
     return io.BufferedReader(_Joined(head, file))
 
 
 class _Joined(io.RawIOBase):
-    """Bytes, and then what is left of a file."""
+    """Bytes, followed by the rest of a file."""
 
     def __init__(self, head: bytes, file: BinaryIO) -> None:
         self._head, self._file = io.BytesIO(head), file
@@ -93,16 +96,16 @@ class _Joined(io.RawIOBase):
 
 
 def check_continuity(segments: Iterable[Segment]) -> None:
-    """Neighbours join byte to byte, or the next binlog file begins at its first event.
+    """Check that adjacent segments join byte to byte, or that the next one is the start of the next binlog file.
 
     Raises:
-        CorruptBinlog: a gap or an overlap, naming both neighbours.
+        CorruptBinlog: a gap or an overlap, with both segments.
     """
     for before, after in pairwise(segments):
         if not follows(before.end_position, after):
             raise CorruptBinlog(
                 "segments do not join",
-                hint="a segment is missing or was changed: restore it, or start a new epoch from a snapshot",
+                hint="a segment is missing or was modified: restore it, or start a new epoch from a snapshot",
                 ends=str(before.end_position),
                 begins=str(after.begin_position),
                 path=after.path,
@@ -110,7 +113,7 @@ def check_continuity(segments: Iterable[Segment]) -> None:
 
 
 def follows(end: Position, segment: Segment) -> bool:
-    """Whether `segment` goes on where the log has been read to. A new epoch may begin anywhere: GTIDs prove it."""
+    """Whether `segment` continues the log at `end`. A new epoch may start anywhere: GTIDs prove its continuity."""
     begin = segment.begin_position
     if begin.epoch != end.epoch:
         return begin.epoch > end.epoch
@@ -144,11 +147,11 @@ def _names_in(folder: Path) -> list[str]:
     try:
         return os.listdir(folder)
     except FileNotFoundError:
-        return []  # purged since its name was read
+        return []  # purged since the listing
 
 
 def _holds_segments(folder: Path) -> bool:
-    """A binlog file's folder `binlog.000001/` looks like an epoch's: tell them apart by what is inside."""
+    """A binlog file's folder `binlog.000001/` looks like an epoch's: they are distinguished by their content."""
     return any(parse_segment_name(entry.name) for entry in os.scandir(folder))
 
 

@@ -1,4 +1,4 @@
-"""What decoding yields: runs of row changes, what they share, and flat lists of row images."""
+"""The decoder's output: runs of row changes, their shared fields, and flat lists of row images."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -6,11 +6,12 @@ from typing import NamedTuple
 from dmdelta.model.change import Op
 
 Run = tuple[int, int, int, int]
-"""(rows, seq, number of the first row, index in `shared`). A plain tuple: one is made for every rows event."""
+"""(rows, seq, number of the first row, index in `shared`). A plain tuple, because one is created for every rows
+event."""
 
 
 class Shared(NamedTuple):
-    """What the rows of one event share with those of its neighbours.
+    """Fields that the rows of one event share, possibly with adjacent events.
 
     Attributes:
         committed_at: in µs.
@@ -36,10 +37,10 @@ class ChangeBatch:
 
     Attributes:
         runs: the rows of one event each; a run of n rows owns the next n entries of the lists of images.
-        shared: what the rows of runs share, each for one or more neighbouring runs.
-        before, after: VARIANT values of the row images, b"" where a row has none.
+        shared: the shared fields of runs, each for one or more adjacent runs.
+        before, after: VARIANT values of the row images, b"" for rows without one.
         moved: indexes of the updates that change the primary key, in order.
-        size: bytes of events that went in, about.
+        size: approximate bytes of the decoded events.
     """
 
     runs: list[Run] = field(default_factory=list)
@@ -50,12 +51,12 @@ class ChangeBatch:
     size: int = 0
 
     def add_note(self, seq: int, row: int, shared: Shared) -> None:
-        """One row without images: a DDL, a schema, an XA verdict."""
+        """Add one row without images: a DDL, a schema, an XA commit or rollback."""
         self.runs.append((1, seq, row, self.share(shared)))
         self.before.append(b"")
         self.after.append(b"")
 
     def share(self, shared: Shared) -> int:
-        """The index of what following runs share."""
+        """Add shared fields; returns their index for the following runs."""
         self.shared.append(shared)
         return len(self.shared) - 1

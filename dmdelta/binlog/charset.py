@@ -1,7 +1,7 @@
 """MySQL's character sets as decoders: bytes of a column to text.
 
-Source: the server's strings/ctype-*.cc. `latin1` is cp1252 with its five holes as C1 controls. Sets that Python has no
-codec for, or a different one, are in `single_byte` and `multi_byte`.
+Source: the server's strings/ctype-*.cc. `latin1` is cp1252 with its five undefined codes as C1 controls. Sets for which
+Python has no codec, or a different one, are in `single_byte` and `multi_byte`.
 """
 
 import codecs
@@ -12,10 +12,10 @@ from dmdelta.binlog.single_byte import TABLES
 from dmdelta.errors import UnsupportedEvent
 
 Decoder = Callable[[bytes], str]
-"""Raises UnicodeDecodeError for bytes that the character set has no character for."""
+"""Raises UnicodeDecodeError for bytes that are not a character in the set."""
 
 UTF8 = frozenset({"utf8", "utf8mb3", "utf8mb4"})
-"""Character sets whose bytes are UTF-8 already."""
+"""Character sets whose bytes are UTF-8."""
 
 _PYTHON = {
     "utf8": "utf-8",
@@ -49,7 +49,7 @@ _NOT_ASCII = frozenset({"ucs2", "utf16", "utf16le", "utf32", "swe7"})
 
 
 def is_ascii_superset(charset: str) -> bool:
-    """Bytes below 128 mean ASCII wherever they stand alone: pure ASCII bytes need no decoding."""
+    """Whether bytes below 128 are ASCII if they are not part of a character: pure ASCII bytes need no decoding."""
     return charset not in _NOT_ASCII
 
 
@@ -57,7 +57,7 @@ def decoder_of(charset: str) -> Decoder:
     """The decoder of one of MySQL's character sets.
 
     Raises:
-        UnsupportedEvent: a name that no server has.
+        UnsupportedEvent: an unknown character set.
     """
     table = TABLES.get(charset)
     if table is not None:
@@ -66,6 +66,6 @@ def decoder_of(charset: str) -> Decoder:
         return DECODERS[charset]
     name = _PYTHON.get(charset)
     if name is None:
-        raise UnsupportedEvent(f"character set {charset!r} is not known", hint="report it to the project")
+        raise UnsupportedEvent(f"character set {charset!r} is unknown", hint="report this to the project")
     decode = codecs.getdecoder(name)
     return lambda data: decode(data)[0]

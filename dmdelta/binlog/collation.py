@@ -1,8 +1,8 @@
-"""Collation ids and the character set of each, for MySQL 5.7 to 9 and MariaDB.
+"""Collation IDs and their character sets, for MySQL 5.7 to 9 and MariaDB.
 
 Source: information_schema.COLLATIONS of MySQL 5.7.22, 8.0.31 and 9.7 and COLLATION_CHARACTER_SET_APPLICABILITY of
-MariaDB 10.11; no id means different character sets in two of them. MariaDB's NOPAD collations are id + 1024, its
-UCA 14.0.0 collations fill one block of 256 ids per character set from 2048 on.
+MariaDB 10.11; no ID has different character sets in two of them. MariaDB's NOPAD collations are ID + 1024, its
+UCA 14.0.0 collations occupy one block of 256 IDs per character set, starting at 2048.
 """
 
 from dmdelta.errors import UnsupportedEvent
@@ -68,14 +68,14 @@ _CHARSETS = _by_id()
 
 
 def charset_of(collation: int) -> str:
-    """MySQL's name of the character set of a collation id.
+    """MySQL's name of the character set of a collation ID.
 
     Raises:
-        UnsupportedEvent: no server that we know has the id.
+        UnsupportedEvent: an unknown ID.
     """
     charset = _CHARSETS.get(collation)
     if charset is None and _NOPAD < collation < _NOPAD_END:
         charset = _CHARSETS.get(collation - _NOPAD)
     if charset is None:
-        raise UnsupportedEvent(f"collation {collation} is not known", hint="report it to the project")
+        raise UnsupportedEvent(f"collation {collation} is unknown", hint="report this to the project")
     return charset

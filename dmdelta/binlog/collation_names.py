@@ -1,9 +1,9 @@
-"""The names of collation ids, as MySQL 5.7 to 9 and MariaDB have them.
+"""The names of collation IDs in MySQL 5.7 to 9 and MariaDB.
 
 Source: information_schema.COLLATIONS of MySQL 5.7.22 and 8.0.31 and COLLATION_CHARACTER_SET_APPLICABILITY of MariaDB
-10.11. The character sets of Unicode have one block of 24 languages each, MariaDB's NOPAD collations are id + 1024, its
-UCA 14.0.0 collations fill blocks of 256 ids from 2048 on. `utf8` is `utf8mb3`, whatever the server calls it, and
-MariaDB's `croatian_mysql561_ci` is MySQL's `croatian_ci`: an id does not tell who wrote it.
+10.11. The Unicode character sets have one block of 24 languages each, MariaDB's NOPAD collations are ID + 1024, its
+UCA 14.0.0 collations occupy blocks of 256 IDs, starting at 2048. `utf8` is `utf8mb3`, whatever the server calls it, and
+MariaDB's `croatian_mysql561_ci` is MySQL's `croatian_ci`: an ID does not identify the server that wrote it.
 """
 
 _NAMES = {
@@ -49,7 +49,7 @@ _NAMES = {
     "eucjpms": "97 japanese_ci 98 bin",
     "gb18030": "248 chinese_ci 249 bin 250 unicode_520_ci",
 }
-"""By character set: ids and what follows the set's own name."""
+"""By character set: IDs and the part of the name after the character set."""
 
 _NEW = (
     "255 0900_ai_ci 256 de_pb_0900_ai_ci 257 is_0900_ai_ci 258 lv_0900_ai_ci 259 ro_0900_ai_ci 260 sl_0900_ai_ci "
@@ -64,7 +64,7 @@ _NEW = (
     "sr_latn_0900_ai_ci 315 sr_latn_0900_as_cs 316 bs_0900_ai_ci 317 bs_0900_as_cs 318 bg_0900_ai_ci 319 "
     "bg_0900_as_cs 320 gl_0900_ai_ci 321 gl_0900_as_cs 322 mn_cyrl_0900_ai_ci 323 mn_cyrl_0900_as_cs "
 )
-"""MySQL 8's own, all of utf8mb4."""
+"""New in MySQL 8, all for utf8mb4."""
 
 _LANGUAGES = (
     *("unicode", "icelandic", "latvian", "romanian", "slovenian", "polish", "estonian", "spanish"),
@@ -93,7 +93,7 @@ _BY_ID = _by_id()
 
 
 def collation_name(collation: int) -> str | None:
-    """The name of a collation id; None if no server that we know has it."""
+    """The name of a collation ID; None if it is unknown."""
     if collation >= _UCA14:
         block, rest = divmod(collation - _UCA14, 256)
         language, kind = _UCA14_LANGUAGES.get(rest // 8), _UCA14_KINDS[rest % 8]
@@ -108,6 +108,6 @@ def collation_name(collation: int) -> str | None:
 
 
 def plain_name(collation: str) -> str:
-    """A server's name of a collation as `collation_name` spells it."""
+    """A server's name of a collation in the notation of `collation_name`."""
     name = collation.lower().replace("_croatian_mysql561_", "_croatian_")
     return f"utf8mb3_{name[5:]}" if name.startswith("utf8_") else name

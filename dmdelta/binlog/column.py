@@ -1,7 +1,7 @@
-"""How one column's bytes become a VARIANT value.
+"""Converts one column's bytes to VARIANT values.
 
-A value in a row image has a fixed size or a length in front. `ColumnCodec.convert` is the plain way to its VARIANT
-value; `packed` and `utf8` let the generated decoders copy bytes instead. Both ways give the same bytes.
+A value in a row image has a fixed size or a length prefix. `ColumnCodec.convert` is the general conversion to its
+VARIANT value; `packed` and `utf8` allow the generated decoders to copy bytes instead. Both give the same bytes.
 """
 
 from collections.abc import Callable
@@ -20,16 +20,16 @@ from dmdelta.model.schema import Column
 
 Convert = Callable[[bytes], bytes]
 GEOMETRY_KEYS = (b"srid", b"wkb")
-_REMEMBERED_SETS = 4096
+_CACHED_SETS = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """A value whose VARIANT bytes a struct can pack from what a struct unpacks, without a look at it.
+    """A value whose VARIANT bytes are packed with a struct from what another struct unpacks, without conversion.
 
     Attributes:
         unpack: struct codes of the value in the row image (little endian).
-        pack: struct codes of the value in VARIANT, behind its type byte.
+        pack: struct codes of the value in VARIANT, after its type byte.
         tag: the type byte.
     """
 
@@ -40,16 +40,16 @@ class Packed:
 
 @dataclass(frozen=True, slots=True)
 class ColumnCodec:
-    """One column.
+    """The codec of one column.
 
     Attributes:
-        size: bytes of a fixed-size value, 0 for one with a length in front.
-        prefix: bytes of that length; 0: it is length-encoded, as in result sets.
+        size: bytes of a fixed-size value, 0 for one with a length prefix.
+        prefix: bytes of the length prefix; 0: it is length-encoded, as in result sets.
         convert: raw bytes to a VARIANT value.
         packed: for numbers.
-        utf8: for text whose ASCII bytes may be copied: any other bytes to UTF-8.
-        blob: a plain binary, copied whole.
-        is_json: SQL NULL is told from JSON null by the field's absence; brings keys of its own.
+        utf8: for text whose ASCII bytes can be copied: converts other bytes to UTF-8.
+        blob: a plain binary, copied as a whole.
+        is_json: SQL NULL is the field's absence, as opposed to JSON null; adds its own keys.
     """
 
     size: int
@@ -83,7 +83,7 @@ def column_codec(wire: WireColumn, column: Column, keys: KeyDictionary, table: s
     """The codec of a column; `table` is for messages.
 
     Raises:
-        UnsupportedEvent: a type without one.
+        UnsupportedEvent: the type has no codec.
     """
     packed = PACKED.get((wire.type, column.unsigned))
     if packed is not None:
@@ -130,7 +130,7 @@ def _bit64(raw: bytes) -> bytes:
 
 
 _FIXED: dict[WireType, tuple[int, Convert]] = {
-    WireType.LONGLONG: (8, unsigned_bigint),  # the signed one is packed
+    WireType.LONGLONG: (8, unsigned_bigint),  # the signed variant is packed
     WireType.YEAR: (1, _year),
     WireType.DATE: (3, temporal.date_of),
     WireType.NEWDATE: (3, temporal.date_of),
@@ -160,7 +160,7 @@ def enum_of(column: Column, table: str) -> Convert:
         index = int.from_bytes(raw, "little")
         if index >= len(pieces):
             raise UnsupportedEvent(
-                f"{table}.{column.name} has no enum member {index}", hint="the known structure is not the table's"
+                f"{table}.{column.name} has no enum member {index}", hint="the known structure is not that of the table"
             )
         return pieces[index]
 
@@ -172,16 +172,16 @@ def set_of(column: Column) -> Convert:
     members = column.members
     if not members:
         return lambda raw: _bit(raw[::-1]) if raw[-1] < 0x80 else _bit64(raw[::-1])
-    remembered: dict[bytes, bytes] = {}
+    cached: dict[bytes, bytes] = {}
 
     def convert(raw: bytes) -> bytes:
-        piece = remembered.get(raw)
+        piece = cached.get(raw)
         if piece is None:
             mask = int.from_bytes(raw, "little")
             text = ",".join(name for bit, name in enumerate(members) if mask >> bit & 1)
             piece = variant.string_piece(text.encode())
-            if len(remembered) < _REMEMBERED_SETS:
-                remembered[raw] = piece
+            if len(cached) < _CACHED_SETS:
+                cached[raw] = piece
         return piece
 
     return convert
@@ -191,7 +191,7 @@ _COMPRESSED = {
     WireType.BLOB_COMPRESSED: (WireType.BLOB, 0),
     WireType.VARCHAR_COMPRESSED: (WireType.VARCHAR, 1),
 }
-"""The type without compression, and how many bytes longer a value may be."""
+"""The type without compression, and how many bytes longer a value can be."""
 
 
 def _prefixed(wire: WireColumn, column: Column, keys: KeyDictionary, table: str) -> ColumnCodec:
@@ -216,7 +216,7 @@ def _prefixed(wire: WireColumn, column: Column, keys: KeyDictionary, table: str)
 
 
 def bytes_codec(prefix: int, column: Column, table: str) -> ColumnCodec:
-    """The codec of a text or binary column whose bytes stand behind a length of `prefix` bytes."""
+    """The codec of a text or binary column with a length prefix of `prefix` bytes."""
     charset = column.charset
     if charset is None or charset == "binary":
         return ColumnCodec(0, prefix, variant.binary_piece, blob=True)
@@ -238,8 +238,8 @@ def _to_utf8(charset: str, decode: Decoder, name: str) -> Convert:
             return raw if copies else text.encode()
         except UnicodeError as damage:
             raise UnsupportedEvent(
-                f"{name} holds bytes that are not {charset}",
-                hint="repair the value, or declare the column binary",
+                f"{name} contains bytes that are not valid {charset}",
+                hint="fix the value, or declare the column as binary",
                 at_byte=getattr(damage, "start", 0),
             ) from None
 
@@ -247,7 +247,7 @@ def _to_utf8(charset: str, decode: Decoder, name: str) -> Convert:
 
 
 def geometry_of(keys: KeyDictionary) -> Convert:
-    """The converter of SRID and WKB, as MySQL stores a geometry."""
+    """The converter of SRID and WKB, in MySQL's storage format."""
     srid_key, wkb_key = (keys.id_of(key) for key in GEOMETRY_KEYS)
 
     def convert(raw: bytes) -> bytes:

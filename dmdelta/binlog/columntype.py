@@ -1,4 +1,4 @@
-"""The column types of a table map: wire code and type metadata, and the `model.schema.Column` they stand for.
+"""The column types of a table map: wire code and type metadata, and the corresponding `model.schema.Column` types.
 
 Format: mysql/binlog/event/rows_event.h, "Table_map_event column types"; the text, blob and temporal variants share
 codes and differ by metadata and character set.
@@ -12,7 +12,7 @@ from dmdelta.errors import UnsupportedEvent
 
 
 class WireType(IntEnum):
-    """Type codes as they stand in binlogs of MySQL and MariaDB."""
+    """Type codes in binlogs of MySQL and MariaDB."""
 
     TINY = 1
     SHORT = 2
@@ -125,7 +125,7 @@ BLOB_NAMES = {
     3: ("mediumblob", "mediumtext"),
     4: ("longblob", "longtext"),
 }
-"""By bytes of the length: the binary and the text type."""
+"""By length-prefix size: the binary and the text type."""
 
 
 _LENGTHS = {
@@ -136,23 +136,23 @@ _LENGTHS = {
     WireType.BIT: range(1, 65),
     WireType.VARCHAR_COMPRESSED: range(0x10000),
     **dict.fromkeys((WireType.BLOB, WireType.BLOB_COMPRESSED), range(1, 5)),
-    # They stand for what a BLOB's length tells, but not in a log.
+    # These codes are not used in a log: there a BLOB's length distinguishes the types.
     **dict.fromkeys((WireType.TINY_BLOB, WireType.MEDIUM_BLOB, WireType.LONG_BLOB), range(0)),
     **dict.fromkeys((WireType.JSON, WireType.GEOMETRY, WireType.VECTOR), range(1, 5)),
 }
-"""The lengths that a type may have, for those whose layout depends on it."""
+"""The valid lengths of types whose layout depends on it."""
 _MOST_FRACTION = 6
 _STRINGS = frozenset({WireType.STRING, WireType.VAR_STRING, WireType.ENUM, WireType.SET})
 
 
 @dataclass(frozen=True, slots=True)
 class WireColumn:
-    """A column as it lies in row images.
+    """A column as encoded in row images.
 
     Attributes:
-        type: the code that decides the layout: enum and set are told apart from the strings that carry them.
-        length: bytes: the most of a char, varchar, binary or varbinary; of an enum or set; of a blob's, json's,
-            geometry's or vector's length; of a float; bits of a bit.
+        type: the code that determines the layout: enum and set are distinguished from the strings that encode them.
+        length: bytes: the maximum of a char, varchar, binary or varbinary; of an enum or set; of the length prefix of a
+            blob, json, geometry or vector; of a float; bits of a bit.
         precision, scale: of a decimal; precision is also the fractional digits of a temporal type.
     """
 
@@ -162,7 +162,7 @@ class WireColumn:
     scale: int = 0
 
     def type_name(self, *, binary: bool) -> str:
-        """MySQL's word for the type; `binary`: the character set is binary."""
+        """MySQL's name of the type; `binary`: the character set is binary."""
         simple = _SIMPLE_NAMES.get(self.type)
         if simple is not None:
             return simple
@@ -177,8 +177,8 @@ def parse_columns(types: bytes, metadata: bytes) -> tuple[WireColumn, ...]:
     """The columns of a table map's type and metadata blocks.
 
     Raises:
-        UnsupportedEvent: a type code that this version does not know.
-        IndexError, ValueError: the metadata end too soon, or are of no such type.
+        UnsupportedEvent: an unknown type code.
+        IndexError, ValueError: the metadata is truncated or not valid for the type.
     """
     columns: list[WireColumn] = []
     at = 0
@@ -186,11 +186,11 @@ def parse_columns(types: bytes, metadata: bytes) -> tuple[WireColumn, ...]:
         try:
             kind = WireType(code)
         except ValueError:
-            raise UnsupportedEvent(f"column type {code} is not known", hint="report it to the project") from None
+            raise UnsupportedEvent(f"column type {code} is unknown", hint="report this to the project") from None
         size = _META_SIZES.get(kind, 0)
         raw = metadata[at : at + size]
         if len(raw) < size:
-            raise IndexError("the column metadata end too soon")
+            raise IndexError("the column metadata is truncated")
         at += size
         column = _column(kind, raw)
         _check(column)
@@ -199,13 +199,13 @@ def parse_columns(types: bytes, metadata: bytes) -> tuple[WireColumn, ...]:
 
 
 def _check(column: WireColumn) -> None:
-    """Any other layout would be read from the wrong bytes."""
+    """Check the layout: invalid metadata would make the decoder read the wrong bytes."""
     if column.type == WireType.NEWDECIMAL:
         fits = 0 <= column.scale <= column.precision and 0 < column.precision <= MOST_DIGITS
     else:
         fits = column.length in _LENGTHS.get(column.type, (column.length,)) and column.precision <= _MOST_FRACTION
     if not fits:
-        raise ValueError(f"a column of type {column.type.name} has impossible metadata")
+        raise ValueError(f"a column of type {column.type.name} has invalid metadata")
 
 
 def _column(kind: WireType, raw: bytes) -> WireColumn:
@@ -219,18 +219,20 @@ def _column(kind: WireType, raw: bytes) -> WireColumn:
         return WireColumn(kind, 0, raw[0])
     length = int.from_bytes(raw, "little")
     if kind == WireType.VARCHAR_COMPRESSED:
-        # It counts the byte that tells whether a value is compressed.
+        # It includes the byte that marks a value as compressed.
         return WireColumn(kind, length - 1)
     return WireColumn(kind, length)
 
 
 def _string(first: int, second: int) -> WireColumn:
-    """The two bytes hold the real type and the length, whose bits 8 and 9 hide, inverted, in the type (bug 37426)."""
+    """The two bytes hold the real type and the length, whose bits 8 and 9 are stored, inverted, in the type (bug
+    37426).
+    """
     if first & 0x30 != 0x30:
         kind, length = first | 0x30, second | (((first & 0x30) ^ 0x30) << 4)
     else:
         kind, length = first, second
-    found = WireType(kind)
-    if found not in _STRINGS:
-        raise ValueError(f"a string column says that it is of type {found.name}")
-    return WireColumn(found, length)
+    real = WireType(kind)
+    if real not in _STRINGS:
+        raise ValueError(f"a string column has the type {real.name}")
+    return WireColumn(real, length)

@@ -1,6 +1,6 @@
-"""The DDL statements of a segment, and the tables that it has rows of, found by its event headers: few events are read.
+"""The DDL statements of a segment, and the tables whose rows it contains, found by event headers with few body reads.
 
-For servers that send no column names: whoever decodes their rows must know which structure a table has where.
+For servers that log no column names: decoding their rows requires the structure of a table at each position.
 """
 
 from io import BytesIO
@@ -22,18 +22,18 @@ from dmdelta.model.statement import LoggedStatement
 _QUERIES = frozenset(map(int, QUERY_EVENTS))
 _PAYLOAD, _TABLE_MAP = int(EventType.TRANSACTION_PAYLOAD), int(EventType.TABLE_MAP)
 _BEGIN, _COMMIT = b"\0BEGIN", b"\0COMMIT"
-"""How the query events of nearly every transaction end: the database's name, its NUL, the statement."""
+"""The ends of nearly every transaction's query events: the NUL after the database name, and the statement."""
 _PEEK = 4096
-"""Bytes of a compressed transaction that hold its first statement, unless that is a long one."""
+"""Bytes of a compressed transaction that contain its first statement, unless that is a long one."""
 
 
 def scan_statements(stream: BinaryIO, segment: Segment) -> list[LoggedStatement]:
     """The statements of a segment that change structures, in log order.
 
     Raises:
-        CorruptBinlog: not a binlog file, an event cut short, or sizes that do not add up.
+        CorruptBinlog: not a binlog file, a truncated event, or inconsistent sizes.
     """
-    found: list[LoggedStatement] = []
+    statements: list[LoggedStatement] = []
     with opened_log(stream, segment) as log:
         for kind, _server_id, start, stop in log_events(log, segment, log.first):
             if kind in _QUERIES:
@@ -50,30 +50,31 @@ def scan_statements(stream: BinaryIO, segment: Segment) -> list[LoggedStatement]
             query = parse_query(event)
             if _is_ddl(query):
                 position = Position(segment.epoch, segment.binlog_file, start + log.shift)
-                found.append(LoggedStatement(position, query.schema, query.sql, _charset(query.server_collation)))
-    return found
+                statements.append(LoggedStatement(position, query.schema, query.sql, _charset(query.server_collation)))
+    return statements
 
 
 def scan_tables(stream: BinaryIO, segment: Segment) -> set[TableName] | None:
-    """The tables that a segment has rows of; None if it has compressed transactions, which are not opened for that.
+    """The tables whose rows a segment contains; None if it has compressed transactions, which are not decompressed for
+    it.
 
     Raises:
-        CorruptBinlog: as `scan_statements`, or a table map that is cut short.
+        CorruptBinlog: as `scan_statements`, or a truncated table map.
     """
-    found: dict[bytes, TableName] = {}
+    tables: dict[bytes, TableName] = {}
     with opened_log(stream, segment) as log:
         for kind, _server_id, start, stop in log_events(log, segment, log.first):
             if kind == _PAYLOAD:
                 return None
             if kind == _TABLE_MAP:
                 body = log.data[start + HEADER_SIZE + TABLE_ID_SIZE : stop - log.trailer]
-                if body not in found:  # most table maps are repeated
-                    found[body] = table_names(log.data[start : stop - log.trailer])
-    return set(found.values())
+                if body not in tables:  # most table maps are repeated
+                    tables[body] = table_names(log.data[start : stop - log.trailer])
+    return set(tables.values())
 
 
 def _first_query(log: SegmentLog, start: int, stop: int) -> bytes | None:
-    """The query event that a compressed transaction begins with, unless that is BEGIN: CREATE TABLE … SELECT."""
+    """The first query event of a compressed transaction, unless it is BEGIN: CREATE TABLE … SELECT."""
     start, stop = start + HEADER_SIZE, stop - log.trailer
     event: bytes | None = None
     for end in (min(start + _PEEK, stop), stop):
@@ -92,7 +93,7 @@ def _is_ddl(query: Query) -> bool:
     try:
         return classify(query.sql).kind is StatementKind.DDL
     except UnsupportedEvent:
-        return False  # what it means is the decoder's to say
+        return False  # the decoder reports it
 
 
 def _charset(collation: int) -> str | None:

@@ -1,4 +1,4 @@
-"""DECIMAL's binary form to VARIANT.
+"""Converts DECIMAL's binary format to VARIANT.
 
 Format: strings/decimal.cc, `bin2decimal`: groups of nine digits in four bytes, big endian; shorter groups at both ends;
 the first bit is the inverted sign, negative values have all bits inverted.
@@ -12,7 +12,7 @@ from dmdelta.errors import CorruptBinlog
 MAX_PRECISION = 38
 """Digits of the largest VARIANT decimal."""
 MOST_DIGITS = 65
-"""Of MySQL's largest DECIMAL."""
+"""Digits of MySQL's largest DECIMAL."""
 _GROUP = 9
 _GROUP_SIZE = 4
 _SIZES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
@@ -39,7 +39,7 @@ def _groups(precision: int, scale: int) -> list[tuple[int, int, int]]:
 def unscaled_of(precision: int, scale: int) -> Callable[[bytes], int]:
     """The reader of a DECIMAL(precision, scale): its digits as one integer.
 
-    It raises CorruptBinlog for bytes that are no digits.
+    It raises CorruptBinlog for bytes that are not digits.
     """
     groups = [(first, end, 10**digits) for first, end, digits in _groups(precision, scale)]
     size = decimal_size(precision, scale)
@@ -57,7 +57,9 @@ def unscaled_of(precision: int, scale: int) -> Callable[[bytes], int]:
         for first, end, power in groups:
             group = int.from_bytes(plain[first:end], "big")
             if group >= power:
-                raise CorruptBinlog("a decimal has bytes that are no digits", hint="report this event to the project")
+                raise CorruptBinlog(
+                    "a decimal contains bytes that are not digits", hint="report this event to the project"
+                )
             value = value * power + group
         return -value if negative else value
 
@@ -65,7 +67,7 @@ def unscaled_of(precision: int, scale: int) -> Callable[[bytes], int]:
 
 
 def decimal_text(unscaled: int, scale: int) -> str:
-    """As MySQL shows it: all `scale` digits, at least one before the point."""
+    """In MySQL's format: all `scale` digits, at least one before the decimal point."""
     digits = f"{abs(unscaled):0{scale + 1}d}"
     text = f"{digits[:-scale]}.{digits[-scale:]}" if scale else digits
     return "-" + text if unscaled < 0 else text
@@ -80,7 +82,7 @@ def decimal_of(precision: int, scale: int) -> Callable[[bytes], bytes]:
 
 
 def decimal_text_of(precision: int, scale: int) -> Callable[[bytes], bytes]:
-    """The converter of the text that MySQL shows of a DECIMAL(precision, scale): as `decimal_of`."""
+    """The converter of MySQL's text of a DECIMAL(precision, scale): as `decimal_of`."""
     if precision > MAX_PRECISION:
         return string_piece
     return lambda raw: decimal_piece(int(raw.replace(b".", b"")), scale, precision)

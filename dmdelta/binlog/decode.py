@@ -1,7 +1,8 @@
-"""Decoding a segment: events in, batches of changes out, in bounded memory.
+"""Decodes a segment: events in, batches of changes out, in bounded memory.
 
-One pass in log order. Tables that are not wanted are stepped over at their table map. Everything that cannot become
-rows without loss raises: nothing is skipped but what is known to change no row.
+One pass in log order. Tables that are not replicated are skipped at their table map. Everything that cannot be
+converted
+to rows without loss raises: only events that are known to change no row are skipped.
 """
 
 from collections.abc import Iterable, Iterator
@@ -47,16 +48,16 @@ _TABLE_MAP, _PAYLOAD, _XID = (
 )
 _NO_TABLE = object()
 
-ROW_FORMAT_HINT = "set binlog_format=ROW for every session that writes, and take a new snapshot of what it wrote"
+ROW_FORMAT_HINT = "set binlog_format=ROW for every session that writes, and reload the tables that it wrote to"
 
 
 def decode_segment(stream: BinaryIO, segment: Segment, options: DecodeOptions) -> Iterator[ChangeBatch]:
     """The changes of a segment in log order, in batches of about `batch_bytes`.
 
     Raises:
-        CorruptBinlog: damage, or a transaction that the segment does not end.
-        UnsupportedEvent: something that cannot become rows without loss.
-        UnknownSchema: a table map without column names that no known schema fits.
+        CorruptBinlog: damage, or a transaction that the segment does not complete.
+        UnsupportedEvent: an event that cannot be converted to rows without loss.
+        UnknownSchema: a table map without column names that matches no known schema.
     """
     yield from _Decoder(stream, segment, options).batches()
 
@@ -72,7 +73,7 @@ class _Decoder:
         self._batch = ChangeBatch()
         self._tables = MappedTables(options, mariadb=self._reader.format.is_mariadb)
         self._last_map = b""
-        """The table map that came last, without its header: statements of one row each repeat it."""
+        """The last table map, without its header: single-row statements repeat it."""
         self._offset = -1
         self._row = 0
         self._schema_row = -1
@@ -87,7 +88,7 @@ class _Decoder:
         self._standalone = True
         self._rows_seen = False
         self._sharing: RowsLayout | None = None
-        """Rows of this layout share number `_number` of the batch."""
+        """Rows of this layout share entry `_number` of the batch."""
 
     def batches(self) -> Iterator[ChangeBatch]:
         try:
@@ -110,7 +111,7 @@ class _Decoder:
     def _take(self, events: Iterable[RawEvent]) -> Iterator[ChangeBatch]:
         """Events of the segment, or of a payload in it. The loop is flat because it runs for every event of the log."""
         limit, tables, base = self._options.batch_bytes, self._tables.by_id, self._base
-        # What stands in front of the images of the last rows event: the next one of its statement has the same.
+        # The bytes before the images of the last rows event: the next one of its statement has the same.
         alike, alike_kind, layout, begin = b"", -1, None, 0
         for kind, offset, timestamp, event, flags in events:
             if kind == _TABLE_MAP and event[HEADER_SIZE:] == self._last_map:
@@ -149,8 +150,8 @@ class _Decoder:
                 self._last_map, layout = event[HEADER_SIZE:], None
                 schema = self._tables.add(event, (self._segment.epoch, base + offset))
                 if schema is not None:
-                    told = schema.to_json()
-                    self._note(Op.SCHEMA, schema.schema, schema.table, told, timestamp, schema.version)
+                    structure = schema.to_json()
+                    self._note(Op.SCHEMA, schema.schema, schema.table, structure, timestamp, schema.version)
             elif kind == _PAYLOAD:
                 layout = None
                 yield from self._take(self._inner_events(offset))
@@ -159,7 +160,7 @@ class _Decoder:
                 self._other(kind, timestamp, event, flags)
 
     def _share(self, layout: RowsLayout, timestamp: int) -> None:
-        """What the rows of the event share, and those of its neighbours in the transaction that look alike."""
+        """Add the fields that the rows of the event share, also with adjacent similar events in the transaction."""
         state = layout.state
         known = self._committed is not None and state.fixed_metadata is not None
         self._sharing = layout if known else None
@@ -179,7 +180,7 @@ class _Decoder:
         )
 
     def _moment(self, timestamp: int) -> int:
-        """When the transaction was committed, in µs; where nobody told, when the event was written."""
+        """The transaction's commit time in µs; if unknown, the event's time."""
         return self._committed if self._committed is not None else timestamp * _SECOND
 
     def _inner_events(self, offset: int) -> Iterator[RawEvent]:
@@ -190,7 +191,7 @@ class _Decoder:
             yield kind, offset, timestamp, event, flags
 
     def _check_dummy(self, event: bytes) -> None:
-        """MySQL ends some statements with a rows event of no table; any other one must have its table map."""
+        """MySQL ends some statements with a rows event without a table; any other one must have its table map."""
         if event[HEADER_SIZE:ID_END] != _DUMMY_TABLE_ID:
             raise CorruptBinlog("row images without a table map", hint="report this event to the project")
 
@@ -213,14 +214,14 @@ class _Decoder:
             raise UnsupportedEvent(f"{name}: a change in statement format", hint=ROW_FORMAT_HINT)
         if kind == EventType.INCIDENT:
             raise UnsupportedEvent(
-                "the server reports an incident: changes may be missing from its log",
-                hint="take a new snapshot, then start behind the incident",
+                "the server logged an incident: changes may be missing from its log",
+                hint="take a new snapshot, then start after the incident",
             )
         if kind == EventType.MARIADB_START_ENCRYPTION:
             raise UnsupportedEvent(
                 "the binlog is encrypted", hint="read it through the server, or set encrypt_binlog=OFF"
             )
-        raise UnsupportedEvent(f"{name} is not known", hint="report it to the project with the server's version")
+        raise UnsupportedEvent(f"{name} is unknown", hint="report it to the project with the server's version")
 
     def _begin(self, event: bytes, timestamp: int) -> None:
         if self._open:
@@ -276,17 +277,17 @@ class _Decoder:
     def _rollback(self) -> None:
         if self._rows_seen:
             raise UnsupportedEvent(
-                "a transaction with row changes ends in ROLLBACK: it mixes transactional and other tables",
-                hint="keep such tables out of one transaction, or convert them to InnoDB; take a new snapshot of them",
+                "a transaction with row changes ends in ROLLBACK: it mixes transactional and non-transactional tables",
+                hint="do not mix such tables in one transaction, or convert them to InnoDB; reload them",
             )
         self._end_transaction()
 
     def _ddl(self, query: Query, timestamp: int) -> None:
         self._tables.forget()
         self._last_map = b""
-        wanted = self._options.wanted_statements or self._options.wanted
+        is_replicated = self._options.wanted_statements or self._options.wanted
         for target in self._options.statement_targets(query.sql, query.schema):
-            if target.table is None or wanted(target.schema, target.table):
+            if target.table is None or is_replicated(target.schema, target.table):
                 op = Op.TRUNCATE if target.op.startswith("truncate") else Op.DDL
                 self._note(op, target.schema, target.table, query.sql, timestamp)
 
@@ -305,7 +306,7 @@ class _Decoder:
 
 
 def _identifier(statement: Statement) -> str:
-    """Without it, rows of an XA transaction would count before their verdict."""
+    """Without it, rows of an XA transaction would take effect before its commit."""
     if statement.xid is None:
         raise UnsupportedEvent("an XA statement without an identifier", hint="report this event to the project")
     return statement.xid

@@ -1,4 +1,4 @@
-"""What decoding is told beforehand."""
+"""The inputs of decoding besides the segment."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,16 +9,17 @@ from dmdelta.model.schema import StructureFrom, TableSchema
 
 @dataclass(frozen=True)
 class DecodeOptions:
-    """What to decode and what is known beforehand.
+    """What to decode, and what is known in advance.
 
     Attributes:
         wanted: (schema, table) → decode its rows.
-        wanted_statements: (schema, table) → note its DDL; None: where its rows are wanted.
-        known_schemas: structures of tables for table maps without column names, older ones first.
-        structures: by table, what it has from which position on, in log order, for table maps without column names:
-            believed over `known_schemas`.
+        wanted_statements: (schema, table) → record its DDL; None: as `wanted`.
+        known_schemas: structures of tables for table maps without column names, oldest first.
+        structures: by table, its structures with their start positions, in log order, for table maps without column
+            names:
+            takes precedence over `known_schemas`.
         statement_targets: (sql, default schema) → the tables or databases that a DDL statement changes.
-        batch_bytes: bytes of events after which a batch is handed out.
+        batch_bytes: bytes of events after which a batch is emitted.
     """
 
     wanted: Callable[[str, str], bool]

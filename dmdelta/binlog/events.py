@@ -74,7 +74,7 @@ class EventType(IntEnum):
 
 
 class EventFlag(IntFlag):
-    """Bits of the header's flags that mean something to a reader."""
+    """Flags of the header that matter to a reader."""
 
     BINLOG_IN_USE = 0x01
     IGNORABLE = 0x80
@@ -117,7 +117,7 @@ WITHOUT_ROWS = frozenset(
         EventType.MARIADB_GTID_LIST,
     }
 )
-"""They change no row."""
+"""Events that change no row."""
 STATEMENT_FORMAT = frozenset(
     {
         EventType.INTVAR,
@@ -138,7 +138,7 @@ STATEMENT_FORMAT = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class EventHeader:
-    """The header of one event and where the event lies.
+    """The header of one event and the event's position.
 
     Attributes:
         offset: byte offset of the event's first byte in the server's own binlog file.
@@ -161,13 +161,13 @@ class EventHeader:
 
 
 def parse_header(data: bytes, at: int, offset: int) -> EventHeader:
-    """The header at byte `at` of `data`; `offset` is the event's place in its file."""
+    """The header at byte `at` of `data`; `offset` is the event's position in its file."""
     timestamp, event_type, server_id, size, log_pos, flags = HEADER.unpack_from(data, at)
     return EventHeader(timestamp, event_type, server_id, size, log_pos, flags, offset)
 
 
 def event_name(event_type: int) -> str:
-    """A type code in words, for messages."""
+    """The name of a type code, for messages."""
     try:
         return EventType(event_type).name
     except ValueError:

@@ -1,4 +1,4 @@
-"""The format description event: the first of a binlog file, says how to read the rest.
+"""The format description event: the first event of a binlog file, which determines how to read the others.
 
 Format: MySQL internals, FORMAT_DESCRIPTION_EVENT; MySQL >= 5.6.1 and MariaDB >= 5.3 end it with the checksum
 algorithm (1 byte) and the event's own checksum, which covers the header with the in-use flag cleared.
@@ -20,12 +20,12 @@ CHECKSUM_CRC32 = 1
 
 @dataclass(frozen=True, slots=True)
 class FormatDescription:
-    """What the first event of a file says of it.
+    """The content of a file's first event.
 
     Attributes:
-        server_version: as the server calls itself: `8.0.31`, `10.11.6-MariaDB-log`.
+        server_version: as reported by the server: `8.0.31`, `10.11.6-MariaDB-log`.
         checksum: events end in a CRC32 of 4 bytes.
-        post_header_lengths: bytes of the fixed part of each event type, from type 1 on.
+        post_header_lengths: bytes of the fixed part of each event type, starting with type 1.
     """
 
     server_version: str
@@ -43,14 +43,16 @@ class FormatDescription:
 
 
 def parse_format_description(event: bytes, where: str = "binlog") -> FormatDescription:
-    """The format description out of a whole event, header and checksum included.
+    """Parse a whole event, including header and checksum.
 
     Raises:
-        CorruptBinlog: not a format description event, cut short, or its checksum does not match.
+        CorruptBinlog: not a format description event, truncated, or its checksum does not match.
         UnsupportedEvent: a binlog version other than 4, or a checksum algorithm other than none and CRC32.
     """
     if len(event) < _LENGTHS_AT + CHECKSUM_SIZE + 1 or event[4] != EventType.FORMAT_DESCRIPTION:
-        raise CorruptBinlog(f"{where} does not begin with a format description event", hint="is it a binlog file?")
+        raise CorruptBinlog(
+            f"{where} does not start with a format description event", hint="check that it is a binlog file"
+        )
     version, name, _created, header_size = _FIXED.unpack_from(event, HEADER_SIZE)
     if version != 4 or header_size != HEADER_SIZE:
         raise UnsupportedEvent(f"{where} has binlog version {version}", hint="MySQL 5.7 and newer write version 4")

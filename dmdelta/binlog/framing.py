@@ -1,4 +1,4 @@
-"""Segments as a stream of events: sizes, offsets and checksums, with a bounded read buffer.
+"""Reads segments as a stream of events: sizes, offsets and checksums, with a bounded read buffer.
 
 Format: see dmdelta.model.segment. A checksum is the CRC32 of the event without its last four bytes.
 """
@@ -17,15 +17,15 @@ from dmdelta.model.segment import FIRST_OFFSET, MAGIC, Segment
 READ_SIZE = 1 << 20
 
 RawEvent = tuple[int, int, int, bytes, int]
-"""(type, offset in the file, timestamp in s, the event without its checksum but with its header, flags)."""
+"""(type, offset in the file, timestamp in s, the event with header and without checksum, flags)."""
 _U32 = Struct("<I").unpack_from
 _HEAD = Struct("<IB4xI4xH").unpack_from
 """timestamp, type, size, flags."""
-_HINT = "the segment is damaged: delete it and let the relay fetch it again"
+_HINT = "the segment is damaged: delete it; the relay fetches it again"
 
 
 class PayloadStream:
-    """The body of one event, read piece by piece: `read(n)` gives at most n bytes, b"" at the event's end."""
+    """The body of one event, read in chunks: `read(n)` returns at most n bytes, b"" at the event's end."""
 
     def __init__(self, header: bytes, begun: bytes, remaining: int, read: Callable[[int], bytes]) -> None:
         self._begun = begun
@@ -34,17 +34,17 @@ class PayloadStream:
         self.checksum = crc32(header)
 
     def read(self, size: int = -1) -> bytes:
-        wanted = self._remaining if size < 0 else min(size, self._remaining)
+        count = self._remaining if size < 0 else min(size, self._remaining)
         if self._begun:
-            piece, self._begun = self._begun[:wanted], self._begun[wanted:]
+            piece, self._begun = self._begun[:count], self._begun[count:]
         else:
-            piece = self._read(wanted)
+            piece = self._read(count)
         self._remaining -= len(piece)
         self.checksum = crc32(piece, self.checksum)
         return piece
 
     def drain(self) -> int:
-        """Reads what is left; the bytes that the stream could not deliver."""
+        """Read the rest; returns the number of bytes that the stream could not deliver."""
         while self._remaining and self.read(READ_SIZE):
             pass
         return self._remaining
@@ -53,11 +53,12 @@ class PayloadStream:
 class SegmentReader:
     """Reads one segment. `format` is known right after construction.
 
-    `payload` is the body of the transaction payload event that `events` yielded last: such an event may be as large
-    as its transaction, so its bytes are not handed over but read from there before the next event is asked for.
+    `payload` is the body of the transaction payload event that `events` yielded last: such an event can be as large as
+    its
+    transaction, so its bytes are not yielded but must be read from `payload` before the next event is requested.
 
     Raises:
-        CorruptBinlog: bad magic, a checksum that does not match, an event cut short, or sizes that do not add up.
+        CorruptBinlog: bad magic, a checksum mismatch, a truncated event, or inconsistent sizes.
     """
 
     def __init__(self, stream: BinaryIO, segment: Segment) -> None:
@@ -66,7 +67,7 @@ class SegmentReader:
         self.payload: PayloadStream | None = None
         if stream.read(len(MAGIC)) != MAGIC:
             raise CorruptBinlog(
-                f"{segment.path} is no binlog file", hint="a binlog file begins with fe 62 69 6e", offset=0
+                f"{segment.path} is not a binlog file", hint="a binlog file starts with fe 62 69 6e", offset=0
             )
         self._first = self._format_event()
         self.format: FormatDescription = parse_format_description(self._first, segment.path)
@@ -90,7 +91,9 @@ class SegmentReader:
         )
 
     def _fill(self, begun: bytes, need: int) -> bytes:
-        """`begun` and what follows it in the file: at least `need` bytes, fewer only at the end of the file."""
+        """`begun` and the bytes that follow it in the file: at least `need` bytes, fewer only at the end of the
+        file.
+        """
         pieces, have = [begun], len(begun)
         while have < need:
             piece = self._stream.read(max(READ_SIZE, need - have))
@@ -148,14 +151,14 @@ class SegmentReader:
             raise self.corrupt(f"ends at {offset + have - at}, not at {end}", offset)
 
     def _open_payload(self, begun: bytes, size: int) -> bytes:
-        """Sets `payload`; the event's header."""
+        """Set `payload`; returns the event's header."""
         header, stop = begun[:HEADER_SIZE], size - self.format.trailer
         self._after = begun[stop:]
         self.payload = PayloadStream(header, begun[HEADER_SIZE:stop], stop - HEADER_SIZE, self._stream.read)
         return header
 
     def _close_payload(self, offset: int) -> bytes:
-        """Checks what `payload` read; the bytes that were read behind the event."""
+        """Verify what `payload` read; returns the bytes that were read after the event."""
         payload, self.payload = self.payload, None
         trailer = self.format.trailer
         if payload is None or payload.drain():

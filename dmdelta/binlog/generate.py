@@ -1,9 +1,10 @@
-"""Generates the decoder of one table's row images with one set of columns and one null bitmap.
+"""Generates the decoder for one table's row images with one set of columns and one null bitmap.
 
-The generated function decodes a run of images: it unpacks the null bitmap and neighbouring fixed-width columns with one
+The generated function decodes a run of images: it unpacks the null bitmap and adjacent fixed-width columns with one
 struct, and packs VARIANT header, field ids, offsets and fixed-width values with another; strings and blobs are copied.
-A null pattern of its own per function keeps every decision about NULL out of the loop. What it makes equals, as a
-value, what `ImageDecoder.values` and `assemble` make; only the order of the values inside the object differs.
+A separate function per null pattern keeps every decision about NULL out of the loop. Its results equal, as values,
+those
+of `ImageDecoder.values` and `assemble`; only the order of the values inside the object differs.
 """
 
 from collections.abc import Callable
@@ -18,11 +19,11 @@ from dmdelta.binlog.column import ColumnCodec
 from dmdelta.binlog.wire import packed_int
 
 Runner = Callable[[bytes, int, int, list[bytes], list[bytes], list[Any]], int]
-"""(event, place, end, list, other list, keys) → the place behind the images decoded.
+"""(event, position, end, list, other list, keys) → the position after the decoded images.
 
-It decodes at least one image, and goes on while the next one begins before `end` and has the same null bitmap. Images
-go to the two lists by turns: before and after images of updates; the same list twice for inserts and deletes. Each
-image's primary key, as it is in the log, goes to `keys` where the shape has one.
+It decodes at least one image, and continues while the next one starts before `end` and has the same null bitmap. Images
+are appended to the two lists alternately: before and after images of updates; the same list twice for inserts and
+deletes. Each image's primary key, as logged, is appended to `keys` if the shape has one.
 """
 _WIDTH_CODES = {1: "B", 2: "H", 4: "I"}
 _PREFIX_CODES = {0: "B", 1: "B", 2: "H", 3: "HB", 4: "I"}
@@ -31,14 +32,14 @@ _MOST_CONCATENATED = 3
 
 @dataclass(frozen=True, slots=True)
 class ImageShape:
-    """What a generated decoder is for.
+    """The images that a generated decoder handles.
 
     Attributes:
-        columns: (field id, codec) of the image's columns that hold a value, in column order.
-        nulls: field ids of the columns that are NULL and shown as VARIANT null.
+        columns: (field id, codec) of the image's columns that have a value, in column order.
+        nulls: field ids of the columns that are NULL and represented as VARIANT null.
         order: field ids of both in the lexicographic order of their names.
-        bitmap: the null bitmap of such an image; `lead` bytes stand in front of it.
-        key: field ids of the primary key; none if nobody wants it, the table has none or the image not all of it.
+        bitmap: the null bitmap of such an image, after `lead` other bytes.
+        key: field ids of the primary key; none if it is not needed, the table has none or the image lacks part of it.
     """
 
     columns: tuple[tuple[int, ColumnCodec], ...]
@@ -55,17 +56,17 @@ def _compiled(source: str) -> CodeType:
 
 
 def generate(shape: ImageShape) -> Runner:
-    """The decoder of images of that shape."""
+    """The decoder of images of this shape."""
     writer = _Writer(shape)
     source = writer.source()
-    exec(_compiled(source), writer.names)  # noqa: S102 - the text is made of numbers and names of ours only
+    exec(_compiled(source), writer.names)  # noqa: S102 - the source consists of numbers and our own names only
     runner: Runner = writer.names["run"]
     return runner
 
 
 @dataclass(slots=True)
 class _Value:
-    """A value of variable size in the making: expressions for its offset, size and parts."""
+    """A variable-size value under construction: expressions for its offset, size and parts."""
 
     id: int
     size: str
@@ -81,12 +82,12 @@ class _Writer:
     codes: str = ""
     targets: list[str] = field(default_factory=list)
     converted: list[str] = field(default_factory=list)
-    """Lines that wait for the unpack."""
+    """Lines to emit after the unpack."""
     variable: list[_Value] = field(default_factory=list)
     fixed: list[tuple[int, int, str, list[str]]] = field(default_factory=list)
     """(field id, size, pack codes, arguments) of values whose size is known."""
     raw: dict[int, str] = field(default_factory=dict)
-    """Variables that hold a value as it is in the log, by field id."""
+    """Variables that hold a value as logged, by field id."""
 
     def source(self) -> str:
         bitmap = self.shape.bitmap
@@ -104,7 +105,7 @@ class _Writer:
         at = f"pos + {self.shape.lead}" if self.shape.lead else "pos"
         same = f"event[{at}] == {bitmap[0]}" if len(bitmap) == 1 else f"NULLS == event[{at} : {at} + {len(bitmap)}]"
         self.lines += [f"if pos >= end or not ({same}): return pos", "sink, other = other, sink"]
-        # Defaults make the constants local variables.
+        # Default arguments make the constants local variables.
         constants = ", ".join(f"{name}={name}" for name in self.names)
         body = "\n        ".join(self.lines)
         return f"def run(event, pos, end, sink, other, keys, {constants}):\n    while True:\n        {body}\n"
@@ -115,7 +116,7 @@ class _Writer:
         return name
 
     def _flush(self, place: str = "pos") -> None:
-        """One unpack of what has gathered; the variable `place` is then where it ends."""
+        """Unpack the columns collected so far at once; the variable `place` is then the end."""
         if not self.codes:
             return
         layout = Struct("<" + self.codes)
@@ -187,7 +188,7 @@ class _Writer:
         self.fixed[-1] = (last[0], 1, f"{count}s", [self._const(variant.NULL * count)])
 
     def _write(self) -> None:
-        """The image: header, ids, offsets, fixed values by one pack; the rest behind it."""
+        """The image: header, ids, offsets and fixed values by one pack, followed by the rest."""
         offsets, at = {}, 0
         for number, size, _, _ in self.fixed:
             offsets[number] = str(at)

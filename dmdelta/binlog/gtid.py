@@ -1,4 +1,4 @@
-"""GTID events in every flavor, as text and commit time.
+"""Parses GTID events of every flavor: text and commit time.
 
 Formats: mysql/binlog/event/control_events.h (`Gtid_event`); tagged GTIDs by mysql/serialization/readme.md;
 MariaDB, "GTID_EVENT". Texts: `uuid:gno`, `uuid:tag:gno`, `domain-server-seq`.
@@ -40,11 +40,11 @@ class MariadbGtidFlag(IntFlag):
 
 
 class Gtid(NamedTuple):
-    """What begins a transaction.
+    """The start of a transaction.
 
     Attributes:
         text: None for an anonymous transaction.
-        committed_us: microseconds since 1970 of the original commit, None where the event does not tell.
+        committed_us: microseconds since 1970 of the original commit, None if the event does not contain it.
         standalone: MariaDB: one statement without a terminating commit follows.
         implicit_begin: MariaDB: the event itself begins the transaction, no BEGIN follows.
         xid: MariaDB: the XA transaction that this event group prepares.
@@ -67,14 +67,14 @@ def parse_gtid(event: bytes) -> Gtid:
     try:
         if kind == EventType.MARIADB_GTID:
             return _parse_mariadb(event)
-        found = _parse_tagged(event) if kind == EventType.GTID_TAGGED else _parse_mysql(event)
-        if (found.committed_us or 0) > _LAST_MOMENT:
-            raise ValueError("it commits when no calendar knows")
-        return found  # noqa: TRY300 - what is wrong with it becomes an error of ours here
+        gtid = _parse_tagged(event) if kind == EventType.GTID_TAGGED else _parse_mysql(event)
+        if (gtid.committed_us or 0) > _LAST_MOMENT:
+            raise ValueError("its commit time is out of range")
+        return gtid  # noqa: TRY300 - errors in it are converted here
     except (IndexError, ValueError) as damage:
         raise CorruptBinlog(f"cannot read a GTID event: {damage}", hint="report this event to the project") from damage
     except Exception as damage:  # struct.error has no common base with the others
-        raise CorruptBinlog("a GTID event is cut short", hint="report this event to the project") from damage
+        raise CorruptBinlog("a GTID event is truncated", hint="report this event to the project") from damage
 
 
 @lru_cache(maxsize=256)
@@ -107,7 +107,7 @@ def _parse_mariadb(event: bytes) -> Gtid:
         format_id, gtrid, bqual = _XID.unpack_from(event, at)
         data = event[at + _XID.size : at + _XID.size + gtrid + bqual]
         if len(data) < gtrid + bqual:
-            raise IndexError("its XA transaction's identifier is cut short")
+            raise IndexError("the identifier of its XA transaction is truncated")
         xid = xid_text(data[:gtrid], data[gtrid:], format_id)
     standalone = bool(flags & MariadbGtidFlag.STANDALONE)
     prepared = xid if flags & MariadbGtidFlag.PREPARED_XA else None
@@ -131,7 +131,7 @@ class _Archive:
             size += 1
         rest = int.from_bytes(self._data[self.at + 1 : self.at + size], "little")
         if len(self._data) < self.at + size:
-            raise IndexError("a variable-length integer is cut short")
+            raise IndexError("a variable-length integer is truncated")
         self.at += size
         return rest if size == 9 else (first >> size) | (rest << (8 - size))
 
@@ -140,32 +140,32 @@ class _Archive:
         return -(raw >> 1) - 1 if raw & 1 else raw >> 1
 
     def uuid(self) -> bytes:
-        data, at, found = self._data, self.at, []
+        data, at, decoded = self._data, self.at, list[int]()
         for _ in range(16):
             first = data[at]
             if first & 1:  # a byte above 127 takes two
-                found.append(first >> 2 | data[at + 1] << 6)
+                decoded.append(first >> 2 | data[at + 1] << 6)
                 at += 2
             else:
-                found.append(first >> 1)
+                decoded.append(first >> 1)
                 at += 1
         self.at = at
-        return bytes(found)
+        return bytes(decoded)
 
     def text(self) -> str:
         size = self.unsigned()
         if len(self._data) < self.at + size:
-            raise IndexError("a text is cut short")
+            raise IndexError("a text is truncated")
         self.at += size
         return self._data[self.at - size : self.at].decode("ascii")
 
 
 class TaggedGtid(NamedTuple):
-    """What MySQL 9 writes for a transaction with a tag; what the event leaves out is 0 or empty.
+    """MySQL 9's GTID event of a tagged transaction; missing fields are 0 or empty.
 
     Attributes:
         sequence: number of the transaction in its file.
-        length: bytes of the whole transaction, this event included.
+        length: bytes of the whole transaction, including this event.
     """
 
     uuid: bytes = bytes(16)
@@ -186,13 +186,13 @@ def read_tagged(event: bytes) -> TaggedGtid:
     """The fields of a tagged GTID event (header included).
 
     Raises:
-        IndexError, ValueError: the event is cut short.
+        IndexError, ValueError: the event is truncated.
     """
     archive = _Archive(event, HEADER_SIZE)
     archive.unsigned()  # version of the serialization
     size = archive.unsigned()
     archive.unsigned()  # last field that must be understood
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     end = min(len(event), HEADER_SIZE + size)
     while archive.at < end:
         number = archive.unsigned()
@@ -201,8 +201,8 @@ def read_tagged(event: bytes) -> TaggedGtid:
         name, read = _FIELDS[number]
         value = read(archive)
         if name:
-            found[name] = value
-    return TaggedGtid(**found)
+            fields[name] = value
+    return TaggedGtid(**fields)
 
 
 _FIELDS: tuple[tuple[str, Callable[[_Archive], Any]], ...] = (
@@ -220,5 +220,5 @@ _FIELDS: tuple[tuple[str, Callable[[_Archive], Any]], ...] = (
 
 
 def _parse_tagged(event: bytes) -> Gtid:
-    found = read_tagged(event)
-    return Gtid(f"{found.name}:{found.gno}", found.original_us or found.immediate_us or None)
+    tagged = read_tagged(event)
+    return Gtid(f"{tagged.name}:{tagged.gno}", tagged.original_us or tagged.immediate_us or None)

@@ -1,9 +1,9 @@
-"""From one MySQL transaction to the next, without a look at the events between.
+"""Skips from one MySQL transaction to the next, without reading the events in between.
 
-Since 8.0.2 a GTID event tells its transaction's length in the file (bytes, itself included). A length is believed only
-where it leads to a GTID event with the next sequence number of the file, and the transaction before that ends in its
-XID event or is one compressed payload. Whatever else it is (a statement that commits by itself, XA, the last one of a
-segment, another server's habits), has to be walked.
+Since 8.0.2 a GTID event contains its transaction's length in the file (bytes, including itself). A length is trusted
+only if it leads to a GTID event with the next sequence number of the file, and the transaction before it ends in its
+XID event or is one compressed payload. Everything else (a statement with implicit commit, XA, the last transaction of a
+segment, logs of other servers) must be walked.
 
 Format: mysql/binlog/event/control_events.h (`Gtid_event`); the length is in the protocol's variable-length form.
 """
@@ -27,7 +27,7 @@ _LENGTH_AT = 68
 _ORIGINAL_FOLLOWS, _ORIGINAL_SIZE = 0x80, 7
 _LOGICAL_CLOCK = 2
 _SHORT, _LONG, _LONGER, _LONGEST = 250, 252, 253, 254
-"""Up to the first, a byte is the number itself; behind the others follow two, three and eight bytes."""
+"""Up to the first, the byte is the number itself; the others are followed by two, three and eight bytes."""
 
 _KIND_AND_SIZE = Struct("<4xB4xI").unpack_from
 _XID, _PAYLOAD = int(EventType.XID), int(EventType.TRANSACTION_PAYLOAD)
@@ -38,9 +38,9 @@ _Begin = tuple[int, bytes | str, int, int, int]
 
 
 def hop(data: mmap | bytes, at: int, end: int, trailer: int, runs: list[GtidRun]) -> int:
-    """Put the GTIDs of whole transactions into `runs`, from the GTID event at `at` on.
+    """Add the GTIDs of complete transactions to `runs`, starting at the GTID event at `at`.
 
-    Returns where the first transaction begins that has to be walked: `at` itself, or another GTID event.
+    Returns the start of the first transaction that must be walked: `at` itself, or another GTID event.
     """
     name: bytes | str = b""
     first = following = 0
@@ -67,7 +67,7 @@ def _note(runs: list[GtidRun], name: bytes | str, first: int, following: int) ->
 
 
 def _ends_at(data: mmap | bytes, at: int, size: int, stop: int, trailer: int) -> bool:
-    """Whether the transaction whose GTID event of `size` bytes lies at `at` has its last event right before `stop`."""
+    """Whether the transaction whose GTID event of `size` bytes is at `at` has its last event right before `stop`."""
     last = _XID_SIZE + trailer
     if stop - last >= at + size and _KIND_AND_SIZE(data, stop - last) == (_XID, last):
         return True
@@ -76,27 +76,27 @@ def _ends_at(data: mmap | bytes, at: int, size: int, stop: int, trailer: int) ->
 
 
 def _begin(data: mmap | bytes, at: int, end: int, trailer: int) -> _Begin | None:
-    """What the GTID event at `at` tells, None where there is none that tells a length."""
+    """The content of the GTID event at `at`, None if it has no length or is not one."""
     if at + _LENGTH_AT + _ORIGINAL_SIZE + 5 > end:
         return None
     kind, size, uuid, number, clock, sequence, high, code, more = _EVENT(data, at)
     if kind not in _UNTAGGED:
         return _tagged_begin(data, at, size, end) if kind == _TAGGED else None
-    told = _LENGTH_AT + 1
+    used = _LENGTH_AT + 1
     if high & _ORIGINAL_FOLLOWS:
         code, more = _LENGTH(data, at + _LENGTH_AT + _ORIGINAL_SIZE)
-        told += _ORIGINAL_SIZE
+        used += _ORIGINAL_SIZE
     length = code
     if code > _SHORT:
         if code == _LONG:
-            told, length = told + 2, more & 0xFFFF
+            used, length = used + 2, more & 0xFFFF
         elif code == _LONGER:
-            told, length = told + 3, more & 0xFFFFFF
+            used, length = used + 3, more & 0xFFFFFF
         elif code == _LONGEST:
-            told, length = told + 8, int.from_bytes(data[at + told : at + told + 8], "little")
+            used, length = used + 8, int.from_bytes(data[at + used : at + used + 8], "little")
         else:
             return None
-    if clock != _LOGICAL_CLOCK or told + trailer > size:
+    if clock != _LOGICAL_CLOCK or used + trailer > size:
         return None
     return size, uuid if kind == _GTID else b"", number, sequence, length
 
@@ -105,7 +105,7 @@ def _tagged_begin(data: mmap | bytes, at: int, size: int, end: int) -> _Begin | 
     if at + size > end:
         return None
     try:
-        found = read_tagged(data[at : at + size])
+        event = read_tagged(data[at : at + size])
     except (IndexError, ValueError):
         return None
-    return (size, found.name, found.gno, found.sequence, found.length)
+    return (size, event.name, event.gno, event.sequence, event.length)

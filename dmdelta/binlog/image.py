@@ -1,4 +1,4 @@
-"""Row images of one table: which decoder takes which image, and the general way that needs no generated code."""
+"""Row images of one table: selects the decoder of each image, with a general one that needs no generated code."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,14 +14,15 @@ from dmdelta.errors import CorruptBinlog, UnsupportedEvent
 from dmdelta.model.schema import Column, TableSchema
 
 LARGE = variant.SIZE_LIMIT // 8
-"""Bytes of rows as a server sends them whose images may pass the limit: a character may become four bytes of UTF-8."""
+"""Bytes of rows as sent by a server above which images may exceed the limit: a character can become 4 bytes of
+UTF-8."""
 MOST_PATTERNS = 64
-"""Null patterns of one table with a generated decoder each; images of further ones take the general way."""
+"""Null patterns of one table with a generated decoder each; images with further patterns use the general decoder."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableCodec:
-    """How a table's values become VARIANT: codecs in column order, and the keys' ids.
+    """The conversion of a table's values to VARIANT: codecs in column order, and the keys' ids.
 
     Attributes:
         order: column numbers in the lexicographic order of their names (UTF-8 bytes).
@@ -41,11 +42,11 @@ class TableCodec:
 
 @dataclass(frozen=True, slots=True)
 class RowForm:
-    """What rows look like around their values.
+    """The format of rows around their values.
 
     Attributes:
-        lead: bytes in front of the null bitmap.
-        spare: unused bits at the begin of the bitmap.
+        lead: bytes before the null bitmap.
+        spare: unused bits at the start of the bitmap.
     """
 
     lead: int = 0
@@ -56,10 +57,10 @@ LOGGED = RowForm()
 
 
 def table_codec(schema: TableSchema, wires: Sequence[WireColumn]) -> TableCodec:
-    """The codec of the row images of a table.
+    """The codec of a table's row images.
 
     Raises:
-        UnsupportedEvent: a column type or character set without one.
+        UnsupportedEvent: a column type or character set has no codec.
     """
     by_column = dict(zip(schema.columns, wires, strict=True))
     return make_codec(schema, lambda column, keys: column_codec(by_column[column], column, keys, str(schema)))
@@ -91,13 +92,13 @@ def convert(table: TableCodec, raws: Mapping[int, bytes | None]) -> dict[int, by
 
 
 class ImageDecoder:
-    """Decodes images that hold the columns `present` of a table.
+    """Decodes images that contain the columns `present` of a table.
 
     Attributes:
-        keyed: the keys are wanted: images of updates, whose key may change.
-        form: how the images lie; that of the log's by default.
-        bitmap_size: bytes of the null bitmap that begins every image.
-        runners: the generated decoders by null bitmap; `runner` makes a missing one.
+        keyed: the keys are needed: for images of updates, whose key may change.
+        form: the format of the images; by default that of the log.
+        bitmap_size: bytes of the null bitmap at the start of every image.
+        runners: the generated decoders by null bitmap; `runner` adds a missing one.
     """
 
     def __init__(self, table: TableCodec, present: tuple[int, ...], *, keyed: bool, form: RowForm = LOGGED) -> None:
@@ -109,21 +110,21 @@ class ImageDecoder:
         self.runners: dict[bytes, Runner] = {}
 
     def one(self, event: bytes, at: int, sink: list[bytes], keys: list[Any]) -> int:
-        """One image at `at`, its key to `keys` if it is wanted; the place behind it."""
+        """Decode one image at `at`, with its key to `keys` if needed; returns the position after it."""
         begin = at + self.form.lead
         bitmap = event[begin : begin + self.bitmap_size]
         run = self.runners.get(bitmap) or self.runner(bitmap)
         return run(event, at, at, sink, sink, keys)
 
     def raws(self, event: bytes, at: int) -> tuple[dict[int, bytes | None], int]:
-        """The bytes of one image's values by column number, None for NULL, and the place behind the image."""
+        """The bytes of one image's values by column number, None for NULL, and the position after the image."""
         at += self.form.lead
         bits = event[at : at + self.bitmap_size]
         at += self.bitmap_size
-        found: dict[int, bytes | None] = {}
+        values: dict[int, bytes | None] = {}
         for bit, number in enumerate(self.present, self.form.spare):
             if bits[bit >> 3] & 1 << (bit & 7):
-                found[number] = None
+                values[number] = None
                 continue
             codec = self.table.codecs[number]
             size = codec.size
@@ -132,14 +133,16 @@ class ImageDecoder:
             elif not size:
                 size = int.from_bytes(event[at : at + codec.prefix], "little")
                 at += codec.prefix
-            found[number] = event[at : at + size]
+            values[number] = event[at : at + size]
             at += size
         if at > len(event):
             raise misaligned(self.table)
-        return found, at
+        return values, at
 
     def values(self, event: bytes, at: int) -> tuple[dict[int, bytes], int]:
-        """The VARIANT values of one image by column number, the general way, and the place behind the image."""
+        """The VARIANT values of one image by column number, by the general decoder, and the position after the
+        image.
+        """
         raws, at = self.raws(event, at)
         return convert(self.table, raws), at
 
@@ -155,18 +158,19 @@ class ImageDecoder:
         values, at = self.values(event, at)
         sink.append(assemble(self.table, values))
         if self.keyed and self.table.key:
-            # Never equal to what generated code makes of the same key: a key that is taken for changed does no harm.
+            # Never equal to what generated code returns for the same key: treating an unchanged key as changed is
+            # harmless.
             keys.append([values.get(number) for number in self.table.key])
         return at
 
     def runner(self, bitmap: bytes) -> Runner:
-        """The decoder of images with a null bitmap that `runners` does not have yet."""
+        """The decoder for a null bitmap that is not in `runners` yet."""
         if len(bitmap) < self.bitmap_size:
             raise misaligned(self.table)
         if len(self.runners) >= MOST_PATTERNS:
             return self._general
-        made = self.runners[bitmap] = generate(self._shape(bitmap))
-        return made
+        runner = self.runners[bitmap] = generate(self._shape(bitmap))
+        return runner
 
     def _shape(self, bitmap: bytes) -> ImageShape:
         bits = enumerate(self.present, self.form.spare)
@@ -182,7 +186,7 @@ class ImageDecoder:
 
 
 def misaligned(table: TableCodec) -> CorruptBinlog:
-    """Row images do not fill their event: the structure is not the table's, or the event is damaged."""
+    """The error for row images that do not fill their event: the structure is wrong, or the event is damaged."""
     return CorruptBinlog(
         f"row images of {table.schema} do not fit its structure",
         hint="report this event to the project with the table's SHOW CREATE TABLE",
@@ -190,15 +194,15 @@ def misaligned(table: TableCodec) -> CorruptBinlog:
 
 
 def check_sizes(schema: TableSchema, images: Iterable[bytes]) -> None:
-    """An image above VARIANT's limit would only fail in or behind bronze, and say less.
+    """Check images against VARIANT's limit: beyond it they would fail in or after bronze, with a less specific error.
 
     Raises:
-        UnsupportedEvent: there is one.
+        UnsupportedEvent: an image exceeds the limit.
     """
     largest = max(map(len, images), default=0)
     if largest > variant.SIZE_LIMIT:
         raise UnsupportedEvent(
-            f"a row of {schema} has {largest} bytes, more than the {variant.SIZE_LIMIT} of a VARIANT",
-            hint="leave the table out with the block-allow-list (if it is being loaded, with --remove-meta), or keep "
+            f"a row of {schema} has {largest} bytes, more than a VARIANT's limit of {variant.SIZE_LIMIT}",
+            hint="exclude the table with block-allow-list (if it is being loaded, with --remove-meta), or keep "
             "such values outside the database",
         )

@@ -1,7 +1,7 @@
-"""MySQL's binary JSON to VARIANT.
+"""Converts MySQL's binary JSON to VARIANT.
 
-Format: sql-common/json_binary.h. Objects and arrays hold offsets from their own first byte, 2 bytes wide in small and
-4 in large ones; small numbers and literals lie in the place of the offset.
+Format: sql-common/json_binary.h. Objects and arrays contain offsets from their own first byte, 2 bytes wide in small
+and 4 in large ones; small numbers and literals are stored in place of the offset.
 """
 
 from base64 import encodebytes
@@ -21,16 +21,16 @@ _I16, _U16, _I32, _U32, _I64, _U64, _F64 = (Struct("<" + code).unpack_from for c
 _INT64_MAX = (1 << 63) - 1
 _MICROS = 6
 _LENGTH_BITS = 35
-"""Bits of the largest length: five bytes of seven."""
+"""Bits of the longest length: five bytes with seven bits each."""
 _GROWTH = 8
-"""No document becomes so many times larger; one whose values lie on one another could become anything."""
+"""Maximum growth of a document; damaged documents with overlapping values could otherwise grow without bounds."""
 
 
 def json_value(document: bytes, keys: KeyDictionary) -> bytes:
-    """A document as it lies in a row image; new keys go into `keys`. An empty one is JSON null, as the server reads it.
+    """A document in a row image; new keys are added to `keys`. An empty one is JSON null, as in the server.
 
     Raises:
-        CorruptBinlog: offsets that point outside, or an unknown type.
+        CorruptBinlog: offsets out of range, or an unknown type.
     """
     if not document:
         return variant.NULL
@@ -41,30 +41,30 @@ def json_value(document: bytes, keys: KeyDictionary) -> bytes:
 
 
 def unreadable(damage: Exception) -> CorruptBinlog:
-    """The error for a document that cannot be read."""
+    """The error for an invalid document."""
     return CorruptBinlog(f"cannot read a JSON document: {damage}", hint="report this event to the project")
 
 
 def value(kind: int, at: int, data: bytes, keys: KeyDictionary) -> bytes:
-    """The VARIANT value of the JSON value of a type at a place."""
+    """The VARIANT value of the JSON value with a type at an offset."""
     if kind == STRING:
         size, at = var_length(data, at)
         text = data[at : at + size]
         if len(text) < size:
-            raise IndexError("a string is cut short")
+            raise IndexError("a string is truncated")
         if not text.isascii():
             text.decode()
         return variant.string_piece(text)
     if kind <= LARGE_OBJECT:
-        found = members(data, at, large=kind == LARGE_OBJECT)
-        ids = [keys.id_of(name) for name, _ in found]
-        return variant.object_piece(list(zip(ids, _values([entry for _, entry in found], data, keys), strict=True)))
+        pairs = members(data, at, large=kind == LARGE_OBJECT)
+        ids = [keys.id_of(name) for name, _ in pairs]
+        return variant.object_piece(list(zip(ids, _values([entry for _, entry in pairs], data, keys), strict=True)))
     if kind <= LARGE_ARRAY:
         return variant.array_piece(_values(elements(data, at, large=kind == LARGE_ARRAY), data, keys))
     if kind == OPAQUE:
         size, begin = var_length(data, at + 1)
         if begin + size > len(data):
-            raise IndexError("an opaque value is cut short")
+            raise IndexError("an opaque value is truncated")
         return _opaque(data[at], data[begin : begin + size])
     return _scalar(kind, data, at)
 
@@ -77,7 +77,7 @@ def _values(entries: list["Entry"], data: bytes, keys: KeyDictionary) -> list[by
         piece = value(kind, at, data, keys)
         left -= len(piece)
         if left < 0:
-            raise IndexError("values lie on one another")
+            raise IndexError("values overlap")
         found.append(piece)
     return found
 
@@ -104,7 +104,7 @@ def _scalar(kind: int, data: bytes, at: int) -> bytes:
 
 
 def var_length(data: bytes, at: int) -> tuple[int, int]:
-    """A length of 7 bits a byte, lowest first: (length, the place behind it)."""
+    """A length with 7 bits per byte, lowest first: (length, the offset after it)."""
     value, shift = 0, 0
     while True:
         byte = data[at]
@@ -114,16 +114,16 @@ def var_length(data: bytes, at: int) -> tuple[int, int]:
             return value, at
         shift += 7
         if shift >= _LENGTH_BITS:
-            raise IndexError("a length has no end")
+            raise IndexError("a length is too long")
 
 
 def inlined(kind: int, *, large: bool) -> bool:
-    """The value lies in the value entry itself."""
+    """Whether the value is stored in the value entry itself."""
     return LITERAL <= kind <= UINT16 or (large and kind in (INT32, UINT32))
 
 
 Entry = tuple[int, int]
-"""(type, place) of a value."""
+"""(type, offset) of a value."""
 
 
 def _entry(data: bytes, base: int, place: int, *, large: bool) -> Entry:
@@ -134,7 +134,7 @@ def _entry(data: bytes, base: int, place: int, *, large: bool) -> Entry:
 
 
 def members(data: bytes, at: int, *, large: bool) -> list[tuple[bytes, Entry]]:
-    """The names and values of the object at `at`, in the order of the bytes of the names."""
+    """The names and values of the object at `at`, in byte order of the names."""
     width = 4 if large else 2
     unpack = _U32 if large else _U16
     count = unpack(data, at)[0]
@@ -146,12 +146,12 @@ def members(data: bytes, at: int, *, large: bool) -> list[tuple[bytes, Entry]]:
         begin = at + unpack(data, place)[0]
         end = begin + _U16(data, place + width)[0]
         if end > len(data):
-            raise IndexError("a name is cut short")
+            raise IndexError("a name is truncated")
         name = data[begin:end]
         found.append((name, _entry(data, at, value_entry + number * (width + 1), large=large)))
     found.sort()
     if len(dict(found)) < count:
-        raise IndexError("an object has a name twice")
+        raise IndexError("an object has a duplicate name")
     return found
 
 
@@ -175,7 +175,7 @@ def _opaque(kind: int, data: bytes) -> bytes:
 def _decimal(data: bytes) -> bytes:
     precision, scale = data[0], data[1]
     if not scale <= precision <= MOST_DIGITS or len(data) != 2 + decimal_size(precision, scale):
-        raise IndexError("a decimal has another size than its digits")
+        raise IndexError("the size of a decimal does not match its digits")
     unscaled = unscaled_of(precision, scale)(data[2:])
     digits = max(len(str(abs(unscaled))), scale)
     if digits > MAX_PRECISION:

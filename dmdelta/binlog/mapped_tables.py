@@ -1,4 +1,4 @@
-"""The tables of a log as its table maps describe them."""
+"""The tables of a log as described by its table maps."""
 
 from dmdelta.binlog.decode_options import DecodeOptions
 from dmdelta.binlog.events import HEADER_SIZE
@@ -15,10 +15,10 @@ Place = tuple[int, int]
 
 
 class MappedTables:
-    """The tables that the table maps of a segment have named so far.
+    """The tables of the table maps in a segment so far.
 
     Attributes:
-        by_id: by the table map's id, as it is in the log; None for a table that is not wanted.
+        by_id: by the table map's id, as logged; None for a table that is not replicated.
     """
 
     def __init__(self, options: DecodeOptions, *, mariadb: bool) -> None:
@@ -29,11 +29,11 @@ class MappedTables:
         self.by_id: dict[bytes, TableState | None] = {}
 
     def add(self, event: bytes, place: Place) -> TableSchema | None:
-        """Take a table map in (header included); the structure that it is the first one to show, if it is.
+        """Process a table map (header included); returns its structure if this is its first occurrence.
 
         Raises:
-            UnknownSchema: it has no column names, and no known structure fits.
-            UnsupportedEvent: a column type or character set without a codec.
+            UnknownSchema: it has no column names, and no known structure matches.
+            UnsupportedEvent: a column type or character set has no codec.
         """
         table_id, body = event[HEADER_SIZE:ID_END], event[ID_END:]
         if body in self._bodies:
@@ -46,7 +46,7 @@ class MappedTables:
         return state.codec.schema
 
     def forget(self) -> None:
-        """A DDL statement has come: the next table map may look the same and mean other columns."""
+        """Forget table maps after a DDL statement: the next table map may be identical but have other columns."""
         self._bodies.clear()
 
     def _state(self, event: bytes, place: Place) -> TableState | None:
@@ -68,9 +68,9 @@ class MappedTables:
             schema = find_known(table_map, self._options.known_schemas.get(name, ()))
         if schema is None:
             raise UnknownSchema(
-                f"no column names for {'.'.join(name)}: not in the log, and no known structure fits",
-                hint="give the structure that it has there (dmdelta binlog-schema update SPEC --table "
-                f"{'.'.join(name)}), or have it taken from information_schema again (binlog-schema delete); "
-                "binlog_row_metadata=FULL (MySQL 8.0, MariaDB 10.5 and newer) puts names into the log",
+                f"no column names for {'.'.join(name)}: not in the log, and no known structure matches",
+                hint="set its structure at this position (dmdelta binlog-schema update SPEC --table "
+                f"{'.'.join(name)}), or read it from information_schema again (binlog-schema delete); "
+                "binlog_row_metadata=FULL (MySQL 8.0, MariaDB 10.5 and newer) logs column names",
             )
         return schema

@@ -1,6 +1,6 @@
-"""Multi-byte character sets where MySQL and Python's codec disagree, decoded character by character.
+"""Multi-byte character sets for which MySQL and Python's codec differ, decoded character by character.
 
-Source: what MySQL 8.0.31 and MariaDB 10.11 convert every two- and three-byte code to.
+Source: the conversions of every two- and three-byte code by MySQL 8.0.31 and MariaDB 10.11.
 """
 
 # ruff: noqa: RUF001 - the characters are the data
@@ -12,7 +12,7 @@ _LEAD_AND_TRAIL = re.compile(rb"[\x00-\x7f]+|[\x81-\xfe][\x40-\xff]|.", re.DOTAL
 _USER_ROW, _COLUMNS, _FIRST = 0xF5, 94, 0xA1
 _USER_AREA = 0xE000
 _USER_AREA_3 = _USER_AREA + 10 * _COLUMNS
-"""Where the user-defined rows of the three-byte codes begin."""
+"""The start of the user-defined rows of the three-byte codes."""
 _IBM_FIRST = (0xF3 - _FIRST) * _COLUMNS + 0xF3 - _FIRST
 _IBM = (
     "ⅰⅱⅲⅳⅴⅵⅶⅷⅸⅹⅠⅡⅢⅣⅤⅥⅦⅧⅨⅩ＇＂㈱№℡炻仼僴凬匇匤\ufa0e咊坙\ufa0f\ufa10增寬峵嵓\ufa11德悅愠敎昻"
@@ -21,7 +21,7 @@ _IBM = (
     "\ufa23\ufa24\ufa25郞\ufa26鄕\ufa27\ufa28閒\uf9dc\ufa29霻靍靑\ufa2a\ufa2b"
     "\ufa2c馞髙魲\ufa2d黑"
 )
-"""The IBM extension characters of eucjpms, from code 8F F3 F3 on."""
+"""The IBM extension characters of eucjpms, starting at code 8F F3 F3."""
 
 
 class _Characters(dict[bytes, str]):

@@ -19,9 +19,9 @@ _REPLACE, _INSERT, _REMOVE = 0, 1, 2
 _LEG = re.compile(r"""\s*(?:\.\s*(?:"((?:[^"\\]|\\.)*)"|([^\s.\["]+))|\[\s*(\d+)\s*\])""")
 
 Leg = bytes | int
-"""A member's name or an element's number."""
+"""A member name or an array index."""
 Tree: TypeAlias = dict[bytes, Any] | list[Any] | bytes
-"""A JSON document that can change; leaves are VARIANT values."""
+"""A mutable JSON document; leaves are VARIANT values."""
 
 
 class Diff(NamedTuple):
@@ -35,10 +35,10 @@ class Diff(NamedTuple):
 def partial_after(
     event: bytes, at: int, before: dict[int, bytes | None], decoder: ImageDecoder
 ) -> tuple[dict[int, bytes], int]:
-    """The VARIANT values of the after image at `at` by column number, and the place behind it.
+    """The VARIANT values of the after image at `at` by column number, and the position after it.
 
     Raises:
-        UnsupportedEvent: a diff against a document that the before image does not hold.
+        UnsupportedEvent: a diff against a document that the before image does not contain.
         CorruptBinlog: a diff that does not fit the document.
     """
     table = decoder.table
@@ -56,7 +56,7 @@ def partial_after(
         document = before.get(number)
         if document is None:
             raise UnsupportedEvent(
-                f"{table.schema}.{table.schema.columns[number].name}: a JSON diff without the document before it",
+                f"{table.schema}.{table.schema.columns[number].name}: a JSON diff without the previous document",
                 hint="set binlog_row_value_options='' or binlog_row_image=FULL",
             )
         try:
@@ -68,7 +68,7 @@ def partial_after(
 
 def parse_diffs(data: bytes) -> list[Diff]:
     """The diffs of one column."""
-    found: list[Diff] = []
+    diffs: list[Diff] = []
     at = 0
     while at < len(data):
         operation = data[at]
@@ -76,35 +76,35 @@ def parse_diffs(data: bytes) -> list[Diff]:
         value = b""
         if operation != _REMOVE:
             value, at = packed_bytes(data, at)
-        found.append(Diff(operation, parse_path(path.decode()), value))
-    return found
+        diffs.append(Diff(operation, parse_path(path.decode()), value))
+    return diffs
 
 
 def parse_path(path: str) -> tuple[Leg, ...]:
     """`$.a."b c"[3]` → its legs.
 
     Raises:
-        CorruptBinlog: not such a path.
+        CorruptBinlog: an invalid path.
     """
     legs: list[Leg] = []
     at = 1
     while at < len(path):
-        found = _LEG.match(path, at)
-        if found is None:
-            raise CorruptBinlog("a JSON diff has an unknown path", hint="report this event to the project")
-        quoted, plain, index = found.groups()
+        match = _LEG.match(path, at)
+        if match is None:
+            raise CorruptBinlog("a JSON diff has an invalid path", hint="report this event to the project")
+        quoted, plain, index = match.groups()
         if index is not None:
             legs.append(int(index))
         else:
             legs.append((json.loads(f'"{quoted}"') if quoted is not None else plain).encode())
-        at = found.end()
+        at = match.end()
     return tuple(legs)
 
 
 def _changed(document: bytes, diffs: list[Diff], keys: KeyDictionary) -> bytes:
     tree: Tree = _tree(document[0], 1, document, keys) if document else variant.NULL
     for diff in diffs:
-        jsonb.json_value(diff.value, keys)  # judges it; the document has been read as a part of its row
+        jsonb.json_value(diff.value, keys)  # validates it; the document was validated as part of its row
         value = _tree(diff.value[0], 1, diff.value, keys) if diff.value else variant.NULL
         try:
             tree = _apply(tree, diff.operation, diff.path, value)
@@ -133,7 +133,9 @@ def _encoded(tree: Tree, keys: KeyDictionary) -> bytes:
 
 
 def _apply(tree: Any, operation: int, path: tuple[Leg, ...], value: Tree) -> Any:
-    """The tree with one change; a leg [0] of what is no array means the value itself, as in the server."""
+    """The tree with one change; a leg [0] of a value that is not an array refers to the value itself, as in the
+    server.
+    """
     if not path:
         return value
     leg, rest = path[0], path[1:]
@@ -143,7 +145,7 @@ def _apply(tree: Any, operation: int, path: tuple[Leg, ...], value: Tree) -> Any
         if not rest and operation == _INSERT:
             return [value, tree] if leg == 0 else [tree, value]
     if isinstance(leg, bytes) != isinstance(tree, dict):
-        raise TypeError("a leg of the other kind")
+        raise TypeError("leg and document do not match")
     if rest:
         tree[leg] = _apply(tree[leg], operation, rest, value)
     elif operation == _REMOVE:

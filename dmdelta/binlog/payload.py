@@ -1,4 +1,4 @@
-"""Compressed transactions: a stream of events inside one event, decompressed piece by piece.
+"""Compressed transactions: a stream of events inside one event, decompressed in chunks.
 
 Format: mysql/binlog/event/codecs/binary.cpp (`Transaction_payload_event`): fields (type, length, value as packed
 integers) up to a zero type, then the compressed bytes. Inner events have no checksum.
@@ -16,7 +16,7 @@ from dmdelta.errors import CorruptBinlog, UnsupportedEvent
 READ_SIZE = 256 << 10
 _END, _SIZE, _COMPRESSION, _UNCOMPRESSED = 0, 1, 2, 3
 _ZSTD, _NONE = 0, 255
-_HINT = "the segment is damaged: delete it and let the relay fetch it again"
+_HINT = "the segment is damaged: delete it; the relay fetches it again"
 
 
 class Readable(Protocol):
@@ -24,13 +24,13 @@ class Readable(Protocol):
 
 
 def inner_events(body: Readable) -> Iterator[bytes]:
-    """The events of a payload, each with its header and without a checksum. Holds one event and one piece in memory.
+    """The events of a payload, each with its header and without a checksum. Holds one event and one chunk in memory.
 
     Raises:
-        CorruptBinlog: fields or events are cut short, or the stream is broken.
+        CorruptBinlog: fields or events are truncated, or the stream is invalid.
         UnsupportedEvent: a compression other than zstd and none.
     """
-    compression, told = _read_fields(body)
+    compression, total = _read_fields(body)
     if compression not in (_ZSTD, _NONE):
         raise UnsupportedEvent(
             f"transaction payload with compression {compression}", hint="set binlog_transaction_compression=OFF"
@@ -39,13 +39,13 @@ def inner_events(body: Readable) -> Iterator[bytes]:
     if compression == _ZSTD:
         source = zstandard.ZstdDecompressor().stream_reader(body, read_size=READ_SIZE, read_across_frames=True)  # type: ignore[arg-type]
     try:
-        yield from _split(source, told)
+        yield from _split(source, total)
     except zstandard.ZstdError as damage:
-        raise CorruptBinlog("a compressed transaction does not decompress", hint=_HINT) from damage
+        raise CorruptBinlog("a compressed transaction cannot be decompressed", hint=_HINT) from damage
 
 
-def _split(source: Readable, told: int | None) -> Iterator[bytes]:
-    """The events of a stream; `told`: how many bytes they have together."""
+def _split(source: Readable, total: int | None) -> Iterator[bytes]:
+    """The events of a stream; `total`: their expected size in bytes."""
     buffer, at, size = b"", 0, 0
     while True:
         need = HEADER_SIZE
@@ -59,8 +59,8 @@ def _split(source: Readable, told: int | None) -> Iterator[bytes]:
                 continue
             if buffer:
                 raise CorruptBinlog("a compressed transaction ends inside an event", hint=_HINT)
-            if told not in (None, size):
-                raise CorruptBinlog(f"a compressed transaction has {size} bytes, not {told}", hint=_HINT)
+            if total not in (None, size):
+                raise CorruptBinlog(f"a compressed transaction has {size} bytes, not {total}", hint=_HINT)
             return
         yield buffer[at : at + need]
         at += need
@@ -68,8 +68,8 @@ def _split(source: Readable, told: int | None) -> Iterator[bytes]:
 
 
 def _filled(source: Readable, begun: bytes, need: int) -> bytes:
-    """`begun` and what follows it: at least `need` bytes, fewer only at the end."""
-    # Piece by piece: a size of gigabytes in a damaged event is not believed before its bytes are there.
+    """`begun` and the bytes that follow it: at least `need` bytes, fewer only at the end."""
+    # In chunks: a damaged event may have a size of gigabytes, which is not allocated before the bytes are read.
     pieces, have = [begun], len(begun)
     while have < need:
         piece = source.read(READ_SIZE)
@@ -81,18 +81,18 @@ def _filled(source: Readable, begun: bytes, need: int) -> bytes:
 
 
 def _read_fields(body: Readable) -> tuple[int, int | None]:
-    """The compression, and the bytes of all events together where the fields tell."""
-    compression, told = _NONE, None
+    """The compression, and the total size of the events if the fields contain it."""
+    compression, total = _NONE, None
     while True:
         kind = _read_int(body)
         if kind == _END:
-            return compression, told
+            return compression, total
         size = _read_int(body)
         value = _exactly(body, size)
         if kind == _COMPRESSION:
             compression = packed_int(value, 0)[0]
         elif kind == _UNCOMPRESSED:
-            told = packed_int(value, 0)[0]
+            total = packed_int(value, 0)[0]
 
 
 def _read_int(body: Readable) -> int:
@@ -102,10 +102,10 @@ def _read_int(body: Readable) -> int:
 
 
 def _exactly(body: Readable, size: int) -> bytes:
-    found = b""
-    while len(found) < size:
-        piece = body.read(size - len(found))
+    data = b""
+    while len(data) < size:
+        piece = body.read(size - len(data))
         if not piece:
-            raise CorruptBinlog("a compressed transaction is cut short", hint=_HINT)
-        found += piece
-    return found
+            raise CorruptBinlog("a compressed transaction is truncated", hint=_HINT)
+        data += piece
+    return data

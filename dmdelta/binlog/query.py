@@ -1,4 +1,4 @@
-"""The query event: a statement with the default schema it ran in.
+"""The query event: a statement with the default schema it was executed in.
 
 Format: mysql/binlog/event/statement_events.h (`Query_event`); MariaDB's compressed variant has a compressed text.
 """
@@ -22,7 +22,7 @@ class Query(NamedTuple):
 
     Attributes:
         schema: the session's default schema, empty if it had none.
-        server_collation: the id of the session's `collation_server`, which CREATE DATABASE falls back on; 0: not told.
+        server_collation: the ID of the session's `collation_server`, the default of CREATE DATABASE; 0 if not logged.
     """
 
     schema: str
@@ -31,10 +31,10 @@ class Query(NamedTuple):
 
 
 def parse_query(event: bytes) -> Query:
-    """The query event (header included, checksum not).
+    """Parse the query event (header included, checksum not).
 
     Raises:
-        CorruptBinlog: the event is cut short.
+        CorruptBinlog: the event is truncated.
     """
     try:
         _thread, _seconds, schema_size, _error, status_size = _POST_HEADER.unpack_from(event, HEADER_SIZE)
@@ -57,12 +57,12 @@ def _decode(text: bytes, collation: int) -> str:
     try:
         return decoder_of(charset)(text) if charset != "binary" else text.decode()
     except UnicodeDecodeError:
-        # A statement may hold literals of another character set; its keywords and names are what counts.
+        # A statement may contain literals in another character set; only its keywords and names matter.
         return text.decode("utf-8", "replace")
 
 
 def _collations(status: bytes) -> tuple[int, int]:
-    """The session's character_set_client and collation_server out of the status variables, 0 where they do not tell."""
+    """The session's character_set_client and collation_server from the status variables, 0 if not present."""
     at = 0
     while at < len(status):
         code = status[at]

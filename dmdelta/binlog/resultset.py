@@ -1,10 +1,10 @@
-"""Rows of a binary result set to VARIANT: byte for byte what row images give, wherever MySQL tells it.
+"""Rows of a binary result set to VARIANT: byte for byte the same as row images, as far as MySQL's protocol allows.
 
-Format: MySQL client/server protocol, "Binary Protocol Resultset Row": one packet a row, whose null bitmap begins at its
-third bit; numbers have a fixed size, all else is length-encoded. What a JSON document's text does not tell is lost: its
-decimals are doubles here, its dates, times and opaque values strings.
+Format: MySQL client/server protocol, "Binary Protocol Resultset Row": one packet per row, whose null bitmap starts at
+its third bit; numbers have a fixed size, everything else is length-encoded. Types that a JSON document's text does not
+express are lost: its decimals are doubles here, its dates, times and opaque values strings.
 
-The reader's session has `character_set_results = NULL` (text comes in its column's own character set) and
+The reader's session has `character_set_results = NULL` (text arrives in its column's own character set) and
 `time_zone = '+00:00'`; of ENUM and SET columns the number is selected, as text.
 """
 
@@ -58,7 +58,7 @@ _ZERO_DATE = bytes(4)
 
 
 class RowReader:
-    """Reads the rows of one table's result set, whose columns are those of `schema` in their order."""
+    """Reads the rows of one table's result set, whose columns are those of `schema`, in order."""
 
     def __init__(self, schema: TableSchema) -> None:
         self._codec = result_codec(schema)
@@ -69,7 +69,7 @@ class RowReader:
 
         Raises:
             CorruptBinlog: they are not rows of the table.
-            UnsupportedEvent: a value that cannot be shown without loss.
+            UnsupportedEvent: a value that cannot be converted without loss.
         """
         decoder, lead, size = self._decoder, RESULT_ROW.lead, self._decoder.bitmap_size
         runners = decoder.runners
@@ -87,7 +87,7 @@ def result_codec(schema: TableSchema) -> TableCodec:
     """The codec of a table's rows in binary result sets.
 
     Raises:
-        UnsupportedEvent: a column type or character set without one.
+        UnsupportedEvent: a column type or character set has no codec.
     """
     return make_codec(schema, lambda column, keys: _codec(column, keys, str(schema)))
 
@@ -135,7 +135,7 @@ def _date(raw: bytes) -> bytes:
 
 
 def _packed_datetime(raw: bytes) -> tuple[int, int]:
-    """MySQL's packed date and time, and microseconds: the server leaves out what is zero at the end."""
+    """MySQL's packed date and time, and microseconds: the server omits trailing zeros."""
     year, month, day = _DAY(raw or _ZERO_DATE)
     hour, minute, second = _CLOCK(raw, 4) if len(raw) > 4 else (0, 0, 0)
     micros = _MICROS(raw, 7)[0] if len(raw) > 7 else 0
@@ -161,17 +161,18 @@ def _time(precision: int, raw: bytes) -> bytes:
 
 
 def json_text_value(document: bytes, keys: KeyDictionary) -> bytes:
-    """A JSON document as MySQL shows it; new keys go into `keys`. An empty one is JSON null, as the server reads it.
+    """A JSON document in MySQL's text format; new keys are added to `keys`. An empty one is JSON null, as in the
+    server.
 
     Raises:
-        UnsupportedEvent: it is no JSON.
+        UnsupportedEvent: it is not JSON.
     """
     if not document:
         return variant.NULL
     try:
         return _json_value(json.loads(document), keys)
     except (ValueError, RecursionError) as damage:
-        raise UnsupportedEvent(f"cannot read a JSON document: {damage}", hint="report it to the project") from damage
+        raise UnsupportedEvent(f"cannot read a JSON document: {damage}", hint="report this to the project") from damage
 
 
 def _json_value(value: Any, keys: KeyDictionary) -> bytes:

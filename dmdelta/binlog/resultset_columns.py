@@ -1,7 +1,8 @@
-"""Rows of a binary result set to columns: plain values where a type has one meaning, VARIANT values for all others.
+"""Rows of a binary result set to columns: plain values for types with an unambiguous meaning, VARIANT values for
+others.
 
-Integers, floats, text and binaries need no policy, so they skip the VARIANT that other readers of them would have to
-take apart again. Everything else comes as the VARIANT value that the table's image would hold, byte for byte.
+Integers, floats, text and binaries need no conversion policy, so they skip the VARIANT that their consumers would have
+to parse again. Everything else is the VARIANT value that the table's image would contain, byte for byte.
 Format: as in `resultset`.
 """
 
@@ -18,11 +19,11 @@ from dmdelta.model.schema import Column, TableSchema
 
 _LEAD, _SPARE_BITS = RESULT_ROW.lead, RESULT_ROW.spare
 _FLOATS = {"float": "f", "double": "d"}
-"""As VARIANT they are copied as bytes."""
+"""In VARIANT they are copied as bytes."""
 
 
 def is_plain(codec: ColumnCodec) -> bool:
-    """Its values come as they are: int, float, UTF-8 text as bytes, or bytes."""
+    """Whether its values are returned as they are: int, float, UTF-8 text as bytes, or bytes."""
     return codec.packed is not None or codec.utf8 is not None or codec.blob
 
 
@@ -32,15 +33,16 @@ def _number_code(column: Column, codec: ColumnCodec) -> str:
 
 
 class ColumnReader:
-    """Reads the rows of one table's result set, whose columns are those of `schema` in their order.
+    """Reads the rows of one table's result set, whose columns are those of `schema`, in order.
 
     Attributes:
         plain: for each column, whether its values are plain.
-        columns: what has been read since the last `clear`, a list for each column; None is NULL.
+        columns: the values read since the last `clear`, one list per column; None is NULL.
     """
 
     def __init__(self, schema: TableSchema) -> None:
-        """
+        """Create the reader.
+
         Raises:
             UnsupportedEvent: a column type or character set without a decoder.
         """
@@ -57,7 +59,7 @@ class ColumnReader:
 
     @property
     def rows(self) -> int:
-        """How many have been read since the last `clear`."""
+        """Number of rows read since the last `clear`."""
         return len(self.columns[0])
 
     @property
@@ -66,17 +68,17 @@ class ColumnReader:
         return self._codec.keys.metadata
 
     def read(self, packets: bytes, end: int) -> None:
-        """Take the row packets (header included) up to `end` into `columns`.
+        """Read the row packets (header included) up to `end` into `columns`.
 
         Raises:
             CorruptBinlog: they are not rows of the table.
-            UnsupportedEvent: a value that cannot be shown without loss.
+            UnsupportedEvent: a value that cannot be converted without loss.
         """
         if self._run(packets, 0, end) != end:
             raise misaligned(self._codec)
 
     def clear(self) -> None:
-        """Forget what has been read."""
+        """Discard the values read so far."""
         for values in self.columns:
             values.clear()
         self._codec.keys.trim()
@@ -84,7 +86,7 @@ class ColumnReader:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """A column, and the list that its values go to."""
+    """A column, and the list that its values are appended to."""
 
     number: int
     codec: ColumnCodec
@@ -94,7 +96,7 @@ class _Source:
 
 @dataclass(slots=True)
 class _Lines:
-    """The statements that read values one after the other; neighbours of fixed size by one unpack."""
+    """The statements that read values in order; adjacent fixed-size values with one unpack."""
 
     names: dict[str, Any]
     lines: list[str] = field(default_factory=list)
@@ -124,7 +126,7 @@ class _Lines:
             self.lines.append(f"{add}({raw if codec.blob else f'convert{number}({raw})'})")
 
     def flush(self) -> None:
-        """One unpack of what has gathered; `pos` moves behind it."""
+        """Unpack the columns collected so far at once; `pos` moves past them."""
         if self.codes == "B":
             self.lines += ["size = data[pos]", "pos += 1"]
         elif self.codes:
@@ -137,9 +139,9 @@ class _Lines:
 
 
 def _generated(sources: list[_Source]) -> Callable[[bytes, int, int], int]:
-    """A function of (packets, begin, end) that reads rows until `end` and tells the place behind the last one.
+    """A function of (packets, begin, end) that reads rows until `end` and returns the position after the last one.
 
-    Rows without a NULL, the most, take a way of their own without a question about each column.
+    Rows without NULLs, the most common ones, have their own code path without a test per column.
     """
     names: dict[str, Any] = {"LENGTH": packed_int}
     for source in sources:
@@ -158,7 +160,7 @@ def _generated(sources: list[_Source]) -> Callable[[bytes, int, int], int]:
     ]
     constants = ", ".join(f"{name}={name}" for name in names)  # defaults are local variables
     lines = [f"def run(data, pos, end, {constants}):", "    while pos < end:", *_indented(_indented(body))]
-    exec("\n".join([*lines, "    return pos"]), names)  # noqa: S102 - made of numbers and names of our own
+    exec("\n".join([*lines, "    return pos"]), names)  # noqa: S102 - consists of numbers and our own names
     run: Callable[[bytes, int, int], int] = names["run"]
     return run
 

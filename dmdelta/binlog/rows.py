@@ -1,4 +1,4 @@
-"""Rows events: from an event and its table to the before and after images of its rows.
+"""Rows events: converts an event and its table to the before and after images of its rows.
 
 Format: mysql/binlog/event/rows_event.h (`Rows_event`, versions 1 and 2, `PARTIAL_UPDATE_ROWS_EVENT`); MariaDB,
 "Rows_event_v1/v2" and "Compressed Rows Events".
@@ -47,8 +47,7 @@ _WITH_EXTRA = frozenset(
 )
 _COMPRESSED = frozenset(range(EventType.MARIADB_WRITE_ROWS_COMPRESSED_V1, EventType.MARIADB_DELETE_ROWS_COMPRESSED + 1))
 _DEFAULTS_HINT = (
-    "set binlog_row_image=FULL for every session that writes, or name the columns in its INSERTs; "
-    "take a new snapshot of the table"
+    "set binlog_row_image=FULL for every session that writes, or name the columns in its INSERTs; reload the table"
 )
 
 
@@ -58,8 +57,8 @@ class RowsLayout:
 
     Attributes:
         state: the table.
-        image: column names of the after image, None when it has every column.
-        plain: every image of the event has the same columns, and lies there as it is.
+        image: column names of the after image, None if it has every column.
+        plain: every image of the event has the same columns, and is stored as is.
         compressed: MariaDB: the images are compressed.
     """
 
@@ -78,13 +77,13 @@ class RowsLayout:
 
 
 class TableState:
-    """A table as a table map describes it, and the layouts of rows events met so far.
+    """A table as described by a table map, and the layouts of rows events seen so far.
 
     Attributes:
-        nullable: of each column, in the table map's own words: a known structure may be of another time.
-        sizes: bytes of column count and bitmaps by kind of event: what stands in front of the images.
-        layouts: by kind of event and those bytes; `make_layout` makes a missing one.
-        fixed_metadata: the VARIANT dictionary of every row; None when JSON documents add keys of their own.
+        nullable: of each column, from the table map: a known structure may be older or newer.
+        sizes: bytes of column count and bitmaps by kind of event: the part before the images.
+        layouts: by kind of event and those bytes; `make_layout` adds a missing one.
+        fixed_metadata: the VARIANT dictionary of every row; None if JSON documents add their own keys.
     """
 
     def __init__(self, codec: TableCodec, nullable: tuple[bool, ...]) -> None:
@@ -107,12 +106,12 @@ class TableState:
         """The VARIANT dictionary of the images since the last call."""
         if self.fixed_metadata is not None:
             return self.fixed_metadata
-        found = self.codec.keys.metadata
+        metadata = self.codec.keys.metadata
         self.codec.keys.trim()
-        return found
+        return metadata
 
     def find_layout(self, event: bytes) -> tuple[RowsLayout, int]:
-        """The layout of a rows event (header included), and where its images begin.
+        """The layout of a rows event (header included), and the start of its images.
 
         Raises:
             UnsupportedEvent: as `make_layout`.
@@ -125,10 +124,10 @@ class TableState:
         return self.layouts[kind].get(key) or self.make_layout(kind, key), begin
 
     def make_layout(self, kind: int, key: bytes) -> RowsLayout:
-        """The layout for a column count and bitmaps that `layouts` does not have yet.
+        """The layout for a column count and bitmaps that are not in `layouts` yet.
 
         Raises:
-            UnsupportedEvent: inserts whose images do not hold what the server has.
+            UnsupportedEvent: inserts whose images lack values that the server has.
         """
         op, codec = _OPS[kind], self.codec
         columns = len(codec.codecs)
@@ -139,7 +138,7 @@ class TableState:
         if op is Op.INSERT and len(present) < columns:
             self._check_insert(present)
         if not present:
-            # Images of no bytes would never end. A server logs the key at least, or every column.
+            # Images of zero bytes would never end. A server logs at least the key, or every column.
             raise misaligned(codec)
         first = second = ImageDecoder(codec, present, keyed=op is Op.UPDATE)
         held = set(present)
@@ -151,15 +150,17 @@ class TableState:
         partial = op is not Op.DELETE and len(names) < columns
         plain = first is second and kind != EventType.PARTIAL_UPDATE_ROWS
         image = names if partial else None
-        made = RowsLayout(kind, op, self, first, second, image, plain, kind in _COMPRESSED)
-        self.layouts[kind][key] = made
-        return made
+        layout = RowsLayout(kind, op, self, first, second, image, plain, kind in _COMPRESSED)
+        self.layouts[kind][key] = layout
+        return layout
 
     def _check_insert(self, present: tuple[int, ...]) -> None:
-        """A partial image leaves out what took a constant DEFAULT: the log does not say which value that was."""
+        """Check an insert: a partial image omits columns that received a constant DEFAULT, which the log does not
+        contain.
+        """
         schema = self.codec.schema
         if not present:
-            # Images of no bytes: not even their number is known.
+            # With images of zero bytes not even their number is known.
             raise UnsupportedEvent(f"{schema}: an INSERT of defaults only, with no column logged", hint=_DEFAULTS_HINT)
         lost = [
             column.name
@@ -174,50 +175,53 @@ class TableState:
 
 
 def add_rows(event: bytes, at: int, layout: RowsLayout, batch: ChangeBatch) -> int:
-    """Decode the images of a rows event (checksum left out), which begin at `at`, into `batch`; the number of rows.
+    """Decode the images of a rows event (without checksum), which start at `at`, into `batch`; returns the number of
+    rows.
 
     Raises:
         CorruptBinlog: the images do not fill the event.
-        UnsupportedEvent: a value or a partial update that cannot be shown without loss.
+        UnsupportedEvent: a value or a partial update that cannot be converted without loss.
     """
     if layout.compressed:
         event = event[:at] + decompress(event[at:])
     before, after, op, decoder = batch.before, batch.after, layout.op, layout.first
-    had = len(before)
+    start = len(before)
     keys: list[Any] = []
     if op is _INSERT:
         _add_images(event, at, decoder, (after, after), keys)
-        count = len(after) - had
+        count = len(after) - start
         before += [b""] * count
         return count
     if op is _DELETE:
         _add_images(event, at, decoder, (before, before), keys)
-        count = len(before) - had
+        count = len(before) - start
         after += [b""] * count
         return count
     if layout.plain:
         run = decoder.runners.get(event[at : at + decoder.bitmap_size])
         if run is not None:
             at = run(event, at, len(event), before, after, keys)
-            if at == len(event) and len(keys) == 2:  # by far the most: one row a statement
+            if at == len(event) and len(keys) == 2:  # by far the most common case: one row per statement
                 if keys[0] != keys[1]:
-                    batch.moved.append(had)
+                    batch.moved.append(start)
                 return 1
         _add_images(event, at, decoder, (before, after), keys)
     else:
         _add_unlike(event, at, layout, batch, keys)
-    count = len(after) - had
-    if len(before) - had != count:
+    count = len(after) - start
+    if len(before) - start != count:
         raise misaligned(layout.table)
     if len(keys) == 2 * count and keys[::2] != keys[1::2]:
-        batch.moved += [had + row for row in range(count) if keys[2 * row] != keys[2 * row + 1]]
+        batch.moved += [start + row for row in range(count) if keys[2 * row] != keys[2 * row + 1]]
     return count
 
 
 def _add_images(
     event: bytes, at: int, decoder: ImageDecoder, sinks: tuple[list[bytes], list[bytes]], keys: list[Any]
 ) -> None:
-    """All images from `at` on, by turns to the two `sinks`, the shorter one first; one list twice takes all."""
+    """All images from `at`, appended alternately to the two `sinks`, starting with the shorter one; the same list twice
+    collects all.
+    """
     end, size, runners = len(event), decoder.bitmap_size, decoder.runners
     first, second = sinks
     while at < end:

@@ -1,6 +1,6 @@
-"""Single-byte character sets of MySQL that Python has no equal codec for, as `charmap` tables of 256 characters.
+"""Single-byte character sets of MySQL for which Python has no equal codec, as `charmap` tables of 256 characters.
 
-U+FFFE marks a byte without a character. Source: what MySQL 8.0.31 and MariaDB 10.11 convert each byte to.
+U+FFFE marks a byte without a character. Source: the conversions of each byte by MySQL 8.0.31 and MariaDB 10.11.
 """
 
 # ruff: noqa: RUF001 - the characters are the data
@@ -9,7 +9,7 @@ _C1 = "".join(map(chr, range(0x80, 0xA0)))
 
 
 def _latin1() -> str:
-    """cp1252 with its five holes as C1 controls."""
+    """cp1252 with its five undefined codes as C1 controls."""
     high = (bytes((code,)).decode("cp1252", "ignore") or chr(code) for code in range(0x80, 0xA0))
     return _ASCII + "".join(high) + "".join(map(chr, range(0xA0, 0x100)))
 

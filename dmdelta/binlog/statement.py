@@ -1,7 +1,7 @@
-"""What a statement in a query event means for the tables: transaction control, structure, rows, or nothing.
+"""Classifies a statement in a query event: transaction control, structure, rows, or no effect.
 
-Every statement is told apart by its leading words; one that no list here names is an error, never skipped. Comments in
-front do not count; the content of version comments (`/*!40000 … */`) does.
+Every statement is classified by its leading words; one that matches no list is an error, never skipped. Leading
+comments are ignored; the content of version comments (`/*!40000 … */`) is not.
 """
 
 import re
@@ -16,7 +16,7 @@ from dmdelta.errors import UnsupportedEvent
 class StatementTarget(Protocol):
     """A table, or with `table` None a database, that a DDL statement changes.
 
-    `op` begins with `truncate` for a table that is emptied.
+    `op` starts with `truncate` for a table that is truncated.
     """
 
     @property
@@ -28,7 +28,7 @@ class StatementTarget(Protocol):
 
 
 class StatementKind(Enum):
-    """What a statement does."""
+    """The effect of a statement."""
 
     BEGIN = "begin"
     COMMIT = "commit"
@@ -42,7 +42,7 @@ class StatementKind(Enum):
     ADMIN = "admin"
     """Changes no table's rows or structure."""
     DDL = "ddl"
-    """Changes the structure of tables, or empties or removes them."""
+    """Changes the structure of tables, or truncates or drops them."""
     DML = "dml"
     """Changes rows: statement format."""
 
@@ -60,10 +60,10 @@ _SPACE = r"(?:\s|/\*(?!M?!).*?\*/|--(?:[ \t][^\n]*)?(?:\n|$)|#[^\n]*(?:\n|$))"
 _LEADING = re.compile(rf"{_SPACE}+", re.DOTALL)
 _COMMENT = re.compile(r"/\*(?!M?!).*?\*/", re.DOTALL)
 _MARK = re.compile(r"/\*M?!\d*|\*/")
-"""What begins and ends a version comment."""
+"""The start and end of a version comment."""
 _SET_FOR = re.compile(r"SET\s+STATEMENT\s.*?\sFOR\s+", re.DOTALL | re.IGNORECASE)
 _HEAD = 2000
-"""Characters that decide; statements may be megabytes long."""
+"""Characters that are examined; statements can be megabytes long."""
 
 _WORD = re.compile(r"[A-Za-z_]+")
 _XA = re.compile(r"XA\s+(START|BEGIN|END|PREPARE|COMMIT|ROLLBACK)\b\s*(.*)", re.DOTALL | re.IGNORECASE)
@@ -107,10 +107,10 @@ _DML = re.compile(
 
 
 def classify(sql: str) -> Statement:
-    """What a statement of a binlog does.
+    """Classify a statement of a binlog.
 
     Raises:
-        UnsupportedEvent: no list names it.
+        UnsupportedEvent: it matches no list.
     """
     known = _FREQUENT.get(sql)
     if known is not None:
@@ -132,20 +132,20 @@ def classify(sql: str) -> Statement:
         return Statement(StatementKind.DML)
     word = _WORD.match(text)
     raise UnsupportedEvent(
-        f"a statement that begins with {word.group() if word else 'no word'} is not known",
-        hint="report it to the project; `binlog skip` will pass it when it changes no rows",
+        f"a statement that starts with {word.group() if word else 'no word'} is unknown",
+        hint="report it to the project; if it changes no rows, skip it with `dmdelta binlog skip`",
     )
 
 
 def significant(sql: str) -> str:
-    """The beginning of a statement without comments and with the content of version comments."""
+    """The start of a statement without comments and with the content of version comments."""
     text = _strip(_strip(sql)[:_HEAD])
     if "/*" in text:
         text = _strip(_MARK.sub(" ", _COMMENT.sub(" ", text)))
-    found = _SET_FOR.match(text)
-    return _strip(text[found.end() :]) if found else text
+    match = _SET_FOR.match(text)
+    return _strip(text[match.end() :]) if match else text
 
 
 def _strip(text: str) -> str:
-    found = _LEADING.match(text)
-    return (text[found.end() :] if found else text).rstrip("; \t\r\n")
+    match = _LEADING.match(text)
+    return (text[match.end() :] if match else text).rstrip("; \t\r\n")

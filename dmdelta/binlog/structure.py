@@ -1,7 +1,7 @@
-"""From table maps to table schemas: out of the table map itself, or by finding the known schema that it fits.
+"""Table schemas of table maps: from the table map itself, or by finding the known schema that matches.
 
-A table map without column names (MySQL 5.7, row metadata MINIMAL) fits a known schema when every column agrees in
-type, length, precision, and, where the table map tells them, signedness and character set.
+A table map without column names (MySQL 5.7, row metadata MINIMAL) matches a known schema if every column agrees in
+type, length, precision, and, if the table map contains them, signedness and character set.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ _OLD_GEOMETRY = frozenset(
 
 
 def describe(table_map: TableMap) -> TableSchema | None:
-    """The structure as a table map with column names tells it; None where it has no names."""
+    """The structure in a table map with column names; None if it has no names."""
     if not table_map.names:
         return None
     columns = tuple(_column(table_map, number) for number in range(len(table_map.columns)))
@@ -61,13 +61,13 @@ def _members(table_map: TableMap, number: int, charset: str) -> tuple[str, ...]:
         return tuple(map(decoder_of(charset), table_map.members[number]))
     except UnicodeDecodeError as damage:
         raise CorruptBinlog(
-            f"{table_map.schema}.{table_map.table}.{table_map.names[number]} has members that are not {charset}",
+            f"{table_map.schema}.{table_map.table}.{table_map.names[number]} has members that are not valid {charset}",
             hint="report this event to the project",
         ) from damage
 
 
 def find_known(table_map: TableMap, known: Sequence[TableSchema]) -> TableSchema | None:
-    """The last of the `known` schemas that fits, None if none does. Callers list older structures first."""
+    """The last of the `known` schemas that matches, None if none does. Callers list older structures first."""
     for schema in reversed(known):
         if len(schema.columns) == len(table_map.columns) and all(
             _fits(table_map, number, column) for number, column in enumerate(schema.columns)
@@ -77,7 +77,7 @@ def find_known(table_map: TableMap, known: Sequence[TableSchema]) -> TableSchema
 
 
 def fitted(table_map: TableMap, schema: TableSchema) -> TableSchema | None:
-    """A structure that statements led to, with what the table map knows better; None if it is another structure."""
+    """A structure derived from statements, completed from the table map; None if it does not match."""
     if len(schema.columns) != len(table_map.columns):
         return None
     columns = tuple(_completed(table_map, number, column) for number, column in enumerate(schema.columns))
@@ -86,7 +86,7 @@ def fitted(table_map: TableMap, schema: TableSchema) -> TableSchema | None:
 
 
 def _completed(table_map: TableMap, number: int, column: Column) -> Column:
-    """Whether NULL is allowed, how large a TEXT or BLOB is, and the collation where the table map tells it."""
+    """Complete nullability, the size of a TEXT or BLOB, and the collation if the table map contains it."""
     wire, collation = table_map.columns[number], table_map.collations[number]
     column = replace(column, nullable=table_map.nullable[number])
     if column.type in TEXTS and wire.type_name(binary=False) in TEXTS:
@@ -104,10 +104,10 @@ def _completed(table_map: TableMap, number: int, column: Column) -> Column:
 
 def _fits(table_map: TableMap, number: int, column: Column) -> bool:
     wire = table_map.columns[number]
-    return _told_agrees(table_map, number, column) and _layout_fits(wire, column)
+    return _metadata_agrees(table_map, number, column) and _layout_fits(wire, column)
 
 
-def _told_agrees(table_map: TableMap, number: int, column: Column) -> bool:
+def _metadata_agrees(table_map: TableMap, number: int, column: Column) -> bool:
     wire = table_map.columns[number]
     signed = wire.type in NUMERIC and wire.type != WireType.YEAR
     if signed and table_map.unsigned is not None and table_map.unsigned[number] != column.unsigned:
@@ -115,9 +115,9 @@ def _told_agrees(table_map: TableMap, number: int, column: Column) -> bool:
     collation = table_map.collations[number]
     if not collation or wire.type not in _TEXT_LIKE:
         return True
-    told = charset_of(collation)
+    logged = charset_of(collation)
     expected = column.charset or "binary"
-    return told == {"utf8": "utf8mb3"}.get(expected, expected)
+    return logged == {"utf8": "utf8mb3"}.get(expected, expected)
 
 
 def _layout_fits(wire: WireColumn, column: Column) -> bool:

@@ -1,4 +1,4 @@
-"""The table map event: which table the following row images belong to, and all it tells of its columns.
+"""The table map event: the table that the following row images belong to, and its column metadata.
 
 Format: mysql/binlog/event/rows_event.h (`Table_map_event`, "optional metadata fields"); MariaDB writes the same fields.
 """
@@ -39,9 +39,9 @@ class TableMap:
     """A table map event.
 
     Attributes:
-        unsigned: of each column; None where the event does not say (MySQL 5.7).
-        collations: id of each character, enum and set column, 0 for the others and where the event does not say.
-        names: of the columns; empty where the event does not say (row metadata MINIMAL).
+        unsigned: of each column; None if not in the event (MySQL 5.7).
+        collations: ID of each character, enum and set column, 0 for others and if not in the event.
+        names: of the columns; empty if not in the event (row metadata MINIMAL).
         members: of each enum and set column, as bytes in the column's character set.
         primary_key: column numbers.
         dimensions: of each vector column.
@@ -62,10 +62,10 @@ class TableMap:
 
 
 def table_names(event: bytes) -> tuple[str, str]:
-    """(schema, table) of a table map event, without reading the rest.
+    """(schema, table) of a table map event, without parsing the rest.
 
     Raises:
-        CorruptBinlog: the event is cut short.
+        CorruptBinlog: the event is truncated.
     """
     try:
         schema, at = _name(event, _NAMES_AT)
@@ -75,10 +75,10 @@ def table_names(event: bytes) -> tuple[str, str]:
 
 
 def _name(event: bytes, at: int) -> tuple[str, int]:
-    """The name at `at`, a length before it and a NUL behind it; the place behind the NUL."""
+    """The name at `at`, with a length before it and a NUL after it; also returns the offset after the NUL."""
     end = at + 1 + event[at]
     if event[end]:
-        raise IndexError("a name does not end where it should")
+        raise IndexError("a name is not terminated")
     return event[at + 1 : end].decode(), end + 1
 
 
@@ -87,13 +87,13 @@ def _unreadable(damage: Exception) -> CorruptBinlog:
 
 
 def parse_table_map(event: bytes, *, mariadb: bool = False) -> TableMap:
-    """A whole table map event (header included, checksum not).
+    """Parse a whole table map event (header included, checksum not).
 
-    MariaDB counts geometries among the columns with a character set, MySQL 9 vectors.
+    MariaDB includes geometries in the columns with a character set, MySQL 9 vectors.
 
     Raises:
-        CorruptBinlog: the event is cut short.
-        UnsupportedEvent: a column type or collation that this version does not know.
+        CorruptBinlog: the event is truncated.
+        UnsupportedEvent: an unknown column type or collation.
     """
     try:
         return _parse(event, CHARACTER | {WireType.GEOMETRY if mariadb else WireType.VECTOR})
@@ -129,7 +129,7 @@ def _parse(event: bytes, character: frozenset[WireType]) -> TableMap:
 
 
 class _Optional:
-    """Reads the type-length-value block behind a table map."""
+    """Reads the type-length-value block at the end of a table map."""
 
     def __init__(self, columns: tuple[WireColumn, ...], character: frozenset[WireType]) -> None:
         self._columns = columns
@@ -151,11 +151,11 @@ class _Optional:
             self._field(kind, value)
 
     def check(self) -> None:
-        """Names and key are of the table's columns; ValueError if not."""
+        """Check that names and key match the table's columns; ValueError if not."""
         if self.names and len(set(self.names)) != len(self._columns):
             raise ValueError(f"{len(set(self.names))} names for {len(self._columns)} columns")
         if any(number >= len(self._columns) for number in self.primary_key):
-            raise ValueError("the primary key has a column that the table has not")
+            raise ValueError("the primary key has a column that the table does not have")
 
     def _field(self, kind: int, value: bytes) -> None:
         columns = range(len(self._columns))
@@ -187,7 +187,7 @@ class _Optional:
             self.geometry_types = _integers(value)
         elif kind == MetadataField.VECTOR_DIMENSIONALITY:
             self.dimensions = _integers(value)
-        # Other fields are of newer servers; MySQL's own replicas ignore what they do not know here.
+        # Other fields are of newer servers; MySQL's own replicas ignore unknown fields here.
 
     def _of(self, kinds: frozenset[WireType]) -> list[int]:
         return [number for number, column in enumerate(self._columns) if column.type in kinds]

@@ -1,7 +1,7 @@
 """Date and time values of row images and of binary JSON: raw bytes or packed numbers to VARIANT values.
 
 Format: MySQL internals, "Date and time data type representation" (mysys/my_time.cc). Zero, partly zero, year-0 and
-impossible dates have no VARIANT type: they become the text that MySQL shows.
+invalid dates have no VARIANT type: they are converted to MySQL's text.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ Convert = Callable[[bytes], bytes]
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _DAY = 86_400_000_000
 _SECOND = 1_000_000
-_REMEMBERED_DAYS = 4096
+_CACHED_DAYS = 4096
 
 
 def fraction_size(precision: int) -> int:
@@ -32,14 +32,14 @@ def fraction_text(micros: int, precision: int) -> str:
 
 
 class _Days(dict[int, int | None]):
-    """Midnights in µs since 1970 by (year*13 + month) << 5 | day, None for what is no date; a bounded memory."""
+    """Midnights in µs since 1970 by (year*13 + month) << 5 | day, None for an invalid date; a bounded cache."""
 
     def __missing__(self, packed: int) -> int | None:
-        if len(self) >= _REMEMBERED_DAYS:
+        if len(self) >= _CACHED_DAYS:
             self.clear()
         months, day = packed >> 5, packed & 31
-        found = days_of(months // 13, months % 13, day)
-        self[packed] = None if found is None else found * _DAY
+        days = days_of(months // 13, months % 13, day)
+        self[packed] = None if days is None else days * _DAY
         return self[packed]
 
 
@@ -47,7 +47,7 @@ _MIDNIGHTS = _Days()
 
 
 def days_of(year: int, month: int, day: int) -> int | None:
-    """Days since 1970-01-01, None for what is no date of the years 1 to 9999."""
+    """Days since 1970-01-01, None if it is not a date of the years 1 to 9999."""
     try:
         return date(year, month, day).toordinal() - _EPOCH_DAY
     except ValueError:
@@ -55,7 +55,7 @@ def days_of(year: int, month: int, day: int) -> int | None:
 
 
 def date_value(year: int, month: int, day: int) -> bytes:
-    """A VARIANT date, or MySQL's text for what is none."""
+    """A VARIANT date, or MySQL's text for an invalid one."""
     days = days_of(year, month, day)
     return string_piece(f"{year:04d}-{month:02d}-{day:02d}".encode()) if days is None else date_piece(days)
 
@@ -72,7 +72,7 @@ def datetime_value(packed: int, micros: int, precision: int) -> bytes:
 
 
 def time_value(packed: int, micros: int, precision: int, *, negative: bool) -> bytes:
-    """The text that MySQL shows of a packed time (10 bits hours, 6 minutes, 6 seconds)."""
+    """MySQL's text of a packed time (10 bits hours, 6 minutes, 6 seconds)."""
     text = f"{'-' if negative else ''}{packed >> 12 & 1023:02d}:{packed >> 6 & 63:02d}:{packed & 63:02d}"
     return string_piece((text + fraction_text(micros, precision)).encode())
 
@@ -107,7 +107,7 @@ def timestamp2_of(precision: int) -> Convert:
 
 
 def time2_of(precision: int) -> Convert:
-    """TIME(precision): 3 bytes big endian around 0x800000, then the fraction; all of it is negated at once."""
+    """TIME(precision): 3 bytes big endian around 0x800000, then the fraction; negated as a whole."""
     size = fraction_size(precision)
     middle = 0x800000 << (8 * size)
     mask = (1 << (8 * size)) - 1

@@ -9,7 +9,7 @@ from struct import Struct
 
 SHORT_STRING_MAX = 63
 SIZE_LIMIT = 128 << 20
-"""Bytes of one VARIANT that Spark 4.1 and newer accept."""
+"""Maximum bytes of one VARIANT in Spark 4.1 and newer."""
 
 NULL = b"\x00"
 TRUE = b"\x04"
@@ -34,13 +34,13 @@ _DECIMAL8 = Struct("<BBq").pack
 STRING_HEADERS: tuple[bytes, ...] = tuple(
     bytes([size << 2 | 1]) if size <= SHORT_STRING_MAX else _LENGTH(STRING, size) for size in range(1024)
 )
-"""What stands in front of a string of 0 to 1023 bytes."""
+"""The headers of strings of 0 to 1023 bytes."""
 STRING_SIZES: tuple[int, ...] = tuple(len(header) + size for size, header in enumerate(STRING_HEADERS))
-"""Bytes of such a string with its header."""
+"""Bytes of such a string including its header."""
 
 
 def string_header(size: int) -> bytes:
-    """What stands in front of a string of `size` bytes."""
+    """The header of a string of `size` bytes."""
     return STRING_HEADERS[size] if size < len(STRING_HEADERS) else _LENGTH(STRING, size)
 
 
@@ -73,7 +73,7 @@ def int64_piece(value: int) -> bytes:
 
 
 def uint64_piece(value: int) -> bytes:
-    """An unsigned 64-bit number, as decimal(20,0) is wide enough in a decimal16."""
+    """An unsigned 64-bit number: decimal(20,0) fits into a decimal16."""
     return bytes((DECIMAL16, 0)) + value.to_bytes(16, "little")
 
 
@@ -143,12 +143,12 @@ def _offsets(values: Sequence[bytes], width: int) -> bytes:
 
 
 def pack_numbers(numbers: Sequence[int], width: int) -> bytes:
-    """Unsigned numbers side by side, `width` bytes each."""
+    """Concatenated unsigned numbers of `width` bytes each."""
     return b"".join(number.to_bytes(width, "little") for number in numbers)
 
 
 def metadata_bytes(keys: Sequence[bytes]) -> bytes:
-    """The dictionary of keys (UTF-8), whose place is their id. Not marked as sorted: ids follow the columns' order."""
+    """The dictionary of keys (UTF-8), whose index is their id. Not marked as sorted: ids follow the columns' order."""
     total = sum(map(len, keys))
     width = width_of(max(total, len(keys)))
     head = bytes((1 | (width - 1) << 6,)) + len(keys).to_bytes(width, "little")
@@ -156,10 +156,11 @@ def metadata_bytes(keys: Sequence[bytes]) -> bytes:
 
 
 class KeyDictionary:
-    """The keys of a table's variants: the columns' names and, behind them, keys that JSON documents bring.
+    """The keys of a table's variants: the columns' names, followed by keys of JSON documents.
 
-    It grows from row to row, so that rows of documents alike share one dictionary; `trim` starts over when it has
-    grown out of bounds. A variant stays readable with any later state of the dictionary up to the next trim.
+    It grows from row to row, so that rows with similar documents share one dictionary; `trim` starts over once it has
+    grown
+    beyond a limit. A variant remains readable with any later state of the dictionary up to the next trim.
     """
 
     LIMIT = 4096
@@ -176,10 +177,10 @@ class KeyDictionary:
         self._metadata = metadata_bytes(self._fixed)
 
     def id_of(self, key: bytes) -> int:
-        """The id of a key, given now if it is new.
+        """The id of a key, assigned now if it is new.
 
         Raises:
-            UnicodeDecodeError: it is no UTF-8, which would make the dictionary unreadable.
+            UnicodeDecodeError: it is not UTF-8, which would make the dictionary unreadable.
         """
         known = self.ids.get(key)
         if known is None:
@@ -190,13 +191,13 @@ class KeyDictionary:
 
     @property
     def metadata(self) -> bytes:
-        """The dictionary as it stands."""
+        """The current dictionary."""
         if self._count != len(self.ids):
             self._metadata = metadata_bytes(tuple(self.ids))
             self._count = len(self.ids)
         return self._metadata
 
     def trim(self) -> None:
-        """Forget the JSON keys if they have become many. Only between rows."""
+        """Discard the JSON keys if they exceed the limit. Only between rows."""
         if self._grown > self.LIMIT:
             self._reset()

@@ -4,10 +4,10 @@ from dmdelta.errors import CorruptBinlog
 
 
 def packed_int(data: bytes, at: int) -> tuple[int, int]:
-    """A length-encoded integer at `at`: (value, the place behind it).
+    """A length-encoded integer at `at`: (value, the offset after it).
 
     Raises:
-        CorruptBinlog: the byte there begins no integer, or the data end before it does.
+        CorruptBinlog: not an integer, or the data is truncated.
     """
     first = data[at] if at < len(data) else 0xFF
     if first < 0xFB:
@@ -19,10 +19,10 @@ def packed_int(data: bytes, at: int) -> tuple[int, int]:
 
 
 def packed_bytes(data: bytes, at: int) -> tuple[bytes, int]:
-    """A length-encoded string at `at`: (bytes, the place behind it)."""
+    """A length-encoded string at `at`: (bytes, the offset after it)."""
     size, at = packed_int(data, at)
     if at + size > len(data):
-        raise CorruptBinlog("a string is cut short", hint="the event is damaged: fetch the file again", at=at)
+        raise CorruptBinlog("a string is truncated", hint="the event is damaged: fetch the file again", at=at)
     return data[at : at + size], at + size
 
 

@@ -1,4 +1,4 @@
-"""XA transaction identifiers in one spelling, MySQL's binlog's own: `X'<gtrid hex>',X'<bqual hex>',<format id>`.
+"""XA transaction identifiers in the notation of MySQL's binlog: `X'<gtrid hex>',X'<bqual hex>',<format id>`.
 
 Format of the XA_PREPARE event: mysql/binlog/event/control_events.h (`XA_prepare_event`); MariaDB writes the same.
 """
@@ -29,17 +29,17 @@ def xid_text(gtrid: bytes, bqual: bytes, format_id: int) -> str:
 
 
 def parse_xa_prepare(event: bytes) -> XaPrepare:
-    """The XA_PREPARE event (header included, checksum not).
+    """Parse the XA_PREPARE event (header included, checksum not).
 
     Raises:
         CorruptBinlog: the event is too short.
     """
     if len(event) < HEADER_SIZE + _PREPARE.size:
-        raise CorruptBinlog("an XA_PREPARE event is cut short", hint="report this event to the project")
+        raise CorruptBinlog("an XA_PREPARE event is truncated", hint="report this event to the project")
     one_phase, format_id, gtrid, bqual = _PREPARE.unpack_from(event, HEADER_SIZE)
     data = event[HEADER_SIZE + _PREPARE.size :]
     if len(data) < gtrid + bqual:
-        raise CorruptBinlog("an XA_PREPARE event is cut short", hint="report this event to the project")
+        raise CorruptBinlog("an XA_PREPARE event is truncated", hint="report this event to the project")
     return XaPrepare(xid_text(data[:gtrid], data[gtrid : gtrid + bqual], format_id), bool(one_phase))
 
 
@@ -54,9 +54,9 @@ def _part(groups: tuple[str | None, ...]) -> bytes:
 
 
 def parse_xid(text: str) -> str | None:
-    """The canonical identifier at the beginning of `text` (what follows XA START and the like), or None."""
-    found = _XID.match(text)
-    if found is None:
+    """The canonical identifier at the start of `text` (the part after XA START and similar verbs), or None."""
+    match = _XID.match(text)
+    if match is None:
         return None
-    groups = found.groups()
+    groups = match.groups()
     return xid_text(_part(groups[:4]), _part(groups[4:8]), int(groups[8] or 1))

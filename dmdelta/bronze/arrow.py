@@ -1,4 +1,4 @@
-"""A decoded batch as an Arrow record batch of the 18 columns that the data source yields."""
+"""A decoded batch as an Arrow record batch of the 18 columns of the data source."""
 
 from datetime import datetime, timezone
 from itertools import chain
@@ -14,7 +14,7 @@ from dmdelta.model.position import FILE_SHIFT
 VARIANT = pa.struct(
     [
         pa.field("value", pa.binary(), nullable=False),
-        # Spark takes a struct whose metadata field carries this mark for a VARIANT.
+        # Spark treats a struct whose metadata field has this mark as a VARIANT.
         pa.field("metadata", pa.binary(), nullable=False, metadata={b"variant": b"true"}),
     ]
 )
@@ -47,7 +47,7 @@ _OFFSET_MASK = (1 << FILE_SHIFT) - 1
 
 
 class Origin(Protocol):
-    """Which part of a source's log rows are from."""
+    """The part of a source's log that rows come from."""
 
     @property
     def source_id(self) -> str: ...
@@ -58,7 +58,7 @@ class Origin(Protocol):
 
 
 def to_record_batch(batch: ChangeBatch, origin: Origin, landed_at: datetime | None = None) -> pa.RecordBatch:
-    """The rows of a batch that was decoded from `origin`, in `ARROW_SCHEMA`; with `landed_at`, `LANDED_FIELDS` too."""
+    """The rows of a batch decoded from `origin`, in `ARROW_SCHEMA`; with `landed_at`, also `LANDED_FIELDS`."""
     counts = len(batch.runs)
     count, seqs, firsts, numbers = np.fromiter(chain.from_iterable(batch.runs), np.int64, 4 * counts).reshape(-1, 4).T
     total = int(count.sum())
@@ -102,7 +102,7 @@ def to_record_batch(batch: ChangeBatch, origin: Origin, landed_at: datetime | No
 
 
 def _spread(values: tuple[Any, ...], kind: Any, take: Any) -> Any:
-    """A column of the values that `take` chooses for each row."""
+    """A column of values, indexed for each row by `take`."""
     if values.count(values[0]) == len(values):
         return pa.repeat(pa.scalar(values[0], kind), len(take))
     return pa.array(values, kind).take(take)
@@ -118,18 +118,18 @@ def _marked(rows: list[int], total: int) -> Any:
 
 
 def variants(values: list[bytes], metadata: Any) -> Any:
-    """A VARIANT column of values, b"" for an absent one, and a column of the dictionaries that they refer to.
+    """A VARIANT column of values, b"" for absent ones, and a column of the dictionaries that they refer to.
 
     Raises:
-        UnsupportedEvent: they have more bytes than an Arrow array holds.
+        UnsupportedEvent: they have more bytes than an Arrow array can hold.
     """
-    # Faster than an array made of the list: one copy of all bytes, and no look at each object's type.
+    # Faster than an array built from the list: one copy of all bytes, without checking each object's type.
     ends = np.zeros(len(values) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, values), np.int64, len(values)), out=ends[1:])
     if ends[-1] > _MOST_BYTES:
         raise UnsupportedEvent(
-            f"the rows of one event make {ends[-1]} bytes of images, more than the {_MOST_BYTES} of an Arrow array",
-            hint="write fewer rows with one statement (binlog_row_event_max_size), or leave the table out",
+            f"the rows of one event have {ends[-1]} bytes of images, more than an Arrow array can hold ({_MOST_BYTES})",
+            hint="write fewer rows per statement (binlog_row_event_max_size), or exclude the table",
         )
     offsets, data = pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(b"".join(values))
     value = pa.BinaryArray.from_buffers(pa.binary(), len(values), [None, offsets, data])

@@ -5,13 +5,13 @@
 
 Options:
     path: a relay or archive folder, a segment, or a binlog file; readable by every executor.
-    segments: instead of path, the very segments to read (`segments_to_json`): a retried task reads the same bytes.
+    segments: instead of path, the exact segments to read (`segments_to_json`): a retried task reads the same bytes.
     source-id: the `source_id` of the rows [binlog].
     block-allow-list: the tables to decode, as `BlockAllowList.to_json` [all but the system schemas].
-    online-ddl: the names of online DDL's tables, as `OnlineDdl.to_json` [none]: their rows are not decoded.
-    schemas: a JSON list of `TableSchema` for servers that send no column names: the last one that fits is taken.
-    structures: for the same, a JSON list of `StructureFrom` in log order: what each table has from which position on.
-    landed-at: ISO 8601 with a zone: adds `landed_at` and `landed_on`, the time and its UTC date, as bronze has them.
+    online-ddl: the name patterns of online DDL's tables, as `OnlineDdl.to_json` [none]: their rows are not decoded.
+    schemas: a JSON list of `TableSchema` for servers that log no column names: the last one that matches is used.
+    structures: also for these, a JSON list of `StructureFrom` in log order: each table's structures by position.
+    landed-at: ISO 8601 with a zone: adds `landed_at` and `landed_on`, the time and its UTC date, as in bronze.
 """
 
 import json
@@ -45,8 +45,8 @@ def segments_to_json(segments: Sequence[Segment]) -> str:
 
 
 def register(spark: SparkSession, kind: type[DataSource] | None = None) -> None:
-    """Make `mysql_binlog`, or another source, known to a session; one that knows it already stays as it is. Cloned
-    sessions do not.
+    """Register `mysql_binlog`, or another source, in a session, unless it is registered already. Cloned sessions do not
+    inherit it.
     """
     try:
         spark.dataSource.register(kind or MySqlBinlog)
@@ -56,7 +56,7 @@ def register(spark: SparkSession, kind: type[DataSource] | None = None) -> None:
 
 
 class SegmentGroup(InputPartition):
-    """Neighbouring segments that one task reads."""
+    """Adjacent segments that one task reads."""
 
     def __init__(self, segments: Sequence[Segment]) -> None:
         super().__init__(None)
@@ -64,7 +64,7 @@ class SegmentGroup(InputPartition):
 
 
 class MySqlBinlog(DataSource):
-    """See the module."""
+    """See the module's docstring."""
 
     @classmethod
     def name(cls) -> str:
@@ -73,15 +73,15 @@ class MySqlBinlog(DataSource):
     def schema(self) -> str:
         return DECODED_SCHEMA + LANDED_SCHEMA if LANDED_AT in self.options else DECODED_SCHEMA
 
-    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - the schema is always ours
+    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - the schema is fixed
         return BinlogReader(self.options)
 
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - PySpark's own name
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - PySpark's name
         return BinlogStreamReader(self.options)
 
 
 class BinlogReader(DataSourceReader):
-    """Reads a fixed list of segments, some of them a task."""
+    """Reads a fixed list of segments, several per task."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self.options = plain_options(options)
@@ -105,7 +105,7 @@ class BinlogStreamReader(DataSourceStreamReader):
     def __init__(self, options: Mapping[str, str]) -> None:
         self.options = plain_options(options)
 
-    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - PySpark's own name
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - PySpark's name
         return {"epoch": 0, "file": "", "pos": 0}
 
     def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:  # noqa: ARG002, N802
@@ -123,7 +123,7 @@ class BinlogStreamReader(DataSourceStreamReader):
         ]
         if after is not None and chosen and not follows(after, chosen[0]):
             raise CorruptBinlog(
-                "the stream's next segment is gone",
+                "the stream's next segment no longer exists",
                 hint="it was purged before it was read: start a new query with a new checkpoint location",
                 ends=str(after),
                 begins=str(chosen[0].begin_position),
@@ -135,14 +135,14 @@ class BinlogStreamReader(DataSourceStreamReader):
 
 
 def group_segments(segments: Sequence[Segment]) -> list[SegmentGroup]:
-    """Neighbours together until a group has `PARTITION_BYTES`: small segments share a task, big ones have their own."""
+    """Groups adjacent segments up to `PARTITION_BYTES`: small segments share a task, large ones have their own."""
     return [SegmentGroup(group) for group in neighbours(segments, lambda segment: segment.size, PARTITION_BYTES)]
 
 
 def neighbours(
     items: Iterable[_Item], size_of: Callable[[_Item], int], most: int, count: int | None = None
 ) -> list[list[_Item]]:
-    """Neighbouring items together, up to `most` in size and `count` in number; a bigger one is alone."""
+    """Groups adjacent items up to `most` in size and `count` in number; a larger one is alone."""
     groups: list[list[_Item]] = []
     filled = 0
     for item in items:

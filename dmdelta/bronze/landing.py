@@ -1,7 +1,9 @@
-"""Landing: which segments become the next batch, and the one commit that holds batch and position together.
+"""Landing: selects the segments of the next batch, and writes batch and position in one commit.
 
-A batch is bound to a range of the log by its number: the Delta transaction version. Bronze's newest commit of ours says
-where the next batch begins, whatever any metadata table says; so a crash between two writes loses and repeats nothing.
+A batch is bound to a range of the log by its number, the Delta transaction version. Bronze's newest commit by this task
+determines where the next batch starts, whatever any metadata table says; so a crash between two writes neither loses
+nor
+repeats anything.
 """
 
 import json
@@ -30,17 +32,17 @@ from dmdelta.rules import SourceRules
 from dmdelta.segments import follows, open_segment
 
 BATCH_BYTES = 256 << 20
-"""One batch's share of the log: big enough to hide what a commit costs, here and in silver."""
+"""Maximum log bytes of a batch: large enough to amortize the cost of a commit, here and in silver."""
 
 
 @dataclass(frozen=True, slots=True)
 class LandingSource:
-    """Where a source's rows go and how they are decoded."""
+    """The target of a source's rows, and how they are decoded."""
 
     task: str
     run: str
     bronze: str
-    """The bronze table's identifier in SQL."""
+    """The bronze table's SQL identifier."""
     rules: SourceRules
     flavor: Flavor
 
@@ -60,11 +62,11 @@ def landing_app(task: str, source_id: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Landed:
-    """How far bronze is: the newest landing commit of a source.
+    """The progress of bronze: the newest landing commit of a source.
 
     Attributes:
-        safe_until: what begins before it may have been applied already, from an earlier epoch of the same log.
-        at: when it was committed, in UTC; None: in this run.
+        safe_until: ranges that start before it may have been applied already, from an earlier epoch of the same log.
+        at: its commit time, in UTC; None: in this run.
     """
 
     batch: int
@@ -76,23 +78,23 @@ class Landed:
 
     @property
     def size(self) -> int:
-        """Bytes of the log, about: across a file's end nobody remembers."""
+        """Approximate bytes of the log: unknown across a file boundary."""
         same_file = self.begin.binlog_file == self.end.binlog_file
         return self.end.offset - self.begin.offset if same_file else BATCH_BYTES
 
     @property
     def safe_beyond(self) -> Position | None:
-        """What the next batch inherits of `safe_until`."""
+        """The part of `safe_until` that the next batch inherits."""
         return self.safe_until if self.safe_until is not None and self.safe_until > self.end else None
 
     def join(self, following: "Landed") -> "Landed":
-        """One range of two neighbours; it bears the later one's number, which stands for its end."""
+        """One range of two adjacent ones; it has the later one's number, which identifies its end."""
         return replace(following, begin=self.begin, safe_until=following.safe_until or self.safe_until)
 
 
 @dataclass(frozen=True, slots=True)
 class LandingBatch:
-    """The next commit: its number and the segments it holds."""
+    """The next commit: its number and its segments."""
 
     number: int
     segments: tuple[Segment, ...]
@@ -107,36 +109,38 @@ class LandingBatch:
 
     @property
     def grows(self) -> bool:
-        """Its last segment was cut for its size: the relay is behind the source, and more follows at once."""
+        """Whether the last segment was cut because of its size: the relay is behind the source, and more follows at
+        once.
+        """
         return self.segments[-1].size >= CUT_BYTES and sum(s.size for s in self.segments) < BATCH_BYTES
 
 
 def plan_landing(
     segments: Sequence[Segment], landed: Landed | None, batch_bytes: int = BATCH_BYTES
 ) -> LandingBatch | None:
-    """The next batch of a listing, or None when everything in it has landed.
+    """The next batch of a listing, or None if everything in it has landed.
 
-    A batch never crosses an epoch and takes at least one segment, however large. Of a segment within which bronze ends,
-    because another machine's relay had cut the log elsewhere, it takes the rest.
+    A batch never crosses an epoch and contains at least one segment, however large. If bronze ends within a segment,
+    because another machine's relay cut the log elsewhere, the batch contains the rest of it.
 
     Raises:
-        CorruptBinlog: the log does not go on where bronze ends.
+        CorruptBinlog: the log does not continue where bronze ends.
     """
-    waiting = [s for s in segments if landed is None or s.end_position > landed.end]
-    if not waiting:
+    pending = [s for s in segments if landed is None or s.end_position > landed.end]
+    if not pending:
         return None
     if landed is not None:
-        waiting[0] = waiting[0].behind(landed.end)
-        if not follows(landed.end, waiting[0]):
+        pending[0] = pending[0].behind(landed.end)
+        if not follows(landed.end, pending[0]):
             raise CorruptBinlog(
-                "the relay log does not go on where bronze ends",
+                "the relay log does not continue where bronze ends",
                 hint="segments were purged before they landed: restore them, or start again from a snapshot",
                 bronze_ends=str(landed.end),
-                relay_begins=str(waiting[0].begin_position),
+                relay_begins=str(pending[0].begin_position),
             )
     chosen: list[Segment] = []
     size = 0
-    for segment in waiting:
+    for segment in pending:
         if chosen and (size + segment.size > batch_bytes or segment.epoch != chosen[0].epoch):
             break
         chosen.append(segment)
@@ -145,7 +149,7 @@ def plan_landing(
 
 
 def newest_landed(spark: SparkSession, source: LandingSource) -> Landed | None:
-    """What bronze itself says about how far it is; None if nothing of this source ever landed."""
+    """The progress recorded in bronze itself; None if no rows of this source ever landed."""
     commit = newest_own_commit(spark, source.bronze, source.app)
     if commit is None:
         return None
@@ -153,13 +157,13 @@ def newest_landed(spark: SparkSession, source: LandingSource) -> Landed | None:
 
 
 def landed_batches(spark: SparkSession, source: LandingSource, after: Position | None) -> list[Landed]:
-    """The landed batches that end beyond `after`, oldest first, as far back as bronze's history is kept.
+    """The landed batches that end after `after`, oldest first, as far back as bronze's history is kept.
 
-    Where it is not, the first of them begins later than `after`: a range that begins at `after` covers it all the same.
+    If it does not reach back to `after`, the first batch starts later: a range that starts at `after` still covers it.
     """
     commits = own_commits(spark, source.bronze, source.app)
-    wanted = [commit.tag for commit in takewhile(lambda commit: after is None or commit.tag.end > after, commits)]
-    return [_landed(tag, source) for tag in reversed(wanted) if not tag.again]
+    tags = [commit.tag for commit in takewhile(lambda commit: after is None or commit.tag.end > after, commits)]
+    return [_landed(tag, source) for tag in reversed(tags) if not tag.again]
 
 
 def _landed(tag: CommitTag, source: LandingSource) -> Landed:
@@ -176,10 +180,10 @@ def land(
     """Decode a batch on the executors and append it to bronze in one commit.
 
     Args:
-        structures: what tables have where, in log order, for servers that send no column names.
+        structures: the structures of tables by position, in log order, for servers that log no column names.
 
     Raises:
-        CorruptBinlog, UnsupportedEvent, UnknownSchema: what the decoder met, as it raised it.
+        CorruptBinlog, UnsupportedEvent, UnknownSchema: as raised by the decoder.
         Fenced: another runner of this task landed the batch.
     """
     gtid_set = landed.gtid_set if landed else parse_gtid_set("", source.flavor)
@@ -206,11 +210,11 @@ def begin_anew(
     safe_until: Position | None = None,
     gtid_set: GtidSet | None = None,
 ) -> Landed:
-    """Have the next batch begin at `begin`, of an epoch of its own, by a commit without rows.
+    """Start a new epoch at `begin` for the next batch, with a commit without rows.
 
     Args:
-        safe_until: what begins before it may be in silver already.
-        gtid_set: all transactions below `begin`, if that is known.
+        safe_until: ranges that start before it may be in silver already.
+        gtid_set: all transactions below `begin`, if known.
 
     Raises:
         Fenced: another runner of this task landed a batch.
@@ -222,15 +226,15 @@ def begin_anew(
 
 
 def say_again(spark: SparkSession, source: LandingSource, landed: Landed) -> Landed:
-    """Say once more how far bronze is, by a commit without rows: its history may be about to forget the last one.
+    """Repeat bronze's position in a commit without rows, before its history expires the last landing commit.
 
     Raises:
         Fenced: another runner of this task landed a batch.
     """
     number, end = landed.batch + 1, landed.end
-    said = Landed(number, end, end, landed.gtid_set, landed.safe_beyond)
-    _land_nothing(spark, source, replace(_tag(source, said), again=True))
-    return said
+    repeated = Landed(number, end, end, landed.gtid_set, landed.safe_beyond)
+    _land_nothing(spark, source, replace(_tag(source, repeated), again=True))
+    return repeated
 
 
 def _land_nothing(spark: SparkSession, source: LandingSource, tag: CommitTag) -> None:
@@ -238,7 +242,9 @@ def _land_nothing(spark: SparkSession, source: LandingSource, tag: CommitTag) ->
 
 
 def newest_beginning(spark: SparkSession, source: LandingSource) -> Position | None:
-    """Where the newest epoch was begun on purpose (`begin_anew`); None if it was not, or nobody remembers."""
+    """The position at which the newest epoch was started by a request; None if it was not, or the history has
+    expired.
+    """
     epoch: int | None = None
     for commit in own_commits(spark, source.bronze, source.app):
         end = commit.tag.end
@@ -251,7 +257,7 @@ def newest_beginning(spark: SparkSession, source: LandingSource) -> Position | N
 
 
 def land_rows(spark: SparkSession, source: LandingSource, rows: DataFrame, landed: Landed) -> OwnCommit:
-    """Append the bronze rows that `landed` stands for in one commit.
+    """Append the bronze rows of `landed` in one commit.
 
     Raises:
         Fenced: another runner of this task landed a batch.
@@ -283,20 +289,20 @@ def decoded(
         .option("block-allow-list", source.rules.allow_list.to_json())
         .option("online-ddl", source.rules.online.to_json())
         .option("structures", json.dumps([structure.to_json() for structure in structures]))
-        # As data: Spark writes a time of its own into the code that it generates, anew for every batch.
+        # As data: Spark would write its own time into the code that it generates, and compile it again for every batch.
         .option("landed-at", datetime.now(timezone.utc).isoformat())
     )
     return reader.load()
 
 
 def open_bronze(spark: SparkSession, bronze: str, task: str) -> None:
-    """Make the bronze table if it is not there.
+    """Create the bronze table if it does not exist.
 
-    Column statistics are kept of what people and ranges choose rows by: each costs landing time.
+    Column statistics are collected for the columns that users and ranges filter by: each costs landing time.
 
     Raises:
-        ForeignTable: something else is at that place, or another task's bronze.
-        LakehouseError: the place cannot be reached.
+        ForeignTable: the path contains something else, or another task's bronze.
+        LakehouseError: the storage cannot be accessed.
     """
     state = table_state(spark, bronze)
     if state is not None:

@@ -1,4 +1,4 @@
-"""Reading a group of segments: bytes in, Arrow record batches out. Runs on the executors."""
+"""Reads a group of segments: bytes in, Arrow record batches out. Runs on the executors."""
 
 import gc
 import json
@@ -24,7 +24,7 @@ from dmdelta.segments import open_segment
 
 
 def read_group(segments: Sequence[Segment], options: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
-    """Decode a group's segments one after the other, in bounded memory. `options` are the data source's."""
+    """Decode a group's segments in order, in bounded memory. `options` are the data source's."""
     decode_options = _decode_options(options)
     landed_at = datetime.fromisoformat(options["landed-at"]) if "landed-at" in options else None
     with decoding():
@@ -36,14 +36,14 @@ def read_group(segments: Sequence[Segment], options: Mapping[str, str]) -> Itera
 
 @contextmanager
 def decoding() -> Iterator[None]:
-    """Around what decodes on an executor: no search for garbage, and errors that reach the driver."""
-    # A batch is hundreds of thousands of objects without one cycle: looking for cycles costs a sixth of the time.
+    """Context for decoding on an executor: disables garbage collection, and formats errors for the driver."""
+    # A batch is hundreds of thousands of objects without cycles: searching for cycles would take a sixth of the time.
     collecting = gc.isenabled()
     gc.disable()
     try:
         yield
     except DmdeltaError as error:
-        # Only the text of an error reaches the driver: make it one that the driver can turn back.
+        # Only the text of an error reaches the driver: use a format that the driver can parse.
         raise RuntimeError(to_wire(error)) from error
     finally:
         if collecting:
@@ -55,8 +55,8 @@ def _opened(segment: Segment) -> BinaryIO:
         return open_segment(segment)
     except FileNotFoundError as error:
         raise CorruptBinlog(
-            f"segment {error.filename} is gone",
-            hint="it was purged before it was landed; restore it from the source or an archive",
+            f"segment {error.filename} does not exist",
+            hint="it was purged before it landed; restore it from the source or an archive",
         ) from error
 
 

@@ -1,7 +1,7 @@
-"""How long bronze is kept: the row changes of whole days go, and what is left of bronze says so itself.
+"""Retention of bronze: removes row changes by whole days, and records in bronze what was removed.
 
-The day on which a batch landed partitions bronze, so a day's files go without being read. What tells structures,
-statements and watermarks stays for ever: it is little, and later rows are read by it.
+Bronze is partitioned by the day on which a batch landed, so a day's files are removed without being read. Structures,
+statements and watermarks are kept indefinitely: they are small, and needed to read later rows.
 """
 
 from collections.abc import Iterable
@@ -20,27 +20,27 @@ from dmdelta.model.position import Position
 from dmdelta.model.spark_sql import literal
 
 KEPT_SINCE = "dmdelta.kept-since"
-"""Property of bronze: row changes that landed before this day may be gone. Set before the first of them goes."""
+"""Property of bronze: row changes that landed before this day may have been removed. Set before the first removal."""
 EXPIRED_TO = "dmdelta.expired-to."
-"""Likewise, with a source's id behind it: where the last event of its log is that landed before that day."""
+"""Prefix of a property per source id: the position of the source's last event that landed before that day."""
 _APPEND_ONLY = "delta.appendOnly"
 
 
 @dataclass(frozen=True, slots=True)
 class Expired:
-    """Rows that went, all those that had landed before a day."""
+    """The removed rows, all of which had landed before a day."""
 
     before: date
     rows: int
 
 
 def plan_expiry(today: date, days: int, needed: Iterable[date]) -> date:
-    """The day before which all may go: so many days back, or the first day of which something is still needed."""
+    """The day before which everything may be removed: `days` ago, or the earliest day that is still needed."""
     return min([today - timedelta(days=days), *needed])
 
 
 def first_day_needed(spark: SparkSession, bronze: str, source_id: str, position: Position) -> date | None:
-    """When the first row landed that is not before a position; None if there is none yet.
+    """The day on which the first row at or after a position landed; None if there is none yet.
 
     Raises:
         LakehouseError: bronze cannot be read.
@@ -53,12 +53,13 @@ def first_day_needed(spark: SparkSession, bronze: str, source_id: str, position:
 
 
 def expire(spark: SparkSession, bronze: str, before: date) -> Expired | None:
-    """Have the row changes go that landed before a day; None if there were none.
+    """Remove the row changes that landed before a day; None if there were none.
 
-    Those of XA transactions that are prepared and had not ended by then stay. Whoever was killed here goes on here.
+    Those of prepared XA transactions that had not ended by then are kept. Safe to repeat after a kill.
 
     Raises:
-        CommitConflict: somebody else changes bronze's properties. LakehouseError: bronze cannot be read or written.
+        CommitConflict: bronze's properties were changed concurrently.
+        LakehouseError: bronze cannot be read or written.
     """
     old = f"landed_on < DATE'{before}' AND {IS_CHANGE}"
     with wrapped(bronze, "removing old rows of"):
@@ -75,7 +76,7 @@ def expire(spark: SparkSession, bronze: str, before: date) -> Expired | None:
 
 
 def _ends(spark: SparkSession, bronze: str, before: date) -> list[tuple[str, Position]]:
-    """Where the last event of each source's log is that landed before a day."""
+    """The position of each source's last event that landed before a day."""
     rows = spark.sql(
         f"""SELECT source_id, max(struct(epoch, seq, {AT} AS at)) AS last FROM {bronze}
         WHERE landed_on < DATE'{before}' AND epoch > 0 GROUP BY source_id"""
@@ -95,19 +96,20 @@ def _unfinished(spark: SparkSession, bronze: str, before: date) -> str:
 
 
 def _set(spark: SparkSession, bronze: str, properties: dict[str, str]) -> None:
-    """Set what is not so already: each time costs a commit, which no append may meet."""
+    """Set properties that differ: each time costs a commit, which conflicts with appends."""
     state = table_state(spark, bronze)
-    there = state.properties if state is not None else {}
-    if any(there.get(name) != value for name, value in properties.items()):
+    existing = state.properties if state is not None else {}
+    if any(existing.get(name) != value for name, value in properties.items()):
         listed = ", ".join(f"{literal(name)} = {literal(value)}" for name, value in properties.items())
         spark.sql(f"ALTER TABLE {bronze} SET TBLPROPERTIES ({listed})").collect()
 
 
 def expired_to(spark: SparkSession, source: LandingSource) -> Position | None:
-    """The last event of a source's log up to which row changes may be gone; None: all that ever landed is there.
+    """The last event of a source's log up to which row changes may have been removed; None: everything that landed is
+    present.
 
     Raises:
-        LakehouseError: bronze cannot be looked at.
+        LakehouseError: bronze cannot be accessed.
     """
     text = _property(spark, source.bronze, f"{EXPIRED_TO}{source.source_id}")
     return Position.parse(text) if text is not None else None
@@ -119,7 +121,7 @@ def _property(spark: SparkSession, bronze: str, name: str) -> str | None:
 
 
 def is_forgotten(spark: SparkSession, source: LandingSource, epoch: int) -> bool:
-    """Rows of an epoch may be gone: some of what has stayed of it landed before the others went.
+    """Whether rows of an epoch may have been removed: some of its remaining rows landed before the removal's day.
 
     Raises:
         LakehouseError: bronze cannot be read.
@@ -133,9 +135,10 @@ def is_forgotten(spark: SparkSession, source: LandingSource, epoch: int) -> bool
 
 
 def assert_kept(spark: SparkSession, source: LandingSource, begin: Position) -> None:
-    """
+    """Check that bronze has all row changes after a position.
+
     Raises:
-        QualityError: row changes behind `begin` are gone from bronze.
+        QualityError: row changes after `begin` have been removed from bronze.
         LakehouseError: bronze cannot be read.
     """
     expired = expired_to(spark, source)
@@ -144,8 +147,8 @@ def assert_kept(spark: SparkSession, source: LandingSource, begin: Position) -> 
 
 
 def forgotten(source_id: str, expired: Position) -> QualityError:
-    """The error of whoever needs more of a source's log than bronze has kept."""
+    """The error for an operation that needs more of a source's log than bronze has kept."""
     return QualityError(
         f"row changes of {source_id} up to {expired} have expired from bronze",
-        hint="begin behind that, or have the tables read again: dmdelta snapshot SPEC --table SCHEMA.TABLE",
+        hint="start after that position, or reload the tables: dmdelta snapshot SPEC --table SCHEMA.TABLE",
     )

@@ -1,4 +1,4 @@
-"""Rows of bronze that tell a table's structure at a place of the log, made where no log tells it."""
+"""Bronze rows that record a table's structure at a position, where the log itself does not contain it."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -12,7 +12,7 @@ from dmdelta.model.position import Position
 from dmdelta.model.schema import TableSchema
 
 _ROW = -3
-"""Rows of structure have negative numbers at their event; the log's own take -1, watermarks -2."""
+"""Structure rows have negative numbers at their event; the log's own use -1, watermarks -2."""
 _COLUMNS = {
     "source_id": T.StringType(),
     "epoch": T.IntegerType(),
@@ -63,5 +63,5 @@ def structure_rows(
     ]
     kinds = T.StructType([T.StructField(name, kind) for name, kind in _COLUMNS.items()])
     with wrapped(bronze, "reading"):
-        told = spark.createDataFrame(rows, kinds).coalesce(1)
-        return spark.read.table(bronze).where("false").unionByName(told, allowMissingColumns=True)
+        structure_frame = spark.createDataFrame(rows, kinds).coalesce(1)
+        return spark.read.table(bronze).where("false").unionByName(structure_frame, allowMissingColumns=True)

@@ -1,4 +1,4 @@
-"""What bronze tells about the structures of all tables of a source: rows of structure and statements."""
+"""The structures of all tables of a source according to bronze: structure rows and statements."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -26,9 +26,10 @@ class ToldRow:
 
 
 def told_structures(spark: SparkSession, source: LandingSource, end: Position) -> Structures:
-    """What bronze tells before `end`, as far as statements can be followed; default character sets are not in it.
+    """The structures before `end`, as far as statements can be applied; without default character sets.
 
-    Of a log that was begun anew only what is in its own epoch and in the snapshot before it: older epochs may be ahead
+    If the log was restarted in a new epoch, only that epoch and the snapshot before it are used: older epochs may be
+    ahead
     of it.
 
     Raises:
@@ -38,34 +39,36 @@ def told_structures(spark: SparkSession, source: LandingSource, end: Position) -
         WHERE source_id = {literal(source.source_id)} AND op IN ('schema', 'ddl', 'truncate')
         AND epoch > 0 AND (epoch, seq) < ({end.epoch}, {end.seq}) ORDER BY epoch, seq, row"""
     with wrapped(source.bronze, "reading"):
-        found = spark.sql(query).collect()
+        result = spark.sql(query).collect()
     rows = [
         ToldRow(
             Position(row["epoch"], row["binlog_file"], row["binlog_pos"]), Op(row["op"]), row["schema_name"], row["ddl"]
         )
-        for row in found
+        for row in result
     ]
-    begun = newest_beginning(spark, source) if rows else None
-    if begun is not None:
-        rows = [row for row in rows if row.position.epoch == begun.epoch or _is_snapshot_before(row.position, begun)]
+    restart = newest_beginning(spark, source) if rows else None
+    if restart is not None:
+        rows = [
+            row for row in rows if row.position.epoch == restart.epoch or _is_snapshot_before(row.position, restart)
+        ]
     return structures_of(rows, mariadb=source.flavor == "mariadb")
 
 
 def structures_of(rows: Iterable[ToldRow], *, mariadb: bool) -> Structures:
-    """What rows, in the order of the log, lead to."""
+    """The structures that result from rows in log order."""
     known = Structures()
-    followed: tuple[Position, str] | None = None
+    applied: tuple[Position, str] | None = None
     for row in rows:
         if row.op is Op.SCHEMA:
             schema = TableSchema.from_json(row.text)
             origin = Origin.TABLE_MAP if row.position.chunk is None else Origin.SNAPSHOT
             charset = known.charset_of(*schema.name)
             known = Structures({**known.tables, schema.name: TrackedTable(schema, charset, origin)}, known.charsets)
-        elif (row.position, row.text) != followed:  # a statement that names several tables has a row for each
-            followed = (row.position, row.text)
+        elif (row.position, row.text) != applied:  # a statement that names several tables has a row for each
+            applied = (row.position, row.text)
             known = known.after(LoggedStatement(row.position, row.schema, row.text), mariadb=mariadb)
     return known
 
 
-def _is_snapshot_before(position: Position, begun: Position) -> bool:
-    return position.chunk is not None and position.epoch == begun.epoch - 1
+def _is_snapshot_before(position: Position, restart: Position) -> bool:
+    return position.chunk is not None and position.epoch == restart.epoch - 1

@@ -1,4 +1,4 @@
-"""What a snapshot wrote down about where a source's log was when it read a table."""
+"""The log positions that a snapshot recorded when it read a table."""
 
 import json
 from collections.abc import Collection
@@ -15,11 +15,11 @@ from dmdelta.model.spark_sql import literal
 def exact_positions(
     spark: SparkSession, bronze: str, source_id: str, snapshot: tuple[int, int] | None = None
 ) -> dict[TableName, Position]:
-    """Where the log goes on for tables that a snapshot read exactly at one position.
+    """The position at which the log continues for tables that a snapshot read exactly at one position.
 
     Args:
         snapshot: (its epoch, the log's) for one snapshot; None: the newest full load of each table, whose log is in the
-            epoch behind it.
+            following epoch.
 
     Raises:
         LakehouseError: bronze cannot be read.
@@ -30,19 +30,19 @@ def exact_positions(
         GROUP BY schema_name, table_name"""
     with wrapped(bronze, "reading"):
         rows = spark.sql(query).collect()
-    told = {
+    watermarks = {
         (row["schema_name"], row["table_name"]): (row["newest"]["epoch"], json.loads(row["newest"]["ddl"]))
         for row in rows
     }
     return {
         name: Position(epoch + 1 if snapshot is None else snapshot[1], mark["file"], mark["pos"])
-        for name, (epoch, mark) in told.items()
+        for name, (epoch, mark) in watermarks.items()
         if mark["exact"]
     }
 
 
 def heard_of(spark: SparkSession, bronze: str, source_id: str, tables: Collection[TableName]) -> set[TableName]:
-    """Those of `tables` whose structure the log has ever told.
+    """The subset of `tables` whose structure has ever appeared in the log.
 
     Raises:
         LakehouseError: bronze cannot be read.

@@ -1,4 +1,4 @@
-"""How bronze's rows are read, by all that reads them: ranges, XA groups, typed values, what the spec leaves out.
+"""Reading bronze's rows: ranges, XA groups, typed values, and the spec's row filters.
 
-Owns the SQL of it. Must not know what is made of the rows: silver and the sink each have their own plans.
+Owns the SQL for it. Must not know what the rows are used for: silver and the sink have their own plans.
 """

@@ -1,4 +1,4 @@
-"""Which row changes count: what the spec's filters leave out goes nowhere behind bronze."""
+"""Row filters: changes that the spec filters out are not replicated beyond bronze."""
 
 from collections.abc import Callable, Collection, Mapping
 
@@ -15,28 +15,29 @@ ROW_EVENTS: Mapping[Op, RowEvent] = {Op.INSERT: "insert", Op.UPDATE: "update", O
 
 
 def ignored_ops(rules: SourceRules, name: TableName, ops: Collection[Op]) -> list[Op]:
-    """Those kinds of a table's changes that do not count. Rows that a snapshot read always do, as for DM.
+    """The kinds of a table's changes that are ignored. Rows read by a snapshot are never ignored, as in DM.
 
     Raises:
-        SchemaError: a filter says Error.
+        SchemaError: a filter has the action Error.
     """
     actions = rules.row_events(*name)
     stopping = [op for op in ops if op in ROW_EVENTS and actions[ROW_EVENTS[op]] is Action.ERROR]
     if stopping:
         raise SchemaError(
-            f"{'.'.join(name)} has {stopping[0].value} events: a filter of the spec says Error", hint="mend the filter"
+            f"{'.'.join(name)} has {stopping[0].value} events, for which a filter has the action Error",
+            hint="change the filter in the spec",
         )
     return [op for op in ROW_EVENTS if actions[ROW_EVENTS[op]] is Action.IGNORE]
 
 
 def left_out_rows(rules: SourceRules, flavor: Flavor, schema: TableSchema, op: Op, *, partial: bool) -> str | None:
-    """The condition (SQL) of rows that an expression filter leaves out; None if there is none.
+    """The condition (SQL) for rows that an expression filter excludes; None if there is no filter.
 
     Args:
-        partial: some images hold only some of the columns.
+        partial: some images contain only some of the columns.
 
     Raises:
-        SchemaError: the expression cannot be computed.
+        SchemaError: the expression cannot be evaluated.
     """
 
     def side(image: str) -> Callable[[Column], str]:
@@ -45,12 +46,12 @@ def left_out_rows(rules: SourceRules, flavor: Flavor, schema: TableSchema, op: O
     if op not in ROW_EVENTS:
         return None
     try:
-        found = left_out(
+        condition = left_out(
             rules.expressions, schema, ROW_EVENTS[op], before=side("before"), after=side("after"), flavor=flavor
         )
     except ConfigError as error:
         raise SchemaError(error.message, hint=error.hint) from error
-    if found is not None and partial:
-        hint = "set binlog_row_image to FULL, and have the table read again"
-        raise SchemaError(f"the expression filters of {schema} need whole row images", hint=hint)
-    return found
+    if condition is not None and partial:
+        hint = "set binlog_row_image to FULL, and reload the table"
+        raise SchemaError(f"the expression filters of {schema} require full row images", hint=hint)
+    return condition

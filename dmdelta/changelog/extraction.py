@@ -1,4 +1,4 @@
-"""From the VARIANT of a row image to typed columns: SQL expressions, made without Spark."""
+"""SQL expressions that extract typed columns from the VARIANT of a row image, built without Spark."""
 
 import re
 
@@ -11,7 +11,7 @@ _PLAIN_KEY = re.compile(r"[^.\[]+")
 
 
 def variant_path(name: str) -> str | None:
-    """The path of a field in an object (Spark's `VariantPathParser`), None if its grammar cannot say the name."""
+    """The path of a field in an object (Spark's `VariantPathParser`), None if its grammar cannot express the name."""
     if _PLAIN_KEY.fullmatch(name):
         return f"$.{name}"
     for mark in ("'", '"'):
@@ -34,17 +34,17 @@ def extracted(image: str, column: Column) -> str:
 
 
 def converted(variant: str, column: Column, path: str = "$") -> str:
-    """The SQL expression of a column's value, which is at `path` in a VARIANT, without an alias."""
+    """The SQL expression of a column's value at `path` in a VARIANT, without an alias."""
     if isinstance(column, StoredColumn):
         return f"CAST({converted(variant, column.own, path)} AS {column.stored})"
     get = "try_variant_get" if column.type in ZERO_DATE_TYPES else "variant_get"
     value = f"{get}({variant}, {literal(path)}, {literal(silver_type(column))})"
-    # Spark reads text of the year 0 as a date; neither Python nor most readers can.
+    # Spark parses text of the year 0 as a date; Python and most readers cannot.
     return f"IF({value} >= {_FIRST_DAY[column.type]}, {value}, NULL)" if column.type in _FIRST_DAY else value
 
 
 def tells(names: str, column: Column) -> str:
-    """Whether an image has a value of a column (SQL); `names` are those of its columns, NULL for all."""
+    """Whether an image contains a value of a column (SQL); `names` are its columns, NULL for all."""
     if isinstance(column, ConstantColumn):
         return "true"
     return f"{names} IS NULL OR array_contains({names}, {literal(column.name)})"
@@ -57,7 +57,7 @@ def keys_of(schema: TableSchema) -> tuple[Column, ...]:
 
 
 def own_values() -> tuple[str, str]:
-    """The expressions of `_dm_version` and `_dm_committed_at` from a bronze row."""
+    """The expressions for `_dm_version` and `_dm_committed_at` from a bronze row."""
     version = f"named_struct('epoch', epoch, 'seq', seq, 'row', row) AS {VERSION}"
     return version, f"committed_at AS {COMMITTED_AT}"
 

@@ -1,4 +1,4 @@
-"""The values of one field of many row images as Arrow arrays: texts, numbers and bytes, made column by column."""
+"""The values of one field of many row images as Arrow arrays: texts, numbers and bytes, built column by column."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -25,10 +25,10 @@ Part = tuple[Places, Any]
 
 
 def texts(images: Images, name: str) -> Any:
-    """Numbers with all their digits, dates and times as MySQL writes them (UTC), texts as they are; NULL for NULL.
+    """Numbers with all their digits, dates and times in MySQL's format (UTC), texts unchanged; NULL for NULL.
 
     Raises:
-        LakehouseError: a value is of a type that has no such text.
+        LakehouseError: a value's type has no text form.
     """
     starts = images.starts(name)
     return _spread(list(_text_parts(images, starts, name)), images.count, TEXT)
@@ -59,7 +59,7 @@ def blobs(images: Images, name: str) -> Any:
 
 
 def _by_tag(images: Images, starts: Places) -> Iterator[tuple[int, Places]]:
-    """The type bytes that occur and their rows; all strings count as one, NULL and absent values as none."""
+    """The type bytes that occur, with their rows; all strings count as one type, NULL and absent values are omitted."""
     rows = np.flatnonzero(starts >= 0)
     tags = images.data[starts[rows]]
     tags = np.where(tags & 3 == _SHORT, variant.STRING, tags)
@@ -92,7 +92,7 @@ def _text_parts(images: Images, starts: Places, name: str) -> Iterator[Part]:
 
 
 def _decimals(images: Images, rows: Places, at: Places, tag: int) -> Iterator[Part]:
-    """Each scale by itself: a column mostly has one."""
+    """By scale: a column usually has only one."""
     scales = images.data[at + 1]
     for scale in map(int, np.unique(scales)):
         some = scales == scale
@@ -107,7 +107,7 @@ def _decimals(images: Images, rows: Places, at: Places, tag: int) -> Iterator[Pa
 
 
 def pointed(digits: Any, scale: int) -> Any:
-    """Integers as text with a point in front of the last `scale` digits."""
+    """Integers as text with a decimal point before the last `scale` digits."""
     negative = pc.starts_with(digits, "-")
     bare = pc.ascii_lpad(pc.replace_substring(digits, "-", ""), scale + 1, "0")
     whole, rest = pc.utf8_slice_codeunits(bare, 0, -scale), pc.utf8_slice_codeunits(bare, -scale)
@@ -120,8 +120,9 @@ def word(text: str) -> Any:
 
 
 def _bytes(images: Images, begins: Places, sizes: Places, kind: Any) -> Any:
-    """Pieces of the data as an array. Their order in the data is that of the rows."""
-    # Without a loop: an array of gaps and pieces by turns lies on the data as they are, and every second is taken.
+    """Slices of the data as an array. Their order in the data is that of the rows."""
+    # Without a loop: one array alternates gaps and slices over the data without copying, and every second element is
+    # taken.
     ends = np.zeros(2 * len(begins) + 1, np.int64)
     ends[1::2], ends[2::2] = begins, begins + sizes
     both = pa.Array.from_buffers(kind, 2 * len(begins), [None, pa.py_buffer(ends), pa.py_buffer(images.data)])
@@ -129,7 +130,7 @@ def _bytes(images: Images, begins: Places, sizes: Places, kind: Any) -> Any:
 
 
 def _spread(parts: Sequence[Part], count: int, kind: Any) -> Any:
-    """One array of `count` values from those of some rows each; NULL where there is none."""
+    """One array of `count` values from those of subsets of the rows; NULL for other rows."""
     if len(parts) == 1 and len(parts[0][0]) == count:
         return parts[0][1]
     if not parts:
@@ -144,12 +145,12 @@ def _spread(parts: Sequence[Part], count: int, kind: Any) -> Any:
 
 def _unknown(name: str, tag: int) -> LakehouseError:
     return LakehouseError(
-        f"the column {name} has a value in bronze of VARIANT type {tag}", hint="report it to the project"
+        f"column {name} has a value of unknown VARIANT type {tag} in bronze", hint="report this to the project"
     )
 
 
 def on_bytes(array: Any, act: Callable[[npt.NDArray[np.uint8]], npt.NDArray[np.uint8]]) -> Any:
-    """An array of texts or bytes whose bytes `act` has changed one by one."""
+    """An array of texts or bytes with `act` applied to its bytes."""
     valid, ends, data = array.buffers()
     if data is None:
         return array

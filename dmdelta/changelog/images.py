@@ -1,6 +1,6 @@
-"""Row images side by side: where each field of a column of VARIANTs lies, found without a loop over rows.
+"""Row images in columnar form: locates each field in a column of VARIANTs without a loop over rows.
 
-Format: as `binlog.variant`. Rows whose objects have the same fields share a layout, and mostly a table has one.
+Format: as `binlog.variant`. Rows whose objects have the same fields share a layout; a table usually has only one.
 """
 
 from collections.abc import Iterator
@@ -21,13 +21,14 @@ _OBJECT = 2
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """
+    """The layout that a subset of the images shares.
+
     Attributes:
         rows: the images that have it.
-        fields: the number of each field.
-        offsets: where the first field's offset stands, from the image's begin.
+        fields: the index of each field.
+        offsets: position of the first field's offset, from the start of the image.
         width: bytes of an offset.
-        values: where the values begin, from the image's begin.
+        values: start of the values, from the start of the image.
     """
 
     rows: Places
@@ -41,12 +42,14 @@ class Images:
     """The images of a column.
 
     Attributes:
-        data: the bytes of all of them, one behind the other.
-        count: rows; some may have no image.
+        data: the bytes of all images, concatenated.
+        count: number of rows; some may have no image.
     """
 
     def __init__(self, column: Any) -> None:
-        """`column`: VARIANTs as Spark gives them to Arrow, chunked or not; absent images may be VARIANT's own null."""
+        """`column`: VARIANTs as Spark converts them to Arrow, chunked or not; absent images may be VARIANT's own
+        null.
+        """
         values, metadata = (_whole(part) for part in _whole(column).flatten())
         self.count = len(values)
         _, ends, data = values.buffers()
@@ -54,32 +57,32 @@ class Images:
         self._begins: Places = np.frombuffer(ends, np.int32)[values.offset :][: self.count].astype(np.int64)
         present = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
         present = present[self.data[self._begins[present]] != NULL[0]]
-        self._layouts = tuple(self._told(present, metadata))
+        self._layouts = tuple(self._find_layouts(present, metadata))
 
     def starts(self, name: str) -> Places:
-        """Where the field `name` begins in `data`, for each row; -1: the image has no such field."""
-        found = np.full(self.count, -1, np.int64)
+        """The start of field `name` in `data`, for each row; -1 if the image does not have the field."""
+        starts = np.full(self.count, -1, np.int64)
         for layout in self._layouts:
             place = layout.fields.get(name)
             if place is not None:
                 begins = self._begins[layout.rows]
                 offsets = self.numbers(begins + layout.offsets + place * layout.width, layout.width)
-                found[layout.rows] = begins + layout.values + offsets
-        return found
+                starts[layout.rows] = begins + layout.values + offsets
+        return starts
 
     def numbers(self, at: Places, width: int) -> Places:
-        """The unsigned numbers of `width` bytes, 1 to 4, at places of `data`."""
+        """The unsigned numbers of `width` bytes, 1 to 4, at offsets in `data`."""
         if width == 3:
             return self.numbers(at, 2) | self.numbers(at + 2, 1) << 16
         return self.fixed(at, {1: "<u1", 2: "<u2", 4: "<u4"}[width]).astype(np.int64)
 
     def fixed(self, at: Places, kind: str) -> npt.NDArray[Any]:
-        """The numbers of a NumPy type at places of `data`, wherever they are aligned."""
+        """The numbers of a NumPy type at offsets in `data`, aligned or not."""
         size = np.dtype(kind).itemsize
         every: npt.NDArray[Any] = np.ndarray((max(0, len(self.data) - size + 1),), kind, self.data, strides=(1,))
         return every[at]
 
-    def _told(self, rows: Places, metadata: Any) -> Iterator[_Layout]:
+    def _find_layouts(self, rows: Places, metadata: Any) -> Iterator[_Layout]:
         dictionary = metadata.dictionary_encode()
         codes = dictionary.indices.fill_null(-1).to_numpy(zero_copy_only=False)[rows]
         for code in np.unique(codes):
@@ -91,7 +94,7 @@ class Images:
 
     def _objects(self, rows: Places, head: int, keys: list[str]) -> Iterator[_Layout]:
         if head & 3 != _OBJECT:
-            raise LakehouseError("a row image in bronze is no object", hint="report it to the project", head=head)
+            raise LakehouseError("a row image in bronze is not an object", hint="report this to the project", head=head)
         width, id_width, count_width = (head >> 2 & 3) + 1, (head >> 4 & 3) + 1, 4 if head >> 6 & 1 else 1
         counts = self.numbers(self._begins[rows] + 1, count_width)
         for count in map(int, np.unique(counts)):

@@ -1,4 +1,4 @@
-"""Ranges of bronze as SQL predicates. Literals, so that Delta skips files by their statistics."""
+"""Ranges of bronze as SQL predicates. Literals, so that Delta can skip files by statistics."""
 
 from dataclasses import dataclass
 
@@ -6,15 +6,15 @@ from dmdelta.model.position import Position
 from dmdelta.model.spark_sql import literal
 
 IS_CHANGE = "op IN ('read', 'insert', 'update', 'delete')"
-"""Rows that are changes of rows, as SQL; not what tells structures, statements or positions."""
+"""Rows that are row changes, as SQL; excludes structures, statements and positions."""
 
 
 @dataclass(frozen=True, slots=True)
 class XaGroup:
-    """The rows of one prepared XA transaction that took effect: later than `after`, not later than `until`.
+    """The rows of one prepared XA transaction that was committed: later than `after`, not later than `until`.
 
     Attributes:
-        after: (epoch, seq) of the row that ended the same xid's transaction before, None if there was none.
+        after: (epoch, seq) of the row that ended the previous transaction with the same xid, None if there was none.
         until: (epoch, seq) of the commit.
     """
 

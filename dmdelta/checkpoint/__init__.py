@@ -1,9 +1,9 @@
-"""How far each table is: points in memory, their flushed record, and what a restart may conclude from it.
+"""The progress of each table: points in memory, their flushed record, and the conclusions that a restart draws from it.
 
 Owns the table `dm_meta.<task>_checkpoint`, the rules by which points move (global <= every table <= exit point), the
-asynchronous flush and the pure decision from where, and in which mode, a table goes on. Must not know how changes are
-landed or applied: it is told ranges and table versions, and its record is never the proof of what was committed;
-each table's own history is.
+asynchronous flush and the pure decision where, and in which mode, a table resumes. Must not know how changes are landed
+or applied: callers report ranges and table versions. Its record is never the proof of what was committed; each table's
+own history is.
 """
 
 from dmdelta.checkpoint.decision import (

@@ -1,8 +1,8 @@
-"""From where, and in which mode, a table goes on after a start. Pure: evidence in, plan out.
+"""Where, and in which mode, a table resumes after a start. Pure: evidence in, plan out.
 
-DM knows after a crash only that something after the checkpoint may have been applied. We know more: a silver commit
-carries its position, so the table's own history is proof; so is an unchanged Delta version. Only where both are missing
-(the log's retention removed the commit) is DM's decision taken, from the exit point of the last flush.
+After a crash DM knows only that changes after the checkpoint may have been applied. dmdelta knows more: a silver commit
+carries its position, so the table's own history is proof; so is an unchanged Delta version. Only if both are missing
+(the log retention removed the commit), the decision is DM's, based on the exit point of the last flush.
 """
 
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ from dmdelta.model.position import Position
 
 
 class Branch(str, Enum):
-    """Which evidence decided."""
+    """The evidence that decided."""
 
     HISTORY = "history"
     SAME_VERSION = "same-version"
@@ -30,11 +30,11 @@ class Branch(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class TableEvidence:
-    """What a table itself says.
+    """The evidence of the table itself.
 
     Attributes:
-        history: the end position in its newest commit of ours for this source, if its history still has one.
-        delta_version: its Delta version now, None if there is no table.
+        history: the end position of its newest commit by this task for this source, if its history still contains one.
+        delta_version: its current Delta version, None if the table does not exist.
     """
 
     schema: str
@@ -48,11 +48,11 @@ class TableEvidence:
 
 @dataclass(frozen=True, slots=True)
 class SourceEvidence:
-    """What is known of the source that a table's events come from.
+    """The evidence of the source that a table's events come from.
 
     Attributes:
-        landed: where bronze ends, None if nothing has landed; nothing beyond it can have been applied.
-        stored: what the last flush left, None if there was none.
+        landed: the end of bronze, None if nothing has landed; nothing beyond it can have been applied.
+        stored: the points of the last flush, None if there was none.
     """
 
     landed: Position | None
@@ -61,11 +61,11 @@ class SourceEvidence:
 
 @dataclass(frozen=True, slots=True)
 class SafeModePolicy:
-    """The spec's wishes.
+    """The safe mode settings of the spec.
 
     Attributes:
         always: `safe-mode: true`.
-        window: how long safe mode lasts at least when a crash left no exit point (`safe-mode-duration`).
+        window: minimum duration of safe mode if a crash left no exit point (`safe-mode-duration`).
     """
 
     always: bool
@@ -74,12 +74,12 @@ class SafeModePolicy:
 
 @dataclass(frozen=True, slots=True)
 class RestartPlan:
-    """How a table goes on.
+    """How a table resumes.
 
     Attributes:
         start: everything of the table below it is applied.
-        safe_until: ranges that begin before it are applied in safe mode.
-        safe_for: ranges that begin within this time of the run are applied in safe mode.
+        safe_until: ranges that start before it are applied in safe mode.
+        safe_for: ranges that start within this time of the run are applied in safe mode.
         always: every range is applied in safe mode.
         reason: for logs and status.
     """
@@ -92,7 +92,7 @@ class RestartPlan:
     always: bool = False
 
     def is_safe(self, begin: Position, elapsed: timedelta) -> bool:
-        """Whether a range from `begin` on, `elapsed` after the run's start, is applied in safe mode."""
+        """Whether a range that starts at `begin`, `elapsed` after the run's start, is applied in safe mode."""
         ahead = self.safe_until is not None and begin < self.safe_until
         return self.always or ahead or elapsed < self.safe_for
 
@@ -101,7 +101,7 @@ def plan_restart(table: TableEvidence, source: SourceEvidence, policy: SafeModeP
     """Decide for one table.
 
     Raises:
-        LakehouseError: bronze, or the table, is gone although the checkpoint knows it.
+        LakehouseError: bronze or the table does not exist, although the checkpoint refers to it.
     """
     check_bronze(source)
     plan = _plan_by_proof(table, source) or _plan_by_exit_point(table, source, policy)
@@ -111,21 +111,21 @@ def plan_restart(table: TableEvidence, source: SourceEvidence, policy: SafeModeP
 
 
 def inherited_exit(source: SourceEvidence) -> Position | None:
-    """Up to where earlier runs may have applied something: the exit point that a run starts with.
+    """The position up to which earlier runs may have applied changes: the exit point that a run starts with.
 
-    None after an orderly stop that left nothing in doubt.
+    None after an orderly stop without uncertain changes.
     """
     stored = source.stored
     exit_point = stored.exit_point.position if stored and stored.exit_point else None
     if stored is not None and (stored.reason.is_orderly or (exit_point and stored.reason.ends_the_run)):
         return exit_point
-    # The run went on after its last flush: it may have applied more than that flush's exit point says, but never
-    # more than has landed. DM, which has no such bound, counts on time alone.
+    # The run continued after its last flush: it may have applied more than that flush's exit point says, but never more
+    # than has landed. DM, which has no such bound, relies on time alone.
     return max((known for known in (exit_point, source.landed) if known is not None), default=None)
 
 
 def check_bronze(source: SourceEvidence) -> None:
-    """Bronze holds at least what the checkpoint says was applied.
+    """Check that bronze contains at least what the checkpoint records as applied.
 
     Raises:
         LakehouseError: it does not, so it was removed or replaced.
@@ -136,51 +136,53 @@ def check_bronze(source: SourceEvidence) -> None:
     if source.landed is None or source.landed < applied:
         raise LakehouseError(
             "bronze ends before the checkpoint",
-            hint="restore the bronze table; to begin anew, remove the task's silver and metadata tables too",
+            hint="restore the bronze table; to start over, also remove the task's silver and metadata tables",
             bronze_ends=str(source.landed),
             checkpoint=str(applied),
         )
 
 
 def _plan_by_proof(table: TableEvidence, source: SourceEvidence) -> RestartPlan | None:
-    """Normal mode where it is proven how far the table is."""
+    """Normal mode if the table's progress is proven."""
     stored, own = source.stored, _own_point(table, source)
     floor = _floor(table, source)
     if table.history is not None:
         start = max(table.history, floor)
-        return RestartPlan(start, Branch.HISTORY, f"the table's own history names {table.history}")
+        return RestartPlan(start, Branch.HISTORY, f"the table's own history ends at {table.history}")
     if table.delta_version is None:
         if own is not None and own.delta_version is not None:
             raise LakehouseError(
-                f"the silver table of {table} is gone",
-                hint="restore it; to build everything anew from bronze, remove the task's silver and metadata tables",
+                f"silver table {table} does not exist any more",
+                hint="restore it; to rebuild everything from bronze, remove the task's silver and metadata tables",
                 checkpoint=str(floor),
                 delta_version=own.delta_version,
             )
         if stored is None:
             return RestartPlan(floor, Branch.NEW_TASK, "nothing was applied before")
-        return RestartPlan(floor, Branch.NEW_TABLE, f"a new table: it had no events before {floor}")
+        return RestartPlan(floor, Branch.NEW_TABLE, f"new table: it had no events before {floor}")
     if own is not None and own.delta_version == table.delta_version:
-        return RestartPlan(floor, Branch.SAME_VERSION, f"at Delta version {own.delta_version} as the checkpoint saw it")
+        return RestartPlan(
+            floor, Branch.SAME_VERSION, f"at Delta version {own.delta_version}, as recorded in the checkpoint"
+        )
     return None
 
 
 def _plan_by_exit_point(table: TableEvidence, source: SourceEvidence, policy: SafeModePolicy) -> RestartPlan:
-    """DM's decision."""
+    """DM's decision, by the exit point of the last flush."""
     stored = source.stored
     start = _floor(table, source)
     doubt = inherited_exit(source)
     if stored is None:
-        reason = f"neither checkpoint nor history: safe mode for {policy.window} and until {doubt}"
+        reason = f"neither checkpoint nor history found: safe mode for {policy.window} and until {doubt}"
         return RestartPlan(start, Branch.NO_RECORD, reason, doubt, policy.window)
     if not stored.reason.ends_the_run or (stored.reason is FlushReason.PAUSE and stored.exit_point is None):
         reason = f"a crash left no exit point: safe mode for {policy.window} and until {doubt}"
         return RestartPlan(start, Branch.NO_EXIT_POINT, reason, doubt, policy.window)
     if doubt is None:
-        return RestartPlan(start, Branch.NORMAL_STOP, "stopped in order")
+        return RestartPlan(start, Branch.NORMAL_STOP, "orderly stop")
     if doubt <= start:
         return RestartPlan(start, Branch.EXIT_POINT_REACHED, f"everything up to the exit point {doubt} is applied")
-    reason = f"events from {start} to the exit point {doubt} may have been applied: safe mode until there"
+    reason = f"events from {start} to the exit point {doubt} may have been applied: safe mode until then"
     return RestartPlan(start, Branch.EXIT_POINT_AHEAD, reason, doubt)
 
 
@@ -189,7 +191,7 @@ def _own_point(table: TableEvidence, source: SourceEvidence) -> TablePoint | Non
 
 
 def _floor(table: TableEvidence, source: SourceEvidence) -> Position:
-    """Below it everything of the table is applied: its own checkpoint, or the global one."""
+    """The position below which everything of the table is applied: its own checkpoint, or the global one."""
     if source.stored is None:
         return ORIGIN
     own = _own_point(table, source)

@@ -1,4 +1,4 @@
-"""Writing the points down while the appliers go on: one thread a source."""
+"""Flushes the points while the appliers continue: one thread per source."""
 
 import threading
 import time
@@ -13,21 +13,23 @@ from dmdelta.model.position import Position
 
 log = get_logger(__name__)
 END_SECONDS = 20.0
-"""So long the end of a run waits for a write that is under way."""
+"""How long the end of a run waits for a write in progress."""
 
 
 class Writer(Protocol):
-    """Where a flush goes: `CheckpointStore`."""
+    """Where a flush is written: `CheckpointStore`."""
 
     def write(self, snapshot: Snapshot, changed: Sequence[TablePoint], reason: FlushReason) -> None: ...
 
 
 class Flusher:
-    """Flushes the points of one source: at an interval, on DDL, when the run ends; never when nothing changed.
+    """Flushes the points of one source: at an interval, on DDL, at the end of the run; never if nothing changed.
 
-    If the record says that the last run ended, the first range that is handed over waits until the record says that
-    another one runs: else a crash before the first flush would look like that run's orderly stop.
-    A failed flush ends the thread; the next call, or the next hand-over, raises its error.
+    If the record says that the last run ended, the first handed-over range waits until the record says that a new run
+    has
+    started: otherwise a crash before the first flush would look like the previous run's orderly stop. A failed flush
+    ends
+    the thread; the next call, or the next hand-over, raises its error.
     """
 
     def __init__(
@@ -41,14 +43,14 @@ class Flusher:
         """Bind the flusher to `points`.
 
         Args:
-            gather: how long a request waits for others, so that DDL of many tables makes one commit.
+            gather: how long a request waits for others, so that DDL of many tables results in one commit.
         """
         self._writer = writer
         self._points = points
         self._interval = interval.total_seconds()
         self._gather = gather.total_seconds()
         self._wake = threading.Condition()
-        self._wanted: FlushReason | None = None
+        self._requested: FlushReason | None = None
         self._ending = False
         self._failure: DmdeltaError | None = None
         self._writing = threading.Lock()
@@ -62,14 +64,14 @@ class Flusher:
         self._thread.start()
 
     def request(self, reason: FlushReason) -> None:
-        """Flush soon. Does not wait."""
+        """Request a flush soon, without waiting for it."""
         self.check()
         with self._wake:
-            self._wanted = reason
+            self._requested = reason
             self._wake.notify()
 
     def change_interval(self, interval: timedelta) -> None:
-        """From now on; what has been waited already counts."""
+        """Takes effect immediately; the time waited so far counts."""
         with self._wake:
             if interval.total_seconds() != self._interval:
                 self._interval = interval.total_seconds()
@@ -77,22 +79,23 @@ class Flusher:
 
     @property
     def flushed(self) -> Position:
-        """The global point's position as it was last written."""
+        """The global point's position as last written."""
         return self._flushed.global_point.position
 
     def check(self) -> None:
-        """Raise the error of a flush that failed."""
+        """Raise the error of a failed flush."""
         if self._failure is not None:
             raise self._failure
 
     def end(self, reason: FlushReason) -> None:
-        """End the thread and write the last checkpoint of the run. Call it when no applier is at work any more.
+        """End the thread and write the last checkpoint of the run. Call it when no applier is active any more.
 
         Args:
             reason: STOP after an orderly end, PAUSE after an error.
 
         Raises:
-            StageFailed: a write that is under way does not end. LakehouseError: one has failed.
+            StageFailed: a write in progress does not end.
+            LakehouseError: a write has failed.
         """
         with self._wake:
             self._ending = True
@@ -100,19 +103,22 @@ class Flusher:
         if self._thread.is_alive():
             self._thread.join(END_SECONDS)
         if self._thread.is_alive():
-            raise StageFailed("the checkpoint's write does not end", hint="kill the process: nothing is lost")
+            raise StageFailed(
+                "the checkpoint write did not end within {END_SECONDS:.0f} s",
+                hint="kill the process and start it again: no data is lost",
+            )
         self.check()
         self._flush(reason)
 
     def _mark_running(self) -> None:
         self.check()
-        if not self._record_says_ended():
-            return  # without the lock: an applier must not wait for a write that is under way
+        if not self._record_has_ended():
+            return  # without the lock: an applier must not wait for a write in progress
         with self._writing:
-            if self._record_says_ended():
+            if self._record_has_ended():
                 self._write(self._points.snapshot(FlushReason.INTERVAL), FlushReason.INTERVAL)
 
-    def _record_says_ended(self) -> bool:
+    def _record_has_ended(self) -> bool:
         return self._last_reason is not None and self._last_reason.ends_the_run
 
     def _run(self) -> None:
@@ -120,9 +126,9 @@ class Flusher:
             while True:
                 with self._wake:
                     self._await_interval()
-                    if self._wanted is not None:
+                    if self._requested is not None:
                         self._wake.wait_for(lambda: self._ending, self._gather)
-                    reason, self._wanted = self._wanted or FlushReason.INTERVAL, None
+                    reason, self._requested = self._requested or FlushReason.INTERVAL, None
                     if self._ending:
                         return
                 self._flush(reason)
@@ -130,9 +136,9 @@ class Flusher:
             self._failure = as_ours(error, self._thread.name)
 
     def _await_interval(self) -> None:
-        """Wait for a request, the end, or an interval's time: the interval may change meanwhile."""
+        """Wait for a request, the end, or the interval, which may change meanwhile."""
         began = time.monotonic()
-        while not self._ending and self._wanted is None:
+        while not self._ending and self._requested is None:
             left = began + self._interval - time.monotonic()
             if left <= 0:
                 return
@@ -141,16 +147,16 @@ class Flusher:
     def _flush(self, reason: FlushReason) -> None:
         with self._writing:
             snapshot = self._points.snapshot(reason)
-            if self._says_something_new(snapshot, reason):
+            if self._has_changes(snapshot, reason):
                 self._write(snapshot, reason)
 
-    def _says_something_new(self, snapshot: Snapshot, reason: FlushReason) -> bool:
+    def _has_changes(self, snapshot: Snapshot, reason: FlushReason) -> bool:
         if snapshot.global_point != self._flushed.global_point or changed_tables(snapshot, self._flushed.tables):
             return True
         if not reason.ends_the_run:
             return False
         if self._last_reason is None and snapshot.exit_point in (None, snapshot.global_point):
-            return False  # nothing was ever handed to the appliers
+            return False  # no range was ever handed to the appliers
         return reason is not self._last_reason or snapshot.exit_point != self._flushed_exit
 
     def _write(self, snapshot: Snapshot, reason: FlushReason) -> None:

@@ -1,8 +1,8 @@
 """The points of one source in memory, and the rules by which they move.
 
 - exit point: moves before a range is handed to the appliers; nothing beyond it can have been applied.
-- table point: moves when a table's commit is in; everything of the table below it is applied.
-- global point: moves when every table of the oldest handed ranges is through; everything below it is applied, so a
+- table point: moves after a table's commit; everything of the table below it is applied.
+- global point: moves once every table has completed the oldest handed-over ranges; everything below it is applied, so a
   table without events is never behind it.
 """
 
@@ -16,23 +16,23 @@ from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
 
 ORIGIN = Position(0, "origin.000000", 0)
-"""Before everything: where a task stands that has applied nothing."""
+"""Before all positions: the point of a task that has applied nothing."""
 
 
 class FlushReason(str, Enum):
     """Why a checkpoint was written, and so what may have happened after it."""
 
     INTERVAL = "interval"
-    """The task went on running."""
+    """The task continued to run."""
     DDL = "ddl"
-    """A change of a table's structure was applied; the task went on running."""
+    """A change of a table's structure was applied; the task continued to run."""
     PAUSE = "pause"
-    """The task ended on an error; what was in flight is below the exit point."""
+    """The task ended with an error; in-flight changes are below the exit point."""
     STOP = "stop"
-    """The task ended in order; nothing was in flight."""
+    """The task ended in an orderly way; nothing was in flight."""
 
     RESET = "reset"
-    """The task begins anew: what it was is forgotten."""
+    """The task starts over: its previous progress is discarded."""
 
     @property
     def ends_the_run(self) -> bool:
@@ -40,7 +40,7 @@ class FlushReason(str, Enum):
 
     @property
     def is_orderly(self) -> bool:
-        """The run left nothing in flight."""
+        """Whether the run left nothing in flight."""
         return self in (FlushReason.STOP, FlushReason.RESET)
 
 
@@ -54,12 +54,12 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class TablePoint:
-    """How far one table is.
+    """The progress of one table.
 
     Attributes:
         point: everything of the table below it is in silver.
-        delta_version: the silver table's Delta version after its last commit of ours.
-        table_info: the source table's structure there (`TableSchema.to_json`), where it is known.
+        delta_version: the silver table's Delta version after this task's last commit.
+        table_info: the source table's structure at that point (`TableSchema.to_json`), if known.
     """
 
     schema: str
@@ -78,7 +78,7 @@ class Snapshot:
     """All points of a source at one moment: global <= every table <= exit point.
 
     Attributes:
-        exit_point: None after an orderly stop that leaves nothing in doubt.
+        exit_point: None after an orderly stop without uncertain changes.
     """
 
     source_id: str
@@ -98,7 +98,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class StoredPoints:
-    """What the last flush of a source left."""
+    """The points that the last flush of a source wrote."""
 
     flush_id: int
     reason: FlushReason
@@ -109,20 +109,20 @@ class StoredPoints:
 
 @dataclass(slots=True)
 class _HandedRange:
-    """A range that was handed to the appliers, and the tables that are not through it yet."""
+    """A range that was handed to the appliers, and the tables that have not completed it yet."""
 
     end: Point
     pending: set[TableName]
 
 
 class Points:
-    """The points of one source. Every method may be called from any thread."""
+    """The points of one source. Thread-safe."""
 
     def __init__(self, source_id: str, stored: StoredPoints | None = None, exit_point: Position | None = None) -> None:
-        """Take over what the last run left.
+        """Start from the points of the last run.
 
         Args:
-            exit_point: up to where an earlier run may have applied (`inherited_exit`).
+            exit_point: the position up to which an earlier run may have applied changes (`inherited_exit`).
         """
         self.source_id = source_id
         self._lock = threading.Lock()
@@ -134,11 +134,13 @@ class Points:
         self._before_apply: Callable[[], None] = lambda: None
 
     def before_apply(self, act: Callable[[], None]) -> None:
-        """Have `act` called at the end of each `hand_over`: what it does is done before the appliers begin."""
+        """Register `act` to be called at the end of each `hand_over`, before the appliers start."""
         self._before_apply = act
 
     def hand_over(self, end: Point, tables: Collection[TableName]) -> None:
-        """A range up to `end` goes to the appliers now; `tables` have events in it. Call it before they begin."""
+        """Record that a range up to `end` goes to the appliers; `tables` have events in it. Call it before they
+        start.
+        """
         with self._lock:
             behind = {name for name in tables if not self._is_through(name, end)}
             self._handed.append(_HandedRange(end, behind))
@@ -147,14 +149,18 @@ class Points:
         self._before_apply()
 
     def applied(self, table: TablePoint) -> None:
-        """A table's commit is in, of this run or, as its history proves, of an earlier one: it is through below it."""
+        """Record a table's commit, of this run or, as its history proves, of an earlier one: the table has reached
+        it.
+        """
         with self._lock:
             here = table.point.position
             known = self._tables.get(table.name)
             if known is not None and known.point.position > here:
-                return  # a replay of what the table has: the point never goes back
+                return  # a replay of changes that the table has: the point never moves back
             self._tables[table.name] = table
-            self._exit = self._farthest(self._exit)  # an earlier run may have been ahead of what this one handed over
+            self._exit = self._farthest(
+                self._exit
+            )  # an earlier run may have been ahead of this run's handed-over ranges
             for handed in self._handed:
                 if handed.end.position <= here:
                     handed.pending.discard(table.name)
@@ -167,7 +173,7 @@ class Points:
             return self._global.position
 
     def pending(self) -> set[TableName]:
-        """The tables that are not through a range that was handed over."""
+        """The tables that have not completed a handed-over range."""
         with self._lock:
             return {name for handed in self._handed for name in handed.pending}
 
@@ -180,13 +186,13 @@ class Points:
     def _exit_point(self, reason: FlushReason) -> Point | None:
         if not reason.is_orderly:
             return self._exit
-        # All appliers have ended, so this run leaves nothing in doubt; a run before it may have.
+        # All appliers have ended, so this run leaves no uncertain changes; an earlier run may have.
         if self._inherited is None or self._inherited.position <= self._global.position:
             return None
         return self._farthest(self._inherited)
 
     def _farthest(self, first: Point | None) -> Point:
-        """The farthest of a point, the global and all table points."""
+        """The farthest of a point, the global point and all table points."""
         points = [self._global, *(table.point for table in self._tables.values())]
         return max([*points, first] if first else points, key=lambda point: point.position)
 
@@ -200,12 +206,12 @@ class Points:
         return table is not None and table.point.position >= end.position
 
     def _lifted(self, table: TablePoint) -> TablePoint:
-        """Below the global point there is nothing left of any table."""
+        """The table's point, raised to the global point: below that, no table has anything left to apply."""
         behind = table.point.position < self._global.position
         return replace(table, point=self._global) if behind else table
 
 
 def changed_tables(now: Snapshot, flushed: Iterable[TablePoint]) -> tuple[TablePoint, ...]:
-    """The tables that a commit moved since a flush; those that the global point carried along need no new row."""
+    """The tables that a commit moved since a flush; those that only the global point moved need no new row."""
     before = {table.name: (table.delta_version, table.table_info) for table in flushed}
     return tuple(table for table in now.tables if before.get(table.name) != (table.delta_version, table.table_info))

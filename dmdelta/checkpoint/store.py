@@ -1,7 +1,7 @@
-"""The table `dm_meta.<task>_checkpoint`: one commit a flush, the newest row of each key counts.
+"""The table `dm_meta.<task>_checkpoint`: one commit per flush, the newest row of each key is current.
 
-A row is keyed by source (`id`), schema and table; the global row has empty names, as in DM. Older rows stay, so the
-table is the history of the task's progress too.
+A row's key is source (`id`), schema and table; the global row has empty names, as in DM. Older rows are kept, so the
+table is also the history of the task's progress.
 """
 
 from collections.abc import Mapping, Sequence
@@ -46,11 +46,12 @@ COLUMNS: dict[str, T.DataType] = {
     "updated_at": T.TimestampType(),
 }
 COMPACT_EVERY = 100
-"""Flushes: each makes a small file. Delta's automatic compaction costs a process's first flush a second."""
+"""Number of flushes, each of which adds a small file. Delta's auto compaction would add a second to a process's first
+flush."""
 
 
 class CheckpointStore:
-    """The rows of one source of a task. Has a session of its own; one thread at a time."""
+    """The rows of one source of a task. Has its own session; not thread-safe."""
 
     def __init__(self, spark: SparkSession, lakehouse: Lakehouse, task: str, source_id: str, run: str) -> None:
         self._spark = clone_session(spark)
@@ -64,14 +65,14 @@ class CheckpointStore:
         self._created: dict[TableName, datetime] = {}
 
     def open(self) -> StoredPoints | None:
-        """Make the table if it is not there, and read what the last flush of the source left.
+        """Create the table if it does not exist, and read the points of the source's last flush.
 
         Raises:
-            ForeignTable: the table there is not this task's.
-            LakehouseError: it cannot be made or read.
+            ForeignTable: the existing table does not belong to this task.
+            LakehouseError: it cannot be created or read.
         """
-        there = create_metadata(self._spark, self._lakehouse, self._table, COLUMNS, self._task)
-        rows = _newest_rows(self._spark, self._table, self.source_id) if there else []
+        exists = create_metadata(self._spark, self._lakehouse, self._table, COLUMNS, self._task)
+        rows = _newest_rows(self._spark, self._table, self.source_id) if exists else []
         self._created = {(row["cp_schema"], row["cp_table"]): _utc(row["created_at"]) for row in rows}
         stored = _stored(rows)
         if stored is not None:
@@ -83,7 +84,7 @@ class CheckpointStore:
         """Append the global row and those of the `changed` tables in one commit.
 
         Raises:
-            Fenced: another runner of the task flushed meanwhile.
+            Fenced: another runner of the task has flushed meanwhile.
             LakehouseError: the commit failed.
         """
         flush_id = self._flush_id + 1
@@ -129,7 +130,7 @@ def checkpoint_table(lakehouse: Lakehouse, task: str) -> str:
 
 
 def load_points(spark: SparkSession, lakehouse: Lakehouse, task: str, source_id: str) -> StoredPoints | None:
-    """What the last flush of a source left, without touching anything; None if there was none.
+    """The points of the last flush of a source, read-only; None if there was none.
 
     Raises:
         LakehouseError: the table cannot be read.
@@ -138,7 +139,7 @@ def load_points(spark: SparkSession, lakehouse: Lakehouse, task: str, source_id:
 
 
 def checkpoint_rows(spark: SparkSession, lakehouse: Lakehouse, task: str) -> list[dict[str, Any]]:
-    """The newest row of every source and table, the global ones first: for people to read.
+    """The newest row of every source and table, the global ones first, for display.
 
     Raises:
         LakehouseError: the table cannot be read.
@@ -150,8 +151,8 @@ def checkpoint_rows(spark: SparkSession, lakehouse: Lakehouse, task: str) -> lis
 
 
 def _newest_rows(spark: SparkSession, table: str, source_id: str | None) -> list[Row]:
-    wanted = "" if source_id is None else f"WHERE id = {literal(source_id)} "
-    query = f"SELECT max_by(struct(*), flush_id) AS newest FROM {table} {wanted}GROUP BY id, cp_schema, cp_table"
+    condition = "" if source_id is None else f"WHERE id = {literal(source_id)} "
+    query = f"SELECT max_by(struct(*), flush_id) AS newest FROM {table} {condition}GROUP BY id, cp_schema, cp_table"
     return [row["newest"] for row in metadata_rows(spark, table, query)]
 
 
@@ -193,5 +194,5 @@ def _exit(point: Point | None) -> Mapping[str, Any]:
 
 
 def _utc(moment: datetime) -> datetime:
-    """Spark hands timestamps out in this machine's zone, without saying so."""
+    """Spark returns timestamps as naive values in the local time zone."""
     return moment.astimezone(timezone.utc)

@@ -1,4 +1,4 @@
-"""Section `block-allow-list`: which schemas and tables take part."""
+"""Section `block-allow-list`: which schemas and tables are replicated."""
 
 from typing import Annotated
 
@@ -11,7 +11,7 @@ from dmdelta.model.schema import SYSTEM_SCHEMAS
 
 def _not_a_system_schema(pattern: str) -> str:
     if pattern.lower() in SYSTEM_SCHEMAS:
-        raise ValueError(f"{pattern!r} is a schema of the server itself and never takes part")
+        raise ValueError(f"{pattern!r} is a system schema of the server and is never replicated")
     return pattern
 
 
@@ -19,26 +19,26 @@ SchemaPattern = Annotated[Pattern, AfterValidator(_not_a_system_schema)]
 
 
 class TablePattern(Section):
-    """Tables by the patterns of their schema and name."""
+    """Tables selected by patterns for schema and table name."""
 
     db_name: Pattern
-    """Pattern of the schema's name."""
+    """Pattern for the schema name."""
 
     tbl_name: Pattern
-    """Pattern of the table's name."""
+    """Pattern for the table name."""
 
 
 class BlockAllowListConfig(Section):
-    """DM's block and allow list; an empty one lets everything through but the server's own schemas."""
+    """DM's block and allow list; an empty list selects everything except the server's system schemas."""
 
     do_dbs: tuple[SchemaPattern, ...] = ()
-    """Only these schemas take part. `~` starts a regular expression; `*`, `?`, `[a-z]` are wildcards."""
+    """Replicate only these schemas. `~` starts a regular expression; `*`, `?`, `[a-z]` are wildcards."""
 
     ignore_dbs: tuple[Pattern, ...] = ()
-    """These schemas do not take part; read only when `do-dbs` is empty."""
+    """Do not replicate these schemas; ignored if `do-dbs` is set."""
 
     do_tables: tuple[TablePattern, ...] = ()
-    """Only these tables of the remaining schemas take part."""
+    """Replicate only these tables of the selected schemas."""
 
     ignore_tables: tuple[TablePattern, ...] = ()
-    """These tables do not take part; read only when `do-tables` is empty."""
+    """Do not replicate these tables; ignored if `do-tables` is set."""

@@ -1,4 +1,4 @@
-"""A YAML document that still knows on which line each of its values stands."""
+"""A YAML document that records the line of each value."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -13,9 +13,9 @@ from yaml.constructor import ConstructorError
 from dmdelta.errors import ConfigError
 
 Path_ = tuple[str | int, ...]
-"""The way to a value: keys and list indexes, as pydantic's `loc`."""
+"""The path to a value: keys and list indexes, like pydantic's `loc`."""
 MOST_VALUES = 100_000
-"""So many values a file may have with its aliases written out: a few lines of them could mean billions."""
+"""Maximum number of values in a file with all aliases expanded: a few lines of aliases could expand to billions."""
 _FOREIGN = re.compile(r"[^\w.-].*", re.DOTALL)
 
 
@@ -28,7 +28,7 @@ class Document:
     lines: Mapping[Path_, int]
 
     def line_of(self, place: Path_) -> int:
-        """The line of a value, or of the nearest thing around it that is in the file."""
+        """The line of a value, or of its nearest enclosing value that is in the file."""
         while place and place not in self.lines:
             place = place[:-1]
         return self.lines.get(place, 1)
@@ -38,15 +38,15 @@ def read_document(path: Path) -> Document:
     """Parse a YAML file.
 
     Raises:
-        ConfigError: no such file, not text, not YAML, a key twice, too much of it, or not a mapping. No value of the
-            file is in it, nor its cause: that could be a password.
+        ConfigError: the file does not exist, is not text or not YAML, repeats a key, is too large, or is not a mapping.
+            Neither the message nor the cause contains a value of the file, because it could be a password.
     """
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
-        raise ConfigError(f"no spec at {path}", hint=f"`dmdelta init {path}` writes one to start from") from error
+        raise ConfigError(f"spec {path} does not exist", hint=f"create one with `dmdelta init {path}`") from error
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read the spec {path}: {error}", hint="a spec is a UTF-8 text file") from error
+        raise ConfigError(f"cannot read the spec {path}: {error}", hint="a spec must be a UTF-8 text file") from error
     loader = _Loader(text)
     try:
         root = loader.get_single_node()
@@ -55,40 +55,42 @@ def read_document(path: Path) -> Document:
         values = loader.construct_document(root) if root is not None else None
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        hint = "quote values that begin with * & ! % @ ~ or hold ': '"
+        hint = "quote values that start with * & ! % @ ~ or contain ': '"
         raise ConfigError(f"{path}:{line}: {_problem(error)}", hint=hint) from None
     except yaml.YAMLError as error:
-        raise ConfigError(f"{path}: {error}", hint="a spec is a UTF-8 text file in YAML") from None
+        raise ConfigError(f"{path}: {error}", hint="a spec must be a UTF-8 text file in YAML") from None
     except RecursionError:
-        raise ConfigError(f"{path}: brackets within brackets without end", hint="a spec has no such depth") from None
+        raise ConfigError(
+            f"{path}: too many nested brackets", hint="reduce the nesting: no section of a spec is nested this deeply"
+        ) from None
     finally:
         loader.dispose()
     if not isinstance(values, dict):
-        raise ConfigError(f"{path}:1: a spec is a mapping of keys", hint="`dmdelta init` shows how one looks")
+        raise ConfigError(f"{path}:1: a spec must be a mapping of keys", hint="`dmdelta init` writes an example")
     return Document(str(path), values, lines)
 
 
 class _Loader(yaml.SafeLoader):
-    """Makes plain values only, and of a value that is none an error with its place."""
+    """Constructs plain values only, and reports the position of any value that it cannot construct."""
 
-    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:  # noqa: FBT001, FBT002 - as PyYAML calls it
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:  # noqa: FBT001, FBT002 - PyYAML's signature
         try:
             return super().construct_object(node, deep)
         except (ValueError, KeyError, AttributeError, TypeError, OverflowError):
-            raise ConstructorError(None, None, "this is no value of its form", node.start_mark) from None
+            raise ConstructorError(None, None, "invalid value for its type", node.start_mark) from None
 
 
 def _problem(error: yaml.MarkedYAMLError) -> str:
-    """In words without what stands there."""
+    """The parser's error without the file's content."""
     if isinstance(error, ComposerError) and "document" not in (error.context or ""):
-        return "an alias (*) without its anchor, or an anchor (&) twice"
+        return "undefined alias (*) or duplicate anchor (&)"
     if isinstance(error, ConstructorError) and "tag" in (error.problem or ""):
-        return "a tag (!): a spec has plain values only"
+        return "unsupported tag (!): a spec contains plain values only"
     return error.problem or error.context or "not YAML"
 
 
 def cut(key: object) -> str:
-    """A key as it may be shown: of `password:secret`, which lacks a blank, its beginning."""
+    """A key shortened for display: of `password:secret` (missing space after the colon), only `password`."""
     return _FOREIGN.sub("…", str(key))
 
 
@@ -96,7 +98,7 @@ def _check_size(root: yaml.Node | None, file: str) -> None:
     sizes: dict[int, int] = {}
 
     def size(node: yaml.Node) -> int:
-        """How many values it is, with its aliases written out; more than are allowed if it holds itself."""
+        """Number of values with aliases expanded; over the limit if the node contains itself."""
         if id(node) not in sizes:
             sizes[id(node)] = MOST_VALUES + 1
             pairs = node.value if isinstance(node, yaml.CollectionNode) else ()
@@ -105,7 +107,9 @@ def _check_size(root: yaml.Node | None, file: str) -> None:
         return sizes[id(node)]
 
     if root is not None and size(root) > MOST_VALUES:
-        raise ConfigError(f"{file}: its aliases (*) stand for more than {MOST_VALUES:,} values", hint="write them out")
+        raise ConfigError(
+            f"{file}: its aliases (*) expand to more than {MOST_VALUES:,} values", hint="write the values out"
+        )
 
 
 def _check_keys(root: yaml.Node | None, file: str) -> dict[Path_, int]:
@@ -120,7 +124,9 @@ def _check_keys(root: yaml.Node | None, file: str) -> dict[Path_, int]:
     for place, line in _walk(root, ()):
         if place in lines:
             key = cut(place[-1])
-            raise ConfigError(f"{file}:{line}: {key!r} is already set in line {lines[place]}", hint="keep one")
+            raise ConfigError(
+                f"{file}:{line}: {key!r} is already set in line {lines[place]}", hint="remove one of them"
+            )
         lines[place] = line
     return lines
 

@@ -1,4 +1,4 @@
-"""Section `filters`: which row events and DDL statements of a table count."""
+"""Section `filters`: which row events and DDL statements of a table are replicated."""
 
 import difflib
 from typing import Annotated, Literal
@@ -15,7 +15,7 @@ def _known(name: str) -> str:
     event = ALIASES.get(plain, plain)
     if event not in EVENT_NAMES:
         near = difflib.get_close_matches(plain, [*EVENT_NAMES, *ALIASES], n=1)
-        raise ValueError(f"{name!r} is no event" + (f": did you mean {near[0]!r}?" if near else ""))
+        raise ValueError(f"{name!r} is not an event name" + (f": did you mean {near[0]!r}?" if near else ""))
     return event
 
 
@@ -23,26 +23,29 @@ EventName = Annotated[str, Field(min_length=1), AfterValidator(_known)]
 
 
 class FilterRule(Section):
-    """DM's binlog event filter: which events of the tables that it matches count.
+    """DM's binlog event filter: which events of the matching tables are replicated.
 
-    An event is matched by the first of `events` that says something about it; a statement also by `sql-pattern`. With
-    `Do` an event that `events` do not match, or a statement that `sql-pattern` is given for and does not match, is left
-    out. With `Ignore` and `Error` one of the two matches is enough. `Ignore` of any rule goes before `Error`.
+    The first entry of `events` that covers an event decides whether the event matches; a statement can also match by
+    `sql-pattern`. With `Do`, an event that `events` does not match, or a statement that a configured `sql-pattern` does
+    not
+    match, is skipped. With `Ignore` and `Error` one of the two matches is enough. `Ignore` of any rule takes precedence
+    over `Error`.
     """
 
     schema_pattern: Pattern
-    """Pattern of the schema's name: `*`, `?`, `[a-z]` are wildcards, `~` starts a regular expression."""
+    """Pattern for the schema name: `*`, `?`, `[a-z]` are wildcards, `~` starts a regular expression."""
 
     table_pattern: Pattern | None = None
-    """Pattern of the table's name; without it the rule is for every table of the schema, and the schema itself."""
+    """Pattern for the table name; without it the rule applies to all tables of the schema and to the schema itself."""
 
     events: tuple[EventName, ...] = ()
-    """Names of events: `insert`, `update`, `delete`, `create table`, `drop column` and so on, and of groups of them:
-    `all`, `all dml`, `all ddl`, `none`, `none dml`, `none ddl`, `incompatible ddl changes`. `none` ends the list for
-    what it names."""
+    """Event names: `insert`, `update`, `delete`, `create table`, `drop column` and so on, and groups of them:
+    `all`, `all dml`, `all ddl`, `none`, `none dml`, `none ddl`, `incompatible ddl changes`. `none` excludes the events
+    that
+    it covers."""
 
     sql_pattern: tuple[RegularExpression, ...] = ()
-    """Regular expressions over the text of DDL statements; case does not count, one match is enough."""
+    """Regular expressions matched against the text of DDL statements, case-insensitively; one match is enough."""
 
     action: Literal["Do", "Ignore", "Error"]
-    """`Do`: only what matches counts. `Ignore`: what matches is left out. `Error`: what matches stops the task."""
+    """`Do`: replicate only what matches. `Ignore`: skip what matches. `Error`: stop the task at what matches."""

@@ -1,4 +1,4 @@
-"""A DM task and its sources, as YAML says them, as a spec: what has a counterpart is taken over, the rest is named.
+"""Converts a DM task and its sources, as parsed YAML, to a spec; reports every key that has no counterpart.
 
 Source: pingcap/tiflow, dm/config (`TaskConfig`, `SourceConfig`) and the task file reference of TiDB Data Migration.
 """
@@ -18,34 +18,34 @@ _SAME = ("ignore-checking-items", "routes", "filters", "expression-filter", "cas
 _ONLINE = ("online-ddl", "shadow-table-rules", "trash-table-rules")
 _RULES = {"route-rules": "routes", "filter-rules": "filters", "expression-filters": "expression-filter"}
 _WHY = {
-    "timezone": "TIMESTAMPs are moments in Delta: no zone is needed",
-    "collation_compatible": "silver has no collations",
-    "clean-dump-file": "tables are loaded without files",
-    "experimental": "the checkpoint is always flushed beside the work",
-    "heartbeat": "lag is known without writing to the source: docs/metrics.md",
-    "remove-meta": "ask for it at a start: dmdelta run --remove-meta",
-    "session": "the sink sets what it needs; `sink.foreign-key-checks` is a key of its own",
-    "enable-gtid": "positions and GTIDs are both kept, always",
-    "enable-relay": "there always is a relay",
-    "interval": "it is looked every minute whether a segment may go",
-    "checker": "a failure that may pass is tried again by itself, up to every five minutes",
-    "enable": "a source that is in the spec is read",
-    "validate-interval": "rows are looked at ten seconds after they are in silver, about",
-    "check-interval": "rows that differ are looked at again, later and later",
-    "meta-flush-interval": "it is written down as often as the checkpoint",
-    "batch-query-size": "one connection asks for 200 rows at once",
-    "max-pending-row-size": "`max-pending-row-count` bounds the memory: values of pending rows are not kept",
-    "mydumper": "Spark's task slots read the tables, in chunks",
-    "loader": "Spark's task slots read the tables, in chunks",
-    "column-mapping-rules": "rows of all shards keep their keys: `_dm_shard` tells them apart",
-    "queue-size": "a queue's length follows the work",
+    "timezone": "not needed: Delta stores TIMESTAMPs as instants",
+    "collation_compatible": "not applicable: silver has no collations",
+    "clean-dump-file": "not applicable: tables are loaded without dump files",
+    "experimental": "not needed: the checkpoint is always flushed asynchronously",
+    "heartbeat": "not needed: lag is measured without writing to the source (docs/metrics.md)",
+    "remove-meta": "use `dmdelta run --remove-meta` on start instead",
+    "session": "the sink sets its own session variables; use `sink.foreign-key-checks` for foreign keys",
+    "enable-gtid": "not needed: both positions and GTIDs are always recorded",
+    "enable-relay": "not needed: the relay is always enabled",
+    "interval": "not configurable: the relay is checked for expired segments every minute",
+    "checker": "not configurable: transient failures are retried automatically, at intervals of up to five minutes",
+    "enable": "every source in the spec is enabled",
+    "validate-interval": "not configurable: rows are validated about ten seconds after they reach silver",
+    "check-interval": "not configurable: rows that differ are rechecked at increasing intervals",
+    "meta-flush-interval": "not configurable: validator state is written together with the checkpoint",
+    "batch-query-size": "not configurable: one connection reads 200 rows per query",
+    "max-pending-row-size": "use `max-pending-row-count`, which bounds the memory: values of pending rows are not kept",
+    "mydumper": "not applicable: Spark's task slots read the tables in chunks",
+    "loader": "not applicable: Spark's task slots read the tables in chunks",
+    "column-mapping-rules": "not needed: rows of all shards keep their keys, and `_dm_shard` distinguishes them",
+    "queue-size": "not configurable: the queue length adapts to the load",
 }
-_NOTHING = "nothing like it is needed, or there is none yet"
+_NOTHING = "no counterpart: not needed, or not supported yet"
 
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A key that is not taken over as it stands."""
+    """A key that is not converted as is."""
 
     key: str
     why: str
@@ -53,7 +53,9 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """The spec as plain values, in the order in which it is written, and what of DM's files is not as it was."""
+    """The spec as plain values, in the order in which it is written, and remarks on keys that are not converted as
+    is.
+    """
 
     spec: Plain
     remarks: tuple[Remark, ...]
@@ -61,18 +63,18 @@ class Imported:
 
 @dataclass(slots=True)
 class _Reading:
-    """One mapping of DM's that is read key by key; `rest` tells what nobody asked for."""
+    """One of DM's mappings, read key by key; `rest` returns the keys that were never read."""
 
     place: str
     values: Plain
 
     def take(self, *keys: str) -> Any:
-        """The value of the first of some keys that is there (old names come last); None if none is."""
-        found = [self.values.pop(key) for key in keys if key in self.values]
-        return next((value for value in found if value is not None), None)
+        """The value of the first of `keys` that is set (deprecated names last); None if none is."""
+        values = [self.values.pop(key) for key in keys if key in self.values]
+        return next((value for value in values if value is not None), None)
 
     def take_some(self, keys: Sequence[str]) -> Plain:
-        """Those of some keys that are there."""
+        """The subset of `keys` that is set."""
         return {key: value for key in keys if (value := self.take(key)) is not None}
 
     def rest(self) -> list[Remark]:
@@ -86,13 +88,13 @@ def _why(key: str) -> str:
 
 
 def spec_from_dm(task: Mapping[str, Any], sources: Sequence[Mapping[str, Any]], lakehouse: str) -> Imported:
-    """Translate a task and the sources that it names.
+    """Convert a task and the sources that it names.
 
     Args:
-        lakehouse: the root of the Delta tables, which DM has no word for.
+        lakehouse: the root of the Delta tables, which DM's configuration does not have.
 
     Raises:
-        ConfigError: a source is missing, or the task does what one spec cannot say.
+        ConfigError: a source is missing, or the task cannot be expressed as one spec.
     """
     reading, remarks = _Reading("", dict(task)), list[Remark]()
     listed = enumerate(reading.take("mysql-instances") or ())
@@ -124,15 +126,17 @@ def spec_from_dm(task: Mapping[str, Any], sources: Sequence[Mapping[str, Any]], 
 
 def _mode(mode: str | None) -> str:
     if mode not in ("full", "incremental", "all"):
-        raise ConfigError(f"task-mode {mode!r} has no counterpart", hint="full, incremental and all have")
+        raise ConfigError(f"task-mode {mode!r} is not supported", hint="use full, incremental or all")
     return str(mode)
 
 
 def _source(remarks: list[Remark], instance: _Reading, files: Mapping[str, Mapping[str, Any]], mode: str) -> Plain:
-    """One of `sources`, from an instance and DM's file of its source."""
+    """One entry of `sources`, from an instance and DM's file of its source."""
     name = str(instance.take("source-id"))
     if name not in files:
-        raise ConfigError(f"the task reads {name!r}", hint="give the file of that source, too")
+        raise ConfigError(
+            f"no source file for {name!r}, which the task reads", hint="pass the file of that source as well"
+        )
     reading = _Reading(f"{name}.", dict(files[name]))
     server = _Reading(f"{name}.from.", dict(reading.take("from") or {}))
     reading.take("source-id", "filters", "enable-gtid", "enable-relay", "enable")
@@ -145,13 +149,13 @@ def _source(remarks: list[Remark], instance: _Reading, files: Mapping[str, Mappi
     if meta and mode == "incremental":
         source["meta"] = {key: value for key, value in meta.items() if value}
     elif meta:
-        remarks.append(Remark(f"{instance.place}meta", f"task-mode {mode} loads first, as in DM"))
+        remarks.append(Remark(f"{instance.place}meta", f"ignored: task-mode {mode} starts with a full load, as in DM"))
     remarks += [*server.rest(), *reading.rest()]
     return source
 
 
 def _relay(remarks: list[Remark], reading: _Reading, name: str) -> Plain:
-    """The relay's folder, and for how long what has landed is kept there."""
+    """The relay's folder, and how long landed segments are kept in it."""
     folder, purging = reading.take("relay-dir"), _Reading(f"{name}.purge.", dict(reading.take("purge") or {}))
     hours = purging.take("expires")
     purge = {**({"expires": f"{hours}h"} if hours else {}), **purging.take_some(("remain-space",))}
@@ -160,7 +164,7 @@ def _relay(remarks: list[Remark], reading: _Reading, name: str) -> Plain:
 
 
 def _account(remarks: list[Remark], server: _Reading, name: str) -> Plain:
-    """Host, port, user, password and TLS. A password becomes a variable: DM's may be encrypted."""
+    """Host, port, user, password and TLS. A password becomes an environment variable: DM's may be encrypted."""
     variable = re.sub(r"\W", "_", f"{name}_PASSWORD").upper()
     account = server.take_some(("host", "port", "user"))
     password = server.take("password")
@@ -174,21 +178,21 @@ def _account(remarks: list[Remark], server: _Reading, name: str) -> Plain:
 
 
 def _common_list(instances: Sequence[_Reading], lists: Mapping[str, Any]) -> Plain:
-    """The block-allow-list of all instances.
+    """The block-allow-list shared by all instances.
 
     Raises:
-        ConfigError: they have several, or one that is not there.
+        ConfigError: the instances use different lists, or a list that does not exist.
     """
     names = [instance.take("block-allow-list", "black-white-list") for instance in instances]
     missing = next((name for name in names if name and name not in lists), None)
     if missing:
-        raise ConfigError(f"there is no block-allow-list {missing!r}", hint="mend the task's file")
-    found = [lists[name] if name else {} for name in names]
-    if any(one != found[0] for one in found):
+        raise ConfigError(f"block-allow-list {missing!r} does not exist", hint="define it in the task's file")
+    used = [lists[name] if name else {} for name in names]
+    if any(one != used[0] for one in used):
         raise ConfigError(
-            "the instances have different block-allow-lists, a spec has one", hint="make a task for each of the lists"
+            "the instances have different block-allow-lists; a spec has one", hint="create one task per list"
         )
-    return {"block-allow-list": found[0]} if found and found[0] else {}
+    return {"block-allow-list": used[0]} if used and used[0] else {}
 
 
 def _sharding(reading: _Reading) -> Plain:
@@ -203,7 +207,7 @@ def _online(reading: _Reading) -> Plain:
 
 
 def _refer_to_rules(instances: Sequence[_Reading], spec: Plain) -> None:
-    """Which rules count for which source. In DM no name means no rule, here it means all: so it is written out."""
+    """Writes out which rules apply to which source: in DM no names means no rules, in a spec it means all rules."""
     for instance, source in zip(instances, spec["sources"], strict=True):
         for reference, rules in _RULES.items():
             names = instance.take(reference) or []
@@ -212,7 +216,7 @@ def _refer_to_rules(instances: Sequence[_Reading], spec: Plain) -> None:
 
 
 def _take_source_filters(remarks: list[Remark], files: Mapping[str, Mapping[str, Any]], spec: Plain) -> None:
-    """The filters that DM has in a source's file, as rules for that source alone."""
+    """Converts the filters of DM's source files to rules that apply to that source only."""
     for source in spec["sources"]:
         name = source["source-id"]
         rules = {f"{name}-{number}": rule for number, rule in enumerate(files[name].get("filters") or (), 1)}
@@ -221,24 +225,29 @@ def _take_source_filters(remarks: list[Remark], files: Mapping[str, Mapping[str,
                 each.setdefault("filter-rules", [])
             source["filter-rules"] = [*source["filter-rules"], *rules]
             spec["filters"] = {**spec.get("filters", {}), **rules}
-            remarks.append(Remark(f"{name}.filters", "are filters of the task, for this source alone"))
+            remarks.append(Remark(f"{name}.filters", "converted to filters of the task that apply to this source only"))
 
 
 def _settings(remarks: list[Remark], instances: Sequence[_Reading], unit: str, named: Mapping[str, Any]) -> _Reading:
-    """The settings of a unit, `syncer` or `validator`: a spec has one for all sources."""
-    found: list[Plain] = []
+    """The settings of a unit, `syncer` or `validator`: a spec has one set for all sources."""
+    all_settings: list[Plain] = []
     for instance in instances:
         settings = {**(named.get(instance.take(f"{unit}-config-name")) or {}), **(instance.take(unit) or {})}
         threads = instance.take(f"{unit}-thread")
-        found.append({**settings, "worker-count": threads} if threads else settings)
-    if any(settings != found[0] for settings in found):
-        remarks.append(Remark(f"{unit}s", "the instances differ, a spec has one for all: the first one's counts"))
-    return _Reading(f"{unit}s.", dict(found[0]) if found else {})
+        all_settings.append({**settings, "worker-count": threads} if threads else settings)
+    if any(settings != all_settings[0] for settings in all_settings):
+        remarks.append(Remark(f"{unit}s", "the instances differ, a spec has one set for all: the first one is used"))
+    return _Reading(f"{unit}s.", dict(all_settings[0]) if all_settings else {})
 
 
 def _sink(remarks: list[Remark], target: _Reading, syncer: _Reading, metadata: str | None) -> Plain:
-    """DM's target as the optional sink. DM writes to TiDB; a MySQL or MariaDB needs another `kind`."""
+    """DM's target as the optional sink. DM writes to TiDB; MySQL and MariaDB need another `kind`."""
     sink = {"kind": "tidb", **_account(remarks, target, "SINK"), **syncer.take_some(_SINK)}
-    remarks += [Remark("target-database", "silver is the target; `sink` gets the changes, too, or leave it out")]
+    remarks += [
+        Remark(
+            "target-database",
+            "silver is the target; `sink` also writes the changes to this database, remove it if not needed",
+        )
+    ]
     remarks += target.rest()
     return {**sink, **({"metadata": metadata} if metadata else {})}

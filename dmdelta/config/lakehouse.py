@@ -1,4 +1,4 @@
-"""Section `lakehouse`: where the Delta tables stand."""
+"""Section `lakehouse`: where the Delta tables are stored."""
 
 from typing import Annotated
 
@@ -10,13 +10,13 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=128)
 
 
 class LakehouseConfig(Section):
-    """A folder of tables (`root`) or a catalog of them (`catalog`)."""
+    """A folder of tables (`root`) or a catalog (`catalog`)."""
 
     root: StoragePath | None = None
     """Folder or URI: tables are `<root>/<bronze>`, `<root>/silver/<schema>/<table>`, `<root>/<metadata>/…`."""
 
     catalog: Name | None = None
-    """Catalog of Unity Catalog or alike: tables are `<catalog>.<bronze>.events`, `<catalog>.<schema>.<table>`,
+    """Unity Catalog or similar: tables are `<catalog>.<bronze>.events`, `<catalog>.<schema>.<table>`,
     `<catalog>.<metadata>.…`."""
 
     bronze: Name = "bronze"
@@ -28,5 +28,5 @@ class LakehouseConfig(Section):
     @model_validator(mode="after")
     def _one_place(self) -> "LakehouseConfig":
         if (self.root is None) == (self.catalog is None):
-            raise ValueError("lakehouse has either root or catalog")
+            raise ValueError("lakehouse requires exactly one of root and catalog")
         return self

@@ -1,4 +1,4 @@
-"""From a file to a `TaskSpec` or a `SuiteConfig`, or to one error that lists everything wrong with it, line by line."""
+"""Loads a file as a `TaskSpec` or a `SuiteConfig`, or raises one error that lists every problem with its line."""
 
 import difflib
 import os
@@ -22,19 +22,19 @@ _PLAIN_WORDS = {
     "tuple_type": "must be a list",
 }
 Problem = tuple[int, str]
-"""A line and what is wrong there."""
+"""A line and the problem found on it."""
 _Section = TypeVar("_Section", bound=Section)
 
 
 def load_spec(path: str | Path, env: Mapping[str, str] | None = None, secret: Secrets = read_secret) -> TaskSpec:
-    """Read, resolve and check a spec.
+    """Read, resolve and validate a spec.
 
     A value that is exactly `${NAME}` is taken from the environment variable NAME, one that is exactly `${file:PATH}`
-    from a file, `{{secrets/<scope>/<key>}}` from Databricks' secrets. Relative paths start at the spec's folder.
+    from a file, `{{secrets/<scope>/<key>}}` from Databricks' secrets. Relative paths are relative to the spec's folder.
 
     Args:
-        env: the environment; the process's own by default.
-        secret: the secrets of a Databricks workspace, by scope and key; those of the process's own by default.
+        env: the environment; by default that of the process.
+        secret: the secrets of a Databricks workspace, by scope and key; by default those of the process.
 
     Raises:
         ConfigError: every problem with file, line and key; for an unknown key the nearest known one.
@@ -48,20 +48,20 @@ def load_spec(path: str | Path, env: Mapping[str, str] | None = None, secret: Se
 
 
 def load_suite(path: Path) -> tuple[SuiteConfig, Document]:
-    """Read and check a table's suite; the document says on which line what stands.
+    """Read and validate a table's suite; the document maps each value to its line.
 
     Raises:
         ConfigError: every problem with file, line and key.
     """
     document = read_document(path)
-    return _checked(SuiteConfig, document.values, document, [], "docs/quality.md says what a suite has"), document
+    return _checked(SuiteConfig, document.values, document, [], "docs/quality.md describes suites"), document
 
 
 def _checked(kind: type[_Section], values: Any, document: Document, problems: list[Problem], hint: str) -> _Section:
-    """The section that a document's values make.
+    """The section built from a document's values.
 
     Args:
-        problems: what is wrong with them already.
+        problems: problems found so far.
     """
     problems += _unknown_keys(kind, document.values, document, ())
     section: _Section | None = None
@@ -76,7 +76,7 @@ def _checked(kind: type[_Section], values: Any, document: Document, problems: li
 
 
 def _resolved(value: Any, references: References, document: Document, place: Path_, problems: list[Problem]) -> Any:
-    """`value` with every reference in it looked up; one that leads nowhere becomes a problem."""
+    """`value` with every reference resolved; an unresolvable reference is added to `problems`."""
     if isinstance(value, dict):
         return {key: _resolved(inner, references, document, (*place, key), problems) for key, inner in value.items()}
     if isinstance(value, list):
@@ -91,7 +91,7 @@ def _resolved(value: Any, references: References, document: Document, place: Pat
 
 
 def _variables_of_passwords(value: Any) -> Iterator[str]:
-    """The environment variables that passwords are taken from."""
+    """The environment variables that hold passwords."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in items:
         name = variable_of(inner) if key == "password" and isinstance(inner, str) else None
@@ -118,7 +118,7 @@ def _unknown_keys(section: type[Section], values: Any, document: Document, place
 
 
 def _sections(annotation: Any, value: Any) -> Iterator[tuple[Path_, Any]]:
-    """The values that should be sections: `value` itself, its items, or those behind the names of a mapping."""
+    """The values that should be sections: `value` itself, its items, or the values of a mapping."""
     if isinstance(value, list):
         yield from (((at,), item) for at, item in enumerate(value))
     elif get_origin(annotation) is dict and isinstance(value, dict):
@@ -137,13 +137,13 @@ def _section_in(annotation: Any) -> type[Section] | None:
 def _wrong_values(error: ValidationError, document: Document) -> Iterator[Problem]:
     for problem in error.errors(include_input=False, include_url=False):
         if problem["type"] == "extra_forbidden":
-            continue  # told by `_unknown_keys`, with advice
+            continue  # reported by `_unknown_keys`, with a suggestion
         place = problem["loc"]
         words = _PLAIN_WORDS.get(problem["type"], problem["msg"].removeprefix("Value error, "))
         yield document.line_of(place), f"{_shown(place)}: {words}" if place else words
 
 
 def _shown(place: Path_) -> str:
-    """A place as people write it: `sources[0].port`."""
+    """A path in readable form: `sources[0].port`."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
     return text.removeprefix(".")

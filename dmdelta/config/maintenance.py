@@ -1,4 +1,4 @@
-"""Section `maintenance`: care for the tables while a task runs."""
+"""Section `maintenance`: maintenance of the tables while a task runs."""
 
 from pydantic import Field
 
@@ -6,12 +6,17 @@ from dmdelta.config.section import Section
 
 
 class MaintenanceConfig(Section):
-    """Small files become larger ones, clustered by the key; rows that deletion vectors hide, and old files, go."""
+    """Compacts small files, clusters them by the key, purges rows that deletion vectors hide, and removes old files."""
 
     automatic: bool = True
-    """Whether a task that runs on and on does that by itself, to one table at a time while the others go on. Not needed
-    where the catalog does it, such as Databricks' predictive optimization. `dmdelta maintain` does it at any time."""
+    """Whether a running task performs maintenance automatically, on one table at a time while the others continue. Not
+    needed where the catalog does it, such as with Databricks' predictive optimization. `dmdelta maintain` performs it
+    on
+    demand."""
     bronze_days: int | None = Field(default=None, ge=1)
-    """So many days after it has landed, a row change goes from bronze, if it is in silver, in the sink's target and
-    validated by then; statements and structures stay. What replays, ranges and a new sink need is gone then, and they
-    say so. Without: bronze is kept for ever. A running task looks every ten minutes, `dmdelta maintain` each time."""
+    """Days after which a row change is removed from bronze, provided that it is in silver, in the sink's target and
+    validated; statements and schemas are kept. Replays, ranges and new sinks that need removed changes then fail with
+    an
+    error that says so. Without it, bronze is kept indefinitely. A running task checks every ten minutes, `dmdelta
+    maintain`
+    on each run."""

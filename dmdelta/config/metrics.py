@@ -1,4 +1,4 @@
-"""Section `metrics`: figures for Prometheus."""
+"""Section `metrics`: the Prometheus endpoint."""
 
 from pydantic import Field
 
@@ -6,11 +6,11 @@ from dmdelta.config.section import Section
 
 
 class MetricsConfig(Section):
-    """Where `dmdelta run` answers `/metrics` while it runs."""
+    """Where `dmdelta run` serves `/metrics` while it runs."""
 
     host: str = "127.0.0.1"
-    """The address to listen at. Whoever reaches it can read table names and positions, without a password: other
-    machines only if `host` says so."""
+    """The listen address. The endpoint exposes table names and positions without a password, so it listens on the local
+    machine only unless `host` is set."""
 
     port: int = Field(default=9262, ge=0, le=65535)
-    """The port; 0 for any that is free, which the log names."""
+    """The port; 0 picks a free port, which is logged."""

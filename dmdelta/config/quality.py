@@ -1,4 +1,4 @@
-"""Section `quality`: where the tables' suites are, and what of them is not written down there."""
+"""Section `quality`: the folder of the tables' suites, and the checks that no suite declares."""
 
 from datetime import timedelta
 
@@ -6,10 +6,10 @@ from dmdelta.config.section import Duration, FolderPath, Section
 
 
 class QualityConfig(Section):
-    """What is expected of the tables. Their suites are judged while the task runs, and by `dmdelta quality`."""
+    """Data quality checks. The suites are evaluated while the task runs, and by `dmdelta quality`."""
 
     schemas: FolderPath = "schemas"
-    """The folder of the suites: `<schema>/<table>.yml` by the names in silver. docs/quality.md says what is in one."""
+    """The folder of the suites: `<schema>/<table>.yml`, by the names in silver. docs/quality.md describes a suite."""
 
     freshness: Duration = timedelta(minutes=15)
-    """How old the oldest landed change that a table lacks may be, for `dmdelta quality`."""
+    """Maximum age of the oldest landed change that a table has not applied yet, for `dmdelta quality`."""

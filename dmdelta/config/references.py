@@ -1,4 +1,4 @@
-"""Values that stand elsewhere: `${NAME}` in the environment, `${file:PATH}` in a file, `{{secrets/<scope>/<key>}}` in a
+"""References in a spec: `${NAME}` to the environment, `${file:PATH}` to a file, `{{secrets/<scope>/<key>}}` to a
 Databricks workspace.
 """
 
@@ -13,28 +13,28 @@ _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _FILE = re.compile(r"\$\{file:([^{}]+)\}")
 _SECRET = re.compile(r"\{\{secrets/([^/{}]+)/([^/{}]+)\}\}")
 Secrets = Callable[[str, str], str]
-"""A secret by its scope and its key."""
+"""Returns a secret by its scope and key."""
 
 
 def variable_of(text: str) -> str | None:
-    """The environment variable that `text` refers to; None if it is no such reference."""
+    """The environment variable that `text` refers to; None if it is not such a reference."""
     variable = _VARIABLE.fullmatch(text)
     return variable[1] if variable else None
 
 
 def read_secret(scope: str, key: str) -> str:
-    """A secret of the Databricks workspace that this process belongs to, or that the SDK is configured for.
+    """A secret of the Databricks workspace that this process runs in, or that the SDK is configured for.
 
     Raises:
         ConfigError: the SDK is not installed, or the secret cannot be read.
     """
     try:
-        # A second to import, and there only where it is asked for.
+        # The import takes a second and is only installed where it is needed.
         from databricks.sdk import WorkspaceClient  # noqa: PLC0415
     except ImportError as error:
         raise ConfigError("secrets need databricks-sdk: pip install 'dmdelta[databricks]'") from error
     try:
-        # Not the API itself: inside a job `dbutils` needs no token of its own.
+        # dbutils instead of the REST API: inside a job it needs no token of its own.
         return str(WorkspaceClient().dbutils.secrets.get(scope, key))
     except Exception as error:
         raise ConfigError(f"the secret {scope}/{key} cannot be read: {type(error).__name__}: {error}") from error
@@ -42,17 +42,17 @@ def read_secret(scope: str, key: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class References:
-    """Where a spec's references lead; relative paths start at `folder`."""
+    """Resolves a spec's references; relative paths are relative to `folder`."""
 
     env: Mapping[str, str]
     secret: Secrets
     folder: Path = Path()
 
     def value_of(self, text: str) -> str:
-        """What `text` refers to if it is exactly one reference, else `text`.
+        """The value that `text` refers to if it is exactly one reference, else `text`.
 
         Raises:
-            ConfigError: it leads nowhere.
+            ConfigError: the reference cannot be resolved.
         """
         variable, secret = variable_of(text), _SECRET.fullmatch(text)
         file = _FILE.fullmatch(text)
@@ -68,7 +68,9 @@ class References:
 
 
 def _content(path: Path) -> str:
-    """Without the line's end that editors and `echo` leave. Bytes that are no UTF-8 stay, as in the environment."""
+    """Without the trailing newline that editors and `echo` write. Bytes that are not UTF-8 are kept, as in the
+    environment.
+    """
     try:
         return path.read_bytes().decode("utf-8", "surrogateescape").rstrip("\r\n")
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The JSON schemas of specs and suites, for editors.
+"""Generates the JSON schemas of specs and suites, for editors.
 
 `python -m dmdelta.config.schema > schemas/pipeline.schema.json`, and with the argument `suite` that of suites.
 """
@@ -16,7 +16,7 @@ from dmdelta.config.task import TaskSpec
 
 
 class _Untitled(GenerateJsonSchema):
-    """Without pydantic's made-up titles: the key says it."""
+    """Omits pydantic's generated titles, which repeat the keys."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 - pydantic's signature
         return False

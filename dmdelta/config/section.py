@@ -1,4 +1,4 @@
-"""What every section of the spec has in common, and the kinds of values its keys take."""
+"""Base class of the spec's sections, and the value types of their keys."""
 
 import re
 from datetime import timedelta
@@ -19,7 +19,7 @@ from pydantic import (
 from dmdelta.model.tls import password_bytes
 
 FOLDER = "folder"
-"""The key of the validation context that holds the spec's folder."""
+"""The key in the validation context that holds the spec's folder."""
 
 _DURATION_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
@@ -28,36 +28,36 @@ _URI = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
 def hyphenated(name: str) -> str:
-    """`server_id` → `server-id`: the key of a field in YAML. A name that pydantic has taken ends in `_`."""
+    """`server_id` → `server-id`: the YAML key of a field. A name that pydantic reserves ends in `_`."""
     return name.rstrip("_").replace("_", "-")
 
 
 class Section(BaseModel):
-    """A mapping of the spec: frozen, no other keys than its fields."""
+    """A mapping in the spec: frozen, without unknown keys."""
 
     model_config = ConfigDict(
         frozen=True,
         extra="forbid",
         alias_generator=hyphenated,
-        populate_by_name=True,  # for Python callers; the loader takes hyphenated keys only
+        populate_by_name=True,  # for Python callers; the loader accepts hyphenated keys only
         use_attribute_docstrings=True,
         hide_input_in_errors=True,  # an error must not show a password
     )
 
 
 def parse_duration(value: Any) -> Any:
-    """`30s`, `1m30s`, `500ms`, or a bare number of seconds, to a timedelta; anything else is for pydantic to refuse.
+    """Convert `30s`, `1m30s`, `500ms`, or a bare number of seconds to a timedelta; leave other values to pydantic.
 
     Raises:
-        ValueError: text that is no duration.
+        ValueError: the text is not a duration.
     """
     if isinstance(value, bool):
-        raise ValueError("a duration is written like 30s or 1m30s")  # noqa: TRY004 - pydantic wants ValueError
+        raise ValueError("a duration is written as 30s or 1m30s")  # noqa: TRY004 - pydantic expects ValueError
     if isinstance(value, (int, float)):
         return timedelta(seconds=value)
     if isinstance(value, str):
         if not _DURATION.match(value):
-            raise ValueError("a duration is written like 30s, 1m30s or 500ms")
+            raise ValueError("a duration is written as 30s, 1m30s or 500ms")
         return timedelta(seconds=sum(float(n) * _DURATION_UNITS[unit] for n, unit in _DURATION_PART.findall(value)))
     return value
 
@@ -74,7 +74,7 @@ def format_duration(value: timedelta) -> str:
 
 def _not_negative(value: timedelta) -> timedelta:
     if value < timedelta(0):
-        raise ValueError("a duration is not negative")
+        raise ValueError("a duration must not be negative")
     return value
 
 
@@ -87,11 +87,11 @@ Duration = Annotated[
         {"anyOf": [{"type": "string", "pattern": _DURATION.pattern}, {"type": "number", "minimum": 0}]},
     ),
 ]
-"""A span of time: `30s`, `1m30s`, `500ms`; a bare number counts seconds, as DM has it."""
+"""A time span: `30s`, `1m30s`, `500ms`; a bare number is in seconds, as in DM."""
 
 
 def is_uri(text: str) -> bool:
-    """Whether `text` names its own storage (`s3://…`, `abfss://…`, `dbfs:/…`)."""
+    """Whether `text` is a URI (`s3://…`, `abfss://…`, `dbfs:/…`)."""
     return bool(_URI.match(text))
 
 
@@ -99,8 +99,8 @@ def _can_be_sent(value: SecretStr) -> SecretStr:
     try:
         password_bytes(value.get_secret_value())
     except UnicodeEncodeError:
-        # Its own words hold the password.
-        raise ValueError("holds a character that no server could have been given: half of a pair (\\ud800)") from None
+        # UnicodeEncodeError's own message contains the password.
+        raise ValueError("contains a character that no server accepts: an unpaired surrogate (\\ud800)") from None
     return value
 
 
@@ -113,15 +113,15 @@ def _beside_spec(text: str, info: ValidationInfo) -> str:
 
 def _plain_folder(text: str) -> str:
     if is_uri(text):
-        raise ValueError("must be a folder, of a mounted volume if it is to be shared; not a URI")
+        raise ValueError("must be a folder (for shared storage, a mounted volume), not a URI")
     return text
 
 
 Password = Annotated[SecretStr, AfterValidator(_can_be_sent)]
-"""Never shown."""
+"""A secret, never displayed."""
 
 StoragePath = Annotated[str, AfterValidator(_beside_spec)]
-"""A path or URI that Spark can write to; a relative path starts at the spec's folder."""
+"""A path or URI that Spark can write to; a relative path is relative to the spec's folder."""
 
 FolderPath = Annotated[str, AfterValidator(_plain_folder), AfterValidator(_beside_spec)]
-"""A folder or file of this machine; a relative path starts at the spec's folder."""
+"""A folder or file on this machine; a relative path is relative to the spec's folder."""

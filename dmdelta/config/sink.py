@@ -1,4 +1,4 @@
-"""Section `sink`: an operational database that gets the changes, too."""
+"""Section `sink`: an operational database that also receives the changes."""
 
 from typing import Annotated, Literal
 
@@ -11,7 +11,7 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=64)]
 
 
 class SinkConfig(Section):
-    """A MySQL, MariaDB or TiDB server on which bronze's changes are executed, at its own pace.
+    """A MySQL, MariaDB or TiDB server that the changes in bronze are replicated to, independently of silver.
 
     Its checkpoint is written every `syncer.checkpoint-flush-interval`.
     """
@@ -20,7 +20,7 @@ class SinkConfig(Section):
     """Dialect of the server: `mysql` for MySQL and MariaDB."""
 
     host: str
-    """Host name or address of the server."""
+    """Hostname or address of the server."""
 
     port: Annotated[int, Field(ge=1, le=65535)] = 3306
     """TCP port of the server."""
@@ -29,33 +29,34 @@ class SinkConfig(Section):
     """Account with SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER, DROP and INDEX on the target's schemas."""
 
     password: Password = SecretStr("")
-    """Its password: write `${NAME}` to take it from the environment variable NAME, `${file:PATH}` to take it from a
-    file, or `{{secrets/<scope>/<key>}}`, in quotes, to take it from Databricks' secrets."""
+    """Password of the account: `${NAME}` reads the environment variable NAME, `${file:PATH}` reads a file, and
+    `{{secrets/<scope>/<key>}}`, in quotes, reads Databricks' secrets."""
 
     security: SecurityConfig | None = None
-    """TLS towards the server; without it the connection is not encrypted, even if the server offers TLS."""
+    """TLS for connections to the server; without it the connection is not encrypted, even if the server supports
+    TLS."""
 
     worker_count: Annotated[int, Field(ge=1, le=256)] = 16
-    """Connections that execute side by side: changes that meet in a key stay in order."""
+    """Number of parallel connections: changes that share a key value are executed in order."""
 
     batch: Annotated[int, Field(ge=1, le=100_000)] = 100
-    """Row changes in one transaction of a worker, about."""
+    """Approximate number of row changes in one transaction of a worker."""
 
     compact: bool = True
-    """Execute one change in place of many of the same row."""
+    """Combine several changes of the same row into one."""
 
     multiple_rows: bool = True
-    """Write neighbouring changes as one statement of many rows."""
+    """Combine adjacent changes into one multi-row statement."""
 
     flush: Literal["async", "sync"] = "async"
-    """Whether the checkpoint is written beside the work, or all work waits for it."""
+    """`async`: write the checkpoint while work continues. `sync`: all work waits for it."""
 
     safe_mode: bool = False
-    """Execute everything as if it may have been executed before: slower, and replaces rows silently."""
+    """Apply every change as if it may have been applied before: slower, and replaces rows silently."""
 
     foreign_key_checks: bool = False
     """Have the server check foreign keys: changes then wait for those of their parent rows, and none are compacted.
-    Tables whose foreign keys change rows by themselves (CASCADE, SET NULL) are executed by one worker."""
+    Tables whose foreign keys change rows implicitly (CASCADE, SET NULL) are executed by one worker."""
 
     metadata: Name = "dm_meta"
     """Schema of the sink's own tables on the server."""

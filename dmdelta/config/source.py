@@ -1,4 +1,4 @@
-"""Section `sources`: the servers, or the archives, whose binlogs are read."""
+"""Section `sources`: the servers or archives whose binlogs are read."""
 
 from datetime import timedelta
 from typing import Annotated, Literal
@@ -16,16 +16,16 @@ _KEYS_OF_AN_ARCHIVE = {"source_id", "binlog_dir", "meta", "relay"} | _KEYS_OF_RU
 
 
 class SecurityConfig(Section):
-    """TLS towards a server, verified."""
+    """Verified TLS for connections to a server."""
 
     ssl_ca: FolderPath
     """CA certificate (PEM) that the server's certificate must chain to."""
 
     ssl_verify_host: bool = True
-    """Whether the certificate must name the host, too; those that a server makes for itself do not."""
+    """Whether the certificate must also match the host name; certificates that a server generates for itself do not."""
 
     ssl_cert: FolderPath | None = None
-    """Client certificate (PEM), for accounts that demand one."""
+    """Client certificate (PEM), for accounts that require one."""
 
     ssl_key: FolderPath | None = None
     """Private key (PEM) of the client certificate."""
@@ -33,33 +33,33 @@ class SecurityConfig(Section):
     @model_validator(mode="after")
     def _key_with_certificate(self) -> "SecurityConfig":
         if (self.ssl_cert is None) != (self.ssl_key is None):
-            raise ValueError("ssl-cert and ssl-key belong together")
+            raise ValueError("ssl-cert and ssl-key must be set together")
         return self
 
     @property
     def tls(self) -> Tls:
-        """As connections take it."""
+        """The settings in the form that connections use."""
         return Tls(self.ssl_ca, self.ssl_cert, self.ssl_key, self.ssl_verify_host)
 
 
 class MetaConfig(Section):
-    """Where the first start begins. A recorded checkpoint goes before it."""
+    """Where the first run starts. A recorded checkpoint takes precedence."""
 
     binlog_name: str | None = None
-    """Binlog file to begin with, such as `binlog.000042`."""
+    """Binlog file to start from, such as `binlog.000042`."""
 
     binlog_pos: Annotated[int, Field(ge=4)] = 4
     """Byte offset of the first event in that file."""
 
     binlog_gtid: str | None = None
-    """GTID set that counts as already read, instead of a file; for a server only."""
+    """GTID set of the transactions to skip as already read, instead of a file; only for a server."""
 
     @model_validator(mode="after")
     def _some_position(self) -> "MetaConfig":
         if (self.binlog_name is None) == (self.binlog_gtid is None):
-            raise ValueError("meta has either binlog-name or binlog-gtid")
+            raise ValueError("meta requires exactly one of binlog-name and binlog-gtid")
         if self.binlog_name is None and "binlog_pos" in self.model_fields_set:
-            raise ValueError("binlog-pos needs binlog-name")
+            raise ValueError("binlog-pos requires binlog-name")
         if self.binlog_name is not None:
             try:
                 file_number(self.binlog_name)
@@ -69,24 +69,24 @@ class MetaConfig(Section):
 
 
 class PurgeConfig(Section):
-    """How long segments are kept that have landed; what has not landed is never removed."""
+    """How long landed segments are kept; a segment that has not landed is never removed."""
 
     expires: Duration = timedelta(hours=24)
-    """So long after it was cut, a segment is removed."""
+    """Age after which a landed segment is removed, counted from its creation."""
 
     remain_space: Annotated[int, Field(ge=0)] = 15
-    """GiB of the disk that are to stay free: if there are fewer, segments are removed that have not expired, too."""
+    """Free disk space to keep, in GiB: below it, landed segments are removed even if they have not expired."""
 
 
 class RelayConfig(Section):
-    """Where the raw binlog is kept until it has landed, and for how long after that."""
+    """Where the raw binlog is kept until it has landed, and how long it is kept afterwards."""
 
     dir: FolderPath | None = None
-    """Folder of the segments, one folder a source below it; the executors must be able to read it. `relay` below the
-    lakehouse's root by default."""
+    """Folder of the segments, with one subfolder per source; the executors must be able to read it. By default `relay`
+    in the lakehouse's root."""
 
     purge: PurgeConfig = PurgeConfig()
-    """What is removed of the segments that have landed."""
+    """Which landed segments are removed."""
 
 
 class SourceConfig(Section):
@@ -96,7 +96,7 @@ class SourceConfig(Section):
     """Name of the source: part of every row, folder and commit. Never change it afterwards."""
 
     host: str | None = None
-    """Host name or address of the server."""
+    """Hostname or address of the server."""
 
     port: Annotated[int, Field(ge=1, le=65535)] = 3306
     """TCP port of the server."""
@@ -105,45 +105,46 @@ class SourceConfig(Section):
     """Account with REPLICATION SLAVE, REPLICATION CLIENT and SELECT."""
 
     password: Password = SecretStr("")
-    """Its password: write `${NAME}` to take it from the environment variable NAME, `${file:PATH}` to take it from a
-    file, or `{{secrets/<scope>/<key>}}`, in quotes, to take it from Databricks' secrets."""
+    """Password of the account: `${NAME}` reads the environment variable NAME, `${file:PATH}` reads a file, and
+    `{{secrets/<scope>/<key>}}`, in quotes, reads Databricks' secrets."""
 
     security: SecurityConfig | None = None
-    """TLS towards the server; without it the connection is not encrypted, even if the server offers TLS."""
+    """TLS for connections to the server; without it the connection is not encrypted, even if the server supports
+    TLS."""
 
     flavor: Literal["mysql", "mariadb"] | None = None
-    """Kind of server; one of another kind is refused. Any kind by default."""
+    """Kind of server; a server of another kind is refused. By default any kind is accepted."""
 
     server_id: Annotated[int, Field(ge=1, le=2**32 - 1)] | None = None
-    """Replica id that we announce, unique among the server's replicas; random if left away."""
+    """Replica ID to register with, unique among the server's replicas; random by default."""
 
     meta: MetaConfig | None = None
-    """Where the first start begins; without it, at the oldest binlog that there is."""
+    """Where the first run starts; by default at the oldest available binlog."""
 
     relay: RelayConfig = RelayConfig()
-    """Its segments: where they are, and what of them is kept."""
+    """Where the source's segments are kept, and for how long."""
 
     binlog_dir: FolderPath | None = None
-    """Folder of whole binlog files to read instead of a server, such as an archive."""
+    """Folder of complete binlog files to read instead of a server, such as an archive."""
 
     route_rules: tuple[str, ...] | None = None
-    """Names of the `routes` that count for this source; all of them without it, none for an empty list."""
+    """Names of the `routes` that apply to this source; by default all of them, none for an empty list."""
 
     filter_rules: tuple[str, ...] | None = None
-    """Names of the `filters` that count for this source; all of them without it, none for an empty list."""
+    """Names of the `filters` that apply to this source; by default all of them, none for an empty list."""
 
     expression_filters: tuple[str, ...] | None = None
-    """Names in `expression-filter` that count for this source; all of them without it, none for an empty list."""
+    """Names in `expression-filter` that apply to this source; by default all of them, none for an empty list."""
 
     @model_validator(mode="after")
     def _server_or_archive(self) -> "SourceConfig":
         if (self.host is None) == (self.binlog_dir is None):
-            raise ValueError("a source has either host or binlog-dir")
+            raise ValueError("a source requires exactly one of host and binlog-dir")
         if self.host is not None and self.user is None:
-            raise ValueError("a source with host needs user")
+            raise ValueError("a source with host requires user")
         unread = sorted(self.model_fields_set - _KEYS_OF_AN_ARCHIVE) if self.host is None else []
         if unread:
-            raise ValueError(f"a source with binlog-dir has no use for: {', '.join(map(hyphenated, unread))}")
+            raise ValueError(f"a source with binlog-dir does not support: {', '.join(map(hyphenated, unread))}")
         if self.meta is not None and self.meta.binlog_name is None and self.host is None:
-            raise ValueError("an archive begins at a file: meta needs binlog-name")
+            raise ValueError("an archive starts from a file: meta requires binlog-name")
         return self

@@ -1,4 +1,4 @@
-"""A table's suite: what its columns, its keys and its values should be. One YAML file a table."""
+"""A table's suite: what is expected of its columns, key and values. One YAML file per table."""
 
 from typing import Annotated, Any, Literal
 
@@ -8,10 +8,10 @@ from dmdelta.config.section import Section
 
 
 class ColumnContract(Section):
-    """What a column should be."""
+    """The expected type and nullability of a column."""
 
     type: str | None = None
-    """Its type as Spark writes it: `bigint`, `decimal(10,2)`, `string`."""
+    """Its type in Spark's notation: `bigint`, `decimal(10,2)`, `string`."""
 
     nullable: bool = True
     """Whether it may be NULL."""
@@ -24,11 +24,11 @@ class ExpectationConfig(Section):
     """Its name: `expect_column_values_to_be_between`."""
 
     kwargs: dict[str, Any] = Field(default_factory=dict)
-    """Its arguments by their names: `{column: amount, min_value: 0}`."""
+    """Its arguments by name: `{column: amount, min_value: 0}`."""
 
     on_failure: Literal["warn", "quarantine", "stop"] = "warn"
-    """What a running task does about rows that fail. `warn`: log, count and record them. `quarantine`: keep them out of
-    silver, in a table of their own. `stop`: stop the table ahead of them; the others go on."""
+    """How a running task handles rows that fail. `warn`: log, count and record them. `quarantine`: write them to a
+    quarantine table instead of silver. `stop`: stop the table before them; other tables continue."""
 
 
 class ForeignKeyContract(Section):
@@ -54,7 +54,7 @@ class SuiteConfig(Section):
     """The suite of one silver table."""
 
     columns: dict[str, ColumnContract] = Field(default_factory=dict)
-    """Columns that should be there, by name."""
+    """Columns that the table must have, by name."""
 
     key: tuple[str, ...] | None = None
     """The columns of the key."""
@@ -63,4 +63,4 @@ class SuiteConfig(Section):
     """What rows refer to in other silver tables."""
 
     expectations: tuple[ExpectationConfig, ...] = ()
-    """What else is expected."""
+    """Further expectations."""

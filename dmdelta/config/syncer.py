@@ -8,22 +8,24 @@ from dmdelta.config.section import Duration, Section
 
 
 class SyncerConfig(Section):
-    """How often changes are taken over, checkpoints and safe mode."""
+    """Intervals and modes of applying changes: freshness, checkpoints and safe mode."""
 
     checkpoint_flush_interval: Duration = timedelta(seconds=30)
-    """How often the checkpoint is written, if anything changed. `dmdelta update` changes it in a running task."""
+    """How often the checkpoint is written if anything changed. `dmdelta update` changes it in a running task."""
 
     target_freshness: Duration = timedelta(seconds=10)
-    """How old a change may be when it is in silver. Changes are gathered as long as that allows, by what landing and
-    applying have lately taken, because every batch costs commits and small files; a backlog is not waited for. `0s`:
-    whatever is there is landed at once."""
+    """Target age of a change when it reaches silver. Changes are batched as long as this allows, based on recent
+    landing
+    and apply times, because every batch costs commits and small files; a backlog is processed without waiting. `0s`:
+    land
+    whatever is available at once."""
 
     safe_mode: bool = False
-    """Apply everything as if it may have been applied before: slower, and replaces rows silently."""
+    """Apply every change as if it may have been applied before: slower, and replaces rows silently."""
 
     safe_mode_duration: Duration | None = None
-    """How long safe mode lasts after a start that cannot know where the last run ended; by default two flush
-    intervals, as the spec has them when a run begins: an update of a running task does not change it."""
+    """How long safe mode lasts after a start that cannot determine where the last run ended. The default is two
+    flush intervals as set in the spec when a run starts: an update of a running task does not change it."""
 
     @property
     def safe_window(self) -> timedelta:

@@ -25,152 +25,160 @@ from dmdelta.config.validator import ValidatorConfig
 
 SHADOW_TABLES = r"^_(.+)_(?:new|gho)$"
 TRASH_TABLES = r"^_(.+)_(?:ghc|del|old)$"
-"""DM's own: what pt-online-schema-change and gh-ost call their tables."""
+"""DM's defaults: the names that pt-online-schema-change and gh-ost give their tables."""
 
 _Rule = TypeVar("_Rule", RouteRule, FilterRule, ExpressionFilterRule)
 
 
 class TaskSpec(Section):
-    """One task: what is read, what takes part, how it is applied and where it lands."""
+    """One task: its sources, the tables it replicates, how it applies changes and where it writes them."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_-]*$", max_length=64)]
     """Name of the task: part of its tables and commits. Never change it afterwards."""
 
     task_mode: Literal["incremental", "full", "all"] = "incremental"
-    """`incremental`: follow the binlog from a position on. `all`: on its first start, load the tables as they are, then
-    follow the binlog; a source with `meta` begins there without a load. `full`: as `all`, but end once the tables are
-    loaded and at one position."""
+    """`incremental`: replicate the binlog from a position. `all`: on the first start, load the existing tables, then
+    replicate the binlog; a source with `meta` starts there without a load. `full`: like `all`, but end once the tables
+    are
+    loaded and consistent at one position."""
 
     sources: Annotated[tuple[SourceConfig, ...], Field(min_length=1)]
     """The servers or archives to read."""
 
     ignore_checking_items: tuple[str, ...] = ()
-    """Checks whose findings do not count, by the names that `dmdelta check` shows; `all` for all of them."""
+    """Checks whose findings are ignored, by the names that `dmdelta check` shows; `all` ignores all of them."""
 
     block_allow_list: BlockAllowListConfig = BlockAllowListConfig()
-    """Which schemas and tables take part; all by default."""
+    """Which schemas and tables are replicated; all by default."""
 
     shard_mode: Literal["pessimistic", "optimistic"] | None = None
-    """How tables that `routes` merge agree on a structure. `pessimistic`: silver changes once all of them have made a
-    change. `optimistic`: silver becomes at once what holds the rows of all of them. Without it, a table whose structure
-    changes away from silver's stops."""
+    """How the schemas of tables that `routes` merge are coordinated. `pessimistic`: silver changes once all tables have
+    made
+    a change. `optimistic`: silver immediately takes a schema that fits the rows of all tables. Without it, a table
+    whose
+    schema diverges from silver's is stopped."""
 
     shard_key_clash: Literal["warn", "error", "ignore"] = "warn"
-    """What is done about a key that rows of several shards have in a merged table, which keeps them all: count and name
-    them, stop the shard ahead of such a row, or do not look."""
+    """How a key that occurs in rows of several shards of a merged table is handled; the table keeps all of these rows.
+    `warn`: count and report them. `error`: stop the shard before such a row. `ignore`: do not check."""
 
     routes: dict[str, RouteRule] = Field(default_factory=dict)
-    """Rules by name: which silver table a source table goes to; to one of its own name by default."""
+    """Rules by name: which silver table a source table is routed to; by default the table of the same name."""
 
     filters: dict[str, FilterRule] = Field(default_factory=dict)
-    """Rules by name: which row events and DDL statements count; all by default."""
+    """Rules by name: which row events and DDL statements are replicated; all by default."""
 
     expression_filter: dict[str, ExpressionFilterRule] = Field(default_factory=dict)
-    """Rules by name: which row changes are left out by their values; none by default."""
+    """Rules by name: which row changes are filtered out by their values; none by default."""
 
     case_sensitive: bool = False
-    """Whether the patterns of `block-allow-list`, `routes` and `filters` tell upper from lower case in names."""
+    """Whether the patterns of `block-allow-list`, `routes` and `filters` match names case-sensitively."""
 
     online_ddl: bool = True
-    """Whether the tables of gh-ost and pt-online-schema-change are known as such: a shadow table stands for the table
-    whose structure it will replace, a trash table for nothing."""
+    """Whether tables of gh-ost and pt-online-schema-change are detected: changes of a shadow table's schema are applied
+    to
+    the table that it will replace, trash tables are ignored."""
 
     shadow_table_rules: Annotated[tuple[NameExpression, ...], Field(min_length=1)] = (SHADOW_TABLES,)
-    """Regular expressions of the names of shadow tables, each with one group: the real table's name."""
+    """Regular expressions for the names of shadow tables, each with one group: the real table's name."""
 
     trash_table_rules: Annotated[tuple[NameExpression, ...], Field(min_length=1)] = (TRASH_TABLES,)
-    """Regular expressions of the names of trash tables, each with one group: the real table's name."""
+    """Regular expressions for the names of trash tables, each with one group: the real table's name."""
 
     syncer: SyncerConfig = SyncerConfig()
     """How changes are applied."""
 
     snapshot: SnapshotConfig = SnapshotConfig()
-    """How tables are loaded before the binlog is followed."""
+    """How tables are loaded before binlog replication starts."""
 
     lakehouse: LakehouseConfig
-    """Where the Delta tables stand."""
+    """Where the Delta tables are stored."""
 
     sink: SinkConfig | None = None
-    """An operational database that gets the changes, too; none by default."""
+    """An operational database that also receives the changes; none by default."""
 
     validator: ValidatorConfig = ValidatorConfig()
-    """Rows that change, compared with the source while the task runs; none by default."""
+    """Continuous comparison of changed rows with the source while the task runs; off by default."""
 
     maintenance: MaintenanceConfig = MaintenanceConfig()
-    """How tables are kept fast and small."""
+    """How tables are compacted and old files removed."""
 
     metrics: MetricsConfig | None = None
-    """Figures for Prometheus; none by default."""
+    """The Prometheus endpoint; none by default."""
 
     quality: QualityConfig | None = None
-    """What is expected of the tables; without it, `dmdelta quality` judges by what needs no writing."""
+    """Data quality checks; without it, `dmdelta quality` runs only the checks that need no configuration."""
 
     _variables: frozenset[str] = PrivateAttr(frozenset())
 
     @property
     def variables_of_passwords(self) -> frozenset[str]:
-        """The environment variables that passwords were taken from: no child process needs them."""
+        """The environment variables that passwords were taken from: child processes must not inherit them."""
         return self._variables
 
     def knowing_variables(self, names: Iterable[str]) -> "TaskSpec":
-        """The same spec, whose passwords came from there."""
+        """Record the environment variables that the passwords came from and return this spec."""
         self._variables = frozenset(names)
         return self
 
     def relay_dir(self, source: SourceConfig) -> str:
-        """The folder below which a source's segments are kept: its own, or `relay` in the lakehouse's root."""
+        """The folder that contains a source's segments: its own, or `relay` in the lakehouse's root."""
         if source.relay.dir is not None:
             return source.relay.dir
         if self.lakehouse.root is None or is_uri(self.lakehouse.root):
-            raise ValueError(f"source {source.source_id!r} needs relay.dir: the lakehouse is no folder of this machine")
+            raise ValueError(
+                f"source {source.source_id!r} requires relay.dir: the lakehouse is not a folder on this machine"
+            )
         return str(Path(self.lakehouse.root) / "relay")
 
     def is_ignored(self, check: str) -> bool:
-        """Whether the findings of a check do not count."""
+        """Whether the findings of a check are ignored."""
         return check in self.ignore_checking_items or "all" in self.ignore_checking_items
 
     def loads(self, source: SourceConfig) -> bool:
-        """Whether a source's first start is a full load: its tables as they are, before its log."""
+        """Whether a source's first start is a full load: its existing tables, before its log."""
         return self.task_mode != "incremental" and source.meta is None
 
     def routes_of(self, source: SourceConfig) -> dict[str, RouteRule]:
-        """The routes that count for a source, by name."""
+        """The routes that apply to a source, by name."""
         return _chosen(self.routes, source.route_rules)
 
     def filters_of(self, source: SourceConfig) -> dict[str, FilterRule]:
-        """The filters that count for a source, by name."""
+        """The filters that apply to a source, by name."""
         return _chosen(self.filters, source.filter_rules)
 
     def expression_filters_of(self, source: SourceConfig) -> dict[str, ExpressionFilterRule]:
-        """The expression filters that count for a source, by name."""
+        """The expression filters that apply to a source, by name."""
         return _chosen(self.expression_filter, source.expression_filters)
 
     @model_validator(mode="after")
-    def _rules_are_there(self) -> "TaskSpec":
+    def _rules_exist(self) -> "TaskSpec":
         for source in self.sources:
-            for key, names, there in (
+            for key, names, defined in (
                 ("route-rules", source.route_rules, self.routes),
                 ("filter-rules", source.filter_rules, self.filters),
                 ("expression-filters", source.expression_filters, self.expression_filter),
             ):
                 for name in names or ():
-                    if name not in there:
-                        known = f"there are {', '.join(map(repr, there))}" if there else "the spec has none"
+                    if name not in defined:
+                        known = (
+                            f"the spec defines {', '.join(map(repr, defined))}" if defined else "the spec defines none"
+                        )
                         raise ValueError(f"source {source.source_id!r}: {key} names {name!r}, but {known}")
         return self
 
     @model_validator(mode="after")
-    def _sink_reads_bronze(self) -> "TaskSpec":
+    def _sink_requires_bronze(self) -> "TaskSpec":
         if self.sink is not None and not self.snapshot.bronze and any(map(self.loads, self.sources)):
-            raise ValueError("the sink reads bronze: leave snapshot.bronze: false out")
+            raise ValueError("the sink reads bronze: remove snapshot.bronze: false")
         return self
 
     @model_validator(mode="after")
-    def _validator_asks_servers(self) -> "TaskSpec":
+    def _validator_requires_servers(self) -> "TaskSpec":
         archives = [source.source_id for source in self.sources if source.host is None]
         if self.validator.mode != "none" and archives:
             raise ValueError(
-                f"source {archives[0]!r} is an archive, which cannot be asked for rows: validator.mode none"
+                f"source {archives[0]!r} is an archive, which cannot be queried for rows: set validator.mode to none"
             )
         return self
 
@@ -181,15 +189,15 @@ class TaskSpec(Section):
         return self
 
     @model_validator(mode="after")
-    def _servers_are_loaded(self) -> "TaskSpec":
+    def _full_load_requires_servers(self) -> "TaskSpec":
         for source in self.sources:
             if self.task_mode != "incremental" and source.host is None:
                 raise ValueError(
-                    f"source {source.source_id!r} is an archive, which has no tables to load: task-mode is incremental"
+                    f"source {source.source_id!r} is an archive without tables to load: set task-mode to incremental"
                 )
             if self.task_mode == "full" and source.meta is not None:
                 raise ValueError(
-                    f"source {source.source_id!r} has meta, so that nothing would be loaded: use task-mode all"
+                    f"source {source.source_id!r} has meta, so that nothing would be loaded: set task-mode to all"
                 )
         return self
 

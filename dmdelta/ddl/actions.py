@@ -11,7 +11,7 @@ from dmdelta.model.schema import TableName
 
 @dataclass(frozen=True, slots=True)
 class Add:
-    """A column comes; `lenient` (here and below): unless it is there already, or if it is there."""
+    """Adds a column; `lenient` (here and below): IF NOT EXISTS or IF EXISTS."""
 
     definition: Definition
     lenient: bool = False
@@ -19,7 +19,7 @@ class Add:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A column gets a definition: MODIFY and CHANGE."""
+    """Redefines a column: MODIFY and CHANGE."""
 
     was: str
     definition: Definition
@@ -28,7 +28,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """A column goes."""
+    """Drops a column."""
 
     name: str
     lenient: bool = False
@@ -36,7 +36,7 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class RenameColumn:
-    """A column gets another name and keeps its place."""
+    """Renames a column, which keeps its position."""
 
     was: str
     name: str
@@ -45,7 +45,7 @@ class RenameColumn:
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """A column becomes visible or invisible."""
+    """Makes a column visible or invisible."""
 
     name: str
     visible: bool
@@ -53,7 +53,7 @@ class Show:
 
 @dataclass(frozen=True, slots=True)
 class SetKey:
-    """A primary key comes."""
+    """Adds a primary key."""
 
     columns: tuple[str, ...]
     lenient: bool = False
@@ -61,43 +61,43 @@ class SetKey:
 
 @dataclass(frozen=True, slots=True)
 class DropKey:
-    """The primary key goes."""
+    """Drops the primary key."""
 
 
 @dataclass(frozen=True, slots=True)
 class UniqueIndex:
-    """A unique index comes: with ALTER IGNORE, rows may go."""
+    """Adds a unique index: with ALTER IGNORE, rows may be deleted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Convert:
-    """All text columns get a character set, None for one that the statement does not tell."""
+    """Converts all text columns to a character set, None if the statement does not name it."""
 
     charset: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class DefaultCharset:
-    """Columns that the statement defines have this character set if they tell no other."""
+    """The character set of columns that the statement defines without one of their own."""
 
     charset: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class RenameTo:
-    """The table gets another name."""
+    """Renames the table."""
 
     table: TableName
 
 
 @dataclass(frozen=True, slots=True)
 class Empty:
-    """Every row goes."""
+    """Deletes all rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """Rows come or go, and nobody can tell which; so they do in the table `other`, if there is one."""
+    """Adds or removes rows that the log does not identify, also in the table `other`, if there is one."""
 
     reason: str
     other: TableName | None = None
@@ -105,7 +105,7 @@ class Doubt:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """What nobody knows: its first words."""
+    """An action that is not recognized: its first words."""
 
     text: str
 
@@ -134,7 +134,7 @@ def first_words(tokens: list[Token]) -> str:
 
 
 def key_columns(cursor: Cursor) -> tuple[str, ...]:
-    """The columns of the index whose parts come next, or after its name and type; empty for none."""
+    """The columns of the index whose column list comes next, or after its name and type; empty if there is none."""
     while not cursor.ended and cursor.peek() != "(":
         cursor.take()
     parts = split_at_commas(cursor.parenthesized() or [])
@@ -142,7 +142,7 @@ def key_columns(cursor: Cursor) -> tuple[str, ...]:
 
 
 def is_index(part: list[Token]) -> bool:
-    """A part of a table's definition is an index or a constraint, not a column."""
+    """Whether a part of a table's definition is an index or a constraint rather than a column."""
     first, second = part[0], part[1].keyword if len(part) > 1 else ""
     if first.kind is not Kind.WORD:
         return False
@@ -164,7 +164,7 @@ def is_index(part: list[Token]) -> bool:
 
 
 def index_actions(part: list[Token]) -> Iterator[Action]:
-    """What an index or a constraint in a table's definition does: only keys and unique indexes matter."""
+    """The effect of an index or a constraint in a table's definition: only keys and unique indexes matter."""
     cursor = Cursor(part)
     if cursor.accept("CONSTRAINT") and cursor.peek() not in ("PRIMARY", "UNIQUE", "FOREIGN", "CHECK"):
         cursor.accept("IF", "NOT", "EXISTS")
@@ -180,7 +180,7 @@ def index_actions(part: list[Token]) -> Iterator[Action]:
 
 
 def column_actions(part: list[Token], *, lenient: bool = False, mariadb: bool = False) -> Iterator[Action]:
-    """What the definition of a new column does."""
+    """The effect of a new column's definition."""
     definition = parse_definition(Cursor(part), mariadb=mariadb)
     if definition is None:
         yield Unknown(first_words(part))
@@ -191,7 +191,7 @@ def column_actions(part: list[Token], *, lenient: bool = False, mariadb: bool = 
 
 
 def charset_option(cursor: Cursor) -> DefaultCharset | None:
-    """Pass `[DEFAULT] CHARACTER SET [=] x` or COLLATE, None if neither comes next."""
+    """Consume `[DEFAULT] CHARACTER SET [=] x` or COLLATE; None if neither comes next."""
     cursor.accept("DEFAULT")
     if cursor.accept("CHARACTER", "SET") or cursor.accept("CHAR", "SET") or cursor.accept_any("CHARSET", "COLLATE"):
         cursor.accept("=")
@@ -200,4 +200,4 @@ def charset_option(cursor: Cursor) -> DefaultCharset | None:
     return None
 
 
-VERSIONING = "the rows of a table with system versioning have a history that silver does not keep"
+VERSIONING = "a table with system versioning has row history that silver does not keep"

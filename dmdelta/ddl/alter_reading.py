@@ -1,4 +1,4 @@
-"""Reading the actions of an ALTER TABLE: what matters to columns, key or rows becomes a record, the rest nothing."""
+"""Parses the actions of an ALTER TABLE: those that affect columns, key or rows become records, others are ignored."""
 
 import itertools
 import re
@@ -34,21 +34,21 @@ _OPTIONS = re.compile(
     r"|COLLATE|DEFAULT|ALGORITHM|LOCK|FORCE|ENABLE|DISABLE|WITH|WITHOUT|UPGRADE|PAGE_\w+|TRANSACTIONAL|INDEX"
     r"|AUTOEXTEND_SIZE|ENCRYPTED|ENCRYPTION_KEY_ID|ITEF_QUOTES|SEQUENCE|START|START_TRANSACTION|NOWAIT|WAIT"
 )
-"""What an action may begin with that changes no value: table options."""
+"""The first words of actions that change no value: table options."""
 _PARTITION_VERBS = "ADD|DROP|TRUNCATE|EXCHANGE|DISCARD|IMPORT|REORGANIZE|COALESCE|REBUILD|ANALYZE|CHECK|OPTIMIZE|REPAIR"
 _ROWS_CHANGE = ("DROP", "EXCHANGE", "DISCARD", "IMPORT")
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a statement is read: the default schema and the server's dialect."""
+    """The context of a statement: the default schema and the server's dialect."""
 
     schema: str
     mariadb: bool
 
 
 def alter_actions(tokens: list[Token], default_schema: str, *, mariadb: bool = False) -> tuple[Action, ...]:
-    """The actions behind the name of an ALTER TABLE's table, in their order. Never raises."""
+    """The actions after the table name of an ALTER TABLE, in order. Never raises."""
     place = _Place(default_schema, mariadb)
     cursor = Cursor(tokens)
     if cursor.accept("WAIT"):
@@ -69,7 +69,7 @@ def alter_actions(tokens: list[Token], default_schema: str, *, mariadb: bool = F
 
 
 def _without_partitioning(tokens: list[Token]) -> list[Token]:
-    """The tokens before PARTITION BY or REMOVE PARTITIONING, which stand at the end without a comma."""
+    """The tokens before PARTITION BY or REMOVE PARTITIONING, which come last, without a comma."""
     for index, (one, other) in enumerate(itertools.pairwise(tokens)):
         if (one.keyword, other.keyword) in (("PARTITION", "BY"), ("REMOVE", "PARTITIONING")):
             return tokens[:index]
@@ -93,7 +93,7 @@ def _partition_actions(tokens: list[Token], place: _Place) -> Iterator[Action]:
         if "TABLE" in words:
             cursor = Cursor(tokens[words.index("TABLE") + 1 :])
             other = cursor.table_name(place.schema)
-        yield Doubt(f"{first_words(tokens[:2])} moves rows that the log does not name", other)
+        yield Doubt(f"{first_words(tokens[:2])} moves rows that the log does not contain", other)
 
 
 def _actions(part: list[Token], place: _Place) -> Iterator[Action]:
@@ -112,7 +112,7 @@ def _actions(part: list[Token], place: _Place) -> Iterator[Action]:
     elif verb == "CONVERT":
         yield _convert(cursor, text)
     elif verb:
-        yield Doubt(f"{text} moves rows that the log does not name")
+        yield Doubt(f"{text} moves rows that the log does not contain")
     elif not part[0].keyword or not (_OPTIONS.fullmatch(part[0].keyword) or cursor.peek(1) == "="):
         yield Unknown(text)
     else:
@@ -120,15 +120,15 @@ def _actions(part: list[Token], place: _Place) -> Iterator[Action]:
 
 
 def _options(cursor: Cursor) -> Iterator[Action]:
-    """Table options: the character set of new columns, and an engine that keeps no rows."""
+    """Table options: the character set of new columns, and an engine that stores no rows."""
     while not cursor.ended:
-        if (found := charset_option(cursor)) is not None:
-            yield found
+        if (option := charset_option(cursor)) is not None:
+            yield option
         elif cursor.accept_any("ENGINE", "TYPE"):
             cursor.accept("=")
             token = cursor.take()
             if token is not None and token.text.upper() == "BLACKHOLE":
-                yield Doubt("the engine BLACKHOLE keeps no rows")
+                yield Doubt("the engine BLACKHOLE stores no rows")
         else:
             cursor.take()
 
@@ -193,7 +193,7 @@ def _rename(cursor: Cursor, text: str, place: _Place) -> Iterator[Action]:
 
 
 def _alter(cursor: Cursor) -> Iterator[Action]:
-    """ALTER of a column's default or visibility; of an index or a constraint it is nothing."""
+    """ALTER of a column's default or visibility; for an index or a constraint it has no effect."""
     if cursor.accept_any("INDEX", "KEY", "CHECK", "CONSTRAINT"):
         return
     cursor.accept("COLUMN")
@@ -205,7 +205,7 @@ def _alter(cursor: Cursor) -> Iterator[Action]:
 
 def _convert(cursor: Cursor, text: str) -> Action:
     cursor.accept("TO")
-    told = charset_option(cursor)
-    if told is None:
+    option = charset_option(cursor)
+    if option is None:
         return Unknown(text)
-    return Convert((charset_option(cursor) or told).charset if told.charset is None else told.charset)
+    return Convert((charset_option(cursor) or option).charset if option.charset is None else option.charset)

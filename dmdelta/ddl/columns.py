@@ -1,4 +1,4 @@
-"""Column definitions in DDL text: the column, its place, and what the rows that are there get in it."""
+"""Column definitions in DDL text: the column, its position, and its values in existing rows."""
 
 import re
 from dataclasses import dataclass, replace
@@ -18,14 +18,14 @@ class Definition:
     """A column definition.
 
     Attributes:
-        column: with the character set that the definition itself tells.
-        length: the length that is written behind the type, 0 for none.
-        follows: the column it comes after, '' for FIRST, None for no clause.
-        default: the literal behind DEFAULT, None for none.
-        computed: the clause that makes values nobody can tell from the statement, '' for none.
+        column: with the character set in the definition itself.
+        length: the length written after the type, 0 for none.
+        follows: the column it is placed after, '' for FIRST, None for no clause.
+        default: the literal after DEFAULT, None for none.
+        computed: the clause that generates values which the statement does not determine, '' for none.
         key: the column alone becomes the primary key.
         unique: the column gets a unique index.
-        charset: the character set that the clauses tell, None for none.
+        charset: the character set in the clauses, None for none.
         versioned: a period column of MariaDB's system versioning.
     """
 
@@ -45,30 +45,30 @@ class Definition:
 
     @property
     def generated(self) -> bool:
-        """The values are computed from other columns, whatever was in the column before."""
+        """Whether the values are computed from other columns, regardless of the column's previous values."""
         return self.computed in ("GENERATED", "AS")
 
     def within(self, charset: str | None) -> Column:
-        """The column in a table or a statement that has a default character set, None if it is not known."""
+        """The column in a table or statement with a default character set, None if it is unknown."""
         return self.column if self.column.charset else in_charset(self.column, charset, self.length)
 
     def fill(self, column: Column) -> Fill:
-        """What the rows that are there get, the column's type being known."""
+        """The value in existing rows, given the column's type."""
         if self.computed:
-            return Fill(unknown=f"{self.computed} gives the rows that are there values that the log does not tell")
+            return Fill(unknown=f"{self.computed} generates values for existing rows that are not in the log")
         if self.default is not None:
             return literal_fill(column, self.default)
         return Fill() if self.nullable or self.null_default else implicit_fill(column)
 
 
 def parse_definition(cursor: Cursor, *, mariadb: bool = False) -> Definition | None:
-    """Read `name type clauses [FIRST | AFTER c]` to the cursor's end; None if there is no name or no type."""
+    """Parse `name type clauses [FIRST | AFTER c]` up to the cursor's end; None if there is no name or no type."""
     name = cursor.identifier()
     serial = cursor.peek() == "SERIAL"
-    found = parse_type(cursor, name, mariadb=mariadb) if name is not None else None
-    if name is None or found is None:
+    parsed = parse_type(cursor, name, mariadb=mariadb) if name is not None else None
+    if name is None or parsed is None:
         return None
-    column, length = found
+    column, length = parsed
     clauses: dict[str, Any] = {"nullable": False, "unique": True, "computed": "SERIAL"} if serial else {}
     while not cursor.ended:
         _parse_clause(cursor, clauses)
@@ -107,7 +107,7 @@ def _parse_clause(cursor: Cursor, clauses: dict[str, Any]) -> None:
 
 
 def _parse_other(cursor: Cursor, clauses: dict[str, Any]) -> None:
-    """Clauses that tell the character set or nothing at all."""
+    """Clauses that determine the character set, or nothing relevant."""
     if cursor.accept("CHARACTER", "SET") or cursor.accept("CHAR", "SET") or cursor.accept_any("CHARSET", "COLLATE"):
         cursor.accept("=")
         token = cursor.take()
@@ -124,7 +124,7 @@ def _parse_other(cursor: Cursor, clauses: dict[str, Any]) -> None:
 
 
 def _parse_event(cursor: Cursor) -> None:
-    """Pass what follows ON: `UPDATE CURRENT_TIMESTAMP(6)`, `DELETE SET NULL`."""
+    """Consume what follows ON: `UPDATE CURRENT_TIMESTAMP(6)`, `DELETE SET NULL`."""
     cursor.take()
     if cursor.accept_any("SET", "NO"):
         cursor.take()
@@ -153,7 +153,7 @@ def _parse_default(cursor: Cursor, clauses: dict[str, Any]) -> None:
     else:
         clauses["computed"] = f"DEFAULT {token.text}"
         if token.keyword == "(":
-            _pass_parenthesis(cursor)
+            _skip_parenthesis(cursor)
         cursor.parenthesized()
 
 
@@ -164,8 +164,8 @@ def _parse_digits(digits: str, base: int, clauses: dict[str, Any]) -> None:
         clauses["computed"] = f"DEFAULT of base {base}"
 
 
-def _pass_parenthesis(cursor: Cursor) -> None:
-    """Pass the rest of a parenthesis whose beginning has been passed."""
+def _skip_parenthesis(cursor: Cursor) -> None:
+    """Consume the rest of a parenthesis after its opening."""
     depth = 1
     while depth and (token := cursor.take()) is not None:
         depth += {"(": 1, ")": -1}.get(token.keyword, 0)

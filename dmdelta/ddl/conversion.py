@@ -1,4 +1,4 @@
-"""What MODIFY and CHANGE make of the values in a column: servers compute them and the log does not tell them."""
+"""How MODIFY and CHANGE convert the values of a column: servers compute them and do not log them."""
 
 from dataclasses import replace
 
@@ -15,28 +15,29 @@ from dmdelta.model.type_names import BYTES, CHARACTERS
 __all__ = ["Conversion", "ConversionKind", "plan_conversion"]
 
 _DATES = ("date", "datetime")
-"""An implicit default of these is a zero date, NULL in silver."""
+"""The implicit default of these types is a zero date, NULL in silver."""
 
 
 def plan_conversion(old: Column, new: Column, *, mariadb: bool = False) -> Conversion:
-    """What becomes of silver's values when a source column `old` gets the definition `new`.
+    """How silver's values change when a source column `old` gets the definition `new`.
 
-    A strict session refuses values that do not fit, so none are there; where an expression can give what another
-    session makes of them, it does. A character set that is not told is taken for one that has the characters.
+    A strict session rejects values that do not fit, so there are none; where an expression can compute what a
+    non-strict
+    session makes of them, it is used. An unknown character set is assumed to have all characters in the values.
 
     Args:
-        mariadb: the server is MariaDB, which cuts off what MySQL rounds.
+        mariadb: the server is MariaDB, which truncates where MySQL rounds.
     """
     for column in (old, new):
         if not known_type(column):
-            return stop(f"the type {column.type} is not known")
+            return stop(f"the type {column.type} is unknown")
     planned = _planned(old, new, mariadb=mariadb)
     if planned.kind is ConversionKind.STOP or not old.nullable or new.nullable or new.type in _DATES:
         return planned
-    # Only a session that is not strict makes values of NULLs.
+    # Only a non-strict session converts NULLs to values.
     fill = Fill("''") if new.type == "enum" else implicit_fill(new)
     if fill.sql is None:
-        return stop(f"NULLs that become {new.type.upper()} NOT NULL get a value that the log does not tell")
+        return stop(f"NULLs converted to {new.type.upper()} NOT NULL get a value that is not in the log")
     value = planned.sql if planned.kind is ConversionKind.REWRITE else f"CAST({{column}} AS {silver_type(new)})"
     value = "{column}" if planned is SAME else value
     return rewrite(f"coalesce({value}, {fill.sql})")
@@ -59,4 +60,4 @@ def _planned(old: Column, new: Column, *, mariadb: bool) -> Conversion:
         return set_change(old, new)
     if old.type == new.type:
         return SAME
-    return stop(f"{old.type.upper()} becomes {new.type.upper()} in a way of the server's own")
+    return stop(f"the server's conversion of {old.type.upper()} to {new.type.upper()} is not supported")

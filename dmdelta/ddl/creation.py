@@ -1,4 +1,4 @@
-"""What a CREATE TABLE makes, as far as the statement itself tells it."""
+"""The table that a CREATE TABLE creates, as far as the statement describes it."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -23,7 +23,7 @@ _QUERY = ("SELECT", "WITH", "VALUES", "TABLE", "AS", "IGNORE", "REPLACE")
 
 
 class Context(Protocol):
-    """What a CREATE TABLE is read with: `dmdelta.ddl.reading` has what each part means."""
+    """The context of a CREATE TABLE; `dmdelta.ddl.reading` documents each part."""
 
     @property
     def default_schema(self) -> str: ...
@@ -36,21 +36,21 @@ class Context(Protocol):
 
 
 def read_creation(cursor: Cursor, table: TableName, context: Context) -> Created | Unread:
-    """What stands behind the name of a CREATE TABLE's table. Never raises."""
+    """The result of a CREATE TABLE, from the text after the table name. Never raises."""
     if cursor.accept("LIKE"):
         return _like(cursor, table, context)
     inner = cursor.parenthesized()
     if inner is not None and inner[:1] and inner[0].keyword == "LIKE":
         return _like(Cursor(inner[1:]), table, context)
-    options, told = _options(cursor)
-    if inner is None or not inner or told or inner[0].keyword in ("SELECT", "WITH", "(", "VALUES"):
+    options, extended = _options(cursor)
+    if inner is None or not inner or extended or inner[0].keyword in ("SELECT", "WITH", "(", "VALUES"):
         return Created(table, None)
     actions = [action for part in split_at_commas(inner) for action in _element(part, mariadb=context.mariadb)]
     if any(isinstance(action, Doubt) for action in actions):
         return Created(table, None)
     charset = default_charset(options) or context.charset_of(table[0], None)
-    made = new_structure(table, [*actions, *options], charset)
-    return made if isinstance(made, Unread) else Created(table, made, charset)
+    structure = new_structure(table, [*actions, *options], charset)
+    return structure if isinstance(structure, Unread) else Created(table, structure, charset)
 
 
 def _like(cursor: Cursor, table: TableName, context: Context) -> Created:
@@ -66,11 +66,11 @@ def _element(part: list[Token], *, mariadb: bool) -> Iterator[Action]:
 
 
 def _options(cursor: Cursor) -> tuple[list[Action], bool]:
-    """The options that matter, and whether a query or versioning gives the table columns of its own."""
+    """The relevant options, and whether a query or versioning adds further columns to the table."""
     options = list[Action]()
     while not cursor.ended:
-        if (found := charset_option(cursor)) is not None:
-            options.append(found)
+        if (option := charset_option(cursor)) is not None:
+            options.append(option)
         elif cursor.accept("WITH", "SYSTEM", "VERSIONING"):
             return [Doubt(VERSIONING)], True
         elif cursor.accept_any(*_QUERY):
@@ -79,5 +79,5 @@ def _options(cursor: Cursor) -> tuple[list[Action], bool]:
             cursor.take()
             if cursor.accept("="):
                 cursor.take()
-    # COLLATE behind CHARACTER SET names the same set; one that names none tells nothing.
+    # COLLATE after CHARACTER SET names the same set; an option without a charset is irrelevant.
     return [option for option in options if isinstance(option, DefaultCharset) and option.charset], False

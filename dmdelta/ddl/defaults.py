@@ -1,4 +1,4 @@
-"""Which default character sets a statement gives databases, and which it gives tables that were there before."""
+"""The default character sets that a statement sets for databases and for existing tables."""
 
 from collections.abc import Iterable
 from typing import Literal
@@ -13,7 +13,7 @@ Verb = Literal["CREATE", "ALTER"]
 
 
 def database_charset(sql: str, default_schema: str) -> tuple[Verb, str, str | None] | None:
-    """What CREATE or ALTER DATABASE says: its verb, the database, the character set it tells or None for none.
+    """CREATE or ALTER DATABASE: the verb, the database, and the character set it names or None.
 
     None for any other statement. Never raises.
     """
@@ -27,13 +27,13 @@ def database_charset(sql: str, default_schema: str) -> tuple[Verb, str, str | No
     cursor.accept("IF", "NOT", "EXISTS")
     unnamed = verb == "ALTER" and cursor.peek() in ("CHARACTER", "CHARSET", "COLLATE", "DEFAULT")
     name = default_schema if unnamed else cursor.identifier()
-    return None if name is None else (verb, name, _told(cursor))
+    return None if name is None else (verb, name, _first_charset(cursor))
 
 
 def altered_table(
     sql: str, default_schema: str, *, mariadb: bool = False
 ) -> tuple[TableName, tuple[Action, ...]] | None:
-    """The table of an ALTER TABLE and its actions, None for any other statement. Never raises."""
+    """The table of an ALTER TABLE and its actions; None for any other statement. Never raises."""
     cursor = statement_cursor(sql)
     if not cursor.accept("ALTER"):
         return None
@@ -47,16 +47,16 @@ def altered_table(
 
 
 def converts(actions: Iterable[Action]) -> bool:
-    """All text columns change their character set, or their collation alone."""
+    """Whether all text columns change their character set, or only their collation."""
     return any(isinstance(action, Convert) for action in actions)
 
 
-def _told(cursor: Cursor) -> str | None:
-    told: str | None = None
+def _first_charset(cursor: Cursor) -> str | None:
+    charset: str | None = None
     while not cursor.ended:
         option = charset_option(cursor)
         if option is None:
             cursor.take()
         elif option.charset is not None:
-            told = told or option.charset
-    return told
+            charset = charset or option.charset
+    return charset

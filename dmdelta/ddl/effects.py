@@ -1,4 +1,4 @@
-"""What a DDL statement does to source tables: structures before and after it, and where each column comes from."""
+"""The effect of a DDL statement on source tables: structures before and after, and the origin of each column."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
@@ -9,11 +9,11 @@ from dmdelta.model.schema import TableName, TableSchema
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a column's values come from in the rows that are there.
+    """The origin of a column's values in existing rows.
 
     Attributes:
-        was: the column's name before the statement, None for a column that is new.
-        fill: what a new column holds.
+        was: the column's name before the statement, None for a new column.
+        fill: the value of a new column.
     """
 
     was: str | None
@@ -22,11 +22,11 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Altered:
-    """A table's structure changes.
+    """A change of a table's structure.
 
     Attributes:
-        origins: of the columns of `after`, in their order.
-        doubt: why nobody can tell from the statement which rows are there afterwards, '' if they stay.
+        origins: of the columns of `after`, in order.
+        doubt: why the statement does not determine which rows remain, '' if all do.
     """
 
     before: TableSchema
@@ -40,8 +40,9 @@ class Altered:
 
     @property
     def reused_name(self) -> str | None:
-        """A name that stands for another column afterwards: the columns may look as before, so that nobody can tell
-        from them whether the change was made. None if there is none.
+        """A column name that refers to another column after the change, None if there is none. The columns may then
+        look
+        unchanged, so that they do not show whether the change was made.
         """
         before = {column.name.lower() for column in self.before.columns}
         pairs = zip(self.origins, self.after.columns, strict=True)
@@ -49,7 +50,7 @@ class Altered:
         return next((name for name in taken if name.lower() in before), None)
 
     def among(self, names: Collection[str]) -> "Altered":
-        """The change as a table sees it that has only those of the columns before."""
+        """The change for a table that has only some of the columns before it."""
         pairs = zip(self.after.columns, self.origins, strict=True)
         kept = [(column, origin) for column, origin in pairs if origin.was is None or origin.was in names]
         before = tuple(column for column in self.before.columns if column.name in names)
@@ -63,11 +64,11 @@ class Altered:
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """A table begins without rows.
+    """A table is created without rows.
 
     Attributes:
-        schema: None where the statement does not tell the structure.
-        charset: the table's default character set, None where nobody told it.
+        schema: None if the statement does not describe the structure.
+        charset: the table's default character set, None if unknown.
     """
 
     table: TableName
@@ -77,28 +78,28 @@ class Created:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """A table goes, and its rows."""
+    """A table is dropped with its rows."""
 
     table: TableName
 
 
 @dataclass(frozen=True, slots=True)
 class Truncated:
-    """A table's rows go."""
+    """All rows of a table are deleted."""
 
     table: TableName
 
 
 @dataclass(frozen=True, slots=True)
 class Renamed:
-    """A table goes on under another name."""
+    """A table is renamed."""
 
     table: TableName
     to: TableName
 
 
 def content_after(effects: Iterable["Effect"]) -> dict[TableName, TableName]:
-    """Of the names that statements' renames have given, by way of other names or not: which table each has become."""
+    """For each name given by the statements' renames, directly or in several steps: the original name of the table."""
     content: dict[TableName, TableName] = {}
     for effect in effects:
         if isinstance(effect, Renamed):
@@ -108,7 +109,7 @@ def content_after(effects: Iterable["Effect"]) -> dict[TableName, TableName]:
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """A statement on a table that cannot be understood: why."""
+    """A statement on a table that cannot be parsed, and the reason."""
 
     table: TableName
     reason: str
@@ -116,4 +117,4 @@ class Unread:
 
 Effect = Altered | Created | Dropped | Truncated | Renamed | Unread
 EMPTYING = (Truncated, Dropped, Created)
-"""Behind these a table has none of the rows that it had."""
+"""After these effects a table has none of its previous rows."""

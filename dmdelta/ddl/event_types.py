@@ -1,8 +1,9 @@
-"""DM's names (`model.events`) for what a DDL statement does, one for each action of an ALTER TABLE.
+"""DM's names (`model.events`) for the effects of a DDL statement, one for each action of an ALTER TABLE.
 
-The log tells no defaults, no AUTO_INCREMENT and no keys but the primary one, so a MODIFY that takes one of these away
-is an `alter table` here where DM, with its own copy of the structure, says `modify default value`,
-`remove auto increment` or `drop unique key`. Source: pingcap/tiflow, dm/syncer/ddl.go.
+The log contains no defaults, no AUTO_INCREMENT and no keys but the primary one, so a MODIFY that removes one of these
+is
+an `alter table` here where DM, with its own copy of the structure, has `modify default value`, `remove auto increment`
+or `drop unique key`. Source: pingcap/tiflow, dm/syncer/ddl.go.
 """
 
 from collections.abc import Iterator
@@ -39,11 +40,12 @@ _KEY_WORDS = ("INDEX", "KEY", "UNIQUE", "FULLTEXT", "VECTOR", "CHECK", "CONSTRAI
 
 
 def ddl_events(sql: str, before: TableSchema | None = None) -> frozenset[str]:
-    """What a statement does, by DM's names; empty for what DM has no name for. Never raises.
+    """The events of a statement, by DM's names; empty if DM has no name for it. Never raises.
 
     Args:
-        before: the structure ahead of an ALTER TABLE, by which MODIFY and CHANGE are told apart: without it they are
-            `modify column`.
+        before: the structure before an ALTER TABLE, which distinguishes the events of MODIFY and CHANGE: without it
+            they
+            are `modify column`.
     """
     cursor = statement_cursor(sql)
     verb = cursor.accept_any(*_VERBS, "RENAME", "TRUNCATE")
@@ -59,7 +61,7 @@ def ddl_events(sql: str, before: TableSchema | None = None) -> frozenset[str]:
 
 
 def _object(cursor: Cursor) -> str:
-    """Pass what stands between a verb and its object, and the object; '' for one without events."""
+    """Consume the words between a verb and its object, and the object; '' for one without events."""
     spatial = cursor.accept("SPATIAL", "INDEX")
     while not spatial and not cursor.ended and cursor.peek() not in _OTHER_OBJECTS:
         if kind := cursor.accept_any(*_OBJECTS):
@@ -75,18 +77,18 @@ def _alter_table(cursor: Cursor, before: TableSchema | None) -> Iterator[str]:
         cursor.take()
     cursor.accept("NOWAIT")
     for part in split_at_commas(cursor.rest()):
-        # ALGORITHM and LOCK say how, not what.
+        # ALGORITHM and LOCK specify how the table is altered, not what changes.
         if part[0].keyword not in ("ALGORITHM", "LOCK"):
             yield from _action(part, before)
         words = tuple(token.keyword for token in part[:2])
         if words in _PARTITIONS or words == ("ORDER", "BY"):
-            return  # a list of names follows, no further action
+            return  # followed by a list of names, not by further actions
 
 
 def _action(tokens: list[Token], before: TableSchema | None) -> Iterator[str]:
     cursor = Cursor(tokens)
-    if found := _PARTITIONS.get((cursor.peek(), cursor.peek(1))):
-        yield found
+    if event := _PARTITIONS.get((cursor.peek(), cursor.peek(1))):
+        yield event
         return
     verb = cursor.accept_any("ADD", "MODIFY", "CHANGE", "DROP", "RENAME", "ALTER", "CONVERT", "ORDER", "FORCE")
     if verb == "ADD":
@@ -143,23 +145,25 @@ def _altered(cursor: Cursor) -> str:
 
 
 def _options(tokens: list[Token]) -> Iterator[str]:
-    """Table options, which may follow each other without commas; a character set goes before its collation."""
+    """Table options, which may follow each other without commas; a character set takes precedence over its
+    collation.
+    """
     words = [token.keyword for token in tokens if token.kind is not Kind.STRING]
-    found: set[str] = set()
+    events: set[str] = set()
     for number, word in enumerate(words):
         following = words[number + 1] if number + 1 < len(words) else ""
         if word == "CHARSET" or (word, following) == ("CHARACTER", "SET"):
-            found.add("modify charset")
+            events.add("modify charset")
         elif word == "COLLATE":
-            found.add("modify collation")
+            events.add("modify collation")
         elif word == "ENGINE":
-            found.add("modify storage engine")
+            events.add("modify storage engine")
         elif word == "AUTO_INCREMENT":
-            found.add("rebase auto id")
+            events.add("rebase auto id")
         elif word == "COMMENT":
-            found.add("modify table comment")
+            events.add("modify table comment")
         elif (word, following) in _PARTITIONS:
-            found.add(_PARTITIONS[word, following])
-    if "modify charset" in found:
-        found.discard("modify collation")
-    yield from found or {"alter table"}
+            events.add(_PARTITIONS[word, following])
+    if "modify charset" in events:
+        events.discard("modify collation")
+    yield from events or {"alter table"}

@@ -1,4 +1,4 @@
-"""What an added column holds in the rows that were there."""
+"""The value of an added column in existing rows."""
 
 import re
 from dataclasses import dataclass
@@ -17,15 +17,15 @@ _NUMBER = re.compile(r"[-+]?\d+(\.\d*)?([eE][-+]?\d+)?")
 
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """What an added column holds in the rows that were there: an SQL expression, or why nobody can tell."""
+    """The value of an added column in existing rows: an SQL expression, or why it is unknown."""
 
     sql: str | None = None
     unknown: str | None = None
 
 
 def literal_fill(column: Column, text: str) -> Fill:
-    """The SQL of a default that is a literal."""
-    kind, unknown = column.type, Fill(unknown=f"the default of {column.name} is not one that silver can fill in")
+    """The SQL of a literal default."""
+    kind, unknown = column.type, Fill(unknown=f"silver cannot fill in the default of column {column.name}")
     if kind in ("date", "datetime", "timestamp") and _ZERO_DATE.fullmatch(text):
         return Fill()
     if kind in ("varchar", *NAMED, *TEXTS):
@@ -54,7 +54,7 @@ def implicit_fill(column: Column) -> Fill:
         text = "0" if not column.scale or silver_type(column) != "STRING" else "0." + "0" * column.scale
         return Fill(_cast(text, column))
     if kind == "enum":
-        return Fill(literal(column.members[0])) if column.members else Fill(unknown="the enum's members are not known")
+        return Fill(literal(column.members[0])) if column.members else Fill(unknown="the enum's members are unknown")
     if kind in (*CHARACTERS, "set"):
         return Fill("''")
     if kind == "time":
@@ -65,7 +65,7 @@ def implicit_fill(column: Column) -> Fill:
         return Fill(f"X'{'00' * column.length}'")
     if kind in ("varbinary", *BLOBS):
         return Fill("X''")
-    return Fill(unknown=f"the implicit default of the {kind} column {column.name} is not known")
+    return Fill(unknown=f"the implicit default of the {kind} column {column.name} is unknown")
 
 
 def _cast(text: str, column: Column) -> str:

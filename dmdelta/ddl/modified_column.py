@@ -1,7 +1,7 @@
-"""What MODIFY and CHANGE do to a column, by DM's names.
+"""The events of MODIFY and CHANGE, by DM's names.
 
-Source: pingcap/tiflow, dm/syncer/ddl.go, `needChangeColumnData` and `handleModifyColumn`. Differs where DM is blind: a
-CHAR that becomes shorter is a `value range decrease` here, an `alter table` there.
+Source: pingcap/tiflow, dm/syncer/ddl.go, `needChangeColumnData` and `handleModifyColumn`. Differs from DM in one case
+that DM does not detect: a shortened CHAR is a `value range decrease` here, an `alter table` there.
 """
 
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ from dmdelta.model.type_names import BYTES, CHARACTERS, CLOCKED, INTEGERS, NAMED
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
-    """A column as MODIFY wants it; `charset` is the one that the statement tells, `placed` is FIRST or AFTER."""
+class _NewColumn:
+    """The column that MODIFY defines; `charset` is the one in the statement, `placed` means FIRST or AFTER."""
 
     column: Column
     charset: str | None = None
@@ -24,30 +24,30 @@ class _Wanted:
 
 
 def modify_event(cursor: Cursor, before: TableSchema | None, *, renames: bool) -> str:
-    """The event of what stands behind MODIFY, or (`renames`) CHANGE."""
+    """The event of the text after MODIFY, or (`renames`) CHANGE."""
     cursor.accept("COLUMN")
     cursor.accept("IF", "EXISTS")
     old_name = cursor.identifier() if renames else None
-    wanted = _read(cursor)
-    if wanted is None or before is None:
+    defined = _read(cursor)
+    if defined is None or before is None:
         return "modify column"
-    name = (old_name or wanted.column.name).lower()
+    name = (old_name or defined.column.name).lower()
     old = next((column for column in before.columns if column.name.lower() == name), None)
     if old is None:
         return "modify column"
-    new = wanted.column if wanted.column.charset else in_charset(wanted.column, wanted.charset or old.charset)
-    if found := _data_event(old, new):
-        return found
-    if wanted.charset is not None and wanted.charset != old.charset:
+    new = defined.column if defined.column.charset else in_charset(defined.column, defined.charset or old.charset)
+    if event := _data_event(old, new):
+        return event
+    if defined.charset is not None and defined.charset != old.charset:
         return "modify charset"
-    if wanted.collates:
+    if defined.collates:
         return "modify collation"
-    if wanted.placed:
+    if defined.placed:
         return "modify columns order"
-    return "rename column" if old.name.lower() != wanted.column.name.lower() else "alter table"
+    return "rename column" if old.name.lower() != defined.column.name.lower() else "alter table"
 
 
-def _read(cursor: Cursor) -> _Wanted | None:
+def _read(cursor: Cursor) -> _NewColumn | None:
     name = cursor.identifier()
     parsed = parse_type(cursor, name) if name is not None else None
     if parsed is None:
@@ -55,7 +55,7 @@ def _read(cursor: Cursor) -> _Wanted | None:
     column, _ = parsed
     words = [token.keyword or token.text for token in cursor.rest()]
     sets = [after for word, after in pairwise(words) if word in ("SET", "CHARSET")]
-    return _Wanted(
+    return _NewColumn(
         column,
         charset_named(sets[0]) if sets else column.charset,
         collates="COLLATE" in words,
@@ -64,7 +64,7 @@ def _read(cursor: Cursor) -> _Wanted | None:
 
 
 def _data_event(old: Column, new: Column) -> str:
-    """The event of a change that values feel; '' for none."""
+    """The event of a change that affects values; '' for none."""
     if old.type == new.type:
         return _same_type_event(old, new)
     if old.type in INTEGERS and new.type in INTEGERS:

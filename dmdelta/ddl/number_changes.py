@@ -1,4 +1,4 @@
-"""What becomes of numbers when their column gets another type."""
+"""How numbers change when their column gets another type."""
 
 from dmdelta.ddl.outcome import SAME, Conversion, kept, rewrite, stop, within
 from dmdelta.ddl.text_changes import cut
@@ -15,12 +15,12 @@ NUMBERS = (*_BITS, "bit", "year", "decimal", "float", "double")
 """The types whose values are numbers in silver."""
 
 LONG_DECIMAL = "a DECIMAL of more than 38 digits is text in silver"
-ZEROFILL = "text of an unsigned number has leading zeros if it is ZEROFILL, which the log does not tell"
-FLOAT_TEXT = "servers write a FLOAT or DOUBLE as text in a way of their own"
+ZEROFILL = "an unsigned number converted to text has leading zeros if it is ZEROFILL, which is not in the log"
+FLOAT_TEXT = "servers format a FLOAT or DOUBLE as text differently"
 
 
 def number_change(old: Column, new: Column) -> Conversion:
-    """What becomes of the numbers in `old`, a column of one of NUMBERS."""
+    """How the numbers in `old`, a column of one of NUMBERS, change."""
     if "decimal" in (old.type, new.type) and max(old.precision, new.precision) > MAX_DECIMAL_DIGITS:
         same = old.type == new.type and old.scale == new.scale
         longer = min(old.precision, new.precision) > MAX_DECIMAL_DIGITS and old.precision <= new.precision
@@ -48,7 +48,7 @@ def _is_whole(column: Column) -> bool:
 
 
 def _bounds(column: Column) -> tuple[int, int]:
-    """The least and the greatest value of a type of whole numbers."""
+    """The minimum and maximum of an integer type."""
     if column.type == "bit":
         return 0, (1 << column.length) - 1
     if column.type == "year":
@@ -67,7 +67,7 @@ def _to_integer(old: Column, new: Column) -> Conversion:
     elif old.type == "decimal":
         value = "round({column}, 0)"
     else:
-        # MySQL rounds to the even number, and on its way there it is one with a sign.
+        # MySQL rounds half to even, via a signed integer.
         value, high = "rint({column})", min(high, (1 << 63) - 1)
     return rewrite(within(value, str(low), str(high), silver_type(new)))
 
@@ -109,18 +109,18 @@ def _to_bit(old: Column, new: Column) -> Conversion:
     if old.type in ("bit", "year") or (old.type in _BITS and old.unsigned):
         return kept(old, new) if _bounds(old)[1] <= most else rewrite(within("{column}", "0", str(most), kind))
     if old.type in _BITS:
-        # The bits of a negative number as they are; what is too long becomes all ones.
+        # The bits of a negative number are kept; a value that is too long becomes all ones.
         negative = f"CAST({{column}} AS DECIMAL(20,0)) + {1 << 64}" if new.length == 64 else str(most)
         positive = f"IF({{column}} > {most}, {most}, {{column}})"
         return rewrite(f"CAST(IF({{column}} < 0, {negative}, {positive}) AS {kind})")
-    return stop("a BIT takes the bytes of a DECIMAL or a floating number in a way of its own")
+    return stop("the server's conversion of a DECIMAL or a floating-point number to BIT is not supported")
 
 
 def _to_year(old: Column) -> Conversion:
     if old.type == "year":
         return SAME
     if not _is_whole(old):
-        return stop("a YEAR takes a fraction in a way of its own")
+        return stop("the server's conversion of a fraction to YEAR is not supported")
     value = (
         "CASE WHEN {column} BETWEEN 1901 AND 2155 THEN {column} WHEN {column} BETWEEN 1 AND 69 THEN {column} + 2000"
         " WHEN {column} BETWEEN 70 AND 99 THEN {column} + 1900 WHEN {column} IS NOT NULL THEN 0 END"
@@ -130,7 +130,7 @@ def _to_year(old: Column) -> Conversion:
 
 def _to_text(old: Column, new: Column) -> Conversion:
     if new.type not in CHARACTERS:
-        return stop(f"a {new.type.upper()} takes numbers in a way of its own")
+        return stop(f"the server's conversion of numbers to {new.type.upper()} is not supported")
     if old.type in ("float", "double"):
         return stop(FLOAT_TEXT)
     if old.type == "bit":

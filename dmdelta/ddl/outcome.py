@@ -1,4 +1,4 @@
-"""What becomes of a column's values when its type changes: the record that says it, and how it is made."""
+"""How a column's values change when its type changes."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -11,25 +11,26 @@ _WHOLE = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 
 
 class ConversionKind(Enum):
-    """What is done to a silver column whose source column gets another type."""
+    """What happens to a silver column whose source column gets another type."""
 
     SAME = "same"
-    """Nothing: silver's type and every value stay."""
+    """Nothing: silver's type and all values stay the same."""
     WIDEN = "widen"
-    """Delta widens the type in place, and every value is right."""
+    """Delta widens the type in place; all values remain correct."""
     REWRITE = "rewrite"
     """Every row gets the value of an expression."""
     STOP = "stop"
-    """Nobody can tell the values."""
+    """The values cannot be determined."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """What is done to a column's values in the rows that are there.
+    """What happens to a column's values in existing rows.
 
     Attributes:
-        sql: of a REWRITE: the new value, of silver's new type, as Spark SQL with `{column}` for the old one. Where
-            silver's type stays, only the rows for which it differs need to be written.
+        sql: of a REWRITE: the new value, of silver's new type, as Spark SQL with `{column}` for the old value. If
+            silver's
+            type stays the same, only the rows for which the value differs need to be written.
         reason: of a STOP.
     """
 
@@ -38,7 +39,7 @@ class Conversion:
     reason: str = ""
 
     def expression(self, column: str) -> str:
-        """The new value in terms of `column`, which is SQL; for every kind but STOP."""
+        """The new value as an expression of `column`, which is SQL; for every kind but STOP."""
         return self.sql.replace(_COLUMN, column) if self.kind is ConversionKind.REWRITE else column
 
 
@@ -55,7 +56,7 @@ def stop(reason: str) -> Conversion:
 
 
 def kept(old: Column, new: Column) -> Conversion:
-    """Every value stays what it is, in silver's new type."""
+    """All values stay the same, in silver's new type."""
     one, other = silver_type(old), silver_type(new)
     if one == other:
         return SAME
@@ -63,7 +64,7 @@ def kept(old: Column, new: Column) -> Conversion:
 
 
 def widens(one: str, other: str) -> bool:
-    """Delta widens this type of silver to the other in place (4.0 on, in open source)."""
+    """Whether Delta can widen this silver type to the other in place (since 4.0, in open source)."""
     if one in _WHOLE and other in _WHOLE:
         return _WHOLE.index(one) < _WHOLE.index(other)
     if other == "DOUBLE":
@@ -84,7 +85,7 @@ def _digits(decimal: str) -> tuple[int, int]:
 
 
 def within(value: str, low: str, high: str, kind: str) -> str:
-    """SQL: a number as a type of silver, the nearest bound where it is beyond one, as servers do it that allow it."""
+    """SQL: a number cast to a silver type and clamped to its bounds, as servers in non-strict mode do."""
     return (
         f"CASE WHEN {value} <= {low} THEN CAST('{low}' AS {kind}) WHEN {value} >= {high} THEN CAST('{high}' AS {kind})"
         f" ELSE CAST({value} AS {kind}) END"

@@ -1,4 +1,4 @@
-"""What one DDL statement does to the tables of a source, in the order in which it does it."""
+"""The effects of one DDL statement on a source's tables, in order."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -14,12 +14,12 @@ from dmdelta.model.schema import TableName, TableSchema
 
 StructureOf = Callable[[TableName], TableSchema | None]
 CharsetOf = Callable[[str, str | None], str | None]
-"""(schema, table) → the table's default character set, (schema, None) → the database's; None: nobody knows it."""
+"""(schema, table) → the table's default character set, (schema, None) → the database's; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """What a statement is read with."""
+    """The context in which a statement is parsed."""
 
     default_schema: str
     structure_of: StructureOf
@@ -35,16 +35,17 @@ def statement_effects(
     mariadb: bool = False,
     charset_of: CharsetOf = lambda _schema, _table: None,
 ) -> tuple[Effect, ...]:
-    """What a statement of MySQL or MariaDB does to tables. Never raises.
+    """The effects of a MySQL or MariaDB statement on tables. Never raises.
 
-    Empty for what changes neither columns nor key nor rows, for an ALTER of a table that is not known, and for DROP
+    Empty for statements that change neither columns nor key nor rows, for an ALTER of an unknown table, and for DROP
     DATABASE: only the caller knows the database's tables, `statement_targets` names it.
 
-    The columns in structures are what the statement tells: where the character set of a text column is None, its length
-    counts characters, and a type that nobody knows is the statement's own word.
+    The columns in structures are those of the statement: if the character set of a text column is None, its length
+    counts
+    characters, and an unknown type is the statement's own word.
 
     Args:
-        structure_of: a table's structure before the statement, None if it is not known.
+        structure_of: a table's structure before the statement, None if unknown.
         mariadb: the statement is MariaDB's, where JSON is LONGTEXT.
         charset_of: the default character sets before the statement.
     """
@@ -141,7 +142,7 @@ def _alter(cursor: Cursor, name: TableName, context: _Context, *, ignore: bool) 
 
 
 def _doubted(table: TableName, reason: str, context: _Context) -> Effect:
-    """A table that shares its rows with the one that is altered."""
+    """The effect on a table that exchanges rows with the altered one."""
     before = context.structure_of(table)
     if before is None:
         return Unread(table, reason)

@@ -1,4 +1,4 @@
-"""The text of a DDL statement under other names: every table and database that it names, replaced where it stands."""
+"""Rewrites a DDL statement with other names: replaces all table and database names in its text."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _MODIFIERS = ("ONLINE", "OFFLINE", "IGNORE", "UNIQUE", "FULLTEXT", "SPATIAL", "V
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What things are called in the rewritten statement.
+    """The names in the rewritten statement.
 
     Attributes:
         default_schema: of the statement's session.
@@ -27,7 +27,7 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Part of a statement's text, and what stands there instead."""
+    """A part of a statement's text, and its replacement."""
 
     begin: int
     end: int
@@ -46,13 +46,13 @@ def rewritten(sql: str, names: Names) -> str:
 
 
 def quoted_name(*names: str) -> str:
-    """Identifiers as MySQL's SQL."""
+    """Names quoted as MySQL identifiers."""
     return ".".join("`" + name.replace("`", "``") + "`" for name in names)
 
 
 def _body(sql: str) -> str:
-    """Without what is the source's own: MariaDB's `SET STATEMENT … FOR`, and the START TRANSACTION that MySQL logs with
-    a CREATE TABLE … SELECT, whose rows follow.
+    """Without parts that only concern the source: MariaDB's `SET STATEMENT … FOR`, and the START TRANSACTION that MySQL
+    logs with a CREATE TABLE … SELECT, whose rows follow.
     """
     tokens = tokenize(sql)
     if [token.keyword for token in tokens[-2:]] == ["START", "TRANSACTION"]:
@@ -64,14 +64,14 @@ def _body(sql: str) -> str:
 
 
 class _Reader:
-    """A cursor that notes the names it passes."""
+    """A cursor that records the names it consumes."""
 
     def __init__(self, cursor: Cursor, names: Names) -> None:
         self.cursor = cursor
         self._names = names
 
     def table(self, cursor: Cursor | None = None) -> Iterator[_Place]:
-        """Pass a table's name."""
+        """Consume a table name."""
         cursor = cursor or self.cursor
         _if_exists(cursor)
         span = _span(cursor)
@@ -80,7 +80,7 @@ class _Reader:
             yield _Place(*span, quoted_name(*self._names.table(name)))
 
     def database(self) -> Iterator[_Place]:
-        """Pass a database's name."""
+        """Consume a database name."""
         _if_exists(self.cursor)
         span = _span(self.cursor)
         name = self.cursor.identifier()
@@ -89,7 +89,7 @@ class _Reader:
 
 
 def _span(cursor: Cursor) -> tuple[int, int] | None:
-    """Where the name that comes next stands: `table`, `schema.table` or `.table`."""
+    """The text range of the next name: `table`, `schema.table` or `.table`."""
     tokens: list[Token] = []
     ahead = list(cursor.ahead(4))
     if ahead[:1] and ahead[0].keyword == ".":
@@ -146,7 +146,7 @@ def _object(reader: _Reader, verb: str) -> Iterator[_Place]:
 
 
 def _inside(reader: _Reader, tokens: Sequence[Token], *, creating: bool) -> Iterator[_Place]:
-    """Names behind a table's own: of what it is like, what it refers to, and what it is renamed to."""
+    """Names after the table's own: in LIKE, REFERENCES and RENAME clauses."""
     for number, token in enumerate(tokens):
         before = tokens[number - 1].keyword if number else ""
         if token.keyword == "REFERENCES" or (creating and token.keyword == "LIKE" and before in ("", "(")):

@@ -1,4 +1,4 @@
-"""The log is believed over a statement: a table map knows what a statement leaves to defaults."""
+"""Overrides a statement's types with the log's: a table map contains what a statement leaves to defaults."""
 
 from dataclasses import replace
 
@@ -10,30 +10,30 @@ _SAME_WORD = {"json": "longtext"}
 """MariaDB's JSON is LONGTEXT in its log."""
 
 
-def settled(effect: Altered, told: TableSchema | None) -> Altered:
-    """The effect with the types that the log tells behind the statement, None if it tells none.
+def settled(effect: Altered, logged: TableSchema | None) -> Altered:
+    """The effect with the types that the log has after the statement, None if it has none.
 
-    Only columns that the statement gives a type are taken over, and only their types: further statements may lie
-    between it and what is told, so a column of another type is another statement's.
+    Only columns whose type the statement sets are overridden, and only if the types agree: further statements may lie
+    between it and the logged structure, so a column of a different type belongs to another statement.
     """
-    if told is None:
+    if logged is None:
         return effect
-    known = {column.name.lower(): column for column in told.columns}
+    known = {column.name.lower(): column for column in logged.columns}
     before = {column.name: column for column in effect.before.columns}
     columns = tuple(
         column
         if origin.was is not None and replace(before[origin.was], name=column.name, nullable=column.nullable) == column
-        else _settled(column, known.get(column.name.lower()))
+        else _overridden(column, known.get(column.name.lower()))
         for column, origin in zip(effect.after.columns, effect.origins, strict=True)
     )
     return replace(effect, after=replace(effect.after, columns=columns))
 
 
-def _settled(column: Column, told: Column | None) -> Column:
-    if told is None or not _agree(column, told):
+def _overridden(column: Column, logged: Column | None) -> Column:
+    if logged is None or not _types_agree(column, logged):
         return column
-    return replace(told, name=column.name, nullable=column.nullable, visible=column.visible)
+    return replace(logged, name=column.name, nullable=column.nullable, visible=column.visible)
 
 
-def _agree(column: Column, told: Column) -> bool:
-    return not known_type(column) or told.type in (column.type, _SAME_WORD.get(column.type))
+def _types_agree(column: Column, logged: Column) -> bool:
+    return not known_type(column) or logged.type in (column.type, _SAME_WORD.get(column.type))

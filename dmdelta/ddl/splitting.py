@@ -1,4 +1,4 @@
-"""An ALTER TABLE of several actions, taken apart: filters decide about each action alone, as DM's do."""
+"""Splits an ALTER TABLE into its actions: filters decide on each action separately, as in DM."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,12 +7,13 @@ from dmdelta.ddl.statements import statement_cursor
 from dmdelta.ddl.tokens import Token, split_at_commas
 
 _LISTS_FOLLOW = ("PARTITION", "ORDER")
-"""Behind these words commas separate names, not actions."""
+"""After these words commas separate names, not actions."""
 
 
 @dataclass(frozen=True, slots=True)
 class SplitAlter:
-    """
+    """An ALTER TABLE, split.
+
     Attributes:
         head: the text up to the table's name.
         actions: the text of each action.
@@ -22,12 +23,12 @@ class SplitAlter:
     actions: tuple[str, ...]
 
     def of(self, actions: Sequence[str]) -> str:
-        """The statement with these actions alone."""
+        """The statement with only these actions."""
         return f"{self.head} {', '.join(actions)}"
 
 
 def split_alter(sql: str) -> SplitAlter | None:
-    """The actions of an ALTER TABLE; None for any other statement, and where commas separate names. Never raises."""
+    """The actions of an ALTER TABLE; None for any other statement, and if commas separate names. Never raises."""
     cursor = statement_cursor(sql)
     first = cursor.take()
     while not cursor.ended and cursor.peek() != "TABLE":

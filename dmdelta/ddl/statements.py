@@ -1,4 +1,4 @@
-"""Which tables and databases a DDL statement changes."""
+"""The tables and databases that a DDL statement changes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ DdlOp = Literal[
 
 @dataclass(frozen=True, slots=True)
 class StatementTarget:
-    """One table (or, with `table` None, one database) that a statement changes, and how."""
+    """A table (or, with `table` None, a database) that a statement changes, and how."""
 
     op: DdlOp
     schema: str
@@ -30,14 +30,15 @@ class StatementTarget:
 
 
 def statement_targets(sql: str, default_schema: str) -> tuple[StatementTarget, ...]:
-    """What a statement changes, in its own order; empty for what changes no table: views, users, routines, temporary
-    tables, transaction control. A rename names the old and the new table. Never raises.
+    """The objects that a statement changes, in order; empty for statements that change no table: views, users,
+    routines,
+    temporary tables, transaction control. A rename names the old and the new table. Never raises.
     """
     return tuple(_targets(statement_cursor(sql), default_schema))
 
 
 def is_conditional(sql: str) -> bool:
-    """CREATE … IF NOT EXISTS of a table or a database: what was there before stays as it is. Never raises."""
+    """Whether it is a CREATE … IF NOT EXISTS of a table or database: an existing one is unchanged. Never raises."""
     cursor = statement_cursor(sql)
     return cursor.accept("CREATE") and bool(
         cursor.accept_any("TABLE", "DATABASE", "SCHEMA") and cursor.accept("IF", "NOT", "EXISTS")
@@ -45,7 +46,7 @@ def is_conditional(sql: str) -> bool:
 
 
 def statement_cursor(sql: str) -> Cursor:
-    """A cursor at the statement's first keyword, behind MariaDB's `SET STATEMENT … FOR`."""
+    """A cursor at the statement's first keyword, after MariaDB's `SET STATEMENT … FOR`."""
     tokens = tokenize(sql)
     if [token.keyword for token in tokens[:2]] == ["SET", "STATEMENT"]:
         words = [token.keyword for token in tokens]

@@ -1,8 +1,8 @@
-"""What tables have where in a batch of the log: a pure plan.
+"""The structures of all tables in a batch of the log: a pure plan.
 
-Statements are followed one by one. What they cannot tell is taken from information_schema, which somebody read when the
-log was at a later position: between a table's last statement before that and that position nothing changed, so what
-was read holds there for certain, whatever came before.
+Statements are applied one by one. What they do not determine is taken from information_schema, as read when the log was
+at a later position: between a table's last statement before that position and the position itself nothing changed, so
+the structure that was read is certain there, whatever happened before.
 """
 
 from collections import defaultdict
@@ -25,10 +25,10 @@ _CHANGES_NONE = ("create_index", "truncate_table")
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """What information_schema told when the log ended at `at`.
+    """The content of information_schema when the log ended at `at`.
 
     Attributes:
-        keyed: the tables with a primary key; the key of another one is a unique index, which no statement tells.
+        keyed: the tables with a primary key; other tables' key is a unique index, which statements do not determine.
     """
 
     at: Position
@@ -38,11 +38,11 @@ class Catalog:
 
 @dataclass(frozen=True, slots=True)
 class StructureChange:
-    """Behind `position`, a table is something else, or with `table` None a database's default character set is.
+    """A change after `position` of a table's structure, or with `table` None of a database's default character set.
 
     Attributes:
-        tracked: None: the table is gone or its structure is not known.
-        surprise: information_schema told another structure than the statements had led to.
+        tracked: None if the table was dropped or its structure is unknown.
+        surprise: information_schema has a structure that differs from the one derived from statements.
         lost: a statement on the table was not understood.
     """
 
@@ -61,7 +61,9 @@ class StructureChange:
 
 @dataclass(frozen=True, slots=True)
 class LogAhead:
-    """A batch [begin, end) and the statements from its begin on, beyond its end as far as information_schema goes."""
+    """A batch [begin, end) and the statements from its begin, including those between its end and the catalog's
+    position.
+    """
 
     begin: Position
     end: Position
@@ -70,11 +72,12 @@ class LogAhead:
 
 @dataclass(frozen=True, slots=True)
 class StructurePlan:
-    """
+    """The structures in a batch.
+
     Attributes:
-        before: what is known where the batch begins.
-        changes: what differs from what was known, in log order; at the batch's begin, too.
-        after: what is known at the batch's end.
+        before: the structures at the batch's begin.
+        changes: the changes, in log order, including those at the batch's begin.
+        after: the structures at the batch's end.
     """
 
     before: Structures
@@ -82,7 +85,7 @@ class StructurePlan:
     after: Structures
 
     def structures(self, begin: Position) -> list[StructureFrom]:
-        """What each table has where in the batch, which begins at `begin`."""
+        """Each table's structures in the batch, which starts at `begin`, with their positions."""
         known = [StructureFrom(name, begin, tracked.schema) for name, tracked in self.before.tables.items()]
         changed = [
             StructureFrom((change.schema, change.table), change.position, change.structure)
@@ -94,12 +97,12 @@ class StructurePlan:
 
 @dataclass(slots=True)
 class _Draft:
-    """The plan while it is made."""
+    """The plan under construction."""
 
     known: Structures
     changes: list[StructureChange] = field(default_factory=list)
 
-    def go_on(self, after: Structures, position: Position, surprises: Iterable[_Key], lost: Iterable[_Key]) -> None:
+    def advance(self, after: Structures, position: Position, surprises: Iterable[_Key], lost: Iterable[_Key]) -> None:
         before, surprises, lost = self.known, set(surprises), set(lost)
         for name in dict.fromkeys((*before.tables, *after.tables)):
             tracked = after.tables.get(name)
@@ -113,30 +116,30 @@ class _Draft:
 
 
 def plan_structures(known: Structures, log: LogAhead, catalog: Catalog | None, *, mariadb: bool) -> StructurePlan:
-    """Follow a batch's statements from what is `known` where it begins."""
+    """Apply a batch's statements to the structures `known` at its begin."""
     draft = _Draft(known)
-    told = catalog if catalog is not None and catalog.at > log.begin else None
-    fills = _fills(told, log) if told else {}
-    if told is not None:
-        _fill(draft, told, fills[None], log.begin)
+    usable = catalog if catalog is not None and catalog.at > log.begin else None
+    fills = _fills(usable, log) if usable else {}
+    if usable is not None:
+        _fill(draft, usable, fills[None], log.begin)
     before = draft.known
     for statement in log.statements:
         if statement.position >= log.end:
             break
         after = draft.known.after(statement, mariadb=mariadb)
-        draft.go_on(after, statement.position, (), _not_understood(draft.known, after, statement))
-        if told is not None:
-            _fill(draft, told, fills[statement.position], statement.position)
+        draft.advance(after, statement.position, (), _not_understood(draft.known, after, statement))
+        if usable is not None:
+            _fill(draft, usable, fills[statement.position], statement.position)
     return StructurePlan(before, tuple(draft.changes), draft.known)
 
 
 @dataclass(slots=True)
 class _Fills:
-    """What information_schema tells for certain from one position on.
+    """What information_schema determines from one position on.
 
     Attributes:
         keys: tables, and databases' default character sets.
-        defaults: tables of which it tells the default character set, whatever their columns are.
+        defaults: tables of which it determines the default character set, but not the columns.
     """
 
     keys: list[_Key] = field(default_factory=list)
@@ -144,7 +147,7 @@ class _Fills:
 
 
 def _fills(catalog: Catalog, log: LogAhead) -> Mapping[Position | None, _Fills]:
-    """Behind which statement it tells what; None: from the batch's begin on."""
+    """The fills by the statement after which they apply; None: from the batch's begin."""
     last: dict[_Key, Position] = {}
     last_default: dict[_Key, Position] = {}
     dropped: dict[str, Position] = {}
@@ -152,7 +155,7 @@ def _fills(catalog: Catalog, log: LogAhead) -> Mapping[Position | None, _Fills]:
         if statement.position >= catalog.at:
             break
         if is_conditional(statement.sql):
-            continue  # it changed nothing, or made what is there at the end
+            continue  # it changed nothing, or created the structure at the end
         for target in statement_targets(statement.sql, statement.schema):
             if target.op == "drop_database":
                 dropped[target.schema] = statement.position
@@ -162,16 +165,16 @@ def _fills(catalog: Catalog, log: LogAhead) -> Mapping[Position | None, _Fills]:
                     last_default[target.schema, target.table] = statement.position
     fills: dict[Position | None, _Fills] = defaultdict(_Fills)
     for key in (*catalog.structures.tables, *((schema, None) for schema in catalog.structures.charsets)):
-        found = [at for at in (last.get(key), dropped.get(key[0])) if at is not None]
-        fills[max(found, default=None)].keys.append(key)
+        positions = [at for at in (last.get(key), dropped.get(key[0])) if at is not None]
+        fills[max(positions, default=None)].keys.append(key)
     for name in catalog.structures.tables:
-        found = [at for at in (last_default.get(name), dropped.get(name[0])) if at is not None]
-        fills[max(found, default=None)].defaults.append(name)
+        positions = [at for at in (last_default.get(name), dropped.get(name[0])) if at is not None]
+        fills[max(positions, default=None)].defaults.append(name)
     return fills
 
 
 def _may_change_default(statement: LoggedStatement) -> bool:
-    """Any statement but an ALTER TABLE that leaves the table's default character set as it was."""
+    """Whether the statement is anything but an ALTER TABLE that leaves the table's default character set unchanged."""
     altered = altered_table(statement.sql, statement.schema)
     if altered is None:
         return True
@@ -193,24 +196,24 @@ def _fill(draft: _Draft, catalog: Catalog, fills: _Fills, at: Position) -> None:
         if tracked is None:
             tables[name] = found
         elif tracked.origin is not Origin.UPDATE:
-            tables[name], surprising = _settled(tracked, found, keyed=name in catalog.keyed)
+            tables[name], surprising = _merged(tracked, found, keyed=name in catalog.keyed)
             if surprising:
                 surprises.add(name)
-    draft.go_on(Structures(tables, charsets), at, surprises, ())
+    draft.advance(Structures(tables, charsets), at, surprises, ())
 
 
-def _settled(tracked: TrackedTable, found: TrackedTable, *, keyed: bool) -> tuple[TrackedTable, bool]:
-    """What information_schema makes of a structure that is known, and whether it is a surprise."""
+def _merged(tracked: TrackedTable, found: TrackedTable, *, keyed: bool) -> tuple[TrackedTable, bool]:
+    """Combine a known structure with information_schema's; also returns whether they differ."""
     names = {column.name for column in found.schema.columns}
     keeps_key = not keyed and names.issuperset(tracked.schema.primary_key)
     schema = replace(found.schema, primary_key=tracked.schema.primary_key) if keeps_key else found.schema
     agrees = schema.primary_key == tracked.schema.primary_key and _agree(tracked.schema, schema)
-    settled = TrackedTable(schema, found.charset, tracked.origin if agrees else found.origin)
-    return settled, not agrees
+    merged = TrackedTable(schema, found.charset, tracked.origin if agrees else found.origin)
+    return merged, not agrees
 
 
 def _agree(tracked: TableSchema, found: TableSchema) -> bool:
-    """The same columns, but for what statements leave open."""
+    """Whether the columns are the same, except for what statements leave open."""
     return len(tracked.columns) == len(found.columns) and all(
         _core(one, other) == _core(other, other) for one, other in zip(tracked.columns, found.columns, strict=True)
     )
@@ -226,7 +229,7 @@ def _core(column: Column, found: Column) -> Column:
 
 
 def _not_understood(before: Structures, after: Structures, statement: LoggedStatement) -> list[_Key]:
-    """The tables that were known before a statement that only changes them, and are not known behind it."""
+    """The tables that were known before a statement that only alters them, and are unknown after it."""
     targets = statement_targets(statement.sql, statement.schema)
     names = [(target.schema, target.table) for target in targets if target.op in ("alter_table", "drop_index")]
     renamed = any(target.op == "rename_table" for target in targets)

@@ -1,6 +1,6 @@
-"""A table's structure after the actions of one statement, and where each column comes from.
+"""A table's structure after the actions of one statement, and the origin of each column.
 
-As the servers do it, all actions of a statement refer to the structure before it; only FIRST and AFTER refer to the new
+As in the servers, all actions of a statement refer to the structure before it; only FIRST and AFTER refer to the new
 one.
 """
 
@@ -28,7 +28,7 @@ from dmdelta.ddl.type_words import converted
 from dmdelta.model.schema import Column, TableName, TableSchema
 
 
-class _CannotFollow(Exception):
+class _InvalidAction(Exception):
     """The actions do not fit the structure."""
 
 
@@ -42,12 +42,12 @@ class _Placed:
 
 @dataclass(slots=True)
 class _Draft:
-    """The new structure while it is made.
+    """The new structure under construction.
 
     Attributes:
-        moves: the columns to place, in the statement's order: what they come after.
-        names: of the columns that stay, lower case: the old to the new.
-        charset: of columns that tell no other.
+        moves: the columns to place, in the statement's order, with the column they are placed after.
+        names: of the remaining columns, lower case: the old to the new.
+        charset: of columns without one of their own.
     """
 
     columns: list[_Placed] = field(default_factory=list)
@@ -57,19 +57,19 @@ class _Draft:
 
 
 def new_structure(table: TableName, actions: Sequence[Action], charset: str | None = None) -> TableSchema | Unread:
-    """The structure of a table that is made from column definitions and indexes, in a default character set."""
-    made = altered(TableSchema(*table, ()), actions, charset=charset)
-    return made if isinstance(made, Unread) else made.after
+    """The structure of a table created from column definitions and indexes, with a default character set."""
+    effect = altered(TableSchema(*table, ()), actions, charset=charset)
+    return effect if isinstance(effect, Unread) else effect.after
 
 
 def altered(
     before: TableSchema, actions: Sequence[Action], *, ignore: bool = False, charset: str | None = None
 ) -> Altered | Unread:
-    """What the actions make of a table.
+    """Apply the actions to a table.
 
     Args:
-        ignore: ALTER IGNORE: rows that a unique index does not allow go.
-        charset: the default character set of columns, unless the actions tell another; None: nobody knows it.
+        ignore: ALTER IGNORE: rows that violate a unique index are deleted.
+        charset: the default character set of columns, unless the actions set another; None if unknown.
     """
     for action in actions:
         if isinstance(action, Unknown):
@@ -77,7 +77,7 @@ def altered(
     try:
         draft = _drafted(before, actions, charset)
         key = _key(before, draft, actions)
-    except _CannotFollow as error:
+    except _InvalidAction as error:
         return Unread(before.name, str(error))
     keyed = {name.lower() for name in key}
     columns = tuple(
@@ -86,13 +86,13 @@ def altered(
     )
     doubts = [action.reason for action in actions if isinstance(action, Doubt)]
     if ignore and any(_is_unique(action) for action in actions):
-        doubts.append("ALTER IGNORE deletes rows that a unique index does not allow")
+        doubts.append("ALTER IGNORE deletes rows that violate a unique index")
     after = replace(before, columns=columns, primary_key=key)
     return Altered(before, after, tuple(placed.origin for placed in draft.columns), doubts[0] if doubts else "")
 
 
 def is_nothing(effect: Altered) -> bool:
-    """The statement changed no column, no key and no row."""
+    """Whether the statement changed no column, no key and no row."""
     stays = all(
         origin.was == column.name for origin, column in zip(effect.origins, effect.before.columns, strict=False)
     )
@@ -105,16 +105,16 @@ def _is_unique(action: Action) -> bool:
 
 
 def default_charset(actions: Iterable[Action]) -> str | None:
-    """The default character set that actions give a table, None if they leave it."""
-    told = (action.charset for action in actions if isinstance(action, (Convert, DefaultCharset)))
-    return next((charset for charset in told if charset is not None), None)
+    """The default character set that actions give a table, None if they do not change it."""
+    charsets = (action.charset for action in actions if isinstance(action, (Convert, DefaultCharset)))
+    return next((charset for charset in charsets if charset is not None), None)
 
 
 def _drafted(before: TableSchema, actions: Sequence[Action], charset: str | None) -> _Draft:
     draft = _Draft(charset=default_charset(actions) or charset)
     present = {column.name.lower() for column in before.columns}
     dropped = {act.name.lower() for act in actions if isinstance(act, Drop)}
-    _assert_there(present, actions)
+    _check_columns_exist(present, actions)
     for column in before.columns:
         if column.name.lower() not in dropped:
             _keep(draft, column, actions)
@@ -126,11 +126,11 @@ def _drafted(before: TableSchema, actions: Sequence[Action], charset: str | None
     names = [placed.column.name.lower() for placed in draft.columns]
     for name in names:
         if names.count(name) > 1:
-            raise _CannotFollow(f"the column {name} is there already")
+            raise _InvalidAction(f"column {name} already exists")
     return draft
 
 
-def _assert_there(present: set[str], actions: Iterable[Action]) -> None:
+def _check_columns_exist(present: set[str], actions: Iterable[Action]) -> None:
     for action in actions:
         if isinstance(action, Drop | Show):
             name = action.name
@@ -140,11 +140,11 @@ def _assert_there(present: set[str], actions: Iterable[Action]) -> None:
             continue
         lenient = not isinstance(action, Show) and action.lenient
         if name.lower() not in present and not lenient:
-            raise _CannotFollow(f"the column {name} is not there")
+            raise _InvalidAction(f"column {name} does not exist")
 
 
 def _keep(draft: _Draft, column: Column, actions: Iterable[Action]) -> None:
-    """A column that stays, as the actions leave it."""
+    """Keep a column, as changed by the actions."""
     was, follows = column.name, None
     origin = Origin(was)
     for action in actions:
@@ -178,22 +178,22 @@ def _place(columns: list[_Placed], placed: _Placed, follows: str | None) -> None
     columns.remove(placed)
     names = [other.column.name.lower() for other in columns]
     if follows and follows.lower() not in names:
-        raise _CannotFollow(f"the column {follows} is not there")
+        raise _InvalidAction(f"column {follows} does not exist")
     columns.insert(names.index(follows.lower()) + 1 if follows else 0, placed)
 
 
 def _key(before: TableSchema, draft: _Draft, actions: Iterable[Action]) -> tuple[str, ...]:
-    """The new key: that of before without the columns that went, unless it goes or another comes."""
+    """The new key: the existing key without dropped columns, unless it is dropped or replaced."""
     stays = () if any(isinstance(action, DropKey) for action in actions) else before.primary_key
     present = {placed.column.name.lower(): placed.column.name for placed in draft.columns}
-    # A column that takes the place of one that is dropped in the same statement is in the key.
+    # A column that replaces one that is dropped in the same statement is part of the key.
     followed = (draft.names.get(name.lower()) or present.get(name.lower()) for name in stays)
     key = tuple(name for name in followed if name is not None)
     for action in actions:
         if isinstance(action, SetKey) and not (action.lenient and key):
             missing = [name for name in action.columns if name.lower() not in present]
             if missing or not action.columns:
-                raise _CannotFollow("the columns of the primary key are not told")
+                raise _InvalidAction("the columns of the primary key are unknown")
             key = tuple(present[name.lower()] for name in action.columns)
         elif isinstance(action, (Add, Change)) and action.definition.key:
             key = (present[action.definition.name.lower()],)

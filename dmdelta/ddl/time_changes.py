@@ -1,4 +1,4 @@
-"""What becomes of dates and times when their column gets another type."""
+"""How dates and times change when their column gets another type."""
 
 from dmdelta.ddl.outcome import SAME, Conversion, kept, rewrite, stop
 from dmdelta.ddl.text_changes import cut
@@ -7,16 +7,16 @@ from dmdelta.model.type_names import CHARACTERS
 
 TIMES = ("date", "datetime", "timestamp", "time")
 
-ZONE = "the time zone of the statement's session decides"
-ZERO_DATES = "dates that silver holds as NULL would become values"
+ZONE = "the result depends on the time zone of the statement's session"
+ZERO_DATES = "dates that silver stores as NULL would become values"
 _LAST = "9999-12-31 23:59:59"
 
 
 def time_change(old: Column, new: Column, *, cuts: bool) -> Conversion:
-    """What becomes of the values in `old`, a column of one of TIMES.
+    """How the values in `old`, a column of one of TIMES, change.
 
     Args:
-        cuts: digits behind the seconds are cut off as MariaDB does, not rounded as MySQL does.
+        cuts: fractional seconds are truncated as in MariaDB, not rounded as in MySQL.
     """
     if new.type not in TIMES:
         if old.type == "time" and new.type in CHARACTERS:
@@ -33,7 +33,7 @@ def time_change(old: Column, new: Column, *, cuts: bool) -> Conversion:
     if "timestamp" in (old.type, new.type):
         return stop(ZONE)
     if old.type == "time":
-        return stop("the day of the statement decides")
+        return stop("the result depends on the date of the statement")
     if new.type == "time":
         return stop(ZERO_DATES)
     if old.type == "date":
@@ -43,13 +43,13 @@ def time_change(old: Column, new: Column, *, cuts: bool) -> Conversion:
 
 
 def _cut(digits: int, value: str) -> str:
-    """SQL: a moment with fewer digits behind its seconds."""
+    """SQL: a timestamp with fewer fractional digits."""
     unit = f"CAST('{10.0**-digits:.{digits}f}' AS DECIMAL(8,6))"
     return f"{value} - make_dt_interval(0, 0, 0, extract(SECOND FROM {value}) % {unit})"
 
 
 def _rounded(digits: int, kind: str) -> str:
-    """SQL: a moment with fewer digits behind its seconds, the half upwards; beyond the last day it is a zero date."""
+    """SQL: a timestamp with fewer fractional digits, rounded half up; beyond the last day it becomes a zero date."""
     half = f"INTERVAL '0.{'0' * digits}5' SECOND"
     value = _cut(digits, f"({{column}} + {half})")
     last = f"TIMESTAMP_NTZ'{_LAST}.{'9' * digits}5'"
@@ -57,7 +57,7 @@ def _rounded(digits: int, kind: str) -> str:
 
 
 def _time(before: int, after: int, *, cuts: bool) -> str:
-    """SQL: the text of a TIME with other digits behind its seconds, cut off or the half away from zero."""
+    """SQL: the text of a TIME with another number of fractional digits, truncated or rounded half away from zero."""
     if after > before:
         return f"concat({{column}}, '{'' if before else '.'}{'0' * (after - before)}')"
     parts = "split(ltrim('-', {column}), '[:.]')"

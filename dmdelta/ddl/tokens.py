@@ -1,4 +1,4 @@
-"""A tokenizer for MySQL's and MariaDB's SQL: enough to find names, clauses and literals."""
+"""A tokenizer for MySQL's and MariaDB's SQL, sufficient to find names, clauses and literals."""
 
 import re
 from dataclasses import dataclass, field
@@ -21,12 +21,12 @@ _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
 class Kind(Enum):
-    """What a token is."""
+    """The kind of a token."""
 
     NAME = "name"
     """In backticks: never a keyword."""
     STRING = "string"
-    """In quotes: a literal, or a name under ANSI_QUOTES."""
+    """In quotes: a literal, or a name with ANSI_QUOTES."""
     WORD = "word"
     """A keyword, a name or a number."""
     MARK = "mark"
@@ -38,7 +38,7 @@ class Token:
 
     Attributes:
         text: without quotes and escapes.
-        begin, end: where it stands in the statement.
+        begin, end: its offsets in the statement.
     """
 
     kind: Kind
@@ -48,34 +48,34 @@ class Token:
 
     @property
     def keyword(self) -> str:
-        """The upper-case word, '' for what cannot be a keyword; a mark is itself."""
+        """The upper-case word, '' if it cannot be a keyword; a mark is itself."""
         return self.text.upper() if self.kind in (Kind.WORD, Kind.MARK) else ""
 
 
 def tokenize(sql: str) -> list[Token]:
-    """The tokens of a statement, comments left out. Never raises: whatever is no token is a mark."""
+    """The tokens of a statement, without comments. Never raises: an unrecognized character is a mark."""
     tokens: list[Token] = []
-    for found in _TOKEN.finditer(sql):
-        kind, text = found.lastgroup, found.group()
+    for match in _TOKEN.finditer(sql):
+        kind, text = match.lastgroup, match.group()
         if kind == "name":
-            tokens.append(Token(Kind.NAME, text[1:-1].replace("``", "`"), *found.span()))
+            tokens.append(Token(Kind.NAME, text[1:-1].replace("``", "`"), *match.span()))
         elif kind == "string":
-            tokens.append(Token(Kind.STRING, _unquote(text), *found.span()))
+            tokens.append(Token(Kind.STRING, _unquote(text), *match.span()))
         elif kind == "word":
-            tokens.append(Token(Kind.WORD, text, *found.span()))
+            tokens.append(Token(Kind.WORD, text, *match.span()))
         elif kind == "mark":
-            tokens.append(Token(Kind.MARK, text, *found.span()))
+            tokens.append(Token(Kind.MARK, text, *match.span()))
     return tokens
 
 
 def _unquote(text: str) -> str:
     quote = text[0]
     body = text[1:-1].replace(quote * 2, quote)
-    return _ESCAPED.sub(lambda found: _ESCAPES.get(found.group(1), found.group(1)), body)
+    return _ESCAPED.sub(lambda match: _ESCAPES.get(match.group(1), match.group(1)), body)
 
 
 class Cursor:
-    """Reads tokens one after the other."""
+    """Reads tokens in order."""
 
     def __init__(self, tokens: list[Token]) -> None:
         self._tokens = tokens
@@ -91,7 +91,7 @@ class Cursor:
         return self._tokens[index].keyword if index < len(self._tokens) else ""
 
     def ahead(self, count: int) -> list[Token]:
-        """The next tokens, without passing them."""
+        """The next tokens, without consuming them."""
         return self._tokens[self._next : self._next + count]
 
     def take(self) -> Token | None:
@@ -102,29 +102,29 @@ class Cursor:
         return self._tokens[self._next - 1]
 
     def accept(self, *keywords: str) -> bool:
-        """Pass these keywords if all of them come next."""
+        """Consume these keywords if all of them come next."""
         if all(self.peek(ahead) == keyword for ahead, keyword in enumerate(keywords)):
             self._next += len(keywords)
             return True
         return False
 
     def accept_any(self, *keywords: str) -> str:
-        """Pass one of these keywords; '' if none comes next."""
-        found = self.peek()
-        if found and found in keywords:
+        """Consume one of these keywords; '' if none comes next."""
+        keyword = self.peek()
+        if keyword and keyword in keywords:
             self._next += 1
-            return found
+            return keyword
         return ""
 
     def identifier(self) -> str | None:
-        """Pass a name, None if the next token cannot be one."""
+        """Consume a name; None if the next token cannot be one."""
         if self.ended or self._tokens[self._next].kind is Kind.MARK:
             return None
         token = self.take()
         return token.text if token else None
 
     def table_name(self, default_schema: str) -> tuple[str, str] | None:
-        """Pass `table`, `schema.table` or `.table`: (schema, table), None if no name comes next."""
+        """Consume `table`, `schema.table` or `.table`: (schema, table), None if no name comes next."""
         self.accept(".")
         first = self.identifier()
         if first is None:
@@ -135,7 +135,7 @@ class Cursor:
         return (default_schema, first)
 
     def parenthesized(self) -> "list[Token] | None":
-        """Pass `( … )`, its tokens; None if no parenthesis comes next."""
+        """Consume `( … )`, return its tokens; None if no parenthesis comes next."""
         if not self.accept("("):
             return None
         depth, inner = 1, []
@@ -147,14 +147,14 @@ class Cursor:
         return inner
 
     def rest(self) -> list[Token]:
-        """Pass everything that is left."""
+        """Consume all remaining tokens."""
         left = self._tokens[self._next :]
         self._next = len(self._tokens)
         return left
 
 
 def split_at_commas(tokens: list[Token]) -> list[list[Token]]:
-    """The parts between commas that no parenthesis encloses."""
+    """The parts between commas outside of parentheses."""
     parts: list[list[Token]] = [[]]
     depth = 0
     for token in tokens:

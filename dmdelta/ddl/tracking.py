@@ -1,4 +1,4 @@
-"""The structures of a source's tables at a position, followed from statement to statement."""
+"""The structures of a source's tables at a position, tracked from statement to statement."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -15,14 +15,14 @@ from dmdelta.model.statement import LoggedStatement
 
 
 class Origin(str, Enum):
-    """How a structure came to be known."""
+    """The origin of a known structure."""
 
     TABLE_MAP = "table_map"
     SNAPSHOT = "snapshot"
     INFORMATION_SCHEMA = "information_schema"
     DDL = "ddl"
     UPDATE = "update"
-    """Somebody gave it: `dmdelta binlog-schema update`."""
+    """Set by an operator: `dmdelta binlog-schema update`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class TrackedTable:
     """A table's structure.
 
     Attributes:
-        charset: the default character set of its columns, None where nobody told it.
+        charset: the default character set of its columns, None if unknown.
     """
 
     schema: TableSchema
@@ -40,7 +40,7 @@ class TrackedTable:
 
 @dataclass(frozen=True, slots=True)
 class Structures:
-    """What is known at a position.
+    """The structures known at a position.
 
     Attributes:
         charsets: the default character sets of databases.
@@ -50,14 +50,14 @@ class Structures:
     charsets: Mapping[str, str] = field(default_factory=dict)
 
     def charset_of(self, schema: str, table: str | None) -> str | None:
-        """The default character set of a table, or with None of a database; None if it is not known."""
+        """The default character set of a table, or with None of a database; None if unknown."""
         if table is None:
             return self.charsets.get(schema)
         tracked = self.tables.get((schema, table))
         return tracked.charset if tracked else None
 
     def after(self, statement: LoggedStatement, *, mariadb: bool = False) -> "Structures":
-        """What is known behind a statement; a structure that it does not tell is not known any more. Never raises."""
+        """The structures after a statement; a structure that it does not determine becomes unknown. Never raises."""
         tables = dict(self.tables)
         altered = altered_table(statement.sql, statement.schema, mariadb=mariadb)
         if altered is not None and altered[0] in tables:
@@ -72,7 +72,7 @@ class Structures:
         )
         tables = dict(tables)
         for effect in effects:
-            _follow(tables, effect)
+            _apply(tables, effect)
         charsets = _charsets_after(self.charsets, statement)
         for target in statement_targets(statement.sql, statement.schema):
             if target.op == "drop_database":
@@ -86,7 +86,7 @@ class Structures:
 
 
 def _with_defaults(tracked: TrackedTable, actions: tuple[Action, ...], charsets: Mapping[str, str]) -> TrackedTable:
-    """The default character set that an ALTER TABLE gives; of the collations that it changes nobody tells which."""
+    """Apply the default character set of an ALTER TABLE; the collations that it changes become unknown."""
     charset = default_charset(actions)
     if charset is None and any(isinstance(action, Convert) for action in actions):
         charset = charsets.get(tracked.schema.schema)  # CONVERT TO CHARACTER SET DEFAULT
@@ -98,7 +98,7 @@ def _with_defaults(tracked: TrackedTable, actions: tuple[Action, ...], charsets:
     return TrackedTable(schema, charset or tracked.charset, Origin.DDL)
 
 
-def _follow(tables: dict[TableName, TrackedTable], effect: Effect) -> None:
+def _apply(tables: dict[TableName, TrackedTable], effect: Effect) -> None:
     if isinstance(effect, Altered):
         tables[effect.table] = replace(tables[effect.table], schema=effect.after, origin=Origin.DDL)
     elif isinstance(effect, Created) and effect.schema is not None:
@@ -114,16 +114,16 @@ def _follow(tables: dict[TableName, TrackedTable], effect: Effect) -> None:
 
 
 def _charsets_after(charsets: Mapping[str, str], statement: LoggedStatement) -> dict[str, str]:
-    found = database_charset(statement.sql, statement.schema)
+    result = database_charset(statement.sql, statement.schema)
     known = dict(charsets)
-    if found is None:
+    if result is None:
         return known
-    verb, name, told = found
+    verb, name, named_charset = result
     if verb == "CREATE":
-        # Whether a database was there nobody tells: of one that is not known, nothing is known afterwards either.
-        charset = None if is_conditional(statement.sql) else told or statement.server_charset
+        # Whether the database existed is unknown: if it was not known before, it is not known afterwards.
+        charset = None if is_conditional(statement.sql) else named_charset or statement.server_charset
     else:
-        charset = told
+        charset = named_charset
     if charset is not None:
         known[name] = charset
     return known

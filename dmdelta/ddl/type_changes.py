@@ -1,4 +1,4 @@
-"""The documentation page of type changes: what becomes of silver's values, pair by pair, as the plan says it."""
+"""The documentation page of type changes: how silver's values change, for each pair of types, according to the plan."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from dmdelta.model.schema import Column
 
 @dataclass(frozen=True, slots=True)
 class TypeChange:
-    """A pair of types that stands for its class, and what is worth saying about it."""
+    """A pair of types that represents a class of type changes, with a remark."""
 
     old: str
     new: str
@@ -28,13 +28,13 @@ def _column(text: str) -> Column:
     return definition.within("utf8mb4")
 
 
-_CLAMPED = "a number beyond the new type becomes its bound, where the session allowed it"
-_CUT = "text that is too long is cut, where the session allowed it"
+_CLAMPED = "numbers out of range are clamped, if the session allowed it"
+_CUT = "text that is too long is truncated, if the session allowed it"
 
 TYPE_CHANGES = (
-    TypeChange("INT", "BIGINT", "any whole number to one that holds it"),
+    TypeChange("INT", "BIGINT", "any integer type to one that holds it"),
     TypeChange("MEDIUMINT", "INT"),
-    TypeChange("INT", "BIGINT UNSIGNED", "negative numbers become 0, where the session allowed it"),
+    TypeChange("INT", "BIGINT UNSIGNED", "negative numbers become 0, if the session allowed it"),
     TypeChange("INT UNSIGNED", "BIGINT UNSIGNED"),
     TypeChange("BIGINT", "INT", _CLAMPED),
     TypeChange("INT", "DECIMAL(12,2)"),
@@ -64,60 +64,60 @@ TYPE_CHANGES = (
     TypeChange("DOUBLE", "INT", "halves to the even number"),
     TypeChange("DOUBLE", "DECIMAL(20,3)"),
     TypeChange("DOUBLE", "VARCHAR(20)"),
-    TypeChange("VARCHAR(20)", "VARCHAR(40)", "CHAR and TEXT, too, to what holds more"),
+    TypeChange("VARCHAR(20)", "VARCHAR(40)", "also CHAR and TEXT, to a larger type"),
     TypeChange("VARCHAR(20)", "VARCHAR(10)", _CUT),
-    TypeChange("VARCHAR(20)", "CHAR(20)", "without spaces at the end"),
+    TypeChange("VARCHAR(20)", "CHAR(20)", "without trailing spaces"),
     TypeChange("TEXT", "VARCHAR(100)", _CUT),
     TypeChange("TEXT", "TINYTEXT"),
     TypeChange("VARCHAR(20) CHARACTER SET latin1", "VARCHAR(20)"),
-    TypeChange("VARCHAR(20)", "VARCHAR(20) CHARACTER SET latin1", "to utf8mb3, ucs2, ascii, too; '?' for others"),
+    TypeChange("VARCHAR(20)", "VARCHAR(20) CHARACTER SET latin1", "also to utf8mb3, ucs2, ascii; '?' for others"),
     TypeChange("VARCHAR(20)", "VARCHAR(20) CHARACTER SET gbk"),
-    TypeChange("TEXT", "BLOB", "of utf8mb4, utf8mb3 or ascii"),
+    TypeChange("TEXT", "BLOB", "from utf8mb4, utf8mb3 or ascii"),
     TypeChange("TEXT CHARACTER SET latin1", "BLOB"),
     TypeChange(
-        "VARCHAR(20)", "INT", "the number that the text begins with, halves away from zero; MariaDB: its whole digits"
+        "VARCHAR(20)", "INT", "the number at the start of the text, halves away from zero; MariaDB: leading digits"
     ),
-    TypeChange("VARCHAR(20)", "DECIMAL(10,1)", "the number that the text begins with"),
-    TypeChange("VARCHAR(20)", "DOUBLE", "the number that the text begins with"),
+    TypeChange("VARCHAR(20)", "DECIMAL(10,1)", "the number at the start of the text"),
+    TypeChange("VARCHAR(20)", "DOUBLE", "the number at the start of the text"),
     TypeChange("VARCHAR(20)", "DATETIME"),
     TypeChange("VARCHAR(20)", "ENUM('a','b')"),
     TypeChange("VARCHAR(20)", "JSON"),
     TypeChange("BLOB", "TEXT", "to utf8mb4, utf8mb3 or ascii"),
     TypeChange("BLOB", "TEXT CHARACTER SET latin1"),
-    TypeChange("BINARY(5)", "VARBINARY(9)", "with its zeros"),
-    TypeChange("VARBINARY(9)", "BINARY(9)", "with zeros at the end"),
+    TypeChange("BINARY(5)", "VARBINARY(9)", "including its zero padding"),
+    TypeChange("VARBINARY(9)", "BINARY(9)", "padded with zeros"),
     TypeChange("BINARY(16)", "VARCHAR(36)"),
     TypeChange("BLOB", "TINYBLOB"),
-    TypeChange("ENUM('a','b')", "ENUM('b','c','a')", "names go by name, whatever their order"),
-    TypeChange("ENUM('a','b')", "ENUM('A','x')", "a name that is gone becomes '', where the session allowed it"),
+    TypeChange("ENUM('a','b')", "ENUM('b','c','a')", "matched by name, regardless of order"),
+    TypeChange("ENUM('a','b')", "ENUM('A','x')", "a removed name becomes '', if the session allowed it"),
     TypeChange("ENUM('a','b')", "VARCHAR(9)"),
-    TypeChange("ENUM('a','b')", "INT", "its number"),
+    TypeChange("ENUM('a','b')", "INT", "its index"),
     TypeChange("SET('a','b')", "SET('a','b','c')"),
     TypeChange("SET('a','b')", "SET('b','a')", "in the new order"),
     TypeChange("SET('a','b')", "VARCHAR(9)"),
     TypeChange("SET('a','b')", "INT"),
     TypeChange("DATE", "DATETIME"),
     TypeChange("DATE", "VARCHAR(20)"),
-    TypeChange("DATETIME(6)", "DATETIME", "halves upwards; MariaDB cuts digits off"),
-    TypeChange("DATETIME", "DATETIME(6)", "TIMESTAMP, too"),
-    TypeChange("DATETIME(6)", "DATE", "rounded, too; MariaDB cuts the time off"),
+    TypeChange("DATETIME(6)", "DATETIME", "halves up; MariaDB truncates"),
+    TypeChange("DATETIME", "DATETIME(6)", "also TIMESTAMP"),
+    TypeChange("DATETIME(6)", "DATE", "also rounded; MariaDB truncates the time"),
     TypeChange("DATETIME", "TIMESTAMP"),
     TypeChange("DATETIME", "TIME"),
     TypeChange("TIMESTAMP", "DATETIME"),
-    TypeChange("TIME(6)", "TIME", "halves away from zero; MariaDB cuts digits off"),
+    TypeChange("TIME(6)", "TIME", "halves away from zero; MariaDB truncates"),
     TypeChange("TIME", "VARCHAR(20)"),
     TypeChange("TIME", "DATETIME"),
     TypeChange("JSON", "TEXT"),
     TypeChange("POINT", "GEOMETRY"),
-    TypeChange("INT NULL", "INT NOT NULL", "NULL becomes the implicit default, where the session allowed it"),
+    TypeChange("INT NULL", "INT NOT NULL", "NULL becomes the implicit default, if the session allowed it"),
     TypeChange("TIMESTAMP NULL", "TIMESTAMP NOT NULL"),
 )
 
 _WORDS = {
-    ConversionKind.SAME: "nothing is done",
+    ConversionKind.SAME: "no change",
     ConversionKind.WIDEN: "widened in place",
     ConversionKind.REWRITE: "rewritten",
-    ConversionKind.STOP: "not followed",
+    ConversionKind.STOP: "not supported",
 }
 
 
@@ -128,11 +128,11 @@ def type_changes_page() -> str:
         "",
         "Generated from `dmdelta/ddl/type_changes.py` by `python -m dmdelta.ddl.type_changes`; do not edit.",
         "",
-        "What becomes of the values in rows that are there when MODIFY or CHANGE gives a column another type. The",
-        "server computes them and the log does not tell them, so silver computes what the server does. What is not",
-        "followed stops the table with the reason; `dmdelta snapshot SPEC --table` reads it again.",
+        "How the values in existing rows change when MODIFY or CHANGE gives a column another type. The server computes",
+        "the new values and does not log them, so silver computes what the server does. A change that is not supported",
+        "stops the table with the reason; `dmdelta snapshot SPEC --table` reloads it.",
         "",
-        "| from | to | silver | what is done | remark |",
+        "| from | to | silver | action | remark |",
         "| --- | --- | --- | --- | --- |",
         *map(_line, TYPE_CHANGES),
     ]

@@ -1,4 +1,4 @@
-"""Type words of DDL text, and the character sets that decide how many bytes a text column takes."""
+"""Type names in DDL text, and the character sets that determine how many bytes a text column takes."""
 
 import re
 from dataclasses import replace
@@ -29,7 +29,7 @@ _TYPES.update({name.upper(): name for name in (*BYTES, *TEXTS, *NAMED, *_OTHERS)
 _KNOWN = frozenset(_TYPES.values())
 
 _FIXED_BINARY = {"INET4": 4, "INET6": 16, "UUID": 16}
-"""MariaDB's types that travel as BINARY(n)."""
+"""MariaDB's types that are logged as BINARY(n)."""
 _SIZES = (0xFF, 0xFFFF, 0xFFFFFF, 0xFFFFFFFF)
 _CAPACITY = {name: size for names in (TEXTS, BLOBS) for name, size in zip(names, _SIZES, strict=True)}
 _BINARY = {"char": "binary", "varchar": "varbinary", **dict(zip(TEXTS, BLOBS, strict=True))}
@@ -46,21 +46,21 @@ _BYTES = {
     **dict.fromkeys(("ucs2", "gbk", "gb2312", "big5", "sjis", "cp932", "euckr"), 2),
     **dict.fromkeys(_SINGLE.split("|"), 1),
 }
-"""The character sets and the most bytes that a character of each takes."""
+"""The character sets and the maximum bytes per character."""
 
 
 def known_type(column: Column) -> bool:
-    """The column's type is one that the statement's reader knows."""
+    """Whether the parser knows the column's type."""
     return column.type in _KNOWN
 
 
 def is_text(column: Column) -> bool:
-    """The column's values are text in a character set."""
+    """Whether the column's values are text in a character set."""
     return column.type in TEXTUAL
 
 
 def charset_named(word: str) -> str | None:
-    """The character set that a charset's or a collation's name tells, None if it tells none."""
+    """The character set denoted by a charset or collation name, None if unknown."""
     name = word.lower()
     name = name if name in _BYTES else name.partition("_")[0]
     name = "utf8mb3" if name == "utf8" else name
@@ -68,20 +68,21 @@ def charset_named(word: str) -> str | None:
 
 
 def capacity(column: Column) -> int:
-    """The most bytes that a value of a text or byte column takes."""
+    """The maximum bytes of a value of a text or byte column."""
     return _CAPACITY.get(column.type, column.length)
 
 
 def characters(column: Column) -> int | None:
-    """How many characters a CHAR or VARCHAR holds, None if it is not known."""
+    """Length of a CHAR or VARCHAR in characters, None if unknown."""
     return column.length // _BYTES[column.charset] if column.charset in _BYTES else None
 
 
 def parse_type(cursor: Cursor, name: str, *, mariadb: bool = False) -> tuple[Column, int] | None:
-    """Pass a type: the column, and the length that is written, 0 for none; None if no type comes next.
+    """Consume a type: the column, and the written length, 0 for none; None if no type comes next.
 
-    Text has no character set yet and its length counts characters: the clauses behind it may tell the set. The type of
-    a word that nobody knows is the word.
+    Text has no character set yet and its length counts characters: the following clauses may set it. The type of an
+    unknown
+    word is the word itself.
     """
     national, long = cursor.accept("NATIONAL"), cursor.accept("LONG")
     word = cursor.peek()
@@ -112,7 +113,7 @@ def parse_type(cursor: Cursor, name: str, *, mariadb: bool = False) -> tuple[Col
 
 
 def _column(column: Column, numbers: list[int]) -> Column:
-    """The column with the numbers behind its type."""
+    """The column with the numbers after its type applied."""
     kind, first = column.type, numbers[0] if numbers else 0
     if kind == "decimal":
         return replace(column, precision=first or _DECIMAL_DIGITS, scale=numbers[1] if len(numbers) > 1 else 0)
@@ -130,9 +131,9 @@ def _column(column: Column, numbers: list[int]) -> Column:
 
 
 def in_charset(column: Column, charset: str | None, length: int = 0) -> Column:
-    """A column whose length counts characters, in a character set; `length` is what is written behind TEXT, or 0.
+    """A column whose length counts characters, converted to a character set; `length` is that written after TEXT, or 0.
 
-    Text of the character set `binary` is bytes. Without a character set the length goes on counting characters.
+    Text in character set `binary` is bytes. Without a character set the length continues to count characters.
     """
     if charset is None or not is_text(column):
         return column
@@ -148,9 +149,9 @@ def in_charset(column: Column, charset: str | None, length: int = 0) -> Column:
 
 
 def converted(column: Column, charset: str | None) -> Column:
-    """A column after CONVERT TO CHARACTER SET; with None nobody knows into which.
+    """A column after CONVERT TO CHARACTER SET; None for an unknown one.
 
-    Text types grow until they hold as many characters as before, so do VARCHARs that would not fit a row.
+    Text types grow until they hold as many characters as before, as do VARCHARs that would not fit a row.
     """
     if not is_text(column) or charset == column.charset:
         return column
@@ -163,6 +164,6 @@ def converted(column: Column, charset: str | None) -> Column:
 
 
 def _sized(family: str, octets: int) -> str:
-    """The smallest type of TEXT or BLOB that holds so many bytes."""
+    """The smallest TEXT or BLOB type that holds this many bytes."""
     names = TEXTS if family == "text" else BLOBS
     return next((name for name, size in zip(names, _SIZES, strict=True) if octets <= size), names[-1])

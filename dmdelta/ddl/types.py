@@ -1,4 +1,4 @@
-"""MySQL's and MariaDB's column types, what each becomes in bronze's VARIANT and in silver."""
+"""MySQL's and MariaDB's column types, and their representation in bronze's VARIANT and in silver."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from dmdelta.model.schema import Column, ConstantColumn, StoredColumn, TableSche
 from dmdelta.model.type_names import BYTES, TEXTUAL
 
 MAX_DECIMAL_DIGITS = 38
-"""What Delta's DECIMAL holds; MySQL's goes to 65."""
+"""Precision of Delta's DECIMAL; MySQL's is 65."""
 
 LONG_BITS = 63
 
@@ -40,16 +40,16 @@ ZERO_DATE_TYPES = ("date", "datetime", "timestamp")
 VERSION = "_dm_version"
 COMMITTED_AT = "_dm_committed_at"
 OWN_COLUMNS = {VERSION: "STRUCT<epoch: INT, seq: BIGINT, row: INT>", COMMITTED_AT: "TIMESTAMP"}
-"""The columns that silver adds to the source's own: the event that wrote the row, and when it was committed."""
+"""The columns that silver adds to the source's own: the event that wrote the row, and its commit time."""
 SHARD = "_dm_shard"
-"""The column of a table that several source tables go to: which of them a row is of."""
+"""The column of a merged table that identifies the source table of a row."""
 
 
 def silver_type(column: Column) -> str:
     """The SQL type of a source column in silver.
 
     Raises:
-        SchemaError: the type's name is not known.
+        SchemaError: the type is unknown.
     """
     if isinstance(column, StoredColumn):
         return column.stored
@@ -64,28 +64,29 @@ def silver_type(column: Column) -> str:
         return _FIXED[column.type]
     except KeyError:
         raise SchemaError(
-            f"the type {column.type!r} of column {column.name} is not known", hint="report it with the table's DDL"
+            f"column {column.name} has the unknown type {column.type!r}",
+            hint="report it to the project with the table's DDL",
         ) from None
 
 
 def silver_columns(schema: TableSchema) -> dict[str, str]:
-    """The names and SQL types of a table's columns in silver, in their order.
+    """The names and SQL types of a table's columns in silver, in order.
 
     Raises:
-        SchemaError: a column has the name of one of silver's own, or a type that is not known.
+        SchemaError: a column has the name of one of silver's own columns, or an unknown type.
     """
     constants = {column.name.lower() for column in schema.columns if isinstance(column, ConstantColumn)}
     for column in schema.columns:
         if not isinstance(column, ConstantColumn) and column.name.lower() in {*OWN_COLUMNS, SHARD, *constants}:
             raise SchemaError(
-                f"the column {column.name} of {schema} has a name that silver keeps for itself",
-                hint="rename it at the source, or leave the table out with the block-allow-list",
+                f"column {column.name} of {schema} has a name that silver reserves",
+                hint="rename it at the source, or exclude the table with block-allow-list",
             )
     return {**{column.name: silver_type(column) for column in schema.columns}, **OWN_COLUMNS}
 
 
 def same_shape(one: TableSchema, other: TableSchema) -> bool:
-    """Both structures look the same in silver: names, types and key; the columns' order does not count."""
+    """Whether both structures are equal in silver: names, types and key, regardless of column order."""
     return one.primary_key == other.primary_key and _shape(one) == _shape(other)
 
 
@@ -95,7 +96,7 @@ def _shape(schema: TableSchema) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class TypeRow:
-    """A line of the table of types."""
+    """A row of the table of types."""
 
     source: str
     bronze: str
@@ -118,7 +119,7 @@ TYPE_ROWS = (
         "DECIMAL(p,s), p > 38",
         "string",
         silver_type(Column("", "decimal", precision=65)),
-        "every digit, as MySQL shows it",
+        "every digit, in MySQL's format",
     ),
     TypeRow("FLOAT", "float", silver_type(Column("", "float"))),
     TypeRow("DOUBLE", "double", silver_type(Column("", "double"))),
@@ -131,7 +132,7 @@ TYPE_ROWS = (
         silver_type(Column("", "date")),
         "zero, partial and year-0 dates are NULL; bronze keeps them",
     ),
-    TypeRow("TIME(n)", "string", silver_type(Column("", "time")), "as MySQL shows it, -838:59:59 to 838:59:59"),
+    TypeRow("TIME(n)", "string", silver_type(Column("", "time")), "in MySQL's format, -838:59:59 to 838:59:59"),
     TypeRow(
         "DATETIME(n)",
         "timestamp_ntz; zero and invalid: string",
@@ -149,7 +150,7 @@ TYPE_ROWS = (
         "BINARY, VARBINARY, BLOB of any size",
         "binary",
         silver_type(Column("", "blob")),
-        "BINARY(n) has its padding zeros",
+        "BINARY(n) includes its zero padding",
     ),
     TypeRow("ENUM", "string", silver_type(Column("", "enum")), "the name; '' for index 0"),
     TypeRow("SET", "string", silver_type(Column("", "set")), "names joined by commas"),
@@ -171,8 +172,8 @@ def types_page() -> str:
         "| --- | --- | --- | --- |",
         *(f"| {row.source} | {row.bronze} | `{row.silver}` | {row.remark} |" for row in TYPE_ROWS),
         "",
-        "A row may have 128 MiB in bronze, each image by itself: more is no VARIANT to Spark. A larger one stops the",
-        "task, which names the table and the place; leave the table out with `block-allow-list`: the others go on.",
+        "A row image in bronze is limited to 128 MiB, the maximum size of a VARIANT in Spark. A larger image stops the",
+        "task with the table and the position; exclude the table with `block-allow-list` to continue with the others.",
     ]
     return "\n".join(line.replace("|  |", "| |") for line in lines) + "\n"
 

@@ -1,6 +1,6 @@
-"""Delta tables: the Spark session, where tables are, idempotent commits and their history.
+"""Delta tables: the Spark session, the location of tables, idempotent commits and their history.
 
-Owns every write to a Delta table and the one place that builds a SparkSession. A commit carries a `CommitTag` that
-says which range of a source's log it stands for; what that range holds is not this package's business: it knows
-nothing of binlogs, row changes or compaction, and runs the same over Spark Connect.
+Owns every write to a Delta table and the only place that builds a SparkSession. A commit carries a `CommitTag` with the
+range of a source's log that it represents; this package does not know the content of that range: it knows nothing of
+binlogs, row changes or compaction, and also runs over Spark Connect.
 """

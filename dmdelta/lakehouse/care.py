@@ -1,7 +1,7 @@
-"""What keeps a Delta table fast and small: compaction, the purge of what deletion vectors hide, and VACUUM.
+"""Maintenance of a Delta table: compaction, the purge of rows hidden by deletion vectors, and VACUUM.
 
-A table's own history tells what it needs (https://docs.delta.io/delta-utility/#history-schema). OPTIMIZE and VACUUM
-change no row, and their commits are none of ours: who asks where a table is looks behind them.
+A table's own history determines what it needs (https://docs.delta.io/delta-utility/#history-schema). OPTIMIZE and
+VACUUM change no row, and their commits have no tag: looking up a table's position skips them.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,12 +14,12 @@ from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.lakehouse.foreign import is_absent, wrapped
 
 HISTORY_COMMITS = 1000
-"""So far back a table's history is read: what was done to it before is forgotten."""
+"""How many commits of a table's history are read: earlier operations are ignored."""
 COMPACT_FILES = 100
 DEAD_SHARE = 0.2
 VACUUM_EVERY = timedelta(days=1)
 RETENTION = timedelta(days=7)
-"""For so long Delta keeps files that are not of a table any more, unless the table's properties say otherwise."""
+"""How long Delta keeps files that are no longer part of a table, unless the table's properties differ."""
 _ADDED = ("numFiles", "numTargetFilesAdded", "numAddedFiles")
 _DEAD = ("numDeletedRows", "numUpdatedRows", "numTargetRowsUpdated", "numTargetRowsDeleted")
 _CANNOT_VACUUM_LITE = "DELTA_CANNOT_VACUUM_LITE"
@@ -27,7 +27,7 @@ _CANNOT_VACUUM_LITE = "DELTA_CANNOT_VACUUM_LITE"
 
 @dataclass(frozen=True, slots=True)
 class Deed:
-    """One commit of a table's history, as far as care goes by it; `metrics` as Delta names them."""
+    """One commit of a table's history, as far as relevant for maintenance; `metrics` with Delta's names."""
 
     at: datetime
     operation: str
@@ -39,15 +39,15 @@ class Deed:
 
 @dataclass(frozen=True, slots=True)
 class Wear:
-    """What a table has been through.
+    """The state of a table that determines its maintenance.
 
     Attributes:
         new_files: added by writes since the table was compacted.
-        dead_rows: taken out of files that still hold them, about, since they were purged.
-        rows: that the table has.
-        written_at: when it was last written, by whomever; None: not within the history that was read.
-        vacuumed_at: when its old files were last removed, likewise.
-        made_at: when it was made, likewise.
+        dead_rows: approximate number of deleted rows still in files, since the last purge.
+        rows: number of rows of the table.
+        written_at: time of the last write by any writer; None: not within the history that was read.
+        vacuumed_at: time of the last removal of old files, likewise.
+        made_at: creation time, likewise.
     """
 
     new_files: int = 0
@@ -60,7 +60,7 @@ class Wear:
 
 @dataclass(frozen=True, slots=True)
 class CarePlan:
-    """What a table needs, in the order in which it is done."""
+    """The maintenance that a table needs, in order of execution."""
 
     purge: bool = False
     compact: bool = False
@@ -68,18 +68,18 @@ class CarePlan:
 
     @property
     def deeds(self) -> list[str]:
-        """The names of what is done."""
+        """The names of the planned actions."""
         return [name for name in ("purge", "compact", "vacuum") if getattr(self, name)]
 
 
 @dataclass(frozen=True, slots=True)
 class Cared:
-    """What was done to a table; files that came and went, None for what was not done.
+    """The maintenance of a table; numbers of removed and added files, None for actions that were not performed.
 
     Attributes:
-        purged_files: that were written anew without their dead rows.
-        compacted_files: that became `new_files`.
-        vacuumed: old files were looked for and removed.
+        purged_files: files rewritten without their dead rows.
+        compacted_files: files replaced by `new_files`.
+        vacuumed: old files were searched for and removed.
     """
 
     table: str
@@ -90,10 +90,10 @@ class Cared:
 
 
 def read_wear(spark: SparkSession, table: str) -> Wear | None:
-    """What a table has been through; None if it is not there.
+    """The state of a table that determines its maintenance; None if it does not exist.
 
     Raises:
-        LakehouseError: its history, or how many rows it has, cannot be read.
+        LakehouseError: its history or its row count cannot be read.
     """
     query = f"DESCRIBE HISTORY {table} LIMIT {HISTORY_COMMITS}"
     with wrapped(table, "reading the history of"):
@@ -112,7 +112,7 @@ def read_wear(spark: SparkSession, table: str) -> Wear | None:
 
 
 def wear_of(deeds: Sequence[Deed], rows: int) -> Wear:
-    """What a history, newest first, says of a table that has so many rows."""
+    """Derives the state from a history, newest first, of a table with this many rows."""
     new_files = dead_rows = 0
     compacted = purged = False
     written_at = vacuumed_at = None
@@ -134,7 +134,7 @@ def wear_of(deeds: Sequence[Deed], rows: int) -> Wear:
 
 
 def plan_care(wear: Wear, now: datetime, *, thorough: bool = False) -> CarePlan:
-    """What a table needs; `thorough`: also what could wait."""
+    """The maintenance that a table needs; `thorough`: also what could wait."""
     dead = wear.dead_rows > 0 and wear.dead_rows >= DEAD_SHARE * (wear.dead_rows + wear.rows)
     compact = wear.new_files >= (2 if thorough else COMPACT_FILES)
     return CarePlan(dead, compact, vacuum=_needs_vacuum(wear, now, thorough=thorough))
@@ -149,13 +149,14 @@ def _needs_vacuum(wear: Wear, now: datetime, *, thorough: bool) -> bool:
 
 
 def care_for(spark: SparkSession, table: str, plan: CarePlan, where: str = "") -> Cared:
-    """Do what is planned. Nobody else may change rows of the table meanwhile; appending and reading are fine.
+    """Perform the planned maintenance. Other writers must not change rows of the table meanwhile; appends and reads are
+    allowed.
 
     Args:
-        where: a condition (SQL) of the partitions that are compacted; '' for all.
+        where: a condition (SQL) for the partitions to compact; '' for all.
 
     Raises:
-        CommitConflict: somebody did.
+        CommitConflict: another writer changed rows.
         LakehouseError: the table cannot be written.
     """
     purged, _ = _rewrite(spark, table, f"REORG TABLE {table} APPLY (PURGE)") if plan.purge else (None, None)
@@ -170,16 +171,16 @@ def care_for(spark: SparkSession, table: str, plan: CarePlan, where: str = "") -
 
 
 def _rewrite(spark: SparkSession, table: str, statement: str) -> tuple[int, int]:
-    """How many files went and came."""
+    """Run a statement; returns the numbers of removed and added files."""
     with wrapped(table, "compacting"):
         rows = spark.sql(statement).select("metrics.numFilesRemoved", "metrics.numFilesAdded").collect()
     return sum(row[0] for row in rows), sum(row[1] for row in rows)
 
 
 def _vacuum(spark: SparkSession, table: str) -> None:
-    """Remove the files that the table's log says are not needed any more; by listing them all, where it is too short.
+    """Remove the files that the table's log no longer needs; if the log is too short, by listing all files.
 
-    What was written and never committed stays in the first case: `VACUUM table` by hand removes it.
+    The first method leaves files that were written but never committed: `VACUUM table` removes them manually.
     """
     with wrapped(table, "vacuuming"):
         try:

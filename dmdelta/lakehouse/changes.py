@@ -1,6 +1,6 @@
-"""Changes of a table that are planned as text: a commit carries those that are still to come behind it.
+"""Changes of a table that are planned as text: a commit carries the changes that are still to follow it.
 
-So whoever goes on after a crash makes the rest of a plan as it was made, whatever the table looks like by now.
+So a run that resumes after a crash executes the rest of a plan unchanged, whatever the table looks like by then.
 """
 
 from dataclasses import dataclass
@@ -8,21 +8,21 @@ from enum import Enum
 
 
 class Verb(str, Enum):
-    """How the text of a change is read."""
+    """How the text of a change is executed."""
 
     ALTER = "alter"
-    """What follows ALTER TABLE and the table."""
+    """The part after ALTER TABLE and the table."""
     UPDATE = "update"
     """SET … WHERE …"""
     DELETE = "delete"
     """The condition."""
     REWRITE = "rewrite"
-    """Expressions that make every row and column anew."""
+    """Expressions that rewrite every row and column."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One commit to come, in SQL."""
+    """One future commit, in SQL."""
 
     verb: Verb
     text: str

@@ -1,7 +1,7 @@
-"""A class data sharing archive of Spark's and Delta's classes: a local JVM then starts in two thirds of the time.
+"""A class data sharing archive of Spark's and Delta's classes, with which a local JVM starts in two thirds of the time.
 
-`python -m dmdelta.lakehouse.class_archive` makes it once, in half a minute; sessions use it when it is there. Java
-itself ignores one that does not fit it (Java documentation, "Class Data Sharing": dynamic archives, Java 13 on).
+`python -m dmdelta.lakehouse.class_archive` creates it once, in half a minute; sessions use it if it exists.
+Java ignores an archive that does not match (Java documentation, "Class Data Sharing": dynamic archives, since Java 13).
 """
 
 import os
@@ -15,7 +15,7 @@ from dmdelta.lakehouse.session import SessionSettings, open_session
 
 
 def make() -> Path | None:
-    """Make the archive unless it is there; None if this environment has no room for it or Java cannot write one."""
+    """Create the archive unless it exists; None if this environment is not writable or Java cannot write one."""
     archive = class_archive()
     if archive.is_file():
         return archive
@@ -24,9 +24,9 @@ def make() -> Path | None:
         archive.parent.mkdir(parents=True, exist_ok=True)
     except OSError:
         return None
-    # Its output ends when the JVM has ended, later than Python itself.
+    # Its output ends when the JVM has exited, which is later than Python itself.
     subprocess.run(
-        [sys.executable, "-m", __spec__.name, "practise"],
+        [sys.executable, "-m", __spec__.name, "load-classes"],
         env={**os.environ, MAKE: str(fresh)},
         check=True,
         capture_output=True,
@@ -37,16 +37,16 @@ def make() -> Path | None:
     return archive
 
 
-def practise() -> None:
-    """Load the classes that every run needs: one of each kind of commit that silver knows."""
+def load_classes() -> None:
+    """Load the classes that every run needs: one of each kind of commit in silver."""
     spark = open_session("dmdelta class archive", SessionSettings(master="local[1]"))
     with tempfile.TemporaryDirectory() as folder:
         table = f"delta.`{folder}/t`"
         spark.sql(f"CREATE TABLE {table} (id BIGINT, at TIMESTAMP, v VARIANT) USING delta CLUSTER BY (id)")
         rows = spark.sql("SELECT id, now() AS at, parse_json('{\"a\": 1}') AS v FROM range(9)")
         rows.writeTo(table).append()
-        again = rows.alias("s").write.format("delta").mode("overwrite").option("targetAlias", "t")
-        again.option("replaceOn", "t.id = s.id").saveAsTable(table)
+        replacing = rows.alias("s").write.format("delta").mode("overwrite").option("targetAlias", "t")
+        replacing.option("replaceOn", "t.id = s.id").saveAsTable(table)
         spark.sql(
             f"MERGE INTO {table} AS t USING (SELECT id, max_by(v, id) AS v FROM range(5, 12) "
             "CROSS JOIN (SELECT parse_json('2') AS v) GROUP BY id) AS s ON t.id = s.id "
@@ -60,8 +60,8 @@ def practise() -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["practise"]:
-        practise()
+    if sys.argv[1:] == ["load-classes"]:
+        load_classes()
     else:
-        made = make()
-        sys.stdout.write(f"{made or 'no class archive: Spark starts without one'}\n")
+        archive_path = make()
+        sys.stdout.write(f"{archive_path or 'no class archive: Spark starts without one'}\n")

@@ -1,4 +1,4 @@
-"""Idempotent writes: each is one Delta commit bound to a `CommitTag`, skipped by Delta when it is there already.
+"""Idempotent writes: each is one Delta commit bound to a `CommitTag`; Delta skips it if it exists already.
 
 A session must serve one writer at a time, because MERGE, DELETE and UPDATE take transaction ids from its confs.
 """
@@ -37,17 +37,17 @@ _VERSION = "spark.databricks.delta.write.txnVersion"
 
 
 def append(spark: SparkSession, rows: DataFrame, table: str, tag: CommitTag) -> OwnCommit:
-    """Append rows in one commit, again if the table's properties were changed meanwhile: nothing else is in its way.
+    """Append rows in one commit; retry if the table's properties were changed meanwhile: nothing else can conflict.
 
     Raises:
         Fenced: another run committed under this app at or after this version.
-        CommitConflict: another writer was faster, over and over; nothing was written.
-        LakehouseError: the table cannot be written. An error that an executor sent home is raised as itself.
+        CommitConflict: other writers committed first in every attempt; nothing was written.
+        LakehouseError: the table cannot be written. A dmdelta error from an executor is raised as itself.
     """
     for tries_left in reversed(range(APPEND_TRIES)):
         try:
             with wrapped(table, "appending to"):
-                # Not saveAsTable: in a thread that no SQL statement has run in, it does not find a table by its path.
+                # Not saveAsTable: in a thread without a previous SQL statement, it does not find a table by its path.
                 writer = rows.writeTo(table).option("userMetadata", tag.to_json())
                 writer.option("txnAppId", tag.app).option("txnVersion", str(tag.version)).append()
             break
@@ -60,11 +60,11 @@ def append(spark: SparkSession, rows: DataFrame, table: str, tag: CommitTag) -> 
 def overwrite(
     spark: SparkSession, rows: DataFrame, table: str, tag: CommitTag, *, columns_too: bool = False, among: str = ""
 ) -> OwnCommit:
-    """Put `rows` in the place of all rows, in one commit.
+    """Replace all rows with `rows`, in one commit.
 
     Args:
-        among: a condition (SQL) of the rows that are replaced, and that all of `rows` fulfil; '' for all.
-        columns_too: the table's columns become those of `rows`; Delta then forgets what it is clustered by.
+        among: a condition (SQL) for the rows to replace, which all of `rows` fulfil; '' for all.
+        columns_too: the table's columns become those of `rows`; Delta then drops the clustering columns.
 
     Raises:
         Fenced, CommitConflict, LakehouseError: as `append`.
@@ -77,12 +77,12 @@ def overwrite(
 
 
 def replace_using(spark: SparkSession, rows: DataFrame, table: str, keys: Sequence[str], tag: CommitTag) -> OwnCommit:
-    """Delete the rows that share their `keys` with one of `rows` and append `rows`, in one commit (Delta 4.3 on).
+    """Delete the rows that share their `keys` with one of `rows` and append `rows`, in one commit (since Delta 4.3).
 
     Raises:
         Fenced, CommitConflict, LakehouseError: as `append`.
     """
-    # replaceUsing splits its value at commas; a condition takes any name.
+    # replaceUsing splits its value at commas; a condition accepts any name.
     condition = " AND ".join(f"_dm_target.{quote(key)} = _dm_source.{quote(key)}" for key in keys)
     with wrapped(table, "replacing rows of"):
         writer = _tagged(rows.alias("_dm_source"), tag).mode("overwrite")
@@ -91,7 +91,7 @@ def replace_using(spark: SparkSession, rows: DataFrame, table: str, keys: Sequen
 
 
 def replace_where(spark: SparkSession, rows: DataFrame, table: str, condition: str, tag: CommitTag) -> OwnCommit:
-    """Delete the rows for which `condition` (SQL) holds and append `rows`, which all fulfil it, in one commit.
+    """Delete the rows that match `condition` (SQL) and append `rows`, which all match it, in one commit.
 
     Raises:
         Fenced, CommitConflict, LakehouseError: as `append`.
@@ -113,7 +113,7 @@ def merge(spark: SparkSession, statement: str, table: str, tag: CommitTag) -> Ow
 
 
 def delete(spark: SparkSession, table: str, condition: str, tag: CommitTag) -> OwnCommit | None:
-    """Delete the rows for which `condition` (SQL) holds, in one commit; None if there are none: Delta commits nothing.
+    """Delete the rows that match `condition` (SQL), in one commit; None if there are none: Delta commits nothing.
 
     Raises:
         Fenced, CommitConflict, LakehouseError: as `append`.
@@ -123,7 +123,7 @@ def delete(spark: SparkSession, table: str, condition: str, tag: CommitTag) -> O
 
 
 def make_change(spark: SparkSession, table: str, change: Change, tag: CommitTag) -> OwnCommit | None:
-    """Make the commit of a planned change; None if there was nothing to do, so that Delta made none.
+    """Commit a planned change; None if there was nothing to do, so that Delta did not commit.
 
     Raises:
         Fenced, CommitConflict, LakehouseError: as `append`.
@@ -134,7 +134,7 @@ def make_change(spark: SparkSession, table: str, change: Change, tag: CommitTag)
         with wrapped(table, "reading"):
             rows = spark.sql(f"FROM {table} SELECT {change.text}")
         return overwrite(spark, rows, table, tag, columns_too=True)
-    # An ALTER takes the tag, but no transaction: it is told apart by the tag alone.
+    # An ALTER gets the tag, but no transaction: only the tag identifies it.
     statement = f"UPDATE {table} {change.text}" if change.verb is Verb.UPDATE else f"ALTER TABLE {table} {change.text}"
     _run(spark, statement, table, tag)
     return _read_back_if_any(spark, table, tag)
@@ -152,8 +152,8 @@ def _run(spark: SparkSession, statement: str, table: str, tag: CommitTag) -> Non
 
 @contextmanager
 def tagged(spark: SparkSession, tag: CommitTag) -> Iterator[None]:
-    """What SQL statements commit meanwhile has the tag."""
-    # Not by Delta's autoReset: it unsets the version before the commit, so a conflict's retry would have none.
+    """Commits of SQL statements in this context have the tag."""
+    # Not with Delta's autoReset: it unsets the version before the commit, so a conflict's retry would have none.
     confs = {USER_METADATA: tag.to_json(), _APP: tag.app, _VERSION: str(tag.version)}
     try:
         for name, value in confs.items():
@@ -169,32 +169,32 @@ def _set(spark: SparkSession, name: str, value: str) -> None:
         spark.conf.set(name, value)
     except Exception as error:
         raise LakehouseError(
-            f"Spark refuses the conf {name}, without which a statement's commit does not say what it is",
-            hint="take compute that lets it be set; on Databricks a job cluster: docs/databricks.md",
+            f"Spark rejects the conf {name}, without which a statement's commit cannot be identified",
+            hint="use compute that allows setting it; on Databricks a job cluster: docs/databricks.md",
         ) from error
 
 
 def _read_back(spark: SparkSession, table: str, tag: CommitTag) -> OwnCommit:
-    return _read_back_if_any(spark, table, tag) or _forgotten(spark, table, tag)
+    return _read_back_if_any(spark, table, tag) or _expired(spark, table, tag)
 
 
-def _forgotten(spark: SparkSession, table: str, tag: CommitTag) -> OwnCommit:
-    """A commit that Delta skipped, so the table has it, though the log's retention took what the history said of it.
+def _expired(spark: SparkSession, table: str, tag: CommitTag) -> OwnCommit:
+    """A commit that Delta skipped because the table has it, although the log retention removed it from the history.
 
     Delta keeps an application's newest version for longer than commits.
 
     Raises:
-        Fenced: the history has other commits of the application: somebody made them a moment ago.
+        Fenced: the history has other commits of the application: another runner just made them.
     """
     version, newest = newest_commits(spark, table, tag.app)
     if version is None or newest is not None:
         raise fenced(table)
-    log.info("commit is in the table, its history has forgotten it", table=table, version=tag.version)
+    log.info("commit is in the table but no longer in its history", table=table, version=tag.version)
     return OwnCommit(version, tag, datetime.now(timezone.utc))
 
 
 def _read_back_if_any(spark: SparkSession, table: str, tag: CommitTag) -> OwnCommit | None:
-    """Delta skips a version that is there without a word: only the history tells whose it is."""
+    """Delta skips an existing version silently: only the history tells whether it belongs to this run."""
     newest = newest_own_commit(spark, table, tag.app)
     if newest is None or newest.tag.version < tag.version:
         return None

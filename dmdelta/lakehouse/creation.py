@@ -1,4 +1,4 @@
-"""Making a Delta table, also where a killed process has left half of one."""
+"""Creates a Delta table, also after a killed process has left it half created."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -20,11 +20,11 @@ _TAKEN = re.compile(r"TABLE_OR_VIEW_ALREADY_EXISTS|DELTA_CREATE_TABLE_WITH_NON_E
 
 @dataclass(frozen=True, slots=True)
 class NewTable:
-    """What a table is made of.
+    """The definition of a table.
 
     Attributes:
         columns: types (SQL) by name.
-        partition, cluster: columns that it is laid out by; one of them at the most.
+        partition, cluster: layout columns; at most one of them.
     """
 
     columns: Mapping[str, str]
@@ -34,7 +34,7 @@ class NewTable:
 
     @property
     def definition(self) -> str:
-        """What follows the name in a CREATE TABLE statement."""
+        """The part after the name in a CREATE TABLE statement."""
         listed = ", ".join(f"{quote(name)} {kind}" for name, kind in self.columns.items())
         partitioned = f"PARTITIONED BY ({_list(self.partition)})" if self.partition else ""
         clustered = f"CLUSTER BY ({_list(self.cluster)})" if self.cluster else ""
@@ -46,10 +46,10 @@ class NewTable:
 
 
 def make_schema(spark: SparkSession, lakehouse: Lakehouse, name: str) -> None:
-    """Have the schema `name` there that tables of a catalog stand in; a root folder needs none.
+    """Create the schema `name` for tables in a catalog; a root folder needs none.
 
     Raises:
-        LakehouseError: it cannot be made.
+        LakehouseError: it cannot be created.
     """
     schema = lakehouse.schema_of(name)
     if schema is not None:
@@ -58,15 +58,15 @@ def make_schema(spark: SparkSession, lakehouse: Lakehouse, name: str) -> None:
 
 
 def create_table(spark: SparkSession, table: str, new: NewTable, tag: CommitTag | None = None) -> None:
-    """Make a table: in one commit, unless a killed process has left half of it.
+    """Create a table: in one commit, unless a killed process has left it half created.
 
     Args:
         table: its SQL identifier.
         tag: of the commit.
 
     Raises:
-        ForeignTable: something else is there.
-        LakehouseError: it cannot be made.
+        ForeignTable: the path contains something else.
+        LakehouseError: it cannot be created.
     """
     with wrapped(table, "creating"):
         try:
@@ -80,26 +80,26 @@ def create_table(spark: SparkSession, table: str, new: NewTable, tag: CommitTag 
 
 
 def _is_half_made(spark: SparkSession, table: str, path: str) -> bool:
-    """The folder of a log is there, and no commit in it, or only such as `_finish` makes before its last one.
+    """Whether the log's folder exists without any commit, or only with those that `_finish` makes before its last one.
 
-    Delta neither finds a table there nor makes one.
+    Delta can neither find nor create a table in this state.
     """
     if table_state(spark, table) is not None:
         return False
     if is_unfinished(spark, table):
         return True
-    # Hidden folders, as the log's, do not count: there is no other file.
+    # Hidden folders, such as the log's, are ignored: there is no other file.
     return spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(path).isEmpty()
 
 
 def _finish(spark: SparkSession, table: str, path: str, new: NewTable, tag: CommitTag | None) -> None:
-    """A DataFrame may write the first commit where a statement may not; it knows nothing of properties.
+    """A DataFrame can write the first commit where a statement cannot, but it cannot set properties.
 
-    The last commit takes the mark away that the others bear: a process that is killed before leaves no table behind.
+    The last commit removes the mark of the others: a process that is killed before it leaves no table behind.
     """
     empty = spark.sql(f"SELECT {', '.join(f'CAST(NULL AS {kind}) AS {quote(n)}' for n, kind in new.columns.items())}")
     writer = empty.where("false").write.format("delta").partitionBy(*new.partition).option("userMetadata", UNFINISHED)
-    # What was begun before may have had other columns.
+    # A previous attempt may have had other columns.
     writer.mode("overwrite").option("overwriteSchema", "true").save(path)
     if new.cluster:
         try:

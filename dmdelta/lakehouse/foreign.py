@@ -1,4 +1,4 @@
-"""The border to Spark's and Delta's exceptions: each becomes one of ours, once."""
+"""The boundary to Spark's and Delta's exceptions: each is converted once to a dmdelta error."""
 
 import re
 from collections.abc import Iterator
@@ -23,11 +23,11 @@ _RAISED = re.compile(r"^(\w+(?:\.\w+)*)(?::|$)", re.MULTILINE)
 
 @contextmanager
 def wrapped(table: str, doing: str) -> Iterator[None]:
-    """Raise our error in place of a foreign one.
+    """Raise a dmdelta error in place of a foreign one.
 
     Args:
-        table: the SQL identifier that the work is on.
-        doing: what was tried, as in "commit to".
+        table: the SQL identifier of the table being accessed.
+        doing: the operation, for example "appending to".
     """
     try:
         yield
@@ -38,7 +38,7 @@ def wrapped(table: str, doing: str) -> Iterator[None]:
 
 
 def translate(error: Exception, table: str, doing: str) -> DmdeltaError:
-    """The error of ours that a foreign one stands for."""
+    """The dmdelta error for a foreign one."""
     text = f"{type(error).__name__} {error}"
     known = from_wire(text)
     if known is not None:
@@ -46,35 +46,33 @@ def translate(error: Exception, table: str, doing: str) -> DmdeltaError:
     if "ConcurrentTransactionException" in text or "DELTA_CONCURRENT_TRANSACTION" in text:
         return fenced(table)
     if _CONFLICT.search(text):
-        return CommitConflict(f"another writer changed {table} at the same time", hint="the commit is repeated")
+        return CommitConflict(f"another writer changed {table} at the same time", hint="the commit is retried")
     if "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION" in text or "TABLE_OR_VIEW_ALREADY_EXISTS" in text:
-        return ForeignTable(
-            f"there are files at {table} that are no Delta table", hint="move them or choose a new root"
-        )
+        return ForeignTable(f"{table} contains files that are not a Delta table", hint="move them or choose a new root")
     if "Python worker exited unexpectedly" in text:
         return StageFailed(
             f"a Python worker of Spark died while {doing} {table}",
             hint="it was killed or ran out of memory: see Spark's log above; nothing was committed, run again",
         )
-    hint = "check that the lakehouse exists, is reachable and may be written by this account"
+    hint = "check that the lakehouse exists, is reachable, and that this account has write permission"
     return LakehouseError(f"{doing} {table} failed: {_reason(error)}", hint=hint)
 
 
 def fenced(table: str) -> Fenced:
-    """The error of a runner that finds another one's work where its own should be."""
+    """The error of a runner that finds another runner's commit in place of its own."""
     return Fenced(
         f"another runner of this task committed to {table}",
-        hint="run a task once: find and stop the other runner, then start again",
+        hint="run a task only once: find and stop the other runner, then start again",
     )
 
 
 def is_absent(error: Exception) -> bool:
-    """The error says that there is no Delta table."""
+    """Whether the error says that there is no Delta table."""
     return _ABSENT.search(f"{type(error).__name__} {error}") is not None
 
 
 def _reason(error: Any) -> str:
-    """What went wrong without the row values that Spark's messages may quote: its name, or an I/O error's line."""
+    """The cause without the row values that Spark's messages may quote: its name, or an I/O error's line."""
     condition = getattr(error, "getCondition", lambda: None)()
     if condition:
         return f"{condition} {_raised(str(error))}".strip()
@@ -86,7 +84,7 @@ def _reason(error: Any) -> str:
 
 
 def _raised(text: str) -> str:
-    """The class of the exception that a Python worker's traceback ends with, and where it was raised."""
+    """The class of the exception at the end of a Python worker's traceback, and where it was raised."""
     frames = list(_FRAME.finditer(text))
     if not frames:
         return ""

@@ -1,4 +1,4 @@
-"""What the history of a table says about our own commits."""
+"""The task's own commits in the history of a table."""
 
 import json
 from collections.abc import Iterator
@@ -17,18 +17,18 @@ _PAGES = (1, 20, 500)
 
 @dataclass(frozen=True, slots=True)
 class CommitTag:
-    """What a commit stands for: kept as its `userMetadata` and as its Delta transaction (`app`, `version`).
+    """The identity of a commit: stored as its `userMetadata` and as its Delta transaction (`app`, `version`).
 
     Attributes:
         app: the transaction's application id: one writer of one table.
-        version: grows with every commit of `app` and stands for one fixed range.
-        run: id of the process's run, to tell two runners of a task apart.
-        begin: where the range begins.
-        end: where the table is after the commit: the next range begins here.
-        gtid_set: every transaction up to `end`, None where nobody needs it.
-        safe_until: what follows may have been applied before, up to there; None: nothing.
-        rest: of the statement at `end`, what is still to be done to the table; None: it has not begun.
-        again: says once more where the table is, because the table's history forgets its commits in time.
+        version: increases with every commit of `app` and identifies one fixed range.
+        run: id of the process's run, to distinguish two runners of a task.
+        begin: the start of the range.
+        end: the table's position after the commit: the next range starts here.
+        gtid_set: every transaction up to `end`, None if not needed.
+        safe_until: ranges before it may have been applied already; None: none.
+        rest: of the statement at `end`, the changes still to be made to the table; None: it has not started.
+        again: repeats the table's position, because the table's history expires its commits eventually.
     """
 
     app: str
@@ -63,7 +63,7 @@ class CommitTag:
 
     @classmethod
     def from_json(cls, text: str | None) -> "CommitTag | None":
-        """The tag, or None if the text is not of ours."""
+        """The tag, or None if the text is not a tag."""
         try:
             fields: Any = json.loads(text or "")
         except ValueError:
@@ -87,7 +87,7 @@ class CommitTag:
 
 @dataclass(frozen=True, slots=True)
 class OwnCommit:
-    """A commit of ours: the Delta version of the table, what it stands for, and when it was made, in UTC."""
+    """A tagged commit: the Delta version of the table, its tag, and its commit time in UTC."""
 
     version: int
     tag: CommitTag
@@ -96,16 +96,16 @@ class OwnCommit:
 
 @dataclass(frozen=True, slots=True)
 class TimedCommit:
-    """A commit of ours and when it was made, in UTC."""
+    """A tagged commit and its commit time, in UTC."""
 
     at: datetime
     tag: CommitTag
 
 
 def newest_own_commit(spark: SparkSession, table: str, app: str) -> OwnCommit | None:
-    """The newest commit of `app` in the table's history, behind OPTIMIZE, VACUUM and other tools' commits.
+    """The newest commit of `app` in the table's history, skipping OPTIMIZE, VACUUM and other tools' commits.
 
-    None if the table is not there or its kept history has none.
+    None if the table does not exist or its remaining history has none.
 
     Raises:
         LakehouseError: the table cannot be read.
@@ -114,10 +114,10 @@ def newest_own_commit(spark: SparkSession, table: str, app: str) -> OwnCommit | 
 
 
 def own_commits(spark: SparkSession, table: str, app: str | None) -> Iterator[OwnCommit]:
-    """The commits of `app` that the table's history still has, newest first, read as far back as they are asked for.
+    """The commits of `app` in the table's remaining history, newest first, read lazily.
 
     Args:
-        app: None for those of every application of ours.
+        app: None for those of every dmdelta application.
 
     Raises:
         LakehouseError: the table cannot be read.
@@ -127,7 +127,7 @@ def own_commits(spark: SparkSession, table: str, app: str | None) -> Iterator[Ow
         rows = _history(spark, table, limit)
         for version, text, at in rows:
             if oldest is not None and version >= oldest:
-                continue  # of a page before
+                continue  # on an earlier page
             oldest = version
             tag = CommitTag.from_json(text)
             if tag is not None and app in (tag.app, None):
@@ -137,26 +137,26 @@ def own_commits(spark: SparkSession, table: str, app: str | None) -> Iterator[Ow
 
 
 def newest_commits(spark: SparkSession, table: str, app: str) -> tuple[int | None, OwnCommit | None]:
-    """The table's newest Delta version, whoever made it (None if the table is not there), and the newest of `app`.
+    """The table's newest Delta version by any writer (None if the table does not exist), and the newest of `app`.
 
     Raises:
         LakehouseError: the table cannot be read.
     """
     rows = _history(spark, table, _PAGES[1])
-    found = ((version, CommitTag.from_json(text), at) for version, text, at in rows)
-    own = next((OwnCommit(version, tag, at) for version, tag, at in found if tag is not None and tag.app == app), None)
+    parsed = ((version, CommitTag.from_json(text), at) for version, text, at in rows)
+    own = next((OwnCommit(version, tag, at) for version, tag, at in parsed if tag is not None and tag.app == app), None)
     if own is None and len(rows) == _PAGES[1]:
         own = newest_own_commit(spark, table, app)
     return rows[0][0] if rows else None, own
 
 
 def timed_commits(spark: SparkSession, table: str, span: timedelta, most: int) -> tuple[list[TimedCommit], bool]:
-    """The commits of ours of the last `span` of a table's history, newest first, and whether all of them were read.
+    """The tagged commits of the last `span` of a table's history, newest first, and whether all of them were read.
 
-    The span ends at the table's newest commit, whoever made it. None if the table is not there.
+    The span ends at the table's newest commit by any writer. Empty if the table does not exist.
 
     Args:
-        most: so many of the table's commits are read at the most.
+        most: maximum number of the table's commits to read.
 
     Raises:
         LakehouseError: the table cannot be read.
@@ -172,13 +172,13 @@ def timed_commits(spark: SparkSession, table: str, span: timedelta, most: int) -
 
 
 def _history(spark: SparkSession, table: str, limit: int | None) -> list[tuple[int, str | None, datetime]]:
-    """(version, userMetadata, UTC) of the newest `limit` commits, newest first; none if the table is not there."""
+    """(version, userMetadata, UTC) of the newest `limit` commits, newest first; empty if the table does not exist."""
     rows = _rows(spark, table, limit)
     return [(row["version"], row["userMetadata"], row["timestamp"].astimezone(timezone.utc)) for row in rows]
 
 
 def _rows(spark: SparkSession, table: str, limit: int | None) -> list[Row]:
-    """Version, timestamp and userMetadata of the newest `limit` commits, newest first; none if there is no table."""
+    """Version, timestamp and userMetadata of the newest `limit` commits, newest first; empty if there is no table."""
     query = f"DESCRIBE HISTORY {table}" + (f" LIMIT {limit}" if limit else "")
     with wrapped(table, "reading the history of"):
         try:

@@ -1,6 +1,6 @@
-"""How the local JVM comes by Delta's jars: from pyspark's own folder, from Ivy's cache, else from Maven Central.
+"""Where the local JVM gets Delta's jars from: pyspark's own folder, Ivy's cache, or else Maven Central.
 
-`python -m dmdelta.lakehouse.jars` fetches them once; sessions then start without asking anybody.
+`python -m dmdelta.lakehouse.jars` downloads them once; sessions then start without network access.
 """
 
 import os
@@ -15,7 +15,7 @@ from dmdelta.errors import LakehouseError
 
 SCALA = "2.13"
 IVY = Path(".ivy2.5.2")
-"""Where Spark 4 keeps what it fetched, below the home folder."""
+"""Spark 4's download cache, below the home folder."""
 
 _MODULES = ("delta-storage", "delta-kernel-api", "delta-kernel-defaults", "delta-kernel-unitycatalog")
 
@@ -23,8 +23,9 @@ _MODULES = ("delta-storage", "delta-kernel-api", "delta-kernel-defaults", "delta
 def delta_confs() -> dict[str, str]:
     """The Spark confs that put Delta on the classpath.
 
-    Resolving packages takes seconds at each start and talks a lot, even when all is there: jars that Ivy fetched before
-    are named directly.
+    Resolving packages takes seconds at each start and logs a lot, even if everything is cached: jars that Ivy
+    downloaded
+    before are listed directly.
 
     Raises:
         LakehouseError: delta-spark is not installed.
@@ -52,13 +53,13 @@ def _coordinate() -> str:
 def _fetched() -> list[Path]:
     artifact, delta = _artifact()
     folder = Path.home() / IVY / "jars"
-    found = [folder / f"io.delta_{name}-{delta}.jar" for name in (artifact, *_MODULES)]
-    # Delta's catalog loads Unity Catalog's client; its version is Delta's own choice.
-    return [*found, *sorted(folder.glob("io.unitycatalog_*.jar"))] if all(jar.is_file() for jar in found) else []
+    jars = [folder / f"io.delta_{name}-{delta}.jar" for name in (artifact, *_MODULES)]
+    # Delta's catalog loads Unity Catalog's client, whose version Delta determines.
+    return [*jars, *sorted(folder.glob("io.unitycatalog_*.jar"))] if all(jar.is_file() for jar in jars) else []
 
 
 def fetch() -> None:
-    """Put Delta's jars into Ivy's cache by starting a JVM that asks for them; nothing to do if they are there."""
+    """Download Delta's jars to Ivy's cache by starting a JVM that needs them; does nothing if they exist."""
     confs = delta_confs()
     if "spark.jars.packages" not in confs:
         return

@@ -1,4 +1,4 @@
-"""Tables of dm_meta: made when first needed, owned by their task, only ever added to."""
+"""Tables in dm_meta: created when first needed, owned by their task, append-only."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,18 +16,19 @@ Columns = Mapping[str, T.DataType]
 
 
 def create_metadata(spark: SparkSession, lakehouse: Lakehouse, table: str, columns: Columns, task: str) -> bool:
-    """Make a table of dm_meta (`table`: its SQL identifier) if it is not there, and widen one of an older version.
+    """Create a table in dm_meta (`table`: its SQL identifier) if it does not exist; add columns that an older version
+    lacks.
 
     Returns:
-        True if it was there.
+        True if it existed.
 
     Raises:
-        ForeignTable: the table there is not this task's.
-        LakehouseError: it cannot be made.
+        ForeignTable: the existing table does not belong to this task.
+        LakehouseError: it cannot be created.
     """
-    there = table_state(spark, table)
-    if there is not None:
-        there.assert_owned(table, task)
+    existing = table_state(spark, table)
+    if existing is not None:
+        existing.assert_owned(table, task)
         _widen(spark, table, columns)
         return True
     kinds = {name: kind.simpleString() for name, kind in columns.items()}
@@ -35,24 +36,24 @@ def create_metadata(spark: SparkSession, lakehouse: Lakehouse, table: str, colum
     try:
         create_table(spark, table, NewTable(kinds, {"delta.checkpointInterval": "50", OWNER: task}))
     except ForeignTable:
-        made = table_state(spark, table)  # somebody else may have made it meanwhile
-        if made is None:
+        existing = table_state(spark, table)  # another process may have created it meanwhile
+        if existing is None:
             raise
-        made.assert_owned(table, task)
+        existing.assert_owned(table, task)
     return False
 
 
 def _widen(spark: SparkSession, table: str, columns: Columns) -> None:
-    """Add those of `columns` that a table of an older version lacks; NULL in the rows that are there."""
-    with wrapped(table, "widening"):
-        there = spark.sql(f"SELECT * FROM {table}").columns
-        missing = [f"{name} {kind.simpleString()}" for name, kind in columns.items() if name not in there]
+    """Add those of `columns` that a table of an older version lacks; NULL in existing rows."""
+    with wrapped(table, "adding columns to"):
+        existing = spark.sql(f"SELECT * FROM {table}").columns
+        missing = [f"{name} {kind.simpleString()}" for name, kind in columns.items() if name not in existing]
         if missing:
             spark.sql(f"ALTER TABLE {table} ADD COLUMNS ({', '.join(missing)})")
 
 
 def metadata_rows(spark: SparkSession, table: str, query: str) -> list[Row]:
-    """What a query on a table of dm_meta gives; nothing if the table is not there.
+    """The result of a query on a table in dm_meta; empty if the table does not exist.
 
     Raises:
         LakehouseError: it cannot be read.
@@ -67,6 +68,6 @@ def metadata_rows(spark: SparkSession, table: str, query: str) -> list[Row]:
 
 
 def metadata_frame(spark: SparkSession, columns: Columns, rows: Sequence[Mapping[str, Any]]) -> DataFrame:
-    """Rows to add, in one file; what a row does not name is NULL."""
+    """Rows to append, in one file; columns that a row does not contain are NULL."""
     schema = T.StructType([T.StructField(name, kind) for name, kind in columns.items()])
     return spark.createDataFrame([tuple(row.get(name) for name in columns) for row in rows], schema).coalesce(1)

@@ -1,4 +1,4 @@
-"""Where the tables are: a folder or a catalog, and the SQL identifiers of what is in it."""
+"""The location of tables: a folder or a catalog, and the SQL identifiers of the tables in it."""
 
 import hashlib
 import re
@@ -13,7 +13,7 @@ _PLAIN = re.compile(r"[^\w.$-]")
 
 @dataclass(frozen=True, slots=True)
 class Lakehouse:
-    """A lakehouse under a `root` folder (any URL that Spark can write to) or in a Unity-style `catalog`.
+    """A lakehouse in a `root` folder (any URL that Spark can write to) or in a Unity-style `catalog`.
 
     Attributes:
         root: `<root>/<bronze>`, `<root>/<silver>/<schema>/<table>`, `<root>/<metadata>/<name>`.
@@ -31,11 +31,13 @@ class Lakehouse:
 
     def __post_init__(self) -> None:
         if (self.root is None) == (self.catalog is None):
-            raise ConfigError("a lakehouse is either a root folder or a catalog", hint="set lakehouse.root or .catalog")
+            raise ConfigError(
+                "a lakehouse requires exactly one of root and catalog", hint="set lakehouse.root or lakehouse.catalog"
+            )
 
     @property
     def bronze(self) -> str:
-        """The SQL identifier of the one bronze table."""
+        """The SQL identifier of the bronze table."""
         return self._path(self.bronze_name) if self.root is not None else self._named(self.bronze_name, "events")
 
     def silver(self, schema: str, table: str) -> str:
@@ -49,7 +51,7 @@ class Lakehouse:
         return self._path(self.metadata_name, _folder(name)) if self.root else self._named(self.metadata_name, name)
 
     def schema_of(self, name: str) -> str | None:
-        """The SQL identifier of the schema that must exist before a table in it; None under a root folder."""
+        """The SQL identifier of the schema that must exist before a table in it; None in a root folder."""
         return f"{quote(self.catalog)}.{quote(name)}" if self.catalog is not None else None
 
     def _path(self, *parts: str) -> str:
@@ -60,19 +62,20 @@ class Lakehouse:
 
 
 def _folder(name: str) -> str:
-    """A folder name of its own for any name: letters and digits of every script stay, the rest becomes `~<hex>`."""
-    plain = _PLAIN.sub(lambda found: _escaped(found.group()), name)
-    # Spark takes files under names that begin so for hidden ones; `.` and `..` are no folders of ours.
+    """A unique folder name for any name: letters and digits of every script are kept, others become `~<hex>`."""
+    plain = _PLAIN.sub(lambda match: _escaped(match.group()), name)
+    # Spark treats files with such names as hidden; `.` and `..` are not valid folder names.
     if plain[:1] in ("_", "."):
         plain = _escaped(plain[:1]) + plain[1:]
     if len(plain.encode()) <= MOST_BYTES:
         return plain
-    # No file system takes more than 255 bytes. No escape has such letters, so no other name comes out the same.
+    # File systems allow at most 255 bytes. Escapes contain no such letters, so no other name results in the same
+    # folder.
     begin = plain.encode()[: MOST_BYTES - 42].decode(errors="ignore")
     return f"{begin}~x{hashlib.sha256(name.encode(errors='surrogatepass')).hexdigest()[:40]}"
 
 
 def _escaped(sign: str) -> str:
-    """Of a fixed length by its first letter: what follows may be a digit, too."""
+    """Of a length determined by its first letter, because the next character may be a digit."""
     code = ord(sign)
     return f"~{code:02x}" if code < 0x100 else f"~u{code:06x}"

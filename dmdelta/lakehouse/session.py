@@ -30,57 +30,58 @@ SQL_CONFS = {
     "spark.sql.session.timeZone": "UTC",
     # A table's state is small here: with Delta's 50 partitions a first commit takes 8 s, with one 2 s.
     "spark.databricks.delta.snapshotPartitions": "1",
-    # Pushed into the scan, a column is extracted from every row of a file before the filter on its table, and one of
-    # the same name but another type in another table fails the read.
+    # If pushed into the scan, a column would be extracted from every row of a file before the filter on its table, and
+    # one of the same name but another type in another table would fail the read.
     "spark.sql.variant.pushVariantIntoScan": "false",
-    # Else a ${env:NAME} in the name of a source table, or in a key, is what the environment has under it.
+    # Otherwise ${env:NAME} in the name of a source table, or in a key, would be replaced from the environment.
     "spark.sql.variable.substitute": "false",
 }
-"""Session confs that results or speed depend on, set on every session of ours."""
+"""Session confs that affect results or speed, set on every dmdelta session."""
 
 _NEEDED = frozenset({"spark.sql.session.timeZone"})
-"""Those that results depend on."""
+"""Confs that affect results."""
 
 
 _CARE_CONFS = {
-    # What is smaller is written anew together with what has come, each time.
+    # Smaller files are rewritten together with new ones on each run.
     "spark.databricks.delta.optimize.minFileSize": str(128 << 20),
     "spark.databricks.delta.optimize.maxFileSize": str(128 << 20),
-    # So is what was clustered together and is smaller; by default 100 GB, which is all of a table.
+    # The same for smaller groups of files that were clustered together; the default of 100 GB is usually a whole table.
     "spark.databricks.delta.optimize.clustering.mergeStrategy.minCubeSize.threshold": str(1 << 30),
     "spark.databricks.delta.optimize.clustering.mergeStrategy.minCubeSize.targetCubeSize": str(3 << 29),
 }
-"""How compaction is to be: often, and therefore cheap."""
+"""Compaction runs often and must therefore be cheap."""
 
 _LOCAL_CONFS = {
-    # First in, first out would make every small look-up wait until a landing has no task left to start.
+    # With FIFO every small query would wait until a landing has no tasks left to start.
     "spark.scheduler.mode": "FAIR",
     "spark.scheduler.allocation.file": FAIR_POOL.as_uri(),
-    # A range's bounds are literals in generated code: fused with all that follows them, each range would be compiled
-    # anew, by Spark and by the JVM. Apart, only its filter is; and the cache must hold what all tables share.
+    # A range's bounds are literals in generated code: fused with everything that follows, each range would be compiled
+    # again, by Spark and by the JVM. Unfused, only its filter is; and the cache must hold the code that all tables
+    # share.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.cache.maxEntries": "2000",
-    # The other one asks a `readlink` process, some of them for each commit, whether what it renames is a link.
+    # The other one starts a `readlink` process, several times per commit, to check whether the renamed file is a link.
     "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming.checkpointing"
     ".FileSystemBasedCheckpointFileManager",
-    # Whole row images hardly ever repeat: a dictionary of them is only built to be thrown away.
+    # Whole row images hardly ever repeat: their dictionary would only be built and discarded.
     "spark.hadoop.parquet.enable.dictionary#before.value": "false",
     "spark.hadoop.parquet.enable.dictionary#after.value": "false",
-    # Nor does anybody ask for the least or greatest image.
+    # Minimum and maximum of images are never needed either.
     "spark.hadoop.parquet.column.statistics.enabled#before.value": "false",
     "spark.hadoop.parquet.column.statistics.enabled#after.value": "false",
 }
-"""What makes a local JVM quick; Databricks and other clusters have their own ways."""
+"""Settings that make a local JVM fast; Databricks and other clusters have their own."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionSettings:
-    """How a local session is made; a provided one (`is_provided`) takes only `shuffle_partitions` and `sql_confs`.
+    """How a local session is created; a provided one (`is_provided`) only uses `shuffle_partitions` and `sql_confs`.
 
     Attributes:
-        master: Spark master; None: all cores of this machine, unless the environment's Spark conf says otherwise.
-        driver_memory: heap of the local JVM, as in `4g`; None: a quarter of the memory, 4 GB at most.
-        shuffle_partitions: None: as many as cores.
+        master: Spark master; None: all cores of this machine, unless the environment's Spark conf sets it.
+        driver_memory: heap of the local JVM, as in `4g`; None: a quarter of the memory, at most 4 GB.
+        shuffle_partitions: None: the number of cores.
         sql_confs: further session confs, by name.
         ui: the web UI of a local session.
     """
@@ -93,7 +94,7 @@ class SessionSettings:
 
 
 def open_session(app: str, settings: SessionSettings | None = None) -> SparkSession:
-    """The session to work in: what Databricks, Spark Connect or spark-submit provide, else a local one made for Delta.
+    """The session to use: the one of Databricks, Spark Connect or spark-submit, else a local one configured for Delta.
 
     Raises:
         LakehouseError: Spark or Delta is not installed or does not start.
@@ -104,39 +105,41 @@ def open_session(app: str, settings: SessionSettings | None = None) -> SparkSess
     except LakehouseError:
         raise
     except Exception as error:
-        raise LakehouseError("Spark does not start", hint=f"look at the log above: {type(error).__name__}") from error
+        raise LakehouseError("Spark does not start", hint=f"see the log above: {type(error).__name__}") from error
     _set_confs(spark, {**SQL_CONFS, **_shuffle(settings), **settings.sql_confs})
     return spark
 
 
 def _set_confs(spark: SparkSession, confs: Mapping[str, str]) -> None:
-    """Set a session's confs. Databricks' serverless compute knows few: what only speed depends on may be refused there.
+    """Set a session's confs. Databricks' serverless compute allows few: confs that only affect speed may be rejected.
 
     Raises:
-        LakehouseError: one that results depend on is refused.
+        LakehouseError: one that affects results is rejected.
     """
     for name, value in confs.items():
         try:
             spark.conf.set(name, value)
         except Exception as error:
             if name in _NEEDED or not is_provided():
-                hint = "results depend on it: take compute that lets it be set"
-                raise LakehouseError(f"Spark refuses the conf {name}", hint=hint) from error
-            log.info("conf refused by this compute", conf=name)
+                hint = "it affects results: use compute that allows setting it"
+                raise LakehouseError(f"Spark rejects the conf {name}", hint=hint) from error
+            log.info("conf rejected by this compute", conf=name)
 
 
 def clone_session(spark: SparkSession) -> SparkSession:
-    """A session with the same confs, temporary views apart: one for each table written at the same time.
+    """A session with the same confs and separate temporary views: one for each table that is written concurrently.
 
-    Delta's MERGE and DELETE take transaction ids from session confs only, so two tables cannot share a session.
+    Delta's MERGE and DELETE take transaction ids only from session confs, so two tables cannot share a session.
 
     Raises:
-        LakehouseError: this Spark Connect cannot.
+        LakehouseError: this version of Spark Connect does not support it.
     """
     if hasattr(spark, "cloneSession"):  # Spark Connect
         return cast("SparkSession", cast("Any", spark).cloneSession())
     if not hasattr(spark, "newSession"):
-        raise LakehouseError("this Spark Connect cannot clone a session", hint="Connect needs Spark 4.1 or later")
+        raise LakehouseError(
+            "this Spark Connect cannot clone a session", hint="Spark Connect requires Spark 4.1 or later"
+        )
     clone = spark.newSession()
     for name in (*SQL_CONFS, "spark.sql.shuffle.partitions"):
         clone.conf.set(name, cast("str", spark.conf.get(name)))
@@ -144,19 +147,19 @@ def clone_session(spark: SparkSession) -> SparkSession:
 
 
 def care_session(spark: SparkSession) -> SparkSession:
-    """A session to compact tables in. Where these confs are refused, the catalog cares for its tables itself."""
+    """A session for compacting tables. If these confs are rejected, the catalog maintains its tables itself."""
     clone = clone_session(spark)
     _set_confs(clone, _CARE_CONFS)
     return clone
 
 
 def is_provided() -> bool:
-    """Somebody else says where Spark is and how it works: Databricks, Spark Connect, or spark-submit."""
+    """Whether Spark is configured externally: by Databricks, Spark Connect, or spark-submit."""
     return any(name in os.environ for name in ("DATABRICKS_RUNTIME_VERSION", "SPARK_REMOTE", "PYSPARK_GATEWAY_PORT"))
 
 
 def tasks_at_once() -> int | None:
-    """How many tasks a session runs at the same time that `open_session` makes; None: a cluster decides."""
+    """Number of concurrent tasks of a session from `open_session`; None if a cluster determines it."""
     if is_provided():
         return None
     master = os.environ.get("SPARK_MASTER", "local[*]")
@@ -167,8 +170,9 @@ def tasks_at_once() -> int | None:
 
 
 def can_replace(spark: SparkSession) -> bool:
-    """Delta can replace rows by a condition (4.3 on, Databricks 18.2 on). Older ones would overwrite the whole table,
-    so where it cannot be told, the answer is no.
+    """Whether Delta can replace rows by a condition (since 4.3, Databricks 18.2). Older versions would overwrite the
+    whole
+    table, so the answer is no if the version is unknown.
     """
     runtime = os.environ.get("DATABRICKS_RUNTIME_VERSION")
     if runtime is not None:
@@ -182,14 +186,14 @@ def can_replace(spark: SparkSession) -> bool:
 
 
 def _delta_version(spark: SparkSession) -> str:
-    """What the Delta of a Spark elsewhere says of itself, asked once by a process; "" where it may not be asked."""
+    """The Delta version of a remote Spark, queried once per process; "" if it cannot be queried."""
     where = os.environ.get("SPARK_REMOTE", "")
     if where not in _DELTA_VERSIONS:
         try:
             (row,) = spark.sql("SELECT java_method('io.delta.package', 'VERSION')").collect()
             _DELTA_VERSIONS[where] = row[0]
-        except Exception as error:  # noqa: BLE001 - whatever keeps it from telling, MERGE does the same work
-            log.info("Delta does not tell its version: rows are merged", why=type(error).__name__)
+        except Exception as error:  # noqa: BLE001 - whatever the reason, MERGE gives the same result
+            log.info("Delta version unknown: rows are merged", why=type(error).__name__)
             _DELTA_VERSIONS[where] = ""
     return _DELTA_VERSIONS[where]
 
@@ -205,23 +209,24 @@ def _shuffle(settings: SessionSettings) -> dict[str, str]:
 
 
 def _quarter_of_memory() -> str:
-    """A heap of a quarter of this machine's memory, as Java's own default, but not more than 4 GB."""
+    """A heap of a quarter of this machine's memory, as in Java's own default, but at most 4 GB."""
     total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return f"{min(4 << 10, max(1 << 10, total >> 22))}m"
 
 
 def _java_options() -> str:
-    """What the local JVM is started with."""
-    # The parallel collector leaves the work more of few cores than Java's default; two of them keep Java from starting.
+    """The options of the local JVM."""
+    # The parallel collector leaves the work more of few cores than Java's default; with two collectors Java does not
+    # start.
     given = " ".join(os.environ.get(name, "") for name in ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS"))
     collector = "" if "GC" in given else "-XX:+UseParallelGC "
-    # Code of hundreds of tables overflows the default code cache, and Java then stops compiling for good.
+    # The code for hundreds of tables overflows the default code cache, and Java then stops compiling permanently.
     code = "-XX:ReservedCodeCacheSize=512m"
     return f"{collector}{code} {archive_options()} -Dlog4j2.configurationFile={LOG4J.as_uri()}"
 
 
 def local_confs(settings: SessionSettings) -> dict[str, str]:
-    """The Spark confs of a JVM of ours, whether the session is in this process or its server's.
+    """The Spark confs of a JVM started by dmdelta, whether the session is in this process or in its server's.
 
     Raises:
         LakehouseError: delta-spark is not installed.
@@ -236,13 +241,13 @@ def local_confs(settings: SessionSettings) -> dict[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.catalogImplementation": "in-memory",
         **_LOCAL_CONFS,
-        # As the context's own, so that cloned sessions have them too.
+        # As the context's own, so that cloned sessions have them as well.
         **SQL_CONFS,
         **_shuffle(settings),
         **settings.sql_confs,
         **delta_confs(),
     }
-    # Spark's own default, 1 GB, spends a tenth of the time collecting garbage.
+    # Spark's own default, 1 GB, spends a tenth of the time on garbage collection.
     if settings.driver_memory is not None or "SPARK_DRIVER_MEMORY" not in os.environ:
         confs["spark.driver.memory"] = settings.driver_memory or _quarter_of_memory()
     return confs
@@ -262,7 +267,9 @@ def _open_local(app: str, settings: SessionSettings) -> SparkSession:
 
 @contextmanager
 def _stdout_kept() -> Iterator[None]:
-    """What a JVM that is started meanwhile prints goes to stderr: VACUUM prints, and our stdout may be JSON."""
+    """Redirect the output of a JVM started in this context to stderr: VACUUM prints, and dmdelta's stdout may be
+    JSON.
+    """
     sys.stdout.flush()
     stdout = os.dup(1)
     os.dup2(2, 1)

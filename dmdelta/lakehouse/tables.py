@@ -1,4 +1,4 @@
-"""Delta tables as such: whether they are there and whose they are."""
+"""Existence and ownership of Delta tables."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,33 +13,34 @@ OWNER = "dmdelta.task"
 SOURCE_ID = "dmdelta.source-id"
 SOURCE_TABLE = "dmdelta.source-table"
 UNFINISHED = "dmdelta: a table that is not whole yet"
-"""Metadata of the commits that make a table, where it takes several."""
+"""Metadata of the commits that create a table, if it takes several."""
 _ONLY_DELTA = "delta.minReaderVersion"
 
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """What there is at an identifier: Delta's own description of a table."""
+    """Delta's own description of the table at an identifier."""
 
     properties: Mapping[str, str]
 
     def assert_owned(self, table: str, task: str) -> None:
-        """
+        """Check the table's owner.
+
         Raises:
-            ForeignTable: this task did not make the table.
+            ForeignTable: this task did not create the table.
         """
         owner = self.properties.get(OWNER)
         if owner != task:
-            whose = f"the task {owner!r} made" if owner else "dmdelta did not make"
+            whose = f"task {owner!r} created" if owner else "dmdelta did not create"
             hint = "route the source table elsewhere, choose another root, or move that table away"
             raise ForeignTable(f"{whose} the Delta table {table}", hint=hint, task=task)
 
 
 def table_state(spark: SparkSession, table: str) -> TableState | None:
-    """The Delta table at an identifier, None if there is none, or only one that was never finished.
+    """The Delta table at an identifier; None if there is none, or only one whose creation was not completed.
 
     Raises:
-        LakehouseError: it cannot be told.
+        LakehouseError: its state cannot be read.
     """
     state = _state(spark, table)
     unowned = state is not None and OWNER not in state.properties
@@ -47,7 +48,7 @@ def table_state(spark: SparkSession, table: str) -> TableState | None:
 
 
 def is_unfinished(spark: SparkSession, table: str) -> bool:
-    """A table is there that a killed process has left behind while it made it.
+    """Whether a table exists that a killed process left while creating it.
 
     Raises:
         LakehouseError: its history cannot be read.
@@ -63,16 +64,16 @@ def is_unfinished(spark: SparkSession, table: str) -> bool:
 
 
 def _state(spark: SparkSession, table: str) -> TableState | None:
-    with wrapped(table, "looking at"):
+    with wrapped(table, "reading the properties of"):
         try:
             properties: dict[str, str] = dict(spark.sql(f"SHOW TBLPROPERTIES {table}").collect())
             if _ONLY_DELTA in properties:
                 return TableState(properties)
-        except AnalysisException as error:  # which of many things another one means, the detail tells
+        except AnalysisException as error:  # the next query's error determines which of many causes another one has
             if is_absent(error):
                 return None
         try:
-            # Reads all of the log that is not checkpointed: half a second for what is there.
+            # Reads all of the log that is not checkpointed: half a second for an existing table.
             (row,) = spark.sql(f"DESCRIBE DETAIL {table}").select("format", "properties").collect()
         except Exception as error:
             if is_absent(error):

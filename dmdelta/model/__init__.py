@@ -1,4 +1,4 @@
-"""The nouns that every stage shares: positions, GTID sets, table schemas, segments, change operations.
+"""The domain model that all stages share: positions, GTID sets, table schemas, segments, change operations.
 
-Frozen values without I/O. Knows nothing of Spark, of files' content or of the network.
+Frozen values without I/O. Knows nothing of Spark, file contents or the network.
 """

@@ -1,4 +1,4 @@
-"""What a bronze row says happened."""
+"""The operation of a bronze row."""
 
 from enum import Enum
 
@@ -12,12 +12,12 @@ class Op(str, Enum):
     READ = "read"
     """A row read by a snapshot."""
     WATERMARK = "watermark"
-    """Where a source's log was before a snapshot read a chunk; `ddl` holds it as JSON (file, pos, gtid_set,
-    exact: the rows are those of that position)."""
+    """The position of a source's log before a snapshot read a chunk; `ddl` holds it as JSON (file, pos, gtid_set,
+    exact: the rows are as of that position)."""
     DDL = "ddl"
     TRUNCATE = "truncate"
     SCHEMA = "schema"
-    """The structure of a table from here on; `ddl` holds it as JSON (`TableSchema.to_json`)."""
+    """The schema of a table from this position on; `ddl` holds it as JSON (`TableSchema.to_json`)."""
     XA_COMMIT = "xa_commit"
     """The rows prepared under this row's `xid` take effect."""
     XA_ROLLBACK = "xa_rollback"

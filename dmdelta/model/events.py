@@ -1,7 +1,7 @@
-"""DM's names for what a row event or a DDL statement does, as `filters` in the spec and the rules that match them use.
+"""DM's names for row events and DDL statements, as used by `filters` in the spec and the rules that match them.
 
-Source: pingcap/tiflow, pkg/binlog-filter. An action of an ALTER TABLE has one name: the most exact one there is. Those
-that DM's own parser never gives (`add column`) are matched by rules that say `alter table`, too, as DM would have it.
+Source: pingcap/tiflow, pkg/binlog-filter. An action of an ALTER TABLE has one name: the most specific one. Actions that
+DM's own parser does not name (`add column`) are also matched by rules for `alter table`, as in DM.
 """
 
 from typing import Literal
@@ -19,7 +19,7 @@ PLAIN_DDL_EVENTS = (
     "create view",
     "drop view",
 )
-"""Statements that take nothing from a table that follows."""
+"""Statements that are not incompatible: they remove nothing from a replicated table."""
 
 INCOMPATIBLE_DDL_EVENTS = (
     "value range decrease",
@@ -71,7 +71,7 @@ ALTER_EVENTS = (
     "recover table",
     "multi schema change",
 )
-"""Finer names than DM's parser gives."""
+"""More specific names than those of DM's parser."""
 
 INCOMPATIBLE_DDL = "incompatible ddl changes"
 GROUPS = ("all", "all dml", "all ddl", "none", "none dml", "none ddl", INCOMPATIBLE_DDL)
@@ -86,12 +86,12 @@ ALIASES = {
         for verb in ("reorganize", "rebuild", "coalesce", "split", "exchange", "drop", "truncate", "add")
     },
 }
-"""Other words for the same event."""
+"""Alternative names of events."""
 
 EVENT_NAMES = frozenset(
     (*ROW_EVENTS, *PLAIN_DDL_EVENTS, *INCOMPATIBLE_DDL_EVENTS, *ALTER_EVENTS, *GROUPS),
 )
-"""Every name that a rule may say, aliases apart."""
+"""Every name that a rule may use, without aliases."""
 
 
 _OTHER_WIDER = {
@@ -102,5 +102,5 @@ _OTHER_WIDER = {
 
 
 def wider_event(event: str) -> str | None:
-    """The name that DM's parser gives an event that has a finer one here; None if it has none."""
+    """The name that DM's parser gives an event that has a more specific one here; None if there is no such name."""
     return _OTHER_WIDER.get(event, "alter table") if event in ALTER_EVENTS else None

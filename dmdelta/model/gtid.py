@@ -1,4 +1,4 @@
-"""GTID sets: which transactions a server, or we, already have.
+"""GTID sets: the transactions that a server has executed, or that a task has read.
 
 MySQL: `uuid:1-5:7,uuid:tag:1-3` (documentation: "GTID Sets"; tags since 8.3). MariaDB: `domain-server-seq,…`, the
 newest of each domain ("Global Transaction ID").
@@ -13,7 +13,7 @@ from dmdelta.errors import ConfigError
 
 Flavor = Literal["mysql", "mariadb"]
 Interval = tuple[int, int]
-"""First and last transaction number, both included."""
+"""First and last transaction number, both inclusive."""
 
 _UUID = re.compile(r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
 _TAG = re.compile(r"^[a-z_][a-z0-9_]{0,31}$")
@@ -28,8 +28,8 @@ class MysqlGtidSet:
 
     @classmethod
     def parse(cls, text: str) -> "MysqlGtidSet":
-        """Raises ConfigError for text that is no GTID set."""
-        found: dict[str, list[Interval]] = {}
+        """Raises ConfigError if the text is not a GTID set."""
+        intervals: dict[str, list[Interval]] = {}
         for part in filter(None, (piece.strip() for piece in text.replace("\n", "").split(","))):
             uuid, *rest = (word.strip().lower() for word in part.split(":"))
             if not _UUID.match(uuid) or not rest:
@@ -39,18 +39,18 @@ class MysqlGtidSet:
                 numbers = _NUMBERS.match(word)
                 if numbers:
                     first = int(numbers[1])
-                    found.setdefault(name, []).append((first, int(numbers[2] or first)))
+                    intervals.setdefault(name, []).append((first, int(numbers[2] or first)))
                 elif _TAG.match(word):
                     name = f"{uuid}:{word}"
                 else:
                     raise _bad(text)
-        return cls({name: _merged(intervals) for name, intervals in sorted(found.items())})
+        return cls({name: _merged(spans) for name, spans in sorted(intervals.items())})
 
     def add(self, gtid: str) -> "MysqlGtidSet":
-        """With one more transaction, `uuid:7` or `uuid:tag:7`."""
+        """The set with one more transaction, `uuid:7` or `uuid:tag:7`."""
         name, _, number = gtid.lower().rpartition(":")
         known = self.intervals.get(name, ())
-        if known and known[-1][1] + 1 == int(number):  # the usual case: the next one
+        if known and known[-1][1] + 1 == int(number):  # the usual case: the next number
             grown = (*known[:-1], (known[-1][0], int(number)))
         else:
             grown = _merged([*known, (int(number), int(number))])
@@ -61,7 +61,7 @@ class MysqlGtidSet:
         return MysqlGtidSet({n: _merged([*self.intervals.get(n, ()), *other.intervals.get(n, ())]) for n in names})
 
     def minus(self, other: "MysqlGtidSet") -> "MysqlGtidSet":
-        """What is here and not in `other`."""
+        """The transactions in this set that are not in `other`."""
         left = {n: tuple(_without(spans, other.intervals.get(n, ()))) for n, spans in self.intervals.items()}
         return MysqlGtidSet({name: spans for name, spans in left.items() if spans})
 
@@ -77,26 +77,26 @@ class MysqlGtidSet:
 
 @dataclass(frozen=True)
 class MariadbGtidSet:
-    """The newest GTID of each domain: everything of the domain up to its sequence number is in the set."""
+    """The newest GTID of each domain: the set contains everything of the domain up to its sequence number."""
 
     newest: Mapping[int, tuple[int, int]] = field(default_factory=dict)
     """By domain: (server id, sequence number)."""
 
     @classmethod
     def parse(cls, text: str) -> "MariadbGtidSet":
-        """Raises ConfigError for text that is no GTID list."""
-        found: dict[int, tuple[int, int]] = {}
+        """Raises ConfigError if the text is not a GTID list."""
+        newest: dict[int, tuple[int, int]] = {}
         for part in filter(None, (piece.strip() for piece in text.split(","))):
             try:
                 domain, server, seq = map(int, part.split("-"))
             except ValueError:
                 raise _bad(text) from None
-            if domain not in found or seq > found[domain][1]:
-                found[domain] = (server, seq)
-        return cls(dict(sorted(found.items())))
+            if domain not in newest or seq > newest[domain][1]:
+                newest[domain] = (server, seq)
+        return cls(dict(sorted(newest.items())))
 
     def add(self, gtid: str) -> "MariadbGtidSet":
-        """With one more transaction, `0-1-7`."""
+        """The set with one more transaction, `0-1-7`."""
         return self.union(MariadbGtidSet.parse(gtid))
 
     def union(self, other: "MariadbGtidSet") -> "MariadbGtidSet":
@@ -107,7 +107,7 @@ class MariadbGtidSet:
         return MariadbGtidSet(dict(sorted(joined.items())))
 
     def minus(self, other: "MariadbGtidSet") -> "MariadbGtidSet":
-        """The domains in which `other` is behind."""
+        """The domains in which `other` is behind this set."""
         ahead = {d: p for d, p in self.newest.items() if d not in other.newest or p[1] > other.newest[d][1]}
         return MariadbGtidSet(ahead)
 
@@ -125,7 +125,7 @@ GtidSet = MysqlGtidSet | MariadbGtidSet
 
 
 class GtidRun(NamedTuple):
-    """Transactions with consecutive numbers, `first` to `last`, that follow one another in a log.
+    """Transactions with consecutive numbers, `first` to `last`, that are adjacent in a log.
 
     Attributes:
         name: `uuid`, `uuid:tag`, or MariaDB's `domain-server`.
@@ -137,13 +137,13 @@ class GtidRun(NamedTuple):
 
 
 def run_of(gtid: str) -> GtidRun:
-    """The run that is one transaction: `uuid:7`, `uuid:tag:7` or `0-1-7`."""
+    """The run that consists of one transaction: `uuid:7`, `uuid:tag:7` or `0-1-7`."""
     name, _, number = gtid.rpartition(":" if ":" in gtid else "-")
     return GtidRun(name, int(number), int(number))
 
 
 def extend(runs: list[GtidRun], run: GtidRun) -> None:
-    """Put what comes next in the log behind `runs`: to the last one, if it goes on there."""
+    """Append the next run in log order to `runs`; merge it with the last one if it continues it."""
     if runs and runs[-1].name == run.name and runs[-1].last + 1 == run.first:
         runs[-1] = GtidRun(run.name, runs[-1].first, run.last)
     else:
@@ -151,7 +151,7 @@ def extend(runs: list[GtidRun], run: GtidRun) -> None:
 
 
 def grown(gtids: GtidSet, runs: Iterable[GtidRun]) -> GtidSet:
-    """The set with all transactions of `runs`, given in log order, at once: to `add` one by one copies it for each.
+    """The set with all transactions of `runs`, given in log order, added at once: `add` copies the set each time.
 
     Raises:
         ConfigError: runs of the other flavor.
@@ -163,20 +163,20 @@ def grown(gtids: GtidSet, runs: Iterable[GtidRun]) -> GtidSet:
             if domain not in newest or last > newest[domain][1]:
                 newest[domain] = (server, last)
         return gtids.union(MariadbGtidSet(newest))
-    found: dict[str, list[Interval]] = {}
+    intervals: dict[str, list[Interval]] = {}
     for name, first, last in runs:
-        found.setdefault(name.lower(), []).append((first, last))
-    for name in found:
+        intervals.setdefault(name.lower(), []).append((first, last))
+    for name in intervals:
         if not _UUID.match(name.partition(":")[0]):
             raise _bad(name)
-    return gtids.union(MysqlGtidSet({name: tuple(spans) for name, spans in found.items()}))
+    return gtids.union(MysqlGtidSet({name: tuple(spans) for name, spans in intervals.items()}))
 
 
 def parse_gtid_set(text: str, flavor: Flavor) -> GtidSet:
-    """The set that `text` stands for in a flavor's notation; empty text is the empty set.
+    """The set that `text` describes in a flavor's notation; empty text is the empty set.
 
     Raises:
-        ConfigError: the text is no GTID set.
+        ConfigError: the text is not a GTID set.
     """
     return MariadbGtidSet.parse(text) if flavor == "mariadb" else MysqlGtidSet.parse(text)
 
@@ -189,7 +189,7 @@ def _domain_and_server(name: str) -> tuple[int, int]:
 
 
 def _bad(text: str) -> ConfigError:
-    return ConfigError(f"{text!r} is no GTID set", hint="MySQL: uuid:1-5, MariaDB: 0-1-100")
+    return ConfigError(f"{text!r} is not a GTID set", hint="MySQL: uuid:1-5, MariaDB: 0-1-100")
 
 
 def _span(interval: Interval) -> str:

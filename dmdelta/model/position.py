@@ -1,4 +1,4 @@
-"""Where we are in a source's log."""
+"""A position in a source's log."""
 
 import re
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import Any
 from dmdelta.errors import ConfigError
 
 SNAPSHOT = "snapshot"
-_WRITTEN = re.compile(r"(-?\d+)/(.+\.\d+):(\d+)")
+_TEXT_FORM = re.compile(r"(-?\d+)/(.+\.\d+):(\d+)")
 _FILE_NUMBER = re.compile(r"\.(\d+)$")
 FILE_SHIFT = 40
 
@@ -19,12 +19,12 @@ def file_number(binlog_file: str) -> int:
     Raises:
         ConfigError: the name does not end in a dot and digits.
     """
-    found = _FILE_NUMBER.search(binlog_file)
-    if found is None:
+    match = _FILE_NUMBER.search(binlog_file)
+    if match is None:
         raise ConfigError(
-            f"{binlog_file!r} is no binlog file name", hint="a binlog file ends in a number: binlog.000001"
+            f"{binlog_file!r} is not a binlog file name", hint="a binlog file name ends in a number: binlog.000001"
         )
-    return int(found.group(1))
+    return int(match.group(1))
 
 
 def seq_of(binlog_file: str, offset: int) -> int:
@@ -46,14 +46,14 @@ class Position:
 
     @classmethod
     def of_chunk(cls, epoch: int, number: int) -> "Position":
-        """Where a chunk of a snapshot begins: a snapshot is a log of its own, whose files are its chunks."""
+        """The start of a snapshot chunk: a snapshot is a log of its own, whose files are its chunks."""
         return cls(epoch, f"{SNAPSHOT}.{number:06d}", 0)
 
     @property
     def chunk(self) -> int | None:
-        """The chunk that begins here, None in a server's log."""
+        """The chunk that starts here; None in a server's log."""
         name, _, number = self.binlog_file.partition(".")
-        # A server may call its log so, too; an event never stands at 0.
+        # A server may use this name for its log; but no event is at offset 0.
         return int(number) if name == SNAPSHOT and self.offset == 0 else None
 
     @property
@@ -72,15 +72,15 @@ class Position:
 
     @classmethod
     def parse(cls, text: str) -> "Position":
-        """What `str` wrote.
+        """Parse the result of `str`.
 
         Raises:
-            ConfigError: it is no position.
+            ConfigError: the text is not a position.
         """
-        found = _WRITTEN.fullmatch(text)
-        if found is None:
-            raise ConfigError(f"{text!r} is no position", hint="write it as errors do: 1/binlog.000001:4711")
-        return cls(int(found[1]), found[2], int(found[3]))
+        match = _TEXT_FORM.fullmatch(text)
+        if match is None:
+            raise ConfigError(f"{text!r} is not a position", hint="write it as in error messages: 1/binlog.000001:4711")
+        return cls(int(match[1]), match[2], int(match[3]))
 
     def to_dict(self) -> dict[str, Any]:
         return {"epoch": self.epoch, "file": self.binlog_file, "pos": self.offset}

@@ -1,4 +1,4 @@
-"""How often and how patiently a failure that passes is repeated."""
+"""How often and with which delays a transient failure is retried."""
 
 import random
 from dataclasses import dataclass
@@ -9,9 +9,9 @@ class Retry:
     """Exponential back-off with jitter.
 
     Attributes:
-        attempts: how often at most, the first time included.
+        attempts: maximum number of attempts, including the first.
         first: seconds before the second attempt.
-        longest: seconds at most between two.
+        longest: maximum seconds between two attempts.
     """
 
     attempts: int = 5
@@ -19,5 +19,5 @@ class Retry:
     longest: float = 30.0
 
     def delay(self, failures: int) -> float:
-        """Seconds to wait after so many failures in a row (1, 2, …)."""
+        """Seconds to wait after this many consecutive failures (1, 2, …)."""
         return random.uniform(0.5, 1.0) * min(self.longest, self.first * 2.0 ** (failures - 1))

@@ -1,4 +1,4 @@
-"""The structure of a source table, as its table map or information_schema tells it."""
+"""The schema of a source table, as reported by its table map or information_schema."""
 
 import hashlib
 import json
@@ -8,7 +8,7 @@ from typing import Any
 from dmdelta.model.position import Position
 
 SYSTEM_SCHEMAS = ("mysql", "sys", "information_schema", "performance_schema")
-"""A server's own schemas never take part."""
+"""The server's own schemas, which are never replicated."""
 
 TableName = tuple[str, str]
 """Schema and table in the source."""
@@ -20,18 +20,18 @@ class Column:
 
     Attributes:
         name: as written in the source.
-        type: MySQL's own word, as in information_schema.DATA_TYPE: tinyint smallint mediumint int bigint decimal float
+        type: MySQL's type name, as in information_schema.DATA_TYPE: tinyint smallint mediumint int bigint decimal float
             double bit year date time datetime timestamp char varchar binary varbinary tinytext text mediumtext longtext
             tinyblob blob mediumblob longblob enum set json geometry vector.
-        unsigned: of a numeric type.
-        length: bytes of char/varchar/binary/varbinary (the most a value may take), bits of bit, else 0.
+        unsigned: for a numeric type.
+        length: maximum bytes of char/varchar/binary/varbinary, bits of bit, else 0.
         precision: digits of a decimal, fractional second digits of a time type, else 0.
-        scale: digits after the point of a decimal.
-        charset: MySQL's name of the character set of a text type, enum or set; None for the others.
+        scale: digits after the decimal point.
+        charset: MySQL's name of the character set of a text type, enum or set; None for other types.
         members: the names of an enum or set.
         nullable: NULL is allowed.
         visible: False for INVISIBLE columns.
-        collation: MySQL's name of the collation of a text type, enum or set; None for the others and where nobody told.
+        collation: MySQL's name of the collation of a text type, enum or set; None for other types and if unknown.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class ConstantColumn(Column):
-    """A column that no row image has: all rows of a source table hold the same value in it.
+    """A column that no row image contains: all rows of a source table have the same value in it.
 
     Attributes:
         value: as text.
@@ -60,10 +60,10 @@ class ConstantColumn(Column):
 
 @dataclass(frozen=True, slots=True)
 class StoredColumn(Column):
-    """A column whose values are kept in another type than its own: other tables go to the same place.
+    """A column whose values are stored in a type other than its own because other tables share the target table.
 
     Attributes:
-        stored: that type, as Delta writes it.
+        stored: that type, in Delta's notation.
     """
 
     stored: str = ""
@@ -100,13 +100,13 @@ class TableSchema:
 
     @property
     def version(self) -> int:
-        """A stable 63-bit hash of the structure: the `schema_version` of its bronze rows."""
+        """A stable 63-bit hash of the schema: the `schema_version` of its bronze rows."""
         return int.from_bytes(hashlib.blake2b(self.to_json().encode(), digest_size=8).digest(), "big") >> 1
 
     def to_json(self) -> str:
         fields = asdict(self)
         for column in fields["columns"]:
-            # Structures without collations are written as they always were, and keep their version.
+            # Schemas without collations keep their original JSON, and so their version.
             if column["collation"] is None:
                 del column["collation"]
         return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
@@ -120,10 +120,10 @@ class TableSchema:
 
 @dataclass(frozen=True, slots=True)
 class StructureFrom:
-    """The structure that a table has in its source's log from the event at `since` on.
+    """The schema that a table has in its source's log, starting with the event at `since`.
 
     Attributes:
-        schema: None: nobody knows it, or the table is gone.
+        schema: None if it is unknown or the table was dropped.
     """
 
     table: TableName
@@ -137,8 +137,8 @@ class StructureFrom:
     @classmethod
     def from_json(cls, text: str) -> "StructureFrom":
         schema, table, since, structure = json.loads(text)
-        told = TableSchema.from_json(structure) if structure is not None else None
-        return cls((schema, table), Position.from_dict(since), told)
+        table_schema = TableSchema.from_json(structure) if structure is not None else None
+        return cls((schema, table), Position.from_dict(since), table_schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class ForeignKey:
     """A foreign key of a source table.
 
     Attributes:
-        columns: the child's, each with the parent's that it refers to.
+        columns: pairs of the child's column and the parent's column that it references.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Segments: immutable pieces of a binlog, cut at transaction boundaries. The folder listing is their index.
+"""Segments: immutable parts of a binlog, cut at transaction boundaries. The folder listing is their index.
 
 `<relay>/<source_id>/<server_uuid>.<epoch>/<binlog_file>/<start>-<end>.binlog`, start and end zero-padded byte offsets
 in the original file. The content is a valid binlog file: magic, a copy of the format description event, then the
@@ -17,7 +17,7 @@ FIRST_OFFSET = len(MAGIC)
 OFFSET_DIGITS = 14
 EPOCH_DIGITS = 6
 CUT_BYTES = 16 << 20
-"""At this size the relay cuts; a larger segment holds a larger transaction."""
+"""The size at which the relay cuts a segment; a segment is larger only if it holds a larger transaction."""
 
 MOST_BYTES = 200
 _NO_PART = re.compile(r"[/\\\x00-\x1f]")
@@ -27,11 +27,11 @@ _EPOCH = re.compile(r"^(.+)\.(\d+)$")
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """One segment file, or what is behind `start` in it.
+    """One segment file, or the part of it after `start`.
 
     Attributes:
         start: byte offset in the server's own file, like `end`.
-        skip: bytes of the log ahead of `start` that the file holds, too (`behind`).
+        skip: bytes of the log before `start` that the file also contains (`behind`).
     """
 
     path: str
@@ -60,7 +60,9 @@ class Segment:
         return (self.epoch, seq_of(self.binlog_file, self.start))
 
     def behind(self, position: Position) -> "Segment":
-        """What lies behind a transaction boundary within the segment; all of it if `position` is not within."""
+        """The part after a transaction boundary within the segment; the whole segment if `position` is not within
+        it.
+        """
         if not self.begin_position < position < self.end_position:
             return self
         return replace(self, start=position.offset, skip=self.skip + position.offset - self.start)
@@ -73,34 +75,34 @@ def segment_name(start: int, end: int) -> str:
 
 def parse_segment_name(name: str) -> tuple[int, int] | None:
     """(start, end) of a segment's file name, None for any other file."""
-    found = _NAME.match(name)
-    return (int(found.group(1)), int(found.group(2))) if found else None
+    match = _NAME.match(name)
+    return (int(match.group(1)), int(match.group(2))) if match else None
 
 
-def folder_part(told: str) -> str:
-    """A name that a server has told (its uuid, a binlog file) as one part of a path below the relay's folder.
+def folder_part(name: str) -> str:
+    """A name reported by a server (its uuid, a binlog file) as one part of a path below the relay's folder.
 
     Raises:
-        SourceError: it would lead elsewhere. No server has such names.
+        SourceError: the name would lead outside of the folder. No real server uses such names.
     """
-    if _NO_PART.search(told) or told in ("", ".", "..") or len(told.encode(errors="replace")) > MOST_BYTES:
+    if _NO_PART.search(name) or name in ("", ".", "..") or len(name.encode(errors="replace")) > MOST_BYTES:
         raise SourceError(
-            f"a server tells of {told[:80]!r}, which is no name of a file",
-            hint="find out who answers at this address; with security.ssl-ca in the spec it is proved",
+            f"the server reports {name[:80]!r}, which is not a file name",
+            hint="check which server answers at this address; security.ssl-ca in the spec verifies its identity",
         )
-    return told
+    return name
 
 
 def epoch_folder(server_uuid: str, epoch: int) -> str:
     """The folder name of an epoch: `<server_uuid>.<epoch>`.
 
     Raises:
-        SourceError: that is no folder's name.
+        SourceError: the uuid is not valid in a folder name.
     """
     return f"{folder_part(server_uuid)}.{epoch:0{EPOCH_DIGITS}d}"
 
 
 def parse_epoch_folder(name: str) -> tuple[str, int] | None:
     """(server_uuid, epoch) of an epoch's folder name, None for any other name."""
-    found = _EPOCH.match(name)
-    return (found.group(1), int(found.group(2))) if found else None
+    match = _EPOCH.match(name)
+    return (match.group(1), int(match.group(2))) if match else None

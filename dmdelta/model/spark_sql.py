@@ -1,15 +1,15 @@
-"""Names and texts as they stand in statements of Spark SQL."""
+"""Quoting of identifiers and string literals in Spark SQL."""
 
 
 def quote(name: str) -> str:
-    """`name` as one identifier."""
+    """`name` as a quoted identifier."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def literal(text: str) -> str:
-    """`text` as one string.
+    """`text` as a string literal.
 
-    Without a brace, which would begin a variable where Spark is left to substitute them (`${env:NAME}`), or a column
-    where the statement is a template of ours.
+    Escapes opening braces, which would start a variable where Spark substitutes variables (`${env:NAME}`), or a column
+    where the statement is a template.
     """
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'").replace("{", "\\u007B") + "'"

@@ -1,4 +1,4 @@
-"""A statement of a source's log that changes structures."""
+"""A DDL statement in a source's log."""
 
 from dataclasses import dataclass
 
@@ -10,9 +10,9 @@ class LoggedStatement:
     """A DDL statement.
 
     Attributes:
-        position: where its event begins.
+        position: where its event starts.
         schema: the session's default schema, empty if it had none.
-        server_charset: the session's `character_set_server`, which CREATE DATABASE falls back on; None: not told.
+        server_charset: the session's `character_set_server`, the default of CREATE DATABASE; None if not logged.
     """
 
     position: Position

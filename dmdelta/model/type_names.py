@@ -1,4 +1,4 @@
-"""MySQL's words for column types (information_schema.DATA_TYPE), in families whose members grow."""
+"""MySQL's names of column types (information_schema.DATA_TYPE), grouped in families of increasing size."""
 
 INTEGERS = ("tinyint", "smallint", "mediumint", "int", "bigint")
 TEXTS = ("tinytext", "text", "mediumtext", "longtext")
@@ -12,6 +12,6 @@ NAMED = ("enum", "set")
 TEXTUAL = (*CHARACTERS, *NAMED)
 BYTES = ("binary", "varbinary", *BLOBS)
 SIZED = ("char", "varchar", "binary", "varbinary")
-"""Types with a length of the user's."""
+"""Types with a user-defined length."""
 CLOCKED = ("time", "datetime", "timestamp")
-"""Types with digits of a second."""
+"""Types with fractional seconds."""

@@ -1,8 +1,8 @@
-"""What of a source takes part, and where it goes: pure decisions, made from the spec.
+"""Which of a source's tables and events are replicated, and where to: pure decisions, derived from the spec.
 
-Owns DM's matching rules: `block-allow-list`, `routes`, `filters`, the tables of online DDL, and what an expression of
-`expression-filter` is in Spark's SQL. The decisions travel to Spark's executors, as JSON or pickled, so that rows that
-nobody wants are never decoded. Must not know tables, Spark or files.
+Owns DM's matching rules: `block-allow-list`, `routes`, `filters`, the tables of online DDL, and the translation of
+`expression-filter` to Spark SQL. The decisions are sent to Spark's executors, as JSON or pickled, so that filtered rows
+are never decoded. Must not know tables, Spark or files.
 """
 
 from dmdelta.rules.block_allow_list import BlockAllowList

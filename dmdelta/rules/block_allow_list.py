@@ -1,8 +1,10 @@
 """DM's block and allow list.
 
-Schema first: with `do-dbs`, only a match there goes on; else a match in `ignore-dbs` is out. Then the table: a match in
-`do-tables` is in, and with `do-tables` nothing else is; else a match in `ignore-tables` is out. Source: DM's
-documentation, "Block and allow table lists". Names are compared without case unless the spec says `case-sensitive`.
+Schema first: with `do-dbs`, only matching schemas are kept; otherwise schemas that match `ignore-dbs` are excluded.
+Then
+the table: with `do-tables`, only matching tables are kept; otherwise tables that match `ignore-tables` are excluded.
+Source: DM's documentation, "Block and allow table lists". Names are compared case-insensitively unless the spec sets
+`case-sensitive`.
 """
 
 import json
@@ -16,12 +18,12 @@ if TYPE_CHECKING:  # executors decide without the spec, and need not load pydant
     from dmdelta.config.block_allow_list import BlockAllowListConfig
 
 TablePatterns = tuple[tuple[str, str], ...]
-"""Pairs of a schema's and a table's pattern."""
+"""Pairs of a schema pattern and a table pattern."""
 
 
 @dataclass(frozen=True)
 class BlockAllowList:
-    """The decision for every table. A pattern is a name with `*`, `?`, `[a-z]`, or after `~` a regular expression."""
+    """Decides for every table. A pattern is a name with `*`, `?`, `[a-z]`, or a regular expression after `~`."""
 
     do_dbs: tuple[str, ...] = ()
     ignore_dbs: tuple[str, ...] = ()
@@ -41,10 +43,10 @@ class BlockAllowList:
         )
 
     def wanted(self, schema: str, table: str | None) -> bool:
-        """Whether a table takes part; with `table` None, whether a statement on the schema itself does."""
+        """Whether a table is replicated; if `table` is None, whether statements on the schema itself are."""
         decided = self._decided.get((schema, table))
         if decided is None:
-            decided = self._wants_schema(schema) and (not table or self._wants_table(schema, table))
+            decided = self._allows_schema(schema) and (not table or self._allows_table(schema, table))
             self._decided[schema, table] = decided
         return decided
 
@@ -64,14 +66,14 @@ class BlockAllowList:
             fields["case_sensitive"],
         )
 
-    def _wants_schema(self, schema: str) -> bool:
+    def _allows_schema(self, schema: str) -> bool:
         if schema.lower() in SYSTEM_SCHEMAS:
             return False
         if self.do_dbs:
             return any(self._fits(pattern, schema) for pattern in self.do_dbs)
         return not any(self._fits(pattern, schema) for pattern in self.ignore_dbs)
 
-    def _wants_table(self, schema: str, table: str) -> bool:
+    def _allows_table(self, schema: str, table: str) -> bool:
         if self.do_tables:
             return self._fits_any(self.do_tables, schema, table)
         return not self._fits_any(self.ignore_tables, schema, table)

@@ -1,7 +1,8 @@
-"""Expression filters: MySQL's expressions over a row, as conditions that Spark computes.
+"""Expression filters: MySQL expressions over a row, translated to conditions that Spark evaluates.
 
-A condition is true for exactly the rows for which MySQL's WHERE is, or the expression is refused with the reason. One
-limit is silver's own: dates that Delta cannot hold, such as '0000-00-00', are NULL.
+A condition is true for exactly the rows for which MySQL's WHERE is true; an expression that cannot be translated this
+way is refused with the reason. One exception comes from silver: dates that Delta cannot hold, such as '0000-00-00', are
+NULL.
 """
 
 from collections.abc import Collection
@@ -24,17 +25,17 @@ def left_out(
     after: "ColumnSql",
     flavor: Literal["mysql", "mariadb"] = "mysql",
 ) -> str | None:
-    """The condition, never NULL, for changes of a kind that the rules leave out; None if no rule is about them.
+    """The condition, never NULL, for row changes that the rules filter out; None if no rule applies.
 
-    Schemas and tables are found without case.
+    Schema and table names are compared case-insensitively.
 
     Args:
-        before, after: the SQL of a column in the images of a change; a rule about deletes reads `before`.
+        before, after: the SQL of a column in the images of a change; a rule for deletes reads `before`.
 
     Raises:
         ConfigError: as `translate`.
     """
-    # Whoever has no expressions does without the parser, which is an eighth of all that a run imports.
+    # Imported on demand: without expressions, the parser would be an eighth of a run's import time.
     from dmdelta.rules.expressions.translate import translate  # noqa: PLC0415
 
     conditions: list[str] = []
@@ -46,7 +47,7 @@ def left_out(
             "update": ((rule.update_old_value_expr, before), (rule.update_new_value_expr, after)),
             "delete": ((rule.delete_value_expr, before),),
         }[event]
-        parts = [translate(said, schema, side, flavor=flavor) for said, side in sides if said is not None]
+        parts = [translate(text, schema, side, flavor=flavor) for text, side in sides if text is not None]
         if parts:
             conditions.append(" AND ".join(f"coalesce({part}, FALSE)" for part in parts))
     return " OR ".join(f"({condition})" for condition in conditions) or None

@@ -1,7 +1,7 @@
-"""Which row events and DDL statements count: DM's binlog event filter.
+"""Which row events and DDL statements are replicated: DM's binlog event filter.
 
-Source: pingcap/tiflow, pkg/binlog-filter. DM asks its rules in no certain order and takes the first that leaves out or
-stops; here `Ignore` of any rule goes before `Error` of any other, which is what DM's comments promise.
+Source: pingcap/tiflow, pkg/binlog-filter. DM evaluates its rules in no fixed order and uses the first that ignores the
+event or stops; here `Ignore` of any rule takes precedence over `Error` of any other, as DM's comments promise.
 """
 
 import re
@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # executors decide without the spec, and need not load pydant
 
 
 class Action(Enum):
-    """What happens with an event."""
+    """What happens to an event."""
 
     DO = "Do"
     IGNORE = "Ignore"
@@ -30,9 +30,9 @@ class Rule:
     """One rule of `filters`.
 
     Attributes:
-        table_pattern: None for a rule of every table in the schema and the schema itself.
-        events: names of events and groups, as `model.events` spells them.
-        sql_pattern: regular expressions over a statement's text.
+        table_pattern: None for a rule for every table of the schema and the schema itself.
+        events: names of events and groups, as in `model.events`.
+        sql_pattern: regular expressions matched against a statement's text.
     """
 
     name: str
@@ -43,14 +43,14 @@ class Rule:
     action: Action
 
     def verdict(self, event: str | None, sql: str) -> Action:
-        """What the rule says about an event (None: a statement that has no name) and its statement ('' for none)."""
-        if event is not None and (said := self._said(_matches_event(self.events, event))):
-            return said
-        if sql and self.sql_pattern and (said := self._said(_matches_sql(self.sql_pattern, sql))):
-            return said
+        """The rule's action for an event (None: a statement without an event name) and its statement ('' for none)."""
+        if event is not None and (action := self._action(_matches_event(self.events, event))):
+            return action
+        if sql and self.sql_pattern and (action := self._action(_matches_sql(self.sql_pattern, sql))):
+            return action
         return Action.DO
 
-    def _said(self, matched: bool) -> Action | None:  # noqa: FBT001
+    def _action(self, matched: bool) -> Action | None:  # noqa: FBT001
         if self.action is Action.DO:
             return None if matched else Action.IGNORE
         return self.action if matched else None
@@ -58,35 +58,36 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class EventFilter:
-    """The decision for every event."""
+    """Decides for every event."""
 
     rules: tuple[Rule, ...] = ()
     case_sensitive: bool = False
 
     @classmethod
     def from_config(cls, rules: Mapping[str, "FilterRule"], *, case_sensitive: bool = False) -> "EventFilter":
-        made = tuple(
+        converted = tuple(
             Rule(name, rule.schema_pattern, rule.table_pattern, rule.events, rule.sql_pattern, Action(rule.action))
             for name, rule in rules.items()
         )
-        return cls(made, case_sensitive)
+        return cls(converted, case_sensitive)
 
     def decide_row(self, schema: str, table: str, event: RowEvent) -> Action:
-        """What happens with the row events of a table."""
-        return _heaviest([rule.verdict(event, "") for rule in self._of(schema, table)])
+        """The action for a kind of row event of a table."""
+        return _strongest([rule.verdict(event, "") for rule in self._of(schema, table)])
 
     def decide_ddl(self, schema: str, table: str | None, events: Collection[str], sql: str) -> Action:
-        """What happens with a statement on a table, or (`table` None) on a schema.
+        """The action for a statement on a table, or (`table` None) on a schema.
 
         Args:
-            events: the names of what it does (`ddl.event_types`), one for each action of an ALTER TABLE.
+            events: the names of its events (`ddl.event_types`), one for each action of an ALTER TABLE.
 
-        What does several things at once of which some are left out and some are not cannot be done by half: an error.
-        An ALTER TABLE can be taken apart (`ddl.splitting`), to ask for each of its actions alone.
+        A statement with several events of which only some are ignored cannot be executed partially: an error. An ALTER
+        TABLE
+        can be split (`ddl.splitting`) to decide on each of its actions separately.
         """
         rules = self._of(schema, table or "")
         named: Collection[str | None] = events or (None,)
-        decided = {_heaviest([rule.verdict(event, sql) for rule in rules]) for event in named}
+        decided = {_strongest([rule.verdict(event, sql) for rule in rules]) for event in named}
         return decided.pop() if len(decided) == 1 else Action.ERROR
 
     def _of(self, schema: str, table: str) -> list[Rule]:
@@ -99,12 +100,12 @@ class EventFilter:
         return pattern is None or matches(pattern, table, case_sensitive=self.case_sensitive)
 
 
-def _heaviest(actions: Collection[Action]) -> Action:
+def _strongest(actions: Collection[Action]) -> Action:
     return next((action for action in (Action.IGNORE, Action.ERROR) if action in actions), Action.DO)
 
 
 def _matches_event(names: Collection[str], event: str) -> bool:
-    """Whether a rule's names match: the first that says something about the event decides."""
+    """Whether a rule's names match an event: the first name that covers the event decides."""
     kind = "dml" if event in ROW_EVENTS else "ddl"
     called = {event, wider_event(event)}
     for name in names:

@@ -1,7 +1,7 @@
-"""The tables that gh-ost and pt-online-schema-change work with, told by their names.
+"""The tables that gh-ost and pt-online-schema-change use, detected by name.
 
-Source: pingcap/tiflow, dm/syncer/online-ddl-tools. A shadow table has the structure that the real one will have, and
-takes its name in the end; a trash table is the old real one, or the tool's own notes.
+Source: pingcap/tiflow, dm/syncer/online-ddl-tools. A shadow table has the structure that the real table will have and
+is finally renamed to it; a trash table is the former real table, or the tool's own bookkeeping.
 """
 
 import json
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Role(Enum):
-    """What a table is for."""
+    """The role of a table in an online DDL."""
 
     REAL = "real"
     SHADOW = "shadow"
@@ -36,10 +36,10 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class OnlineDdl:
-    """The decision for every table. Without patterns every table is real.
+    """Decides for every table. Without patterns every table is a real table.
 
     Attributes:
-        shadow, trash: regular expressions of names; the one group of each holds the real table's name.
+        shadow, trash: regular expressions for table names; each has one group, which captures the real table's name.
     """
 
     shadow: tuple[str, ...] = ()
@@ -50,23 +50,24 @@ class OnlineDdl:
         return cls(spec.shadow_table_rules, spec.trash_table_rules) if spec.online_ddl else cls()
 
     def standing(self, schema: str, table: str) -> Standing:
-        """What a table is for, and for which real table."""
+        """The role of a table, and its real table."""
         for role, patterns in ((Role.SHADOW, self.shadow), (Role.TRASH, self.trash)):
             for pattern in patterns:
-                found = regular_expression(pattern).search(table)
-                # An alternative without the group, or an empty one, names no table.
-                if found is not None and found.group(1):
-                    return Standing(role, (schema, found.group(1)))
+                match = regular_expression(pattern).search(table)
+                # If the group is in an unmatched alternative, or empty, it names no table.
+                if match is not None and match.group(1):
+                    return Standing(role, (schema, match.group(1)))
         return Standing(Role.REAL, (schema, table))
 
     def role(self, schema: str, table: str) -> Role:
-        """What a table is for."""
+        """The role of a table."""
         return self.standing(schema, table).role
 
     def wanted(self, allows: Callable[[str, str | None], bool], schema: str, table: str | None) -> bool:
-        """Whether a table, or (`table` None) a schema takes part in the log, given what `allows` real tables to.
+        """Whether statements on a table, or (`table` None) on a schema are replicated; `allows` decides for real
+        tables.
 
-        A shadow table does if its real table does, a trash table never.
+        A shadow table is replicated if its real table is, a trash table never.
         """
         if not table:
             return allows(schema, None)
@@ -74,7 +75,7 @@ class OnlineDdl:
         return standing.role is not Role.TRASH and allows(*standing.real)
 
     def rows_wanted(self, allows: Callable[[str, str | None], bool], schema: str, table: str) -> bool:
-        """Whether the rows of a table take part: those of shadow and trash tables never do."""
+        """Whether the rows of a table are replicated: those of shadow and trash tables never are."""
         return allows(schema, table) and self.role(schema, table) is Role.REAL
 
     def to_json(self) -> str:
@@ -86,10 +87,10 @@ class OnlineDdl:
         return cls(tuple(fields.get("shadow", ())), tuple(fields.get("trash", ())))
 
     def check_renames(self, renames: Sequence[tuple[TableName, TableName]]) -> None:
-        """Look at a statement's renames for the tools' last step: `t` to `_t_old`, `_t_new` to `t`.
+        """Check a statement's renames for the tools' last step: `t` to `_t_old`, `_t_new` to `t`.
 
         Raises:
-            ConfigError: only one of the two is known, so that the patterns are not the tool's.
+            ConfigError: only one of the two is recognized, so the patterns do not fit the tool.
         """
         if len(renames) != 2 or not (self.shadow or self.trash):
             return
@@ -98,6 +99,6 @@ class OnlineDdl:
         if kept is not came:
             unknown, key = (renames[1][0], "shadow-table-rules") if kept else (renames[0][1], "trash-table-rules")
             raise ConfigError(
-                f"a statement looks like the end of an online DDL, but {'.'.join(unknown)} is no table of the tool",
-                hint=f"add a regular expression for it to {key}",
+                f"a statement looks like the end of an online DDL, but {'.'.join(unknown)} matches no pattern",
+                hint=f"add a regular expression that matches it to {key}",
             )

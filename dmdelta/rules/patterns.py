@@ -1,4 +1,4 @@
-"""Patterns of names: a name with `*`, `?`, `[a-z]`, `[!a-z]`, or after `~` a regular expression that is searched."""
+"""Name patterns: a name with `*`, `?`, `[a-z]`, `[!a-z]`, or after `~` a regular expression that is searched for."""
 
 import fnmatch
 import re
@@ -6,12 +6,12 @@ from functools import cache
 
 
 def matches(pattern: str, name: str, *, case_sensitive: bool = False) -> bool:
-    """Whether a name fits a pattern of the spec."""
+    """Whether a name matches a pattern of the spec."""
     return _compiled(pattern, case_sensitive=case_sensitive).search(name) is not None
 
 
 def is_exact(pattern: str) -> bool:
-    """Whether a pattern fits one name alone."""
+    """Whether a pattern matches a single name only."""
     return not pattern.startswith("~") and not set(pattern) & set("*?[")
 
 
@@ -23,5 +23,5 @@ def _compiled(pattern: str, *, case_sensitive: bool) -> re.Pattern[str]:
 
 @cache
 def regular_expression(text: str, flags: int = 0) -> re.Pattern[str]:
-    """A regular expression that the spec has checked, compiled once a process: rules travel as their texts."""
+    """A regular expression validated with the spec, compiled once per process: rules are serialized as text."""
     return re.compile(text, flags)

@@ -1,7 +1,7 @@
-"""Which silver table a source table goes to, the constant columns that it brings along, and which tables merge there.
+"""Which silver table a source table is routed to, the constant columns that it adds, and which tables are merged.
 
-DM's rules (pingcap/tidb, pkg/util/table-router): a rule with a table pattern goes before those without; two of the same
-kind that match one table are an error; a table that no rule matches keeps its name.
+DM's rules (pingcap/tidb, pkg/util/table-router): a rule with a table pattern takes precedence over rules without; two
+matching rules of the same kind are an error; a table that no rule matches keeps its name.
 """
 
 import re
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where a table goes.
+    """The target of a table.
 
     Attributes:
         extracted: the constant columns, as pairs of name and value.
-        merged: other tables may go there, too.
+        merged: other tables can be routed to the same target.
     """
 
     schema: str
@@ -41,10 +41,10 @@ class Rule:
     """One rule of `routes`.
 
     Attributes:
-        table_pattern: None for a rule of every table in the schema.
+        table_pattern: None for a rule for every table of the schema.
         target_table: None: the table keeps its name.
-        extracts: what a column is made from (`table`, `schema` or `source`), the regular expression, the column.
-        merges: several tables may go where a table goes.
+        extracts: the source of a column's value (`table`, `schema` or `source`), the regular expression, the column.
+        merges: several tables can have the same target.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Routes:
-    """The decision for every table."""
+    """Decides for every table."""
 
     rules: tuple[Rule, ...] = ()
     case_sensitive: bool = False
@@ -71,9 +71,10 @@ class Routes:
         of_others: Sequence["RouteRule"] = (),
         case_sensitive: bool = False,
     ) -> "Routes":
-        """
+        """Convert the rules of the spec.
+
         Args:
-            of_others: the rules of the task's other sources, whose tables may go to the same places.
+            of_others: the rules of the task's other sources, whose tables can have the same targets.
         """
         every = [*rules.values(), *of_others]
         return cls(
@@ -81,23 +82,23 @@ class Routes:
         )
 
     def route(self, source_id: str, schema: str, table: str) -> Route:
-        """Where a source table goes.
+        """The target of a source table.
 
         Raises:
             ConfigError: two rules of the same kind match.
         """
-        found = [rule for rule in self.rules if self._fits(rule, schema, table)]
-        found = [rule for rule in found if rule.table_pattern is not None] or found
-        if len(found) > 1:
+        matching = [rule for rule in self.rules if self._fits(rule, schema, table)]
+        matching = [rule for rule in matching if rule.table_pattern is not None] or matching
+        if len(matching) > 1:
             raise ConfigError(
-                f"two routes match {schema}.{table}: {found[0].name!r} and {found[1].name!r}",
-                hint="make their patterns tell the tables apart, or name only one of them in the source's route-rules",
+                f"two routes match {schema}.{table}: {matching[0].name!r} and {matching[1].name!r}",
+                hint="make their patterns disjoint, or list only one of them in the source's route-rules",
             )
-        if not found:
+        if not matching:
             return Route(schema, table)
         names = {"table": table, "schema": schema, "source": source_id}
-        columns = tuple((column, _extracted(pattern, names[of])) for of, pattern, column in found[0].extracts)
-        return Route(found[0].target_schema, found[0].target_table or table, columns, found[0].merges)
+        columns = tuple((column, _extracted(pattern, names[of])) for of, pattern, column in matching[0].extracts)
+        return Route(matching[0].target_schema, matching[0].target_table or table, columns, matching[0].merges)
 
     def _fits(self, rule: Rule, schema: str, table: str) -> bool:
         if not matches(rule.schema_pattern, schema, case_sensitive=self.case_sensitive):
@@ -107,20 +108,20 @@ class Routes:
 
 
 def _extracted(pattern: str, name: str) -> str:
-    """What the groups match, joined; a group that takes no part, and no match at all, is ''."""
-    found: re.Match[str] | None = regular_expression(pattern).search(name)
-    return "" if found is None else "".join(found.groups(""))
+    """The concatenation of what the groups match; an unmatched group, and no match at all, are ''."""
+    match: re.Match[str] | None = regular_expression(pattern).search(name)
+    return "" if match is None else "".join(match.groups(""))
 
 
 def _merges(rule: "RouteRule", every: Sequence["RouteRule"]) -> bool:
-    """Whether a rule may send several tables to one place, alone or together with the others of the task."""
+    """Whether a rule can route several tables to one target, alone or together with the task's other rules."""
     many_schemas = not is_exact(rule.schema_pattern)
     many_tables = rule.target_table is not None and (rule.table_pattern is None or not is_exact(rule.table_pattern))
-    return many_schemas or many_tables or sum(_meet(rule, other) for other in every) > 1
+    return many_schemas or many_tables or sum(_can_share_target(rule, other) for other in every) > 1
 
 
-def _meet(rule: "RouteRule", other: "RouteRule") -> bool:
-    """Whether tables of both rules may go to one place."""
+def _can_share_target(rule: "RouteRule", other: "RouteRule") -> bool:
+    """Whether tables of both rules can have the same target."""
     if rule.target_schema != other.target_schema:
         return False
     return rule.target_table is None or other.target_table is None or rule.target_table == other.target_table

@@ -1,4 +1,4 @@
-"""What the spec says about the tables and events of one source."""
+"""The rules of the spec that apply to one source."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -22,14 +22,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SourceRules:
-    """
+    """The rules of one source.
+
     Attributes:
-        source_id: of the source that they are for.
-        routes: where its tables go.
-        events: which row events and statements count.
-        expressions: which rows do.
-        operators: what was decided about single statements.
-        shard_key_clash: what is done about a key that several shards have: `warn`, `error` or `ignore`.
+        source_id: the source that they apply to.
+        routes: the targets of its tables.
+        events: which row events and statements are replicated.
+        expressions: which row changes are filtered out by value.
+        operators: operator overrides for single statements.
+        shard_key_clash: how a key in several shards is handled: `warn`, `error` or `ignore`.
     """
 
     source_id: str = ""
@@ -43,7 +44,7 @@ class SourceRules:
 
     @classmethod
     def from_spec(cls, spec: "TaskSpec", source: "SourceConfig") -> "SourceRules":
-        """The rules that count for a source."""
+        """The rules that apply to a source."""
         others = [rule for other in spec.sources if other is not source for rule in spec.routes_of(other).values()]
         return cls(
             source.source_id,
@@ -56,15 +57,17 @@ class SourceRules:
         )
 
     def wanted(self, schema: str, table: str) -> bool:
-        """Whether a table takes part."""
+        """Whether a table's rows are replicated."""
         return self.online.rows_wanted(self.allow_list.wanted, schema, table)
 
     def statements_wanted(self, schema: str, table: str | None) -> bool:
-        """Whether statements on a table, or (None) on a database itself, count; a shadow's do with the real table's."""
+        """Whether statements on a table, or (None) on a database, are replicated; a shadow's are if the real table's
+        are.
+        """
         return self.online.wanted(self.allow_list.wanted, schema, table)
 
     def route(self, schema: str, table: str) -> Route:
-        """Where a table's rows go.
+        """The target of a table's rows.
 
         Raises:
             ConfigError: two routes match it.
@@ -72,19 +75,19 @@ class SourceRules:
         return self.routes.route(self.source_id, schema, table)
 
     def row_events(self, schema: str, table: str) -> Mapping[RowEvent, Action]:
-        """What happens with the row events of a table."""
+        """The actions for the row events of a table."""
         decide = partial(self.events.decide_row, schema, table)
         return {"insert": decide("insert"), "update": decide("update"), "delete": decide("delete")}
 
     def decide(self, table: TableName, events: Collection[str], sql: str) -> Action:
-        """What happens with a statement on a table, given the names of what it does."""
+        """The action for a statement on a table, given the names of its events."""
         return self.events.decide_ddl(*table, events, sql) if self.events.rules else Action.DO
 
     @property
     def leave_statements_out(self) -> bool:
-        """Some statements may not reach silver, which then differs from the source."""
+        """Whether some statements may not reach silver, so that it can differ from the source."""
         return bool(self.events.rules or self.operators)
 
 
 NO_RULES = SourceRules()
-"""Of a spec without rules."""
+"""The rules of a spec without any."""

@@ -1,9 +1,9 @@
-"""Shard merge: several source tables, of one server or many, that go to one silver table and change their structure.
+"""Shard merge: source tables of one or several servers that share a silver table and change their structure.
 
-Owns sharding groups and DDL locks: which shards a statement waits for, in DM's pessimistic and optimistic mode. It
-decides, silver acts: a shard whose statement waits is held where it is, and its log stays in bronze. What decides is
-derived from facts that commits hold: the merged table's columns, and where each shard stands. So a lock needs no
-memory of its own, and a restart in the middle finds it again. Must not know rows, segments or servers.
+Owns sharding groups and DDL locks: which shards a statement waits for, in DM's pessimistic and optimistic mode. This
+package decides, silver acts: a shard whose statement waits is paused at its position, and its log stays in bronze. The
+decisions derive from facts in commits: the merged table's columns, and the position of each shard. So a lock needs no
+stored state, and a restart in the middle derives it again. Must not know rows, segments or servers.
 """
 
 from dmdelta.sharding.coordination import Action, Coordination, ShownLock, Verdict

@@ -1,4 +1,4 @@
-"""The sharding groups of a running task, and its locks: shared by all of its sources' appliers."""
+"""The sharding groups of a running task and their locks, shared by the appliers of all sources."""
 
 import threading
 from collections.abc import Collection, Iterator, Mapping
@@ -13,25 +13,26 @@ from dmdelta.sharding.lock import Lock, Mode, plan_lock
 from dmdelta.sharding.operations import Columns, Operation, operations
 
 JOINS = "(the columns that it begins with)"
-"""What a shard waits with that no statement has led there."""
+"""The displayed statement of a shard that waits with the columns it starts with, not with a statement."""
 
 
 class Action(str, Enum):
-    """What becomes of a statement on a merged table."""
+    """What happens to a statement on a merged table."""
 
     WAIT = "wait"
-    """The shard is held ahead of it."""
+    """The shard waits before it."""
     EXEC = "exec"
-    """The merged table follows it now."""
+    """The merged table executes it now."""
     SKIP = "skip"
-    """The merged table stays as it is: somebody said so."""
+    """The merged table does not change: operator override."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """
+    """The decision for one statement.
+
     Attributes:
-        others: the structures that the other shards' rows have from now on; None for one that nobody knows.
+        others: the structures of the other shards' rows from now on; None for an unknown one.
     """
 
     action: Action
@@ -40,12 +41,12 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class ShownLock:
-    """A lock as people see it.
+    """A lock as displayed.
 
     Attributes:
         target: schema and table of the merged table.
-        statements: of the shards that wait, the owner's first; a text once.
-        ready, remain, conflicts: as of `Lock`.
+        statements: the distinct statements of the waiting shards, the owner's first.
+        ready, remain, conflicts: as in `Lock`.
     """
 
     target: TableName
@@ -55,18 +56,18 @@ class ShownLock:
 
 @dataclass(slots=True)
 class _Coordinated:
-    """What is known of one merged table.
+    """The state of one merged table.
 
     Attributes:
-        there: its columns, as the last one saw them who asked.
-        expected: structures of shards of which the log has told nothing yet.
-        decided: what somebody decided about a statement that does this.
-        decided_ahead: what somebody decided about statements, if a shard, as text, waits with one of them next.
+        existing: its columns, as last seen by a caller.
+        expected: structures of shards that have not appeared in the log yet.
+        decided: operator overrides by the operations of a statement.
+        decided_ahead: operator overrides for the next statement of a waiting shard, by the shard's text.
     """
 
     group: ShardingGroup = field(default_factory=ShardingGroup)
     writing: threading.RLock = field(default_factory=threading.RLock)
-    there: Columns | None = None
+    existing: Columns | None = None
     expected: dict[Shard, TableSchema] = field(default_factory=dict)
     decided: dict[frozenset[Operation], Action] = field(default_factory=dict)
     decided_ahead: dict[str, tuple[Action, frozenset[str]]] = field(default_factory=dict)
@@ -74,44 +75,46 @@ class _Coordinated:
 
 
 class Coordination:
-    """All groups of a task's run. Every method may be called from any thread."""
+    """All groups of a task's run. Thread-safe."""
 
     def __init__(self, mode: Mode | None = None) -> None:
-        """
+        """Create empty groups.
+
         Args:
-            mode: None: shards are merged as they are, and a statement that changes the merged table stops its shard.
+            mode: None: shards are merged without coordination, and a statement that changes the merged table stops its
+                shard.
         """
         self.mode = mode
         self._state = threading.Lock()
         self._tables: dict[TableName, _Coordinated] = {}
-        self._busy = 0
-        self._heard: set[str] = set()
+        self._active = 0
+        self._applied_sources: set[str] = set()
 
     @contextmanager
     def turn(self, target: TableName) -> Iterator[bool]:
-        """The right to write a merged table; True for the first turn of a run."""
+        """Hold the right to write a merged table; yields True for the first turn of a run."""
         table = self._table(target)
         with table.writing:
             first, table.opened = not table.opened, True
             yield first
 
     def stands(self, target: TableName, shard: Shard, schema: TableSchema | None) -> None:
-        """Say with which structure a shard goes on."""
+        """Record the structure with which a shard continues."""
         table = self._table(target)
         with self._state:
             table.group.stands(shard, schema)
             _forget_decisions(table)
 
     def expects(self, target: TableName, shard: Shard, schema: TableSchema) -> None:
-        """Say which structure a shard has at its source, of which the log has told nothing yet."""
+        """Record a shard's structure at its source, for a shard that has not appeared in the log yet."""
         table = self._table(target)
         with self._state:
             table.expected[shard] = schema
 
     def heard_all(self, source_id: str) -> None:
-        """Say that a source's log has been applied: of whom it told nothing is as it is at the source."""
+        """Record that a source's log has been applied: tables that did not appear in it are as at the source."""
         with self._state:
-            self._heard.add(source_id)
+            self._applied_sources.add(source_id)
             for table in self._tables.values():
                 for shard in [shard for shard in table.expected if shard.source_id == source_id]:
                     schema = table.expected.pop(shard)
@@ -121,50 +124,50 @@ class Coordination:
 
     @property
     def heard(self) -> int:
-        """Sources whose log has been applied once, up to its end of the time."""
+        """Number of sources whose log has been applied up to its end at some point."""
         with self._state:
-            return len(self._heard)
+            return len(self._applied_sources)
 
     def leaves(self, target: TableName, shard: Shard) -> None:
-        """Say that a shard was dropped."""
+        """Record that a shard was dropped."""
         table = self._table(target)
         with self._state:
             table.group.leaves(shard)
 
-    def sees(self, target: TableName, there: Columns) -> None:
-        """Say which columns a merged table has now."""
+    def sees(self, target: TableName, existing: Columns) -> None:
+        """Record the current columns of a merged table."""
         table = self._table(target)
         with self._state:
-            table.there = there
+            table.existing = existing
 
-    def ask(self, target: TableName, shard: Shard, waiting: Waiting, there: Columns) -> Verdict:
-        """What becomes of a statement that a shard has come to; asked in the shard's turn.
+    def ask(self, target: TableName, shard: Shard, waiting: Waiting, existing: Columns) -> Verdict:
+        """Decide on a statement that a shard has reached; call it in the shard's turn.
 
         Args:
-            there: the merged table's columns.
+            existing: the merged table's columns.
         """
         table = self._table(target)
         with self._state:
-            table.there = there
+            table.existing = existing
             table.group.waits(shard, waiting)
             lock, decided = self._lock(table, shard), table.decided_ahead.pop(str(shard), None)
-            if lock is not None and decided is not None and _words(waiting) in decided[1]:
+            if lock is not None and decided is not None and _statement_text(waiting) in decided[1]:
                 table.decided[lock.operations] = decided[0]
             action = _action(table, lock)
             others = tuple(_future(table, lock, other) for other in table.group.members if other != shard)
             if action is not Action.WAIT:
-                # It is on its way: nobody else is to release it.
+                # It is being executed: no other shard may release it.
                 table.group.stands(shard, waiting.altered.before)
             return Verdict(action, others)
 
     def is_coordinating(self, target: TableName) -> bool:
-        """Some shard waits."""
+        """Whether some shard waits."""
         table = self._table(target)
         with self._state:
             return bool(table.group.waiting)
 
     def released(self, source_id: str) -> dict[TableName, Position]:
-        """The shards of a source that need not wait any longer, by where they are held."""
+        """The shards of a source that need not wait any longer, with the position at which each is paused."""
         with self._state:
             return {
                 shard.name: waiting.position
@@ -174,7 +177,7 @@ class Coordination:
             }
 
     def locks(self) -> list[ShownLock]:
-        """The locks that are not resolved: one for each statement that waits, by its owner."""
+        """The unresolved locks: one for each waiting statement, by its owner."""
         with self._state:
             shown: dict[tuple[TableName, frozenset[Operation]], ShownLock] = {}
             for target, table in self._tables.items():
@@ -185,35 +188,35 @@ class Coordination:
             return list(shown.values())
 
     def decide(self, target: TableName, action: Action, owner: str) -> bool:
-        """Have a lock's statement followed or left out without waiting; False if there is no such lock.
+        """Override a lock: execute or skip its statement without waiting; False if the lock does not exist.
 
         Args:
-            owner: the shard whose statement is meant, as text.
+            owner: the shard whose statement it is, as text.
         """
-        found = [shown.lock for shown in self.locks() if shown.target == target and str(shown.lock.owner) == owner]
+        locks = [shown.lock for shown in self.locks() if shown.target == target and str(shown.lock.owner) == owner]
         with self._state:
-            for lock in found:
+            for lock in locks:
                 self._tables[target].decided[lock.operations] = action
-        return bool(found)
+        return bool(locks)
 
     def begins(self) -> None:
-        """Somebody is at work who may move shards, until he says that he ends."""
+        """Record that a worker starts that may change shards; it must call `ends`."""
         with self._state:
-            self._busy += 1
+            self._active += 1
 
     def ends(self) -> None:
-        """Who began is done."""
+        """Record that a worker has ended."""
         with self._state:
-            self._busy -= 1
+            self._active -= 1
 
     def decide_ahead(
         self, target: TableName, action: Action, shards: Collection[str], statements: Collection[str]
     ) -> None:
-        """Have statements that shards waited with, once they come to them again, followed or left out without waiting.
+        """Override statements before they are reached again: execute or skip them without waiting.
 
         Args:
-            shards: all that were ready: which of them comes first this time, nobody knows.
-            statements: as a `ShownLock` has them.
+            shards: all that were ready: which of them reaches the statement first this time is unknown.
+            statements: as in a `ShownLock`.
         """
         table = self._table(target)
         with self._state:
@@ -221,7 +224,7 @@ class Coordination:
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """Somebody is at work meanwhile."""
+        """Mark a worker as active for the duration of the block."""
         self.begins()
         try:
             yield
@@ -229,18 +232,18 @@ class Coordination:
             self.ends()
 
     def at_rest(self) -> bool:
-        """Nobody is at work, and no shard can go on: what waits now waits for statements that are still to come."""
+        """Whether no worker is active and no shard can continue: waiting shards wait for statements still to come."""
         with self._state:
             waiting = [(table, shard) for table in self._tables.values() for shard in table.group.waiting]
-            return not self._busy and all(self._waits(table, shard) for table, shard in waiting)
+            return not self._active and all(self._waits(table, shard) for table, shard in waiting)
 
     def _table(self, target: TableName) -> _Coordinated:
         with self._state:
             return self._tables.setdefault(target, _Coordinated())
 
     def _lock(self, table: _Coordinated, shard: Shard) -> Lock | None:
-        assert table.there is not None, "who waits has said what is there"
-        return plan_lock(shard, table.group.members, table.there, self.mode or Mode.PESSIMISTIC)
+        assert table.existing is not None, "a waiting shard has recorded the columns"
+        return plan_lock(shard, table.group.members, table.existing, self.mode or Mode.PESSIMISTIC)
 
     def _waits(self, table: _Coordinated, shard: Shard) -> bool:
         return _action(table, self._lock(table, shard)) is Action.WAIT
@@ -251,25 +254,25 @@ def _action(table: _Coordinated, lock: Lock | None) -> Action:
 
 
 def _future(table: _Coordinated, lock: Lock | None, other: Shard) -> TableSchema | None:
-    """The structure of another shard's rows, once all have passed that wait with the same."""
+    """The structure of another shard's rows, once all shards that wait with the same statement have executed it."""
     member = table.group.members[other]
-    if member.waiting is None or lock is None or table.there is None:
+    if member.waiting is None or lock is None or table.existing is None:
         return member.schema
-    same = operations(member.waiting.altered, table.there) == lock.operations
+    same = operations(member.waiting.altered, table.existing) == lock.operations
     return member.waiting.altered.after if same else member.schema
 
 
 def _forget_decisions(table: _Coordinated) -> None:
-    """A decision is for those who wait now: the same may come again another day."""
-    if table.there is not None and table.decided:
-        meant = {operations(waiting.altered, table.there) for waiting in table.group.waiting.values()}
-        table.decided = {found: action for found, action in table.decided.items() if found in meant}
+    """A decision applies only to the shards that wait now: the same statement may occur again later."""
+    if table.existing is not None and table.decided:
+        current = {operations(waiting.altered, table.existing) for waiting in table.group.waiting.values()}
+        table.decided = {effect: action for effect, action in table.decided.items() if effect in current}
 
 
 def _shown(target: TableName, lock: Lock, waiting: Mapping[Shard, Waiting]) -> ShownLock:
-    texts = [_words(waiting[shard]) for shard in (lock.owner, *lock.ready) if shard in waiting]
+    texts = [_statement_text(waiting[shard]) for shard in (lock.owner, *lock.ready) if shard in waiting]
     return ShownLock(target, tuple(dict.fromkeys(texts)), lock)
 
 
-def _words(waiting: Waiting) -> str:
+def _statement_text(waiting: Waiting) -> str:
     return " ".join((waiting.text or JOINS).split())

@@ -1,4 +1,4 @@
-"""The shards of one merged table: where each of them is, and which statement it waits with."""
+"""The shards of one merged table: the structure of each, and the statement that it waits with."""
 
 from dataclasses import dataclass, field
 
@@ -9,7 +9,7 @@ from dmdelta.model.schema import TableName, TableSchema
 
 @dataclass(frozen=True, slots=True, order=True)
 class Shard:
-    """A source table among all of a task's. Its text is DM's: source-`schema`.`table`."""
+    """A source table among all tables of a task. Its text is DM's: source-`schema`.`table`."""
 
     source_id: str
     schema: str
@@ -26,11 +26,11 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A statement that a shard is held ahead of.
+    """A statement that a shard waits before.
 
     Attributes:
-        text: the statement, '' for a structure that the log told without one.
-        altered: what it does to the shard's structure.
+        text: the statement, '' for a structure that was logged without one.
+        altered: its effect on the shard's structure.
     """
 
     position: Position
@@ -43,8 +43,8 @@ class Member:
     """One shard of a group.
 
     Attributes:
-        schema: its structure where it is, None if nothing has told it yet.
-        waiting: what it waits with, None if it goes on.
+        schema: its structure at its current position, None if it is not known yet.
+        waiting: the statement that it waits with, None if it is not waiting.
     """
 
     schema: TableSchema | None
@@ -53,23 +53,23 @@ class Member:
 
 @dataclass(slots=True)
 class ShardingGroup:
-    """All shards of one merged table, in the order in which they came to wait."""
+    """All shards of one merged table, in the order in which they started to wait."""
 
     members: dict[Shard, Member] = field(default_factory=dict)
 
     def stands(self, shard: Shard, schema: TableSchema | None) -> None:
-        """A shard is somewhere with this structure, and waits for nothing."""
+        """Record that a shard has this structure and is not waiting."""
         self.members[shard] = Member(schema)
 
     def waits(self, shard: Shard, waiting: Waiting) -> None:
-        """A shard is ahead of a statement. Who waits already keeps its place in the queue."""
+        """Record that a shard waits before a statement. A shard that waits already keeps its place in the queue."""
         known = self.members.get(shard)
         if known is None or known.waiting is None or known.waiting.position != waiting.position:
             self.members.pop(shard, None)
         self.members[shard] = Member(waiting.altered.before, waiting)
 
     def leaves(self, shard: Shard) -> None:
-        """A shard was dropped."""
+        """Record that a shard was dropped."""
         self.members.pop(shard, None)
 
     @property

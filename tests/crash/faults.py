@@ -27,7 +27,7 @@ def killed(bench: Bench) -> None:
 
 def error_once(bench: Bench) -> None:
     """The store, the source or the target fails once: the run goes on by itself, or ends and says why."""
-    _fails(bench, f"error:{bench.row.error}", "a failpoint at")
+    _fails(bench, f"error:{bench.row.error}", "injected")
 
 
 def disk_full(bench: Bench) -> None:

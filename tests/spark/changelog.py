@@ -1,4 +1,4 @@
-"""A bronze table written by hand: row changes as Python dictionaries."""
+"""A bronze table built by a test: row changes as Python dictionaries."""
 
 import json
 from datetime import date, datetime, timedelta, timezone
@@ -42,7 +42,7 @@ class Changelog:
 
     @property
     def position(self):
-        """Where the next event will be."""
+        """The position of the next event."""
         return Position(1, "binlog.000001", self.offset)
 
     def tell(self, schema):
@@ -80,7 +80,7 @@ class Changelog:
         self.rows.append((SOURCE, *position, *rest))
 
     def land(self):
-        """Append what was collected; the end of the log."""
+        """Append the collected events; returns the end of the log."""
         if self.rows:
             frame = self.spark.createDataFrame(self.rows, COLUMNS)
             frame = frame.selectExpr(
@@ -98,7 +98,7 @@ class Changelog:
     def apply(self, begin, end=None, mode=Mode.NORMAL, name=("d", "items"), **more):
         """Land and apply [begin, end)."""
         landed = self.land()
-        # As the engine does: what one range told is known to the next.
+        # As in the engine: what one range reports is known to the next.
         earlier = self.results.get(name)
         if earlier is not None and earlier.commit is not None and earlier.end == begin:
             more = {"known": earlier.structure, "applied": earlier.commit.tag.version, **more}

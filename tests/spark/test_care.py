@@ -1,4 +1,4 @@
-"""OPTIMIZE, REORG and VACUUM on silver tables: fewer files, the same rows, and the table still knows where it is."""
+"""OPTIMIZE, REORG and VACUUM on silver tables: fewer files, the same rows, and the table's position is still known."""
 
 from datetime import datetime, timezone
 from pathlib import Path
@@ -10,8 +10,8 @@ from dmdelta.silver.state import silver_app
 from tests.spark.changelog import ITEMS, SOURCE, TASK, Changelog
 
 
-def test_a_table_is_compacted_purged_and_vacuumed_and_goes_on(spark, lakehouse):
-    """By what its history says: each care is followed by a change, in its place and exactly once."""
+def test_a_table_is_compacted_purged_vacuumed_and_continues(spark, lakehouse):
+    """As its history implies: after each maintenance a change is applied at the right position, exactly once."""
     changelog = Changelog(spark, lakehouse)
     table = lakehouse.silver(ITEMS.schema, ITEMS.table)
     assert read_wear(spark, table) is None
@@ -53,8 +53,8 @@ def test_a_table_is_compacted_purged_and_vacuumed_and_goes_on(spark, lakehouse):
     assert position(spark, changelog) > where
 
 
-def test_what_is_clustered_well_enough_is_not_written_again(spark, lakehouse):
-    """Each compaction costs what has come since, not the whole table."""
+def test_well_clustered_files_are_not_rewritten(spark, lakehouse):
+    """Each compaction costs the new data, not the whole table."""
     changelog = Changelog(spark, lakehouse)
     table = lakehouse.silver(ITEMS.schema, ITEMS.table)
     begin = changelog.position

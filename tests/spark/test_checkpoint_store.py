@@ -1,4 +1,4 @@
-"""The checkpoint table: one commit a flush, the newest row of each key counts, and only its task may write it."""
+"""The checkpoint table: one commit per flush, the newest row of each key is current, and only its task may write it."""
 
 import pytest
 
@@ -29,8 +29,8 @@ def opened(spark, lakehouse, *, source="one", run="r1", task="shop"):
     return store, store.open()
 
 
-def test_what_is_flushed_is_loaded(spark, lakehouse):
-    """Global, table and exit points come back as they were, the newest row of each key."""
+def test_flushed_points_are_loaded(spark, lakehouse):
+    """Global, table and exit points are restored, from the newest row of each key."""
     store, before = opened(spark, lakehouse)
     assert before is None
     first = (TablePoint(*A, at(200), 5, '{"x":1}'), TablePoint(*B, at(150), 6))
@@ -50,7 +50,7 @@ def test_what_is_flushed_is_loaded(spark, lakehouse):
 
 
 def test_an_orderly_stop_leaves_no_exit_point(spark, lakehouse):
-    """The exit point of an earlier flush does not shine through the row that has none."""
+    """The exit point of an earlier flush does not show through a row without one."""
     store, _ = opened(spark, lakehouse)
     store.write(Snapshot("one", at(100), (), at(300)), (), FlushReason.INTERVAL)
     store.write(Snapshot("one", at(300), (), None), (), FlushReason.STOP)
@@ -58,8 +58,8 @@ def test_an_orderly_stop_leaves_no_exit_point(spark, lakehouse):
     assert (stored.reason, stored.exit_point) == (FlushReason.STOP, None)
 
 
-def test_each_flush_is_one_tagged_commit_and_the_old_rows_stay(spark, lakehouse):
-    """Two flushes are two commits; the newest names its position; all rows are kept as history."""
+def test_each_flush_is_one_tagged_commit_and_old_rows_are_kept(spark, lakehouse):
+    """Two flushes are two commits; the newest has its position; all rows are kept as history."""
     store, _ = opened(spark, lakehouse)
     tables = (TablePoint(*A, at(100), 5),)
     store.write(Snapshot("one", at(100), tables, at(100)), tables, FlushReason.INTERVAL)
@@ -72,7 +72,7 @@ def test_each_flush_is_one_tagged_commit_and_the_old_rows_stay(spark, lakehouse)
 
 
 def test_sources_of_a_task_share_the_table_and_nothing_else(spark, lakehouse):
-    """Two sources flush side by side; each loads its own points."""
+    """Two sources flush concurrently; each loads its own points."""
     one, _ = opened(spark, lakehouse)
     two, _ = opened(spark, lakehouse, source="two")
     one.write(Snapshot("one", at(100), (), at(100)), (), FlushReason.INTERVAL)
@@ -83,7 +83,7 @@ def test_sources_of_a_task_share_the_table_and_nothing_else(spark, lakehouse):
 
 
 def test_rows_are_shown_with_the_time_of_their_first_flush(spark, lakehouse):
-    """`checkpoint show` reads the newest rows; created_at survives later flushes and restarts."""
+    """`checkpoint show` reads the newest rows; created_at is kept across flushes and restarts."""
     store, _ = opened(spark, lakehouse)
     tables = (TablePoint(*A, at(100), 5),)
     store.write(Snapshot("one", at(100), tables, at(100)), tables, FlushReason.INTERVAL)
@@ -97,7 +97,7 @@ def test_rows_are_shown_with_the_time_of_their_first_flush(spark, lakehouse):
 
 
 def test_a_second_runner_is_fenced(spark, lakehouse):
-    """A runner whose flush number another one has used is told so, and its points are not written."""
+    """A runner whose flush number another one has used gets an error, and its points are not written."""
     old, _ = opened(spark, lakehouse, run="r1")
     new, _ = opened(spark, lakehouse, run="r2")
     new.write(Snapshot("one", at(500), (), at(500)), (), FlushReason.INTERVAL)
@@ -106,22 +106,22 @@ def test_a_second_runner_is_fenced(spark, lakehouse):
     assert load_points(spark, lakehouse, "shop", "one").global_point == at(500)
 
 
-def test_reading_a_task_that_never_flushed_makes_nothing(spark, lakehouse, tmp_path):
-    """`status` and `checkpoint show` leave no table behind."""
+def test_reading_a_task_that_never_flushed_creates_nothing(spark, lakehouse, tmp_path):
+    """`status` and `checkpoint show` create no table."""
     assert load_points(spark, lakehouse, "shop", "one") is None
     assert checkpoint_rows(spark, lakehouse, "shop") == []
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_table_of_somebody_else_is_refused(spark, lakehouse):
-    """A Delta table at the checkpoint's place that this task did not make stops it."""
+def test_a_foreign_table_is_refused(spark, lakehouse):
+    """An existing Delta table at the checkpoint's path that belongs to something else is an error."""
     spark.sql(f"CREATE TABLE {checkpoint_table(lakehouse, 'shop')} (x INT) USING delta")
-    with pytest.raises(ForeignTable, match="did not make"):
+    with pytest.raises(ForeignTable, match="did not create"):
         opened(spark, lakehouse)
 
 
-def test_an_unreachable_lakehouse_is_told(spark, tmp_path):
-    """A root that cannot be written is a LakehouseError that names the table."""
+def test_an_unreachable_lakehouse_is_reported(spark, tmp_path):
+    """A root that cannot be written is a LakehouseError with the table's name."""
     (tmp_path / "file").write_text("not a folder")
     with pytest.raises(LakehouseError, match="shop_checkpoint"):
         opened(spark, Lakehouse(root=str(tmp_path / "file" / "lake")))

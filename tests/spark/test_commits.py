@@ -1,4 +1,4 @@
-"""Idempotent commits and what the history says about them."""
+"""Idempotent commits and their history."""
 
 from pathlib import Path
 
@@ -28,8 +28,8 @@ def tag(version, run="one"):
 
 
 def test_commits_are_idempotent_and_fenced(spark, lakehouse):
-    """A repeated commit changes nothing; another run's commit under the same version is found out; an OPTIMIZE is
-    looked behind.
+    """A repeated commit changes nothing; another run's commit with the same version is detected; an OPTIMIZE is
+    skipped.
     """
     table = lakehouse.silver("odd name", "a`b,c")
     spark.sql(
@@ -52,7 +52,7 @@ def test_commits_are_idempotent_and_fenced(spark, lakehouse):
 
 
 def test_rows_are_replaced_by_literal_keys(spark, lakehouse):
-    """Also of keys with any name, and nothing by nothing: it is a commit, which tells how far the table is."""
+    """Also with keys of any name, and without any rows: the commit still records the table's position."""
     table = lakehouse.silver("d", "t")
     spark.sql(
         f"CREATE TABLE {table} (`k,x` INT, `s'p` STRING, v VARIANT) USING delta TBLPROPERTIES "
@@ -72,8 +72,8 @@ def test_rows_are_replaced_by_literal_keys(spark, lakehouse):
         replace_where(spark, again, table, "(`k,x`, `s'p`) IN ((1, 'a'))", tag(4))
 
 
-def test_a_commit_that_the_history_forgot_is_not_made_again(spark, lakehouse):
-    """The log's retention takes what commits say of themselves; Delta still knows which it has, and skips them."""
+def test_a_commit_missing_in_the_history_is_not_repeated(spark, lakehouse):
+    """The log retention removes the commits' metadata; Delta still knows their versions, and skips them."""
     table = lakehouse.silver("d", "t")
     spark.sql(f"CREATE TABLE {table} (k INT) USING delta")
     append(spark, spark.range(1).selectExpr("1 AS k"), table, tag(7))
@@ -88,26 +88,26 @@ def test_a_commit_that_the_history_forgot_is_not_made_again(spark, lakehouse):
         append(spark, spark.range(1).selectExpr("1 AS k"), table, tag(7))
 
 
-def test_foreign_tables_are_left_alone(spark, lakehouse, tmp_path):
-    """A Delta table of somebody else, one of another task, and other files at our path are errors, not targets."""
+def test_foreign_tables_are_refused(spark, lakehouse, tmp_path):
+    """A foreign Delta table, one of another task, and other files at the path are errors, not targets."""
     table = lakehouse.silver("d", "items")
     spark.sql(f"CREATE TABLE {table} (id BIGINT) USING delta")
-    with pytest.raises(ForeignTable, match="dmdelta did not make"):
+    with pytest.raises(ForeignTable, match="dmdelta did not create"):
         silver_condition(spark, target(lakehouse))
     other = Lakehouse(root=str(tmp_path / "other"))
     create_silver(spark, target(other), ITEMS)
     assert silver_condition(spark, target(other)) is Condition.PRESENT
-    with pytest.raises(ForeignTable, match="the task 'task' made"):
+    with pytest.raises(ForeignTable, match="task 'task' created"):
         silver_condition(spark, target(other, "another"))
     folder = tmp_path / "third" / "silver" / "d" / "items"
     folder.mkdir(parents=True)
     (folder / "notes.txt").write_text("mine")
-    with pytest.raises(ForeignTable, match="no Delta table"):
+    with pytest.raises(ForeignTable, match="not a Delta table"):
         create_silver(spark, target(Lakehouse(root=str(tmp_path / "third"))), ITEMS)
 
 
 def test_unreachable_lakehouse(spark, tmp_path):
-    """A root that cannot be is an error that names the table's place and what to check."""
+    """A root that cannot be written is an error with the table's path and what to check."""
     (tmp_path / "file").write_text("not a folder")
     lakehouse = Lakehouse(root=str(tmp_path / "file" / "root"))
     assert table_state(spark, lakehouse.bronze) is None

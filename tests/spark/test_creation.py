@@ -1,4 +1,4 @@
-"""Tables that a killed process has left half made are made by the next one."""
+"""Tables that a killed process left half created are completed by the next one."""
 
 from pathlib import Path
 
@@ -14,13 +14,13 @@ from tests.spark.changelog import ITEMS, TASK, Changelog
 
 
 def half_made(table):
-    """What is there when CREATE TABLE is killed ahead of its commit."""
+    """The state after CREATE TABLE is killed before its commit."""
     folder = Path(table.split("`")[1]) / "_delta_log" / "_staged_commits"
     folder.mkdir(parents=True)
 
 
-def test_bronze_silver_and_metadata_are_made_over_what_a_kill_left(spark, lakehouse):
-    """Each as it should be: its owner, its properties, and where its rows are."""
+def test_half_created_bronze_silver_and_metadata_are_completed(spark, lakehouse):
+    """Each is complete: its owner, its properties, and the location of its rows."""
     metadata = lakehouse.metadata("t_half")
     silver = lakehouse.silver(ITEMS.schema, ITEMS.table)
     for table in (lakehouse.bronze, metadata, silver):
@@ -47,8 +47,8 @@ def test_bronze_silver_and_metadata_are_made_over_what_a_kill_left(spark, lakeho
     assert changelog.silver() == [(2, "b")]
 
 
-def test_what_a_second_kill_leaves_is_nobodys_table(spark, lakehouse, monkeypatch):
-    """Killed again while it finishes one, of whatever columns: still not there, and made by the next."""
+def test_a_second_kill_leaves_no_table(spark, lakehouse, monkeypatch):
+    """Killed again during completion, with any columns: still no table, and completed by the next run."""
     metadata = lakehouse.metadata("t_twice")
     half_made(metadata)
     passed = []
@@ -75,8 +75,8 @@ def test_what_a_second_kill_leaves_is_nobodys_table(spark, lakehouse, monkeypatc
     assert spark.conf.get("spark.databricks.delta.commitInfo.userMetadata", "") == ""
 
 
-def test_somebody_elses_files_stay(spark, lakehouse):
-    """A folder with files is nobody's half-made table."""
+def test_foreign_files_are_kept(spark, lakehouse):
+    """A folder with files is not a half-created table."""
     metadata = lakehouse.metadata("t_files")
     folder = Path(metadata.split("`")[1])
     (folder / "inner").mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Old row changes expire from bronze, and bronze says from where on it has them all."""
+"""Old row changes expire from bronze, and bronze records from where on it is complete."""
 
 from datetime import date
 from threading import Thread
@@ -66,8 +66,9 @@ def properties(spark, bronze):
     return dict(spark.sql(f"SHOW TBLPROPERTIES {bronze}").collect())
 
 
-def test_whole_days_of_row_changes_go(spark, changelog):
-    """Structures, statements and what an unfinished XA transaction will need stay; the next day, the rest follows."""
+def test_row_changes_expire_by_whole_days(spark, changelog):
+    """Structures, statements and the rows of an unfinished XA transaction are kept; the next day, the rest is
+    removed."""
     bronze, source = changelog.lakehouse.bronze, source_of(changelog)
     assert expired_to(spark, source) is None
     assert expire(spark, bronze, FIRST) is None
@@ -86,8 +87,8 @@ def test_whole_days_of_row_changes_go(spark, changelog):
     assert changelog.second < expired_to(spark, source) < changelog.third
 
 
-def test_who_needs_more_than_there_is_hears_of_it(spark, changelog):
-    """Ranges that begin before, and epochs of which rows may be gone."""
+def test_reading_expired_rows_is_an_error(spark, changelog):
+    """Ranges that start earlier, and epochs whose rows may have been removed."""
     source = source_of(changelog)
     assert_kept(spark, source, Position(1, "binlog.000001", 4))
     assert not is_forgotten(spark, source, 1)
@@ -99,16 +100,16 @@ def test_who_needs_more_than_there_is_hears_of_it(spark, changelog):
     assert not is_forgotten(spark, source, 2)
 
 
-def test_the_days_of_what_is_still_to_be_read(spark, changelog):
-    """By the first row that a reader has not had; one that has had all of it needs nothing."""
+def test_the_days_that_readers_still_need(spark, changelog):
+    """By the first row that a reader has not read; one that has read all of it needs nothing."""
     bronze = changelog.lakehouse.bronze
     assert first_day_needed(spark, bronze, SOURCE, Position(1, "binlog.000001", 4)) == FIRST
     assert first_day_needed(spark, bronze, SOURCE, changelog.third) == THIRD
     assert first_day_needed(spark, bronze, SOURCE, changelog.position) is None
 
 
-def test_who_was_killed_in_the_middle_goes_on(spark, changelog):
-    """Before the rows went, or after: the next time does what is left to be done."""
+def test_a_killed_expiry_is_completed(spark, changelog):
+    """Before the removal, or after it: the next run completes the rest."""
     bronze = changelog.lakehouse.bronze
     spark.sql(f"ALTER TABLE {bronze} SET TBLPROPERTIES ('delta.appendOnly' = 'false', '{KEPT_SINCE}' = '{SECOND}')")
     assert expire(spark, bronze, SECOND) == Expired(SECOND, 2)
@@ -117,8 +118,8 @@ def test_who_was_killed_in_the_middle_goes_on(spark, changelog):
     assert properties(spark, bronze)["delta.appendOnly"] == "true"
 
 
-def test_landing_goes_on_meanwhile(spark, lakehouse):
-    """An append that meets a change of the table's properties is made again, once."""
+def test_landing_continues_during_expiry(spark, lakehouse):
+    """An append that conflicts with a change of the table's properties is retried, once."""
     table = lakehouse.silver("d", "busy")
     spark.sql(f"CREATE TABLE {table} (v STRING) USING delta")
     slow = spark.sql("SELECT coalesce(string(reflect('java.lang.Thread', 'sleep', 3000L)), 'slept') AS v")

@@ -1,4 +1,4 @@
-"""Routed and merged tables: whose row is whose, in every way in which rows are applied."""
+"""Routed and merged tables: which shard a row belongs to, in every way in which rows are applied."""
 
 import pytest
 
@@ -36,7 +36,7 @@ class Shards:
             self.log.tell(TableSchema(*table, COLUMNS, key))
 
     def apply(self, mode=plan.Mode.NORMAL):
-        """Everything since the last time, to each table in turn; the results."""
+        """Apply everything since the last call, table by table; returns the results."""
         end = self.log.land()
         found = [self.log.apply(begin, end, mode, name, **self.options) for name, begin in self.begins.items()]
         self.begins = dict.fromkeys(self.begins, end)
@@ -55,7 +55,7 @@ SHARD_1, SHARD_2 = f"{SOURCE}-`d1`.`items_1`", f"{SOURCE}-`d2`.`items_2`"
 
 
 def test_shards_own_their_rows(spark, lakehouse):
-    """Equal keys stay side by side and are counted; an update, a delete and a key change touch the shard's own row."""
+    """Equal keys coexist and are counted; an update, a delete and a key change affect the shard's own row only."""
     shards = Shards(spark, lakehouse, ONE, TWO)
     log = shards.log
     for table in (ONE, TWO):
@@ -83,8 +83,8 @@ def test_shards_own_their_rows(spark, lakehouse):
     assert results[1].steps == (Step.MERGE,)
 
 
-def test_a_shard_that_is_emptied_or_dropped(spark, lakehouse):
-    """Its rows go, the others' stay; what comes after is there."""
+def test_a_truncated_or_dropped_shard(spark, lakehouse):
+    """Its rows are removed, the others' are kept; later rows are applied."""
     shards = Shards(spark, lakehouse, ONE, TWO)
     log = shards.log
     log.insert({"id": 1, "v": "a"}, ONE)
@@ -101,7 +101,7 @@ def test_a_shard_that_is_emptied_or_dropped(spark, lakehouse):
 
 @pytest.mark.parametrize("mode", [plan.Mode.NORMAL, plan.Mode.SAFE])
 def test_shards_without_a_key(spark, lakehouse, mode):
-    """As many of a shard's equal rows go as were deleted, and none of another's."""
+    """As many of a shard's equal rows are removed as were deleted, and none of another shard's."""
     shards = Shards(spark, lakehouse, ONE, TWO, key=())
     log = shards.log
     for table in (ONE, ONE, TWO):
@@ -113,7 +113,7 @@ def test_shards_without_a_key(spark, lakehouse, mode):
     assert shards.silver("id", "_dm_shard") == [(1, SHARD_1), (1, SHARD_1), (2, SHARD_2)]
 
 
-def test_images_with_some_of_the_columns(spark, lakehouse):
+def test_partial_row_images(spark, lakehouse):
     """Constant columns are in no image, and in every row."""
     shards = Shards(spark, lakehouse, ONE, TWO, route={**ROUTE, **EXTRACT})
     log = shards.log
@@ -129,7 +129,7 @@ def test_images_with_some_of_the_columns(spark, lakehouse):
 
 
 def test_a_clash_can_be_an_error(spark, lakehouse):
-    """It stops the shard ahead of the row and names the shards, no value."""
+    """It stops the shard before the row and names the shards, but no value."""
     shards = Shards(spark, lakehouse, ONE, TWO, shard_key_clash="error")
     log = shards.log
     log.insert({"id": 1, "v": "a"}, ONE)
@@ -141,7 +141,7 @@ def test_a_clash_can_be_an_error(spark, lakehouse):
 
 
 def test_without_a_mode_a_change_stops_the_shard(spark, lakehouse):
-    """The merged table keeps its columns; the error says which setting is missing."""
+    """The merged table keeps its columns; the error names the missing setting."""
     shards = Shards(spark, lakehouse, ONE, TWO)
     shards.options["shards"] = Coordination()
     log = shards.log
@@ -154,8 +154,8 @@ def test_without_a_mode_a_change_stops_the_shard(spark, lakehouse):
         shards.apply()
 
 
-def test_one_table_goes_elsewhere(spark, lakehouse):
-    """Under another name, with the extracted columns; a change of its structure leaves them where they are."""
+def test_a_renamed_target_table(spark, lakehouse):
+    """Under another name, with the extracted columns; a change of its structure leaves them unchanged."""
     route = {**ROUTE, **EXTRACT, "schema-pattern": "d1", "table-pattern": "items_1"}
     shards = Shards(spark, lakehouse, ONE, route=route)
     log = shards.log

@@ -1,4 +1,4 @@
-"""Whatever a name or a text holds, Spark takes it as it is."""
+"""Names and texts with any characters are passed to Spark unchanged."""
 
 import pytest
 
@@ -21,14 +21,14 @@ CONF = "spark.sql.variable.substitute"
 
 @pytest.mark.parametrize("substitutes", ["false", "true"])
 def test_texts(spark, substitutes):
-    """Also where somebody else's session substitutes variables."""
+    """Also in a session that substitutes variables."""
     session = clone_session(spark)
     session.conf.set(CONF, substitutes)
     assert list(session.sql(f"SELECT {', '.join(map(literal, TEXTS))}").head()) == list(TEXTS)
 
 
 def test_names(spark):
-    """A name cannot be escaped, so our sessions substitute nothing."""
+    """A name cannot be escaped, so dmdelta's sessions disable substitution."""
     names = [text for text in TEXTS if text]
     for session in (spark, clone_session(spark)):
         assert session.conf.get(CONF) == "false"

@@ -1,4 +1,4 @@
-"""Errors survive pickling and the way through Spark, and say what to do."""
+"""Errors survive pickling and the transfer through Spark, and contain a hint."""
 
 import errno
 import os
@@ -31,7 +31,7 @@ EXIT_CODES = {
 
 @pytest.mark.parametrize("name", EXIT_CODES)
 def test_every_error_survives_pickling_and_the_wire(name):
-    """Kind, message, hint and context arrive as they were."""
+    """Class, message, hint and context are unchanged."""
     error = all_errors()[name]("it broke: {x}:end", hint="mend it", path="a/b", offset=7)
     for arrived in (pickle.loads(pickle.dumps(error)), from_wire(f"Traceback … {to_wire(error)} at org.apache")):  # noqa: S301
         assert type(arrived) is type(error)
@@ -39,47 +39,47 @@ def test_every_error_survives_pickling_and_the_wire(name):
 
 
 @pytest.mark.parametrize("name", EXIT_CODES)
-def test_an_error_ends_the_process_with_the_code_of_its_kind(name):
-    """The exit code tells the operator who has to act."""
+def test_each_error_class_has_its_exit_code(name):
+    """The exit code tells the operator what kind of error it is."""
     assert all_errors()[name].exit_code == EXIT_CODES[name]
 
 
-def test_the_tree_holds_nothing_untested():
-    """A new error class has to be listed here."""
+def test_every_error_class_is_tested():
+    """A new error class must be added to this test."""
     assert set(all_errors()) == {"DmdeltaError", *EXIT_CODES}
 
 
-def test_only_passing_troubles_are_retryable():
-    """The runner repeats these and no others."""
+def test_only_transient_errors_are_retryable():
+    """The runner retries only these."""
     retryable = {name for name, kind in all_errors().items() if issubclass(kind, Retryable)}
     assert retryable == {"SourceUnavailable", "CommitConflict", "TargetUnavailable"}
 
 
 def test_an_error_shows_message_facts_and_hint():
-    """One text for people: what, where, what next."""
+    """One readable text: what, where, and the next step."""
     error = CorruptBinlog("checksum differs", hint="fetch the segment again", path="x", offset=4)
     assert str(error) == "checksum differs (path=x, offset=4)\n  hint: fetch the segment again"
     assert str(DmdeltaError("plain")) == "plain"
 
 
-def test_foreign_text_holds_no_error():
-    """Text without a wire line gives None; a broken line before the whole one is passed over."""
+def test_text_without_a_wire_line_contains_no_error():
+    """Text without a wire line gives None; an incomplete line before a complete one is skipped."""
     line = to_wire(CorruptBinlog("checksum differs"))
     assert from_wire("java.lang.NullPointerException") is None
     assert from_wire(line[:-3]) is None
     assert isinstance(from_wire(f'return f"dmdelta-error:{{body}}"\n{line[:-3]}\n{line}'), CorruptBinlog)
 
 
-def test_what_the_system_refuses_says_where_and_what_to_do():
-    """A full disk and a lost right: the file, the reason, the next step."""
+def test_an_operating_system_error_has_path_and_hint():
+    """A full disk and a missing permission: the file, the reason, the next step."""
     full = as_ours(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/lake/x"), "landing")
     assert (full.exit_code, full.message) == (1, "landing failed: No space left on device: /lake/x")
-    assert full.hint.startswith("make room there")
-    assert "right to write" in as_ours(PermissionError(errno.EACCES, "Permission denied"), "landing").hint
+    assert full.hint.startswith("free disk space")
+    assert "write permission" in as_ours(PermissionError(errno.EACCES, "Permission denied"), "landing").hint
 
 
-def test_a_failure_that_nobody_expected_tells_its_place_and_no_value():
-    """Its text may quote a row of the source."""
+def test_an_unexpected_error_has_its_location_and_no_values():
+    """The message may quote a row of the source."""
     try:
         int("4711 is a secret")
     except ValueError as unexpected:

@@ -1,4 +1,4 @@
-"""Named points at which a process may die: by the environment, or by a file that appears later."""
+"""Named points at which a process can be killed: by an environment variable, or by a file created later."""
 
 import signal
 import subprocess
@@ -18,7 +18,7 @@ for number in range(3):
 
 
 def passed(setting):
-    """(exit code, passes begun) of a process that goes three times through two points."""
+    """(exit code, started passes) of a process that passes two points three times."""
     done = subprocess.run(
         [sys.executable, "-c", PASSES], env={VARIABLE: setting}, stdout=subprocess.PIPE, text=True, check=False
     )
@@ -26,7 +26,7 @@ def passed(setting):
 
 
 @pytest.mark.parametrize(("point", "died_in"), [("land-after-commit", 1), ("land-after-commit:2", 2)])
-def test_the_environment_names_point_and_passing(point, died_in):
+def test_the_environment_selects_point_and_pass(point, died_in):
     assert passed(point) == (-signal.SIGKILL, died_in)
 
 
@@ -35,8 +35,8 @@ def test_other_points_are_passed(point):
     assert passed(point) == (0, 3)
 
 
-def test_a_file_arms_one_death(tmp_path):
-    """The first process that comes to the point dies; the next one lives, and so it does without a file."""
+def test_a_file_kills_one_process(tmp_path):
+    """The first process that reaches the point is killed; the next one survives, with or without the file."""
     file = tmp_path / "failpoint"
     file.write_text("land-before-commit:3")
     assert passed(f"@{file}") == (-signal.SIGKILL, 3)

@@ -25,7 +25,7 @@ def lines(stream):
 
 
 def test_a_line_has_constant_text_and_fields(stream):
-    """The keywords of a call are the line's context."""
+    """The keyword arguments of a call become the line's context."""
     get_logger("dmdelta.bronze").info("batch landed", batch=7, rows=1200)
     (line,) = lines(stream)
     assert set(line) == {"ts", "level", "logger", "msg", "context"}
@@ -34,8 +34,8 @@ def test_a_line_has_constant_text_and_fields(stream):
     assert line["ts"].endswith("+00:00")
 
 
-def test_an_exception_is_told_by_class_message_and_stack(stream):
-    """`exc=` fills the key that PySpark's log reader knows."""
+def test_an_exception_is_logged_with_class_message_and_stack(stream):
+    """`exc=` fills the key that PySpark's log reader expects."""
     try:
         raise ValueError("no")
     except ValueError as error:
@@ -45,8 +45,8 @@ def test_an_exception_is_told_by_class_message_and_stack(stream):
     assert any("test_logging" in frame for frame in line["exception"]["stacktrace"])
 
 
-def test_debug_lines_are_left_out_by_default(stream):
-    """The level set by `configure` holds; every level above passes."""
+def test_debug_lines_are_omitted_by_default(stream):
+    """The level set by `configure` applies; higher levels are logged."""
     log = get_logger("dmdelta.x")
     log.debug("quiet")
     log.warning("loud", text="größer")

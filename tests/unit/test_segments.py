@@ -20,8 +20,8 @@ def put(root: Path, epoch: int, binlog_file: str, start: int, end: int) -> Path:
     return place
 
 
-def test_segments_come_in_log_order_whatever_the_folder_says(tmp_path):
-    """File numbers are compared as numbers: binlog.999999 comes before binlog.1000000."""
+def test_segments_are_listed_in_log_order(tmp_path):
+    """File numbers are compared as numbers: binlog.999999 sorts before binlog.1000000."""
     put(tmp_path, 1, "binlog.1000000", 4, 500)
     put(tmp_path, 1, "binlog.999999", 4, 200)
     put(tmp_path, 1, "binlog.999999", 200, 900)
@@ -33,8 +33,8 @@ def test_segments_come_in_log_order_whatever_the_folder_says(tmp_path):
     ]
 
 
-def test_a_temporary_file_is_no_segment(tmp_path):
-    """What the relay has not renamed yet is not listed."""
+def test_a_temporary_file_is_not_a_segment(tmp_path):
+    """A file that the relay has not renamed yet is not listed."""
     place = put(tmp_path, 1, "binlog.000001", 4, 200)
     (place.parent / ".00000000000200.part").write_bytes(b"half")
     assert len(list_segments(tmp_path, "s")) == 1
@@ -49,8 +49,8 @@ def test_a_temporary_file_is_no_segment(tmp_path):
         ((1, "binlog.000003", 4, 400), "a whole file is missing"),
     ],
 )
-def test_neighbours_that_do_not_join_are_refused(tmp_path, second, why):
-    """A gap or an overlap stops the reader and names both sides."""
+def test_segments_that_do_not_join_are_refused(tmp_path, second, why):
+    """A gap or an overlap is an error with both segments."""
     put(tmp_path, 1, "binlog.000001", 4, 200)
     put(tmp_path, *second)
     with pytest.raises(CorruptBinlog, match="do not join") as caught:
@@ -58,37 +58,37 @@ def test_neighbours_that_do_not_join_are_refused(tmp_path, second, why):
     assert caught.value.context["ends"] == "1/binlog.000001:200", why
 
 
-def test_a_new_epoch_may_begin_anywhere(tmp_path):
+def test_a_new_epoch_may_start_anywhere(tmp_path):
     """Another server's log is joined by GTID, not by offset."""
     put(tmp_path, 1, "binlog.000007", 4, 200)
     put(tmp_path, 2, "mysql-bin.000003", 1234, 2000)
     assert [s.epoch for s in list_segments(tmp_path, "s")] == [1, 2]
 
 
-def test_whole_binlog_files_count_as_segments(tmp_path):
-    """An archive folder is read as it is: a file is the segment [4, size)."""
+def test_whole_binlog_files_are_segments(tmp_path):
+    """An archive folder is read as is: a file is the segment [4, size)."""
     (tmp_path / "binlog.000001").write_bytes(MAGIC + b"x" * 96)
     (tmp_path / "binlog.index").write_text("./binlog.000001\n")
     assert list_segments(tmp_path, "s") == [Segment(str(tmp_path / "binlog.000001"), "s", 1, "binlog.000001", 4, 100)]
 
 
-def test_a_path_may_be_one_file_or_one_segment(tmp_path):
-    """The data source takes whatever a person would point at."""
+def test_a_path_can_be_a_file_or_a_segment(tmp_path):
+    """The data source accepts every kind of path."""
     place = put(tmp_path, 3, "binlog.000001", 4, 200)
     (whole,) = read_path(place, "s")
     assert (whole.epoch, whole.binlog_file, whole.start, whole.end) == (3, "binlog.000001", 4, 200)
-    with pytest.raises(SourceError, match="no binlog at"):
+    with pytest.raises(SourceError, match="no binlog file at"):
         read_path(tmp_path / "nothing", "s")
 
 
 def test_a_missing_relay_folder_is_an_error_not_an_empty_log(tmp_path):
     """A mistyped folder must not look like a source without changes."""
-    with pytest.raises(SourceError, match="no relay folder"):
+    with pytest.raises(SourceError, match=r"relay folder .* does not exist"):
         list_segments(tmp_path / "nothing", "s")
 
 
 def test_follows_compares_with_a_position():
-    """Landing asks the same question with the position that bronze names."""
+    """Landing compares with the position recorded in bronze."""
     segment = Segment("p", "s", 1, "binlog.000002", 4, 300)
     assert follows(Position(1, "binlog.000001", 777), segment)
     assert not follows(Position(1, "binlog.000002", 100), segment)

@@ -1,5 +1,5 @@
-"""MySQL's expressions as Spark's: one module for each kind of value and what can be done with it.
+"""MySQL's expressions in Spark SQL: one module per kind of value and its operations.
 
-Only what gives the same answer for every row is translated, by an allow-list of sqlglot's node types; all else raises
-`Refusal`. No expression may fail on a row: where MySQL's statement would (an overflow), the value is NULL.
+Only node types of sqlglot on an allow-list are translated, those that give the same result for every row; all others
+raise `Refusal`. No expression may fail on a row: where MySQL's statement would fail (an overflow), the value is NULL.
 """

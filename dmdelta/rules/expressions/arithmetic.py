@@ -1,4 +1,4 @@
-"""Arithmetic, with MySQL's digits."""
+"""Arithmetic with MySQL's precision."""
 
 from math import ceil
 
@@ -14,18 +14,18 @@ _TRY: dict[type[exp.Expr], str] = {
     exp.Mod: "try_mod",
 }
 _WORD = 9
-"""MySQL keeps nine digits of a decimal in a word and cuts quotients at a word's end."""
+"""MySQL stores nine decimal digits in a word and truncates quotients at a word boundary."""
 _SPARKS_SCALE = 12
-"""Enough digits fewer than the 18 of Spark's quotient for rounding twice to do no harm."""
+"""Sufficiently below the 18 digits of Spark's quotient that double rounding has no effect."""
 _MORE_DIGITS = 4
-"""div_precision_increment, by default."""
+"""The default of div_precision_increment."""
 
 
 def calculated(kind: type[exp.Expr], left: Value, right: Value, part: str, flavor: str) -> Value:
     """`left + right` and so on; `flavor`: mysql and mariadb divide differently.
 
     Raises:
-        Refusal: no numbers, or a result that Spark's types do not hold.
+        Refusal: the operands are not numbers, or Spark's types cannot hold the result.
     """
     for value in (left, right):
         if value.kind is not Kind.NULL and value.kind not in NUMBERS:
@@ -42,7 +42,7 @@ def calculated(kind: type[exp.Expr], left: Value, right: Value, part: str, flavo
     if kind is exp.IntDiv:
         return _whole_quotient(left, right, part)
     if kind is exp.Sub and (left.unsigned or right.unsigned):
-        raise Refusal(part, "MySQL fails where a difference with an UNSIGNED number is below 0")
+        raise Refusal(part, "MySQL raises an error if a difference with an UNSIGNED number is negative")
     return _exact(kind, left, right, part)
 
 
@@ -50,25 +50,27 @@ def _exact(kind: type[exp.Expr], left: Value, right: Value, part: str) -> Value:
     sql = f"{_TRY[kind]}({left.sql}, {right.sql})"
     unsigned = left.unsigned or right.unsigned
     if left.scale == right.scale == 0 and max(left.digits, right.digits) <= INTEGER_DIGITS:
-        # Beyond 64 bits MySQL fails.
+        # MySQL raises an error beyond 64 bits.
         return Value(Kind.EXACT, f"try_cast({sql} AS DECIMAL({INTEGER_DIGITS},0))", part, INTEGER_DIGITS, 0, unsigned)
     if kind is exp.Mul:
         digits, scale = left.digits + right.digits, left.scale + right.scale
     else:
         digits, scale = max(left.digits, right.digits) + 1, max(left.scale, right.scale)
     if digits + scale > MAX_DIGITS:
-        raise Refusal(part, f"{digits + scale} digits, Spark's DECIMAL holds {MAX_DIGITS}")
+        raise Refusal(part, f"{digits + scale} digits, Spark's DECIMAL supports {MAX_DIGITS}")
     return Value(Kind.EXACT, f"CAST({sql} AS DECIMAL({digits + scale},{scale}))", part, digits, scale, unsigned)
 
 
 def _quotient(left: Value, right: Value, part: str, flavor: str) -> Value:
-    """MySQL cuts a quotient behind whole words of digits, more than it shows; MariaDB rounds it to what it shows."""
+    """MySQL truncates a quotient after whole words, beyond the displayed digits; MariaDB rounds to the displayed
+    digits.
+    """
     words = [_WORD * ceil(value.scale / _WORD) for value in (left, right)]
     more = max(0, _MORE_DIGITS - sum(words) + left.scale + right.scale)
     rounds = flavor == "mariadb"
     scale = left.scale + _MORE_DIGITS if rounds else _WORD * ceil((sum(words) + more) / _WORD)
     if scale > (_SPARKS_SCALE if rounds else _WORD) or max(left.digits, right.digits) > INTEGER_DIGITS:
-        raise Refusal(part, "a quotient with more digits than Spark's has: multiply instead")
+        raise Refusal(part, "the quotient has more digits than Spark supports: multiply instead")
     sides = [f"CAST({value.sql} AS DECIMAL({INTEGER_DIGITS + value.scale},{value.scale}))" for value in (left, right)]
     quotient = f"try_divide({', '.join(sides)})"
     cut = f"({quotient} - try_mod({quotient}, CAST('0.000000001' AS DECIMAL(9,9))))"
@@ -88,7 +90,7 @@ def negated(value: Value, part: str) -> Value:
     """`- value`.
 
     Raises:
-        Refusal: no number, or one without a sign.
+        Refusal: the value is not a number, or is unsigned.
     """
     if value.kind is Kind.NULL:
         return value

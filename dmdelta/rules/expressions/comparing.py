@@ -34,10 +34,10 @@ OPERATORS: dict[type[exp.Expr], str] = {
 
 
 def compare(left: Value, operator: str, right: Value, part: str) -> Value:
-    """A comparison, by the rules that MySQL chooses from the two types.
+    """A comparison, by the rules that MySQL derives from the two types.
 
     Raises:
-        Refusal: Spark has no way to come to the same result.
+        Refusal: Spark cannot compute the same result.
     """
     if Kind.NULL in (left.kind, right.kind):
         other = right if left.kind is Kind.NULL else left
@@ -61,7 +61,7 @@ def _compared(left: Value, operator: str, right: Value, part: str) -> str:
         first, second = (f"CAST({value.sql} AS TIMESTAMP_NTZ)" for value in (left, right))
         return f"({first} {operator} {second})"
     names = " with ".join(value.kind.value for value in (left, right))
-    raise Refusal(part, f"{names}: MySQL compares them by turning both into numbers or texts")
+    raise Refusal(part, f"{names}: MySQL compares them by converting both to numbers or text")
 
 
 def _numbers(left: Value, operator: str, right: Value) -> str:
@@ -69,14 +69,14 @@ def _numbers(left: Value, operator: str, right: Value) -> str:
         return f"({double(left).sql} {operator} {double(right).sql})"
     for value, other in ((left, right), (right, left)):
         if value.year and other.literal is not None and not (other.scale == 0 and int(other.literal) in _YEARS):
-            raise Refusal(other.text, "beside a YEAR MySQL reads short numbers as years: write four digits")
+            raise Refusal(other.text, "MySQL reads short numbers compared with a YEAR as years: write four digits")
     left, right = exact(left), exact(right)
     common_digits([left, right])
     return f"({left.sql} {operator} {right.sql})"
 
 
 def _as_other(text: Value, other: Value) -> Value:
-    """A text literal as a value of the other side's type, as MySQL takes constants."""
+    """A text literal converted to the other side's type, as MySQL does for constants."""
     assert text.literal is not None
     if other.kind in _TEMPORAL:
         return temporal_literal(text, other.kind)
@@ -86,28 +86,28 @@ def _as_other(text: Value, other: Value) -> Value:
         digits = len(text.literal.lstrip("-"))
         return Value(Kind.EXACT, f"CAST('{text.literal}' AS DECIMAL({digits},0))", text.text, digits)
     if other.kind in NUMBERS:
-        raise Refusal(text.text, "text beside a number: MySQL compares them as floating-point numbers; write a number")
+        raise Refusal(text.text, "MySQL compares text and numbers as floating-point numbers: write a number")
     return text
 
 
 def _texts(left: Value, operator: str, right: Value, part: str) -> str:
     for value, other in ((left, right), (right, left)):
         if value.members and other.literal is not None and _NUMERIC.match(other.literal):
-            raise Refusal(other.text, "beside an ENUM or SET MySQL may take it for a member's number")
+            raise Refusal(other.text, "MySQL may read a number compared with an ENUM or SET as a member's index")
     collation = _collation([left, right], part)
     if operator in ("<", "<=", ">", ">=") and not collation.ordered:
-        raise Refusal(part, f"the order of {collation.name} is not one that Spark has; = and LIKE are translated")
+        raise Refusal(part, f"Spark does not support the order of {collation.name}; = and LIKE are supported")
     return collation.compared(_plain(left, collation), _plain(right, collation), operator)
 
 
 def _collation(values: list[Value], part: str) -> Collation:
     name, charset = common_collation(values)
     if name is None:
-        raise Refusal(part, "two literals, which the connection's collation would compare")
+        raise Refusal(part, "both sides are literals, which MySQL compares with the connection's collation")
     collation = collation_of(name or None, charset, part)
     for value in values:
         if value.literal is not None and charset == "latin1" and not _in_latin1(value.literal):
-            raise Refusal(value.text, "it has characters that the column's character set does not have")
+            raise Refusal(value.text, "it contains characters that the column's character set does not have")
     return collation
 
 
@@ -126,17 +126,17 @@ def _plain(value: Value, collation: Collation) -> str:
 
 
 def like(value: Value, pattern: Value, escape: str, part: str) -> Value:
-    """`value LIKE 'pattern'`: character by character, trailing spaces counting.
+    """`value LIKE 'pattern'`: character by character, including trailing spaces.
 
     Raises:
-        Refusal: the pattern is no literal, or the value no text.
+        Refusal: the pattern is not a literal, or the value is not text.
     """
     if Kind.NULL in (value.kind, pattern.kind):
         return Value(Kind.TRUTH, "CAST(NULL AS BOOLEAN)", part)
     if pattern.kind is not Kind.TEXT or pattern.literal is None:
-        raise Refusal(pattern.text, "a pattern that is no literal")
+        raise Refusal(pattern.text, "the pattern is not a literal")
     if value.kind is not Kind.TEXT or value.literal is not None:
-        raise Refusal(value.text, f"LIKE of {value.kind.value}: MySQL turns it into text")
+        raise Refusal(value.text, f"LIKE is not supported for {value.kind.value}: MySQL converts it to text")
     collation = _collation([value, pattern], part)
     regex, at = "", 0
     while at < len(pattern.literal):

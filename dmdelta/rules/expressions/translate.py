@@ -1,4 +1,4 @@
-"""One expression of MySQL's, read by sqlglot, as one of Spark's."""
+"""Translates one MySQL expression, parsed by sqlglot, to Spark SQL."""
 
 from typing import Literal
 
@@ -19,20 +19,21 @@ def translate(
     *,
     flavor: Literal["mysql", "mariadb"] = "mysql",
 ) -> str:
-    """A boolean expression of Spark's that is true where MySQL's is; it never fails, whatever the row.
+    """A boolean Spark expression that is true where MySQL's is; it never fails, for any row.
 
     Args:
-        flavor: of the server whose WHERE counts.
+        flavor: of the server whose WHERE semantics apply.
 
     Raises:
-        ConfigError: it has a part that Spark does not compute as MySQL does, or is no expression over this table.
+        ConfigError: a part cannot be evaluated by Spark as MySQL does, or the text is not an expression over this
+            table.
     """
-    hint = "write the filter without that part, or filter where silver is read"
+    hint = "remove that part from the filter, or filter when reading silver"
     try:
         parsed = sqlglot.parse(expression, dialect="mysql")
     except SqlglotError as error:
         first = str(error).splitlines()[0]
-        raise ConfigError(f"the expression {expression!r} cannot be read: {first}", hint=hint) from error
+        raise ConfigError(f"the expression {expression!r} cannot be parsed: {first}", hint=hint) from error
     if len(parsed) != 1 or parsed[0] is None:
         raise ConfigError(f"{expression!r} is not one expression", hint=hint)
     try:

@@ -1,4 +1,4 @@
-"""From sqlglot's tree to a value: an allow-list of node types, everything else is refused."""
+"""Translates sqlglot's tree to a value: an allow-list of node types, all others are refused."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -21,7 +21,7 @@ _LITERAL_TYPES = {
     "TIMESTAMPTZ": Kind.DATETIME,
 }
 _IGNORED_ARGS = {"binary", "safe", "coalesce", "typed", "negate"}
-"""Arguments that say what is looked at where they matter, or what other databases would do."""
+"""Arguments that are handled where they matter, or that describe other databases' behavior."""
 _ARGS: dict[type[exp.Expr], tuple[str, ...]] = {
     exp.Column: ("this", "table", "db"),
     exp.Literal: ("this", "is_string"),
@@ -37,7 +37,7 @@ _ARGS: dict[type[exp.Expr], tuple[str, ...]] = {
 
 
 class Translation:
-    """One expression over one table's columns."""
+    """Translates one expression over one table's columns."""
 
     def __init__(self, schema: TableSchema, column_sql: ColumnSql, flavor: str) -> None:
         self._flavor = flavor
@@ -67,7 +67,7 @@ class Translation:
         }
 
     def value(self, node: exp.Expr) -> Value:
-        """The value of a part.
+        """The value of a node.
 
         Raises:
             Refusal: it cannot be translated faithfully.
@@ -76,7 +76,7 @@ class Translation:
         allowed = _ARGS.get(kind, ("this", "expression"))
         for name, given in node.args.items():
             if given and name not in allowed and name not in _IGNORED_ARGS:
-                raise Refusal(_shown(node), f"{name} is not translated")
+                raise Refusal(_shown(node), f"{name} is not supported")
         if isinstance(node, exp.Column):
             return column_value(node, self._schema, self._column_sql)
         if isinstance(node, exp.Literal):
@@ -94,7 +94,7 @@ class Translation:
         if kind in functions.OF_ONE:
             return functions.OF_ONE[kind](self.value(node.this), _shown(node))
         if kind not in self._of:
-            raise Refusal(_shown(node), "not among the operators and functions that are translated")
+            raise Refusal(_shown(node), "this operator or function is not supported")
         return self._of[kind](node)
 
     def _all(self, nodes: Sequence[exp.Expr]) -> list[Value]:
@@ -109,30 +109,30 @@ class Translation:
             return self._truth(f"({value.sql} IS NULL)", node)
         if isinstance(what, exp.Boolean):
             return self._truth(f"({truth(value)} <=> {str(bool(what.this)).upper()})", node)
-        raise Refusal(_shown(node), "IS is translated with NULL, TRUE, FALSE and UNKNOWN")
+        raise Refusal(_shown(node), "IS is supported with NULL, TRUE, FALSE and UNKNOWN")
 
     def _in(self, node: exp.Expr) -> Value:
         value, listed = self.value(node.this), self._all(node.expressions)
         if {one.kind for one in listed} >= {Kind.TEXT, Kind.EXACT}:
-            raise Refusal(_shown(node), "texts and numbers in one list")
-        found = [compare(value, "=", one, _shown(node)).sql for one in listed]
-        return self._truth(f"({' OR '.join(found)})", node)
+            raise Refusal(_shown(node), "text and numbers in one list")
+        conditions = [compare(value, "=", one, _shown(node)).sql for one in listed]
+        return self._truth(f"({' OR '.join(conditions)})", node)
 
     def _between(self, node: exp.Expr) -> Value:
         value, low, high = self._all([node.this, node.args["low"], node.args["high"]])
         if {low.kind, high.kind} == {Kind.TEXT, Kind.EXACT}:
-            raise Refusal(_shown(node), "a text and a number as bounds")
+            raise Refusal(_shown(node), "text and a number as bounds")
         bounds = [compare(value, ">=", low, _shown(node)).sql, compare(value, "<=", high, _shown(node)).sql]
         return self._truth(f"({' AND '.join(bounds)})", node)
 
     def _like(self, node: exp.Expr, escape: str) -> Value:
-        found = like(self.value(node.this), self.value(node.expression), escape, _shown(node))
-        return replace(found, sql=f"(NOT {found.sql})") if node.args.get("negate") else found
+        matched = like(self.value(node.this), self.value(node.expression), escape, _shown(node))
+        return replace(matched, sql=f"(NOT {matched.sql})") if node.args.get("negate") else matched
 
     def _escape(self, node: exp.Expr) -> Value:
         escape = node.expression
         if not isinstance(node.this, exp.Like) or not isinstance(escape, exp.Literal) or len(escape.this) != 1:
-            raise Refusal(_shown(node), "ESCAPE with one character is translated")
+            raise Refusal(_shown(node), "ESCAPE must have exactly one character")
         return self._like(node.this, escape.this)
 
     def _case(self, node: exp.Expr) -> Value:
@@ -172,12 +172,12 @@ class Translation:
     def _cast(self, node: exp.Expr) -> Value:
         name = node.args["to"].this.name
         if isinstance(node.this, exp.Literal) and name in _LITERAL_TYPES:
-            found = temporal_literal(literal_value(node.this), _LITERAL_TYPES[name])
-            if found.kind is _LITERAL_TYPES[name]:
-                return found
+            literal = temporal_literal(literal_value(node.this), _LITERAL_TYPES[name])
+            if literal.kind is _LITERAL_TYPES[name]:
+                return literal
         if name == "BIGINT":
             return functions.signed(self.value(node.this), _shown(node))
-        raise Refusal(_shown(node), "CAST is translated to SIGNED, of integers" if name != "BINARY" else "use COLLATE")
+        raise Refusal(_shown(node), "CAST is supported to SIGNED, from integers" if name != "BINARY" else "use COLLATE")
 
     def _length(self, node: exp.Expr) -> Value:
         return functions.length(self.value(node.this), _shown(node), in_bytes=bool(node.args.get("binary")))
@@ -192,7 +192,7 @@ class Translation:
 
 
 def _undated(node: exp.Expr) -> exp.Expr:
-    """The parser puts a conversion to a date around the argument of YEAR(), MONTH() and DAY()."""
+    """The parser wraps the argument of YEAR(), MONTH() and DAY() in a conversion to a date."""
     return node.this if isinstance(node, exp.TsOrDsToDate) else node
 
 

@@ -1,17 +1,17 @@
-"""Values of an expression: what MySQL takes them for, and the SQL that Spark computes them with."""
+"""Values in an expression: their MySQL type, and the Spark SQL that computes them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
 MAX_DIGITS = 38
-"""What Spark's DECIMAL holds."""
+"""Precision of Spark's DECIMAL."""
 INTEGER_DIGITS = 20
-"""Any of MySQL's integers, 2^64 - 1 included."""
+"""Digits of MySQL's largest integer, 2^64 - 1."""
 
 
 class Refusal(Exception):
-    """A part that cannot be translated faithfully, and why."""
+    """A part that cannot be translated faithfully, and the reason."""
 
     def __init__(self, part: str, reason: str) -> None:
         super().__init__(f"{part}: {reason}")
@@ -20,7 +20,7 @@ class Refusal(Exception):
 
 
 class Kind(Enum):
-    """What MySQL takes a value for."""
+    """MySQL's type of a value."""
 
     TRUTH = "a condition"
     EXACT = "an exact number"
@@ -39,17 +39,17 @@ NUMBERS = (Kind.TRUTH, Kind.EXACT, Kind.DOUBLE)
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A value.
+    """A typed value.
 
     Attributes:
-        sql: Spark's: a DECIMAL for EXACT, a TIMESTAMP_NTZ for DATETIME, a DECIMAL of seconds for TIME.
+        sql: Spark SQL: a DECIMAL for EXACT, a TIMESTAMP_NTZ for DATETIME, a DECIMAL of seconds for TIME.
         text: the part of the expression, for messages.
-        digits, scale: before and behind the point of an EXACT.
-        unsigned: MySQL fails where a difference with it is below 0.
-        year: of the type YEAR, which takes 20 for 2020.
-        members: of an ENUM or SET, which takes text for a number, too.
-        collation, charset: of TEXT; None for what takes the other side's, such as a literal.
-        literal: the value of a literal, None for all else.
+        digits, scale: before and after the decimal point of an EXACT.
+        unsigned: MySQL raises an error if a difference with it is negative.
+        year: has type YEAR, which reads 20 as 2020.
+        members: of an ENUM or SET, which also reads text as a number.
+        collation, charset: of TEXT; None for values that use the other side's, such as a literal.
+        literal: the value of a literal, None for everything else.
     """
 
     kind: Kind
@@ -74,45 +74,45 @@ def exact(value: Value) -> Value:
 
 
 def double(value: Value) -> Value:
-    """Any number as a floating-point one."""
+    """Any number as a floating-point number."""
     if value.kind is Kind.DOUBLE:
         return value
     return Value(Kind.DOUBLE, f"CAST({exact(value).sql} AS DOUBLE)", value.text)
 
 
 def truth(value: Value) -> str:
-    """The SQL of a value as a condition: a number is true if it is not 0."""
+    """The SQL of a value as a condition: a number is true unless it is 0."""
     if value.kind is Kind.TRUTH:
         return value.sql
     if value.kind is Kind.NULL:
         return "CAST(NULL AS BOOLEAN)"
     if value.kind in NUMBERS:
         return f"({value.sql} <> 0)"
-    raise Refusal(value.text, f"{value.kind.value} as a condition: compare it with something")
+    raise Refusal(value.text, f"{value.kind.value} as a condition: compare it with a value")
 
 
 def common_digits(values: Sequence[Value]) -> tuple[int, int]:
-    """The digits before and behind the point that hold every one of the exact numbers.
+    """The digits before and after the decimal point that fit all of the exact numbers.
 
     Raises:
-        Refusal: a DECIMAL does not.
+        Refusal: they exceed DECIMAL's precision.
     """
     digits, scale = max(value.digits for value in values), max(value.scale for value in values)
     if digits + scale > MAX_DIGITS:
-        raise Refusal(values[-1].text, f"{digits + scale} digits, Spark's DECIMAL holds {MAX_DIGITS}")
+        raise Refusal(values[-1].text, f"{digits + scale} digits, Spark's DECIMAL supports {MAX_DIGITS}")
     return digits, scale
 
 
 def common_kind(values: Sequence[Value]) -> list[Value]:
-    """The branches of a CASE, a COALESCE and alike as values of one type; NULLs stay as they are.
+    """The branches of a CASE, COALESCE and so on as values of one type; NULLs are unchanged.
 
     Raises:
-        Refusal: they have no type in common.
+        Refusal: they have no common type.
     """
-    told = [value for value in values if value.kind is not Kind.NULL]
-    kinds = {value.kind for value in told}
+    not_null = [value for value in values if value.kind is not Kind.NULL]
+    kinds = {value.kind for value in not_null}
     if kinds <= {Kind.TRUTH, Kind.EXACT} and kinds != {Kind.TRUTH}:
-        numbers = [exact(value) for value in told]
+        numbers = [exact(value) for value in not_null]
         digits, scale = common_digits(numbers) if numbers else (1, 0)
         kind = f"DECIMAL({digits + scale},{scale})"
         return [
@@ -127,9 +127,9 @@ def common_kind(values: Sequence[Value]) -> list[Value]:
         return [value if value.kind is Kind.NULL else double(value) for value in values]
     if len(kinds) > 1:
         names = " and ".join(sorted(kind.value for kind in kinds))
-        raise Refusal(told[-1].text, f"{names} in one place: MySQL turns them into text")
+        raise Refusal(not_null[-1].text, f"{names} in one expression: MySQL converts them to text")
     if kinds == {Kind.TEXT}:
-        collation, charset = common_collation(told)
+        collation, charset = common_collation(not_null)
         return [
             value if value.kind is Kind.NULL else replace(value, collation=collation, charset=charset, literal=None)
             for value in values
@@ -138,13 +138,13 @@ def common_kind(values: Sequence[Value]) -> list[Value]:
 
 
 def common_collation(values: Sequence[Value]) -> tuple[str | None, str | None]:
-    """The collation and character set that texts are compared by; None for literals alone.
+    """The collation and character set that texts are compared with; None if all are literals.
 
     Raises:
         Refusal: two columns differ.
     """
-    found = {(value.collation, value.charset) for value in values if value.collation is not None}
-    if len(found) > 1:
-        names = ", ".join(sorted(str(collation) for collation, _ in found))
-        raise Refusal(values[-1].text, f"different collations ({names}) in one place")
-    return found.pop() if found else (None, None)
+    collations = {(value.collation, value.charset) for value in values if value.collation is not None}
+    if len(collations) > 1:
+        names = ", ".join(sorted(str(collation) for collation, _ in collations))
+        raise Refusal(values[-1].text, f"different collations ({names}) in one expression")
+    return collations.pop() if collations else (None, None)

@@ -1,4 +1,4 @@
-"""Any split of a log into segments: wherever it is cut, the same changes, GTIDs and statements come out of it."""
+"""Any split of a log into segments: wherever it is cut, the result is the same changes, GTIDs and statements."""
 
 import io
 from dataclasses import replace
@@ -26,7 +26,7 @@ EPOCH = "archive.000001"
 
 
 def read(data: bytes, segment: Segment, server: str) -> list[list[object]]:
-    """All that is read of a segment: changes with their positions, GTIDs, statements."""
+    """Everything that is read from a segment: changes with their positions, GTIDs, statements."""
     options = recording(server).options()
     return [
         rows_of(decode_bytes(data, segment, options)),
@@ -37,21 +37,21 @@ def read(data: bytes, segment: Segment, server: str) -> list[list[object]]:
 
 @cache
 def whole(place: Path) -> tuple[bytes, Segment, list[list[object]]]:
-    """A recorded file, as one segment, and what is read of it."""
+    """A recorded file as one segment, and everything that is read from it."""
     data = place.read_bytes()
     segment = Segment(str(place), "golden", 1, place.name, FIRST_OFFSET, len(data))
     return data, segment, read(data, segment, place.parent.name)
 
 
 def joined(parts: list[list[list[object]]]) -> list[list[object]]:
-    """What is read of one segment after the other."""
+    """The concatenated results of several segments."""
     return [[one for part in found for one in part] for found in zip(*parts, strict=True)]
 
 
 @settings(max_examples=25)
 @given(place=st.sampled_from(FILES), draw=st.data())
 def test_any_boundaries(place: Path, draw: st.DataObject) -> None:
-    """Between any transactions; position by position what the whole file holds."""
+    """Cut between any transactions; position by position the same as the whole file."""
     data, segment, expected = whole(place)
     *ends, last = boundaries(data, segment)
     chosen = sorted(draw.draw(st.sets(st.sampled_from(ends)) if ends else st.just(set())))
@@ -61,8 +61,9 @@ def test_any_boundaries(place: Path, draw: st.DataObject) -> None:
 
 @settings(max_examples=25)
 @given(place=st.sampled_from(FILES), draw=st.data())
-def test_any_rest_of_a_segment(place: Path, draw: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """What is behind any transaction within a segment, wherever that was cut: the segments [b, c), [a, c) and [4, c)."""
+def test_any_remainder_of_a_segment(place: Path, draw: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The part after any transaction within a segment, wherever that was cut: the segments [b, c), [a, c) and [4,
+    c)."""
     data, segment, _ = whole(place)
     places = [FIRST_OFFSET, *boundaries(data, segment)]
     first, middle = sorted(draw.draw(st.lists(st.sampled_from(places[:-1]), min_size=2, max_size=2)))
@@ -79,7 +80,7 @@ def test_any_rest_of_a_segment(place: Path, draw: st.DataObject, tmp_path_factor
 @settings(max_examples=15)
 @given(place=st.sampled_from(FILES), draw=st.data())
 def test_any_cuts_of_the_relay(place: Path, draw: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Whenever the relay's own cutter is told that its time has come."""
+    """At whatever times the relay's own cutter is told to cut."""
     data, _, expected = whole(place)
     folder = tmp_path_factory.mktemp("relay")
     cutter, at = Cutter(folder / EPOCH, place.name, FIRST_OFFSET, b""), FIRST_OFFSET

@@ -59,14 +59,14 @@ CASES = {
 
 
 @pytest.mark.parametrize("events", CASES.values(), ids=CASES.keys())
-def test_boundaries_lie_behind_whole_transactions(events: list[tuple[int, bytes, bool]]) -> None:
+def test_boundaries_follow_complete_transactions(events: list[tuple[int, bytes, bool]]) -> None:
     """`feed` is true exactly where a segment may be cut."""
     tracker = BoundaryTracker()
     assert [tracker.feed(kind, body, 1) for kind, body, _ in events] == [ends for _, _, ends in events]
 
 
 def test_the_gtid_is_known_when_its_transaction_is_complete() -> None:
-    """`completed` names it at the last event only, `gtid` from the first on."""
+    """`completed` is set at the last event only, `gtid` from the first on."""
     tracker = BoundaryTracker()
     tracker.feed(*GTID[:2])
     assert (tracker.gtid, tracker.completed, tracker.inside) == (f"{TEXT}:5", None, True)
@@ -77,8 +77,8 @@ def test_the_gtid_is_known_when_its_transaction_is_complete() -> None:
     assert tracker.completed is None
 
 
-def test_mariadbs_gtid_holds_the_servers_id() -> None:
-    """domain-server-sequence, the server out of the header."""
+def test_a_mariadb_gtid_contains_the_server_id() -> None:
+    """domain-server-sequence, with the server from the header."""
     tracker = BoundaryTracker()
     tracker.feed(*mariadb(0)[:2], server_id=42)
     tracker.feed(E.XID, bytes(8))

@@ -1,4 +1,4 @@
-"""Collation ids and character sets."""
+"""Collation IDs and character sets."""
 
 # ruff: noqa: RUF001 - the characters are the point
 
@@ -35,19 +35,19 @@ from tests.support.charset_families import CHARSETS
     ],
 )
 def test_ids_of_both_flavors(collation: int, charset: str) -> None:
-    """MySQL's ids, MariaDB's NOPAD and UCA 14 ids."""
+    """MySQL's IDs, MariaDB's NOPAD and UCA 14 IDs."""
     assert charset_of(collation) == charset
 
 
 def test_an_unknown_id_is_refused() -> None:
-    """An id that no server has names itself."""
+    """The error contains the ID."""
     with pytest.raises(UnsupportedEvent, match="9999"):
         charset_of(9999)
 
 
 @pytest.mark.parametrize("charset", sorted(set().union(*CHARSETS.values())))
-def test_every_character_set_decodes_what_is_ascii(charset: str) -> None:
-    """`A` and `1` are there in every set; where ASCII bytes are copied they mean ASCII."""
+def test_every_character_set_decodes_ascii(charset: str) -> None:
+    """Every set has `A` and `1`; if ASCII bytes are copied, they are ASCII."""
     raw = "A1 ".encode({"ucs2": "utf-16-be", "utf16": "utf-16-be"}.get(charset, "ascii"))
     if charset in ("utf16le", "utf32"):
         raw = codecs.encode("A1 ", {"utf16le": "utf-16-le", "utf32": "utf-32-be"}[charset])
@@ -80,8 +80,8 @@ def test_every_character_set_decodes_what_is_ascii(charset: str) -> None:
         ("macroman", b"\x80", "Ä"),
     ],
 )
-def test_characters_are_those_of_the_server(charset: str, raw: bytes, text: str) -> None:
-    """Where Python's own codec differs, the server's mapping holds."""
+def test_characters_match_the_server(charset: str, raw: bytes, text: str) -> None:
+    """Where Python's own codec differs, the server's mapping is used."""
     assert decoder_of(charset)(raw) == text
 
 
@@ -95,7 +95,7 @@ def test_bytes_without_a_character_are_errors(charset: str, raw: bytes) -> None:
 
 
 def test_an_unknown_character_set_is_refused() -> None:
-    """A name that no server has is an error."""
+    """An unknown name is an error."""
     with pytest.raises(UnsupportedEvent, match="klingon"):
         decoder_of("klingon")
 
@@ -119,12 +119,12 @@ def test_an_unknown_character_set_is_refused() -> None:
     ],
 )
 def test_names_of_both_flavors(collation: int, name: str | None) -> None:
-    """Every id that a server of ours knows has the server's own name."""
+    """Every ID of the test servers has the server's own name."""
     assert collation_name(collation) == name
 
 
-def test_a_servers_name_is_spelled_in_one_way() -> None:
-    """`utf8` is `utf8mb3`, as newer servers say."""
+def test_collation_names_are_canonical() -> None:
+    """`utf8` is `utf8mb3`, as in newer servers."""
     assert plain_name("utf8_general_ci") == "utf8mb3_general_ci"
     assert plain_name("utf8mb4_bin") == "utf8mb4_bin"
     assert plain_name("utf8mb4_croatian_mysql561_ci") == "utf8mb4_croatian_ci"

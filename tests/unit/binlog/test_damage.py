@@ -1,4 +1,4 @@
-"""Damaged segments: whichever byte is wrong or missing, the error says the file and the place."""
+"""Damaged segments: whichever byte is wrong or missing, the error has file and position."""
 
 import io
 from pathlib import Path
@@ -31,7 +31,7 @@ def decode(data: bytes, end: int | None = None) -> None:
 @settings(max_examples=200)
 @given(place=st.integers(0, len(DATA) - 1), bit=st.integers(0, 7))
 def test_a_flipped_bit_is_found(place: int, bit: int) -> None:
-    """No single bit can change without an error (but the first event's in-use flag, which the server itself flips)."""
+    """Changing any single bit is an error (except the first event's in-use flag, which the server itself changes)."""
     damaged = bytearray(DATA)
     damaged[place] ^= 1 << bit
     if (place, bit) == (4 + 17, 0):
@@ -45,21 +45,21 @@ def test_a_flipped_bit_is_found(place: int, bit: int) -> None:
 @settings(max_examples=60)
 @given(size=st.integers(0, len(DATA) - 1))
 def test_a_truncated_segment_is_found(size: int) -> None:
-    """A file that ends before the segment's end is an error, at an event's edge too."""
+    """A file that ends before the segment's end is an error, also at an event boundary."""
     with pytest.raises(CorruptBinlog):
         decode(DATA[:size], len(DATA))
     with pytest.raises(CorruptBinlog):
         scan_gtids(io.BytesIO(DATA[:size]), segment(len(DATA)))
 
 
-def test_bytes_behind_the_end_are_found() -> None:
-    """A segment holds nothing behind its end."""
+def test_bytes_after_the_end_are_found() -> None:
+    """A segment contains nothing after its end."""
     with pytest.raises(CorruptBinlog):
         decode(DATA + DATA[4:], len(DATA))
 
 
-def test_the_error_names_file_and_place() -> None:
-    """An operator sees where to look, and what to do."""
+def test_the_error_has_file_and_position() -> None:
+    """The operator learns where the damage is, and what to do."""
     damaged = bytearray(DATA)
     damaged[1500] ^= 0xFF
     with pytest.raises(CorruptBinlog, match="checksum") as caught:
@@ -70,12 +70,12 @@ def test_the_error_names_file_and_place() -> None:
 
 
 def test_any_other_file_is_refused(tmp_path: Path) -> None:
-    """A file without the magic is no binlog."""
-    with pytest.raises(CorruptBinlog, match="no binlog file"):
+    """A file without the magic is not a binlog."""
+    with pytest.raises(CorruptBinlog, match="not a binlog file"):
         decode(b"PK\x03\x04 something else")
 
 
-def test_the_first_event_tells_server_and_checksums() -> None:
+def test_the_first_event_has_server_version_and_checksum_algorithm() -> None:
     """Version, flavor and checksum algorithm come from the format description event."""
     size = int.from_bytes(DATA[13:17], "little")
     description = parse_format_description(DATA[4 : 4 + size])
@@ -85,8 +85,8 @@ def test_the_first_event_tells_server_and_checksums() -> None:
     assert parse_format_description(other[4 : 4 + size]).is_mariadb
 
 
-def test_a_rows_event_cut_short_without_checksums() -> None:
-    """What stands in front of its images is not there: an error of ours, that names the table."""
+def test_a_truncated_rows_event_without_checksums() -> None:
+    """The bytes before its images are missing: a dmdelta error with the table's name."""
     table_map = table_map_body([(3, b"")], names_field(["id"]))
     log = Log(checksum=False).add(EventType.TABLE_MAP, table_map)
     log.add(EventType.WRITE_ROWS, (7).to_bytes(6, "little") + b"\1\0")

@@ -1,4 +1,4 @@
-"""Each kind of event, made by hand: decoded, passed over, or refused with a next step."""
+"""Each kind of event, constructed by the test: decoded, skipped, or refused with a next step."""
 
 import struct
 import zlib
@@ -58,8 +58,8 @@ def test_rows_of_both_versions_and_with_extra_data(extra: bytes | None) -> None:
     assert (third.op, third.before, third.after) == (Op.DELETE, {"id": 2, "v": "two"}, None)
 
 
-def test_update_images_alternate_whatever_is_null() -> None:
-    """Before and after images keep their sides when the null pattern changes between them."""
+def test_update_images_alternate_for_any_null_pattern() -> None:
+    """Before and after images are not swapped when the null pattern changes between them."""
     null = b"\x02" + struct.pack("<i", 5)
     images = image(1) + null + null + image(6) + image(7) + image(8)
     log = transaction(Log(), (EventType.UPDATE_ROWS, rows_body(images, 2, bitmaps=2)))
@@ -81,7 +81,7 @@ def test_update_images_alternate_whatever_is_null() -> None:
     ],
 )
 def test_compressed_rows_of_mariadb(kind: EventType, op: Op) -> None:
-    """The images behind the bitmaps are decompressed, in both versions."""
+    """The images after the bitmaps are decompressed, in both versions."""
     extra = None if kind <= EventType.MARIADB_DELETE_ROWS_COMPRESSED_V1 else b""
     plain = rows_body(b"", 2, extra=extra)
     log = transaction(Log("10.11.6-MariaDB"), (kind, plain + compressed(image(3) + image(4))))
@@ -90,8 +90,8 @@ def test_compressed_rows_of_mariadb(kind: EventType, op: Op) -> None:
     assert [(change.after or change.before or {})["id"] for change in changes] == [3, 4]
 
 
-def test_a_compressed_query_begins_a_transaction() -> None:
-    """MariaDB compresses statements too."""
+def test_a_compressed_query_starts_a_transaction() -> None:
+    """MariaDB also compresses statements."""
     body = query_body(b"", "s") + compressed(b"BEGIN")
     log = Log("10.11.6-MariaDB").add(EventType.MARIADB_QUERY_COMPRESSED, body)
     log.add(EventType.TABLE_MAP, table_map_body(COLUMNS, NAMES))
@@ -101,7 +101,7 @@ def test_a_compressed_query_begins_a_transaction() -> None:
 
 @pytest.mark.parametrize("compression", [0, 255])
 def test_a_payload_counts_its_rows_as_one_event(compression: int) -> None:
-    """Rows of all inner events have the payload's place and one counter; the structure comes before them."""
+    """Rows of all inner events have the payload's position and one counter; the structure comes before them."""
     inner = (
         event_bytes(EventType.QUERY, query_body(b"BEGIN", "s"), checksum=False)
         + event_bytes(EventType.TABLE_MAP, table_map_body(COLUMNS, NAMES), checksum=False)
@@ -118,7 +118,7 @@ def test_a_payload_counts_its_rows_as_one_event(compression: int) -> None:
 
 
 def test_a_payload_of_another_compression_is_refused() -> None:
-    """An unknown algorithm names the setting."""
+    """An unknown algorithm is an error with the setting's name."""
     with pytest.raises(UnsupportedEvent, match="compression 7") as caught:
         Log().add(EventType.TRANSACTION_PAYLOAD, payload_body(b"", compression=7)).changes()
     assert "binlog_transaction_compression" in (caught.value.hint or "")
@@ -126,7 +126,7 @@ def test_a_payload_of_another_compression_is_refused() -> None:
 
 @pytest.mark.parametrize("cut", [1, 20, 60])
 def test_a_broken_payload_is_damage(cut: int) -> None:
-    """Inner bytes that end too soon are an error."""
+    """Truncated inner bytes are an error."""
     inner = event_bytes(EventType.QUERY, query_body(b"BEGIN", "s"), checksum=False)
     body = payload_body(inner, compression=255)
     with pytest.raises(CorruptBinlog):
@@ -150,8 +150,8 @@ def test_a_broken_payload_is_damage(cut: int) -> None:
         EventType.MARIADB_GTID_LIST,
     ],
 )
-def test_events_without_changes_pass(kind: EventType) -> None:
-    """Events that hold no row change are passed over."""
+def test_events_without_changes_are_skipped(kind: EventType) -> None:
+    """Events without row changes are skipped."""
     assert Log().add(kind, bytes(20)).changes() == []
 
 
@@ -172,7 +172,7 @@ def test_events_without_changes_pass(kind: EventType) -> None:
     ],
 )
 def test_events_that_would_lose_changes_stop_the_task(kind: int, hint: str) -> None:
-    """The error names the file, the place and the next step."""
+    """The error has the file, the position and the next step."""
     log = Log()
     offset = len(log.data)
     with pytest.raises(UnsupportedEvent) as caught:
@@ -181,8 +181,8 @@ def test_events_that_would_lose_changes_stop_the_task(kind: int, hint: str) -> N
     assert caught.value.context == {"binlog_file": "binlog.000007", "offset": offset}
 
 
-def test_an_unknown_event_that_says_so_may_be_ignored() -> None:
-    """A newer server marks what an older reader may skip."""
+def test_an_unknown_event_marked_ignorable_is_skipped() -> None:
+    """A newer server marks events that an older reader may skip."""
     assert Log().add(200, bytes(8), flags=EventFlag.IGNORABLE).changes() == []
 
 
@@ -194,29 +194,29 @@ def test_a_statement_that_changes_rows_stops_the_task() -> None:
 
 
 def test_rows_that_were_rolled_back_stop_the_task() -> None:
-    """A ROLLBACK after row events means a mix of engines: some rows stayed, some did not."""
+    """A ROLLBACK after row events means a mix of engines: some rows were kept, some were not."""
     log = Log().query("BEGIN").add(EventType.TABLE_MAP, table_map_body(COLUMNS, NAMES))
     log.add(EventType.WRITE_ROWS, rows_body(image(1), 2)).query("ROLLBACK")
     with pytest.raises(UnsupportedEvent, match="ROLLBACK"):
         log.changes()
 
 
-def test_a_rollback_to_a_savepoint_is_none() -> None:
-    """Only the end of the transaction counts."""
+def test_a_rollback_to_a_savepoint_is_not_a_rollback() -> None:
+    """Only the end of the transaction matters."""
     log = Log().query("BEGIN").add(EventType.TABLE_MAP, table_map_body(COLUMNS, NAMES))
     log.add(EventType.WRITE_ROWS, rows_body(image(1), 2)).query("ROLLBACK TO `s`").add(EventType.XID, bytes(8))
     assert len(rows_of(log.changes())) == 1
 
 
 def test_a_segment_must_end_its_transaction() -> None:
-    """Rows without their commit are no segment."""
+    """Rows without their commit are not a segment."""
     log = Log().query("BEGIN").add(EventType.TABLE_MAP, table_map_body(COLUMNS, NAMES))
     with pytest.raises(CorruptBinlog, match="inside a transaction"):
         log.changes()
 
 
 def test_row_images_need_their_table_map() -> None:
-    """Only MySQL's end-of-statement mark may come without one."""
+    """Only MySQL's end-of-statement mark needs none."""
     mark = rows_body(b"", 0, table_id=0xFFFFFF)
     assert Log().query("BEGIN").add(EventType.WRITE_ROWS, mark).add(EventType.XID, bytes(8)).changes() == []
     with pytest.raises(CorruptBinlog, match="without a table map"):
@@ -225,19 +225,19 @@ def test_row_images_need_their_table_map() -> None:
 
 @pytest.mark.parametrize("change", [b"\x00", image(2)[:-1]])
 def test_images_that_do_not_fill_their_event_are_damage(change: bytes) -> None:
-    """Bytes left over or missing at the end of a rows event are an error that names the table."""
+    """Excess or missing bytes at the end of a rows event are an error with the table's name."""
     with pytest.raises(CorruptBinlog, match=r"s\.t"):
         transaction(Log(), (EventType.WRITE_ROWS, rows_body(image(1) + change, 2))).changes()
 
 
 def test_half_an_update_is_damage() -> None:
-    """Every before image has its after image."""
+    """Every before image has an after image."""
     with pytest.raises(CorruptBinlog, match=r"s\.t"):
         transaction(Log(), (EventType.UPDATE_ROWS, rows_body(image(1) * 3, 2, bitmaps=2))).changes()
 
 
 def inserted(images: bytes, present: bytes, *, nulls: bytes, kind: int = EventType.WRITE_ROWS) -> list[Change]:
-    """The rows of an INSERT that logged the columns `present`, of a table whose columns `nulls` may be NULL."""
+    """The rows of an INSERT that logged the columns `present`, of a table whose columns `nulls` are nullable."""
     extra = None if kind == EventType.WRITE_ROWS_V1 else b""
     log = Log().query("BEGIN").add(EventType.TABLE_MAP, table_map_body(COLUMNS, NAMES, nulls=nulls))
     log.add(kind, rows_body(images, 2, extra=extra, present=present)).add(EventType.XID, bytes(8))
@@ -249,15 +249,15 @@ ONLY_ID = b"\x00" + struct.pack("<i", 5)
 
 @pytest.mark.parametrize("kind", [EventType.WRITE_ROWS, EventType.WRITE_ROWS_V1])
 def test_an_insert_without_a_column_that_cannot_be_null_stops_the_task(kind: EventType) -> None:
-    """The row has the column's DEFAULT in the source, and the log does not say what that is."""
+    """In the source the row has the column's DEFAULT, which is not in the log."""
     with pytest.raises(UnsupportedEvent, match=r"s\.t: an INSERT is logged without v \(NOT NULL\)") as caught:
         inserted(ONLY_ID, b"\x01", nulls=b"\x00", kind=kind)
     assert "binlog_row_image=FULL" in (caught.value.hint or "")
     assert caught.value.context["binlog_file"] == "binlog.000007"
 
 
-def test_the_table_map_says_what_is_not_null() -> None:
-    """A known structure, for a table map without names, may be of another time."""
+def test_nullability_comes_from_the_table_map() -> None:
+    """A known structure, for a table map without names, may be older or newer."""
     columns = (Column("id", "int"), Column("v", "varchar", length=80, charset="utf8mb4"))
     options = DecodeOptions(wanted=lambda *_: True, known_schemas={("s", "t"): [TableSchema("s", "t", columns)]})
     log = Log().query("BEGIN").add(EventType.TABLE_MAP, table_map_body(COLUMNS, b"", nulls=b"\x01"))
@@ -266,21 +266,21 @@ def test_the_table_map_says_what_is_not_null() -> None:
         log.changes(options)
 
 
-def test_an_insert_without_a_nullable_column_names_what_it_holds() -> None:
-    """A column that may be NULL is taken to be so: preflight warns of defaults."""
+def test_an_insert_without_a_nullable_column_lists_its_columns() -> None:
+    """A nullable column is assumed to be NULL: preflight warns of defaults."""
     (change,) = inserted(ONLY_ID, b"\x01", nulls=b"\x02")
     assert (change.after, change.image) == ({"id": 5}, ("id",))
 
 
 @pytest.mark.parametrize("nulls", [b"\x03", b"\x00"])
 def test_an_insert_that_logs_no_column_stops_the_task(nulls: bytes) -> None:
-    """Its image has no bytes: there is a row in the source and none to be seen in the log."""
+    """Its image has no bytes: the source has a row that the log does not show."""
     with pytest.raises(UnsupportedEvent, match=r"s\.t: an INSERT .* no column"):
         inserted(b"", b"\x00", nulls=nulls)
 
 
-def test_an_update_need_not_log_what_it_leaves_alone() -> None:
-    """NOT NULL or not, a column that an after image leaves out keeps its value."""
+def test_an_update_need_not_log_unchanged_columns() -> None:
+    """NOT NULL or not, a column that an after image omits keeps its value."""
     log = Log().query("BEGIN").add(EventType.TABLE_MAP, table_map_body(COLUMNS, NAMES, nulls=b"\x00"))
     log.add(EventType.UPDATE_ROWS, rows_body(ONLY_ID * 2, 2, bitmaps=2, present=b"\x01")).add(EventType.XID, bytes(8))
     (change,) = rows_of(log.changes())
@@ -288,15 +288,15 @@ def test_an_update_need_not_log_what_it_leaves_alone() -> None:
 
 
 def test_bytes_outside_the_character_set_stop_the_task() -> None:
-    """The error names table, column and place, and no value."""
-    with pytest.raises(UnsupportedEvent, match=r"s\.t\.v holds bytes that are not utf8mb4") as caught:
+    """The error has table, column and position, and no value."""
+    with pytest.raises(UnsupportedEvent, match=r"s\.t\.v contains bytes that are not valid utf8mb4") as caught:
         transaction(Log(), (EventType.WRITE_ROWS, rows_body(image(1, b"secret\xff"), 2))).changes()
     assert caught.value.context["binlog_file"] == "binlog.000007"
     assert "secret" not in str(caught.value)
 
 
-def test_a_multi_table_statement_keeps_its_tables_apart() -> None:
-    """Table ids tell whose images follow; two ids may stand for one structure."""
+def test_a_multi_table_statement_maps_rows_to_their_tables() -> None:
+    """Table ids determine whose images follow; two ids may refer to one structure."""
     log = Log().query("BEGIN")
     log.add(EventType.TABLE_MAP, table_map_body(COLUMNS, NAMES, 7, ("s", "left")))
     log.add(EventType.TABLE_MAP, table_map_body(COLUMNS, NAMES, 8, ("s", "right")))
@@ -309,7 +309,7 @@ def test_a_multi_table_statement_keeps_its_tables_apart() -> None:
 
 
 def test_a_one_phase_commit_is_prepared_and_committed_at_once() -> None:
-    """Rows carry the xid, and the verdict stands at the XA_PREPARE event itself."""
+    """Rows carry the xid, and the commit row is at the XA_PREPARE event itself."""
     log = Log().query("XA START X'6162',X'',1").add(EventType.TABLE_MAP, table_map_body(COLUMNS, NAMES))
     log.add(EventType.WRITE_ROWS, rows_body(image(1), 2)).query("XA END X'6162',X'',1")
     offset = len(log.data)
@@ -319,8 +319,8 @@ def test_a_one_phase_commit_is_prepared_and_committed_at_once() -> None:
     assert (verdict.op, verdict.seq) == (Op.XA_COMMIT, (7 << 40) + offset)
 
 
-def test_without_checksums_events_end_at_their_end() -> None:
-    """`binlog_checksum=NONE` leaves the four bytes out everywhere but in the first event."""
+def test_events_without_checksums() -> None:
+    """`binlog_checksum=NONE` omits the four bytes everywhere but in the first event."""
     log = transaction(Log(checksum=False), (EventType.WRITE_ROWS, rows_body(image(1), 2)))
     assert [change.after for change in rows_of(log.changes())] == [{"id": 1, "v": "x"}]
 
@@ -337,8 +337,8 @@ def test_wide_tables_have_wide_field_ids() -> None:
     assert second.after == {**(first.after or {}), "c000": None}
 
 
-def test_wanted_decides_by_schema_and_table() -> None:
-    """The options see both names."""
+def test_tables_are_selected_by_schema_and_name() -> None:
+    """The options receive both names."""
     asked = []
     options = DecodeOptions(wanted=lambda schema, table: bool(asked.append((schema, table))))
     assert transaction(Log(), (EventType.WRITE_ROWS, rows_body(image(1), 2))).changes(options) == []

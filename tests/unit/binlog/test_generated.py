@@ -1,4 +1,4 @@
-"""The generated row decoders against the general way, on tables and rows of any shape."""
+"""The generated row decoders compared with the general one, for tables and rows of any shape."""
 
 import struct
 from typing import Any
@@ -105,7 +105,7 @@ def _image(row: list[bytes | None]) -> bytes:
 @settings(max_examples=300)
 @given(_tables())
 def test_generated_and_general_decoders_agree(made: tuple[list[Made], list[str], tuple[int, ...], list[Any]]) -> None:
-    """Whatever the columns, the images' columns, NULLs and values: both ways read back to the same objects."""
+    """For any columns, image columns, NULLs and values: both decode to the same objects."""
     columns, names, present, rows = made
     wires = [wire for wire, _, _ in columns]
     described = [
@@ -133,8 +133,8 @@ def test_generated_and_general_decoders_agree(made: tuple[list[Made], list[str],
     assert [read_variant(value, table.keys.metadata) for value in fast] == expected
 
 
-def test_null_patterns_beyond_the_limit_take_the_general_way() -> None:
-    """A table with any number of null patterns costs a bounded number of generated decoders."""
+def test_null_patterns_beyond_the_limit_use_the_general_decoder() -> None:
+    """A table with any number of null patterns has a bounded number of generated decoders."""
     count = 8
     wires = [WireColumn(WireType.LONG)] * count
     columns = tuple(Column(f"c{number}", "int") for number in range(count))

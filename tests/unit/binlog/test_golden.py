@@ -1,4 +1,4 @@
-"""Recorded binlogs of real servers: what the codec decodes ends in the tables that the server itself showed."""
+"""Recorded binlogs of real servers: applying the decoded changes results in the tables as the server returned them."""
 
 from datetime import datetime, timezone
 from decimal import Decimal
@@ -46,8 +46,8 @@ def _plain(value: Any, kind: str) -> Any:
     return canonical(value)
 
 
-def test_tables_end_as_the_server_shows_them(recorded: Recording) -> None:
-    """Every change applied in log order, XA changes at their verdict: each table equals the server's SELECT."""
+def test_tables_equal_those_of_the_server(recorded: Recording) -> None:
+    """Every change applied in log order, XA changes at their commit: each table equals the server's SELECT."""
     tables = Tables(keys=lambda name: recorded.tables[name[1]]["keys"])
     for change in _all_changes(recorded):
         if change.op in (Op.XA_COMMIT, Op.XA_ROLLBACK) or recorded.tables.get(change.table or "", {}).get("keys"):
@@ -90,7 +90,7 @@ def _same(mine: Any, source: Any, kind: str) -> bool:
 
 
 def _document(value: Any) -> Any:
-    """A canonical document with its numbers again."""
+    """A canonical document with its numbers restored."""
     if isinstance(value, dict):
         if set(value) == {"decimal"}:
             return Decimal(value["decimal"])
@@ -100,8 +100,8 @@ def _document(value: Any) -> Any:
     return [_document(item) for item in value] if isinstance(value, list) else value
 
 
-def test_an_sql_null_document_is_absent_and_a_json_null_is_there() -> None:
-    """SQL NULL in a JSON column leaves the field out, JSON null is a variant null."""
+def test_an_sql_null_document_is_absent_and_a_json_null_is_present() -> None:
+    """SQL NULL in a JSON column omits the field, JSON null is a variant null."""
     rows = [change.after for change in _all_changes(recording("mysql80")) if change.table == "types" and change.after]
     column = next(name for name, kind in recording("mysql80").tables["types"]["columns"] if kind == "json")
     by_id = {row["id"]: row for row in rows}
@@ -112,13 +112,13 @@ def test_an_sql_null_document_is_absent_and_a_json_null_is_there() -> None:
 
 
 def test_positions_are_unique_and_ordered(recorded: Recording) -> None:
-    """(seq, row) never repeats and grows, structures before the rows of their event."""
+    """(seq, row) is unique and increasing, with structures before the rows of their event."""
     places = [(change.seq, change.row) for change in _all_changes(recorded)]
     assert places == sorted(set(places))
 
 
-def test_every_transaction_can_be_a_segment_of_its_own(recorded: Recording) -> None:
-    """Cut at every boundary, the pieces decode to what the whole files do."""
+def test_every_transaction_can_be_a_segment(recorded: Recording) -> None:
+    """Cut at every boundary, the segments decode to the same as the whole files."""
     whole, pieces = [], []
     for segment in recorded.segments():
         with open(segment.path, "rb") as stream:
@@ -141,18 +141,19 @@ def test_gtids_are_those_of_the_changes(recorded: Recording) -> None:
 
 
 def test_small_batches_hold_the_same_changes(recorded: Recording) -> None:
-    """How much goes into a batch changes nothing, inside compressed transactions neither."""
+    """The batch size does not affect the result, also inside compressed transactions."""
     assert _all_changes(recorded, batch_bytes=1) == _all_changes(recorded)
 
 
-def test_a_tag_stands_between_server_and_number() -> None:
+def test_a_tagged_gtid_has_the_tag_between_server_and_number() -> None:
     """MySQL 9 writes tagged GTIDs."""
     tagged = {change.gtid for change in _all_changes(recording("mysql97")) if change.gtid and ":demo:" in change.gtid}
     assert len(tagged) > 3
 
 
-def test_prepared_rows_carry_their_transaction_and_the_verdict_follows() -> None:
-    """Rows of an XA transaction have its xid in one spelling, on both flavors, and a verdict row names it."""
+def test_prepared_rows_have_an_xid_and_are_followed_by_commit_or_rollback() -> None:
+    """Rows of an XA transaction have its xid in canonical form, in both flavors, and a commit or rollback row has it
+    too."""
     for name in ("mysql80", "mariadb"):
         changes = _all_changes(recording(name))
         prepared = {change.xid for change in changes if change.op in (Op.INSERT, Op.UPDATE, Op.DELETE)} - {None}
@@ -163,7 +164,7 @@ def test_prepared_rows_carry_their_transaction_and_the_verdict_follows() -> None
 
 
 def test_a_partial_image_names_its_columns() -> None:
-    """MINIMAL images list what the after image holds; the key is filled in from the before image."""
+    """MINIMAL images list the columns of the after image; the key is filled in from the before image."""
     partial = [
         change
         for change in _all_changes(recording("mysql80"))
@@ -178,14 +179,14 @@ def test_a_partial_image_names_its_columns() -> None:
 
 
 def test_truncate_and_ddl_name_their_tables() -> None:
-    """A DDL row holds the statement and its table; TRUNCATE has an op of its own."""
+    """A DDL row holds the statement and its table; TRUNCATE has its own op."""
     changes = _all_changes(recording("mysql80"))
     assert [change.table for change in changes if change.op is Op.TRUNCATE] == ["truncated", "truncated"]
     added = [change.ddl for change in changes if change.op is Op.DDL and change.table == "added_column"]
     assert any("ADD COLUMN e" in (text or "") for text in added)
 
 
-def test_structures_come_first_and_say_the_key() -> None:
+def test_structures_come_first_and_include_the_key() -> None:
     """The first row of a table in a segment is its structure, with types, character sets, members and key."""
     first: dict[tuple[int, str], Change] = {}
     for change in _all_changes(recording("mysql80")):
@@ -201,8 +202,8 @@ def test_structures_come_first_and_say_the_key() -> None:
     assert members == {("a", "é", "c,d")}
 
 
-def test_without_names_the_known_structures_must_fit() -> None:
-    """A 5.7 log alone names no column: the error says which table, and where."""
+def test_without_names_a_known_structure_must_match() -> None:
+    """A 5.7 log alone has no column names: the error has the table and the position."""
     recorded = recording("mysql57")
     segment = next(iter(recorded.segments()))
     with open(segment.path, "rb") as stream, pytest.raises(UnknownSchema, match=r"golden\.types") as caught:
@@ -211,8 +212,8 @@ def test_without_names_the_known_structures_must_fit() -> None:
     assert "binlog_row_metadata" in (caught.value.hint or "")
 
 
-def test_unwanted_tables_leave_no_trace(recorded: Recording) -> None:
-    """What the options do not want is neither decoded nor described."""
+def test_excluded_tables_are_not_decoded(recorded: Recording) -> None:
+    """Tables that the options exclude are neither decoded nor described."""
     options = DecodeOptions(wanted=lambda *_: False, statement_targets=statement_targets)
     for segment in recorded.segments():
         with open(segment.path, "rb") as stream:

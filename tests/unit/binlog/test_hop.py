@@ -1,4 +1,4 @@
-"""Hopping from transaction to transaction finds what a walk over all events finds, or is not done."""
+"""Hopping from transaction to transaction finds the same as a walk over all events, or does not hop."""
 
 import io
 import struct
@@ -23,7 +23,7 @@ from tests.support.gtids import completed_gtids, spelled
 QUICKSTART = Path(__file__).parents[3] / "pipelines" / "quickstart-binlogs"
 FILES = sorted([*GOLDEN.glob("*/binlog.0*"), *QUICKSTART.glob("*/binlog.0*")])
 LENGTHS = [file for file in FILES if file.parent.name in ("mysql", "mysql80", "mysql97") and file.stat().st_size > 500]
-"""Of servers that tell a transaction's length, with transactions."""
+"""Recordings of servers that log a transaction's length, with transactions."""
 
 UUID = bytes(range(16))
 NAME = "00010203-0405-0607-0809-0a0b0c0d0e0f"
@@ -42,7 +42,7 @@ def scanned(data: bytes, segment: Segment) -> list[str]:
 
 
 def boundaries(data: bytes, segment: Segment) -> tuple[int, list[int]]:
-    """Where the first event ends, and every boundary."""
+    """The end of the first event, and every boundary."""
     tracker, first, ends = BoundaryTracker(), 0, []
     for header, body in walk_events(io.BytesIO(data), segment):
         first = first or header.end
@@ -52,12 +52,12 @@ def boundaries(data: bytes, segment: Segment) -> tuple[int, list[int]]:
 
 
 def some(places: list[int], most: int = 25) -> list[int]:
-    """All places, or as many, evenly spread."""
+    """All positions, or a limited number, evenly spread."""
     return places[:: len(places) // most + 1]
 
 
 def gtid_events(data: bytes) -> list[tuple[int, int]]:
-    """Place and type of each GTID event of MySQL in a whole file."""
+    """Position and type of each GTID event of MySQL in a whole file."""
     found, at = [], len(MAGIC)
     while at < len(data):
         _, kind, _, size, _, _ = HEADER.unpack_from(data, at)
@@ -67,12 +67,13 @@ def gtid_events(data: bytes) -> list[tuple[int, int]]:
 
 
 def length_at(data: bytes, at: int) -> int:
-    """Where an untagged GTID event holds its transaction's length."""
+    """The position of the transaction's length in an untagged GTID event."""
     return at + 68 + 7 * (data[at + 67] >> 7)
 
 
 def with_length(data: bytes, at: int, length: int) -> bytes:
-    """The file with another length in the GTID event at `at`, as three bytes: where there is a version behind it."""
+    """The file with another length in the GTID event at `at`, as three bytes, if the server version is followed by
+    one."""
     place = length_at(data, at)
     told = b"\xfc" + length.to_bytes(2, "little")
     return data[:place] + told + data[place + len(told) :]
@@ -93,7 +94,7 @@ def test_hop_and_walk_find_the_same(file: Path) -> None:
 
 
 @pytest.mark.parametrize("file", FILES, ids=label)
-def test_an_incomplete_transaction_does_not_count(file: Path) -> None:
+def test_an_incomplete_transaction_is_not_included(file: Path) -> None:
     """A file that ends anywhere between two events."""
     data, segment = file.read_bytes(), whole(file)
     ends = [header.end for header, _ in walk_events(io.BytesIO(data), segment)]
@@ -103,8 +104,9 @@ def test_an_incomplete_transaction_does_not_count(file: Path) -> None:
 
 
 @pytest.mark.parametrize("server", ["mysql80", "mysql97"])
-def test_most_transactions_are_not_looked_into(server: str) -> None:
-    """A hop ends at a GTID event; more than half of the transactions can be passed, XA and single statements not."""
+def test_most_transactions_are_skipped(server: str) -> None:
+    """A hop ends at a GTID event; more than half of the transactions can be skipped, XA and single statements
+    cannot."""
     begun = passed = 0
     for file in sorted((GOLDEN / server).glob("binlog.0*")):
         data = file.read_bytes()
@@ -117,8 +119,8 @@ def test_most_transactions_are_not_looked_into(server: str) -> None:
 
 
 @pytest.mark.parametrize("server", ["mysql57", "mariadb"])
-def test_without_lengths_all_is_walked(server: str) -> None:
-    """MySQL 5.7 and MariaDB tell none."""
+def test_without_lengths_all_events_are_walked(server: str) -> None:
+    """MySQL 5.7 and MariaDB log none."""
     for file in sorted((GOLDEN / server).glob("binlog.0*")):
         data, at = file.read_bytes(), len(MAGIC)
         while at < len(data):
@@ -127,8 +129,8 @@ def test_without_lengths_all_is_walked(server: str) -> None:
 
 
 @pytest.mark.parametrize("file", LENGTHS, ids=label)
-def test_a_length_that_is_another_s_is_not_believed(file: Path) -> None:
-    """A length that leads to any other event of the file, or nowhere, changes nothing in what is found."""
+def test_a_wrong_length_is_not_trusted(file: Path) -> None:
+    """A length that leads to any other event of the file, or nowhere, does not change the result."""
     data, segment = file.read_bytes(), whole(file)
     expected = completed_gtids(data, segment)
     starts = [header.offset for header, _ in walk_events(io.BytesIO(data), segment)]
@@ -141,13 +143,13 @@ def test_a_length_that_is_another_s_is_not_believed(file: Path) -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(file=st.sampled_from(LENGTHS), draw=st.data())
-def test_a_damaged_gtid_event_makes_no_wrong_set(file: Path, draw: st.DataObject) -> None:
-    """Flipped bits behind its identity change nothing in what is found, or are an error."""
+def test_a_damaged_gtid_event_does_not_change_the_set(file: Path, draw: st.DataObject) -> None:
+    """Flipped bits after its identity do not change the result, or are an error."""
     data, segment = bytearray(file.read_bytes()), whole(file)
     expected = completed_gtids(bytes(data), segment)
     at, kind = draw.draw(st.sampled_from(gtid_events(bytes(data))))
     size = HEADER.unpack_from(data, at)[3]
-    # A tagged event spells its identity in its first bytes, in a length that differs.
+    # A tagged event encodes its identity in its first bytes, with variable length.
     first = 44 if kind != EventType.GTID_TAGGED else 19 + 3 + 2 + 1 + 32 + 1 + 9 + 1 + 6
     for _ in range(draw.draw(st.integers(1, 3))):
         place = draw.draw(st.integers(min(first, size - 1), size - 1))
@@ -165,7 +167,7 @@ def gtid_body(number: int, length: bytes, *, sequence: int | None = None, replic
 
 
 def packed_length(number: int) -> bytes:
-    """The shortest of the protocol's forms."""
+    """The shortest of the protocol's encodings."""
     if number < 251:
         return bytes((number,))
     size, code = next((size, code) for size, code in ((2, 252), (3, 253), (8, 254)) if number < 1 << 8 * size)
@@ -173,14 +175,14 @@ def packed_length(number: int) -> bytes:
 
 
 def transactions(sizes: list[int], *, checksum: bool = True, replica: bool = False) -> Log:
-    """A log of transactions with a rows event of so many bytes each."""
+    """A log of transactions with one rows event of the given sizes each."""
     log = Log(checksum=checksum)
     for number, size in enumerate(sizes, start=1):
         inner = [(EventType.QUERY, query_body(b"BEGIN", "s")), (EventType.WRITE_ROWS, bytes(size))]
         events = [*inner, (EventType.XID, bytes(8))]
         rest = sum(len(event_bytes(kind, body, checksum=checksum)) for kind, body in events)
         told = b""
-        while True:  # the length counts its own bytes
+        while True:  # the length includes its own bytes
             begin = event_bytes(EventType.GTID, gtid_body(number, told, replica=replica), checksum=checksum)
             if told == (told := packed_length(len(begin) + rest)):
                 break
@@ -193,7 +195,7 @@ def transactions(sizes: list[int], *, checksum: bool = True, replica: bool = Fal
 @pytest.mark.parametrize("checksum", [True, False])
 @pytest.mark.parametrize("replica", [True, False])
 def test_lengths_of_any_size_are_read(checksum: bool, replica: bool) -> None:  # noqa: FBT001
-    """One byte to eight, behind one commit time or, on a replica, two: all but the last are passed in one hop."""
+    """One to eight bytes, after one commit time or, on a replica, two: all but the last are skipped in one hop."""
     log = transactions([1, 300, 70_000, 17 << 20, 5, 9], checksum=checksum, replica=replica)
     begins, runs = [at for at, _ in gtid_events(log.data)], []
     assert hop(log.data, begins[0], len(log.data), 4 * checksum, runs) == begins[-1]
@@ -201,8 +203,8 @@ def test_lengths_of_any_size_are_read(checksum: bool, replica: bool) -> None:  #
     assert spelled(scan_gtids(io.BytesIO(log.data), log.segment())) == [f"{NAME}:{number}" for number in range(1, 7)]
 
 
-def test_a_length_of_two_transactions_is_not_believed() -> None:
-    """The second one's sequence number is missing then, with a checksum or without."""
+def test_a_length_of_two_transactions_is_not_trusted() -> None:
+    """The second one's sequence number is then missing, with or without a checksum."""
     for checksum in (True, False):
         log = transactions([300, 300, 300, 300], checksum=checksum)
         begins = [at for at, _ in gtid_events(log.data)]
@@ -215,14 +217,14 @@ def test_a_length_of_two_transactions_is_not_believed() -> None:
 
 
 def mapped_bytes() -> int:
-    """Resident bytes of this process that are a file's."""
+    """Resident bytes of this process that belong to a file."""
     text = Path("/proc/self/status").read_text()
     return int(text.partition("RssFile:")[2].split()[0]) << 10
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's /proc")
-def test_a_long_walk_takes_little_memory(tmp_path: Path) -> None:
-    """One transaction of 96 MB without a length: what the walk has seen does not stay mapped."""
+def test_a_long_walk_uses_little_memory(tmp_path: Path) -> None:
+    """One transaction of 96 MB without a length: pages that the walk has read are released."""
     log = Log(version="5.7.44").add(EventType.GTID, struct.pack("<B16sq", 1, UUID, 9))
     block = event_bytes(EventType.WRITE_ROWS, bytes(1 << 15)) * 32
     file = tmp_path / "binlog.000001"

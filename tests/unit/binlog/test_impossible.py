@@ -1,6 +1,6 @@
-"""What no server writes, with a checksum that is right: each is an error of ours that says what is wrong.
+"""Input that no server writes, with a valid checksum: each results in a dmdelta error with the problem.
 
-Found by `test_wounds.py`, `tests/fuzz` and by reading.
+Found by `test_wounds.py`, `tests/fuzz` and code review.
 """
 
 import io
@@ -35,8 +35,8 @@ def field(kind: int, value: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("size", range(len(table_map_body([INT, JSON], names_field(["id", "v"])))))
-def test_table_map_cut_short(size: int) -> None:
-    """Wherever it ends, in the names too, which are read first to see whether the table is wanted."""
+def test_truncated_table_map(size: int) -> None:
+    """Wherever it is truncated, also in the names, which are read first to check whether the table is replicated."""
     body = table_map_body([INT, JSON], names_field(["id", "v"]))[:size]
     log = Log().query("BEGIN").add(EventType.TABLE_MAP, body)
     with pytest.raises(DmdeltaError):
@@ -63,8 +63,8 @@ def test_table_map_cut_short(size: int) -> None:
         (WireType.TINY_BLOB, b""),
     ],
 )
-def test_impossible_column(kind: int, metadata: bytes) -> None:
-    """A column whose metadata no column can have would be read from the wrong bytes."""
+def test_invalid_column_metadata(kind: int, metadata: bytes) -> None:
+    """A column with invalid metadata would be read from the wrong bytes."""
     with pytest.raises(CorruptBinlog, match="cannot read a table map"):
         of_one_column((kind, metadata), bytes(40)).changes()
 
@@ -81,69 +81,69 @@ def test_impossible_column(kind: int, metadata: bytes) -> None:
     ],
 )
 def test_names_and_key_of_other_columns(optional: bytes) -> None:
-    """Names, character sets and the key are of the table's own columns."""
+    """Names, character sets and the key refer to the table's own columns."""
     with pytest.raises(CorruptBinlog, match="cannot read a table map"):
         Log().transaction([INT, INT], optional).changes()
 
 
 def test_members_outside_their_character_set() -> None:
-    """An enum's members are text of the column's character set."""
+    """An enum's members are text in the column's character set."""
     enum = (WireType.STRING, b"\xf7\x01")
     members = field(10, b"\x2d") + field(6, b"\1\2\xff\xfe")
-    with pytest.raises(CorruptBinlog, match=r"s\.t\.id has members that are not utf8mb4"):
+    with pytest.raises(CorruptBinlog, match=r"s\.t\.id has members that are not valid utf8mb4"):
         Log().transaction([enum], NAMES + members).changes()
 
 
 @pytest.mark.parametrize(("kind", "bitmaps"), [(EventType.DELETE_ROWS, 1), (EventType.UPDATE_ROWS, 2)])
 def test_images_without_columns(kind: int, bitmaps: int) -> None:
-    """Images of no bytes would never end."""
+    """Images of zero bytes would never end."""
     body = rows_body(b"\0\1\2", 1, bitmaps=bitmaps, present=b"\0")
     with pytest.raises(CorruptBinlog, match="row images"):
         Log().transaction([INT], NAMES, (kind, body)).changes()
 
 
 def test_rows_of_a_table_without_columns() -> None:
-    """The same where the table has none."""
+    """The same for a table without columns."""
     options = DecodeOptions(wanted=lambda *_: True, known_schemas={("s", "t"): [TableSchema("s", "t", ())]})
     with pytest.raises(CorruptBinlog, match="row images"):
         Log().transaction([], b"", (EventType.WRITE_ROWS, rows_body(b"\0", 0))).changes(options)
 
 
 @pytest.mark.parametrize("digits", [38, 18, 9])
-def test_decimal_of_bytes_that_are_no_digits(digits: int) -> None:
-    """Nine digits are less than a billion; more would be another value, or none that VARIANT holds."""
+def test_decimal_with_invalid_digits(digits: int) -> None:
+    """Nine digits are less than a billion; more would be another value, or one that VARIANT cannot hold."""
     size = {38: 17, 18: 8, 9: 4}[digits]
-    with pytest.raises(CorruptBinlog, match="no digits"):
+    with pytest.raises(CorruptBinlog, match="not digits"):
         of_one_column((WireType.NEWDECIMAL, bytes((digits, 0))), b"\xff" * size).changes()
 
 
 def document(*entries: bytes, kind: int = 2) -> bytes:
-    """A small array (2) or object (0) whose entries and bytes are given."""
+    """A small array (2) or object (0) with the given entries and bytes."""
     return bytes((kind,)) + b"".join(entries)
 
 
 DAMAGED = {
     "an array inside itself": document(struct.pack("<HH", 2, 10), b"\2\0\0\2\0\0"),
-    "values that lie on one another": document(
+    "overlapping values": document(
         struct.pack("<HH", 200, 1000),
         b"".join(b"\x0c" + struct.pack("<H", 604) for _ in range(200)),
         b"\x7e",
         b"x" * 126,
     ),
     "a length without an end": b"\x0c" + b"\xff" * 50,
-    "an opaque value cut short": b"\x0f\xfd\x20abc",
+    "a truncated opaque value": b"\x0f\xfd\x20abc",
     "a decimal of too many digits": write_jsonb(Opaque(b"\xf6\xff\xff" + bytes(40))),
-    "a decimal that is cut short": write_jsonb(Opaque(b"\xf6\x10\x02\x80")),
-    "a decimal that is no digits": write_jsonb(Opaque(b"\xf6\x09\x00\xff\xff\xff\xff")),
-    "a name that is no UTF-8": write_jsonb({"ab": 1}).replace(b"ab", b"\xff\xfe"),
-    "a name cut short": document(struct.pack("<HH", 1, 12), b"\x0b\0\x05\0", b"\4\0\0", b"a", kind=0),
-    "a name that is there twice": write_jsonb({"aa": 1, "ab": 2}).replace(b"ab", b"aa"),
+    "a truncated decimal": write_jsonb(Opaque(b"\xf6\x10\x02\x80")),
+    "a decimal with invalid digits": write_jsonb(Opaque(b"\xf6\x09\x00\xff\xff\xff\xff")),
+    "a name that is not UTF-8": write_jsonb({"ab": 1}).replace(b"ab", b"\xff\xfe"),
+    "a truncated name": document(struct.pack("<HH", 1, 12), b"\x0b\0\x05\0", b"\4\0\0", b"a", kind=0),
+    "a duplicate name": write_jsonb({"aa": 1, "ab": 2}).replace(b"ab", b"aa"),
 }
 
 
 @pytest.mark.parametrize("what", DAMAGED)
 def test_json_document(what: str) -> None:
-    """It would take any time and memory, or become VARIANT that nobody can read."""
+    """It would take unbounded time and memory, or result in VARIANT that cannot be read."""
     value = DAMAGED[what]
     with pytest.raises(CorruptBinlog):
         of_one_column(JSON, struct.pack("<I", len(value)) + value).changes()
@@ -164,12 +164,12 @@ def diff(path: bytes, value: bytes, operation: int = 0) -> bytes:
         diff(b'$."\\ud800"', write_jsonb(1)),
         diff(b"$[" + b"9" * 5000 + b"]", write_jsonb(1)),
         diff(b"$.a", DAMAGED["an array inside itself"]),
-        diff(b"$.a", DAMAGED["values that lie on one another"]),
-        diff(b"$.a", DAMAGED["a name that is no UTF-8"]),
+        diff(b"$.a", DAMAGED["overlapping values"]),
+        diff(b"$.a", DAMAGED["a name that is not UTF-8"]),
     ],
 )
 def test_json_diff(changed: bytes) -> None:
-    """A diff that is none, or does not fit its document."""
+    """An invalid diff, or one that does not fit its document."""
     before = write_jsonb({"a": 5})
     images = b"\0" + struct.pack("<I", len(before)) + before + b"\1\1\0" + struct.pack("<I", len(changed)) + changed
     body = rows_body(images, 1, bitmaps=2)
@@ -180,13 +180,13 @@ def test_json_diff(changed: bytes) -> None:
 @pytest.mark.parametrize("inflate", [decompress, decompress_value])
 @pytest.mark.parametrize("told", [b"\x87" + b"\xff" * 7, b"\x84\xff\xff\xff\xff", b"\x81\x05"])
 def test_mariadb_s_compression_with_another_length(inflate, told: bytes) -> None:
-    """Neither is memory taken for a length that only a damaged byte tells, nor is more unpacked than told."""
+    """Neither is memory allocated for a damaged length, nor is more decompressed than stated."""
     with pytest.raises(CorruptBinlog, match="compressed"):
         inflate(told + zlib.compress(bytes(10 << 20)))
 
 
 def test_compressed_transaction_of_another_size() -> None:
-    """One whose stream ends too soon would lose its last events without a word."""
+    """A truncated stream would silently lose its last events."""
     event = event_bytes(EventType.XID, bytes(8), checksum=False)
     for compression in (0, 255):
         damaged = payload_body(event, compression=compression, told=2 * len(event))
@@ -195,7 +195,7 @@ def test_compressed_transaction_of_another_size() -> None:
 
 
 def test_event_of_gigabytes_in_a_compressed_transaction() -> None:
-    """Its size is not believed before its bytes are there."""
+    """Its size is not trusted before its bytes are read."""
     huge = struct.pack("<IBIIIH", 0, EventType.XID, 1, 0xFFFFFFF0, 0, 0)
     with pytest.raises(CorruptBinlog, match="ends inside an event"):
         list(inner_events(io.BytesIO(payload_body(huge))))
@@ -208,15 +208,15 @@ def test_empty_field_of_a_compressed_transaction() -> None:
 
 
 @pytest.mark.parametrize("text", ["X'abc'", "X'ab',X'c'", "X'ab','c',12345678901234567890123", "X'ab',7"])
-def test_xa_identifier_that_is_none(text: str) -> None:
-    """Half a byte, or too long a number: nothing is guessed."""
+def test_invalid_xa_identifier(text: str) -> None:
+    """Half a byte, or a number that is too long: nothing is guessed."""
     assert parse_xid(text) is None
     with pytest.raises(UnsupportedEvent, match="without an identifier"):
         Log().query(f"XA START {text}").changes()
 
 
-def test_xa_prepare_cut_short() -> None:
-    """An identifier is whole."""
+def test_truncated_xa_prepare() -> None:
+    """An identifier is complete."""
     with pytest.raises(CorruptBinlog, match="XA_PREPARE"):
         Log().add(EventType.XA_PREPARE, struct.pack("<BIII", 0, 1, 3, 3) + b"abcde").changes()
 
@@ -224,15 +224,15 @@ def test_xa_prepare_cut_short() -> None:
 @pytest.mark.parametrize(
     ("kind", "body"),
     [
-        # MariaDB: a prepared XA transaction, whose identifier has fewer bytes than told.
+        # MariaDB: a prepared XA transaction, whose identifier has fewer bytes than stated.
         (EventType.MARIADB_GTID, struct.pack("<QIB", 1, 0, 64) + struct.pack("<IBB", 1, 3, 3) + b"abcde"),
-        # MySQL 9: a tag of 40 bytes, one of which is there.
+        # MySQL 9: a tag of 40 bytes, only one of which is present.
         (EventType.GTID_TAGGED, bytes((0, 200, 0, 6, 80)) + b"a"),
-        # MySQL 9: committed in a year that no timestamp holds.
+        # MySQL 9: committed in a year that no timestamp can hold.
         (EventType.GTID_TAGGED, bytes((0, 200, 0, 12)) + b"\xff" * 9),
     ],
 )
 def test_gtid_event(kind: int, body: bytes) -> None:
-    """Cut short, or of no time that there is."""
+    """Truncated, or with an invalid time."""
     with pytest.raises(CorruptBinlog, match="GTID event"):
         Log().add(kind, body).changes()

@@ -1,4 +1,4 @@
-"""Table maps without column names: statements found beforehand, and rows decoded by the structure of their place."""
+"""Table maps without column names: a scan for statements, and rows decoded by the structure at their position."""
 
 import struct
 from pathlib import Path
@@ -45,8 +45,8 @@ def options(*structures: StructureFrom) -> DecodeOptions:
     )
 
 
-def test_a_table_map_that_looks_the_same_means_other_columns_behind_a_statement() -> None:
-    """A renamed column leaves the table map as it was, byte for byte."""
+def test_an_identical_table_map_has_other_columns_after_a_statement() -> None:
+    """Renaming a column does not change the table map's bytes."""
     log = row(Log())
     at = len(log.data)
     log = row(log.query("ALTER TABLE t CHANGE a b INT"))
@@ -67,8 +67,8 @@ def test_a_table_map_that_looks_the_same_means_other_columns_behind_a_statement(
     ],
     ids=["none", "more columns", "another type", "not known any more", "of a later place"],
 )
-def test_what_does_not_fit_stops_the_task(known) -> None:
-    """The error says which table, where, and what to do."""
+def test_a_table_map_that_matches_no_structure_stops_the_task(known) -> None:
+    """The error has the table, the position, and the next step."""
     with pytest.raises(UnknownSchema, match=r"s\.t") as caught:
         row(Log()).changes(options(*known))
     assert "dmdelta binlog-schema update SPEC --table s.t" in (caught.value.hint or "")
@@ -77,7 +77,7 @@ def test_what_does_not_fit_stops_the_task(known) -> None:
 
 
 def test_the_table_map_completes_what_statements_left_open() -> None:
-    """Character sets and collations of MINIMAL metadata, the size of a TEXT, whether NULL is allowed."""
+    """Character sets and collations from MINIMAL metadata, the size of a TEXT, nullability."""
     open_ = structure(Column("v", "varchar", length=20, nullable=False), Column("x", "tinytext", charset="utf8mb4"))
     data = b"\x00" + b"\x01v" + b"\x01\x00x"
     changes = row(Log(), VARCHAR, TEXT, data=data, optional=COLLATION).changes(options(open_))
@@ -91,7 +91,7 @@ def test_the_table_map_completes_what_statements_left_open() -> None:
 
 
 def scanned(log: Log, folder: Path):
-    """What is found in a file."""
+    """The result of scanning a file."""
     place = folder / "made.binlog"
     place.write_bytes(log.data)
     with place.open("rb") as stream:
@@ -108,8 +108,8 @@ def inner(kind: int, body: bytes) -> bytes:
     return struct.pack("<IBIIIH", 100, kind, 1, 19 + len(body), 0, 0) + body
 
 
-def test_statements_are_found_where_they_begin(tmp_path: Path) -> None:
-    """Transactions, and statements that change no structure, are passed over."""
+def test_statements_are_found_at_their_start(tmp_path: Path) -> None:
+    """Transactions, and statements that change no structure, are skipped."""
     log = row(Log()).query("GRANT SELECT ON *.* TO x").query("CREATE NOBODY KNOWS")
     at = len(log.data)
     log = row(log.query("ALTER TABLE t ADD b INT")).query("COMMIT")
@@ -122,15 +122,15 @@ def test_statements_are_found_where_they_begin(tmp_path: Path) -> None:
     assert found.server_charset is None
 
 
-def test_the_sessions_server_collation_is_told(tmp_path: Path) -> None:
-    """CREATE DATABASE falls back on it."""
+def test_the_sessions_server_collation_is_returned(tmp_path: Path) -> None:
+    """It is the default of CREATE DATABASE."""
     status = b"\x00" + bytes(4) + b"\x04" + struct.pack("<HHH", 45, 45, 8)
     body = struct.pack("<IIBHH", 1, 0, 1, 0, len(status)) + status + b"d\0CREATE DATABASE d"
     (found,) = scanned(Log().add(EventType.QUERY, body), tmp_path)
     assert found.server_charset == "latin1"
 
 
-def test_a_compressed_transaction_may_begin_with_a_statement(tmp_path: Path) -> None:
+def test_a_compressed_transaction_can_start_with_a_statement(tmp_path: Path) -> None:
     """CREATE TABLE … SELECT is one transaction since MySQL 8.0.21."""
     begin, create = (inner(EventType.QUERY, query_body(sql, "s")) for sql in (b"BEGIN", b"CREATE TABLE u (id INT)"))
     long = inner(EventType.QUERY, query_body(b"CREATE TABLE w (id INT COMMENT '" + b"x" * 9000 + b"')", "s"))
@@ -140,8 +140,8 @@ def test_a_compressed_transaction_may_begin_with_a_statement(tmp_path: Path) -> 
     assert [found.sql.split("(")[0] for found in scanned(log, tmp_path)] == ["CREATE TABLE u ", "CREATE TABLE w "]
 
 
-def test_the_tables_of_a_log_are_found_without_its_rows(tmp_path: Path) -> None:
-    """A compressed transaction is not opened: then nobody knows."""
+def test_the_tables_of_a_log_are_found_without_decoding_rows(tmp_path: Path) -> None:
+    """A compressed transaction is not decompressed: the result is then unknown."""
     log = row(row(Log()), INT, INT)
     place = tmp_path / "made.binlog"
     for added, tables in ((log, {("s", "t")}), (Log().query("BEGIN"), set()), (compressed(), None)):
@@ -156,7 +156,7 @@ def compressed() -> Log:
 
 
 def test_a_damaged_segment_is_an_error(tmp_path: Path) -> None:
-    """Nothing is passed over because it cannot be read."""
+    """Nothing is skipped because it cannot be read."""
     log = Log().query("ALTER TABLE t ADD b INT")
     log.data = log.data[:-3]
     with pytest.raises(CorruptBinlog):
@@ -164,8 +164,8 @@ def test_a_damaged_segment_is_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("server", ["mysql80", "mysql57", "mysql97", "mariadb"])
-def test_the_statements_of_real_servers_lead_to_their_structures(server: str) -> None:
-    """Followed from the beginning of a recording, every row finds the names that its table had."""
+def test_statements_of_real_servers_result_in_their_structures(server: str) -> None:
+    """Applied from the start of a recording, every row gets the names that its table had."""
     recorded = recording(server)
     statements = []
     for segment in recorded.segments():

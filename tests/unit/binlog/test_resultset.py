@@ -30,7 +30,7 @@ WIDE = "12345678901234567890123456789012345.000000000000000000000000000001"
 
 
 def encoded(data: bytes) -> bytes:
-    """With its length, length-encoded."""
+    """Length-encoded, with its length."""
     size = len(data)
     if size < 0xFB:
         return bytes([size]) + data
@@ -66,8 +66,8 @@ def read(packets: bytes) -> list[Any]:
 
 
 @pytest.mark.parametrize("size", [0, 1, 250, 251, 1023, 1024, 65_535, 65_536, 1 << 17])
-def test_values_of_every_form_are_read_whatever_their_length(size: int) -> None:
-    """Lengths of one, three and four bytes, in a run of packets of which only the last one's bytes count."""
+def test_values_of_any_length_are_read(size: int) -> None:
+    """Lengths of one, three and four bytes, in a run of packets of which only the last one's bytes matter."""
     packets = packet(row(1, b"x")) + packet(row(-2, b"\xe9" * size)) + packet([None] * len(COLUMNS))
     first, second, empty = read(packets)
     assert second == {
@@ -86,8 +86,8 @@ def test_values_of_every_form_are_read_whatever_their_length(size: int) -> None:
     assert len(empty) == len(COLUMNS)
 
 
-def test_what_the_server_leaves_out_is_zero() -> None:
-    """Zero dates and times come without bytes, midnights without a clock: they are what a row image tells."""
+def test_omitted_parts_of_values_are_zero() -> None:
+    """Zero dates and times have no bytes, midnights no time part: they equal those of a row image."""
     values = row(1, b"")
     values[4], values[5], values[6] = encoded(b""), encoded(b""), encoded(b"")
     (found,) = read(packet(values))
@@ -97,8 +97,8 @@ def test_what_the_server_leaves_out_is_zero() -> None:
     assert found["at"] == datetime(2026, 11, 21)  # noqa: DTZ001
 
 
-def test_rows_that_are_not_the_tables_are_refused() -> None:
-    """Bytes that end inside a value stop the reading."""
+def test_truncated_rows_are_refused() -> None:
+    """Bytes that end inside a value are an error."""
     with pytest.raises((CorruptBinlog, struct.error, IndexError)):
         read(packet(row(1, b"x"))[:-20])
 
@@ -116,19 +116,20 @@ def test_rows_that_are_not_the_tables_are_refused() -> None:
     ],
 )
 def test_json_text_is_read_as_values(text: bytes, value: Any) -> None:
-    """Every kind of JSON value, an empty document being null."""
+    """Every kind of JSON value; an empty document is null."""
     keys = KeyDictionary(())
     assert read_variant(json_text_value(text, keys), keys.metadata) == value
 
 
-def test_text_that_is_no_json_is_refused() -> None:
-    """A damaged document stops the reading instead of becoming a string."""
+def test_invalid_json_is_refused() -> None:
+    """A damaged document is an error instead of becoming a string."""
     with pytest.raises(UnsupportedEvent, match="JSON"):
         json_text_value(b'{"a": ', KeyDictionary(()))
 
 
-def test_columns_hold_what_the_images_hold() -> None:
-    """Plain where there is one meaning, the image's own VARIANT bytes elsewhere; NULL in either; empty after `clear`."""
+def test_columns_equal_the_images() -> None:
+    """Plain for types with one meaning, the image's own VARIANT bytes for others; NULL in either; empty after
+    `clear`."""
     packets = packet(row(1, b"x")) + packet([None] * len(COLUMNS)) + packet(row(-2, b"\xe9" * 300))
     images, metadata = RowReader(SCHEMA).read(packets, len(packets))
     reader = ColumnReader(SCHEMA)
@@ -149,8 +150,8 @@ def test_columns_hold_what_the_images_hold() -> None:
     assert reader.rows == 0
 
 
-def test_columns_of_other_rows_are_not_taken() -> None:
-    """Rows that do not end where their packets do are of another structure."""
+def test_rows_of_another_structure_are_refused() -> None:
+    """Rows that do not end with their packets have another structure."""
     packets = packet(row(1, b"x"))
     with pytest.raises(CorruptBinlog):
         ColumnReader(SCHEMA).read(packets, len(packets) - 1)

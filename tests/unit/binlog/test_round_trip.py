@@ -1,4 +1,4 @@
-"""What a writer of the tests' own puts into a log comes out of the codec, for every type, NULL pattern and image."""
+"""The codec decodes what the tests' own writer encodes, for every type, NULL pattern and image."""
 
 import struct
 from decimal import Decimal
@@ -17,7 +17,7 @@ KINDS = {Op.INSERT: EventType.WRITE_ROWS, Op.UPDATE: EventType.UPDATE_ROWS, Op.D
 
 
 def shown(columns: list[Family], row: Row, present: list[bool]) -> dict[str, Any]:
-    """A row as VARIANT has it, by column name, of the columns that its image has."""
+    """A row in VARIANT's form, by column name, with the columns in its image."""
     return {
         f"c{number}": None if value is None else value[1]
         for number, (column, value) in enumerate(zip(columns, row, strict=True))
@@ -26,7 +26,7 @@ def shown(columns: list[Family], row: Row, present: list[bool]) -> dict[str, Any
 
 
 def same(found: Any, wanted: Any) -> bool:
-    """Equal, and of the same type, but that numbers may be wider."""
+    """Equal, and of the same type, except that numbers may be wider."""
     if isinstance(wanted, dict):
         return (
             isinstance(found, dict) and found.keys() == wanted.keys() and all(same(found[k], wanted[k]) for k in wanted)
@@ -47,8 +47,8 @@ def written(row: Row, present: list[bool]) -> bytes:
 
 @settings(max_examples=150)
 @given(draw=st.data())
-def test_what_is_written_is_read(draw: st.DataObject) -> None:
-    """Any columns (more than eight: bitmaps of several bytes), any rows, full images and partial ones."""
+def test_written_rows_are_read_back(draw: st.DataObject) -> None:
+    """Any columns (more than eight: bitmaps of several bytes), any rows, full and partial images."""
     columns = draw.draw(st.lists(st.sampled_from(FAMILIES), min_size=1, max_size=20))
     values = st.tuples(*(st.none() | column.values for column in columns)).map(list)
     some = st.lists(st.booleans(), min_size=len(columns), max_size=len(columns)).filter(any)
@@ -74,8 +74,8 @@ def test_what_is_written_is_read(draw: st.DataObject) -> None:
             assert same(change.after, before)
 
 
-def test_every_family_is_written_and_read_alone() -> None:
-    """Each column type by itself, so that none is left out by chance."""
+def test_every_type_family_round_trips() -> None:
+    """Each column type separately, so that none is missed by chance."""
     for number, column in enumerate(FAMILIES):
         check_family(number, column)
 

@@ -1,4 +1,4 @@
-"""What a statement means: every kind that servers log has its place, anything else is refused."""
+"""Classification of statements: every kind that servers log is known, anything else is refused."""
 
 import pytest
 
@@ -74,19 +74,19 @@ STATEMENTS = [
 
 @pytest.mark.parametrize(("sql", "kind"), STATEMENTS)
 def test_each_statement_has_its_kind(sql: str, kind: K) -> None:
-    """Leading words decide, whatever comments stand in front."""
+    """Leading words decide, whatever comments precede them."""
     assert classify(sql).kind is kind
 
 
 @pytest.mark.parametrize("sql", ["EXPLODE TABLE t", "()", "CREATE SOMETHING x"])
 def test_an_unknown_statement_is_refused(sql: str) -> None:
-    """Nothing is skipped that no list names."""
-    with pytest.raises(UnsupportedEvent, match="not known"):
+    """A statement that matches no list is not skipped."""
+    with pytest.raises(UnsupportedEvent, match="is unknown"):
         classify(sql)
 
 
-def test_a_long_comment_in_front_does_not_hide_the_statement() -> None:
-    """Comments may be longer than what is looked at at once."""
+def test_a_long_leading_comment_does_not_hide_the_statement() -> None:
+    """Comments can be longer than the part that is examined."""
     assert classify("/* " + "x" * 9000 + " */ INSERT INTO t VALUES (1)").kind is K.DML
     assert classify("/* " + "x" * 9000 + " */ ALTER TABLE t ADD a INT").kind is K.DDL
 
@@ -94,8 +94,8 @@ def test_a_long_comment_in_front_does_not_hide_the_statement() -> None:
 @pytest.mark.parametrize(
     "text", ["X'6162',X'63',7", "0x6162,0x63,7", "'ab','c',7", '"ab" , "c" , 7', "x'6162',X'63',7 ONE PHASE"]
 )
-def test_an_xid_has_one_spelling(text: str) -> None:
-    """However it was written, the identifier reads the same."""
+def test_an_xid_has_a_canonical_form(text: str) -> None:
+    """The identifier is the same, however it is written."""
     assert parse_xid(text) == xid_text(b"ab", b"c", 7) == "X'6162',X'63',7"
 
 

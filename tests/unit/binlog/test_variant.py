@@ -1,4 +1,4 @@
-"""VARIANT encoding against the tests' own reader of the format, and binary JSON on top of it."""
+"""VARIANT encoding compared with the tests' own reader of the format, and binary JSON based on it."""
 
 import struct
 from base64 import b64decode
@@ -55,7 +55,7 @@ def _exact(unscaled: int, scale: int) -> Decimal:
 
 @pytest.mark.parametrize("size", [0, 63, 64, 255, 256, 1023, 1024, 70_000])
 def test_strings_of_every_length_form(size: int) -> None:
-    """At 64 bytes the header grows."""
+    """From 64 bytes on the header is longer."""
     assert read(variant.string_piece(b"x" * size)) == "x" * size
 
 
@@ -72,7 +72,7 @@ def test_unsigned_bigints_are_decimals(number: int) -> None:
     negative=st.booleans(),
 )
 def test_decimals_of_every_size(*, shape: tuple[int, int, int], negative: bool) -> None:
-    """Precision decides among four, eight and sixteen bytes."""
+    """Precision decides between four, eight and sixteen bytes."""
     precision, scale, digits = shape
     unscaled = -digits if negative else digits
     assert read(variant.decimal_piece(unscaled, scale, precision)) == _exact(unscaled, scale)
@@ -100,7 +100,7 @@ def _to_binary(unscaled: int, precision: int, scale: int) -> bytes:
     negative=st.booleans(),
 )
 def test_decimal_columns_of_every_shape(*, shape: tuple[int, int, int], negative: bool) -> None:
-    """Up to 38 digits a decimal, above MySQL's text."""
+    """Up to 38 digits a decimal, above that MySQL's text."""
     precision, scale, digits = shape
     unscaled = -digits if negative else digits
     raw = _to_binary(unscaled, precision, scale)
@@ -113,7 +113,7 @@ def test_decimal_columns_of_every_shape(*, shape: tuple[int, int, int], negative
 @pytest.mark.parametrize("count", [0, 1, 31, 32, 33, 255, 256, 300])
 @pytest.mark.parametrize("size", [1, 300, 70_000])
 def test_objects_of_every_width(count: int, size: int) -> None:
-    """Ids, offsets and counts grow with the object; PySpark's reader finds the same."""
+    """Ids, offsets and counts grow with the object; PySpark's reader gives the same result."""
     names = sorted(f"k{number}".encode() for number in range(count))
     keys = KeyDictionary(names)
     text = b"x" * (size // max(count, 1))
@@ -148,12 +148,12 @@ def _packed_time(months: int, day: int, clock: int, micros: int) -> bytes:
     ],
 )
 def test_opaque_json_values(opaque: bytes, expected: Any) -> None:
-    """Dates, times and decimals keep their type; anything else reads as MySQL shows it."""
+    """Dates, times and decimals keep their type; anything else has MySQL's text."""
     assert read(json_value(write_jsonb(Opaque(opaque)), KeyDictionary(()))) == expected
 
 
 def test_long_opaque_values_have_line_breaks() -> None:
-    """MySQL's base64 breaks lines, and so does its text of such a value."""
+    """MySQL's base64 has line breaks, and so has its text of such a value."""
     text = read(json_value(write_jsonb(Opaque(b"\xfc" + bytes(200))), KeyDictionary(())))
     assert text.startswith("base64:type252:")
     assert "\n" in text
@@ -161,19 +161,19 @@ def test_long_opaque_values_have_line_breaks() -> None:
 
 
 def test_an_empty_document_is_json_null() -> None:
-    """So does the server read it."""
+    """As in the server."""
     assert read(json_value(b"", KeyDictionary(()))) is None
 
 
 @pytest.mark.parametrize("document", [b"\x0d\x00", b"\x00\x05\x00", b"\x02\x01\x00\xff\xff\x0c\xff\xff", b"\x0c\x80"])
 def test_a_broken_document_is_damage(document: bytes) -> None:
-    """Unknown types and offsets outside are errors."""
+    """Unknown types and offsets out of range are errors."""
     with pytest.raises(CorruptBinlog, match="JSON"):
         json_value(document, KeyDictionary(()))
 
 
-def test_keys_of_documents_are_shared_and_forgotten_in_time() -> None:
-    """The dictionary grows from row to row until it is too big, then only the columns stay."""
+def test_keys_of_documents_are_shared_and_trimmed() -> None:
+    """The dictionary grows from row to row until it exceeds the limit, then only the columns are kept."""
     keys = KeyDictionary((b"id", b"doc"))
     plain = keys.metadata
     for number in range(1000):
@@ -197,5 +197,5 @@ def test_keys_of_documents_are_shared_and_forgotten_in_time() -> None:
     ],
 )
 def test_paths_of_json_diffs(path: str, legs: tuple[Any, ...]) -> None:
-    """Names plain and quoted, and element numbers."""
+    """Plain and quoted names, and array indexes."""
     assert parse_path(path) == legs

@@ -1,4 +1,4 @@
-"""Damage that no checksum tells: what the codec reads then is an error of ours, or rows that are well formed."""
+"""Damage that no checksum detects: the codec raises a dmdelta error, or returns well-formed rows."""
 
 from contextlib import suppress
 
@@ -10,7 +10,7 @@ from dmdelta.errors import DmdeltaError
 from tests.support.wounds import Act, Wound, read_every_way, seeds, wounded
 
 TELLING = (b"\0", b"\1", b"\x7f", b"\x80", b"\xfb", b"\xfc", b"\xfe", b"\xff", b"\xff\xff", b"\xff" * 4, b"\0" * 8)
-"""Bytes that formats have a meaning for."""
+"""Bytes with a meaning in the formats."""
 PLACES = st.integers(0, 80) | st.integers(0, 1 << 15)
 WOUNDS = st.lists(
     st.builds(
@@ -26,26 +26,27 @@ WOUNDS = st.lists(
 
 
 def check_wounds(number: int, wounds: list[Wound]) -> None:
-    """The property; a hang is the lane's time limit."""
+    """The property; a hang is detected by the lane's time limit."""
     with suppress(DmdeltaError):
         read_every_way(wounded(seeds()[number % len(seeds())], wounds))
 
 
 @settings(max_examples=150)
 @given(number=st.integers(0, len(seeds()) - 1), wounds=WOUNDS)
-def test_wounds_that_no_checksum_tells(number: int, wounds: list[Wound]) -> None:
-    """Any events of real servers, changed in any way and sealed again: an error of ours, or VARIANT that can be read."""
+def test_damage_that_no_checksum_detects(number: int, wounds: list[Wound]) -> None:
+    """Any events of real servers, modified in any way and given a valid checksum: a dmdelta error, or readable
+    VARIANT."""
     check_wounds(number, wounds)
 
 
 @pytest.mark.long
 @settings(max_examples=20_000)
 @given(number=st.integers(0, len(seeds()) - 1), wounds=WOUNDS)
-def test_many_wounds_that_no_checksum_tells(number: int, wounds: list[Wound]) -> None:
-    """The same at length."""
+def test_much_damage_that_no_checksum_detects(number: int, wounds: list[Wound]) -> None:
+    """The same with more examples."""
     check_wounds(number, wounds)
 
 
-def test_unwounded_events_are_sealed_as_they_were() -> None:
-    """Taking events apart and sealing them changes nothing, so that only the wounds are what is tested."""
+def test_undamaged_events_are_resealed_unchanged() -> None:
+    """Splitting and resealing events changes nothing, so that only the damage is tested."""
     assert [wounded(seed, []).data for seed in seeds()] == [seed.data for seed in seeds()]

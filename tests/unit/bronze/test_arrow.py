@@ -18,7 +18,7 @@ NAMES = [field.name for field in ARROW_SCHEMA]
 
 
 def test_every_row_has_its_columns() -> None:
-    """Runs are spread over their rows: positions, names and images are those of the batch."""
+    """Runs are expanded to their rows: positions, names and images are those of the batch."""
     options = DecodeOptions(wanted=lambda schema, _: schema == "golden", statement_targets=statement_targets)
     seen = set()
     for segment in recording("mysql80").segments():
@@ -50,7 +50,7 @@ def test_every_row_has_its_columns() -> None:
 
 
 def test_the_columns_are_those_of_the_data_source() -> None:
-    """Names and order agree with the schema that Spark is told; a VARIANT is marked on its metadata field."""
+    """Names and order match the schema declared to Spark; a VARIANT is marked on its metadata field."""
     declared = [column.strip().split(" ")[0].strip("`") for column in DECODED_SCHEMA.split(",") if column.strip()]
     assert declared == NAMES
     field = ARROW_SCHEMA.field("after").type.field("metadata")

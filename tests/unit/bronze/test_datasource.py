@@ -1,4 +1,4 @@
-"""The data source without Spark: what loading it costs, and what its readers give."""
+"""The data source without Spark: what importing it loads, and what its readers return."""
 
 import pickle
 import subprocess
@@ -23,18 +23,18 @@ def loaded_by(module: str) -> set[str]:
     return set(done.stdout.split())
 
 
-def test_planning_loads_no_codec() -> None:
+def test_planning_does_not_load_the_codec() -> None:
     """Spark imports the data source in each of its planning processes."""
     assert loaded_by("dmdelta.bronze.datasource") == set()
 
 
-def test_executors_load_no_spec() -> None:
-    """Reading rows takes the codec and Arrow, and nothing that reads a spec."""
+def test_executors_do_not_load_the_spec() -> None:
+    """Reading rows needs the codec and Arrow, and nothing that parses a spec."""
     assert loaded_by("dmdelta.bronze.reading") == {"numpy", "pyarrow", "dmdelta.binlog.decode"}
 
 
-def test_a_reader_travels_and_reads_its_partitions() -> None:
-    """Pickled as Spark does; the segments' rows come as record batches."""
+def test_a_pickled_reader_reads_its_partitions() -> None:
+    """Pickled as Spark does; the segments' rows are returned as record batches."""
     segments = list(recording("mysql80").segments())
     reader = MySqlBinlog({"segments": segments_to_json(segments)}).reader(None)  # type: ignore[arg-type]
     reader = pickle.loads(pickle.dumps(reader))  # noqa: S301
@@ -44,13 +44,13 @@ def test_a_reader_travels_and_reads_its_partitions() -> None:
 
 
 def test_a_foreign_partition_is_refused() -> None:
-    """Only what `partitions` gave can be read."""
+    """Only partitions returned by `partitions` can be read."""
     with pytest.raises(TypeError, match="not a partition of ours"):
         MySqlBinlog({"path": str(GOLDEN / "mysql80")}).reader(None).read(InputPartition(1))  # type: ignore[arg-type]
 
 
-def test_a_purged_segment_is_an_error_that_the_driver_knows(tmp_path: Path) -> None:
-    """Its text is all that leaves an executor."""
+def test_a_purged_segment_is_an_error_that_the_driver_parses(tmp_path: Path) -> None:
+    """An executor can only return the error's text."""
     gone = Segment(str(tmp_path / "binlog.000001"), "src", 1, "binlog.000001", 4, 100)
     reader = MySqlBinlog({"segments": segments_to_json([gone])}).reader(None)  # type: ignore[arg-type]
     with pytest.raises(RuntimeError) as caught:

@@ -1,4 +1,4 @@
-"""The day before which bronze's row changes may go."""
+"""The day before which bronze's row changes may be removed."""
 
 from datetime import date
 
@@ -15,6 +15,6 @@ from dmdelta.bronze.retention import plan_expiry
         ([date(2026, 3, 1), date(2026, 1, 5)], date(2026, 1, 5)),
     ],
 )
-def test_nothing_goes_that_is_needed(needed, before):
-    """By age alone, unless a reader is further behind."""
+def test_needed_rows_do_not_expire(needed, before):
+    """By age only, unless a reader is further behind."""
     assert plan_expiry(date(2026, 3, 11), 30, needed) == before

@@ -1,4 +1,4 @@
-"""Which segments become the next landing batch."""
+"""The segments of the next landing batch."""
 
 import pytest
 
@@ -21,52 +21,52 @@ def landed(end: int, number: int = 1, batch: int = 7) -> Landed:
 
 
 def test_the_first_batch_is_number_one_and_takes_all_that_fits():
-    """Batches are counted from 1: the number is the Delta transaction version."""
+    """Batches are numbered from 1: the number is the Delta transaction version."""
     batch = plan_landing([segment(4, 100), segment(100, 200)], None)
     assert (batch.number, str(batch.begin), str(batch.end)) == (1, "1/binlog.000001:4", "1/binlog.000001:200")
 
 
-def test_the_next_batch_begins_where_bronze_ends():
-    """Landed segments stay in the listing and are left out."""
+def test_the_next_batch_starts_where_bronze_ends():
+    """Landed segments remain in the listing and are skipped."""
     batch = plan_landing([segment(4, 100), segment(100, 200), segment(4, 50, number=2)], landed(100))
     assert batch.number == 8
     assert [s.start for s in batch.segments] == [100, 4]
 
 
-def test_nothing_new_is_no_batch():
+def test_without_new_segments_there_is_no_batch():
     """A batch is never empty."""
     assert plan_landing([segment(4, 100)], landed(100)) is None
     assert plan_landing([], None) is None
 
 
-def test_a_batch_is_bounded_but_takes_a_huge_segment_alone():
-    """One transaction may be larger than a batch: it lands whole."""
+def test_a_batch_is_bounded_except_for_a_single_large_segment():
+    """One transaction may be larger than a batch: it lands as a whole."""
     listing = [segment(4, 60), segment(60, 100_000), segment(100_000, 100_050)]
     assert [s.end for s in plan_landing(listing, None, batch_bytes=100).segments] == [60]
     assert [s.end for s in plan_landing(listing, landed(60), batch_bytes=100).segments] == [100_000]
 
 
 def test_a_batch_never_crosses_an_epoch():
-    """Each commit names one range of one server's log."""
+    """Each commit identifies one range of one server's log."""
     batch = plan_landing([segment(4, 100), segment(900, 950, number=3, epoch=2)], None)
     assert [s.epoch for s in batch.segments] == [1]
 
 
-def test_a_gap_behind_bronze_is_refused():
-    """Segments that were purged before they landed are an error, never a jump."""
-    with pytest.raises(CorruptBinlog, match="does not go on where bronze ends"):
+def test_a_gap_after_bronze_is_refused():
+    """Segments that were purged before they landed are an error, not skipped."""
+    with pytest.raises(CorruptBinlog, match="does not continue where bronze ends"):
         plan_landing([segment(300, 400)], landed(200))
 
 
-def test_of_a_segment_within_which_bronze_ends_the_rest_is_taken():
-    """Another machine's relay, with a folder of its own, had cut the same log elsewhere."""
+def test_the_rest_of_a_partly_landed_segment_lands():
+    """Another machine's relay, with its own folder, cut the same log at other positions."""
     batch = plan_landing([segment(4, 100), segment(150, 400), segment(400, 500)], landed(200))
     assert [(s.start, s.end, s.skip) for s in batch.segments] == [(200, 400, 50), (400, 500, 0)]
     assert (str(batch.begin), str(batch.end)) == ("1/binlog.000001:200", "1/binlog.000001:500")
 
 
-def test_joined_batches_bear_the_later_number():
-    """A range of several batches stands for the later one's end."""
+def test_joined_batches_have_the_later_number():
+    """A joined range identifies the later one's end."""
     first, second = (
         landed(100),
         Landed(8, Position(1, "binlog.000001", 100), Position(1, "binlog.000001", 300), NOTHING),
@@ -75,8 +75,8 @@ def test_joined_batches_bear_the_later_number():
     assert (joined.batch, joined.begin, joined.end) == (8, first.begin, second.end)
 
 
-def test_small_segments_share_a_task_and_big_ones_do_not():
-    """Tasks are about even, in log order, and nothing is left out."""
+def test_small_segments_share_a_task_and_large_ones_do_not():
+    """Tasks have about equal sizes, in log order, and nothing is missing."""
     sizes = [10, 10, PARTITION_BYTES, PARTITION_BYTES // 2, PARTITION_BYTES // 2, 5]
     listing, start = [], 4
     for size in sizes:
@@ -87,8 +87,8 @@ def test_small_segments_share_a_task_and_big_ones_do_not():
     assert [s for group in groups for s in group.segments] == listing
 
 
-def test_a_task_begun_anew_is_safe_until_the_former_end():
-    """Each batch hands on up to where ranges are applied in safe mode, until that is passed; joined ranges keep it."""
+def test_a_restarted_task_is_in_safe_mode_until_the_previous_end():
+    """Each batch inherits the end of safe mode until it is passed; joined ranges keep it."""
     former_end = Position(2, "binlog.000001", 200)
 
     def batch(begin: int, end: int, safe_until: Position | None) -> Landed:

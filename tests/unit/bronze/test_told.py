@@ -1,4 +1,4 @@
-"""What bronze tells about structures, when there is no history of them."""
+"""The structures in bronze's rows, if there is no history of structures."""
 
 from dmdelta.bronze.told import ToldRow, structures_of
 from dmdelta.ddl.tracking import Origin
@@ -13,8 +13,8 @@ def at(offset):
     return Position(2, "binlog.000001", offset)
 
 
-def test_rows_of_structure_and_the_statements_behind_them():
-    """A statement that names several tables has a row for each and is followed once."""
+def test_structure_rows_and_following_statements():
+    """A statement that names several tables has a row for each and is applied once."""
     rename = "RENAME TABLE t TO u, other TO t"
     known = structures_of(
         [
@@ -30,7 +30,7 @@ def test_rows_of_structure_and_the_statements_behind_them():
     assert columns == {("db", "u"): ["id", "x"], ("db", "t"): ["a"]}
 
 
-def test_where_a_structure_comes_from():
+def test_the_origin_of_a_structure():
     """A snapshot's chunk, or a table map."""
     for position, origin in ((Position.of_chunk(1, 1), Origin.SNAPSHOT), (at(4), Origin.TABLE_MAP)):
         known = structures_of([ToldRow(position, Op.SCHEMA, "db", T.to_json())], mariadb=False)

@@ -1,4 +1,4 @@
-"""Values of row images side by side: as the strict reader of one image reads them."""
+"""Columnar values of row images equal those of the strict reader of single images."""
 
 import struct
 
@@ -59,7 +59,7 @@ def float_piece(number):
     ids=lambda value: repr(value[:12]),
 )
 def test_texts(piece, text):
-    """Every type alone, and among NULLs, absent fields, absent images and values of other types."""
+    """Each type alone, and mixed with NULLs, absent fields, absent images and values of other types."""
     assert texts(images_of([{1: piece}]), "c").to_pylist() == [text]
     rows = [
         {1: variant.NULL},
@@ -81,7 +81,7 @@ def test_texts(piece, text):
 
 
 def test_doubles_and_bytes():
-    """A FLOAT is the double that it is; bytes are as they are."""
+    """A FLOAT becomes the double of equal value; bytes are unchanged."""
     rows = [
         {0: float_piece(0.1), 1: variant.binary_piece(b"\0\xff")},
         {0: variant.double_piece(1e300)},
@@ -92,7 +92,7 @@ def test_doubles_and_bytes():
 
 
 def test_many_fields_and_large_images():
-    """More than 255 fields, ids and offsets of two bytes: every field is found."""
+    """More than 255 fields, two-byte ids and offsets: every field is found."""
     keys = tuple(f"k{number}".encode() for number in range(300))
     row = {number: variant.string_piece(f"v{number}".encode() * 50) for number in range(300)}
     found = images_of([row, {7: row[7]}], keys)
@@ -101,6 +101,6 @@ def test_many_fields_and_large_images():
 
 
 def test_nested_values_have_no_text():
-    """A document where a column's text is asked for is an error, not a wrong text."""
+    """A document in a column that is read as text is an error, not a wrong text."""
     with pytest.raises(LakehouseError, match="column c"):
         texts(images_of([{1: variant.array_piece([variant.NULL])}]), "c")

@@ -1,4 +1,4 @@
-"""Every branch of the restart decision: from where a table goes on, and in which mode."""
+"""Every branch of the restart decision: where a table resumes, and in which mode."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -36,7 +36,7 @@ def stored(reason, exit_point=None, own=None, own_version=7, whole=100):
 
 @dataclass(frozen=True)
 class Case:
-    """Evidence and what follows from it; positions as offsets."""
+    """Evidence and the expected plan; positions as offsets."""
 
     branch: Branch
     start: Position
@@ -104,7 +104,7 @@ def plan(case, *, always=False):
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_evidence_decides(name):
-    """Proof beats exit points; without proof DM's branches hold."""
+    """Proof takes precedence over exit points; without proof DM's branches apply."""
     case = CASES[name]
     made = plan(case)
     assert (made.branch, made.start, made.safe_until, made.safe_for, made.always) == (
@@ -127,22 +127,22 @@ def test_safe_mode_in_the_spec_is_always_on(name):
 
 
 def test_every_branch_has_a_case():
-    """No branch of the decision goes untested."""
+    """Every branch of the decision is tested."""
     assert {case.branch for case in CASES.values()} == set(Branch)
 
 
 @pytest.mark.parametrize(
     ("begin", "seconds", "safe"), [(150, 0, True), (150, 61, True), (499, 61, True), (500, 59, True), (500, 60, False)]
 )
-def test_after_a_crash_safe_mode_ends_when_time_and_doubt_are_over(begin, seconds, safe):
-    """Two flush intervals as in DM, and not before everything that had landed is applied again."""
+def test_after_a_crash_safe_mode_ends_after_window_and_exit_point(begin, seconds, safe):
+    """After two flush intervals as in DM, and not before everything that had landed is applied again."""
     made = plan(CASES["crash, no exit point"])
     assert made.is_safe(at(begin), timedelta(seconds=seconds)) is safe
 
 
 @pytest.mark.parametrize(("begin", "safe"), [(150, True), (249, True), (250, False)])
-def test_behind_the_exit_point_safe_mode_ends_there(begin, safe):
-    """The range (table checkpoint, exit point] is safe, whatever time it takes; the first one beyond is not."""
+def test_safe_mode_ends_at_the_exit_point(begin, safe):
+    """The range (table checkpoint, exit point] is applied in safe mode, however long it takes; the next one is not."""
     assert plan(CASES["pause, behind the exit point"]).is_safe(at(begin), timedelta(hours=1)) is safe
 
 
@@ -153,14 +153,14 @@ def test_a_proven_table_is_never_in_safe_mode():
 
 @pytest.mark.parametrize("landed", [None, 99])
 def test_bronze_that_ends_before_the_checkpoint_stops_the_task(landed):
-    """A bronze table that was removed or replaced is not passed over in silence."""
+    """A bronze table that was removed or replaced is an error."""
     with pytest.raises(LakehouseError, match="bronze ends before the checkpoint"):
         plan(Case(Branch.HISTORY, ORIGIN, landed=landed, stored=stored(STOP)))
 
 
-def test_a_table_that_is_gone_stops_the_task():
-    """The checkpoint knows a Delta version of a table that is not there: somebody removed it."""
-    with pytest.raises(LakehouseError, match=r"silver table of shop\.t is gone") as caught:
+def test_a_missing_table_stops_the_task():
+    """The checkpoint has a Delta version of a table that does not exist: it was removed."""
+    with pytest.raises(LakehouseError, match=r"silver table shop\.t does not exist") as caught:
         plan(Case(Branch.NEW_TABLE, ORIGIN, stored=stored(STOP, own=150)))
     assert "from bronze" in (caught.value.hint or "")
 
@@ -179,7 +179,7 @@ def test_a_table_that_is_gone_stops_the_task():
         (stored(INTERVAL, 250), None, 250),
     ],
 )
-def test_a_run_inherits_how_far_the_runs_before_it_may_have_come(record, landed, expected):
-    """Exact after an ended run, bounded by bronze's end after a crash, nothing after an orderly stop."""
+def test_a_run_inherits_the_exit_point_of_earlier_runs(record, landed, expected):
+    """Exact after an ended run, bounded by bronze's end after a crash, None after an orderly stop."""
     source = SourceEvidence(None if landed is None else at(landed), record)
     assert inherited_exit(source) == (None if expected is None else at(expected))

@@ -1,4 +1,4 @@
-"""When the points are written down: never in the appliers' way, never without news, never silently failing."""
+"""When the points are written: without blocking the appliers, only if changed, and never failing silently."""
 
 import threading
 import time
@@ -21,7 +21,7 @@ def at(offset):
 
 
 class Recorder:
-    """A writer that remembers what it was given."""
+    """A writer that records its calls."""
 
     def __init__(self, error=None):
         self.written = []
@@ -54,7 +54,7 @@ def apply(points, end, *names, version=1):
 
 @pytest.fixture
 def opened():
-    """Make flushers that are ended after the test."""
+    """Creates flushers that are ended after the test."""
     made = []
 
     def make(points, recorder, *, before=None, interval=LONG):
@@ -71,8 +71,8 @@ def opened():
         flusher.end(STOP)
 
 
-def test_the_interval_flushes_what_moved(opened):
-    """Without being asked, the thread writes the points once per interval when they changed."""
+def test_the_interval_flushes_changed_points(opened):
+    """The thread writes changed points once per interval, without a request."""
     points, recorder = Points("s"), Recorder()
     apply(points, 100, A)
     opened(Points("idle"), idle := Recorder(), interval=timedelta(milliseconds=5))
@@ -87,7 +87,7 @@ def test_the_interval_flushes_what_moved(opened):
 
 
 def test_a_shorter_interval_wakes_a_long_wait(opened):
-    """It counts at once, not after the long one is over; and again when it is changed back."""
+    """It takes effect at once, not after the long interval; and again when it is changed back."""
     points, recorder = Points("s"), Recorder()
     apply(points, 100, A)
     flusher = opened(points, recorder)
@@ -96,7 +96,7 @@ def test_a_shorter_interval_wakes_a_long_wait(opened):
     flusher.change_interval(timedelta(milliseconds=10))
     assert recorder.reached.wait(10)
     flusher.change_interval(LONG)
-    flusher.request(DDL)  # ends a wait of the short interval that may have begun
+    flusher.request(DDL)  # ends a wait for the short interval that may have started
     time.sleep(0.1)
     recorder.reached.clear()
     apply(points, 300, A, version=3)
@@ -104,8 +104,8 @@ def test_a_shorter_interval_wakes_a_long_wait(opened):
     assert recorder.reasons == [INTERVAL]
 
 
-def test_what_was_waited_counts_for_the_new_interval(opened):
-    """An interval that is over already when it comes is not waited for once more."""
+def test_elapsed_time_counts_for_the_new_interval(opened):
+    """If the new interval has already elapsed, the flush happens at once."""
     points, recorder = Points("s"), Recorder()
     flusher = opened(points, recorder)
     apply(points, 100, A)
@@ -116,8 +116,8 @@ def test_what_was_waited_counts_for_the_new_interval(opened):
     assert time.monotonic() - began < 0.4
 
 
-def test_a_request_flushes_at_once_without_waiting_for_it(opened):
-    """A DDL asks for a flush; the applier goes on while the write is under way."""
+def test_a_request_flushes_without_blocking(opened):
+    """A DDL requests a flush; the applier continues while the write is in progress."""
     points, recorder = Points("s"), Recorder()
     flusher = opened(points, recorder)
     recorder.gate.clear()
@@ -134,8 +134,8 @@ def test_a_request_flushes_at_once_without_waiting_for_it(opened):
     ]
 
 
-def test_requests_that_come_together_make_one_flush():
-    """The DDL of several tables within the gathering time is written once."""
+def test_concurrent_requests_make_one_flush():
+    """DDL of several tables within the gathering time is written once."""
     points, recorder = Points("s"), Recorder()
     flusher = Flusher(recorder, points, None, LONG, timedelta(milliseconds=200))
     flusher.start()
@@ -151,8 +151,8 @@ def test_requests_that_come_together_make_one_flush():
     ]
 
 
-def test_nothing_new_is_not_written(opened):
-    """A request without any movement writes nothing, and neither does the end of a run that did nothing."""
+def test_unchanged_points_are_not_written(opened):
+    """A request without changes writes nothing, and neither does the end of a run that applied nothing."""
     recorder = Recorder()
     flusher = opened(Points("s", stored(STOP)), recorder, before=stored(STOP))
     flusher.request(DDL)
@@ -160,15 +160,15 @@ def test_nothing_new_is_not_written(opened):
     assert not recorder.written
 
 
-def test_a_run_that_never_began_leaves_no_record(opened):
-    """A task that has applied nothing yet writes no checkpoint when it ends."""
+def test_a_run_that_applied_nothing_leaves_no_record(opened):
+    """A task that has never applied anything writes no checkpoint at its end."""
     recorder = Recorder()
     opened(Points("s"), recorder).end(STOP)
     assert not recorder.written
 
 
-def test_a_stop_is_written_even_if_the_points_are(opened):
-    """The record must say that the run ended in order, without an exit point."""
+def test_a_stop_is_written_even_if_the_points_are_unchanged(opened):
+    """The record must say that the run ended in an orderly way, without an exit point."""
     points, recorder = Points("s"), Recorder()
     flusher = opened(points, recorder)
     apply(points, 100, A)
@@ -182,7 +182,7 @@ def test_a_stop_is_written_even_if_the_points_are(opened):
 
 
 def test_an_error_leaves_the_exit_point(opened):
-    """PAUSE names the end of what was handed over, though it was not applied."""
+    """PAUSE records the end of the handed-over ranges, although they were not applied."""
     points, recorder = Points("s", stored(INTERVAL)), Recorder()
     flusher = opened(points, recorder, before=stored(INTERVAL))
     points.hand_over(at(300), {A})
@@ -192,8 +192,8 @@ def test_an_error_leaves_the_exit_point(opened):
 
 
 @pytest.mark.parametrize(("before", "marks"), [(STOP, 1), (PAUSE, 1), (INTERVAL, 0), (DDL, 0), (None, 0)])
-def test_a_run_after_an_ended_one_is_marked_once_before_it_applies(opened, before, marks):
-    """Else a crash before the first flush would look like the stop before it."""
+def test_a_new_run_is_recorded_once_before_it_applies(opened, before, marks):
+    """Otherwise a crash before the first flush would look like the previous stop."""
     record = stored(before) if before else None
     recorder = Recorder()
     points = Points("s", record)
@@ -207,7 +207,7 @@ def test_a_run_after_an_ended_one_is_marked_once_before_it_applies(opened, befor
 
 @pytest.mark.parametrize("call", ["check", "request", "end", "hand_over"])
 def test_a_failed_flush_is_raised_at_the_next_call(call):
-    """No error of the flush thread is swallowed."""
+    """No error of the flush thread is lost."""
     points = Points("s")
     recorder = Recorder(LakehouseError("disk full"))
     flusher = Flusher(recorder, points, None, LONG, SOON)
@@ -226,7 +226,7 @@ def test_a_failed_flush_is_raised_at_the_next_call(call):
 
 
 def test_a_failed_last_flush_is_raised():
-    """The flush that ends a run runs in the caller's thread and raises there."""
+    """The flush that ends a run executes in the caller's thread and raises there."""
     points = Points("s")
     flusher = Flusher(Recorder(LakehouseError("disk full")), points, None, LONG)
     flusher.start()

@@ -1,4 +1,4 @@
-"""How the points move: global <= every table <= exit point, whatever order the appliers end in."""
+"""How the points move: global <= every table <= exit point, in whatever order the appliers finish."""
 
 import pytest
 from hypothesis import given
@@ -23,8 +23,8 @@ def stored(reason=FlushReason.STOP, offset=100, tables=(), exit_point=None):
     return StoredPoints(3, reason, at(offset), {t.name: t for t in tables}, exit_point)
 
 
-def test_a_new_task_stands_before_everything():
-    """Nothing handed, nothing applied: global and exit point are the origin."""
+def test_a_new_task_starts_at_the_origin():
+    """Nothing handed over, nothing applied: global and exit point are the origin."""
     snapshot = Points("s").snapshot(FlushReason.INTERVAL)
     assert snapshot == Snapshot("s", Point(ORIGIN), (), Point(ORIGIN))
 
@@ -38,7 +38,7 @@ def test_the_exit_point_moves_before_anything_is_applied():
 
 
 def test_the_global_point_waits_for_every_table_of_the_oldest_range():
-    """The global point passes a range only when all its tables are through, in the order of the log."""
+    """The global point passes a range only when all of its tables have completed it, in log order."""
     points = Points("s")
     points.hand_over(at(100), {A, B})
     points.hand_over(at(200), {A})
@@ -51,13 +51,13 @@ def test_the_global_point_waits_for_every_table_of_the_oldest_range():
 
 
 def test_a_range_without_events_moves_the_global_point():
-    """A range in which no table has events is through as soon as it is handed over."""
+    """A range without events is completed as soon as it is handed over."""
     points = Points("s")
     points.hand_over(at(100), ())
     assert points.snapshot(FlushReason.INTERVAL).global_point == at(100)
 
 
-def test_a_step_inside_a_range_moves_only_its_table():
+def test_a_commit_inside_a_range_moves_only_its_table():
     """A commit in the middle of a range (before a DDL) leaves the range pending."""
     points = Points("s")
     points.hand_over(at(100), {A})
@@ -69,14 +69,14 @@ def test_a_step_inside_a_range_moves_only_its_table():
 
 
 def test_a_table_that_is_ahead_is_not_waited_for():
-    """After a restart from the global point, a table whose own point is beyond the range is through already."""
+    """After a restart from the global point, a table whose own point is past the range has already completed it."""
     points = Points("s", stored(tables=[table(A, 300)]))
     points.hand_over(at(300), {A, B})
     points.applied(table(B, 300))
     assert points.snapshot(FlushReason.INTERVAL).global_point == at(300)
 
 
-def test_a_point_never_goes_back():
+def test_a_point_never_moves_back():
     """A replay that ends before the table's own point changes nothing."""
     points = Points("s", stored(tables=[table(A, 300, version=7)]))
     points.hand_over(at(200), {A})
@@ -85,8 +85,8 @@ def test_a_point_never_goes_back():
     assert (only.point, only.delta_version) == (at(300), 7)
 
 
-def test_a_table_that_an_earlier_run_took_farther_takes_the_exit_point_along():
-    """A history beyond what this run has handed over is no contradiction: later ranges are through for that table."""
+def test_a_table_ahead_of_the_run_moves_the_exit_point():
+    """A history beyond this run's handed-over ranges is consistent: the table has already completed later ranges."""
     points = Points("s", stored())
     points.hand_over(at(200), {A})
     points.applied(table(A, 300))
@@ -104,14 +104,14 @@ def test_a_table_that_an_earlier_run_took_farther_takes_the_exit_point_along():
     ],
 )
 def test_only_an_orderly_stop_leaves_no_exit_point(reason, exit_point):
-    """Every other flush names the end of what was handed over."""
+    """Every other flush records the end of the handed-over ranges."""
     points = Points("s", stored())
     points.hand_over(at(300), {A})
     assert points.snapshot(reason).exit_point == exit_point
 
 
-def test_an_orderly_stop_keeps_the_doubt_of_an_earlier_run_until_it_is_passed():
-    """An exit point that a crashed run left stays recorded until everything below it is applied again."""
+def test_an_orderly_stop_keeps_an_earlier_exit_point_until_it_is_passed():
+    """A crashed run's exit point stays recorded until everything below it is applied again."""
     points = Points("s", stored(), exit_point=at(300).position)
     assert points.snapshot(FlushReason.STOP).exit_point == at(300)
     points.hand_over(at(250), {A})
@@ -126,14 +126,14 @@ def test_an_orderly_stop_keeps_the_doubt_of_an_earlier_run_until_it_is_passed():
     ("whole", "own", "exit_point"),
     [(100, 50, 200), (100, 300, 200), (300, 300, 200)],
 )
-def test_a_snapshot_that_breaks_the_order_cannot_be_made(whole, own, exit_point):
+def test_a_snapshot_with_invalid_order_is_rejected(whole, own, exit_point):
     """global <= table <= exit point is asserted on the value that is written."""
     with pytest.raises(AssertionError):
         Snapshot("s", at(whole), (table(A, own),), at(exit_point))
 
 
-def test_only_tables_that_a_commit_moved_need_a_new_row():
-    """A table that the global point carried along is not written again."""
+def test_only_tables_moved_by_a_commit_get_a_new_row():
+    """A table that only the global point moved is not written again."""
     points = Points("s", stored(tables=[table(A, 100, 5), table(B, 100, 5)]))
     before = points.snapshot(FlushReason.INTERVAL)
     points.hand_over(at(200), {A})
@@ -143,7 +143,7 @@ def test_only_tables_that_a_commit_moved_need_a_new_row():
 
 @given(st.data())
 def test_any_order_of_commits_keeps_the_invariant_and_ends_at_the_exit_point(data):
-    """Random ranges, tables and orders of commits: each snapshot is valid, and at the end all points meet."""
+    """Random ranges, tables and commit orders: each snapshot is valid, and at the end all points are equal."""
     names = [("s", name) for name in "abc"]
     points = Points("s")
     ends = data.draw(st.lists(st.integers(1, 50), min_size=1, max_size=6, unique=True).map(sorted))

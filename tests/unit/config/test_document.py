@@ -1,4 +1,4 @@
-"""YAML of somebody who means harm, and of somebody whose password is no good YAML."""
+"""Malicious YAML, and passwords that are not valid YAML."""
 
 import traceback
 
@@ -27,7 +27,7 @@ MERGES = "a0: &a0 {x: 1, y: 2}\n" + "".join(f"a{n}: &a{n} {{<<: [*a{n - 1}, *a{n
 
 
 def refused(path, text):
-    """The error that a spec and a suite of this text cause, all that --debug would show of it included."""
+    """The error that a spec and a suite with this text raise, including everything that --debug would show."""
     path.write_text(text, encoding="utf-8", errors="surrogatepass")
     with pytest.raises(ConfigError) as caught:
         load_spec(path, {})
@@ -46,12 +46,12 @@ def refused(path, text):
         "!mine",
     ],
 )
-def test_a_tag_makes_nothing(tmp_path, load, tag):
-    """A file is refused whose tag would have Python run something; nothing has run."""
+def test_a_tag_constructs_nothing(tmp_path, load, tag):
+    """A file with a tag that would make Python execute code is refused; nothing is executed."""
     traces = tmp_path / "ran"
     path = tmp_path / "task.yml"
     path.write_text(f"name: x\nsources: {tag} ['touch {traces}']\n")
-    with pytest.raises(ConfigError, match=r"task\.yml:2: a tag \(!\)"):
+    with pytest.raises(ConfigError, match=r"task\.yml:2: unsupported tag \(!\)"):
         load(path)
     assert not traces.exists()
 
@@ -61,14 +61,14 @@ def test_a_tag_makes_nothing(tmp_path, load, tag):
     [LAUGHS, MERGES, "a: &a [*a]\n", "a: &a {b: *a}\n", "a: &a\n  <<: *a\n"],
     ids=["laughs", "merges", "list", "map", "merge"],
 )
-def test_aliases_cannot_make_much_of_little(tmp_path, text):
-    """Neither 2^60 values nor a value that holds itself; the file is named."""
+def test_aliases_cannot_expand_without_limit(tmp_path, text):
+    """Neither 2^60 values nor a value that contains itself; the error names the file."""
     assert "task.yml: its aliases" in refused(tmp_path / "task.yml", text)
 
 
-def test_a_file_that_is_deep_beyond_reason_is_refused(tmp_path):
-    """Not by a stack that is full."""
-    assert "brackets within brackets" in refused(tmp_path / "task.yml", "a: " + "[" * 20_000)
+def test_a_file_nested_too_deeply_is_refused(tmp_path):
+    """With an error instead of a stack overflow."""
+    assert "too many nested brackets" in refused(tmp_path / "task.yml", "a: " + "[" * 20_000)
 
 
 @pytest.mark.parametrize(
@@ -97,16 +97,16 @@ def test_a_file_that_is_deep_beyond_reason_is_refused(tmp_path):
         f'"{SECRET}\\uD800"',
     ],
 )
-def test_a_password_that_is_no_good_yaml_is_not_repeated(tmp_path, password):
-    """Whatever the mistake is, the error names the place and not what stands there; nor does --debug."""
+def test_an_error_does_not_repeat_a_password(tmp_path, password):
+    """The error names the position but not the content, whatever the mistake; neither does --debug."""
     said = refused(tmp_path / "task.yml", SPEC.format(password=password))
     assert SECRET not in said
     assert "task.yml:" in said
 
 
 @pytest.mark.parametrize(("written", "line"), [("2001-99-99", 6), ("0x", None), ("12:99:99", None), ("7", 6)])
-def test_a_value_that_is_no_text_is_told_with_its_line(tmp_path, written, line):
-    """A date that is none was a traceback."""
+def test_an_invalid_value_is_reported_with_its_line(tmp_path, written, line):
+    """Regression: an invalid date raised a traceback."""
     path = tmp_path / "task.yml"
     if line is None:
         read_document_of(path, written)
@@ -120,8 +120,8 @@ def read_document_of(path, password):
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=30))
-def test_any_password_arrives_as_it_is_from_the_environment(tmp_path_factory, password):
-    """Quotes, references, line breaks: a variable's value is never read as YAML."""
+def test_a_password_from_the_environment_is_unchanged(tmp_path_factory, password):
+    """Quotes, references, line breaks: a variable's value is never parsed as YAML."""
     path = tmp_path_factory.mktemp("any") / "task.yml"
     path.write_text(SPEC.format(password="${PASSWORD}"))
     spec = load_spec(path, {"PASSWORD": password})
@@ -131,6 +131,6 @@ def test_any_password_arrives_as_it_is_from_the_environment(tmp_path_factory, pa
     assert password_bytes(password) == password.encode()
 
 
-def test_bytes_of_the_environment_that_are_no_text_stay(tmp_path):
-    """As Python gives them: a server may have been given a password in Latin-1."""
+def test_non_utf8_bytes_of_the_environment_are_kept(tmp_path):
+    """As Python decodes them: a server's password can be Latin-1."""
     assert password_bytes(b"p\xe4ss".decode("utf-8", "surrogateescape")) == b"p\xe4ss"

@@ -1,4 +1,4 @@
-"""DM's files as a spec: what comes out is one, and nothing is left out without a word."""
+"""Converting DM's files: the result is a valid spec, and everything that is dropped is reported."""
 
 from pathlib import Path
 
@@ -72,8 +72,8 @@ def imported(task=TASK, sources=(EAST, WEST)):
     return spec_from_dm(yaml.safe_load(task), [yaml.safe_load(source) for source in sources], "/lake")
 
 
-def test_what_comes_out_is_a_spec(tmp_path):
-    """It loads, and says what DM's files say."""
+def test_the_result_is_a_valid_spec(tmp_path):
+    """It loads, and has the settings of DM's files."""
     file = tmp_path / "task.yml"
     file.write_text(yaml.safe_dump(imported().spec))
     spec = load_spec(file, ENVIRONMENT)
@@ -96,8 +96,8 @@ def test_what_comes_out_is_a_spec(tmp_path):
     assert (spec.validator.mode, spec.validator.row_error_delay.total_seconds()) == ("full", 3600)
 
 
-def test_what_is_left_out_is_named():
-    """Every key that is not in the spec, once, with the reason; secrets are in neither."""
+def test_dropped_keys_are_reported():
+    """Every key that is not in the spec is listed once, with the reason; secrets appear in neither."""
     found = imported()
     assert sorted(remark.key for remark in found.remarks) == [
         "east-1.checker",
@@ -126,14 +126,14 @@ def test_what_is_left_out_is_named():
     assert not [secret for secret in ("secret", "9m8cipher", "other'") if secret in text]
 
 
-def test_a_position_counts_where_tables_are_not_loaded():
-    """As in DM: `meta` is for task-mode incremental."""
+def test_a_position_applies_only_without_a_full_load():
+    """As in DM: `meta` applies to task-mode incremental only."""
     found = imported(TASK.replace("task-mode: all", "task-mode: incremental"))
     assert found.spec["sources"][0]["meta"] == {"binlog-name": "mysql-bin.000001", "binlog-pos": 4}
 
 
-def test_no_rule_is_no_rule():
-    """An instance that names none gets an empty list: without one, all would count."""
+def test_an_instance_without_rules_gets_an_empty_list():
+    """An instance without rule names gets an empty list: without the list, all rules would apply."""
     found = imported(
         TASK.replace("filter-rules: [no-drops]", "expression-filters: []"), (EAST, WEST.split("filters", maxsplit=1)[0])
     )
@@ -145,19 +145,19 @@ def test_no_rule_is_no_rule():
     ("old", "new", "message"),
     [
         ("task-mode: all", "task-mode: dump", "task-mode 'dump'"),
-        ("source-id: west-2", "source-id: north-3", "the task reads 'north-3'"),
+        ("source-id: west-2", "source-id: north-3", "no source file for 'north-3'"),
         ("    black-white-list: shop\n", "", "different block-allow-lists"),
-        ("block-allow-list: shop", "block-allow-list: other", "no block-allow-list 'other'"),
+        ("block-allow-list: shop", "block-allow-list: other", "block-allow-list 'other' does not exist"),
     ],
 )
-def test_what_one_spec_cannot_say_is_refused(old, new, message):
-    """Before anything is written."""
+def test_a_task_that_one_spec_cannot_express_is_refused(old, new, message):
+    """The error is raised before anything is written."""
     with pytest.raises(ConfigError, match=message):
         imported(TASK.replace(old, new))
 
 
-def test_the_command_writes_it_and_tells_the_rest(tmp_path: Path, capsys):
-    """The spec on stdout or in a file that was not there, the remarks on stderr."""
+def test_the_command_writes_the_spec_and_reports_the_rest(tmp_path: Path, capsys):
+    """The spec goes to stdout or to a new file, the remarks to stderr."""
     files = [tmp_path / name for name in ("task.yaml", "east.yaml", "west.yaml")]
     for file, text in zip(files, (TASK, EAST, WEST), strict=True):
         file.write_text(text)
@@ -165,7 +165,7 @@ def test_the_command_writes_it_and_tells_the_rest(tmp_path: Path, capsys):
     assert execute(command) == 0
     shown = capsys.readouterr()
     assert yaml.safe_load(shown.out) == imported().spec
-    assert "timezone: TIMESTAMPs are moments" in shown.err
+    assert "timezone: not needed: Delta stores TIMESTAMPs" in shown.err
     output = tmp_path / "spec.yml"
     assert execute([*command, "-o", str(output)]) == 0
     assert load_spec(output, ENVIRONMENT).name == "shards"

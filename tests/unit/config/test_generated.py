@@ -1,4 +1,4 @@
-"""The schema, the page of keys and the shipped specs follow the code."""
+"""The schema, the reference of keys and the shipped specs match the code."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Reading a spec: what it says, and how each mistake in it is told."""
+"""Loading a spec: the resulting values, and the error for each kind of mistake."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -48,8 +48,9 @@ def problems(folder: Path, text: str, **env: str) -> list[str]:
     return [line.removeprefix(f"{path}:") for line in caught.value.message.splitlines()]
 
 
-def test_a_spec_is_read_with_its_defaults_paths_and_secrets(tmp_path):
-    """Every section arrives typed; relative paths start at the spec's folder; the secret comes from the environment."""
+def test_a_spec_loads_with_defaults_paths_and_secrets(tmp_path):
+    """Every section has its types; relative paths are relative to the spec's folder; the secret comes from the
+    environment."""
     spec = load_spec(write(tmp_path, GOOD), {"SHOP_PASSWORD": "s3cret"})
     server, archive = spec.sources
     assert (spec.name, spec.task_mode) == ("shop", "incremental")
@@ -67,7 +68,7 @@ def test_a_spec_is_read_with_its_defaults_paths_and_secrets(tmp_path):
 
 
 def test_a_password_is_never_shown(tmp_path):
-    """Neither the spec's text nor an error about the password's neighbours holds the password."""
+    """Neither the spec's text nor an error about a neighbouring key contains the password."""
     spec = load_spec(write(tmp_path, GOOD), {"SHOP_PASSWORD": "s3cret"})
     assert "s3cret" not in f"{spec!r} {spec.model_dump_json()}"
     assert not any("s3cret" in line for line in problems(tmp_path, GOOD.replace("3307", "x"), SHOP_PASSWORD="s3cret"))
@@ -84,49 +85,49 @@ def test_a_password_is_never_shown(tmp_path):
         ("port: 3307", "port: many", "5: sources[0].port: Input should be a valid integer"),
         ("port: 3307", "port: 70000", "5: sources[0].port: Input should be less than or equal to 65535"),
         ("user: dmdelta", "user: 7", "6: sources[0].user: must be text: put it in quotes"),
-        ("    user: dmdelta\n", "", "3: sources[0]: a source with host needs user"),
-        ("host: db.example", "flavor: mysql", "3: sources[0]: a source has either host or binlog-dir"),
+        ("    user: dmdelta\n", "", "3: sources[0]: a source with host requires user"),
+        ("host: db.example", "flavor: mysql", "3: sources[0]: a source requires exactly one of host and binlog-dir"),
         (
             "meta: {binlog-name: binlog.000007}",
             "port: 1",
-            "11: sources[1]: a source with binlog-dir has no use for: port",
+            "11: sources[1]: a source with binlog-dir does not support: port",
         ),
         ("port: 3307", "flavor: oracle", "5: sources[0].flavor: Input should be 'mysql' or 'mariadb'"),
         ("source-id: two", "source-id: one", "2: sources: source-id 'one' occurs twice"),
         ("source-id: two", "source-id: a/b", "11: sources[1].source-id: String should match pattern"),
-        ("binlog.000042", "binlog", "9: sources[0].meta: 'binlog' is no binlog file name"),
-        ("binlog-name: binlog.000042, ", "", "9: sources[0].meta: meta has either binlog-name or binlog-gtid"),
+        ("binlog.000042", "binlog", "9: sources[0].meta: 'binlog' is not a binlog file name"),
+        ("binlog-name: binlog.000042, ", "", "9: sources[0].meta: meta requires exactly one of binlog-name and"),
         (
             "binlog-name: binlog.000007",
             "binlog-gtid: 'a:1'",
-            "11: sources[1]: an archive begins at a file: meta needs binlog-name",
+            "11: sources[1]: an archive starts from a file: meta requires binlog-name",
         ),
-        ("ssl-ca: certs/ca.pem", "ssl-ca: ca, ssl-key: k", "10: sources[0].security: ssl-cert and ssl-key belong"),
+        ("ssl-ca: certs/ca.pem", "ssl-ca: ca, ssl-key: k", "10: sources[0].security: ssl-cert and ssl-key must"),
         ("relay: {dir: relay}", "relay: {dir: 's3://b/x'}", "8: sources[0].relay.dir: must be a folder"),
-        ("~^tmp_", "~(", "18: block-allow-list.ignore-tables[0].tbl-name: '~(' is no regular expression"),
-        ('"shop*"', "mysql", "15: block-allow-list.do-dbs[0]: 'mysql' is a schema of the server itself"),
-        ("1m30s", "fast", "20: syncer.checkpoint-flush-interval: a duration is written like 30s"),
+        ("~^tmp_", "~(", "18: block-allow-list.ignore-tables[0].tbl-name: '~(' is not a regular expression"),
+        ('"shop*"', "mysql", "15: block-allow-list.do-dbs[0]: 'mysql' is a system schema of the server"),
+        ("1m30s", "fast", "20: syncer.checkpoint-flush-interval: a duration is written as 30s"),
         ("1m30s", "0s", "19: syncer: checkpoint-flush-interval must be longer than 0s"),
-        ("1m30s", "-5", "20: syncer.checkpoint-flush-interval: a duration is not negative"),
-        ("1m30s", "true", "20: syncer.checkpoint-flush-interval: a duration is written like 30s"),
-        ("root: lake", "catalog: main\n  root: lake", "21: lakehouse: lakehouse has either root or catalog"),
+        ("1m30s", "-5", "20: syncer.checkpoint-flush-interval: a duration must not be negative"),
+        ("1m30s", "true", "20: syncer.checkpoint-flush-interval: a duration is written as 30s"),
+        ("root: lake", "catalog: main\n  root: lake", "21: lakehouse: lakehouse requires exactly one of"),
         ("name: shop\n", "name: 'shop:1'\n", "1: name: String should match pattern"),
         ("name: shop\n", "name: shop\ntask-mode: both\n", "2: task-mode: Input should be 'incremental'"),
-        ("name: shop\n", "name: shop\ntask-mode: all\n", "1: source 'two' is an archive, which has no tables to load"),
+        ("name: shop\n", "name: shop\ntask-mode: all\n", "1: source 'two' is an archive without tables to load"),
         ("name: shop\n", "name: shop\ntask-mode: full\n", "1: source 'one' has meta, so that nothing would be loaded"),
         ("name: shop\n", "", "1: name: is required"),
         ("lakehouse:\n  root: lake", "", "1: lakehouse: is required"),
     ],
 )
-def test_a_mistake_is_told_with_line_key_and_advice(tmp_path, place, instead, problem):
-    """Each kind of mistake becomes one line that names the file, the line, the key and what to write."""
+def test_a_mistake_is_reported_with_line_key_and_advice(tmp_path, place, instead, problem):
+    """Each kind of mistake results in one line with the file, the line, the key and advice."""
     assert place in GOOD
     found = problems(tmp_path, GOOD.replace(place, instead, 1), SHOP_PASSWORD="x")
     assert any(line.startswith(problem) for line in found), found
 
 
-def test_all_mistakes_are_told_at_once(tmp_path):
-    """Two mistakes make one error with two lines in the order of the file."""
+def test_all_mistakes_are_reported_at_once(tmp_path):
+    """Two mistakes result in one error with two lines in file order."""
     found = problems(tmp_path, GOOD.replace("port:", "prot:").replace("root:", "rot:"), SHOP_PASSWORD="x")
     assert [line.split(":")[0] for line in found] == ["5", "22"]
 
@@ -137,7 +138,7 @@ def test_a_variable_that_is_not_set_is_named(tmp_path):
 
 
 def test_text_around_a_reference_is_literal(tmp_path):
-    """Only a value that is exactly a reference is looked up, so a password may hold any characters."""
+    """Only a value that is exactly a reference is resolved, so a password may contain any characters."""
     spec = load_spec(write(tmp_path, GOOD.replace("${SHOP_PASSWORD}", "a${SHOP_PASSWORD}")), {})
     assert spec.sources[0].password.get_secret_value() == "a${SHOP_PASSWORD}"
 
@@ -148,23 +149,23 @@ def test_text_around_a_reference_is_literal(tmp_path):
         ("name: a\nname: b\n", "2: 'name' is already set in line 1"),
         ("name: a\nsources: [\n", "3: "),
         ("name: a\nblock-allow-list: {do-dbs: [*]}\n", "2: "),
-        ("- a\n", "1: a spec is a mapping of keys"),
-        ("", "1: a spec is a mapping of keys"),
+        ("- a\n", "1: a spec must be a mapping of keys"),
+        ("", "1: a spec must be a mapping of keys"),
     ],
 )
-def test_what_is_no_spec_at_all_is_told_with_its_line(tmp_path, text, problem):
-    """YAML mistakes, doubled keys and other documents are refused with the line."""
+def test_a_file_that_is_not_a_spec_is_reported_with_its_line(tmp_path, text, problem):
+    """YAML errors, duplicate keys and other documents are refused with the line."""
     assert problems(tmp_path, text)[0].startswith(problem)
 
 
-def test_a_missing_file_names_the_command_that_writes_one(tmp_path):
-    """No spec at the path: the hint is `dmdelta init`."""
-    with pytest.raises(ConfigError, match="no spec at") as caught:
+def test_a_missing_file_hints_at_the_init_command(tmp_path):
+    """If the spec does not exist, the hint is `dmdelta init`."""
+    with pytest.raises(ConfigError, match="does not exist") as caught:
         load_spec(tmp_path / "none.yml")
     assert "dmdelta init" in (caught.value.hint or "")
 
 
-def test_a_file_that_is_no_text_is_refused(tmp_path):
+def test_a_binary_file_is_refused(tmp_path):
     """A binary file is a ConfigError, not a traceback."""
     path = tmp_path / "spec.yml"
     path.write_bytes(b"\xff\xfe\x00name")
@@ -173,7 +174,7 @@ def test_a_file_that_is_no_text_is_refused(tmp_path):
 
 
 def test_anchors_and_merge_keys_work(tmp_path):
-    """Two sources may share keys by YAML's own merge."""
+    """Two sources can share keys with YAML's merge key."""
     text = GOOD.replace("- source-id: one", "- &first\n    source-id: one").replace(
         "block-allow-list:", "  - <<: *first\n    source-id: three\nblock-allow-list:"
     )
@@ -185,20 +186,20 @@ def test_anchors_and_merge_keys_work(tmp_path):
 @pytest.mark.parametrize(
     ("written", "seconds"), [("30s", 30), ("1h2m3s", 3723), ("500ms", 0.5), ("1.5m", 90), ("45", 45)]
 )
-def test_durations_are_written_as_people_do(tmp_path, written, seconds):
-    """Units combine; a bare number counts seconds as in DM."""
+def test_durations_have_units(tmp_path, written, seconds):
+    """Units combine; a bare number is in seconds, as in DM."""
     spec = load_spec(write(tmp_path, GOOD.replace("1m30s", written)), {"SHOP_PASSWORD": "x"})
     assert spec.syncer.checkpoint_flush_interval == timedelta(seconds=seconds)
 
 
 @pytest.mark.parametrize("place", ["catalog: main", "root: 's3://bucket/lake'"])
-def test_a_lakehouse_elsewhere_needs_a_relay_folder(tmp_path, place):
-    """Segments cannot go to a catalog or a bucket: the source that has no folder for them is named."""
+def test_a_remote_lakehouse_requires_a_relay_folder(tmp_path, place):
+    """Segments cannot be stored in a catalog or a bucket: the error names the source without a folder."""
     found = problems(tmp_path, GOOD.replace("root: lake", place), SHOP_PASSWORD="x")
-    assert found == ["1: source 'two' needs relay.dir: the lakehouse is no folder of this machine"]
+    assert found == ["1: source 'two' requires relay.dir: the lakehouse is not a folder on this machine"]
 
 
-def test_a_given_safe_mode_duration_goes_before_the_default(tmp_path):
-    """`safe-mode-duration: 0s` switches the window after a crash off."""
+def test_safe_mode_duration_overrides_the_default(tmp_path):
+    """`safe-mode-duration: 0s` disables safe mode after a crash."""
     text = GOOD.replace("syncer:", "syncer:\n  safe-mode-duration: 0s")
     assert load_spec(write(tmp_path, text), {"SHOP_PASSWORD": "x"}).syncer.safe_window == timedelta(0)

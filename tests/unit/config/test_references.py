@@ -1,4 +1,4 @@
-"""What a spec refers to: the environment, and the secrets of a Databricks workspace."""
+"""References in a spec: to the environment, to files, and to the secrets of a Databricks workspace."""
 
 import base64
 import json
@@ -27,7 +27,7 @@ lakehouse:
 
 
 class Workspace(BaseHTTPRequestHandler):
-    """As much of a workspace's REST API as a look-up of a secret asks for; it has one secret."""
+    """The part of a workspace's REST API that reading a secret uses; it has one secret."""
 
     def do_GET(self) -> None:
         asked = urlsplit(self.path)
@@ -46,12 +46,12 @@ class Workspace(BaseHTTPRequestHandler):
         self.wfile.write(text)
 
     def log_message(self, *_: object) -> None:
-        """Not on the terminal."""
+        """Suppresses output on the terminal."""
 
 
 @pytest.fixture
 def _workspace(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The SDK is configured for a workspace of the test's own."""
+    """Configures the SDK for the test's own workspace."""
     monkeypatch.delenv("DATABRICKS_RUNTIME_VERSION", raising=False)
     with ThreadingHTTPServer(("127.0.0.1", 0), Workspace) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -63,7 +63,7 @@ def _workspace(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.usefixtures("_workspace")
 def test_a_secret_comes_from_the_workspace(tmp_path: Path) -> None:
-    """By the SDK, so a job needs no environment variable; the spec never shows it."""
+    """Through the SDK, so a job needs no environment variable; the spec never shows it."""
     path = tmp_path / "spec.yml"
     path.write_text(SPEC)
     spec = load_spec(path)
@@ -72,7 +72,7 @@ def test_a_secret_comes_from_the_workspace(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("_workspace")
-def test_a_secret_that_is_not_there_is_named_with_its_line(tmp_path: Path) -> None:
+def test_a_missing_secret_is_reported_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "spec.yml"
     path.write_text(SPEC.replace("mysql-password", "another"))
     with pytest.raises(ConfigError) as caught:
@@ -86,7 +86,7 @@ def test_a_secret_that_is_not_there_is_named_with_its_line(tmp_path: Path) -> No
     [(b"s3cret\n", "s3cret"), (b"s3cret", "s3cret"), (b" a: *b\r\n", " a: *b"), (b"p\xe4ss\n", "p\udce4ss")],
 )
 def test_a_secret_comes_from_a_file(tmp_path: Path, content: bytes, password: str) -> None:
-    """As it stands there but for the line's end; a relative path starts at the spec's folder."""
+    """The file's content without the trailing newline; a relative path is relative to the spec's folder."""
     path = tmp_path / "spec.yml"
     (tmp_path / "mysql").write_bytes(content)
     for place in ("mysql", str(tmp_path / "mysql")):
@@ -96,7 +96,7 @@ def test_a_secret_comes_from_a_file(tmp_path: Path, content: bytes, password: st
         assert not spec.variables_of_passwords
 
 
-def test_a_file_that_is_not_there_is_named_with_its_line(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "spec.yml"
     path.write_text(SPEC.replace("{{secrets/shop/mysql-password}}", "${file:none}"))
     with pytest.raises(ConfigError) as caught:

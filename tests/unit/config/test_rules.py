@@ -1,4 +1,4 @@
-"""The sections of rules: what they take, what they refuse, and which source they count for."""
+"""The rule sections: accepted values, refused values, and the sources that rules apply to."""
 
 from pathlib import Path
 
@@ -46,7 +46,7 @@ def load(folder: Path, *changes: tuple[str, str]) -> TaskSpec:
 
 
 def test_rules_are_named_and_typed(tmp_path):
-    """Each section is a mapping of named rules; events take DM's aliases, any case and any spacing."""
+    """Each section is a mapping of named rules; events accept DM's aliases in any case and spacing."""
     spec = load(tmp_path)
     assert list(spec.routes) == ["by-month", "rest"]
     assert spec.routes["by-month"].extract_table.target_column == "month"
@@ -61,8 +61,8 @@ def test_rules_are_named_and_typed(tmp_path):
     assert spec.expression_filter["pair"].update_new_value_expr == "a = 2"
 
 
-def test_a_source_has_all_rules_or_those_it_names(tmp_path):
-    """Without a list every rule counts for a source, an empty list is none."""
+def test_a_source_uses_all_rules_or_those_it_names(tmp_path):
+    """Without a list all rules apply to a source; with an empty list none do."""
     spec = load(tmp_path)
     one, two = spec.sources
     assert (set(spec.routes_of(one)), set(spec.routes_of(two))) == ({"by-month", "rest"}, {"by-month"})
@@ -70,8 +70,9 @@ def test_a_source_has_all_rules_or_those_it_names(tmp_path):
     assert (set(spec.expression_filters_of(one)), set(spec.expression_filters_of(two))) == ({"even", "pair"}, {"even"})
 
 
-def test_online_ddl_is_on_with_the_patterns_of_dm(tmp_path):
-    """gh-ost's and pt-osc's tables are known unless the spec says otherwise; case does not count by default."""
+def test_online_ddl_is_enabled_with_dms_patterns(tmp_path):
+    """gh-ost's and pt-osc's tables are detected unless the spec disables it; matching is case-insensitive by
+    default."""
     spec = load(tmp_path)
     assert (spec.online_ddl, spec.case_sensitive) == (True, False)
     assert spec.shadow_table_rules == ("^_(.+)_(?:new|gho)$",)
@@ -81,15 +82,15 @@ def test_online_ddl_is_on_with_the_patterns_of_dm(tmp_path):
 MISTAKES = {
     "an unknown rule": (
         ("route-rules: [by-month]", "route-rules: [by-moth]"),
-        "1: source 'two': route-rules names 'by-moth', but there are 'by-month', 'rest'",
+        "1: source 'two': route-rules names 'by-moth', but the spec defines 'by-month', 'rest'",
     ),
     "an unknown filter": (
         ("filter-rules: []", "filter-rules: [x]"),
-        "1: source 'two': filter-rules names 'x', but there are 'no-drops'",
+        "1: source 'two': filter-rules names 'x', but the spec defines 'no-drops'",
     ),
     "a broken pattern": (
         ("~^orders_[0-9]{6}$", "~^orders_("),
-        "8: routes.by-month.table-pattern: '~^orders_(' is no regular expression: missing ), unterminated subpattern",
+        "8: routes.by-month.table-pattern: '~^orders_(' is not a regular expression: missing ), unterminated subpattern",
     ),
     "a key that no rule has": (
         ("target-table: orders", "taget-table: orders"),
@@ -101,7 +102,7 @@ MISTAKES = {
     ),
     "an unknown event": (
         ("Drop Table", "Drop Tabel"),
-        "18: filters.no-drops.events[0]: 'Drop Tabel' is no event: did you mean 'drop table'?",
+        "18: filters.no-drops.events[0]: 'Drop Tabel' is not an event name: did you mean 'drop table'?",
     ),
     "an unknown action": (
         ("action: Ignore", "action: Skip"),
@@ -109,30 +110,30 @@ MISTAKES = {
     ),
     "a broken sql-pattern": (
         ("^DROP\\\\s+PROCEDURE", "(DROP"),
-        "19: filters.no-drops.sql-pattern[0]: '(DROP' is no regular expression: missing ), unterminated subpattern",
+        "19: filters.no-drops.sql-pattern[0]: '(DROP' is not a regular expression: missing ), unterminated subpattern",
     ),
     "two kinds of expressions": (
         ("insert-value-expr:", 'delete-value-expr: "1", insert-value-expr:'),
-        "22: expression-filter.even: a rule has the expressions of one kind of change: insert, update or delete",
+        "22: expression-filter.even: a rule must have expressions for exactly one kind of change: insert, update or delete",
     ),
     "a shadow rule without the real name": (
         ("lakehouse:", 'shadow-table-rules: ["^_.*_new$"]\nlakehouse:'),
-        "24: shadow-table-rules[0]: '^_.*_new$' has 0 groups: exactly one must hold the real table's name",
+        "24: shadow-table-rules[0]: '^_.*_new$' has 0 groups; it must have exactly one, which captures",
     ),
     "a trash rule with two groups": (
         ("lakehouse:", 'trash-table-rules: ["^_(.*)_(old)$"]\nlakehouse:'),
-        "24: trash-table-rules[0]: '^_(.*)_(old)$' has 2 groups: exactly one must hold the real table's name",
+        "24: trash-table-rules[0]: '^_(.*)_(old)$' has 2 groups; it must have exactly one, which captures",
     ),
     "a broken shadow rule": (
         ("lakehouse:", 'shadow-table-rules: ["("]\nlakehouse:'),
-        "24: shadow-table-rules[0]: '(' is no regular expression: missing ), unterminated subpattern",
+        "24: shadow-table-rules[0]: '(' is not a regular expression: missing ), unterminated subpattern",
     ),
 }
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_mistakes_in_rules_are_told_with_their_place(mistake, tmp_path):
-    """Each mistake names the line, the key and what is wrong with it."""
+def test_mistakes_in_rules_are_reported_with_their_line(mistake, tmp_path):
+    """Each error names the line, the key and the problem."""
     change, expected = MISTAKES[mistake]
     with pytest.raises(ConfigError) as caught:
         load(tmp_path, change)

@@ -1,4 +1,4 @@
-"""What is planned for the values of a column that gets another type; the values themselves are in the integration tests."""
+"""How the values of a column are converted to another type; the integration tests compare the values themselves."""
 
 from pathlib import Path
 
@@ -39,7 +39,7 @@ PLANS = [
 
 @pytest.mark.parametrize(("old", "new", "kind"), PLANS)
 def test_plan(old, new, kind):
-    """Each change is of one kind, and one that is not followed says why."""
+    """Each change is of one kind, and an unsupported one has a reason."""
     plan = plan_conversion(old, new)
     assert plan.kind is kind
     assert bool(plan.sql) == (kind is ConversionKind.REWRITE)
@@ -47,12 +47,12 @@ def test_plan(old, new, kind):
 
 
 def test_expression():
-    """The old column is put where the template says, and nowhere in a name that looks like it."""
+    """The old column replaces the template's placeholder, and nothing in a name that resembles it."""
     plan = plan_conversion(INT, Column("c", "enum", members=("{column}",)))
     assert plan.expression("`x`").count("`x`") == 3
     assert plan_conversion(INT, INT).expression("`x`") == "`x`"
 
 
 def test_page_is_up_to_date():
-    """docs/type-changes.md is what the code says."""
+    """docs/type-changes.md matches the code."""
     assert Path("docs/type-changes.md").read_text(encoding="utf-8") == type_changes_page()

@@ -1,4 +1,4 @@
-"""What a CREATE TABLE makes."""
+"""The structures created by CREATE TABLE."""
 
 from dmdelta.ddl.effects import Created, Dropped
 from dmdelta.ddl.reading import statement_effects
@@ -50,13 +50,13 @@ def test_create():
 
 
 def test_create_without_key():
-    """A unique index is no primary key."""
+    """A unique index is not a primary key."""
     assert created("(a INT NOT NULL UNIQUE, b INT NOT NULL, UNIQUE KEY (b))").primary_key == ()
     assert created("(a INT PRIMARY KEY)").columns[0].nullable is False
 
 
-def test_create_otherwise():
-    """LIKE copies a known structure; a query or versioning gives columns that the statement does not tell."""
+def test_create_like_and_as_select():
+    """LIKE copies a known structure; a query or versioning adds columns that the statement does not determine."""
     assert created("LIKE t") == created("(LIKE db.t)") == TableSchema("db", "n", T.columns, T.primary_key)
     unknown = ("LIKE w", "AS SELECT 1", "(a INT) SELECT 2 b", "SELECT * FROM t", "(SELECT 1 a)")
     assert [created(rest) for rest in (*unknown, "(a INT) WITH SYSTEM VERSIONING")] == [None] * 6

@@ -1,4 +1,4 @@
-"""DM's names for what statements do."""
+"""DM's names for the effects of statements."""
 
 import pytest
 
@@ -78,8 +78,8 @@ STATEMENTS = {
 
 
 @pytest.mark.parametrize("sql", STATEMENTS)
-def test_every_action_of_a_statement_has_a_name(sql):
-    """One name for each action, all of them known to `filters`."""
+def test_every_action_has_a_name(sql):
+    """One name for each action, all of them valid in `filters`."""
     assert ddl_events(sql) == STATEMENTS[sql]
     assert ddl_events(sql) <= EVENT_NAMES
 
@@ -139,6 +139,6 @@ MODIFIED = {
 
 
 @pytest.mark.parametrize("action", MODIFIED)
-def test_a_modified_column_is_named_by_what_its_values_feel(action):
-    """With the structure before, MODIFY and CHANGE are told apart as DM does."""
+def test_a_modified_column_is_named_by_its_effect_on_values(action):
+    """With the structure before, the events of MODIFY and CHANGE are distinguished as in DM."""
     assert ddl_events(f"ALTER TABLE d.t {action}", BEFORE) == {MODIFIED[action]}

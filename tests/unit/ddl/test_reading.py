@@ -1,4 +1,4 @@
-"""What one DDL statement does to tables."""
+"""The effects of one DDL statement on tables."""
 
 import pytest
 from hypothesis import given
@@ -59,7 +59,7 @@ COLUMNS = [
 
 @pytest.mark.parametrize(("actions", "wanted"), COLUMNS, ids=[actions for actions, _ in COLUMNS])
 def test_columns(actions, wanted):
-    """Columns come, go, move and are renamed together, as the structure before the statement names them."""
+    """Columns are added, dropped, moved and renamed together, with names from the structure before the statement."""
     effect = altered(actions)
     told = [
         f"+{column.name}" if origin.was is None else "".join(dict.fromkeys([origin.was, f">{column.name}"]))
@@ -128,7 +128,7 @@ def test_key(actions, key, never_null):
     ],
 )
 def test_nothing(sql):
-    """What changes neither columns nor key nor rows has no effect."""
+    """A statement that changes neither columns nor key nor rows has no effect."""
     assert effects(sql) == ()
 
 
@@ -147,14 +147,14 @@ def test_nothing(sql):
     ],
 )
 def test_doubt(sql):
-    """Where nobody can tell which rows are there afterwards, the effect says why."""
+    """If the remaining rows are unknown, the effect says why."""
     (effect,) = effects(sql)
     assert isinstance(effect, Altered)
     assert effect.doubt
 
 
 def test_exchange():
-    """Both tables of an exchange are in doubt, one that is not known cannot be read."""
+    """Both tables of an exchange have unknown rows; one that is unknown cannot be parsed."""
     one, other = effects("ALTER TABLE t EXCHANGE PARTITION p0 WITH TABLE u WITHOUT VALIDATION")
     assert isinstance(one, Altered)
     assert isinstance(other, Altered)
@@ -180,14 +180,14 @@ def test_exchange():
     ],
 )
 def test_unread(sql):
-    """What is not understood or does not fit the structure is told, not guessed."""
+    """Statements that are not understood or do not fit the structure are reported, not guessed."""
     (effect,) = effects(sql)
     assert isinstance(effect, Unread)
     assert effect.reason
 
 
 def test_tables():
-    """Tables go, are emptied and renamed in the statement's order."""
+    """Tables are dropped, truncated and renamed in the statement's order."""
     assert effects("DROP TABLE IF EXISTS a, x.b RESTRICT") == (Dropped(("db", "a")), Dropped(("x", "b")))
     assert effects("TRUNCATE x.t") == (Truncated(("x", "t")),)
     assert effects("ALTER TABLE t TRUNCATE PARTITION ALL") == (Truncated(("db", "t")),)
@@ -203,7 +203,7 @@ def test_tables():
 
 
 def test_charset():
-    """CONVERT TO gives text another charset and enough room; new columns take the statement's."""
+    """CONVERT TO changes the charset of text and enlarges its type; new columns take the statement's charset."""
     after = altered("CONVERT TO CHARACTER SET utf8mb3, ADD c CHAR(2), ADD d CHAR(2) CHARSET latin1").after
     told = [(column.name, column.type, column.length, column.charset) for column in after.columns[1:]]
     assert told == [
@@ -216,12 +216,12 @@ def test_charset():
 
 
 def test_visibility():
-    """A column that becomes invisible is another structure."""
+    """A column that becomes invisible changes the structure."""
     assert [column.visible for column in altered("ALTER v SET INVISIBLE").after.columns] == [True, False, True, True]
 
 
-def test_the_log_is_believed():
-    """The log knows charsets and types that the statement does not; other columns stay as they were."""
+def test_logged_types_override_the_statement():
+    """The log determines charsets and types that the statement does not; other columns are unchanged."""
     effect = altered("ADD c VARCHAR(9), ADD d HYPERLINK, ADD f INT")
     told = TableSchema(
         "db",
@@ -246,5 +246,5 @@ _WORDS = (
 
 @given(st.lists(st.sampled_from(_WORDS.split()), max_size=14).map(" ".join), st.sampled_from(["", "ALTER TABLE t "]))
 def test_never_raises(words, start):
-    """Whatever a statement says, reading it raises nothing."""
+    """Parsing raises no exception for any statement."""
     statement_effects(start + words, "db", KNOWN.get)

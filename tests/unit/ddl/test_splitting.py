@@ -1,4 +1,4 @@
-"""Taking an ALTER TABLE apart into its actions."""
+"""Splitting an ALTER TABLE into its actions."""
 
 import pytest
 
@@ -16,8 +16,8 @@ from dmdelta.ddl.splitting import split_alter
         ("ALTER TABLE t ADD a INT", "ALTER TABLE t", ("ADD a INT",)),
     ],
 )  # fmt: skip
-def test_actions_are_taken_apart(sql, head, actions):
-    """As they are written, with the commas inside them."""
+def test_actions_are_split(sql, head, actions):
+    """In their original text, including commas inside them."""
     split = split_alter(sql)
     assert (split.head, split.actions) == (head, actions)
     assert split.of(actions[:1]) == f"{head} {actions[0]}"
@@ -33,6 +33,6 @@ def test_actions_are_taken_apart(sql, head, actions):
         "",
     ],
 )
-def test_others_stay_whole(sql):
-    """Other statements, and names in a list, are no actions."""
+def test_other_statements_are_not_split(sql):
+    """Other statements, and lists of names, are not split."""
     assert split_alter(sql) is None

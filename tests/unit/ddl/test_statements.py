@@ -1,4 +1,4 @@
-"""Which tables a statement changes."""
+"""The tables that a statement changes."""
 
 import pytest
 
@@ -44,5 +44,5 @@ CASES = [
 
 @pytest.mark.parametrize(("sql", "wanted"), CASES, ids=[sql[:40] for sql, _ in CASES])
 def test_targets(sql, wanted):
-    """A statement names every table it changes, and nothing raises."""
+    """All tables that a statement changes are found, and nothing raises."""
     assert [(target.op, target.schema, target.table) for target in statement_targets(sql, "db")] == wanted

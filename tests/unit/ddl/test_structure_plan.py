@@ -1,4 +1,4 @@
-"""What tables have where: statements, and what information_schema tells for certain."""
+"""Tables' structures: derived from statements, and from what information_schema determines with certainty."""
 
 from dmdelta.ddl.structure_plan import Catalog, LogAhead, plan_structures
 from dmdelta.ddl.tracking import Origin, Structures, TrackedTable
@@ -39,8 +39,8 @@ def changes_of(made):
     return [(change.position.offset, columns_of(change)) for change in made.changes if change.table]
 
 
-def test_statements_are_followed_from_their_positions():
-    """A batch with statements in its middle has several structures of a table."""
+def test_statements_apply_from_their_positions():
+    """A batch with statements in the middle has several structures for a table."""
     made = plan(structures(table("id", "a")), [(20, "ALTER TABLE t ADD b INT"), (30, "ALTER TABLE t DROP a")])
     assert columns_of_table(made.before) == ["id", "a"]
     assert changes_of(made) == [(20, ["id", "a", "b"]), (30, ["id", "b"])]
@@ -52,22 +52,22 @@ def columns_of_table(known):
     return [column.name for column in known.tables[T].schema.columns]
 
 
-def test_what_is_behind_the_batch_is_not_followed():
-    """Statements are read ahead of the batch only to know what information_schema is worth."""
+def test_statements_after_the_batch_are_not_applied():
+    """Statements after the batch only determine from where information_schema is certain."""
     made = plan(structures(table("id")), [(20, "ALTER TABLE t ADD a INT"), (150, "ALTER TABLE t ADD b INT")])
     assert columns_of_table(made.after) == ["id", "a"]
 
 
-def test_without_a_statement_information_schema_holds_from_the_begin():
-    """Nothing changed between the batch's begin and the position of the reading."""
+def test_without_statements_information_schema_applies_from_the_begin():
+    """Nothing changed between the batch's begin and the position at which it was read."""
     made = plan(Structures(), [], told(table("id", "a"), db="latin1"))
     assert changes_of(made) == [(10, ["id", "a"])]
     assert made.after.charsets == {"db": "latin1"}
     assert made.before == made.after
 
 
-def test_it_holds_behind_the_last_statement_only():
-    """Of what a table was before its last statement it tells nothing."""
+def test_it_applies_after_the_last_statement_only():
+    """It says nothing about a table's structure before its last statement."""
     present = told(table("id", "a", "b"))
     statements = [(20, "ALTER TABLE t ADD a INT"), (30, "ALTER TABLE t ADD b INT")]
     made = plan(Structures(), statements, present)
@@ -77,8 +77,8 @@ def test_it_holds_behind_the_last_statement_only():
     assert later.changes == ()
 
 
-def test_it_wins_over_statements_that_led_elsewhere():
-    """A difference is a surprise; what statements leave open is none."""
+def test_it_overrides_structures_derived_from_statements():
+    """A difference is a surprise; what statements leave open is not."""
     statements = [(20, "ALTER TABLE t ADD b INT")]
     made = plan(structures(table("id")), statements, told(table("id", "c")))
     assert [change.surprise for change in made.changes if columns_of(change) == ["id", "c"]] == [True]
@@ -88,24 +88,24 @@ def test_it_wins_over_statements_that_led_elsewhere():
     assert [(change.surprise, change.tracked.schema.columns[1]) for change in made.changes] == [(False, text)]
 
 
-def test_a_key_that_is_a_unique_index_is_no_surprise():
-    """No statement tells that a unique index serves as a key: the table stays without one."""
+def test_a_unique_index_as_key_is_not_a_surprise():
+    """No statement determines that a unique index serves as a key: the table remains without one."""
     made = plan(structures(table("id", key=())), [], told(table("id", key=("id",)), keyed=()))
     assert made.changes == ()
     made = plan(structures(table("id", key=())), [], told(table("id", key=("id",))))
     assert made.after.tables[T].schema.primary_key == ("id",)
 
 
-def test_what_somebody_gave_stays_until_a_statement():
-    """`binlog-schema update` is for what the log does not tell, such as an ALTER with sql_log_bin=0."""
+def test_an_operators_structure_is_kept_until_a_statement():
+    """`binlog-schema update` is for changes that are not in the log, such as an ALTER with sql_log_bin=0."""
     known = structures(table("id", "given", origin=Origin.UPDATE))
     assert plan(known, [], told(table("id", "a"))).changes == ()
     made = plan(known, [(20, "ALTER TABLE t ADD b INT")], told(table("id", "a", "b")))
     assert changes_of(made)[-1] == (20, ["id", "a", "b"])
 
 
-def test_a_statement_that_is_not_understood_leaves_nothing_known():
-    """Until information_schema tells it, which it does if nothing came behind."""
+def test_a_statement_that_is_not_understood_makes_the_structure_unknown():
+    """Until information_schema provides it, which it does if no statement follows."""
     statements = [(20, "ALTER TABLE t FROBNICATE a")]
     made = plan(structures(table("id", "a")), statements)
     assert [(columns_of(change), change.lost) for change in made.changes] == [(None, True)]
@@ -115,8 +115,8 @@ def test_a_statement_that_is_not_understood_leaves_nothing_known():
     assert [change.lost for change in dropped.changes] == [False]
 
 
-def test_creations_on_condition_change_nothing_for_certain():
-    """CREATE … IF NOT EXISTS stands in the log whether or not it did anything."""
+def test_conditional_creations_are_ignored():
+    """CREATE … IF NOT EXISTS is in the log whether or not it had an effect."""
     statements = [(15, "CREATE DATABASE IF NOT EXISTS db"), (20, "CREATE TABLE IF NOT EXISTS t (other INT)")]
     made = plan(Structures(), statements, told(table("id"), db="latin1"))
     assert columns_of_table(made.after) == ["id"]
@@ -124,8 +124,8 @@ def test_creations_on_condition_change_nothing_for_certain():
     assert plan(Structures(), statements).after.charsets == {}
 
 
-def test_databases_lend_their_character_set():
-    """A server's own is what CREATE DATABASE falls back on; a database takes its tables along."""
+def test_tables_inherit_the_character_set_of_their_database():
+    """CREATE DATABASE defaults to the server's character set; dropping a database drops its tables."""
     statements = [
         (15, "CREATE DATABASE db"),
         (20, "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(3))"),
@@ -139,20 +139,20 @@ def test_databases_lend_their_character_set():
     assert plan(after, [(40, "DROP DATABASE db")]).after == Structures()
 
 
-def test_collations_that_a_conversion_changes_are_not_kept():
-    """Nobody tells them until information_schema is read."""
+def test_collations_changed_by_a_conversion_become_unknown():
+    """They are unknown until information_schema is read."""
     known = structures(table("id", Column("v", "text", charset="latin1", collation="latin1_bin")))
     after = plan(known, [(20, "ALTER TABLE t CONVERT TO CHARACTER SET latin1 COLLATE latin1_german1_ci")]).after
     assert after.tables[T].schema.columns[1].collation is None
 
 
-def test_a_reading_from_before_the_batch_tells_nothing():
-    """What came between it and the batch is not at hand."""
+def test_a_catalog_read_before_the_batch_is_ignored():
+    """The statements between it and the batch are not available."""
     assert plan(Structures(), [], told(table("id"), offset=5)).changes == ()
 
 
-def test_the_default_character_set_holds_longer_than_the_columns():
-    """An ALTER that leaves it alone does not make what information_schema says of it less certain."""
+def test_the_default_character_set_is_certain_longer_than_the_columns():
+    """After an ALTER that does not change it, information_schema's value is still certain."""
     known = structures(table("id", charset=None))
     statements = [(20, "ALTER TABLE t ADD v VARCHAR(3)"), (30, "ALTER TABLE t ADD w VARCHAR(3)")]
     text = [Column(name, "varchar", length=3, charset="latin1") for name in ("v", "w")]

@@ -22,23 +22,23 @@ from dmdelta.model.schema import Column, TableSchema
     ],
 )
 def test_silver_type(column, wanted):
-    """No value of the source type is lost in silver's."""
+    """Silver's types hold all values of the source types."""
     assert silver_type(column) == wanted
 
 
 def test_unknown_type():
-    """A type that is not known is an error that names column and type."""
-    with pytest.raises(SchemaError, match="'hyperlink' of column c"):
+    """An unknown type is an error with column and type."""
+    with pytest.raises(SchemaError, match="column c has the unknown type 'hyperlink'"):
         silver_type(Column("c", "hyperlink"))
 
 
 def test_page_is_up_to_date():
-    """docs/types.md is what the code says."""
+    """docs/types.md matches the code."""
     assert Path("docs/types.md").read_text(encoding="utf-8") == types_page()
 
 
 @pytest.mark.parametrize("name", ["_dm_version", "_DM_COMMITTED_AT"])
 def test_reserved_names(name):
-    """A source column with a name of silver's own is an error."""
-    with pytest.raises(SchemaError, match="silver keeps for itself"):
+    """A source column with the name of one of silver's own columns is an error."""
+    with pytest.raises(SchemaError, match="silver reserves"):
         silver_columns(TableSchema("db", "t", (Column(name, "int"),)))

@@ -1,4 +1,4 @@
-"""What a table's history says that it needs."""
+"""The maintenance that a table's history implies."""
 
 from datetime import datetime, timedelta, timezone
 
@@ -14,8 +14,8 @@ def deed(operation, hours=1.0, **metrics):
     return Deed(NOW - timedelta(hours=hours), operation, {name: str(value) for name, value in metrics.items()})
 
 
-def test_wear_counts_from_the_last_care_on():
-    """Files since they were compacted, dead rows since they were purged; other commits say nothing."""
+def test_counts_start_at_the_last_maintenance():
+    """Files since the last compaction, dead rows since the last purge; other commits are ignored."""
     history = [
         deed("VACUUM END", 1, numDeletedFiles=9),
         deed("VACUUM START", 2),
@@ -52,13 +52,13 @@ def test_wear_counts_from_the_last_care_on():
         (Wear(written_at=NOW - 2 * RETENTION, vacuumed_at=NOW - timedelta(days=3)), [], []),
     ],
 )
-def test_a_plan_by_wear(wear, deeds, thorough):
-    """Small files and dead rows by how many there are; old files daily, until none are left that could go."""
+def test_a_plan_from_the_tables_state(wear, deeds, thorough):
+    """Small files and dead rows by their number; old files daily, until none are left to remove."""
     assert plan_care(wear, NOW).deeds == deeds
     assert plan_care(wear, NOW, thorough=True).deeds == thorough
 
 
 def test_nothing_to_do():
-    """The plan that does nothing has no deeds."""
+    """The plan without maintenance has no actions."""
     assert CarePlan().deeds == []
     assert CarePlan(purge=True, vacuum=True).deeds == ["purge", "vacuum"]

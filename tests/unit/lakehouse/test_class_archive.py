@@ -1,4 +1,4 @@
-"""Which archive of classes a local JVM starts from."""
+"""The class archive that a local JVM starts with."""
 
 import sys
 
@@ -6,7 +6,7 @@ from dmdelta.lakehouse.archive_options import archive_options, class_archive
 from dmdelta.lakehouse.class_archive import make
 
 
-def test_sessions_use_the_archive_of_their_environment_when_it_is_there(monkeypatch, tmp_path):
+def test_sessions_use_the_archive_of_their_environment_if_it_exists(monkeypatch, tmp_path):
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     assert archive_options() == ""
     archive = class_archive()
@@ -17,8 +17,8 @@ def test_sessions_use_the_archive_of_their_environment_when_it_is_there(monkeypa
     assert make() == archive
 
 
-def test_no_room_for_an_archive_is_no_error(monkeypatch, tmp_path):
-    """An environment that may not be written to: Spark starts without one."""
+def test_a_read_only_environment_is_not_an_error(monkeypatch, tmp_path):
+    """If the environment is not writable, Spark starts without one."""
     (tmp_path / "share").touch()
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     assert make() is None

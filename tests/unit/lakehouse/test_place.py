@@ -1,4 +1,4 @@
-"""Where tables are."""
+"""The location of tables."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ from dmdelta.model.position import Position
 
 
 def test_root():
-    """Under a root folder tables are paths, and any name has a folder of its own."""
+    """Under a root folder tables are paths, and any name has its own folder."""
     place = Lakehouse(root="s3://b/lake/")
     assert place.bronze == "delta.`s3://b/lake/bronze`"
     assert place.silver("my db", "a/b`c") == "delta.`s3://b/lake/silver/my~20db/a~2fb~60c`"
@@ -24,7 +24,7 @@ def test_root():
 
 
 NAMES = st.text(st.one_of(st.sampled_from("/\\\\.~_ab01u,;—☃˻\0\n"), st.characters()), min_size=1, max_size=64)
-"""Any, and those that are near to paths, escapes and each other."""
+"""Any name, and names similar to paths, to escapes and to each other."""
 
 
 def folders_of(schema, table):
@@ -41,8 +41,8 @@ def folders_of(schema, table):
 @example("a/b", "C:\\x")
 @example("數" * 64, "☃" * 64)
 @example("😀" * 64, "\ud800" * 64)
-def test_no_name_leads_out_of_its_folder(schema, table):
-    """Every name is one folder, that neither Spark nor the file system takes for something else."""
+def test_no_name_leads_outside_of_its_folder(schema, table):
+    """Every name is one folder, which neither Spark nor the file system interprets."""
     folders = folders_of(schema, table).split("/")
     assert len(folders) == 2
     for folder in folders:
@@ -60,19 +60,19 @@ def test_no_name_leads_out_of_its_folder(schema, table):
 @example("數" * 64, "數" * 63 + "数")
 @example("_t", "~5ft")
 def test_two_tables_never_share_a_folder(one, other):
-    """Also where the escape of one name reads like the other, or both are too long for a file system."""
+    """Also if the escape of one name looks like the other, or both are too long for a file system."""
     assert (folders_of("s", one) == folders_of("s", other)) is (one == other)
 
 
 @given(NAMES)
-def test_a_metadata_table_stays_where_it_belongs(name):
-    """Quarantines are called after tables."""
+def test_a_metadata_table_stays_in_its_folder(name):
+    """Quarantine tables are named after their tables."""
     path = Lakehouse(root="/lake").metadata(f"t_quarantine__s__{name}")
     assert path.removeprefix("delta.`/lake/dm_meta/").count("/") == 0
 
 
 def test_catalog():
-    """In a catalog tables have three names."""
+    """In a catalog table identifiers have three parts."""
     place = Lakehouse(catalog="main", metadata_name="meta")
     assert place.bronze == "`main`.`bronze`.`events`"
     assert place.silver("d", "t`x") == "`main`.`d`.`t``x`"
@@ -88,7 +88,7 @@ def test_one_place(places):
 
 
 def test_tag_round_trip():
-    """A commit's tag survives its way through the history; other tools' texts are none."""
+    """A commit's tag round-trips through the history; other tools' texts are not tags."""
     begin, end = Position(1, "b.000001", 4), Position(2, "b.000002", 99)
     tag = CommitTag("app", 7, "task", "source", "run", begin, end, "a-b:1-5")
     assert CommitTag.from_json(tag.to_json()) == tag
@@ -110,12 +110,12 @@ def test_tag_round_trip():
     ],
 )
 def test_foreign_errors(text, kind):
-    """Each of Delta's errors becomes the one of ours that says what to do."""
+    """Each of Delta's errors is converted to the dmdelta error with the right hint."""
     assert type(translate(RuntimeError(text), "delta.`/x`", "changing")).__name__ == kind
 
 
-def test_a_broken_worker_is_named_without_the_values_it_met():
-    """What a Python worker raised and where, not its message: that may quote a row."""
+def test_a_worker_error_contains_no_values():
+    """The exception's class and location in the Python worker, not its message, which may quote a row."""
     text = (
         '[PYTHON_EXCEPTION] Traceback (most recent call last):\n  File "/x/dmdelta/engine/row_reading.py", line 86, in f\n'
         "    raise it\nTypeError: secret value\n\tat org.apache.spark.Task.run(Task.scala:1)"

@@ -1,4 +1,4 @@
-"""What a session can do, told without one."""
+"""The capabilities of a session, determined without starting one."""
 
 import os
 from types import SimpleNamespace
@@ -15,7 +15,7 @@ PROVIDERS = ("DATABRICKS_RUNTIME_VERSION", "SPARK_REMOTE", "PYSPARK_GATEWAY_PORT
 
 
 class Asked:
-    """A Spark elsewhere, whose Delta tells its version, or may not be asked."""
+    """A remote Spark whose Delta version can or cannot be queried."""
 
     def __init__(self, told):
         self.told = told
@@ -39,8 +39,8 @@ class Asked:
         ({"PYSPARK_GATEWAY_PORT": "4711"}, "4.4.0", True),
     ],
 )
-def test_replace_only_where_it_is_known(monkeypatch, environment, told, answer):
-    """An older Delta would overwrite the whole table: without proof MERGE does the work."""
+def test_replace_only_with_a_known_delta_version(monkeypatch, environment, told, answer):
+    """An older Delta would overwrite the whole table: if the version is unknown, MERGE is used."""
     for name in PROVIDERS:
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
@@ -63,8 +63,8 @@ def test_replace_only_where_it_is_known(monkeypatch, environment, told, answer):
         ({"PYSPARK_GATEWAY_PORT": "4711"}, None),
     ],
 )
-def test_tasks_at_once_are_known_of_this_machine(monkeypatch, environment, answer):
-    """A cluster's are not."""
+def test_the_number_of_tasks_is_known_for_a_local_session(monkeypatch, environment, answer):
+    """A cluster's number is unknown."""
     for name in (*PROVIDERS, "SPARK_MASTER"):
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
@@ -73,7 +73,7 @@ def test_tasks_at_once_are_known_of_this_machine(monkeypatch, environment, answe
 
 
 class Picky:
-    """A session as on serverless compute: all but a few confs are refused."""
+    """A session as on serverless compute: all but a few confs are rejected."""
 
     def __init__(self, *taken):
         self.taken = taken
@@ -90,15 +90,15 @@ class Picky:
 
 
 def provided(monkeypatch, session):
-    """`session` is what Databricks has made."""
+    """`session` is provided by Databricks."""
     monkeypatch.setenv("DATABRICKS_RUNTIME_VERSION", "client.4.1")
     builder = SimpleNamespace(getOrCreate=lambda: session)
     monkeypatch.setattr("dmdelta.lakehouse.session.SparkSession", SimpleNamespace(builder=builder))
     return open_session("t")
 
 
-def test_confs_for_speed_may_be_refused(monkeypatch):
-    """The one that values depend on may not."""
+def test_confs_for_speed_may_be_rejected(monkeypatch):
+    """The one that affects values may not be rejected."""
     zone = "spark.sql.session.timeZone"
     assert provided(monkeypatch, Picky(zone)).set_to == {zone: "UTC"}
     assert provided(monkeypatch, Picky(*SQL_CONFS)).set_to == SQL_CONFS
@@ -107,7 +107,7 @@ def test_confs_for_speed_may_be_refused(monkeypatch):
 
 
 def test_a_statement_is_not_run_without_its_tag():
-    """Its commit would name no position: compute that refuses the confs is told of before anything is written."""
+    """Its commit would have no position: compute that rejects the confs is an error before anything is written."""
     tag = CommitTag("app", 1, "t", "s1", "run", Position(1, "binlog.000001", 4), Position(1, "binlog.000001", 8), "")
     with pytest.raises(LakehouseError, match="userMetadata") as caught, tagged(Picky(), tag):
         pytest.fail("the statement was run")

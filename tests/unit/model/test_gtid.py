@@ -1,4 +1,4 @@
-"""GTID sets are sets, in both notations."""
+"""GTID sets obey set algebra, in both notations."""
 
 from itertools import pairwise
 
@@ -43,28 +43,28 @@ def members_of(gtid_set: MysqlGtidSet) -> set[tuple[str, int]]:
         (f"{A}:tag:1", f"{A}:tag:1"),
     ],
 )
-def test_mysql_s_notations_are_read(text: str, shown: str) -> None:
-    """Line ends, capitals, overlapping intervals and tags mean the same set."""
+def test_mysql_notations_are_parsed(text: str, shown: str) -> None:
+    """Line breaks, upper case, overlapping intervals and tags parse to the same set."""
     assert str(parse_gtid_set(text, "mysql")) == shown
 
 
 @pytest.mark.parametrize("text", ["x", f"{A}", f"{A}:a-b", f"{A}:1-", "0-1-2", f"{A}:TAG-1:2"])
-def test_what_is_no_mysql_set_is_refused(text: str) -> None:
+def test_an_invalid_mysql_set_is_refused(text: str) -> None:
     """The error quotes the text."""
-    with pytest.raises(ConfigError, match="is no GTID set"):
+    with pytest.raises(ConfigError, match="is not a GTID set"):
         parse_gtid_set(text, "mysql")
 
 
 @pytest.mark.parametrize("text", ["x", "1-2", f"{A}:1", "0-1-"])
-def test_what_is_no_mariadb_set_is_refused(text: str) -> None:
+def test_an_invalid_mariadb_set_is_refused(text: str) -> None:
     """The error quotes the text."""
-    with pytest.raises(ConfigError, match="is no GTID set"):
+    with pytest.raises(ConfigError, match="is not a GTID set"):
         parse_gtid_set(text, "mariadb")
 
 
 @given(gtids)
-def test_a_mysql_set_survives_its_text(members) -> None:
-    """Parsing what is shown gives the same set, in one spelling."""
+def test_a_mysql_set_round_trips_through_text(members) -> None:
+    """Parsing a set's text gives the same set, in canonical form."""
     one = mysql_set(members)
     assert parse_gtid_set(str(one), "mysql") == one
     assert str(parse_gtid_set(str(one), "mysql")) == str(one)
@@ -95,15 +95,15 @@ def mariadb_set(members) -> MariadbGtidSet:
 
 
 @given(gtids, gtids)
-def test_growing_by_runs_is_the_same_as_adding_one_by_one(before, members) -> None:
-    """The linear way to a set of many GTIDs gives the set that adding gives, whatever was there before."""
+def test_adding_runs_equals_adding_single_gtids(before, members) -> None:
+    """Adding a set of runs at once gives the same set as adding one GTID at a time, whatever the initial set."""
     runs = runs_of(f"{name}:{number}" for name, number in members)
     assert grown(mysql_set(before), runs) == mysql_set([*before, *members])
 
 
 @given(maria_gtids, maria_gtids)
-def test_growing_a_mariadb_set_is_the_same_as_adding_one_by_one(before, members) -> None:
-    """Of equal numbers in a domain the first one's server stays."""
+def test_adding_runs_to_a_mariadb_set_equals_adding_single_gtids(before, members) -> None:
+    """For equal sequence numbers in a domain, the first server ID is kept."""
     one_by_one = MariadbGtidSet()
     for d, s, n in [*before, *members]:
         one_by_one = one_by_one.add(f"{d}-{s}-{n}")
@@ -112,8 +112,8 @@ def test_growing_a_mariadb_set_is_the_same_as_adding_one_by_one(before, members)
 
 
 @given(st.lists(st.tuples(st.sampled_from([A, f"{B}:tag"]), st.integers(1, 6)), max_size=30))
-def test_runs_keep_the_log_s_order(members) -> None:
-    """Only neighbours are joined, so that the runs spell the very GTIDs that were put behind one another."""
+def test_runs_keep_log_order(members) -> None:
+    """Only adjacent GTIDs are joined, so that the runs expand to the original sequence of GTIDs."""
     texts = [f"{name}:{number}" for name, number in members]
     runs = runs_of(texts)
     assert [f"{name}:{number}" for name, first, last in runs for number in range(first, last + 1)] == texts
@@ -121,10 +121,10 @@ def test_runs_keep_the_log_s_order(members) -> None:
 
 
 def test_runs_of_the_other_flavor_are_refused() -> None:
-    """A set of one notation cannot hold the other's GTIDs."""
-    with pytest.raises(ConfigError, match="is no GTID set"):
+    """A set of one flavor cannot hold GTIDs of the other."""
+    with pytest.raises(ConfigError, match="is not a GTID set"):
         grown(MysqlGtidSet(), [run_of("0-1-7")])
-    with pytest.raises(ConfigError, match="is no GTID set"):
+    with pytest.raises(ConfigError, match="is not a GTID set"):
         grown(MariadbGtidSet(), [run_of(f"{A}:7")])
 
 
@@ -149,8 +149,8 @@ def newest(members) -> dict[int, int]:
 
 
 @given(gtids, gtids, gtids)
-def test_mysql_sets_obey_the_laws_of_sets(left, right, third) -> None:
-    """Order and repetition make no difference; equal sets are equal objects with one text."""
+def test_mysql_set_union_is_commutative_and_idempotent(left, right, third) -> None:
+    """Order and repetition make no difference; equal sets are equal objects with the same text."""
     one, two, three = map(mysql_set, (left, right, third))
     assert one.union(two) == two.union(one)
     assert one.union(two).union(three) == one.union(two.union(three))
@@ -162,8 +162,8 @@ def test_mysql_sets_obey_the_laws_of_sets(left, right, third) -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from([A, f"{A}:tag", B]), st.integers(1, 60), st.integers(0, 9)), max_size=12))
-def test_any_spelling_of_a_mysql_set_is_the_same_set(spans) -> None:
-    """Intervals in any order, overlapping or side by side, of any capitals."""
+def test_any_notation_of_a_mysql_set_is_the_same_set(spans) -> None:
+    """Intervals in any order, overlapping or adjacent, in any letter case."""
     text = ", ".join(f"{name.replace(A, A.upper())}:{first}-{first + more}" for name, first, more in spans)
     expected = {(name, number) for name, first, more in spans for number in range(first, first + more + 1)}
     found = parse_gtid_set(text, "mysql")
@@ -172,8 +172,9 @@ def test_any_spelling_of_a_mysql_set_is_the_same_set(spans) -> None:
 
 
 @given(maria_gtids, maria_gtids, maria_gtids)
-def test_mariadb_sets_obey_the_laws_of_newest_numbers(left, right, third) -> None:
-    """Union takes the newer of each domain, whatever the order; the difference is where the other is behind."""
+def test_mariadb_sets_obey_set_algebra(left, right, third) -> None:
+    """Union takes the newer GTID of each domain, in any order; the difference is the domains where the other is
+    behind."""
     one, two, three = map(mariadb_set, (left, right, third))
     assert numbers_of(one.union(two)) == numbers_of(two.union(one)) == newest([*left, *right])
     assert one.union(two).union(three) == one.union(two.union(three))
@@ -190,8 +191,8 @@ def numbers_of(gtid_set: MariadbGtidSet) -> dict[int, int]:
 
 
 @given(st.permutations(range(1, 30)), st.integers(1, 29))
-def test_a_mysql_set_does_not_depend_on_the_order_of_its_growth(order, size) -> None:
-    """Transactions of parallel appliers come in any order: gaps are kept and closed."""
+def test_a_mysql_set_does_not_depend_on_insertion_order(order, size) -> None:
+    """Transactions of parallel appliers arrive in any order: gaps are kept and closed later."""
     grown_set = mysql_set((A, number) for number in order[:size])
     assert members_of(grown_set) == {(A, number) for number in order[:size]}
     assert str(mysql_set((A, number) for number in order)) == f"{A}:1-29"

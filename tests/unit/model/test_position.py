@@ -1,4 +1,4 @@
-"""Positions are totally ordered, and survive their text and their fields."""
+"""Positions are totally ordered, and round-trip through text and dictionaries."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,15 +15,15 @@ OF_ONE_LOG = st.builds(
 
 
 @given(POSITIONS)
-def test_a_position_survives_its_text_and_its_fields(position: Position) -> None:
-    """Whatever the file is called."""
+def test_a_position_round_trips_through_text_and_dict(position: Position) -> None:
+    """For any file name."""
     assert Position.parse(str(position)) == position
     assert Position.from_dict(position.to_dict()) == position
 
 
 @given(OF_ONE_LOG, OF_ONE_LOG, OF_ONE_LOG)
 def test_positions_are_totally_ordered(one: Position, two: Position, three: Position) -> None:
-    """By epoch, number of the file (not its name) and offset: exactly one of <, =, > holds, and < is transitive."""
+    """By epoch, file number (not file name) and offset: exactly one of <, =, > holds, and < is transitive."""
     plain = [(at.epoch, file_number(at.binlog_file), at.offset) for at in (one, two)]
     assert (one < two, one == two, one > two) == (plain[0] < plain[1], plain[0] == plain[1], plain[0] > plain[1])
     first, second, third = sorted((one, two, three))
@@ -33,14 +33,15 @@ def test_positions_are_totally_ordered(one: Position, two: Position, three: Posi
 
 
 @given(FILES, OFFSETS)
-def test_a_seq_tells_file_and_offset(file: str, offset: int) -> None:
-    """Nothing of a position is lost in the number that orders bronze, as long as a file is below a terabyte."""
+def test_a_seq_preserves_file_and_offset(file: str, offset: int) -> None:
+    """The number that orders bronze preserves file and offset, as long as a file is smaller than a terabyte."""
     assert divmod(seq_of(file, offset), 1 << FILE_SHIFT) == (file_number(file), offset)
 
 
 @given(st.integers(0, 10**7), st.integers(-3, 3))
 def test_chunks_of_a_snapshot_are_in_order(number: int, epoch: int) -> None:
-    """A chunk knows its number; no event of a log does, also where a server calls its log so."""
+    """A chunk's position returns its number; a log event's position does not, even if a server uses the same file
+    name."""
     chunk = Position.of_chunk(epoch, number)
     assert chunk.chunk == number
     assert chunk < Position.of_chunk(epoch, number + 1)

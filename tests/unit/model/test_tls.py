@@ -1,4 +1,4 @@
-"""TLS before anybody is reached: files that cannot be used, servers that offer none, and one that wants too much."""
+"""TLS before a connection is established: unusable files, servers without TLS, and servers that request a password."""
 
 import ssl
 
@@ -31,8 +31,8 @@ def refusal(tls):
     return caught.value.message
 
 
-def test_files_that_cannot_be_used_are_named_with_their_key(authority, tmp_path):
-    """One that is not there, one without a certificate, a key of another certificate."""
+def test_an_unusable_file_is_named_with_its_spec_key(authority, tmp_path):
+    """A missing file, a file without a certificate, a key of another certificate."""
     mine, other = authority.issue("mine"), authority.issue("other")
     ca, nothing = str(authority.ca), tmp_path / "nothing.pem"
     assert "security.ssl-ca" in refusal(Tls(str(nothing)))
@@ -45,15 +45,15 @@ def test_files_that_cannot_be_used_are_named_with_their_key(authority, tmp_path)
     assert str(tmp_path / "none.key") in refusal(Tls(ca, str(mine.cert), str(tmp_path / "none.key")))
 
 
-def test_an_encrypted_key_is_refused_without_asking_at_the_terminal(authority):
-    """A service would hang there."""
+def test_an_encrypted_key_is_refused_without_a_prompt(authority):
+    """Without a terminal, a service would hang at the prompt."""
     locked = authority.issue("locked", passphrase=b"secret")
     assert "is encrypted" in refusal(Tls(str(authority.ca), str(locked.cert), str(locked.key)))
 
 
 @pytest.mark.parametrize("verify_host", [True, False])
-def test_a_server_s_certificate_is_always_verified(authority, verify_host):
-    """`ssl-verify-host: false` leaves out the name, not the CA."""
+def test_the_server_certificate_is_always_verified(authority, verify_host):
+    """`ssl-verify-host: false` disables the host name check, not the CA check."""
     context = driver_options(Tls(str(authority.ca), verify_host=verify_host))["ssl"]
     assert context.verify_mode is ssl.CERT_REQUIRED
     assert context.check_hostname is verify_host
@@ -61,20 +61,20 @@ def test_a_server_s_certificate_is_always_verified(authority, verify_host):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_server_that_offers_no_tls_hears_nothing(way, authority):
-    """Neither the account's name nor anything else, when TLS is asked for."""
+def test_nothing_is_sent_to_a_server_without_tls(way, authority):
+    """If TLS is required, not even the account's name is sent."""
     with Impostor("mysql_native_password") as impostor, pytest.raises((SourceError, SinkError)) as caught:
         WAYS[way](impostor.port, Tls(str(authority.ca)))
     assert not isinstance(caught.value, SourceUnavailable | TargetUnavailable)
     assert f"127.0.0.1:{impostor.port}" in caught.value.message
-    assert "offers no TLS" in caught.value.hint
+    assert "does not offer TLS" in caught.value.hint
     assert impostor.heard == b""
 
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("plugin", "begin"), [("mysql_clear_password", b""), ("dialog", b"\x04Password: ")])
-def test_a_password_never_goes_out_in_the_clear(way, plugin, begin):
-    """Whoever answers may ask for it so, and without TLS nobody knows who that is."""
+def test_a_password_is_never_sent_in_clear_text(way, plugin, begin):
+    """Any server can request it, and without TLS its identity is unknown."""
     with Impostor(plugin, begin) as impostor, pytest.raises(DmdeltaError, match="clear text") as caught:
         WAYS[way](impostor.port)
     assert "security.ssl-ca" in caught.value.hint
@@ -83,8 +83,8 @@ def test_a_password_never_goes_out_in_the_clear(way, plugin, begin):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_plugin_that_needs_a_package_names_it(way):
-    """MariaDB's ed25519 is PyMySQL's to do, with PyNaCl."""
+def test_a_missing_package_of_a_plugin_is_named(way):
+    """PyMySQL implements MariaDB's ed25519 with PyNaCl."""
     with Impostor("client_ed25519") as impostor, pytest.raises(DmdeltaError, match="pynacl") as caught:
         WAYS[way](impostor.port)
     assert not isinstance(caught.value, SourceUnavailable | TargetUnavailable)

@@ -1,4 +1,4 @@
-"""Which tables take part, as DM decides it."""
+"""Which tables are replicated, as in DM."""
 
 import pickle
 
@@ -58,15 +58,15 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_decisions_are_those_of_dm(case):
-    """Schema rules first, then table rules; allow before block."""
+def test_decisions_match_dm(case):
+    """Schema rules before table rules; allow before block."""
     rules, expected = CASES[case]
     allow_list = BlockAllowList(**rules)
     assert {table: allow_list.wanted(*table) for table in expected} == expected
 
 
-def test_the_spec_section_becomes_the_decision():
-    """`from_config` carries all four lists."""
+def test_the_spec_section_is_converted_completely():
+    """`from_config` converts all four lists."""
     config = BlockAllowListConfig.model_validate(
         {
             "do-dbs": ["a"],
@@ -83,8 +83,8 @@ pairs = st.tuples(names, names)
 
 
 @given(st.lists(names), st.lists(names), st.lists(pairs), st.lists(pairs), pairs)
-def test_it_travels_as_json_and_pickled(do_dbs, ignore_dbs, do_tables, ignore_tables, table):
-    """What arrives on an executor decides as what was sent, whatever was asked before."""
+def test_it_round_trips_through_json_and_pickle(do_dbs, ignore_dbs, do_tables, ignore_tables, table):
+    """A copy on an executor decides like the original, regardless of earlier decisions."""
     sent = BlockAllowList(
         tuple(n for n in do_dbs if n[0] != "~"),
         tuple(n for n in ignore_dbs if n[0] != "~"),
@@ -98,8 +98,8 @@ def test_it_travels_as_json_and_pickled(do_dbs, ignore_dbs, do_tables, ignore_ta
         assert arrived.wanted(*table) is wanted
 
 
-def test_case_counts_if_the_spec_says_so():
-    """With `case-sensitive` a pattern matches only names of its own case, also after the way through JSON."""
+def test_patterns_are_case_sensitive_if_configured():
+    """With `case-sensitive` a pattern matches only names in the same case, also after a round trip through JSON."""
     rules = BlockAllowList.from_config(BlockAllowListConfig(do_dbs=("Shop",)), case_sensitive=True)
     for decides in (rules, BlockAllowList.from_json(rules.to_json())):
         assert (decides.wanted("Shop", "t"), decides.wanted("shop", "t")) == (True, False)

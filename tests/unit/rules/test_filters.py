@@ -1,4 +1,4 @@
-"""Which events count, as DM filters them."""
+"""Which events are replicated, as in DM's filters."""
 
 import pytest
 
@@ -49,8 +49,8 @@ ROWS = {
 
 
 @pytest.mark.parametrize("case", ROWS)
-def test_row_events_are_decided_as_by_dm(case):
-    """The rules that match a table decide about each kind of row event."""
+def test_row_events_are_filtered_as_in_dm(case):
+    """The rules that match a table decide on each kind of row event."""
     rules, expected = ROWS[case]
     decided = event_filter(*rules)
     assert {event: decided.decide_row("shop", "t", event) for event in expected} == expected
@@ -110,22 +110,22 @@ STATEMENTS = {
 
 
 @pytest.mark.parametrize("case", STATEMENTS)
-def test_statements_are_decided_as_by_dm(case):
-    """Names and text of a statement decide; a statement is never done by half."""
+def test_statements_are_filtered_as_in_dm(case):
+    """The statement's event and text decide; a statement is never executed partially."""
     rules, events, sql, expected = STATEMENTS[case]
     assert event_filter(*rules).decide_ddl("shop", "t", events, sql) is expected
 
 
-def test_a_statement_on_a_schema_is_for_rules_of_the_whole_schema():
-    """A rule with a table pattern does not match a schema, unless `*` is the pattern: as in DM."""
+def test_a_schema_statement_matches_rules_for_the_whole_schema():
+    """A rule with a table pattern does not match a schema, unless the pattern is `*`, as in DM."""
     drop = ({"drop database"}, "DROP DATABASE shop")
     assert event_filter(ignore("drop database")).decide_ddl("shop", None, *drop) is IGNORE
     assert event_filter(ignore("drop database", **{"table-pattern": "t*"})).decide_ddl("shop", None, *drop) is DO
     assert event_filter(ignore("drop database", **{"table-pattern": "*"})).decide_ddl("shop", None, *drop) is IGNORE
 
 
-def test_case_counts_if_the_spec_says_so():
-    """With `case-sensitive` a pattern matches only names of its own case."""
+def test_patterns_are_case_sensitive_if_configured():
+    """With `case-sensitive` a pattern matches only names in the same case."""
     rule = ignore("all", **{"schema-pattern": "Shop"})
     assert event_filter(rule).decide_row("shop", "t", "insert") is IGNORE
     assert event_filter(rule, case_sensitive=True).decide_row("shop", "t", "insert") is DO

@@ -1,4 +1,4 @@
-"""Where tables go, as DM routes them."""
+"""Which target a table is routed to, as in DM."""
 
 import pickle
 
@@ -44,19 +44,20 @@ CASES = {
 
 
 @pytest.mark.parametrize("table", CASES)
-def test_a_table_goes_where_dm_would_send_it(table):
-    """Rules with a table pattern go first; extracts join their groups; without a rule the name stays."""
+def test_a_table_is_routed_as_in_dm(table):
+    """Rules with a table pattern take precedence; extracts concatenate their groups; without a rule the name is
+    kept."""
     assert routes().route("one", *table) == CASES[table]
 
 
-def test_case_counts_if_the_spec_says_so():
-    """With `case-sensitive` a pattern matches only names of its own case."""
+def test_patterns_are_case_sensitive_if_configured():
+    """With `case-sensitive` a pattern matches only names in the same case."""
     assert routes(case_sensitive=True).route("one", "SHOP_2", "ORDERS_2026") == Route("SHOP_2", "ORDERS_2026")
 
 
 @pytest.mark.parametrize("table_pattern", [None, "t*"])
-def test_two_rules_of_a_kind_for_one_table_are_an_error(table_pattern):
-    """The error names both rules; a rule of the other kind does not help."""
+def test_two_matching_rules_of_a_kind_are_an_error(table_pattern):
+    """The error names both rules; a rule of the other kind does not resolve the conflict."""
     rule = {"schema-pattern": "a*", "target-schema": "x"}
     if table_pattern:
         rule["table-pattern"] = table_pattern
@@ -66,7 +67,7 @@ def test_two_rules_of_a_kind_for_one_table_are_an_error(table_pattern):
         both.route("s", "ab", "t")
 
 
-def test_routes_travel_to_executors():
+def test_routes_are_picklable():
     """A pickled copy decides the same."""
     assert pickle.loads(pickle.dumps(routes())).route("one", "log1", "t1") == Route("logs", "t1", merged=True)  # noqa: S301 - our own bytes
 
@@ -90,8 +91,8 @@ ONE = {"schema-pattern": "a", "table-pattern": "t", "target-schema": "x", "targe
         ([ONE], [{**ONE, "target-schema": "y"}], False),
     ],
 )
-def test_tables_that_may_meet_are_merged(rules, of_others, merged):
-    """By a pattern of one rule, by two rules, or by two sources: the spec alone says so."""
+def test_tables_that_can_share_a_target_are_merged(rules, of_others, merged):
+    """By a pattern of one rule, by two rules, or by two sources: determined from the spec alone."""
     read = {str(number): RouteRule.model_validate(rule) for number, rule in enumerate(rules)}
     found = Routes.from_config(read, of_others=[RouteRule.model_validate(rule) for rule in of_others])
     assert found.route("one", "a", "t").merged is merged

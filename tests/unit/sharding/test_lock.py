@@ -1,4 +1,4 @@
-"""Which shards a statement waits for, in both modes: facts in, a lock out."""
+"""Which shards a statement waits for, in both modes."""
 
 import pytest
 
@@ -62,8 +62,9 @@ def waits(actions, before=T):
         ("ADD a INT", Columns(THERE.types, frozenset({"a"})), set()),
     ],
 )  # fmt: skip
-def test_what_is_left_to_do(actions, there, found):
-    """A statement is what it changes of the columns that are there: nothing, once another shard's has done it."""
+def test_a_statement_is_reduced_to_missing_changes(actions, there, found):
+    """A statement is reduced to its changes of the existing columns: none, once another shard's statement has made
+    them."""
     effects = statement_effects(f"ALTER TABLE t {actions}", "d", lambda _: T)
     left = [operations(effect, there) for effect in effects if isinstance(effect, Altered)]
     assert set().union(*left) == found
@@ -79,20 +80,20 @@ def test_what_is_left_to_do(actions, there, found):
         ("CHANGE v n INT, ADD a INT", None),
     ],
 )
-def test_names_that_come_to_mean_another_column(actions, name):
-    """Afterwards the columns look as before: it cannot be told whether it was done."""
+def test_swapped_column_names_are_ambiguous(actions, name):
+    """The columns look the same afterwards, so whether the statement was executed cannot be determined."""
     assert altered(actions).reused_name == name
 
 
-def test_a_shard_that_joins_brings_what_is_missing():
-    """What a wider column holds already needs no change."""
+def test_a_joining_shard_adds_missing_columns():
+    """Columns that a wider existing column can hold need no change."""
     more = TableSchema("d", "t", (*T.columns, Column("x", "int")), ("id",))
     assert operations(joining(more, THERE), THERE) == {Operation(Verb.ADD, "x", type="INT")}
     assert operations(joining(T, Columns({"id": "BIGINT", "v": "STRING", "w": "STRING"})), THERE) == set()
 
 
 def test_pessimistic_waits_for_every_shard():
-    """Those at the statement and those behind it are ready; who waits with another one is a conflict."""
+    """Shards at the statement and past it are ready; a shard that waits with another statement is a conflict."""
     behind = TableSchema("d", "t", (*T.columns, Column("a", "int")), ("id",))
     members = {ONE: waits("ADD a INT"), TWO: Member(T), THREE: Member(behind)}
     lock = plan_lock(ONE, members, THERE, Mode.PESSIMISTIC)
@@ -105,13 +106,13 @@ def test_pessimistic_waits_for_every_shard():
 
 
 @pytest.mark.parametrize("actions", ["ADD a INT", "DROP w", "CHANGE w x VARCHAR(80)", "MODIFY v BIGINT"])
-def test_optimistic_goes_on_at_once(actions):
+def test_optimistic_continues_at_once(actions):
     """The merged table can hold the rows of both."""
     assert plan_lock(ONE, {ONE: waits(actions), TWO: Member(T)}, THERE, Mode.OPTIMISTIC).is_resolved
 
 
-def test_optimistic_waits_for_a_type_that_holds_no_other():
-    """Numbers become text for all shards together."""
+def test_optimistic_waits_for_an_incompatible_type():
+    """Numbers are converted to text for all shards together."""
     members = {ONE: waits("MODIFY v VARCHAR(20)"), TWO: Member(T)}
     assert plan_lock(ONE, members, THERE, Mode.OPTIMISTIC).remain == (TWO,)
     members[TWO] = waits("MODIFY v VARCHAR(20), ADD a INT")
@@ -127,8 +128,9 @@ def coordinated():
     return shards
 
 
-def test_a_lock_from_its_begin_to_its_end():
-    """The first waits; the second makes the change; then the first has nothing left to do and is released."""
+def test_the_life_cycle_of_a_lock():
+    """The first waits; the second makes the change; then nothing remains for the first to change, and it is
+    released."""
     shards = coordinated()
     assert shards.ask(TARGET, ONE, waiting("ADD a INT"), THERE).action is Action.WAIT
     (shown,) = shards.locks()
@@ -150,8 +152,8 @@ def test_a_lock_from_its_begin_to_its_end():
     assert shards.at_rest()
 
 
-def test_a_shard_that_is_dropped_is_not_waited_for():
-    """Nor one of which nothing was heard, once its log has been applied and the source says that it is behind."""
+def test_a_dropped_shard_is_not_waited_for():
+    """Nor a shard missing in the log, once the log has been applied and the source reports the shard's structure."""
     shards = coordinated()
     after = altered("ADD a INT").after
     shards.stands(TARGET, THREE, None)
@@ -164,8 +166,8 @@ def test_a_shard_that_is_dropped_is_not_waited_for():
 
 
 @pytest.mark.parametrize("action", [Action.EXEC, Action.SKIP])
-def test_a_decision_is_for_those_who_wait_now(action):
-    """It lets the shard go on, and does not count for the same statement of another day."""
+def test_an_override_applies_to_waiting_shards_only(action):
+    """The override releases the shard, and does not apply to a later occurrence of the same statement."""
     shards = coordinated()
     shards.ask(TARGET, ONE, waiting("ADD a INT"), THERE)
     assert not shards.decide(("d", "other"), action, str(ONE))
@@ -177,8 +179,8 @@ def test_a_decision_is_for_those_who_wait_now(action):
     assert shards.ask(TARGET, ONE, waiting("ADD a INT", 900), THERE).action is Action.WAIT
 
 
-def test_at_rest_only_when_nobody_is_at_work():
-    """Another source may still come to the statement that is waited for."""
+def test_at_rest_only_without_active_workers():
+    """Another source may still reach the statement that a shard waits for."""
     shards = coordinated()
     shards.begins()
     shards.ask(TARGET, ONE, waiting("ADD a INT"), THERE)
@@ -187,8 +189,8 @@ def test_at_rest_only_when_nobody_is_at_work():
     assert shards.at_rest()
 
 
-def test_a_decision_outlasts_a_restart_for_all_that_were_ready():
-    """Whoever of them comes to the statement first; what else one of them comes to waits as ever."""
+def test_an_override_survives_a_restart_for_all_ready_shards():
+    """It applies to whichever shard reaches the statement first; other statements of these shards wait as usual."""
     group = Coordination(Mode.PESSIMISTIC)
     for shard in (ONE, TWO, THREE):
         group.stands(TARGET, shard, T)

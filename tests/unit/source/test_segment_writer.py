@@ -81,9 +81,9 @@ def test_a_name_that_points_outside_the_relay_folder_is_refused(tmp_path: Path, 
     """As the uuid, as the first file, or as the next file; nothing is written."""
     folder = tmp_path / "a" / "relay"
     folder.mkdir(parents=True)
-    with pytest.raises(SourceError, match="no name of a file"):
+    with pytest.raises(SourceError, match="not a file name"):
         begin_epoch(folder, EpochBegin(name, 1, "mysql", "binlog.000001", 4, None))
-    with pytest.raises(SourceError, match="no name of a file"):
+    with pytest.raises(SourceError, match="not a file name"):
         Cutter(folder, name, 4, b"")
     cutter = Cutter(folder, "binlog.000000", 4, b"")
     with pytest.raises(SourceError) as caught:
