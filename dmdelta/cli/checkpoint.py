@@ -29,7 +29,7 @@ def show(spec: Spec, json: Json = False) -> None:
 
 @app.command("reset")
 def reset(spec: Spec, json: Json = False) -> None:
-    """Delete the checkpoint: the next run starts where the first start did. Bronze and silver stay."""
+    """Reset the task's position: the next run starts where the first start did. Bronze and silver stay."""
     task = load_spec(spec)
     from dmdelta.engine.reset import reset_task
 

@@ -6,7 +6,7 @@ from dmdelta.config import load_spec
 
 
 def pause(spec: Spec, json: Json = False) -> None:
-    """Pause a running task: it finishes what is in flight, writes its checkpoint and waits."""
+    """Pause a running task: it finishes the ranges in progress, writes its checkpoint and waits."""
     _ask(spec, "pause", as_json=json)
 
 

@@ -95,7 +95,7 @@ class AdHocSnapshots:
                 if planned is None:
                     return
                 snapshot = planned
-            self._carry_out(snapshot, stop)
+            self._take_snapshot(snapshot, stop)
 
     def interrupt(self) -> None:
         """Cancel the current work."""
@@ -136,7 +136,7 @@ class AdHocSnapshots:
             stop.wait(WAIT_SECONDS)
         return None
 
-    def _carry_out(self, snapshot: PlannedSnapshot, stop: StopRequest) -> None:
+    def _take_snapshot(self, snapshot: PlannedSnapshot, stop: StopRequest) -> None:
         self.scheduler.pause_tables(snapshot.tables)
         commit = self._newest_commit(snapshot)
         if commit is not None:
@@ -193,7 +193,7 @@ class AdHocSnapshots:
         schemas = {chunk.schema.name: chunk.schema for chunk in snapshot.chunks}
         goes_on = {name: exact.get(name, snapshot.log_begin) for name in schemas}
         if not structures_written:
-            self._tell_structures(snapshot, [(schemas[name], position) for name, position in goes_on.items()])
+            self._write_structures(snapshot, [(schemas[name], position) for name, position in goes_on.items()])
         for name, schema in schemas.items():
             until = None if name in exact else safe_until
             side = self.scheduler.side
@@ -225,7 +225,7 @@ class AdHocSnapshots:
         scheduler.tables.tell_failures(name, request.goes_on, done.judged, done.failures)
         return True
 
-    def _tell_structures(self, snapshot: PlannedSnapshot, structures: Iterable[tuple[TableSchema, Position]]) -> None:
+    def _write_structures(self, snapshot: PlannedSnapshot, structures: Iterable[tuple[TableSchema, Position]]) -> None:
         """Write the structures of the tables at the position where their log resumes to bronze."""
         now = datetime.now(timezone.utc)
         rows = structure_rows(self.spark, self.source.bronze, self.source.source_id, structures, now)

@@ -88,7 +88,7 @@ class TableCare:
             self._slow = time.monotonic()
             self._expire(stop)
             for table in metadata_tables(self.task.lakehouse, self.task.spec.name):
-                self._care_for(table, stop)
+                self._maintain(table, stop)
 
     def _silver(self, state: TableState, stop: StopRequest) -> None:
         scheduler, name = self.scheduler, state.name
@@ -98,9 +98,9 @@ class TableCare:
         if plan.deeds:
             with scheduler.maintenance(name, stop) as ours, scheduler.tables.turns(self.spark, [name]):
                 if ours:
-                    self._do(target.place, plan, stop)
+                    self._execute(target.place, plan, stop)
         if scheduler.side.checks is not no_checks:
-            self._care_for(Quarantine.of(target).place, stop)
+            self._maintain(Quarantine.of(target).place, stop)
 
     def _bronze(self, stop: StopRequest) -> None:
         landed = self.scheduler.tables.tally.batches
@@ -108,7 +108,7 @@ class TableCare:
             self._batches = landed
             # Older days were compacted while they were new.
             since = (datetime.now(timezone.utc) - timedelta(days=1)).date()
-            self._care_for(self.task.lakehouse.bronze, stop, f"{PARTITION_COLUMN} >= DATE'{since}'")
+            self._maintain(self.task.lakehouse.bronze, stop, f"{PARTITION_COLUMN} >= DATE'{since}'")
 
     def _expire(self, stop: StopRequest) -> None:
         bronze = self.task.lakehouse.bronze
@@ -121,9 +121,9 @@ class TableCare:
             self.scheduler.tables.tally.cared_for("expire")
             log.info("bronze rows expired", table=bronze, before=str(expired.before), rows=expired.rows)
 
-    def _care_for(self, table: str, stop: StopRequest, where: str = "") -> None:
+    def _maintain(self, table: str, stop: StopRequest, where: str = "") -> None:
         if not stop.requested:
-            self._do(table, self._plan(table, stop), stop, where)
+            self._execute(table, self._plan(table, stop), stop, where)
 
     def _plan(self, table: str, stop: StopRequest) -> CarePlan:
         try:
@@ -137,7 +137,7 @@ class TableCare:
         known = replace(wear, vacuumed_at=wear.vacuumed_at or self._vacuumed.get(table))
         return plan_care(known, datetime.now(timezone.utc))
 
-    def _do(self, table: str, plan: CarePlan, stop: StopRequest, where: str = "") -> None:
+    def _execute(self, table: str, plan: CarePlan, stop: StopRequest, where: str = "") -> None:
         """Run the planned maintenance."""
         if not plan.deeds:
             return

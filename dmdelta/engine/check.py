@@ -52,7 +52,7 @@ def check_task(spec: TaskSpec) -> list[TaskFinding]:
     ]
     findings += _sink_findings(spec, shards)
     counted = [finding for finding in findings if not spec.is_ignored(finding.check)]
-    return [*counted, *_not_checks(spec, {finding.check for finding in findings}), _lakehouse_finding(spec)]
+    return [*counted, *_unknown_checks(spec, {finding.check for finding in findings}), _lakehouse_finding(spec)]
 
 
 def _sink_findings(spec: TaskSpec, shards: Collection[ShardFacts]) -> list[TaskFinding]:
@@ -67,7 +67,7 @@ def _sink_findings(spec: TaskSpec, shards: Collection[ShardFacts]) -> list[TaskF
     return [TaskFinding("sink", "shard_ddl", Level.FAIL, message, fix)]
 
 
-def _not_checks(spec: TaskSpec, names: Collection[str]) -> list[TaskFinding]:
+def _unknown_checks(spec: TaskSpec, names: Collection[str]) -> list[TaskFinding]:
     """A name that ignores nothing is probably misspelled."""
     wrong = [name for name in spec.ignore_checking_items if name not in names and name != "all"]
     message, fix = "ignore-checking-items: no such check", "use the names that this table shows"

@@ -74,7 +74,7 @@ class FullLoad:
         tally.loading(shares_of(self.snapshot.chunks), shares_of(finished))
         recorded: Future[None] | None = None
         shares = self._shares(missing)
-        with self._passing_bronze(shares) as passed, ThreadPoolExecutor(1, thread_name_prefix="record") as recorder:
+        with self._bypassing_bronze(shares) as passed, ThreadPoolExecutor(1, thread_name_prefix="record") as recorder:
             for share, past in zip(shares, passed, strict=True):
                 if stop.requested:
                     return None
@@ -112,7 +112,7 @@ class FullLoad:
         return shares
 
     @contextmanager
-    def _passing_bronze(self, shares: Sequence[Share]) -> Iterator[list[Future[None]]]:
+    def _bypassing_bronze(self, shares: Sequence[Share]) -> Iterator[list[Future[None]]]:
         """Append the rows that bypass bronze to silver, share by share, before they land: silver's commits prove it."""
         ahead = ThreadPoolExecutor(1, thread_name_prefix="past-bronze")
         done: dict[TableSchema, Position | None] = {}

@@ -88,7 +88,7 @@ def run_task(
                 begin_source(task, relaying, restart_at)
         control = opened.enter_context(obeying(task, stop))
         metrics = opened.enter_context(serving_metrics(spec.metrics, tally))
-        stopped = _keep_following(_Following(task, relayings, tally, metrics, stop, ends), control)
+        stopped = _follow_with_retries(_Following(task, relayings, tally, metrics, stop, ends), control)
     return RunSummary(tally.now(), stopped=stopped)
 
 
@@ -104,7 +104,7 @@ class _Following:
     ends: bool
 
 
-def _keep_following(following: _Following, control: ControlTable) -> bool:
+def _follow_with_retries(following: _Following, control: ControlTable) -> bool:
     """Follow the sources through pauses and transient failures; True if a stop was requested.
 
     Raises:

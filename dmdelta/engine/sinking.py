@@ -78,9 +78,9 @@ class SinkingLoop:
             self._sink.flusher.interval = seconds
 
     def _run(self, stop: StopRequest) -> None:
-        run_beside(lambda: self._follow(stop), self._goes_on, stop)
+        run_beside(lambda: self._follow(stop), self._should_retry, stop)
 
-    def _goes_on(self, error: Exception) -> bool:
+    def _should_retry(self, error: Exception) -> bool:
         source_id = self.source.source_id
         if isinstance(error, Retryable):
             log.warning("sink failed, retrying automatically", source=source_id, why=str(error))
@@ -108,7 +108,7 @@ class SinkingLoop:
                 if batch_ahead is not None and not self._apply(sink, batch_ahead, stop):
                     break
                 sink.dispatcher.check()
-                self._tell()
+                self._log_counters()
             orderly = True
         finally:
             sink.end(orderly=orderly)
@@ -129,7 +129,7 @@ class SinkingLoop:
             sink.read_at = {name: at for name, at in exact.items() if at.epoch == landed.end.epoch}
         return sink.apply(landed.begin, landed.end, lambda: stop.requested, landed.safe_until)
 
-    def _tell(self) -> None:
+    def _log_counters(self) -> None:
         if self._sink is None or time.monotonic() - self._told < TELL_SECONDS:
             return
         self._told = time.monotonic()

@@ -134,7 +134,7 @@ def task_status(spec: TaskSpec) -> TaskStatus:
 def _source(task: Task, source: SourceConfig, point: dict[str, Any] | None) -> SourceStatus:
     app = landing_app(task.spec.name, source.source_id)
     landed = newest_own_commit(task.spark, task.lakehouse.bronze, app)
-    sunk, lag = _sunk(task, source, landed.tag.end if landed else None)
+    sunk, lag = _sink_position(task, source, landed.tag.end if landed else None)
     relay = read_status(Path(task.spec.relay_dir(source)) / source.source_id)
     return SourceStatus(
         source_id=source.source_id,
@@ -150,7 +150,7 @@ def _source(task: Task, source: SourceConfig, point: dict[str, Any] | None) -> S
         flushed_because=point["reason"] if point else None,
         sunk_to=sunk,
         sink_lag_bytes=lag,
-        sink_lacks=_not_sunk(task, source),
+        sink_lacks=_missing_in_sink(task, source),
     )
 
 
@@ -167,14 +167,14 @@ def _validated(source: SourceStatus, validators: Mapping[str, ValidatorStatus]) 
     )
 
 
-def _not_sunk(task: Task, source: SourceConfig) -> tuple[str, ...]:
+def _missing_in_sink(task: Task, source: SourceConfig) -> tuple[str, ...]:
     if task.spec.sink is None:
         return ()
     store = ChunkStore(task.spark, task.lakehouse, task.spec.name, source.source_id, task.run)
     return tuple(".".join(name) for name in store.read_ad_hoc())
 
 
-def _sunk(task: Task, source: SourceConfig, landed: Position | None) -> tuple[str | None, int | None]:
+def _sink_position(task: Task, source: SourceConfig, landed: Position | None) -> tuple[str | None, int | None]:
     """The sink's position, and its lag behind bronze in bytes of the log."""
     config = task.spec.sink
     if config is None:

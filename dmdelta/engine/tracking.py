@@ -75,7 +75,7 @@ class StructureTracking:
         """
         if self._known is None:
             return self._opened(batch, landed, stop)
-        self._catalog = self._look(stop)
+        self._catalog = self._read_catalog(stop)
         if self._catalog is None or stop.requested:
             return None
         before = self._planned
@@ -103,14 +103,14 @@ class StructureTracking:
         if landed is not None and not any(row.counts(end) and not row.is_decision for row in rows):
             base = told_structures(self.spark, self.source, end)
         known = in_force(rows, end, base)
-        self._catalog = self._look(stop)
+        self._catalog = self._read_catalog(stop)
         if stop.requested:
             return None
         self._known, self._unwritten = known, base
         log.info("tracking structures", source=self.source.source_id, tables=len(known.tables))
         return self._follow(batch)
 
-    def _look(self, stop: StopRequest) -> Catalog | None:
+    def _read_catalog(self, stop: StopRequest) -> Catalog | None:
         """The contents of information_schema, once the relay has reached its position; None if that is impossible."""
         still = self.relaying.read_still_catalog(self.source.rules.statements_wanted)
         if still is None:

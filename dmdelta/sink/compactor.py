@@ -37,12 +37,12 @@ class Compacted(NamedTuple):
 def compact(changes: Iterable[Change]) -> Compacted:
     """Compact changes of one table that has a key, given in log order."""
     every = changes if isinstance(changes, Sequence) else list(changes)
-    tangled = _tangled(every)
+    group_of = _key_groups(every)
     net: dict[str, Change] = {}
     inserted: set[str] = set()
     groups: dict[str, list[Change]] = {}
     for change in every:
-        group = tangled.get(change.keys[0]) if tangled else None
+        group = group_of.get(change.keys[0]) if group_of else None
         if group is not None:
             groups.setdefault(group, []).append(change)
             continue
@@ -67,7 +67,7 @@ def combined(earlier: Change, later: Change) -> Change:
     return later._replace(act=act, keys=keys, events=earlier.events + later.events)
 
 
-def _tangled(changes: Sequence[Change]) -> dict[str, str]:
+def _key_groups(changes: Sequence[Change]) -> dict[str, str]:
     """The group of each key that rows of more than one identity have held; keys of a single row are not included."""
     if all(len(change.keys) == 1 and change.was is None for change in changes):
         # One key, which never changes: rows are independent unless a collation treats two identities as one key.

@@ -34,7 +34,7 @@ class SliceExecution:
     def execute(self, tables: Sequence[Sequence[TableChanges]]) -> None:
         """Dispatch all changes of a slice, grouped by target table."""
         for group in tables:
-            self._keep_whole(group)
+            self._mark_ordered(group)
         if self.ordered:
             self._one_by_one([one for group in tables for one in group])
             return
@@ -47,7 +47,7 @@ class SliceExecution:
             else:
                 self._one_by_one(group)
 
-    def _keep_whole(self, group: Sequence[TableChanges]) -> None:
+    def _mark_ordered(self, group: Sequence[TableChanges]) -> None:
         """Mark a table whose changes cannot be distinguished by key; wait for those in flight."""
         plan = group[0].plan
         table, key = plan.shape.table, plan.table_key
@@ -61,7 +61,7 @@ class SliceExecution:
 
     def _columnar(self, group: Sequence[TableChanges]) -> bool:
         """Dispatch many independent rows in columnar form; False if they are few, or depend on each other."""
-        rows = _many(group) if self.merges else None
+        rows = _columnar_rows(group) if self.merges else None
         if rows is None or (len(rows) < len(rows.columns) and not self.compacts):
             return False
         self.dispatcher.dispatch_rows(group[0].plan.shape, rows)
@@ -92,7 +92,7 @@ def _merged(group: Sequence[TableChanges]) -> list[tuple[Shape, Change]]:
     return [(shape, change) for _, _, shape, change in placed]
 
 
-def _many(group: Sequence[TableChanges]) -> NetRows | None:
+def _columnar_rows(group: Sequence[TableChanges]) -> NetRows | None:
     """The net rows of a table with enough changes for the columnar form."""
     columns = group[0].columns
     if len(group) > 1 or columns is None or len(columns) < MANY or not group[0].plan.shape.assigned:

@@ -158,7 +158,9 @@ class Sink:
         repeated = self.safe.is_on(part.begin, time.monotonic() - self._began)
         reads = any(Op.READ.value in rows.ops for rows in part.rows)
         loaded = safe_until is not None and part.begin < safe_until
-        careful = [group for group in changes if self._meets_rows(group, repeated=repeated, reads=reads, loaded=loaded)]
+        careful = [
+            group for group in changes if self._needs_safe_mode(group, repeated=repeated, reads=reads, loaded=loaded)
+        ]
         if careful and self.execution.ordered:
             careful = changes
         plain = [group for group in changes if group not in careful]
@@ -190,7 +192,7 @@ class Sink:
         self.flusher.flush_ready()
         self._flushed_at = time.monotonic()
 
-    def _meets_rows(self, group: Sequence[TableChanges], *, repeated: bool, reads: bool, loaded: bool) -> bool:
+    def _needs_safe_mode(self, group: Sequence[TableChanges], *, repeated: bool, reads: bool, loaded: bool) -> bool:
         """Whether changes of a table may already be in the target, so that they are written in safe mode."""
         plan = group[0].plan
         repeated, keyless = repeated and plan.schema.name not in self.tables.fresh, plan.shape.keyless

@@ -126,7 +126,7 @@ class Tables:
 
     def _read_table(self, name: TableName) -> TargetTable | None:
         target = read_target(self._rows, *name)
-        if target is not None and target.name != name and self._keeps_case():
+        if target is not None and target.name != name and self._preserves_case():
             raise SinkError(
                 f"the target treats the table {'.'.join(name)} as its table {'.'.join(target.name)}",
                 hint="rename one of them with a route: the target's table names are case-insensitive",
@@ -143,7 +143,7 @@ class Tables:
             self._collations = read_collations(self._rows)
         return self._collations
 
-    def _keeps_case(self) -> bool:
+    def _preserves_case(self) -> bool:
         """Names keep their case but are compared without it: TiDB always does so."""
         ((setting,),) = self._rows("SELECT @@lower_case_table_names")
         return int(setting) == 2

@@ -214,7 +214,7 @@ class ServerSession:
                 if count % _GLANCE and cutter.boundary < goal:
                     continue
             if summing and not cutter.skipping:
-                self._agree(cutter.gtids, server)
+                self._check_history(cutter.gtids, server)
                 self._folder(server, replace(target, gtid_set=cutter.gtids))
                 summing = False
             cutter.tick()
@@ -225,7 +225,7 @@ class ServerSession:
                 return True
         return False
 
-    def _agree(self, before: GtidSet | None, server: ServerIdentity) -> None:
+    def _check_history(self, before: GtidSet | None, server: ServerIdentity) -> None:
         """Check that what has landed lies before the position at which a lost relay folder restarts."""
         known = self._task.known
         if known is None or before is None:

@@ -51,7 +51,7 @@ def plan_snapshot(endpoint: Endpoint, wanted: Callable[[str, str], bool]) -> Sna
     """
     with closing(open_connection(endpoint)) as connection:
         server = server_identity(connection)
-        begin, tables = _still(connection, endpoint, server, wanted)
+        begin, tables = _consistent_structures(connection, endpoint, server, wanted)
         _warn_of_prepared(connection)
         return SnapshotPlan(server, begin, tuple(_chunks(connection, tables)))
 
@@ -66,7 +66,7 @@ def snapshot_end(endpoint: Endpoint) -> ServerPosition:
         return server_position(connection)
 
 
-def _still(
+def _consistent_structures(
     connection: "Connection[Any]", endpoint: Endpoint, server: ServerIdentity, wanted: Callable[[str, str], bool]
 ) -> tuple[ServerPosition, list[TableSchema]]:
     """A position and the structures at it: read before and after the position until both reads are equal."""

@@ -67,7 +67,7 @@ def test_readers_whose_leader_goes_or_never_comes_do_not_wait(mysql80: Server, m
     with ThreadPoolExecutor() as pool, next(opened) as reader, next(opened) as leader:
         call(leader, shared)
         waiting = pool.submit(meet, reader, shared, 0)
-        with pytest.raises(SourceError, match="not all 2 readers came"):
+        with pytest.raises(SourceError, match="not all 2 readers arrived"):
             lead(leader, shared, lambda: False)
         with pytest.raises(SourceUnavailable, match="missed the shared snapshot"):
             waiting.result(10)
