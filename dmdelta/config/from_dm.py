@@ -53,9 +53,7 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """The spec as plain values, in the order in which it is written, and remarks on keys that are not converted as
-    is.
-    """
+    """The spec as plain values, in the order in which it is written, and remarks on keys not converted as is."""
 
     spec: Plain
     remarks: tuple[Remark, ...]

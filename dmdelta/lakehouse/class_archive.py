@@ -1,8 +1,7 @@
 """A class data sharing archive of Spark's and Delta's classes, with which a local JVM starts in two thirds of the time.
 
 `python -m dmdelta.lakehouse.class_archive` creates it once, in half a minute; sessions use it if it exists. Java
-ignores
-an archive that does not match (Java documentation, "Class Data Sharing": dynamic archives, since Java 13).
+ignores an archive that does not match (Java documentation, "Class Data Sharing": dynamic archives, since Java 13).
 """
 
 import os

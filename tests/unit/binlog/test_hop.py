@@ -72,8 +72,7 @@ def length_at(data: bytes, at: int) -> int:
 
 
 def with_length(data: bytes, at: int, length: int) -> bytes:
-    """The file with another length in the GTID event at `at`, as three bytes, if the server version is followed by
-    one."""
+    """The file with another length in the GTID event at `at`, as three bytes, if the server version is followed by one."""
     place = length_at(data, at)
     told = b"\xfc" + length.to_bytes(2, "little")
     return data[:place] + told + data[place + len(told) :]
@@ -105,8 +104,7 @@ def test_an_incomplete_transaction_is_not_included(file: Path) -> None:
 
 @pytest.mark.parametrize("server", ["mysql80", "mysql97"])
 def test_most_transactions_are_skipped(server: str) -> None:
-    """A hop ends at a GTID event; more than half of the transactions can be skipped, XA and single statements
-    cannot."""
+    """A hop ends at a GTID event; more than half of the transactions can be skipped, XA and single statements cannot."""
     begun = passed = 0
     for file in sorted((GOLDEN / server).glob("binlog.0*")):
         data = file.read_bytes()
