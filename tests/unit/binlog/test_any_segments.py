@@ -79,7 +79,7 @@ def test_any_remainder_of_a_segment(place: Path, draw: st.DataObject, tmp_path_f
 @settings(max_examples=15)
 @given(place=st.sampled_from(FILES), draw=st.data())
 def test_any_cuts_of_the_relay(place: Path, draw: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """At whatever times the relay's own cutter is told to cut."""
+    """Whenever the relay's own cutter cuts."""
     data, _, expected = whole(place)
     folder = tmp_path_factory.mktemp("relay")
     cutter, at = Cutter(folder / EPOCH, place.name, FIRST_OFFSET, b""), FIRST_OFFSET
