@@ -1,9 +1,9 @@
 """Named points at which a test injects a fault: DM's failpoints.
 
 `DMDELTA_FAILPOINT=silver-before-commit:3` kills the process with SIGKILL when it passes that point for the third time;
-`silver-before-commit=hang` and `=error:CommitConflict` inject other faults: see `Fault`.
-`DMDELTA_FAILPOINT=@FILE` reads the same text from a file, once it exists: a test can inject a single fault into a
-running process. Without the variable a point costs one dictionary look-up.
+`silver-before-commit=hang` and `=error:CommitConflict` inject other faults: see `Fault`. `DMDELTA_FAILPOINT=@FILE`
+reads the same text from a file, once it exists: a test can inject a single fault into a running process. Without the
+variable a point costs one dictionary look-up.
 """
 
 import errno

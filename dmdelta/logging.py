@@ -1,7 +1,7 @@
 """Structured logs in the format of `pyspark.logger`, so that Spark's logs and dmdelta's can be read as one table.
 
-A message is constant text; facts are fields: `log.info("batch landed", batch=7, rows=1200)`.
-Only the CLI calls `configure`. Secrets and row values are never fields.
+A message is constant text; facts are fields: `log.info("batch landed", batch=7, rows=1200)`. Only the CLI calls
+`configure`. Secrets and row values are never fields.
 """
 
 import json

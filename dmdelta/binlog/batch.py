@@ -6,8 +6,8 @@ from typing import NamedTuple
 from dmdelta.model.change import Op
 
 Run = tuple[int, int, int, int]
-"""(rows, seq, number of the first row, index in `shared`). A plain tuple, because one is created for every rows
-event."""
+"""(rows, seq, number of the first row, index in `shared`). A plain tuple, because one is created for every rows event.
+"""
 
 
 class Shared(NamedTuple):

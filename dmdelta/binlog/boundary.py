@@ -60,8 +60,7 @@ class BoundaryTracker:
 
     Attributes:
         gtid: the GTID's text of the transaction that the last event belongs to, even if that event completed it; None
-            for
-            an anonymous one and before the first.
+            for an anonymous one and before the first.
         completed: the text of the GTID that the last event completed, None if it completed none.
     """
 
@@ -83,8 +82,7 @@ class BoundaryTracker:
         """True if a transaction boundary follows the event.
 
         `body` is the event without header and checksum. Only GTID and query events need it; b"" is sufficient for
-        others.
-        `server_id` is the header's: MariaDB's GTIDs contain it.
+        others. `server_id` is the header's: MariaDB's GTIDs contain it.
 
         Raises:
             CorruptBinlog: a GTID or query event is truncated.

@@ -1,8 +1,8 @@
 """Collation IDs and their character sets, for MySQL 5.7 to 9 and MariaDB.
 
 Source: information_schema.COLLATIONS of MySQL 5.7.22, 8.0.31 and 9.7 and COLLATION_CHARACTER_SET_APPLICABILITY of
-MariaDB 10.11; no ID has different character sets in two of them. MariaDB's NOPAD collations are ID + 1024, its
-UCA 14.0.0 collations occupy one block of 256 IDs per character set, starting at 2048.
+MariaDB 10.11; no ID has different character sets in two of them. MariaDB's NOPAD collations are ID + 1024, its UCA
+14.0.0 collations occupy one block of 256 IDs per character set, starting at 2048.
 """
 
 from dmdelta.errors import UnsupportedEvent
@@ -56,12 +56,12 @@ _IDS: dict[str, tuple[int | tuple[int, int], ...]] = {
 
 
 def _by_id() -> dict[int, str]:
-    found: dict[int, str] = {}
+    charsets: dict[int, str] = {}
     for charset, ids in _IDS.items():
         for entry in ids:
             first, last = (entry, entry) if isinstance(entry, int) else entry
-            found.update(dict.fromkeys(range(first, last + 1), charset))
-    return found
+            charsets.update(dict.fromkeys(range(first, last + 1), charset))
+    return charsets
 
 
 _CHARSETS = _by_id()

@@ -1,8 +1,8 @@
 """The names of collation IDs in MySQL 5.7 to 9 and MariaDB.
 
 Source: information_schema.COLLATIONS of MySQL 5.7.22 and 8.0.31 and COLLATION_CHARACTER_SET_APPLICABILITY of MariaDB
-10.11. The Unicode character sets have one block of 24 languages each, MariaDB's NOPAD collations are ID + 1024, its
-UCA 14.0.0 collations occupy blocks of 256 IDs, starting at 2048. `utf8` is `utf8mb3`, whatever the server calls it, and
+10.11. The Unicode character sets have one block of 24 languages each, MariaDB's NOPAD collations are ID + 1024, its UCA
+14.0.0 collations occupy blocks of 256 IDs, starting at 2048. `utf8` is `utf8mb3`, whatever the server calls it, and
 MariaDB's `croatian_mysql561_ci` is MySQL's `croatian_ci`: an ID does not identify the server that wrote it.
 """
 
@@ -80,13 +80,13 @@ _NOPAD = 1024
 
 
 def _by_id() -> dict[int, str]:
-    found = {63: "binary"}
+    names = {63: "binary"}
     for charset, text in {**_NAMES, "utf8mb4": f"{_NAMES['utf8mb4']} {_NEW}"}.items():
         words = text.split()
-        found.update({int(number): f"{charset}_{rest}" for number, rest in zip(words[::2], words[1::2], strict=True)})
+        names.update({int(number): f"{charset}_{rest}" for number, rest in zip(words[::2], words[1::2], strict=True)})
     for charset, first in _BLOCKS.items():
-        found.update({first + number: f"{charset}_{language}_ci" for number, language in enumerate(_LANGUAGES)})
-    return found
+        names.update({first + number: f"{charset}_{language}_ci" for number, language in enumerate(_LANGUAGES)})
+    return names
 
 
 _BY_ID = _by_id()

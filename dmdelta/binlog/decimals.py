@@ -28,12 +28,12 @@ def _groups(precision: int, scale: int) -> list[tuple[int, int, int]]:
     """(first byte, end byte, digits) of every group."""
     whole, fraction = divmod(precision - scale, _GROUP), divmod(scale, _GROUP)
     digits = [whole[1]] + [_GROUP] * (whole[0] + fraction[0]) + [fraction[1]]
-    found, at = [], 0
+    groups, at = [], 0
     for count in digits:
         if count:
-            found.append((at, at + _SIZES[count], count))
+            groups.append((at, at + _SIZES[count], count))
             at += _SIZES[count]
-    return found
+    return groups
 
 
 def unscaled_of(precision: int, scale: int) -> Callable[[bytes], int]:

@@ -1,8 +1,7 @@
 """Decodes a segment: events in, batches of changes out, in bounded memory.
 
 One pass in log order. Tables that are not replicated are skipped at their table map. Everything that cannot be
-converted
-to rows without loss raises: only events that are known to change no row are skipped.
+converted to rows without loss raises: only events that are known to change no row are skipped.
 """
 
 from collections.abc import Iterable, Iterator

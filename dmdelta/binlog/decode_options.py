@@ -16,8 +16,7 @@ class DecodeOptions:
         wanted_statements: (schema, table) → record its DDL; None: as `wanted`.
         known_schemas: structures of tables for table maps without column names, oldest first.
         structures: by table, its structures with their start positions, in log order, for table maps without column
-            names:
-            takes precedence over `known_schemas`.
+            names: takes precedence over `known_schemas`.
         statement_targets: (sql, default schema) → the tables or databases that a DDL statement changes.
         batch_bytes: bytes of events after which a batch is emitted.
     """

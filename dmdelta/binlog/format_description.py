@@ -1,7 +1,7 @@
 """The format description event: the first event of a binlog file, which determines how to read the others.
 
-Format: MySQL internals, FORMAT_DESCRIPTION_EVENT; MySQL >= 5.6.1 and MariaDB >= 5.3 end it with the checksum
-algorithm (1 byte) and the event's own checksum, which covers the header with the in-use flag cleared.
+Format: MySQL internals, FORMAT_DESCRIPTION_EVENT; MySQL >= 5.6.1 and MariaDB >= 5.3 end it with the checksum algorithm
+(1 byte) and the event's own checksum, which covers the header with the in-use flag cleared.
 """
 
 from dataclasses import dataclass

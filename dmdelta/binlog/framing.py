@@ -27,16 +27,16 @@ _HINT = "the segment is damaged: delete it; the relay fetches it again"
 class PayloadStream:
     """The body of one event, read in chunks: `read(n)` returns at most n bytes, b"" at the event's end."""
 
-    def __init__(self, header: bytes, begun: bytes, remaining: int, read: Callable[[int], bytes]) -> None:
-        self._begun = begun
+    def __init__(self, header: bytes, buffered: bytes, remaining: int, read: Callable[[int], bytes]) -> None:
+        self._buffered = buffered
         self._remaining = remaining
         self._read = read
         self.checksum = crc32(header)
 
     def read(self, size: int = -1) -> bytes:
         count = self._remaining if size < 0 else min(size, self._remaining)
-        if self._begun:
-            piece, self._begun = self._begun[:count], self._begun[count:]
+        if self._buffered:
+            piece, self._buffered = self._buffered[:count], self._buffered[count:]
         else:
             piece = self._read(count)
         self._remaining -= len(piece)
@@ -54,8 +54,7 @@ class SegmentReader:
     """Reads one segment. `format` is known right after construction.
 
     `payload` is the body of the transaction payload event that `events` yielded last: such an event can be as large as
-    its
-    transaction, so its bytes are not yielded but must be read from `payload` before the next event is requested.
+    its transaction, so its bytes are not yielded but must be read from `payload` before the next event is requested.
 
     Raises:
         CorruptBinlog: bad magic, a checksum mismatch, a truncated event, or inconsistent sizes.
@@ -90,11 +89,9 @@ class SegmentReader:
             f"{self._segment.path} {what}", hint=_HINT, binlog_file=self._segment.binlog_file, offset=offset
         )
 
-    def _fill(self, begun: bytes, need: int) -> bytes:
-        """`begun` and the bytes that follow it in the file: at least `need` bytes, fewer only at the end of the
-        file.
-        """
-        pieces, have = [begun], len(begun)
+    def _fill(self, buffered: bytes, need: int) -> bytes:
+        """`buffered` and the bytes that follow it in the file: at least `need` bytes, fewer only at its end."""
+        pieces, have = [buffered], len(buffered)
         while have < need:
             piece = self._stream.read(max(READ_SIZE, need - have))
             if not piece:
@@ -150,11 +147,11 @@ class SegmentReader:
         if have - at or offset != end:
             raise self.corrupt(f"ends at {offset + have - at}, not at {end}", offset)
 
-    def _open_payload(self, begun: bytes, size: int) -> bytes:
+    def _open_payload(self, buffered: bytes, size: int) -> bytes:
         """Set `payload`; returns the event's header."""
-        header, stop = begun[:HEADER_SIZE], size - self.format.trailer
-        self._after = begun[stop:]
-        self.payload = PayloadStream(header, begun[HEADER_SIZE:stop], stop - HEADER_SIZE, self._stream.read)
+        header, stop = buffered[:HEADER_SIZE], size - self.format.trailer
+        self._after = buffered[stop:]
+        self.payload = PayloadStream(header, buffered[HEADER_SIZE:stop], stop - HEADER_SIZE, self._stream.read)
         return header
 
     def _close_payload(self, offset: int) -> bytes:

@@ -3,8 +3,7 @@
 The generated function decodes a run of images: it unpacks the null bitmap and adjacent fixed-width columns with one
 struct, and packs VARIANT header, field ids, offsets and fixed-width values with another; strings and blobs are copied.
 A separate function per null pattern keeps every decision about NULL out of the loop. Its results equal, as values,
-those
-of `ImageDecoder.values` and `assemble`; only the order of the values inside the object differs.
+those of `ImageDecoder.values` and `assemble`; only the order of the values inside the object differs.
 """
 
 from collections.abc import Callable

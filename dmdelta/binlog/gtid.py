@@ -1,7 +1,7 @@
 """Parses GTID events of every flavor: text and commit time.
 
-Formats: mysql/binlog/event/control_events.h (`Gtid_event`); tagged GTIDs by mysql/serialization/readme.md;
-MariaDB, "GTID_EVENT". Texts: `uuid:gno`, `uuid:tag:gno`, `domain-server-seq`.
+Formats: mysql/binlog/event/control_events.h (`Gtid_event`); tagged GTIDs by mysql/serialization/readme.md; MariaDB,
+"GTID_EVENT". Texts: `uuid:gno`, `uuid:tag:gno`, `domain-server-seq`.
 """
 
 from collections.abc import Callable

@@ -14,8 +14,8 @@ from dmdelta.errors import CorruptBinlog, UnsupportedEvent
 from dmdelta.model.schema import Column, TableSchema
 
 LARGE = variant.SIZE_LIMIT // 8
-"""Bytes of rows as sent by a server above which images may exceed the limit: a character can become 4 bytes of
-UTF-8."""
+"""Bytes of rows as sent by a server above which images may exceed the limit: a character can become 4 bytes of UTF-8.
+"""
 MOST_PATTERNS = 64
 """Null patterns of one table with a generated decoder each; images with further patterns use the general decoder."""
 
@@ -140,9 +140,7 @@ class ImageDecoder:
         return values, at
 
     def values(self, event: bytes, at: int) -> tuple[dict[int, bytes], int]:
-        """The VARIANT values of one image by column number, by the general decoder, and the position after the
-        image.
-        """
+        """The VARIANT values of one image by column number, by the general decoder, and the position after it."""
         raws, at = self.raws(event, at)
         return convert(self.table, raws), at
 

@@ -72,14 +72,14 @@ def value(kind: int, at: int, data: bytes, keys: KeyDictionary) -> bytes:
 def _values(entries: list["Entry"], data: bytes, keys: KeyDictionary) -> list[bytes]:
     """The VARIANT values of a container."""
     left = _GROWTH * len(data)
-    found: list[bytes] = []
+    pieces: list[bytes] = []
     for kind, at in entries:
         piece = value(kind, at, data, keys)
         left -= len(piece)
         if left < 0:
             raise IndexError("values overlap")
-        found.append(piece)
-    return found
+        pieces.append(piece)
+    return pieces
 
 
 def _scalar(kind: int, data: bytes, at: int) -> bytes:
@@ -140,7 +140,7 @@ def members(data: bytes, at: int, *, large: bool) -> list[tuple[bytes, Entry]]:
     count = unpack(data, at)[0]
     key_entry = at + 2 * width
     value_entry = key_entry + count * (width + 2)
-    found: list[tuple[bytes, Entry]] = []
+    pairs: list[tuple[bytes, Entry]] = []
     for number in range(count):
         place = key_entry + number * (width + 2)
         begin = at + unpack(data, place)[0]
@@ -148,11 +148,11 @@ def members(data: bytes, at: int, *, large: bool) -> list[tuple[bytes, Entry]]:
         if end > len(data):
             raise IndexError("a name is truncated")
         name = data[begin:end]
-        found.append((name, _entry(data, at, value_entry + number * (width + 1), large=large)))
-    found.sort()
-    if len(dict(found)) < count:
+        pairs.append((name, _entry(data, at, value_entry + number * (width + 1), large=large)))
+    pairs.sort()
+    if len(dict(pairs)) < count:
         raise IndexError("an object has a duplicate name")
-    return found
+    return pairs
 
 
 def elements(data: bytes, at: int, *, large: bool) -> list[Entry]:

@@ -32,10 +32,10 @@ class _Characters(dict[bytes, str]):
         self._decode = decode
 
     def __missing__(self, code: bytes) -> str:
-        found = code.decode("ascii") if code.isascii() else self._decode(code)
+        character = code.decode("ascii") if code.isascii() else self._decode(code)
         if not code.isascii():
-            self[code] = found
-        return found
+            self[code] = character
+        return character
 
 
 def _decoder(pattern: re.Pattern[bytes], character: Callable[[bytes], str]) -> Callable[[bytes], str]:

@@ -117,8 +117,8 @@ def _changed(document: bytes, diffs: list[Diff], keys: KeyDictionary) -> bytes:
 
 def _tree(kind: int, at: int, data: bytes, keys: KeyDictionary) -> Tree:
     if kind in (jsonb.SMALL_OBJECT, jsonb.LARGE_OBJECT):
-        found = jsonb.members(data, at, large=kind == jsonb.LARGE_OBJECT)
-        return {name: _tree(*entry, data, keys) for name, entry in found}
+        members = jsonb.members(data, at, large=kind == jsonb.LARGE_OBJECT)
+        return {name: _tree(*entry, data, keys) for name, entry in members}
     if kind in (jsonb.SMALL_ARRAY, jsonb.LARGE_ARRAY):
         return [_tree(*entry, data, keys) for entry in jsonb.elements(data, at, large=kind == jsonb.LARGE_ARRAY)]
     return jsonb.value(kind, at, data, keys)
@@ -133,9 +133,7 @@ def _encoded(tree: Tree, keys: KeyDictionary) -> bytes:
 
 
 def _apply(tree: Any, operation: int, path: tuple[Leg, ...], value: Tree) -> Any:
-    """The tree with one change; a leg [0] of a value that is not an array refers to the value itself, as in the
-    server.
-    """
+    """The tree with one change; a leg [0] of a value that is not an array is the value itself, as in the server."""
     if not path:
         return value
     leg, rest = path[0], path[1:]

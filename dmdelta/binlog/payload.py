@@ -67,10 +67,10 @@ def _split(source: Readable, total: int | None) -> Iterator[bytes]:
         size += need
 
 
-def _filled(source: Readable, begun: bytes, need: int) -> bytes:
-    """`begun` and the bytes that follow it: at least `need` bytes, fewer only at the end."""
+def _filled(source: Readable, buffered: bytes, need: int) -> bytes:
+    """`buffered` and the bytes that follow it: at least `need` bytes, fewer only at the end."""
     # In chunks: a damaged event may have a size of gigabytes, which is not allocated before the bytes are read.
-    pieces, have = [begun], len(begun)
+    pieces, have = [buffered], len(buffered)
     while have < need:
         piece = source.read(READ_SIZE)
         if not piece:

@@ -2,8 +2,8 @@
 others.
 
 Integers, floats, text and binaries need no conversion policy, so they skip the VARIANT that their consumers would have
-to parse again. Everything else is the VARIANT value that the table's image would contain, byte for byte.
-Format: as in `resultset`.
+to parse again. Everything else is the VARIANT value that the table's image would contain, byte for byte. Format: as in
+`resultset`.
 """
 
 from collections.abc import Callable

@@ -219,18 +219,18 @@ def _high_bits(value: bytes, count: int) -> tuple[bool, ...]:
 
 
 def _integers(value: bytes) -> list[int]:
-    found: list[int] = []
+    numbers: list[int] = []
     at = 0
     while at < len(value):
         number, at = packed_int(value, at)
-        found.append(number)
-    return found
+        numbers.append(number)
+    return numbers
 
 
 def _strings(value: bytes) -> list[bytes]:
-    found: list[bytes] = []
+    texts: list[bytes] = []
     at = 0
     while at < len(value):
         text, at = packed_bytes(value, at)
-        found.append(text)
-    return found
+        texts.append(text)
+    return texts

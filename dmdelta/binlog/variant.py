@@ -159,8 +159,7 @@ class KeyDictionary:
     """The keys of a table's variants: the columns' names, followed by keys of JSON documents.
 
     It grows from row to row, so that rows with similar documents share one dictionary; `trim` starts over once it has
-    grown
-    beyond a limit. A variant remains readable with any later state of the dictionary up to the next trim.
+    grown beyond a limit. A variant remains readable with any later state of the dictionary up to the next trim.
     """
 
     LIMIT = 4096

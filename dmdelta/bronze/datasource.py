@@ -157,23 +157,23 @@ def neighbours(
 
 def _read(partition: InputPartition, options: Mapping[str, str]) -> "Iterator[pa.RecordBatch]":
     if not isinstance(partition, SegmentGroup):
-        raise TypeError(f"not a partition of ours: {type(partition).__name__}")
-    # Spark imports this module in every process that plans or registers the source as well: what only reading needs
-    # (numpy, Arrow's kernels, the codec) would cost each of them its start.
+        raise TypeError(f"not a partition of this data source: {type(partition).__name__}")
+    # Spark also imports this module in every process that plans or registers the source: modules that only reading
+    # needs (numpy, Arrow's kernels, the codec) would slow down the start of each.
     from dmdelta.bronze.reading import read_group  # noqa: PLC0415
 
     return read_group(partition.segments, options)
 
 
 def plain_options(options: Mapping[str, str]) -> dict[str, str]:
-    """The options with lower-case keys: Spark's own mapping does not travel to the executors."""
+    """The options with lower-case keys: Spark's own mapping cannot be sent to the executors."""
     return {key.lower(): value for key, value in options.items()}
 
 
 def _list_path(options: Mapping[str, str]) -> list[Segment]:
     path = options.get("path")
     if not path:
-        raise ConfigError("mysql_binlog needs a path", hint='.option("path", <relay folder or binlog file>)')
+        raise ConfigError("mysql_binlog requires a path", hint='.option("path", <relay folder or binlog file>)')
     return read_path(path, options.get("source-id", DEFAULT_SOURCE_ID))
 
 

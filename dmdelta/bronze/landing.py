@@ -2,8 +2,7 @@
 
 A batch is bound to a range of the log by its number, the Delta transaction version. Bronze's newest commit by this task
 determines where the next batch starts, whatever any metadata table says; so a crash between two writes neither loses
-nor
-repeats anything.
+nor repeats anything.
 """
 
 import json
@@ -242,9 +241,7 @@ def _land_nothing(spark: SparkSession, source: LandingSource, tag: CommitTag) ->
 
 
 def newest_beginning(spark: SparkSession, source: LandingSource) -> Position | None:
-    """The position at which the newest epoch was started by a request; None if it was not, or the history has
-    expired.
-    """
+    """The position at which the newest epoch was started by a request; None if it was not, or if unknown."""
     epoch: int | None = None
     for commit in own_commits(spark, source.bronze, source.app):
         end = commit.tag.end

@@ -29,8 +29,7 @@ def told_structures(spark: SparkSession, source: LandingSource, end: Position) -
     """The structures before `end`, as far as statements can be applied; without default character sets.
 
     If the log was restarted in a new epoch, only that epoch and the snapshot before it are used: older epochs may be
-    ahead
-    of it.
+    ahead of it.
 
     Raises:
         LakehouseError: bronze cannot be read.

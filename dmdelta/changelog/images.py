@@ -47,9 +47,7 @@ class Images:
     """
 
     def __init__(self, column: Any) -> None:
-        """`column`: VARIANTs as Spark converts them to Arrow, chunked or not; absent images may be VARIANT's own
-        null.
-        """
+        """`column`: VARIANTs as Spark converts them to Arrow, chunked or not; absent images may be VARIANT null."""
         values, metadata = (_whole(part) for part in _whole(column).flatten())
         self.count = len(values)
         _, ends, data = values.buffers()

@@ -26,10 +26,8 @@ class Flusher:
     """Flushes the points of one source: at an interval, on DDL, at the end of the run; never if nothing changed.
 
     If the record says that the last run ended, the first handed-over range waits until the record says that a new run
-    has
-    started: otherwise a crash before the first flush would look like the previous run's orderly stop. A failed flush
-    ends
-    the thread; the next call, or the next hand-over, raises its error.
+    has started: otherwise a crash before the first flush would look like the previous run's orderly stop. A failed
+    flush ends the thread; the next call, or the next hand-over, raises its error.
     """
 
     def __init__(

@@ -138,9 +138,7 @@ class Points:
         self._before_apply = act
 
     def hand_over(self, end: Point, tables: Collection[TableName]) -> None:
-        """Record that a range up to `end` goes to the appliers; `tables` have events in it. Call it before they
-        start.
-        """
+        """Record that a range up to `end` goes to the appliers; `tables` have events in it. Call before they start."""
         with self._lock:
             behind = {name for name in tables if not self._is_through(name, end)}
             self._handed.append(_HandedRange(end, behind))
@@ -149,18 +147,15 @@ class Points:
         self._before_apply()
 
     def applied(self, table: TablePoint) -> None:
-        """Record a table's commit, of this run or, as its history proves, of an earlier one: the table has reached
-        it.
-        """
+        """Record a table's commit, of this run or, as its history proves, of an earlier one."""
         with self._lock:
             here = table.point.position
             known = self._tables.get(table.name)
             if known is not None and known.point.position > here:
                 return  # a replay of changes that the table has: the point never moves back
             self._tables[table.name] = table
-            self._exit = self._farthest(
-                self._exit
-            )  # an earlier run may have been ahead of this run's handed-over ranges
+            # An earlier run may have been ahead of this run's handed-over ranges.
+            self._exit = self._farthest(self._exit)
             for handed in self._handed:
                 if handed.end.position <= here:
                     handed.pending.discard(table.name)

@@ -1,8 +1,8 @@
 """The pipeline spec: one YAML file per task, parsed into frozen models, one module per section.
 
-Owns the keys (DM's own names, hyphenated), their defaults and every error in a spec, each with file and line.
-Must not know Spark, tables or servers. A stage receives its own section, never the whole spec. The docstring below each
-field describes its key; the JSON schema and `docs/spec.md` are generated from these docstrings.
+Owns the keys (DM's own names, hyphenated), their defaults and every error in a spec, each with file and line. Must not
+know Spark, tables or servers. A stage receives its own section, never the whole spec. The docstring below each field
+describes its key; the JSON schema and `docs/spec.md` are generated from these docstrings.
 """
 
 from dmdelta.config.block_allow_list import BlockAllowListConfig, TablePattern

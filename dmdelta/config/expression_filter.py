@@ -27,8 +27,8 @@ class ExpressionFilterRule(Section):
     `update-new-value-expr` is also set, that expression is true of the row after it."""
 
     update_new_value_expr: Expression | None = None
-    """Filters out updates for which this expression is true of the row after the update and, if
-    `update-old-value-expr` is also set, that expression is true of the row before it."""
+    """Filters out updates for which this expression is true of the row after the update and, if `update-old-value-expr`
+    is also set, that expression is true of the row before it."""
 
     delete_value_expr: Expression | None = None
     """Filters out deletes for which this expression is true. A rule with this key has no other expression."""

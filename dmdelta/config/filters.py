@@ -27,9 +27,8 @@ class FilterRule(Section):
 
     The first entry of `events` that covers an event decides whether the event matches; a statement can also match by
     `sql-pattern`. With `Do`, an event that `events` does not match, or a statement that a configured `sql-pattern` does
-    not
-    match, is skipped. With `Ignore` and `Error` one of the two matches is enough. `Ignore` of any rule takes precedence
-    over `Error`.
+    not match, is skipped. With `Ignore` and `Error` one of the two matches is enough. `Ignore` of any rule takes
+    precedence over `Error`.
     """
 
     schema_pattern: Pattern
@@ -39,10 +38,9 @@ class FilterRule(Section):
     """Pattern for the table name; without it the rule applies to all tables of the schema and to the schema itself."""
 
     events: tuple[EventName, ...] = ()
-    """Event names: `insert`, `update`, `delete`, `create table`, `drop column` and so on, and groups of them:
-    `all`, `all dml`, `all ddl`, `none`, `none dml`, `none ddl`, `incompatible ddl changes`. `none` excludes the events
-    that
-    it covers."""
+    """Event names: `insert`, `update`, `delete`, `create table`, `drop column` and so on, and groups of them: `all`,
+    `all dml`, `all ddl`, `none`, `none dml`, `none ddl`, `incompatible ddl changes`. `none` excludes the events that it
+    covers."""
 
     sql_pattern: tuple[RegularExpression, ...] = ()
     """Regular expressions matched against the text of DDL statements, case-insensitively; one match is enough."""

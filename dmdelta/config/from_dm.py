@@ -18,29 +18,29 @@ _SAME = ("ignore-checking-items", "routes", "filters", "expression-filter", "cas
 _ONLINE = ("online-ddl", "shadow-table-rules", "trash-table-rules")
 _RULES = {"route-rules": "routes", "filter-rules": "filters", "expression-filters": "expression-filter"}
 _WHY = {
-    "timezone": "not needed: Delta stores TIMESTAMPs as instants",
-    "collation_compatible": "not applicable: silver has no collations",
-    "clean-dump-file": "not applicable: tables are loaded without dump files",
-    "experimental": "not needed: the checkpoint is always flushed asynchronously",
-    "heartbeat": "not needed: lag is measured without writing to the source (docs/metrics.md)",
+    "timezone": "not needed, because Delta stores TIMESTAMPs as instants",
+    "collation_compatible": "not applicable, because silver has no collations",
+    "clean-dump-file": "not applicable, because tables are loaded without dump files",
+    "experimental": "not needed, because the checkpoint is always flushed asynchronously",
+    "heartbeat": "not needed, because lag is measured without writing to the source (docs/metrics.md)",
     "remove-meta": "use `dmdelta run --remove-meta` on start instead",
     "session": "the sink sets its own session variables; use `sink.foreign-key-checks` for foreign keys",
-    "enable-gtid": "not needed: both positions and GTIDs are always recorded",
-    "enable-relay": "not needed: the relay is always enabled",
-    "interval": "not configurable: the relay is checked for expired segments every minute",
-    "checker": "not configurable: transient failures are retried automatically, at intervals of up to five minutes",
+    "enable-gtid": "not needed, because both positions and GTIDs are always recorded",
+    "enable-relay": "not needed, because the relay is always enabled",
+    "interval": "not configurable; the relay is checked for expired segments every minute",
+    "checker": "not configurable; transient failures are retried automatically, at intervals of up to five minutes",
     "enable": "every source in the spec is enabled",
-    "validate-interval": "not configurable: rows are validated about ten seconds after they reach silver",
-    "check-interval": "not configurable: rows that differ are rechecked at increasing intervals",
-    "meta-flush-interval": "not configurable: validator state is written together with the checkpoint",
-    "batch-query-size": "not configurable: one connection reads 200 rows per query",
+    "validate-interval": "not configurable; rows are validated about ten seconds after they reach silver",
+    "check-interval": "not configurable; rows that differ are rechecked at increasing intervals",
+    "meta-flush-interval": "not configurable; validator state is written together with the checkpoint",
+    "batch-query-size": "not configurable; one connection reads 200 rows per query",
     "max-pending-row-size": "use `max-pending-row-count`, which bounds the memory: values of pending rows are not kept",
-    "mydumper": "not applicable: Spark's task slots read the tables in chunks",
-    "loader": "not applicable: Spark's task slots read the tables in chunks",
-    "column-mapping-rules": "not needed: rows of all shards keep their keys, and `_dm_shard` distinguishes them",
-    "queue-size": "not configurable: the queue length adapts to the load",
+    "mydumper": "not applicable, because Spark's task slots read the tables in chunks",
+    "loader": "not applicable, because Spark's task slots read the tables in chunks",
+    "column-mapping-rules": "not needed, because rows of all shards keep their keys: `_dm_shard` distinguishes them",
+    "queue-size": "not configurable; the queue length adapts to the load",
 }
-_NOTHING = "no counterpart: not needed, or not supported yet"
+_NOTHING = "no counterpart; not needed or not supported yet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +53,7 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """The spec as plain values, in the order in which it is written, and remarks on keys that are not converted as
-    is.
-    """
+    """The spec as plain values, in the order in which it is written, and remarks on keys not converted as is."""
 
     spec: Plain
     remarks: tuple[Remark, ...]

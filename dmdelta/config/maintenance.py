@@ -11,12 +11,9 @@ class MaintenanceConfig(Section):
     automatic: bool = True
     """Whether a running task performs maintenance automatically, on one table at a time while the others continue. Not
     needed where the catalog does it, such as with Databricks' predictive optimization. `dmdelta maintain` performs it
-    on
-    demand."""
+    on demand."""
     bronze_days: int | None = Field(default=None, ge=1)
     """Days after which a row change is removed from bronze, provided that it is in silver, in the sink's target and
     validated; statements and schemas are kept. Replays, ranges and new sinks that need removed changes then fail with
-    an
-    error that says so. Without it, bronze is kept indefinitely. A running task checks every ten minutes, `dmdelta
-    maintain`
-    on each run."""
+    an error that says so. Without it, bronze is kept indefinitely. A running task checks every ten minutes, `dmdelta
+    maintain` on each run."""

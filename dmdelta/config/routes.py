@@ -14,8 +14,8 @@ class ExtractTable(Section):
     """A constant column extracted from the source table's name."""
 
     table_regexp: RegularExpression
-    """Regular expression; the value is the concatenation of what its groups match in the table's name: '' for no
-    match."""
+    """Regular expression; the value is the concatenation of what its groups match in the table's name: '' for no match.
+    """
 
     target_column: Name
     """Name of the column in silver."""
@@ -36,8 +36,8 @@ class ExtractSource(Section):
     """A constant column extracted from the `source-id`."""
 
     source_regexp: RegularExpression
-    """Regular expression; the value is the concatenation of what its groups match in the `source-id`: '' for no
-    match."""
+    """Regular expression; the value is the concatenation of what its groups match in the `source-id`: '' for no match.
+    """
 
     target_column: Name
     """Name of the column in silver."""

@@ -33,8 +33,8 @@ class SinkConfig(Section):
     `{{secrets/<scope>/<key>}}`, in quotes, reads Databricks' secrets."""
 
     security: SecurityConfig | None = None
-    """TLS for connections to the server; without it the connection is not encrypted, even if the server supports
-    TLS."""
+    """TLS for connections to the server; without it the connection is not encrypted, even if the server supports TLS.
+    """
 
     worker_count: Annotated[int, Field(ge=1, le=256)] = 16
     """Number of parallel connections: changes that share a key value are executed in order."""

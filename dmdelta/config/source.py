@@ -109,8 +109,8 @@ class SourceConfig(Section):
     `{{secrets/<scope>/<key>}}`, in quotes, reads Databricks' secrets."""
 
     security: SecurityConfig | None = None
-    """TLS for connections to the server; without it the connection is not encrypted, even if the server supports
-    TLS."""
+    """TLS for connections to the server; without it the connection is not encrypted, even if the server supports TLS.
+    """
 
     flavor: Literal["mysql", "mariadb"] | None = None
     """Kind of server; a server of another kind is refused. By default any kind is accepted."""

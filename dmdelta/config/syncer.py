@@ -15,17 +15,15 @@ class SyncerConfig(Section):
 
     target_freshness: Duration = timedelta(seconds=10)
     """Target age of a change when it reaches silver. Changes are batched as long as this allows, based on recent
-    landing
-    and apply times, because every batch costs commits and small files; a backlog is processed without waiting. `0s`:
-    land
-    whatever is available at once."""
+    landing and apply times, because every batch costs commits and small files; a backlog is processed without waiting.
+    `0s`: land whatever is available at once."""
 
     safe_mode: bool = False
     """Apply every change as if it may have been applied before: slower, and replaces rows silently."""
 
     safe_mode_duration: Duration | None = None
-    """How long safe mode lasts after a start that cannot determine where the last run ended. The default is two
-    flush intervals as set in the spec when a run starts: an update of a running task does not change it."""
+    """How long safe mode lasts after a start that cannot determine where the last run ended. The default is two flush
+    intervals as set in the spec when a run starts: an update of a running task does not change it."""
 
     @property
     def safe_window(self) -> timedelta:

@@ -39,8 +39,7 @@ class TaskSpec(Section):
     task_mode: Literal["incremental", "full", "all"] = "incremental"
     """`incremental`: replicate the binlog from a position. `all`: on the first start, load the existing tables, then
     replicate the binlog; a source with `meta` starts there without a load. `full`: like `all`, but end once the tables
-    are
-    loaded and consistent at one position."""
+    are loaded and consistent at one position."""
 
     sources: Annotated[tuple[SourceConfig, ...], Field(min_length=1)]
     """The servers or archives to read."""
@@ -53,10 +52,8 @@ class TaskSpec(Section):
 
     shard_mode: Literal["pessimistic", "optimistic"] | None = None
     """How the schemas of tables that `routes` merge are coordinated. `pessimistic`: silver changes once all tables have
-    made
-    a change. `optimistic`: silver immediately takes a schema that fits the rows of all tables. Without it, a table
-    whose
-    schema diverges from silver's is stopped."""
+    made a change. `optimistic`: silver immediately takes a schema that fits the rows of all tables. Without it, a table
+    whose schema diverges from silver's is stopped."""
 
     shard_key_clash: Literal["warn", "error", "ignore"] = "warn"
     """How a key that occurs in rows of several shards of a merged table is handled; the table keeps all of these rows.
@@ -76,8 +73,7 @@ class TaskSpec(Section):
 
     online_ddl: bool = True
     """Whether tables of gh-ost and pt-online-schema-change are detected: changes of a shadow table's schema are applied
-    to
-    the table that it will replace, trash tables are ignored."""
+    to the table that it will replace, trash tables are ignored."""
 
     shadow_table_rules: Annotated[tuple[NameExpression, ...], Field(min_length=1)] = (SHADOW_TABLES,)
     """Regular expressions for the names of shadow tables, each with one group: the real table's name."""

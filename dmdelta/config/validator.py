@@ -9,9 +9,7 @@ from dmdelta.config.section import Duration, Section
 
 
 class ValidatorConfig(Section):
-    """Rows that the log has changed are read from the source again shortly afterwards and compared with silver's
-    rows.
-    """
+    """Rows that the log has changed are reread from the source shortly afterwards and compared with silver's rows."""
 
     mode: Literal["none", "fast", "full"] = "none"
     """`fast`: compare whether the row exists on both sides. `full`: compare all of its columns as well."""
@@ -22,5 +20,4 @@ class ValidatorConfig(Section):
 
     max_pending_row_count: Annotated[int, Field(ge=1)] = 100_000
     """Maximum number of pending rows, each of which takes about half a kilobyte. If more rows differ, silver is usually
-    far
-    behind: the validator logs this, waits, and rechecks the rows later."""
+    far behind: the validator logs this, waits, and rechecks the rows later."""

@@ -2,6 +2,5 @@
 
 Pure: text and frozen values in, frozen plans out. Parses statements with its own small tokenizer, because a statement
 must never be misread, or refused because of a clause that is irrelevant here. Knows nothing of Spark or of the tables
-in
-the lakehouse.
+in the lakehouse.
 """

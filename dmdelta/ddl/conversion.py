@@ -22,8 +22,8 @@ def plan_conversion(old: Column, new: Column, *, mariadb: bool = False) -> Conve
     """How silver's values change when a source column `old` gets the definition `new`.
 
     A strict session rejects values that do not fit, so there are none; where an expression can compute what a
-    non-strict
-    session makes of them, it is used. An unknown character set is assumed to have all characters in the values.
+    non-strict session makes of them, it is used. An unknown character set is assumed to have all characters in the
+    values.
 
     Args:
         mariadb: the server is MariaDB, which truncates where MySQL rounds.

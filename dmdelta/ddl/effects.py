@@ -41,8 +41,7 @@ class Altered:
     @property
     def reused_name(self) -> str | None:
         """A column name that refers to another column after the change, None if there is none. The columns may then
-        look
-        unchanged, so that they do not show whether the change was made.
+        look unchanged, so that they do not show whether the change was made.
         """
         before = {column.name.lower() for column in self.before.columns}
         pairs = zip(self.origins, self.after.columns, strict=True)

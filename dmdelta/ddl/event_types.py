@@ -1,9 +1,8 @@
 """DM's names (`model.events`) for the effects of a DDL statement, one for each action of an ALTER TABLE.
 
 The log contains no defaults, no AUTO_INCREMENT and no keys but the primary one, so a MODIFY that removes one of these
-is
-an `alter table` here where DM, with its own copy of the structure, has `modify default value`, `remove auto increment`
-or `drop unique key`. Source: pingcap/tiflow, dm/syncer/ddl.go.
+is an `alter table` here where DM, with its own copy of the structure, has `modify default value`, `remove auto
+increment` or `drop unique key`. Source: pingcap/tiflow, dm/syncer/ddl.go.
 """
 
 from collections.abc import Iterator
@@ -44,8 +43,7 @@ def ddl_events(sql: str, before: TableSchema | None = None) -> frozenset[str]:
 
     Args:
         before: the structure before an ALTER TABLE, which distinguishes the events of MODIFY and CHANGE: without it
-            they
-            are `modify column`.
+            they are `modify column`.
     """
     cursor = statement_cursor(sql)
     verb = cursor.accept_any(*_VERBS, "RENAME", "TRUNCATE")
@@ -145,9 +143,7 @@ def _altered(cursor: Cursor) -> str:
 
 
 def _options(tokens: list[Token]) -> Iterator[str]:
-    """Table options, which may follow each other without commas; a character set takes precedence over its
-    collation.
-    """
+    """Table options, which may follow each other without commas; a character set precedes its collation."""
     words = [token.keyword for token in tokens if token.kind is not Kind.STRING]
     events: set[str] = set()
     for number, word in enumerate(words):

@@ -29,8 +29,7 @@ class Conversion:
 
     Attributes:
         sql: of a REWRITE: the new value, of silver's new type, as Spark SQL with `{column}` for the old value. If
-            silver's
-            type stays the same, only the rows for which the value differs need to be written.
+            silver's type stays the same, only the rows for which the value differs need to be written.
         reason: of a STOP.
     """
 

@@ -41,8 +41,7 @@ def statement_effects(
     DATABASE: only the caller knows the database's tables, `statement_targets` names it.
 
     The columns in structures are those of the statement: if the character set of a text column is None, its length
-    counts
-    characters, and an unknown type is the statement's own word.
+    counts characters, and an unknown type is the statement's own word.
 
     Args:
         structure_of: a table's structure before the statement, None if unknown.

@@ -31,8 +31,7 @@ class StatementTarget:
 
 def statement_targets(sql: str, default_schema: str) -> tuple[StatementTarget, ...]:
     """The objects that a statement changes, in order; empty for statements that change no table: views, users,
-    routines,
-    temporary tables, transaction control. A rename names the old and the new table. Never raises.
+    routines, temporary tables, transaction control. A rename names the old and the new table. Never raises.
     """
     return tuple(_targets(statement_cursor(sql), default_schema))
 

@@ -192,39 +192,39 @@ def _fill(draft: _Draft, catalog: Catalog, fills: _Fills, at: Position) -> None:
             charsets[schema] = catalog.structures.charsets[schema]
             continue
         name = (schema, table)
-        tracked, found = tables.get(name), catalog.structures.tables[name]
+        tracked, catalogued = tables.get(name), catalog.structures.tables[name]
         if tracked is None:
-            tables[name] = found
+            tables[name] = catalogued
         elif tracked.origin is not Origin.UPDATE:
-            tables[name], surprising = _merged(tracked, found, keyed=name in catalog.keyed)
+            tables[name], surprising = _merged(tracked, catalogued, keyed=name in catalog.keyed)
             if surprising:
                 surprises.add(name)
     draft.advance(Structures(tables, charsets), at, surprises, ())
 
 
-def _merged(tracked: TrackedTable, found: TrackedTable, *, keyed: bool) -> tuple[TrackedTable, bool]:
+def _merged(tracked: TrackedTable, catalogued: TrackedTable, *, keyed: bool) -> tuple[TrackedTable, bool]:
     """Combine a known structure with information_schema's; also returns whether they differ."""
-    names = {column.name for column in found.schema.columns}
+    names = {column.name for column in catalogued.schema.columns}
     keeps_key = not keyed and names.issuperset(tracked.schema.primary_key)
-    schema = replace(found.schema, primary_key=tracked.schema.primary_key) if keeps_key else found.schema
+    schema = replace(catalogued.schema, primary_key=tracked.schema.primary_key) if keeps_key else catalogued.schema
     agrees = schema.primary_key == tracked.schema.primary_key and _agree(tracked.schema, schema)
-    merged = TrackedTable(schema, found.charset, tracked.origin if agrees else found.origin)
+    merged = TrackedTable(schema, catalogued.charset, tracked.origin if agrees else catalogued.origin)
     return merged, not agrees
 
 
-def _agree(tracked: TableSchema, found: TableSchema) -> bool:
+def _agree(tracked: TableSchema, catalogued: TableSchema) -> bool:
     """Whether the columns are the same, except for what statements leave open."""
-    return len(tracked.columns) == len(found.columns) and all(
-        _core(one, other) == _core(other, other) for one, other in zip(tracked.columns, found.columns, strict=True)
+    return len(tracked.columns) == len(catalogued.columns) and all(
+        _core(one, other) == _core(other, other) for one, other in zip(tracked.columns, catalogued.columns, strict=True)
     )
 
 
-def _core(column: Column, found: Column) -> Column:
+def _core(column: Column, catalogued: Column) -> Column:
     if is_text(column) and column.charset is None:
-        column = replace(column, charset=found.charset, length=found.length)
+        column = replace(column, charset=catalogued.charset, length=catalogued.length)
     for family in ("text", "blob"):
-        if column.type.endswith(family) and found.type.endswith(family):
-            column = replace(column, type=found.type)
+        if column.type.endswith(family) and catalogued.type.endswith(family):
+            column = replace(column, type=catalogued.type)
     return replace(column, nullable=True, visible=True, collation=None)
 
 

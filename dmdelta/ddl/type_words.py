@@ -81,8 +81,7 @@ def parse_type(cursor: Cursor, name: str, *, mariadb: bool = False) -> tuple[Col
     """Consume a type: the column, and the written length, 0 for none; None if no type comes next.
 
     Text has no character set yet and its length counts characters: the following clauses may set it. The type of an
-    unknown
-    word is the word itself.
+    unknown word is the word itself.
     """
     national, long = cursor.accept("NATIONAL"), cursor.accept("LONG")
     word = cursor.peek()

@@ -24,8 +24,7 @@ def delta_confs() -> dict[str, str]:
     """The Spark confs that put Delta on the classpath.
 
     Resolving packages takes seconds at each start and logs a lot, even if everything is cached: jars that Ivy
-    downloaded
-    before are listed directly.
+    downloaded before are listed directly.
 
     Raises:
         LakehouseError: delta-spark is not installed.

@@ -171,8 +171,7 @@ def tasks_at_once() -> int | None:
 
 def can_replace(spark: SparkSession) -> bool:
     """Whether Delta can replace rows by a condition (since 4.3, Databricks 18.2). Older versions would overwrite the
-    whole
-    table, so the answer is no if the version is unknown.
+    whole table, so the answer is no if the version is unknown.
     """
     runtime = os.environ.get("DATABRICKS_RUNTIME_VERSION")
     if runtime is not None:
@@ -267,9 +266,7 @@ def _open_local(app: str, settings: SessionSettings) -> SparkSession:
 
 @contextmanager
 def _stdout_kept() -> Iterator[None]:
-    """Redirect the output of a JVM started in this context to stderr: VACUUM prints, and dmdelta's stdout may be
-    JSON.
-    """
+    """Redirect the output of a JVM started in this context to stderr: VACUUM prints, and stdout may be JSON."""
     sys.stdout.flush()
     stdout = os.dup(1)
     os.dup2(2, 1)

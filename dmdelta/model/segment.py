@@ -1,9 +1,9 @@
 """Segments: immutable parts of a binlog, cut at transaction boundaries. The folder listing is their index.
 
 `<relay>/<source_id>/<server_uuid>.<epoch>/<binlog_file>/<start>-<end>.binlog`, start and end zero-padded byte offsets
-in the original file. The content is a valid binlog file: magic, a copy of the format description event, then the
-bytes [start, end). With start = 4 the format description event is itself the first of those bytes and is not
-repeated. A whole binlog file directly in the epoch folder is the segment [4, size).
+in the original file. The content is a valid binlog file: magic, a copy of the format description event, then the bytes
+[start, end). With start = 4 the format description event is itself the first of those bytes and is not repeated. A
+whole binlog file directly in the epoch folder is the segment [4, size).
 """
 
 import re
@@ -60,9 +60,7 @@ class Segment:
         return (self.epoch, seq_of(self.binlog_file, self.start))
 
     def behind(self, position: Position) -> "Segment":
-        """The part after a transaction boundary within the segment; the whole segment if `position` is not within
-        it.
-        """
+        """The part after a transaction boundary within the segment; all of it if `position` is not within it."""
         if not self.begin_position < position < self.end_position:
             return self
         return replace(self, start=position.offset, skip=self.skip + position.offset - self.start)

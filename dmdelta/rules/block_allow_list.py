@@ -1,10 +1,9 @@
 """DM's block and allow list.
 
 Schema first: with `do-dbs`, only matching schemas are kept; otherwise schemas that match `ignore-dbs` are excluded.
-Then
-the table: with `do-tables`, only matching tables are kept; otherwise tables that match `ignore-tables` are excluded.
-Source: DM's documentation, "Block and allow table lists". Names are compared case-insensitively unless the spec sets
-`case-sensitive`.
+Then the table: with `do-tables`, only matching tables are kept; otherwise tables that match `ignore-tables` are
+excluded. Source: DM's documentation, "Block and allow table lists". Names are compared case-insensitively unless the
+spec sets `case-sensitive`.
 """
 
 import json

@@ -82,8 +82,7 @@ class EventFilter:
             events: the names of its events (`ddl.event_types`), one for each action of an ALTER TABLE.
 
         A statement with several events of which only some are ignored cannot be executed partially: an error. An ALTER
-        TABLE
-        can be split (`ddl.splitting`) to decide on each of its actions separately.
+        TABLE can be split (`ddl.splitting`) to decide on each of its actions separately.
         """
         rules = self._of(schema, table or "")
         named: Collection[str | None] = events or (None,)

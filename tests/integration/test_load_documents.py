@@ -107,7 +107,7 @@ def test_a_row_beyond_the_limit_of_a_variant_stops_the_task(server, spark, tmp_p
         said = process.log()
     assert f"a row of {task.database}.texts has 1342177" in said
     assert "more than a VARIANT's limit of 134217728" in said
-    assert "leave the table out" in said
+    assert "exclude the table" in said
     if mode == "incremental":
         assert server.position()[0] in said
     task.tables = ("other",)

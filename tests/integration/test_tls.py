@@ -98,9 +98,9 @@ def test_a_verified_server_is_reached_encrypted(honest, host):
 def test_another_authority_is_refused(secured, tmp_path):
     """Also one that calls itself the same, and whether the name is looked at or not."""
     secured.present(Authority(tmp_path / "other", "Somebody Else").issue("server", HERE))
-    assert_refused(secured, Tls(secured.ca), "certificate is refused", "security.ssl-ca")
+    assert_refused(secured, Tls(secured.ca), "certificate was rejected", "security.ssl-ca")
     secured.present(Authority(tmp_path / "same").issue("server", HERE))
-    assert_refused(secured, Tls(secured.ca, verify_host=False), "certificate is refused", "security.ssl-ca")
+    assert_refused(secured, Tls(secured.ca, verify_host=False), "certificate was rejected", "security.ssl-ca")
 
 
 def test_another_name_is_refused_unless_it_may_be_any(secured):

@@ -67,8 +67,7 @@ def properties(spark, bronze):
 
 
 def test_row_changes_expire_by_whole_days(spark, changelog):
-    """Structures, statements and the rows of an unfinished XA transaction are kept; the next day, the rest is
-    removed."""
+    """Structures, statements and the rows of an unfinished XA transaction are kept; the next day, the rest is removed."""
     bronze, source = changelog.lakehouse.bronze, source_of(changelog)
     assert expired_to(spark, source) is None
     assert expire(spark, bronze, FIRST) is None

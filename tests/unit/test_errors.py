@@ -32,7 +32,7 @@ EXIT_CODES = {
 @pytest.mark.parametrize("name", EXIT_CODES)
 def test_every_error_survives_pickling_and_the_wire(name):
     """Class, message, hint and context are unchanged."""
-    error = all_errors()[name]("it broke: {x}:end", hint="mend it", path="a/b", offset=7)
+    error = all_errors()[name]("it broke: {x}:end", hint="fix it", path="a/b", offset=7)
     for arrived in (pickle.loads(pickle.dumps(error)), from_wire(f"Traceback … {to_wire(error)} at org.apache")):  # noqa: S301
         assert type(arrived) is type(error)
         assert (arrived.message, arrived.hint, arrived.context) == (error.message, error.hint, error.context)

@@ -1,13 +1,11 @@
 """Comparing text as MySQL's collations do.
 
 `_bin` collations compare code points. `general_ci` and `latin1_swedish_ci` assign a weight to each character:
-characters
-are replaced by those whose codes are the weights, so that Spark's plain comparison has MySQL's result, including order.
-`utf8mb4_0900_ai_ci` treats characters as equal like Spark's UNICODE_CI_AI, except for some (quotation marks, those
-newer than Unicode 9) that are replaced first; its order, and other collations, are not supported. The replacements were
-read from real servers: `tests/support/record_collation_weights.py`. They cover single characters, not the sequences
-that
-some languages sort as one.
+characters are replaced by those whose codes are the weights, so that Spark's plain comparison has MySQL's result,
+including order. `utf8mb4_0900_ai_ci` treats characters as equal like Spark's UNICODE_CI_AI, except for some (quotation
+marks, those newer than Unicode 9) that are replaced first; its order, and other collations, are not supported. The
+replacements were read from real servers: `tests/support/record_collation_weights.py`. They cover single characters, not
+the sequences that some languages sort as one.
 """
 
 import json

@@ -62,8 +62,7 @@ def test_any_boundaries(place: Path, draw: st.DataObject) -> None:
 @settings(max_examples=25)
 @given(place=st.sampled_from(FILES), draw=st.data())
 def test_any_remainder_of_a_segment(place: Path, draw: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """The part after any transaction within a segment, wherever that was cut: the segments [b, c), [a, c) and [4,
-    c)."""
+    """The part after any transaction within a segment, wherever that was cut: the segments [b, c), [a, c) and [4, c)."""
     data, segment, _ = whole(place)
     places = [FIRST_OFFSET, *boundaries(data, segment)]
     first, middle = sorted(draw.draw(st.lists(st.sampled_from(places[:-1]), min_size=2, max_size=2)))
@@ -80,7 +79,7 @@ def test_any_remainder_of_a_segment(place: Path, draw: st.DataObject, tmp_path_f
 @settings(max_examples=15)
 @given(place=st.sampled_from(FILES), draw=st.data())
 def test_any_cuts_of_the_relay(place: Path, draw: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """At whatever times the relay's own cutter is told to cut."""
+    """Whenever the relay's own cutter cuts."""
     data, _, expected = whole(place)
     folder = tmp_path_factory.mktemp("relay")
     cutter, at = Cutter(folder / EPOCH, place.name, FIRST_OFFSET, b""), FIRST_OFFSET

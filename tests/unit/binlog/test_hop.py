@@ -72,11 +72,10 @@ def length_at(data: bytes, at: int) -> int:
 
 
 def with_length(data: bytes, at: int, length: int) -> bytes:
-    """The file with another length in the GTID event at `at`, as three bytes, if the server version is followed by
-    one."""
+    """The file with another length in the GTID event at `at`, in three bytes, over the version that follows it."""
     place = length_at(data, at)
-    told = b"\xfc" + length.to_bytes(2, "little")
-    return data[:place] + told + data[place + len(told) :]
+    encoded = b"\xfc" + length.to_bytes(2, "little")
+    return data[:place] + encoded + data[place + len(encoded) :]
 
 
 @pytest.mark.parametrize("file", FILES, ids=label)
@@ -105,8 +104,7 @@ def test_an_incomplete_transaction_is_not_included(file: Path) -> None:
 
 @pytest.mark.parametrize("server", ["mysql80", "mysql97"])
 def test_most_transactions_are_skipped(server: str) -> None:
-    """A hop ends at a GTID event; more than half of the transactions can be skipped, XA and single statements
-    cannot."""
+    """A hop ends at a GTID event; more than half of the transactions can be skipped, XA and single statements cannot."""
     begun = passed = 0
     for file in sorted((GOLDEN / server).glob("binlog.0*")):
         data = file.read_bytes()
@@ -181,12 +179,12 @@ def transactions(sizes: list[int], *, checksum: bool = True, replica: bool = Fal
         inner = [(EventType.QUERY, query_body(b"BEGIN", "s")), (EventType.WRITE_ROWS, bytes(size))]
         events = [*inner, (EventType.XID, bytes(8))]
         rest = sum(len(event_bytes(kind, body, checksum=checksum)) for kind, body in events)
-        told = b""
+        encoded = b""
         while True:  # the length includes its own bytes
-            begin = event_bytes(EventType.GTID, gtid_body(number, told, replica=replica), checksum=checksum)
-            if told == (told := packed_length(len(begin) + rest)):
+            begin = event_bytes(EventType.GTID, gtid_body(number, encoded, replica=replica), checksum=checksum)
+            if encoded == (encoded := packed_length(len(begin) + rest)):
                 break
-        log.add(EventType.GTID, gtid_body(number, told, replica=replica))
+        log.add(EventType.GTID, gtid_body(number, encoded, replica=replica))
         for kind, body in events:
             log.add(kind, body)
     return log

@@ -178,11 +178,11 @@ def test_json_diff(changed: bytes) -> None:
 
 
 @pytest.mark.parametrize("inflate", [decompress, decompress_value])
-@pytest.mark.parametrize("told", [b"\x87" + b"\xff" * 7, b"\x84\xff\xff\xff\xff", b"\x81\x05"])
-def test_mariadb_s_compression_with_another_length(inflate, told: bytes) -> None:
+@pytest.mark.parametrize("header", [b"\x87" + b"\xff" * 7, b"\x84\xff\xff\xff\xff", b"\x81\x05"])
+def test_mariadb_s_compression_with_another_length(inflate, header: bytes) -> None:
     """Neither is memory allocated for a damaged length, nor is more decompressed than stated."""
     with pytest.raises(CorruptBinlog, match="compressed"):
-        inflate(told + zlib.compress(bytes(10 << 20)))
+        inflate(header + zlib.compress(bytes(10 << 20)))
 
 
 def test_compressed_transaction_of_another_size() -> None:

@@ -52,8 +52,8 @@ def test_an_identical_table_map_has_other_columns_after_a_statement() -> None:
     log = row(log.query("ALTER TABLE t CHANGE a b INT"))
     changes = log.changes(options(structure("a"), structure("b", since=at)))
     assert [change.after for change in rows_of(changes) if change.op is Op.INSERT] == [{"a": 1}, {"b": 1}]
-    told = [TableSchema.from_json(change.ddl or "") for change in changes if change.op is Op.SCHEMA]
-    assert [schema.columns[0].name for schema in told] == ["a", "b"]
+    logged = [TableSchema.from_json(change.ddl or "") for change in changes if change.op is Op.SCHEMA]
+    assert [schema.columns[0].name for schema in logged] == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -81,8 +81,8 @@ def test_the_table_map_completes_what_statements_left_open() -> None:
     open_ = structure(Column("v", "varchar", length=20, nullable=False), Column("x", "tinytext", charset="utf8mb4"))
     data = b"\x00" + b"\x01v" + b"\x01\x00x"
     changes = row(Log(), VARCHAR, TEXT, data=data, optional=COLLATION).changes(options(open_))
-    (told,) = (TableSchema.from_json(change.ddl or "") for change in changes if change.op is Op.SCHEMA)
-    assert told.columns == (
+    (logged,) = (TableSchema.from_json(change.ddl or "") for change in changes if change.op is Op.SCHEMA)
+    assert logged.columns == (
         Column("v", "varchar", length=80, charset="utf8mb4", collation="utf8mb4_general_ci"),
         Column("x", "text", charset="utf8mb4", collation="utf8mb4_general_ci"),
     )
@@ -186,7 +186,7 @@ def test_statements_of_real_servers_result_in_their_structures(server: str) -> N
         change for segment in segments for change in decode_bytes(Path(segment.path).read_bytes(), segment, settings)
     ]
     final = {name: tracked.schema for name, tracked in plan.after.tables.items() if name[0] == recorded.schema}
-    told = {name: schemas[0] for name, schemas in recorded.known.items()} if recorded.known else {}
+    logged = {name: schemas[0] for name, schemas in recorded.known.items()} if recorded.known else {}
     assert any(change.op is Op.INSERT for change in found)
-    for name, schema in told.items():
+    for name, schema in logged.items():
         assert [column.name for column in final[name].columns] == [column.name for column in schema.columns]

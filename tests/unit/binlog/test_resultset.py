@@ -128,8 +128,7 @@ def test_invalid_json_is_refused() -> None:
 
 
 def test_columns_equal_the_images() -> None:
-    """Plain for types with one meaning, the image's own VARIANT bytes for others; NULL in either; empty after
-    `clear`."""
+    """Plain for types with one meaning, the image's own VARIANT bytes for others; NULL in either; empty after `clear`."""
     packets = packet(row(1, b"x")) + packet([None] * len(COLUMNS)) + packet(row(-2, b"\xe9" * 300))
     images, metadata = RowReader(SCHEMA).read(packets, len(packets))
     reader = ColumnReader(SCHEMA)

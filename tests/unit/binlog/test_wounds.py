@@ -34,8 +34,7 @@ def check_wounds(number: int, wounds: list[Wound]) -> None:
 @settings(max_examples=150)
 @given(number=st.integers(0, len(seeds()) - 1), wounds=WOUNDS)
 def test_damage_that_no_checksum_detects(number: int, wounds: list[Wound]) -> None:
-    """Any events of real servers, modified in any way and given a valid checksum: a dmdelta error, or readable
-    VARIANT."""
+    """Any events of real servers, modified in any way and given a valid checksum: a dmdelta error, or readable VARIANT."""
     check_wounds(number, wounds)
 
 

@@ -45,7 +45,7 @@ def test_a_pickled_reader_reads_its_partitions() -> None:
 
 def test_a_foreign_partition_is_refused() -> None:
     """Only partitions returned by `partitions` can be read."""
-    with pytest.raises(TypeError, match="not a partition of ours"):
+    with pytest.raises(TypeError, match="not a partition of this data source"):
         MySqlBinlog({"path": str(GOLDEN / "mysql80")}).reader(None).read(InputPartition(1))  # type: ignore[arg-type]
 
 

@@ -165,7 +165,7 @@ def test_the_command_writes_the_spec_and_reports_the_rest(tmp_path: Path, capsys
     assert execute(command) == 0
     shown = capsys.readouterr()
     assert yaml.safe_load(shown.out) == imported().spec
-    assert "timezone: not needed: Delta stores TIMESTAMPs" in shown.err
+    assert "timezone: not needed, because Delta stores TIMESTAMPs" in shown.err
     output = tmp_path / "spec.yml"
     assert execute([*command, "-o", str(output)]) == 0
     assert load_spec(output, ENVIRONMENT).name == "shards"

@@ -71,8 +71,7 @@ def test_a_source_uses_all_rules_or_those_it_names(tmp_path):
 
 
 def test_online_ddl_is_enabled_with_dms_patterns(tmp_path):
-    """gh-ost's and pt-osc's tables are detected unless the spec disables it; matching is case-insensitive by
-    default."""
+    """gh-ost's and pt-osc's tables are detected unless the spec disables it; matching is case-insensitive by default."""
     spec = load(tmp_path)
     assert (spec.online_ddl, spec.case_sensitive) == (True, False)
     assert spec.shadow_table_rules == ("^_(.+)_(?:new|gho)$",)

@@ -61,11 +61,11 @@ COLUMNS = [
 def test_columns(actions, wanted):
     """Columns are added, dropped, moved and renamed together, with names from the structure before the statement."""
     effect = altered(actions)
-    told = [
+    logged = [
         f"+{column.name}" if origin.was is None else "".join(dict.fromkeys([origin.was, f">{column.name}"]))
         for column, origin in zip(effect.after.columns, effect.origins, strict=True)
     ]
-    short = [name.partition(">")[0] if name.partition(">")[0] == name.partition(">")[2] else name for name in told]
+    short = [name.partition(">")[0] if name.partition(">")[0] == name.partition(">")[2] else name for name in logged]
     assert short == wanted.split()
     assert effect.before is T
     assert not effect.doubt
@@ -205,8 +205,8 @@ def test_tables():
 def test_charset():
     """CONVERT TO changes the charset of text and enlarges its type; new columns take the statement's charset."""
     after = altered("CONVERT TO CHARACTER SET utf8mb3, ADD c CHAR(2), ADD d CHAR(2) CHARSET latin1").after
-    told = [(column.name, column.type, column.length, column.charset) for column in after.columns[1:]]
-    assert told == [
+    logged = [(column.name, column.type, column.length, column.charset) for column in after.columns[1:]]
+    assert logged == [
         ("v", "varchar", 300, "utf8mb3"),
         ("x", "text", 0, "utf8mb3"),
         ("e", "enum", 0, "utf8mb3"),
@@ -223,7 +223,7 @@ def test_visibility():
 def test_logged_types_override_the_statement():
     """The log determines charsets and types that the statement does not; other columns are unchanged."""
     effect = altered("ADD c VARCHAR(9), ADD d HYPERLINK, ADD f INT")
-    told = TableSchema(
+    logged = TableSchema(
         "db",
         "t",
         (
@@ -233,8 +233,8 @@ def test_logged_types_override_the_statement():
             Column("f", "bigint"),
         ),
     )
-    after = settled(effect, told).after
-    assert after.columns == (*T.columns, *told.columns[1:3], Column("f", "int"))
+    after = settled(effect, logged).after
+    assert after.columns == (*T.columns, *logged.columns[1:3], Column("f", "int"))
     assert settled(effect, None) is effect
 
 

@@ -27,7 +27,7 @@ def plan(known, statements, catalog=None, end=100):
     return plan_structures(known, LogAhead(at(10), at(end), logged), catalog, mariadb=False)
 
 
-def told(*tables, offset=200, keyed=(T,), **charsets):
+def catalog(*tables, offset=200, keyed=(T,), **charsets):
     return Catalog(at(offset), structures(*tables, **charsets), frozenset(keyed))
 
 
@@ -60,7 +60,7 @@ def test_statements_after_the_batch_are_not_applied():
 
 def test_without_statements_information_schema_applies_from_the_begin():
     """Nothing changed between the batch's begin and the position at which it was read."""
-    made = plan(Structures(), [], told(table("id", "a"), db="latin1"))
+    made = plan(Structures(), [], catalog(table("id", "a"), db="latin1"))
     assert changes_of(made) == [(10, ["id", "a"])]
     assert made.after.charsets == {"db": "latin1"}
     assert made.before == made.after
@@ -68,7 +68,7 @@ def test_without_statements_information_schema_applies_from_the_begin():
 
 def test_it_applies_after_the_last_statement_only():
     """It says nothing about a table's structure before its last statement."""
-    present = told(table("id", "a", "b"))
+    present = catalog(table("id", "a", "b"))
     statements = [(20, "ALTER TABLE t ADD a INT"), (30, "ALTER TABLE t ADD b INT")]
     made = plan(Structures(), statements, present)
     assert changes_of(made) == [(30, ["id", "a", "b"])]
@@ -80,27 +80,27 @@ def test_it_applies_after_the_last_statement_only():
 def test_it_overrides_structures_derived_from_statements():
     """A difference is a surprise; what statements leave open is not."""
     statements = [(20, "ALTER TABLE t ADD b INT")]
-    made = plan(structures(table("id")), statements, told(table("id", "c")))
+    made = plan(structures(table("id")), statements, catalog(table("id", "c")))
     assert [change.surprise for change in made.changes if columns_of(change) == ["id", "c"]] == [True]
     text = Column("v", "varchar", length=5, charset="latin1", collation="latin1_bin", nullable=False)
     known = structures(table("id", Column("v", "varchar", length=5, charset="latin1")))
-    made = plan(known, [], told(table("id", text)))
+    made = plan(known, [], catalog(table("id", text)))
     assert [(change.surprise, change.tracked.schema.columns[1]) for change in made.changes] == [(False, text)]
 
 
 def test_a_unique_index_as_key_is_not_a_surprise():
     """No statement determines that a unique index serves as a key: the table remains without one."""
-    made = plan(structures(table("id", key=())), [], told(table("id", key=("id",)), keyed=()))
+    made = plan(structures(table("id", key=())), [], catalog(table("id", key=("id",)), keyed=()))
     assert made.changes == ()
-    made = plan(structures(table("id", key=())), [], told(table("id", key=("id",))))
+    made = plan(structures(table("id", key=())), [], catalog(table("id", key=("id",))))
     assert made.after.tables[T].schema.primary_key == ("id",)
 
 
 def test_an_operators_structure_is_kept_until_a_statement():
     """`binlog-schema update` is for changes that are not in the log, such as an ALTER with sql_log_bin=0."""
     known = structures(table("id", "given", origin=Origin.UPDATE))
-    assert plan(known, [], told(table("id", "a"))).changes == ()
-    made = plan(known, [(20, "ALTER TABLE t ADD b INT")], told(table("id", "a", "b")))
+    assert plan(known, [], catalog(table("id", "a"))).changes == ()
+    made = plan(known, [(20, "ALTER TABLE t ADD b INT")], catalog(table("id", "a", "b")))
     assert changes_of(made)[-1] == (20, ["id", "a", "b"])
 
 
@@ -109,7 +109,7 @@ def test_a_statement_that_is_not_understood_makes_the_structure_unknown():
     statements = [(20, "ALTER TABLE t FROBNICATE a")]
     made = plan(structures(table("id", "a")), statements)
     assert [(columns_of(change), change.lost) for change in made.changes] == [(None, True)]
-    made = plan(structures(table("id", "a")), statements, told(table("id", "z")))
+    made = plan(structures(table("id", "a")), statements, catalog(table("id", "z")))
     assert [columns_of(change) for change in made.changes] == [None, ["id", "z"]]
     dropped = plan(structures(table("id", "a")), [(20, "DROP TABLE t")])
     assert [change.lost for change in dropped.changes] == [False]
@@ -118,7 +118,7 @@ def test_a_statement_that_is_not_understood_makes_the_structure_unknown():
 def test_conditional_creations_are_ignored():
     """CREATE … IF NOT EXISTS is in the log whether or not it had an effect."""
     statements = [(15, "CREATE DATABASE IF NOT EXISTS db"), (20, "CREATE TABLE IF NOT EXISTS t (other INT)")]
-    made = plan(Structures(), statements, told(table("id"), db="latin1"))
+    made = plan(Structures(), statements, catalog(table("id"), db="latin1"))
     assert columns_of_table(made.after) == ["id"]
     assert made.after.charsets == {"db": "latin1"}
     assert plan(Structures(), statements).after.charsets == {}
@@ -148,7 +148,7 @@ def test_collations_changed_by_a_conversion_become_unknown():
 
 def test_a_catalog_read_before_the_batch_is_ignored():
     """The statements between it and the batch are not available."""
-    assert plan(Structures(), [], told(table("id"), offset=5)).changes == ()
+    assert plan(Structures(), [], catalog(table("id"), offset=5)).changes == ()
 
 
 def test_the_default_character_set_is_certain_longer_than_the_columns():
@@ -156,9 +156,9 @@ def test_the_default_character_set_is_certain_longer_than_the_columns():
     known = structures(table("id", charset=None))
     statements = [(20, "ALTER TABLE t ADD v VARCHAR(3)"), (30, "ALTER TABLE t ADD w VARCHAR(3)")]
     text = [Column(name, "varchar", length=3, charset="latin1") for name in ("v", "w")]
-    made = plan(known, statements, told(table("id", *text)))
+    made = plan(known, statements, catalog(table("id", *text)))
     assert made.before.tables[T].charset == "latin1"
     assert [change.tracked.schema.columns[-1] for change in made.changes[1:3]] == text
     assert not any(change.surprise for change in made.changes)
     converted = [(20, "ALTER TABLE t ADD v VARCHAR(3)"), (30, "ALTER TABLE t DEFAULT CHARSET latin1")]
-    assert plan(known, converted, told(table("id", text[0]))).before.tables[T].charset is None
+    assert plan(known, converted, catalog(table("id", text[0]))).before.tables[T].charset is None

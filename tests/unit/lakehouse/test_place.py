@@ -92,8 +92,8 @@ def test_tag_round_trip():
     begin, end = Position(1, "b.000001", 4), Position(2, "b.000002", 99)
     tag = CommitTag("app", 7, "task", "source", "run", begin, end, "a-b:1-5")
     assert CommitTag.from_json(tag.to_json()) == tag
-    anew = replace(tag, safe_until=Position(2, "b.000003", 7))
-    assert CommitTag.from_json(anew.to_json()) == anew
+    with_safe_until = replace(tag, safe_until=Position(2, "b.000003", 7))
+    assert CommitTag.from_json(with_safe_until.to_json()) == with_safe_until
     assert CommitTag.from_json("nightly job") is None
     assert CommitTag.from_json('{"dmdelta": 2}') is None
     assert CommitTag.from_json(None) is None

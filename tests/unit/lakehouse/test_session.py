@@ -17,17 +17,17 @@ PROVIDERS = ("DATABRICKS_RUNTIME_VERSION", "SPARK_REMOTE", "PYSPARK_GATEWAY_PORT
 class Asked:
     """A remote Spark whose Delta version can or cannot be queried."""
 
-    def __init__(self, told):
-        self.told = told
+    def __init__(self, version):
+        self.version = version
 
     def sql(self, _statement):
-        if self.told is None:
+        if self.version is None:
             raise RuntimeError("java_method is not allowed")
-        return SimpleNamespace(collect=lambda: [(self.told,)])
+        return SimpleNamespace(collect=lambda: [(self.version,)])
 
 
 @pytest.mark.parametrize(
-    ("environment", "told", "answer"),
+    ("environment", "version", "answer"),
     [
         ({}, None, True),
         ({"DATABRICKS_RUNTIME_VERSION": "18.2"}, None, True),
@@ -39,14 +39,14 @@ class Asked:
         ({"PYSPARK_GATEWAY_PORT": "4711"}, "4.4.0", True),
     ],
 )
-def test_replace_only_with_a_known_delta_version(monkeypatch, environment, told, answer):
+def test_replace_only_with_a_known_delta_version(monkeypatch, environment, version, answer):
     """An older Delta would overwrite the whole table: if the version is unknown, MERGE is used."""
     for name in PROVIDERS:
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("dmdelta.lakehouse.session._DELTA_VERSIONS", {})
-    assert can_replace(Asked(told)) is answer
+    assert can_replace(Asked(version)) is answer
     assert is_provided() is bool(environment)
 
 

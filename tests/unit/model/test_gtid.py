@@ -173,8 +173,7 @@ def test_any_notation_of_a_mysql_set_is_the_same_set(spans) -> None:
 
 @given(maria_gtids, maria_gtids, maria_gtids)
 def test_mariadb_sets_obey_set_algebra(left, right, third) -> None:
-    """Union takes the newer GTID of each domain, in any order; the difference is the domains where the other is
-    behind."""
+    """Union takes the newer GTID of each domain, in any order; the difference is the domains where the other is behind."""
     one, two, three = map(mariadb_set, (left, right, third))
     assert numbers_of(one.union(two)) == numbers_of(two.union(one)) == newest([*left, *right])
     assert one.union(two).union(three) == one.union(two.union(three))

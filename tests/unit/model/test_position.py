@@ -40,8 +40,7 @@ def test_a_seq_preserves_file_and_offset(file: str, offset: int) -> None:
 
 @given(st.integers(0, 10**7), st.integers(-3, 3))
 def test_chunks_of_a_snapshot_are_in_order(number: int, epoch: int) -> None:
-    """A chunk's position returns its number; a log event's position does not, even if a server uses the same file
-    name."""
+    """A chunk's position returns its number; a log event's position does not, even if a server uses the same file name."""
     chunk = Position.of_chunk(epoch, number)
     assert chunk.chunk == number
     assert chunk < Position.of_chunk(epoch, number + 1)

@@ -13,6 +13,6 @@ def test_a_schema_without_collations_keeps_its_json():
 def test_a_collation_is_part_of_the_schema():
     """It round-trips through JSON and changes the version."""
     plain = TableSchema("s", "t", (Column("a", "varchar", charset="utf8mb4"),))
-    told = TableSchema("s", "t", (Column("a", "varchar", charset="utf8mb4", collation="utf8mb4_bin"),))
-    assert TableSchema.from_json(told.to_json()) == told
-    assert told.version != plain.version
+    collated = TableSchema("s", "t", (Column("a", "varchar", charset="utf8mb4", collation="utf8mb4_bin"),))
+    assert TableSchema.from_json(collated.to_json()) == collated
+    assert collated.version != plain.version

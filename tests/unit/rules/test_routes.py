@@ -45,8 +45,7 @@ CASES = {
 
 @pytest.mark.parametrize("table", CASES)
 def test_a_table_is_routed_as_in_dm(table):
-    """Rules with a table pattern take precedence; extracts concatenate their groups; without a rule the name is
-    kept."""
+    """Rules with a table pattern take precedence; extracts concatenate their groups; without a rule the name is kept."""
     assert routes().route("one", *table) == CASES[table]
 
 

@@ -129,8 +129,7 @@ def coordinated():
 
 
 def test_the_life_cycle_of_a_lock():
-    """The first waits; the second makes the change; then nothing remains for the first to change, and it is
-    released."""
+    """The first waits; the second makes the change; then nothing remains for the first to change, and it is released."""
     shards = coordinated()
     assert shards.ask(TARGET, ONE, waiting("ADD a INT"), THERE).action is Action.WAIT
     (shown,) = shards.locks()
