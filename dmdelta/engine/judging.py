@@ -8,7 +8,7 @@ from dmdelta.bronze.landing import landed_batches, newest_landed
 from dmdelta.bronze.retention import assert_kept
 from dmdelta.checkpoint.store import load_points
 from dmdelta.config import QualityConfig, TaskSpec
-from dmdelta.engine.foreign_key_judgement import ForeignKeyJudgement
+from dmdelta.engine.foreign_key_evaluation import ForeignKeyEvaluation
 from dmdelta.engine.log_places import LandedLogOf, Side, find_place
 from dmdelta.engine.relaying import endpoint_of
 from dmdelta.engine.suites import open_suites
@@ -58,7 +58,7 @@ def judge_tables(spec: TaskSpec, request: QualityRequest, report: Callable[[Judg
         assert_kept(task.spark, source.landing, begin)
     store = ResultStore(task.spark, task.lakehouse, spec.name, task.run)
     config = spec.quality or QualityConfig()
-    keys = ForeignKeyJudgement(task.spark, side, endpoint_of(source.config), _sources(source))
+    keys = ForeignKeyEvaluation(task.spark, side, endpoint_of(source.config), _sources(source))
     judgement = TableJudgement(task, side, keys, config.freshness, open_suites(spec))
     found: list[JudgedTable] = []
     for name in source.tables_like(request.table):

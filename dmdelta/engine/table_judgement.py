@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from dmdelta.changelog.ranges import of_source, of_table
 from dmdelta.config import ExpectationConfig
-from dmdelta.engine.foreign_key_judgement import Child, ForeignKeyJudgement
+from dmdelta.engine.foreign_key_evaluation import Child, ForeignKeyEvaluation
 from dmdelta.engine.requests import SilverSide
 from dmdelta.engine.task import Task
 from dmdelta.errors import QualityError
@@ -59,7 +59,7 @@ class TableJudgement:
 
     task: Task
     side: SilverSide
-    foreign_keys: ForeignKeyJudgement
+    foreign_keys: ForeignKeyEvaluation
     freshness: timedelta
     suites: Suites
 
@@ -87,7 +87,7 @@ class TableJudgement:
         table = _Table(self.task.spark, request, at, schema)
         rows = table.touched(begin) if begin is not None else table.rows
         child = Child(request, table.rows, rows if begin is not None else None, begin, table.keys)
-        keys = self.foreign_keys.judge(suite, child)
+        keys = self.foreign_keys.evaluate(suite, child)
         built_in = [*self._built_in(table, rows, begin), *keys, *_promises(suite, table)]
         wanted = (*_not_null(suite, table), *suite.expectations)
         results, validations = _judge_suite(rows, judged, wanted, table.keys)

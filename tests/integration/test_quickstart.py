@@ -74,7 +74,7 @@ def test_the_demo_shows_quarantine_and_evaluation_twice(demo, spec, spark, capfd
         first["Evaluation"], "shop.orders", "foreign key (customer_id) references shop.customers (id)"
     )
     rows = spark.table(lake.silver("shop", "orders"))
-    written = rows.where(f"_dm_version.seq >= {1 << 40}").count()  # the second file: a file is 2^40 numbers apart
+    written = rows.where(f"_dm_version.seq >= {2 << 40}").count()  # a file's number x 2^40: the second file
     assert re.search(rf" no +{written} +1 +id=9103\b", orphan), orphan
     (mean,) = lines_with(first["Evaluation"], "shop.orders", "expect_column_mean_to_be_between")
     assert " yes " in mean

@@ -22,6 +22,7 @@ def test_a_task_runs_in_the_spark_of_spark_submit(tmp_path: Path) -> None:
     spec["sources"] = [
         {**source, "binlog-dir": str(ROOT / "pipelines" / source["binlog-dir"])} for source in spec["sources"]
     ]
+    spec["quality"] = {"schemas": str(ROOT / "schemas")}
     (tmp_path / "task.yml").write_text(yaml.safe_dump({**spec, "lakehouse": {"root": "lake"}}))
     (tmp_path / "events").mkdir()
     confs = {

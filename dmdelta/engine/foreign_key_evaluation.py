@@ -45,7 +45,7 @@ class Child:
 
 
 @dataclass(frozen=True, slots=True)
-class ForeignKeyJudgement:
+class ForeignKeyEvaluation:
     """The evaluation of the foreign keys of one source's tables.
 
     Attributes:
@@ -59,7 +59,7 @@ class ForeignKeyJudgement:
     endpoint: Endpoint | None
     sources: Mapping[TableName, Sequence[TableName]]
 
-    def judge(self, suite: Suite, child: Child) -> Iterator[Result]:
+    def evaluate(self, suite: Suite, child: Child) -> Iterator[Result]:
         """Evaluate the foreign keys that the contract has, and those of the source that it does not have.
 
         Raises:
@@ -68,7 +68,7 @@ class ForeignKeyJudgement:
         """
         promised = suite.foreign_keys(child.request.target.route.name)
         for key in promised:
-            yield self._judge(key, child, promised=True)
+            yield self._evaluate(key, child, promised=True)
         if self.endpoint is None:
             return
         try:
@@ -81,9 +81,9 @@ class ForeignKeyJudgement:
         for key in enforced:
             parent = self.side.table(key.parent).route.name
             if (parent, key.columns) not in known:
-                yield self._judge(replace(key, parent=parent), child, promised=False)
+                yield self._evaluate(replace(key, parent=parent), child, promised=False)
 
-    def _judge(self, key: ForeignKey, child: Child, *, promised: bool) -> Result:
+    def _evaluate(self, key: ForeignKey, child: Child, *, promised: bool) -> Result:
         name = f"foreign key {key.name}"
         parents = self._parents(key, child)
         if parents is None:
@@ -124,8 +124,9 @@ class ForeignKeyJudgement:
         """Rows that the source has and silver has not, because they fail an expectation."""
         found = None
         for request in parents:
-            quarantine, schema = Quarantine.of(request.target), schema_behind(self.spark, request)
-            if schema is None or not quarantine.has_rows(self.spark):
+            quarantine = Quarantine.of(request.target)
+            schema = schema_behind(self.spark, request) if quarantine.has_rows(self.spark) else None
+            if schema is None:
                 continue
             old = quarantine.rows(self.spark).where(older_than(request.end))
             kept = silver_rows_of(old, schema).select(*map(quote, rows.columns))
