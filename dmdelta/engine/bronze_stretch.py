@@ -2,17 +2,21 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from decimal import localcontext
 from typing import Any
 
 from pyspark.sql import Row, SparkSession
 
-from dmdelta.bronze.landing import Landed, LandingSource
+from dmdelta.bronze.landing import LandingSource
 from dmdelta.changelog.ranges import of_source, of_table, within
+from dmdelta.engine.verified_log import opens_next_file
 from dmdelta.lakehouse.foreign import wrapped
+from dmdelta.lakehouse.history import CommitTag
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.verification.compare import BronzeCount, BronzeRow
 
+_DIGITS = 80
 _IN_LOG = "op IN ('insert', 'update', 'delete')"
 _COLUMNS = "binlog_file, binlog_pos, schema_name, table_name, op, row, gtid, schema_version, before, after, seq, epoch"
 
@@ -102,7 +106,11 @@ class BronzeStretches:
 
 
 def _image(variant: Any) -> Any:
-    return variant.toPython() if variant is not None else None
+    if variant is None:
+        return None
+    with localcontext() as context:
+        context.prec = _DIGITS  # PySpark makes decimals by arithmetic, which rounds to 28 digits
+        return variant.toPython()
 
 
 def _place(row: Row) -> tuple[str, int]:
@@ -120,30 +128,33 @@ def _position(row: Row, behind: int) -> Position:
 Range = tuple[Position, Position]
 
 
-def plan_ranges(batches: Sequence[Landed], held: Sequence[Range], expired: Position | None) -> list[Range]:
+def plan_ranges(landed: Sequence[CommitTag], held: Sequence[Range], expired: Position | None) -> list[Range]:
     """The stretches of the log that bronze is to have, oldest first, each of one epoch.
 
     Args:
-        batches: what has landed, oldest first, as far back as bronze's history goes.
-        held: of each epoch, where bronze's row changes begin and end: what is older than the history.
+        landed: bronze's landing commits, oldest first, as far back as its history goes.
+        held: what is older than that: of each epoch, where bronze's row changes begin and end.
         expired: up to there (inclusive) row changes may have gone from bronze.
     """
     found: list[Range] = []
-    for batch in batches:
-        if batch.begin.chunk is not None or batch.end.chunk is not None:
+    for tag in landed:
+        if tag.again or tag.begin.chunk is not None or tag.end.chunk is not None:
             continue  # a snapshot's: its rows are in no log
-        if found and found[-1][1] == batch.begin:
-            found[-1] = found[-1][0], batch.end
+        if found and _goes_on(found[-1][1], tag.begin):
+            found[-1] = found[-1][0], tag.end
         else:
-            found.append((batch.begin, batch.end))
-    if not batches or batches[0].batch > 1:
-        oldest = found[0][0] if found else None
-        older = [(first, last) for first, last in held if oldest is None or first < oldest]
-        found = [(first, last if oldest is None else min(last, oldest)) for first, last in older] + found
+            found.append((tag.begin, tag.end))
+    oldest = found[0][0] if found else None
+    older = [(first, last) for first, last in held if oldest is None or first < oldest]
+    found = [(first, last if oldest is None else min(last, oldest)) for first, last in older] + found
     if expired is not None:
         behind = Position(expired.epoch, expired.binlog_file, expired.offset + 1)
         found = [(max(begin, behind), end) for begin, end in found if end > behind]
     return [(begin, end) for begin, end in found if begin < end]
+
+
+def _goes_on(end: Position, begin: Position) -> bool:
+    return begin.epoch == end.epoch and (begin == end or opens_next_file(end, begin))
 
 
 def clipped(ranges: Sequence[Range], begin: Position | None, end: Position | None) -> list[Range]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
-from dmdelta.bronze.landing import LandingSource, landed_batches, landing_app
+from dmdelta.bronze.landing import LandingSource, landing_app
 from dmdelta.bronze.retention import assert_kept, expired_to
 from dmdelta.config import SourceConfig, TaskSpec
 from dmdelta.engine.bronze_stretch import BronzeStretches, Range, clipped, plan_ranges
@@ -12,13 +12,14 @@ from dmdelta.engine.log_places import LandedLogOf, Side, find_place
 from dmdelta.engine.task import Task, named_source, open_task
 from dmdelta.engine.verified_log import LogPart, Origin, SourceLog, find_log, plan_parts
 from dmdelta.errors import ConfigError
-from dmdelta.lakehouse.history import newest_own_commit
+from dmdelta.lakehouse.history import own_commits
 from dmdelta.lakehouse.tables import table_state
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
 from dmdelta.verification.compare import EventComparison
 from dmdelta.verification.decoder import Decoder
 from dmdelta.verification.events import LoggedEvent
+from dmdelta.verification.raw_events import RawEvent
 from dmdelta.verification.results import Difference, TableResult, Tally
 
 STRETCH_BYTES = 8 << 20
@@ -105,19 +106,20 @@ def verify(spec: TaskSpec, request: VerifyRequest, report: Report) -> list[Verif
 
 def _verify_source(task: Task, config: SourceConfig, request: VerifyRequest, report: Report) -> Verified:
     spark, source_id = task.spark, config.source_id
-    newest = newest_own_commit(spark, task.lakehouse.bronze, landing_app(task.spec.name, source_id))
-    if newest is None:
+    commits = own_commits(spark, task.lakehouse.bronze, landing_app(task.spec.name, source_id))
+    landed = [commit.tag for commit in commits][::-1]
+    if not landed:
         raise ConfigError(f"nothing of {source_id} has landed", hint="run the task first: dmdelta run SPEC")
-    end = newest.tag.end
+    end = landed[-1].end
     log = find_log(task.spec, config, end.epoch)
     landing = task.landing_source(source_id, log.flavor)
-    batches = landed_batches(spark, landing, None)
     bronze = BronzeStretches(spark, landing)
-    ranges = plan_ranges(batches, bronze.held(), expired_to(spark, landing))
+    held = bronze.held() if landed[0].version > 1 else ()  # the history has forgotten what is older
+    ranges = plan_ranges(landed, held, expired_to(spark, landing))
     wanted = _range(task, landing, request, end)
     if request.table != "*":
         bronze.tables = [name for name in bronze.known_tables() if _fits(name, request.table)]
-    boundaries = {place for batch in batches for place in (batch.begin, batch.end)}
+    boundaries = {place for tag in landed for place in (tag.begin, tag.end)}
     check = _SourceCheck(landing, log, bronze, request.table, boundaries, report)
     for one in clipped(ranges, *wanted):
         check.run(one, end if wanted[1] is None else wanted[1])
@@ -164,15 +166,23 @@ class _SourceCheck:
         self._comparison = EventComparison(self._is_wanted, self.tally)
 
     def run(self, one: Range, end: Position) -> None:
-        """Compare a range of the log, part by part."""
-        parts = plan_parts(*one, self.log.parts)
-        for part in parts:
+        """Compare a range of the log, stretch by stretch."""
+        begin, until = one
+        stretch = _Stretch(begin)
+        for part in plan_parts(begin, until, self.log.parts):
             self._note(part)
             if part.origin is Origin.NONE:
+                self._compare(stretch, part.begin, end)
                 self._leave_out(part)
-            else:
-                self._compare(part)
-            self.report(self.landing.source_id, part.end, end)
+                stretch = _Stretch(part.end)
+                continue
+            for raw, event in self._events(part):
+                stretch.take(raw, event)
+                if stretch.is_full and raw.end is not None:
+                    upto = Position(part.begin.epoch, raw.file, min(raw.end, part.end.offset))
+                    self._compare(stretch, upto, end)
+                    stretch = _Stretch(upto)
+        self._compare(stretch, until, end)
 
     def _note(self, part: LogPart) -> None:
         last = self.ranges[-1] if self.ranges else None
@@ -188,38 +198,44 @@ class _SourceCheck:
             missed.unread_events[LOG_IS_GONE] += 1
             missed.unread_rows[LOG_IS_GONE] += count.rows
 
-    def _compare(self, part: LogPart) -> None:
-        begin = part.begin
-        for events, end in self._stretches(part):
-            unread = [_at(part, event) for event in events if event.unread is not None]
-            rows, counts = self.bronze.read(begin, end, unread)
-            self._comparison.compare(events, rows, counts)
-            self.report(self.landing.source_id, end, part.end)
-            begin = end
+    def _compare(self, stretch: "_Stretch", upto: Position, end: Position) -> None:
+        if stretch.begin < upto:
+            rows, counts = self.bronze.read(stretch.begin, upto, stretch.unread)
+            self._comparison.compare(stretch.events, rows, counts)
+        self.report(self.landing.source_id, upto, end)
 
-    def _stretches(self, part: LogPart) -> Iterator[tuple[list[LoggedEvent], Position]]:
-        """The row events of a part, and where each stretch ends: the next one begins there."""
+    def _events(self, part: LogPart) -> Iterator[tuple[RawEvent, LoggedEvent | None]]:
+        """The events of a part, and what they say about the rows of tables that are asked for."""
         decoder = Decoder(mariadb=self.log.flavor == "mariadb")
-        events: list[LoggedEvent] = []
-        size = unread = 0
         for raw in self.log.events(part, from_start=part.begin not in self.boundaries):
             if raw.start is not None and raw.start >= part.end.offset:
                 break
             event = decoder.feed(raw)
-            if raw.start is None or raw.end is None or raw.start < part.begin.offset:
+            if raw.start is None or raw.start < part.begin.offset:
                 continue
-            size += len(raw.data)
-            if event is not None and (event.table is None or _fits(event.table, self.pattern)):
-                events.append(event)
-                unread += event.unread is not None
-            if size >= STRETCH_BYTES or unread >= STRETCH_UNREAD:
-                yield events, Position(part.begin.epoch, part.begin.binlog_file, min(raw.end, part.end.offset))
-                events, size, unread = [], 0, 0
-        yield events, part.end
+            asked_for = event is not None and (event.table is None or _fits(event.table, self.pattern))
+            yield raw, event if asked_for else None
 
     def _is_wanted(self, table: TableName) -> bool:
         return self.landing.rules.wanted(*table)
 
 
-def _at(part: LogPart, event: LoggedEvent) -> Position:
-    return Position(part.begin.epoch, *event.place)
+@dataclass(slots=True)
+class _Stretch:
+    """So much of the log as is compared at a time."""
+
+    begin: Position
+    events: list[LoggedEvent] = field(default_factory=list)
+    unread: list[Position] = field(default_factory=list)
+    size: int = 0
+
+    def take(self, raw: RawEvent, event: LoggedEvent | None) -> None:
+        self.size += len(raw.data)
+        if event is not None:
+            self.events.append(event)
+            if event.unread is not None:
+                self.unread.append(Position(self.begin.epoch, *event.place))
+
+    @property
+    def is_full(self) -> bool:
+        return self.size >= STRETCH_BYTES or len(self.unread) >= STRETCH_UNREAD

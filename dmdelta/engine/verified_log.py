@@ -156,11 +156,12 @@ def plan_parts(begin: Position, end: Position, there: Sequence[LogPart]) -> list
             at = upto
             continue
         following = min((part.begin for part in there if at < part.begin < end), default=end)
-        if not (at in ends and _opens_next_file(at, following)) and not (at in ends and following == end):
+        if not (at in ends and opens_next_file(at, following)) and not (at in ends and following == end):
             found.append(LogPart(Origin.NONE, at, following))
         at = following
     return found
 
 
-def _opens_next_file(at: Position, following: Position) -> bool:
+def opens_next_file(at: Position, following: Position) -> bool:
+    """Whether a place begins the binlog file behind that of `at`."""
     return following.offset == FIRST_OFFSET and file_number(following.binlog_file) == file_number(at.binlog_file) + 1

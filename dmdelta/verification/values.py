@@ -100,6 +100,8 @@ def null_verdict(column: LoggedColumn, why: str, found: Any) -> Verdict:
         return None if found == "" else DIFFERENT
     if column.kind == _ENUM and column.members is None and found is not None and found is not ABSENT:
         return NO_MEMBERS
+    if column.kind == _JSON and why == "same with before values":
+        return PARTIAL_JSON
     if column.kind == _JSON:
         # Whatever it says it was: the word is left from the value before where the document is JSON null.
         return JSON_NULL if found is None or found is ABSENT else DIFFERENT
@@ -147,6 +149,7 @@ def _bytes_as(charset: str | None) -> Comparison:
     is_text = charset not in (None, "binary")
 
     def compare(logged: Any, found: Any) -> Verdict:
+        logged = logged or b""  # empty bytes it makes an empty text
         if not is_text or not isinstance(found, str):
             return _judged(same=not is_text and isinstance(found, bytes) and _trimmed(found) == _trimmed(logged))
         if codec is None:
