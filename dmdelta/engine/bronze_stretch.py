@@ -97,7 +97,7 @@ class BronzeStretches:
 
     def _row(self, row: Row) -> BronzeRow:
         structure = self._structures.get(row["schema_version"])
-        before, after = _image(row["before"]), _image(row["after"])
+        before, after = image_of(row["before"]), image_of(row["after"])
         return BronzeRow(_place(row), _name(row), row["op"], row["row"], row["gtid"], structure, before, after)
 
     def _query(self, query: str) -> list[Row]:
@@ -105,7 +105,8 @@ class BronzeStretches:
             return self.spark.sql(query).collect()
 
 
-def _image(variant: Any) -> Any:
+def image_of(variant: Any) -> Any:
+    """A row image as a mapping of columns to values; None for none."""
     if variant is None:
         return None
     with localcontext() as context:

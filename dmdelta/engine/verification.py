@@ -11,7 +11,7 @@ from dmdelta.engine.bronze_stretch import BronzeStretches, Range, clipped, plan_
 from dmdelta.engine.log_places import LandedLogOf, Side, find_place
 from dmdelta.engine.task import Task, named_source, open_task
 from dmdelta.engine.verified_log import LogPart, Origin, SourceLog, find_log, plan_parts
-from dmdelta.errors import ConfigError
+from dmdelta.errors import ConfigError, PositionLost
 from dmdelta.lakehouse.history import own_commits
 from dmdelta.lakehouse.tables import table_state
 from dmdelta.model.position import Position
@@ -85,8 +85,9 @@ def verify(spec: TaskSpec, request: VerifyRequest, report: Report) -> list[Verif
         report: called after each stretch of the log.
 
     Raises:
-        ConfigError: there is no such place, source or table.
+        ConfigError: there is no such place, source or table, or nothing has landed.
         QualityError: the range begins before what bronze has kept.
+        PositionLost: nothing of the range is left to be read.
         SourceError, SourceUnavailable: the log cannot be read. LakehouseError: bronze cannot.
     """
     if request.source is None and (request.begin is not None or request.end is not None):
@@ -123,6 +124,11 @@ def _verify_source(task: Task, config: SourceConfig, request: VerifyRequest, rep
     check = _SourceCheck(landing, log, bronze, request.table, boundaries, report)
     for one in clipped(ranges, *wanted):
         check.run(one, end if wanted[1] is None else wanted[1])
+    if check.ranges and all(one.read_from is Origin.NONE for one in check.ranges):
+        raise PositionLost(
+            f"the log of {source_id} from {check.ranges[0].begin} on is gone",
+            hint="neither its server nor the relay has it any more: verify a newer range, or an archive of the files",
+        )
     return Verified(source_id, check.ranges, check.tally.tables(), check.tally.differences())
 
 

@@ -98,8 +98,8 @@ def null_verdict(column: LoggedColumn, why: str, found: Any) -> Verdict:
         if column.members is None:
             return NO_MEMBERS
         return None if found == "" else DIFFERENT
-    if column.kind == _ENUM and column.members is None and found is not None and found is not ABSENT:
-        return NO_MEMBERS
+    if column.kind == _ENUM and column.members is None:
+        return NO_MEMBERS  # whether it was NULL or not
     if column.kind == _JSON and why == "same with before values":
         return PARTIAL_JSON
     if column.kind == _JSON:
