@@ -145,6 +145,7 @@ def server_events(connection: "Connection[Any]", file: str, offset: int = FIRST_
         # It says that checksums are understood; files without them are sent as they are.
         cursor.execute("SET @master_binlog_checksum = 'CRC32', @source_binlog_checksum = 'CRC32'")
         cursor.execute("SET @mariadb_slave_capability = 4")
+        cursor.execute("SET net_write_timeout = 3600")  # bronze is read between two packets
     offset = offset if offset < _WRAP else FIRST_OFFSET
     server_id = random.randrange(1 << 30, (1 << 32) - 2)
     wire._execute_command(_COM_BINLOG_DUMP, _DUMP.pack(offset, _NON_BLOCKING, server_id) + file.encode())  # noqa: SLF001
