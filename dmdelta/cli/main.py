@@ -19,6 +19,7 @@ from dmdelta.cli.report import report
 from dmdelta.cli.run import run
 from dmdelta.cli.snapshot import snapshot
 from dmdelta.cli.status import status
+from dmdelta.cli.verify import verify
 from dmdelta.errors import EXIT_RETRIES_SPENT, DmdeltaError, Retryable, StageFailed, as_ours
 
 app = typer.Typer(
@@ -36,6 +37,7 @@ app.command("stop")(stop)
 app.command("snapshot")(snapshot)
 app.command("replay")(replay)
 app.add_typer(validate.app, name="validate")
+app.command("verify")(verify)
 app.command("update")(update)
 app.command("status")(status)
 app.command("events")(events)

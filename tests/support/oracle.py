@@ -1,11 +1,9 @@
 """What the server's own binlog holds, read by somebody else's code: the second opinion on bronze.
 
-`SHOW BINLOG EVENTS` (the server itself) gives every row event and its place; mysql-replication counts the rows of each
-where it can: on MySQL, outside compressed transactions.
+`SHOW BINLOG EVENTS` (the server itself) gives every row event and its place; mysql-replication, as `dmdelta verify`
+drives it, counts the rows of each where it can: outside compressed transactions and compressed row events.
 """
 
-import random
-import warnings
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,6 +13,8 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 
 from dmdelta.model.change import ROW_OPS
 from dmdelta.model.segment import Segment
+from dmdelta.verification.decoder import Decoder
+from dmdelta.verification.raw_events import server_events
 from tests.support.servers import Server
 
 Place = tuple[str, int]
@@ -129,7 +129,7 @@ def _takes_part(name: str, databases: Collection[str], tables: Collection[str]) 
 def logged_events(server: Server, since_file: str = "", *, counted: bool = True) -> Iterator[LoggedEvent]:
     """Every row event of the server's binlog from a file on, in order; without their numbers of rows if not `counted`."""
     files = [str(file) for file, *_ in server.query("SHOW BINARY LOGS") if str(file) >= since_file]
-    counts = _row_counts(server, files[0]) if counted and server.flavor == "mysql" else {}
+    counts = _row_counts(server, files) if counted else {}
     for file in files:
         gtid, tables, payload = "", {}, None
         for _, offset, kind, _, _, info in server.query(f"SHOW BINLOG EVENTS IN '{file}'"):
@@ -167,31 +167,21 @@ def _gtid(info: str) -> str:
     return info.split("'")[1] if "GTID_NEXT" in info else info.split("GTID ")[1].split(" ", maxsplit=1)[0]
 
 
-def _row_counts(server: Server, first_file: str) -> dict[Place, int]:
-    from pymysqlreplication import BinLogStreamReader
-    from pymysqlreplication.row_event import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
-
-    settings = {"host": server.host, "port": server.port, "user": server.user, "password": server.password}
-    reader = BinLogStreamReader(
-        connection_settings=settings,
-        server_id=random.randrange(10**6, 2**31),
-        log_file=first_file,
-        log_pos=4,
-        resume_stream=True,
-        blocking=False,
-        only_events=[WriteRowsEvent, UpdateRowsEvent, DeleteRowsEvent],
-        ignore_decode_errors=True,  # it guesses the character sets of 5.7
-        enable_logging=False,
-    )
-    try:
-        with warnings.catch_warnings():
-            # It names PyMySQL's settings by their old words.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            return {
-                (reader.log_file, event.packet.log_pos - event.packet.event_size): len(event.rows) for event in reader
-            }
-    finally:
-        reader.close()
+def _row_counts(server: Server, files: Sequence[str]) -> dict[Place, int]:
+    decoder = Decoder(mariadb=server.flavor == "mariadb")
+    found: dict[Place, int] = {}
+    for file in files:
+        connection = server.connect()
+        try:
+            for raw in server_events(connection, file):
+                if raw.file != file:
+                    break
+                event = decoder.feed(raw)
+                if event is not None and event.rows is not None:
+                    found[event.place] = len(event.rows)
+        finally:
+            connection._force_close()  # the server is sending and reads no goodbye
+    return found
 
 
 def _by_key(events: Iterator[LoggedEvent]) -> dict[tuple[Place, str, str], list[LoggedEvent]]:

@@ -43,7 +43,8 @@ def wanted():
     """What pyproject.toml lists: dependencies, all extras, and what a build needs."""
     project = PROJECT["project"]
     extras = project["optional-dependencies"].values()
-    return [Requirement(one) for part in (project["dependencies"], *extras) for one in part]
+    asked = [Requirement(one) for part in (project["dependencies"], *extras) for one in part]
+    return [one for one in asked if one.name != project["name"]]  # `all` asks for other extras
 
 
 @pytest.mark.parametrize("path", [LOCK, BUILD], ids=lambda path: path.name)
@@ -65,6 +66,14 @@ def test_all_that_the_project_asks_for_is_pinned(python):
         assert version is not None, f"{requirement.name}: make lock"
         assert version in requirement.specifier, f"{requirement.name}: make lock"
     assert {"pyspark", "delta-spark"} <= {one.name for one in wanted() if str(one.specifier).startswith("==")}
+
+
+def test_all_is_what_a_machine_of_its_own_needs():
+    """One extra for local Spark, quality, verify and Connect; the development tools are apart."""
+    extras = PROJECT["project"]["optional-dependencies"]
+    (everything,) = map(Requirement, extras["all"])
+    assert everything.name == PROJECT["project"]["name"]
+    assert everything.extras == {"local", "quality", "verify", "connect"} <= extras.keys()
 
 
 def test_builds_use_what_is_pinned():

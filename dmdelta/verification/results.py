@@ -1,0 +1,120 @@
+"""What a check of bronze has found: counts and places, never values."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from dmdelta.model.schema import TableName
+from dmdelta.verification.events import Place
+
+MOST_DIFFERENCES = 100
+"""So many of a table's differences are listed; all are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Something that bronze and the log do not have alike.
+
+    Attributes:
+        position: `binlog.000001:4711`, where the row event begins.
+        what: in plain words.
+        row: its number in the event, from 0; None: the event as a whole.
+        columns: those whose values differ, with the image: `after.total`.
+    """
+
+    source: str
+    position: str
+    table: str
+    op: str
+    what: str
+    row: int | None = None
+    columns: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NotCovered:
+    """What was not compared, and why: row events, rows (as bronze counts them) or single values."""
+
+    reason: str
+    events: int = 0
+    rows: int = 0
+    values: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TableResult:
+    """The check of one table; `table` is empty for what no table is known of.
+
+    Attributes:
+        events, rows, values: that were compared.
+        differences: their number.
+    """
+
+    source: str
+    table: str
+    events: int
+    rows: int
+    values: int
+    differences: int
+    not_covered: Sequence[NotCovered]
+
+
+@dataclass(slots=True)
+class TableTally:
+    """The counts of a table while the check runs."""
+
+    events: int = 0
+    rows: int = 0
+    values: int = 0
+    differences: int = 0
+    listed: list[Difference] = field(default_factory=list)
+    unread_events: Counter[str] = field(default_factory=Counter)
+    unread_rows: Counter[str] = field(default_factory=Counter)
+    unread_values: Counter[str] = field(default_factory=Counter)
+
+    def result(self, source: str, table: TableName | None) -> TableResult:
+        reasons = sorted({*self.unread_events, *self.unread_rows, *self.unread_values})
+        missed = [
+            NotCovered(why, self.unread_events[why], self.unread_rows[why], self.unread_values[why]) for why in reasons
+        ]
+        name = ".".join(table) if table is not None else ""
+        return TableResult(source, name, self.events, self.rows, self.values, self.differences, missed)
+
+
+class Tally:
+    """The counts of a source's tables while the check runs."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._tables: dict[TableName | None, TableTally] = {}
+
+    def of(self, table: TableName | None) -> TableTally:
+        return self._tables.setdefault(table, TableTally())
+
+    def differs(
+        self,
+        place: Place,
+        table: TableName | None,
+        op: str | None,
+        what: str,
+        row: int | None = None,
+        columns: Sequence[str] = (),
+    ) -> None:
+        """Count a difference, and list it while there is room."""
+        found = self.of(table)
+        found.differences += 1
+        if len(found.listed) < MOST_DIFFERENCES:
+            name = ".".join(table) if table is not None else ""
+            position = f"{place[0]}:{place[1]}"
+            found.listed.append(Difference(self._source, position, name, op or "", what, row, tuple(columns)))
+
+    def tables(self) -> list[TableResult]:
+        """Each table's result, by name."""
+        named = sorted(self._tables.items(), key=lambda item: item[0] or ("", ""))
+        return [tally.result(self._source, table) for table, tally in named]
+
+    def differences(self) -> list[Difference]:
+        """The listed differences, table by table."""
+        return [
+            one for _, tally in sorted(self._tables.items(), key=lambda i: i[0] or ("", "")) for one in tally.listed
+        ]
