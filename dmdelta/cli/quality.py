@@ -43,6 +43,10 @@ def judge(
     images: Annotated[
         bool, typer.Option("--images", help="Judge each row that the range wrote, each time, instead of silver.")
     ] = False,
+    replay: Annotated[
+        bool,
+        typer.Option("--replay", help="Rebuild the range from bronze and judge that: silver's history may be gone."),
+    ] = False,
     docs: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Write Great Expectations' pages there (HTML).")
     ] = None,
@@ -61,7 +65,7 @@ def judge(
             name = ".".join(found.judged.table)
             render.console().print(f"{name}: {'fails' if found.failed else 'as it should be'}", markup=False)
 
-    found = judge_tables(task, QualityRequest(table, source, begin, end, last, images), show)
+    found = judge_tables(task, QualityRequest(table, source, begin, end, last, images, replay), show)
     if docs is not None:
         _write_pages(docs, found)
     lines = [

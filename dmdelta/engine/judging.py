@@ -11,6 +11,7 @@ from dmdelta.engine.log_places import LandedLogOf, Side, find_place
 from dmdelta.engine.relaying import endpoint_of
 from dmdelta.engine.suites import open_suites
 from dmdelta.engine.table_judgement import JudgedTable, TableJudgement
+from dmdelta.engine.table_state import ReplayedHistory, SilverHistory
 from dmdelta.engine.task_source import TaskSource, open_task_source
 from dmdelta.errors import ConfigError
 from dmdelta.model.position import Position
@@ -27,6 +28,7 @@ class QualityRequest:
         begin, end: places in the log as people write them (`find_place`); None for all of silver as it is.
         last: so many of the batches that landed last, in place of `begin` and `end`.
         images: judge each row that the range wrote, each time it did, instead of silver.
+        replay: rebuild the range's state from bronze; silver's history is not needed.
     """
 
     table: str = "*"
@@ -35,6 +37,7 @@ class QualityRequest:
     end: str | None = None
     last: int | None = None
     images: bool = False
+    replay: bool = False
 
 
 def judge_tables(spec: TaskSpec, request: QualityRequest, report: Callable[[JudgedTable], object]) -> list[JudgedTable]:
@@ -45,7 +48,7 @@ def judge_tables(spec: TaskSpec, request: QualityRequest, report: Callable[[Judg
 
     Raises:
         ConfigError: there is no such table or place, or a suite does not fit.
-        QualityError: silver's history does not go back to the range, or bronze has not kept it.
+        QualityError: silver's history does not go back to the range, or bronze does not have it.
         DmdeltaError: as `open_task_source`.
     """
     source = open_task_source(spec, request.source)
@@ -54,20 +57,29 @@ def judge_tables(spec: TaskSpec, request: QualityRequest, report: Callable[[Judg
     if begin is not None:
         assert_kept(task.spark, source.landing, begin)
     store = ResultStore(task.spark, task.lakehouse, spec.name, task.run)
-    config = spec.quality or QualityConfig()
-    judgement = TableJudgement(task, side, endpoint_of(source.config), config.freshness, open_suites(spec))
+    history = ReplayedHistory(task, side) if request.replay else SilverHistory(task, side)
+    freshness = (spec.quality or QualityConfig()).freshness
+    judgement = TableJudgement(task, side, history, endpoint_of(source.config), freshness, open_suites(spec))
     found: list[JudgedTable] = []
-    for name in source.tables_like(request.table):
-        if silver_condition(task.spark, side.table(name)) is not Condition.PRESENT:
-            continue
-        scope = Scope.TABLE if begin is None else Scope.IMAGES if request.images else Scope.RANGE
-        judged = judgement.judge(name, scope, begin, end)
-        store.add(judged.judged, judged.results)
-        found.append(judged)
-        report(judged)
+    try:
+        for name in source.tables_like(request.table):
+            if not request.replay and silver_condition(task.spark, side.table(name)) is not Condition.PRESENT:
+                continue
+            judged = judgement.judge(name, _scope(request, begin), begin, end)
+            store.add(judged.judged, judged.results)
+            found.append(judged)
+            report(judged)
+    finally:
+        history.close()
     if not found:
         raise ConfigError(f"silver has no table {request.table}", hint="names are as the source writes them")
     return found
+
+
+def _scope(request: QualityRequest, begin: Position | None) -> Scope:
+    if begin is None:
+        return Scope.TABLE
+    return Scope.IMAGES if request.images else Scope.REPLAY if request.replay else Scope.RANGE
 
 
 def _range(source: TaskSource, request: QualityRequest) -> tuple[Position | None, Position]:
@@ -75,9 +87,9 @@ def _range(source: TaskSource, request: QualityRequest) -> tuple[Position | None
     task, landing = source.task, source.landing
     landed = newest_landed(task.spark, landing)
     stored = load_points(task.spark, task.lakehouse, task.spec.name, source.config.source_id)
-    if landed is None or stored is None:
+    if landed is None or (stored is None and not request.replay):
         raise ConfigError(f"nothing of {source.config.source_id} is in silver", hint="run the task first")
-    applied = stored.global_point.position
+    applied = landed.end if stored is None or request.replay else stored.global_point.position
     if request.last is not None:
         batches = [batch for batch in landed_batches(task.spark, landing, None) if batch.end <= applied]
         chosen = [batch for batch in batches if batch.begin != batch.end][-request.last :]
@@ -87,10 +99,11 @@ def _range(source: TaskSource, request: QualityRequest) -> tuple[Position | None
     places = LandedLogOf(task.spark, landing, landed.end)
     end = min(applied, find_place(places, request.end, Side.TO)) if request.end is not None else applied
     if request.begin is None:
-        if request.end is not None or request.images:
+        if request.end is not None or request.images or request.replay:
             raise ConfigError("a range has a begin", hint="give --from, or --last")
         return None, end
     begin = find_place(places, request.begin, Side.FROM)
     if begin >= end:
-        raise ConfigError(f"the range begins at {begin} and silver ends at {end}", hint="mend --from or --to")
+        source_end = "bronze" if request.replay else "silver"
+        raise ConfigError(f"the range begins at {begin} and {source_end} ends at {end}", hint="correct --from or --to")
     return begin, end

@@ -6,8 +6,10 @@ from dmdelta.config import TaskSpec
 from dmdelta.engine.log_places import LandedLogOf, Side, find_place
 from dmdelta.engine.table_replay import Replayed, ReplayRequest, ReplayTo, TableReplay
 from dmdelta.engine.table_scratch import Report
-from dmdelta.engine.task_source import open_task_source
+from dmdelta.engine.task_source import TaskSource, open_task_source
 from dmdelta.errors import ConfigError
+from dmdelta.model.schema import TableName
+from dmdelta.silver.table import Condition, silver_condition
 
 
 def replay(spec: TaskSpec, request: ReplayRequest, report: Report) -> list[Replayed]:
@@ -34,7 +36,13 @@ def replay(spec: TaskSpec, request: ReplayRequest, report: Report) -> list[Repla
     names = source.tables_like(request.table)
     if request.to is ReplayTo.NEW and len(names) > 1:
         raise ConfigError(f"{request.table} stands for {len(names)} tables", hint="--into takes one")
+    if request.to is not ReplayTo.NEW and len(names) > 1:  # a pattern may fit tables that were dropped or renamed
+        names = [name for name in names if _is_in_silver(source, name)]
     return [TableReplay(source.task, source.side, name, report).run(request, begin, end, landed.end) for name in names]
+
+
+def _is_in_silver(source: TaskSource, name: TableName) -> bool:
+    return silver_condition(source.task.spark, source.side.table(name)) is Condition.PRESENT
 
 
 def _assert_sense(request: ReplayRequest) -> None:

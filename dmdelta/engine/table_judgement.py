@@ -1,19 +1,21 @@
 """Judging one table: by what is expected of every table, and by its suite."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from dmdelta.changelog.ranges import of_source, of_table
 from dmdelta.config import ExpectationConfig
 from dmdelta.engine.requests import SilverSide
+from dmdelta.engine.table_past import TablePast
+from dmdelta.engine.table_state import EarlierState, ReplayedHistory, SilverHistory, TableState, range_requests
 from dmdelta.engine.task import Task
 from dmdelta.errors import QualityError, SourceError
 from dmdelta.lakehouse.foreign import wrapped
 from dmdelta.model.position import Position
-from dmdelta.model.schema import TableName, TableSchema
+from dmdelta.model.schema import TableName
 from dmdelta.model.spark_sql import quote
 from dmdelta.quality.built_in import (
     broken_promises,
@@ -26,11 +28,9 @@ from dmdelta.quality.built_in import (
 )
 from dmdelta.quality.results import SAMPLES, Judged, Result, Scope, plain
 from dmdelta.quality.suite import Expectation, Suite, Suites
-from dmdelta.silver.evolution import older_than
-from dmdelta.silver.range_rows import RangePiece, pieces_of, rows_added, schema_behind
-from dmdelta.silver.repair import Standing, rows_at, standing_at
+from dmdelta.silver.range_rows import has_statements, pieces_of, rows_added
+from dmdelta.silver.repair import standing
 from dmdelta.silver.request import ApplyRequest
-from dmdelta.silver.table import Condition, silver_condition
 from dmdelta.source.endpoint import Endpoint
 from dmdelta.source.foreign_keys import read_foreign_keys
 
@@ -57,12 +57,14 @@ class TableJudgement:
     """The judgement of the tables of one source.
 
     Attributes:
+        history: where the tables' states come from.
         endpoint: of the source; None for an archive.
         freshness: how old the oldest landed change that a table lacks may be.
     """
 
     task: Task
     side: SilverSide
+    history: SilverHistory | ReplayedHistory
     endpoint: Endpoint | None
     freshness: timedelta
     suites: Suites
@@ -74,50 +76,72 @@ class TableJudgement:
             begin: of the range whose rows are judged; None for all rows.
 
         Raises:
-            ConfigError: its suite does not fit. QualityError: silver's history does not go back to `end`.
+            ConfigError: its suite does not fit. QualityError: the history does not go back to `end`.
             DmdeltaError: bronze, silver or the source cannot be read.
         """
         target = self.side.table(name)
         suite = self.suites.of(target.route.name)
         judged = Judged(self.side.source_id, target.route.name, scope, begin, end)
+        request = self._request(name, begin or end, end)
         if scope is Scope.IMAGES:
-            assert begin is not None
-            results, page = self._judge_images(suite, self._request(name, begin, end))
+            results, page = self._judge_images(suite, self._ranges(request))
             return JudgedTable(judged, results, page)
-        at, request = standing_at(self.task.spark, target, end), self._request(name, begin or end, end)
-        schema = schema_behind(self.task.spark, replace(request, end=at.position))
-        if schema is None:
-            unknown = Result("structure", "warn", success=True, note="not judged: bronze has no row of the table")
+        state = self.history.state(request, ranged=begin is not None)
+        if state is None:
+            unknown = Result("structure", "warn", success=True, note=f"not judged: it was not there at {end}")
             return JudgedTable(judged, (unknown,))
-        table = _Table(self.task.spark, request, at, schema)
-        rows = table.touched(begin) if begin is not None else table.rows
-        built_in = [*self._built_in(table, rows, begin), *_promises(suite, table)]
-        wanted = (*_not_null(suite, table), *suite.expectations)
-        results, page = _judge_suite(rows, ".".join(target.route.name), wanted, table.keys)
+        rows = state.touched if begin is not None else state.rows
+        built_in = [*self._built_in(state, rows), *_promises(suite, state)]
+        wanted = (*_not_null(suite, state), *suite.expectations)
+        results, page = judge_suite(rows, ".".join(target.route.name), wanted, state.keys)
         return JudgedTable(judged, (*built_in, *results), page)
 
-    def _judge_images(self, suite: Suite, request: ApplyRequest) -> tuple[tuple[Result, ...], str | None]:
+    def _judge_images(self, suite: Suite, ranges: Sequence[ApplyRequest]) -> tuple[tuple[Result, ...], str | None]:
         found: list[Result] = []
         pages: list[str] = []
-        for piece in pieces_of(self.task.spark, request):
-            title = f"{'.'.join(request.target.route.name)} {piece.begin} {piece.end}"
-            keys = piece.batch.schema.primary_key
-            results, page = _judge_suite(piece.images, title, suite.expectations, keys)
-            found += results
-            pages += [page] if page is not None else []
+        for request in ranges:
+            for piece in pieces_of(self.task.spark, request):
+                title = f"{'.'.join(request.target.route.name)} {piece.begin} {piece.end}"
+                keys = piece.batch.schema.primary_key
+                results, page = judge_suite(piece.images, title, suite.expectations, keys)
+                found += results
+                pages += [page] if page is not None else []
         return tuple(found), "\n".join(pages) or None
 
-    def _built_in(self, table: "_Table", rows: DataFrame, begin: Position | None) -> Iterator[Result]:
-        if table.keys:
-            yield _none_of("key is unique", doubled_keys(rows, table.rows, table.schema), table.keys)
-            yield _none_of("key is not null", keys_with_nulls(rows, table.schema), table.keys)
-        yield _none_of("version is of the log", versions_from_nowhere(rows, table.at.position), table.keys)
-        if begin is not None and table.keys:
-            yield from _compared(table, rows, begin)
-        yield from self._foreign_keys(table, rows)
-        yield self._fresh(table)
+    def _ranges(self, request: ApplyRequest) -> list[ApplyRequest]:
+        past = TablePast(self.task, self.side, request.name)
+        return range_requests(past, request.begin, request.end, request)
 
-    def _foreign_keys(self, table: "_Table", rows: DataFrame) -> Iterator[Result]:
+    def _built_in(self, state: TableState, rows: DataFrame) -> Iterator[Result]:
+        if state.keys:
+            yield _none_of("key is unique", doubled_keys(rows, state.rows, state.schema), state.keys)
+            yield _none_of("key is not null", keys_with_nulls(rows, state.schema), state.keys)
+        yield _none_of("version is of the log", versions_from_nowhere(rows, state.position), state.keys)
+        if state.earlier is not None and state.keys:
+            yield from self._compared(state, rows, state.earlier)
+        yield from self._foreign_keys(state, rows)
+        yield self._fresh(state)
+
+    def _compared(self, state: TableState, rows: DataFrame, earlier: EarlierState) -> Iterator[Result]:
+        """What the range did, against what the table was before it."""
+        if earlier.rows is None:
+            yield Result("row count", "warn", success=True, note=f"not judged: {earlier.uncountable}")
+            return
+        if set(state.keys) <= set(earlier.rows.columns):
+            gone_back = versions_gone_back(rows, earlier.rows, state.schema)
+            yield _none_of("version never goes back", gone_back, state.keys)
+        ranges, spark = self._ranges(state.request), self.task.spark
+        reason = earlier.uncountable
+        if ranges[0].passed is not None or len(ranges) > 1 or has_statements(spark, ranges[0]):
+            reason = "the range has statements on the table"
+        if reason:
+            yield Result("row count", "warn", success=True, note=f"not judged: {reason}")
+            return
+        wanted = earlier.rows.count() + sum(map(rows_added, pieces_of(spark, state.request)))
+        found = state.every.count()
+        yield Result("row count", "warn", success=found == wanted, note=f"{found:,}, and {wanted:,} by the log")
+
+    def _foreign_keys(self, table: TableState, rows: DataFrame) -> Iterator[Result]:
         if self.endpoint is None:
             return
         try:
@@ -126,16 +150,21 @@ class TableJudgement:
             yield Result("foreign keys", "warn", success=False, note=f"the source does not tell them: {error.message}")
             return
         for key in keys:
-            name, target = f"foreign key {key.name}", self.side.table(key.parent)
-            if silver_condition(self.task.spark, target) is not Condition.PRESENT:
-                yield Result(name, "warn", success=True, note=f"not judged: {'.'.join(key.parent)} is not in silver")
-                continue
-            at = standing_at(self.task.spark, target, table.request.end)
-            yield _none_of(name, orphans(rows, rows_at(self.task.spark, target, at.version), key), table.keys)
+            name, parents = f"foreign key {key.name}", self.history.parent_rows(key.parent, table.request.end)
+            if isinstance(parents, str):
+                yield Result(name, "warn", success=True, note=f"not judged: {parents}")
+            elif not {own for own, _ in key.columns} <= set(rows.columns):
+                yield Result(name, "warn", success=True, note="not judged: the table had no such columns")
+            else:
+                yield _none_of(name, orphans(rows, parents, key), table.keys)
 
-    def _fresh(self, table: "_Table") -> Result:
+    def _fresh(self, table: TableState) -> Result:
         """How long silver has lacked the oldest landed change that it lacks."""
-        request, at = table.request, table.now.position
+        request = table.request
+        try:
+            at = standing(self.task.spark, request.target).position
+        except QualityError as error:
+            return Result("freshness", "warn", success=True, note=f"not judged: {error.message}")
         with wrapped(request.lakehouse.bronze, "reading"):
             (row,) = self.task.spark.sql(
                 f"""SELECT min(landed_at) AS since FROM {request.lakehouse.bronze}
@@ -162,63 +191,6 @@ class TableJudgement:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Table:
-    """A silver table as it was at a range's end."""
-
-    spark: SparkSession
-    request: ApplyRequest
-    at: Standing
-    schema: TableSchema
-
-    @property
-    def rows(self) -> DataFrame:
-        rows = rows_at(self.spark, self.request.target, self.at.version)
-        return rows.where(self.request.target.own_rows) if self.request.target.merged else rows
-
-    @property
-    def now(self) -> Standing:
-        return standing_at(self.spark, self.request.target, replace(self.request.end, epoch=self.request.end.epoch + 1))
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        return self.schema.primary_key
-
-    def touched(self, begin: Position) -> DataFrame:
-        """The rows that a range from `begin` on wrote last."""
-        return self.rows.where(f"NOT ({older_than(begin)}) AND {older_than(self.request.end)}")
-
-
-def _compared(table: _Table, rows: DataFrame, begin: Position) -> Iterator[Result]:
-    """What the range did, against what silver was before it."""
-    try:
-        before = standing_at(table.spark, table.request.target, begin)
-    except QualityError as error:
-        yield Result("row count", "warn", success=True, note=f"not judged: {error.message}")
-        return
-    earlier = rows_at(table.spark, table.request.target, before.version)
-    if table.request.target.merged:
-        earlier = earlier.where(table.request.target.own_rows)
-    yield _none_of("version never goes back", versions_gone_back(rows, earlier, table.schema), table.keys)
-    pieces = list(pieces_of(table.spark, table.request))
-    reason = _uncountable(pieces, before)
-    if reason is not None:
-        yield Result("row count", "warn", success=True, note=f"not judged: {reason}")
-        return
-    wanted = earlier.count() + sum(map(rows_added, pieces))
-    found = table.rows.count()
-    yield Result("row count", "warn", success=found == wanted, note=f"{found:,}, and {wanted:,} by the log")
-
-
-def _uncountable(pieces: list[RangePiece], before: Standing) -> str | None:
-    if any(piece.ends_in_statement for piece in pieces):
-        return "the range has statements on the table"
-    until = before.commit.tag.safe_until
-    if until is not None and before.position < until:
-        return "some of the range may have been in silver before"
-    return None
-
-
 def _none_of(name: str, failing: DataFrame, keys: tuple[str, ...]) -> Result:
     """A result that is good if there is no such row."""
     with wrapped("silver", "reading"):
@@ -228,7 +200,7 @@ def _none_of(name: str, failing: DataFrame, keys: tuple[str, ...]) -> Result:
     return Result(name, "warn", success=not count, unexpected=count, samples=samples)
 
 
-def _promises(suite: Suite, table: _Table) -> Iterator[Result]:
+def _promises(suite: Suite, table: TableState) -> Iterator[Result]:
     """What a suite says of columns and key."""
     if not suite.contract.columns and suite.contract.key is None:
         return
@@ -236,13 +208,13 @@ def _promises(suite: Suite, table: _Table) -> Iterator[Result]:
     yield Result("columns and key", "warn", success=not broken, note="; ".join(broken) or None)
 
 
-def _not_null(suite: Suite, table: _Table) -> Iterator[Expectation]:
+def _not_null(suite: Suite, table: TableState) -> Iterator[Expectation]:
     for name in not_null_columns(suite.contract, table.rows.columns):
         config = ExpectationConfig(type="expect_column_values_to_not_be_null", kwargs={"column": name})
         yield Expectation(config, f"{name}: nullable: false")
 
 
-def _judge_suite(
+def judge_suite(
     rows: DataFrame, table: str, expectations: Sequence[Expectation], keys: Sequence[str]
 ) -> tuple[tuple[Result, ...], str | None]:
     """What judging rows by expectations gives, and the page of it; nothing without any."""

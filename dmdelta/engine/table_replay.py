@@ -9,7 +9,7 @@ from enum import Enum
 
 from pyspark.sql import DataFrame
 
-from dmdelta.ddl.types import VERSION, silver_columns
+from dmdelta.ddl.types import VERSION
 from dmdelta.engine.requests import SilverSide
 from dmdelta.engine.standing_still import standing_still
 from dmdelta.engine.table_past import TablePast
@@ -36,7 +36,7 @@ from dmdelta.silver.repair import (
     swap,
 )
 from dmdelta.silver.request import tag_of
-from dmdelta.silver.shard_rows import seen_whole, shard_rows
+from dmdelta.silver.shard_rows import seen_whole, shape_of, shard_rows
 from dmdelta.silver.survey import table_events
 from dmdelta.silver.table import Condition, create_silver, silver_condition
 from dmdelta.silver.target import Target
@@ -150,19 +150,11 @@ class TableReplay:
             past = self.past.until(now.position)
             rows += self.scratch.build(request, past)
             schema = self.past.schema_before(now.position)
-            built = self.scratch.rows(request, self._shape(schema))
+            built = self.scratch.rows(request, shape_of(spark, target, schema))
             kept = without_quarantined(spark, target, built, target.seen(schema))
             swap(spark, target, kept, target.seen(schema), self.task.run)
             self.scratch.discard(request)
         return Replayed(self.shown, target.place, past[0].begin, now.position, rows)
-
-    def _shape(self, schema: TableSchema) -> DataFrame:
-        """The columns that silver should have; a merged table has those that its shards have agreed on."""
-        if self.target.merged:
-            return self.task.spark.table(self.target.place)
-        columns = silver_columns(self.target.seen(schema)).items()
-        values = ", ".join(f"CAST(NULL AS {kind}) AS {quote(name)}" for name, kind in columns)
-        return self.task.spark.sql(f"SELECT {values} WHERE false")
 
     def _mend(self, begin: Position, end: Position) -> Replayed:
         """Look while the task goes on; only what is damaged is worth that it stands still."""

@@ -68,17 +68,18 @@ def plan_lineage(
         name, end = source, renaming.at
 
 
-def renamings_before(spark: SparkSession, log: SourceLog, end: Position) -> list[Renaming]:
-    """The statements before `end` that rename tables of a source, in the log's order.
+def renamings_before(spark: SparkSession, log: SourceLog, end: Position | None) -> list[Renaming]:
+    """The statements before `end` (None: all) that rename tables of a source, in the log's order.
 
     Raises:
         LakehouseError: bronze cannot be read.
     """
     bronze = log.lakehouse.bronze
+    inside = before(end) if end is not None else "true"
     with wrapped(bronze, "reading"):
         rows = spark.sql(
             f"""SELECT schema_name, table_name, {AT} AS at, ddl FROM {bronze}
-            WHERE {of_source(log.source_id)} AND {before(end)} AND op = 'ddl' AND table_name IS NOT NULL
+            WHERE {of_source(log.source_id)} AND {inside} AND op = 'ddl' AND table_name IS NOT NULL
             AND lower(ddl) LIKE '%rename%'"""
         ).collect()
     statements: dict[TableName, list[StructureEvent]] = defaultdict(list)

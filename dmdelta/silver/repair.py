@@ -115,7 +115,7 @@ def standing_at(spark: SparkSession, target: Target, end: Position) -> Standing:
             return Standing(commit.version, commit)
     raise QualityError(
         f"the history of {target.place} does not go back to {end}",
-        hint="judge a later range, or all of the table; `dmdelta replay --into` makes a table as it was",
+        hint="judge a later range, or rebuild this one from bronze: dmdelta quality SPEC --replay",
     )
 
 

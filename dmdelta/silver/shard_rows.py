@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
-from dmdelta.ddl.types import OWN_COLUMNS, SHARD
+from dmdelta.ddl.types import OWN_COLUMNS, SHARD, silver_columns
+from dmdelta.lakehouse.foreign import wrapped
+from dmdelta.lakehouse.tables import table_state
 from dmdelta.model.schema import Column, StoredColumn, TableSchema
 from dmdelta.model.spark_sql import quote
 from dmdelta.sharding import held_type, name_among
@@ -34,6 +36,20 @@ def seen_whole(target: Target, schema: TableSchema, held: DataFrame) -> TableSch
             columns.append(named if held_type(named) == kind else StoredColumn.of(named, kind))
     key = tuple(name_among(held.columns, name) or name for name in seen.primary_key)
     return replace(seen, columns=tuple(columns), primary_key=key)
+
+
+def shape_of(spark: SparkSession, target: Target, schema: TableSchema) -> DataFrame:
+    """A frame with the columns that silver has for a structure; of a merged table, those of all shards as they are now.
+
+    Raises:
+        LakehouseError: the merged table cannot be read.
+    """
+    if target.merged and table_state(spark, target.place) is not None:
+        with wrapped(target.place, "looking at"):
+            return spark.table(target.place)
+    columns = silver_columns(target.seen(schema)).items()
+    values = ", ".join(f"CAST(NULL AS {kind}) AS {quote(name)}" for name, kind in columns)
+    return spark.sql(f"SELECT {values} WHERE false")
 
 
 def as_held(rows: DataFrame, held: DataFrame) -> DataFrame:
