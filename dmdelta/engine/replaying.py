@@ -2,13 +2,20 @@
 
 from dmdelta.bronze.landing import newest_landed
 from dmdelta.bronze.retention import assert_kept
-from dmdelta.config import TaskSpec
+from dmdelta.config import QualityConfig, TaskSpec
 from dmdelta.engine.log_places import LandedLogOf, Side, find_place
-from dmdelta.engine.table_replay import Replayed, ReplayRequest, ReplayTo, TableReplay
+from dmdelta.engine.relaying import endpoint_of
+from dmdelta.engine.replay_check import ReplayCheck
+from dmdelta.engine.suites import open_suites
+from dmdelta.engine.table_judgement import TableJudgement
+from dmdelta.engine.table_repair import Replayed
+from dmdelta.engine.table_replay import ReplayRequest, ReplayTo, TableReplay
 from dmdelta.engine.table_scratch import Report
+from dmdelta.engine.table_state import SilverHistory
 from dmdelta.engine.task_source import TaskSource, open_task_source
 from dmdelta.errors import ConfigError
 from dmdelta.model.schema import TableName
+from dmdelta.quality.results import ResultStore
 from dmdelta.silver.table import Condition, silver_condition
 
 
@@ -17,7 +24,7 @@ def replay(spec: TaskSpec, request: ReplayRequest, report: Report) -> list[Repla
 
     Raises:
         ConfigError: a place or a table is not there, or what is asked for does not go together.
-        QualityError: bronze does not have what it takes.
+        QualityError: bronze does not have what it takes, or the result fails what it must fulfil (`check`).
         DmdeltaError: as `dmdelta.silver.apply_table`.
     """
     _assert_sense(request)
@@ -38,7 +45,19 @@ def replay(spec: TaskSpec, request: ReplayRequest, report: Report) -> list[Repla
         raise ConfigError(f"{request.table} stands for {len(names)} tables", hint="--into takes one")
     if request.to is not ReplayTo.NEW and len(names) > 1:  # a pattern may fit tables that were dropped or renamed
         names = [name for name in names if _is_in_silver(source, name)]
-    return [TableReplay(source.task, source.side, name, report).run(request, begin, end, landed.end) for name in names]
+    check = _check_of(spec, source) if request.check else None
+    return [
+        TableReplay(source.task, source.side, name, report, check).run(request, begin, end, landed.end)
+        for name in names
+    ]
+
+
+def _check_of(spec: TaskSpec, source: TaskSource) -> ReplayCheck:
+    task, side = source.task, source.side
+    freshness = (spec.quality or QualityConfig()).freshness
+    history = SilverHistory(task, side)
+    judgement = TableJudgement(task, side, history, endpoint_of(source.config), freshness, open_suites(spec))
+    return ReplayCheck(judgement, ResultStore(task.spark, task.lakehouse, spec.name, task.run))
 
 
 def _is_in_silver(source: TaskSource, name: TableName) -> bool:

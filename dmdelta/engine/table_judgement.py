@@ -90,10 +90,18 @@ class TableJudgement:
         if state is None:
             unknown = Result("structure", "warn", success=True, note=f"not judged: it was not there at {end}")
             return JudgedTable(judged, (unknown,))
-        rows = state.touched if begin is not None else state.rows
+        return self.judge_state(judged, state, state.touched if begin is not None else state.rows)
+
+    def judge_state(self, judged: Judged, state: TableState, rows: DataFrame) -> JudgedTable:
+        """Judge rows of a table's state.
+
+        Raises:
+            DmdeltaError: as `judge`.
+        """
+        suite = self.suites.of(judged.table)
         built_in = [*self._built_in(state, rows), *_promises(suite, state)]
         wanted = (*_not_null(suite, state), *suite.expectations)
-        results, page = judge_suite(rows, ".".join(target.route.name), wanted, state.keys)
+        results, page = judge_suite(rows, ".".join(judged.table), wanted, state.keys)
         return JudgedTable(judged, (*built_in, *results), page)
 
     def _judge_images(self, suite: Suite, ranges: Sequence[ApplyRequest]) -> tuple[tuple[Result, ...], str | None]:

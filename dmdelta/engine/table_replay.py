@@ -9,34 +9,30 @@ from enum import Enum
 
 from pyspark.sql import DataFrame
 
-from dmdelta.ddl.types import VERSION
+from dmdelta.engine.replay_check import ReplayCheck, adopted, shown
 from dmdelta.engine.requests import SilverSide
 from dmdelta.engine.standing_still import standing_still
 from dmdelta.engine.table_past import TablePast
+from dmdelta.engine.table_repair import Replayed, TableRepair, whole_at
 from dmdelta.engine.table_scratch import Report, TableScratch
+from dmdelta.engine.table_state import TableState
 from dmdelta.engine.task import Task
 from dmdelta.errors import ConfigError
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.model.spark_sql import quote
+from dmdelta.quality.results import Result, Scope
 from dmdelta.rules.routes import Route
 from dmdelta.silver.deletions import deleted_keys
-from dmdelta.silver.evolution import older_than, version_at
 from dmdelta.silver.past import Stretch
-from dmdelta.silver.quarantine import with_quarantined, without_quarantined
+from dmdelta.silver.quarantine import Quarantine, without_quarantined
 from dmdelta.silver.repair import (
-    Damage,
     Standing,
-    count_damage,
-    damaged_rows,
-    mend,
-    mending_tag,
-    rows_at,
     standing,
     swap,
 )
-from dmdelta.silver.request import tag_of
-from dmdelta.silver.shard_rows import seen_whole, shape_of, shard_rows
+from dmdelta.silver.request import ApplyRequest, tag_of
+from dmdelta.silver.shard_rows import seen_whole, shape_of
 from dmdelta.silver.survey import table_events
 from dmdelta.silver.table import Condition, create_silver, silver_condition
 from dmdelta.silver.target import Target
@@ -61,6 +57,7 @@ class ReplayRequest:
         table: `schema.table`, with `*` and `?` for several.
         begin, end: places in the log as people write them (`find_place`); None: the table's beginning, and where it is.
         into: `schema.table` of the new table.
+        check: judge the result before any of it is written.
     """
 
     table: str
@@ -69,36 +66,22 @@ class ReplayRequest:
     end: str | None = None
     into: str | None = None
     source: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Replayed:
-    """What a replay did to one table.
-
-    Attributes:
-        place: the table that was written, or looked at.
-        rows: row changes that were applied on the way.
-        missing, different, extra: rows of the live table that were put right.
-    """
-
-    table: str
-    place: str
-    begin: Position
-    end: Position
-    rows: int
-    missing: int = 0
-    different: int = 0
-    extra: int = 0
+    check: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class TableReplay:
-    """The replay of one table."""
+    """The replay of one table.
+
+    Attributes:
+        check: what judges the result before any of it is written; None: nothing does.
+    """
 
     task: Task
     side: SilverSide
     name: TableName
     report: Report
+    check: ReplayCheck | None = None
 
     @property
     def past(self) -> TablePast:
@@ -106,7 +89,8 @@ class TableReplay:
 
     @property
     def scratch(self) -> TableScratch:
-        return TableScratch(self.task, self.side, self.name, self.report)
+        guard = self.check.guard(self.name) if self.check is not None else None
+        return TableScratch(self.task, self.side, self.name, self.report, guard)
 
     @property
     def target(self) -> Target:
@@ -125,7 +109,7 @@ class TableReplay:
             return self._rebuild()
         assert begin is not None
         assert end is not None
-        return self._mend(begin, min(end, landed))
+        return TableRepair(self.scratch, self.past, self.check).run(begin, min(end, landed))
 
     def _into(self, into: str, end: Position) -> Replayed:
         schema, point, table = into.partition(".")
@@ -133,11 +117,20 @@ class TableReplay:
             raise ConfigError(f"{into!r} is no name for a new table", hint="write --into schema.table")
         past = self.past.until(end)
         self.past.assert_settled(past, end)
+        failing = self._judged_apart(past, end) if self.check is not None else []
         request = self.scratch.request_to(past, Route(schema, table), self.task.lakehouse)
         rows = self.scratch.build(request, past, anew=False)
         if silver_condition(self.task.spark, request.target) is Condition.ABSENT:
             create_silver(self.task.spark, request.target, self.past.schema_before(end), tag_of(request, 0, end, end))
-        return Replayed(self.shown, request.target.place, past[0].begin, end, rows)
+        return Replayed(self.shown, request.target.place, past[0].begin, end, rows, failing=tuple(map(shown, failing)))
+
+    def _judged_apart(self, past: Sequence[Stretch], end: Position) -> list[Result]:
+        """What the table that `--into` makes would fail, judged in a scratch table."""
+        request = self.scratch.request(past, "check", str(end))
+        self.scratch.build(request, past)
+        failing = self._judge_whole(request, past[0].begin, end)
+        self.scratch.discard(request)
+        return failing
 
     def _rebuild(self) -> Replayed:
         spark, target = self.task.spark, self.target
@@ -145,59 +138,45 @@ class TableReplay:
         past = self.past.until(at)
         request = self.scratch.request(past, "rebuild", "")
         rows = self.scratch.build(request, past)  # the most of it, while the task goes on
+        failing = self._judge_whole(request, past[0].begin, at)
         with standing_still(self.task.spec):
-            now = standing(spark, target)
-            past = self.past.until(now.position)
+            now = standing(spark, target).position
+            past = self.past.until(now)
             rows += self.scratch.build(request, past)
-            schema = self.past.schema_before(now.position)
-            built = self.scratch.rows(request, shape_of(spark, target, schema))
-            kept = without_quarantined(spark, target, built, target.seen(schema))
-            swap(spark, target, kept, target.seen(schema), self.task.run)
+            if now != at:
+                failing = self._judge_whole(request, past[0].begin, now)
+            schema = self.past.schema_before(now)
+            built, seen = self.scratch.rows(request, shape_of(spark, target, schema)), target.seen(schema)
+            if self.check is None:
+                built = without_quarantined(spark, target, built, seen)
+            else:
+                self._keep_apart(request, schema)
+            swap(spark, target, built, seen, self.task.run)
             self.scratch.discard(request)
-        return Replayed(self.shown, target.place, past[0].begin, now.position, rows)
+        return Replayed(self.shown, target.place, past[0].begin, now, rows, failing=tuple(map(shown, failing)))
 
-    def _mend(self, begin: Position, end: Position) -> Replayed:
-        """Look while the task goes on; only what is damaged is worth that it stands still."""
-        target, spark = self.target, self.task.spark
-        if not self._seen_at(standing(spark, target)).primary_key:
-            raise ConfigError(
-                f"{self.shown} has no key: nothing tells a row from another one like it",
-                hint="replay it --into a new table, or have silver made anew: --rebuild",
-            )
-        damage, rows = self._compared(begin, end, standing(spark, target), mending=False)
-        if damage:
-            with standing_still(self.task.spec):
-                damage, again = self._compared(begin, end, standing(spark, target), mending=True)
-                rows += again
-        return Replayed(self.shown, target.place, begin, end, rows, damage.missing, damage.different, damage.extra)
+    def _judge_whole(self, request: ApplyRequest, begin: Position, end: Position) -> list[Result]:
+        """What the result of a replay fails; nothing if nobody asked.
 
-    def _compared(self, begin: Position, end: Position, at: Standing, *, mending: bool) -> tuple[Damage, int]:
-        spark, target, position = self.task.spark, self.target, at.position
-        begin, end = self.past.after_last_read(begin), min(end, position)
-        if begin >= end:
-            return Damage(), 0
-        past: Sequence[Stretch] = (Stretch(begin, position, again=begin.epoch != position.epoch),)
-        renamed = self.past.is_renamed(begin, position)
-        if renamed or self.past.is_partial(begin, position):
-            # A RENAME writes the whole table, and images that lack columns make whole rows from the beginning on only.
-            past = self.past.until(position)
-        request = self.scratch.request(past, "mend" if mending else "look", f"{begin}-{position}")
-        rows = self.scratch.build(request, past)
-        seen, live = self._seen_at(at), self._whole(at)
-        built = self.scratch.rows(request, live)
-        if renamed:
-            gone = live.selectExpr(*map(quote, seen.primary_key), f"{version_at(position)} AS {VERSION}")
-        else:
-            gone = deleted_keys(spark, self.scratch.own_request(begin, end), seen, live)
-            built = built.where(
-                older_than(end)
-            )  # no lower bound: rows of an XA transaction stand where they were prepared
-        wrong = damaged_rows(live, built, gone, seen)
-        damage = count_damage(wrong)
-        if damage and mending:
-            mend(spark, target.place, wrong, seen.primary_key, lambda: mending_tag(spark, target, self.task.run))
-        self.scratch.discard(request)
-        return damage, rows
+        Raises:
+            QualityError: it must not be written.
+        """
+        if self.check is None:
+            return []
+        schema = self.past.schema_before(end)
+        held = shape_of(self.task.spark, self.target, schema)
+        own, seen = self.scratch.own_request(begin, end), seen_whole(self.target, schema, held)
+        rows = self.scratch.rows(request, held)
+        apart = self.scratch.apart(request)
+        return self.check.assert_passes(self.name, Scope.TABLE, TableState(own, end, seen, rows, rows), apart)
+
+    def _keep_apart(self, request: ApplyRequest, schema: TableSchema) -> None:
+        """Have the rows that a rebuild has kept apart in the silver table's quarantine, and no others."""
+        spark, quarantine, apart = self.task.spark, Quarantine.of(self.target), self.scratch.apart(request)
+        if quarantine.has_rows(spark):
+            quarantine.forget(spark)
+        if apart is not None:
+            quarantine.adopt(spark, adopted(apart, request.target, self.target, schema))
 
     def rows_as_of(self, at: Standing, position: Position) -> DataFrame | None:
         """Silver's rows, and those kept apart, as they will be at a position behind `at`; None if that takes silver.
@@ -208,8 +187,8 @@ class TableReplay:
         Raises:
             DmdeltaError: as `replay_stretches`.
         """
-        spark, begin, side, seen = self.task.spark, at.position, self.side, self._seen_at(at)
-        live = self._whole(at)
+        spark, begin, side = self.task.spark, at.position, self.side
+        seen, live = whole_at(spark, self.target, at, self.past.schema_before(at.position))
         if begin >= position:
             return live
         events = table_events(spark, self.task.lakehouse, side.source_id, self.name, begin, position)
@@ -225,13 +204,3 @@ class TableReplay:
         touched = gone.select(*keys).unionAll(built.select(*keys))
         kept = live.join(touched, list(seen.primary_key), "left_anti")
         return kept.select(*map(quote, live.columns)).unionAll(built)
-
-    def _whole(self, at: Standing) -> DataFrame:
-        """The source table's rows in silver, and those kept apart."""
-        rows = shard_rows(self.target, rows_at(self.task.spark, self.target, at.version))
-        return with_quarantined(self.task.spark, self.target, rows, self._seen_at(at))
-
-    def _seen_at(self, at: Standing) -> TableSchema:
-        """The table's structure as silver has it."""
-        schema = self.past.schema_before(at.position)
-        return seen_whole(self.target, schema, rows_at(self.task.spark, self.target, at.version))

@@ -14,6 +14,7 @@ from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
 from dmdelta.rules.routes import Route
 from dmdelta.silver.past import Stretch
+from dmdelta.silver.quarantine import Quarantine
 from dmdelta.silver.replay import discard, replay_request, replay_stretches
 from dmdelta.silver.request import ApplyRequest, ApplyResult
 from dmdelta.silver.shard_rows import as_held, scratch_constants
@@ -37,12 +38,17 @@ Report = Callable[[ReplayProgress], object]
 
 @dataclass(frozen=True, slots=True)
 class TableScratch:
-    """Scratch tables for the replays of one source table."""
+    """Scratch tables for the replays of one source table.
+
+    Attributes:
+        guard: has the rows that fail go to the scratch table's own quarantine; None: all rows are in the table.
+    """
 
     task: Task
     side: SilverSide
     name: TableName
     report: Report
+    guard: Callable[[ApplyRequest], ApplyRequest] | None = None
 
     @property
     def shown(self) -> str:
@@ -53,13 +59,21 @@ class TableScratch:
 
         Args:
             use: those that are written to silver from are only used while the task stands still, by one process.
-            what: what is replayed, besides the past's begin: the same replay continues where it was killed.
+            what: what is replayed, besides the past's begin: the same replay continues where it was killed. Not if
+                rows are guarded, whose quarantine has no position.
+
+        Raises:
+            LakehouseError: the quarantine cannot be emptied.
         """
         lakehouse = self.task.lakehouse
         name = f"{self.task.spec.name}.{self.side.source_id}.{self.shown}.{use}"
         apart = replace(lakehouse, silver_name=lakehouse.metadata_name)
         to = Route("replay", name, scratch_constants(self.side.table(self.name)))
-        return self.request_to(past, to, apart, what)
+        if self.guard is None:
+            return self.request_to(past, to, apart, what)
+        request = self.request_to(past, to, apart, f"{what} {self.task.run}")
+        self._forget_apart(request)
+        return request
 
     def request_to(self, past: Sequence[Stretch], to: Route, lakehouse: Lakehouse, purpose: str = "") -> ApplyRequest:
         """For any place; constant columns that the table's own route extracts stay."""
@@ -67,7 +81,8 @@ class TableScratch:
         what = f"{self.side.task} {self.side.source_id} {self.shown} {to.name} {first} {purpose}"
         request = replace(self.own_request(first, past[-1].end), lakehouse=lakehouse)
         run = hashlib.sha256(what.encode()).hexdigest()[:32]
-        return replay_request(replace(request, run=run), to)
+        made = replay_request(replace(request, run=run), to)
+        return made if self.guard is None else self.guard(made)
 
     def own_request(self, begin: Position, end: Position) -> ApplyRequest:
         """For the table's own place in silver: what to look at."""
@@ -113,9 +128,26 @@ class TableScratch:
         return as_held(self.task.spark.table(request.target.place), held)
 
     def discard(self, request: ApplyRequest) -> None:
-        """Take the rows out.
+        """Take the rows out, those of the quarantine, too.
 
         Raises:
             LakehouseError: it cannot be written.
         """
         discard(self.task.spark, request)
+        if self.guard is not None:
+            self._forget_apart(request)
+
+    def apart(self, request: ApplyRequest) -> DataFrame | None:
+        """The rows in the quarantine of a scratch table; None: there are none.
+
+        Raises:
+            LakehouseError: it cannot be read.
+        """
+        quarantine = Quarantine.of(request.target)
+        there = self.guard is not None and quarantine.has_rows(self.task.spark)
+        return quarantine.rows(self.task.spark) if there else None
+
+    def _forget_apart(self, request: ApplyRequest) -> None:
+        quarantine = Quarantine.of(request.target)
+        if quarantine.has_rows(self.task.spark):
+            quarantine.forget(self.task.spark)

@@ -96,15 +96,18 @@ class SilverHistory:
         return TableState(request, at.position, schema, rows, rows, earlier)
 
     def parent_rows(self, name: TableName, end: Position) -> DataFrame | str:
-        """The rows of a table that others refer to; why there are none.
+        """The rows of a table that others refer to; why they are not known.
 
         Raises:
-            QualityError, LakehouseError: as `state`.
+            LakehouseError: as `state`.
         """
         spark, target = self.task.spark, self.side.table(name)
         if silver_condition(spark, target) is not Condition.PRESENT:
             return f"{'.'.join(name)} is not in silver"
-        return rows_at(spark, target, standing_at(spark, target, end).version)
+        try:
+            return rows_at(spark, target, standing_at(spark, target, end).version)
+        except QualityError as error:
+            return error.message
 
     def close(self) -> None:
         """Nothing was made."""

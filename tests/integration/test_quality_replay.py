@@ -52,7 +52,7 @@ class Judged:
             spark.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
         forget_history(spark, self.task.root / "silver" / self.task.database / table)
         for version in {row.version for row in old}:
-            with pytest.raises(Exception, match="(?i)version|not found|reconstruct"):
+            with pytest.raises(Exception, match=r"(?i)version|not found|reconstruct"):
                 spark.sql(f"SELECT * FROM {place} VERSION AS OF {version}").collect()
 
     def silver(self, table):
