@@ -31,7 +31,9 @@ def resolved(text: str) -> str:
 def asked(name: str) -> dict[str, Any]:
     """What a job asks the command line for."""
     (task,) = JOBS[name]["tasks"]
-    return parsed([resolved(text) for text in task["python_wheel_task"]["parameters"]])
+    given = {one["name"]: str(one["default"]) for one in JOBS[name].get("parameters", [])}
+    texts = [resolved(text) for text in task["python_wheel_task"]["parameters"]]
+    return parsed([re.sub(r"\{\{job\.parameters\.(\w+)\}\}", lambda found: given[found[1]], text) for text in texts])
 
 
 def parsed(arguments: list[str]) -> dict[str, Any]:
@@ -61,6 +63,14 @@ def test_the_jobs_do_what_they_are_named_for() -> None:
     """One goes on for ever, one ends, one judges; the two that write are not both started by themselves."""
     assert (asked("run")["until_caught_up"], asked("catch_up")["until_caught_up"]) == (False, True)
     assert asked("quality")["last"] == 20
+    assert {name: asked("replay_quality")[name] for name in ("replay", "begin", "end", "table")} == {
+        "replay": True,
+        "begin": "batch:1",
+        "end": "2100-01-01",
+        "table": "*",
+    }
+    assert [one["name"] for one in JOBS["replay_quality"]["parameters"]] == ["from", "to", "table"]
+    assert "schedule" not in JOBS["replay_quality"]
     assert JOBS["run"]["continuous"]["pause_status"] == "UNPAUSED"
     assert JOBS["catch_up"]["schedule"]["pause_status"] == "PAUSED"
 
