@@ -45,7 +45,7 @@ def judge(
     ] = False,
     replay: Annotated[
         bool,
-        typer.Option("--replay", help="Rebuild the range from bronze and judge that: silver's history may be gone."),
+        typer.Option("--replay", help="Rebuild the range from bronze and evaluate it: silver's history is not needed."),
     ] = False,
     docs: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Write Great Expectations' pages there (HTML).")

@@ -35,7 +35,9 @@ def replay(
     ] = False,
     check: Annotated[
         bool,
-        typer.Option("--check", help="Judge the result first; exit code 6, and nothing written, if it has to stop."),
+        typer.Option(
+            "--check", help="Evaluate the result first; if a `stop` expectation fails, nothing is written: exit code 6."
+        ),
     ] = False,
     source: Source = None,
     json: Json = False,

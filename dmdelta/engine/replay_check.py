@@ -1,4 +1,4 @@
-"""`dmdelta replay --check`: the result of a replay is judged before any of it is written to its place."""
+"""`dmdelta replay --check`: the result of a replay is evaluated before any of it is written."""
 
 import json
 from collections.abc import Callable, Iterable, Sequence
@@ -24,7 +24,7 @@ from dmdelta.silver.target import Target
 
 @dataclass(frozen=True, slots=True)
 class ReplayCheck:
-    """What judges the results of a source's replays, and writes down what it finds."""
+    """Evaluates the results of a source's replays, and stores what it finds."""
 
     judgement: TableJudgement
     store: ResultStore
@@ -43,10 +43,10 @@ class ReplayCheck:
         return lambda request: replace(request, checks=checks) if expected else request
 
     def assert_passes(self, name: TableName, scope: Scope, state: TableState, apart: DataFrame | None) -> list[Result]:
-        """Judge the rows that a replay leads to. What fails, but stops nothing.
+        """Evaluate the rows that a replay leads to. Returns what fails without stopping anything.
 
         Args:
-            scope: RANGE: the rows that the range wrote are judged; otherwise all.
+            scope: RANGE: the rows that the range wrote are evaluated; otherwise all.
             apart: rows of the replay's quarantine; None: there are none.
 
         Raises:
@@ -124,7 +124,7 @@ def _row_checks(spark: SparkSession, expected: Iterable[Expectation], schema: Ta
     for each in expected:
         try:
             yield RowCheck(str(each), failing(each, empty), OnFailure.QUARANTINE)
-        except ConfigError:  # the table had no such column then: its last rows are judged at the end
+        except ConfigError:  # the table had no such column then: its last rows are evaluated at the end
             continue
 
 

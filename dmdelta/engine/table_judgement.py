@@ -93,7 +93,7 @@ class TableJudgement:
         return self.judge_state(judged, state, state.touched if begin is not None else state.rows)
 
     def judge_state(self, judged: Judged, state: TableState, rows: DataFrame) -> JudgedTable:
-        """Judge rows of a table's state.
+        """Evaluate rows of a table's state.
 
         Raises:
             DmdeltaError: as `judge`.

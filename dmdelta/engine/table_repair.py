@@ -48,7 +48,7 @@ class Replayed:
         place: the table that was written, or looked at.
         rows: row changes that were applied on the way.
         missing, different, extra: rows of the live table that were repaired.
-        failing: what the result does not fulfil, without stopping anything, as lines; only if it was judged.
+        failing: what the result does not fulfil, without stopping anything, as lines; only if it was evaluated.
     """
 
     table: str
@@ -76,7 +76,7 @@ class TableRepair:
     """The repair of one table.
 
     Attributes:
-        check: what judges the result before any of it is written; None: nothing does.
+        check: evaluates the result before any of it is written; None: nothing does.
     """
 
     scratch: TableScratch
@@ -88,7 +88,7 @@ class TableRepair:
         return self.scratch.side.table(self.scratch.name)
 
     def run(self, begin: Position, end: Position) -> Replayed:
-        """Look while the task goes on; only what is damaged is worth that it stands still."""
+        """Compare while the task runs; it is paused only to repair damage."""
         target, spark = self._target, self.scratch.task.spark
         if not self.past.schema_before(standing(spark, target).position).primary_key:
             raise ConfigError(
@@ -157,7 +157,7 @@ class TableRepair:
 
 
 def whole_at(spark: SparkSession, target: Target, at: Standing, schema: TableSchema) -> tuple[TableSchema, DataFrame]:
-    """A source table's structure as silver has it, and its rows there, with those that are kept apart.
+    """A source table's structure as silver has it, and its rows there, with those that are quarantined.
 
     Args:
         schema: the source table's structure.
@@ -171,7 +171,7 @@ def whole_at(spark: SparkSession, target: Target, at: Standing, schema: TableSch
 
 
 def _parted(wrong: DataFrame, kept: DataFrame, seen: TableSchema) -> DataFrame:
-    """The rows of `damaged_rows`, of which silver loses those that are kept apart."""
+    """The rows of `damaged_rows`, of which silver loses those that are quarantined."""
     keys = list(seen.primary_key)
     marked = kept.select(*map(quote, keys)).selectExpr("*", "true AS _dm_apart")
     joined = wrong.join(marked, keys, "left").withColumn(GONE, F.expr(f"{GONE} OR _dm_apart IS NOT NULL"))

@@ -57,7 +57,7 @@ class ReplayRequest:
         table: `schema.table`, with `*` and `?` for several.
         begin, end: places in the log as people write them (`find_place`); None: the table's beginning, and where it is.
         into: `schema.table` of the new table.
-        check: judge the result before any of it is written.
+        check: evaluate the result before any of it is written.
     """
 
     table: str
@@ -74,7 +74,7 @@ class TableReplay:
     """The replay of one table.
 
     Attributes:
-        check: what judges the result before any of it is written; None: nothing does.
+        check: evaluates the result before any of it is written; None: nothing does.
     """
 
     task: Task
@@ -125,7 +125,7 @@ class TableReplay:
         return Replayed(self.shown, request.target.place, past[0].begin, end, rows, failing=tuple(map(shown, failing)))
 
     def _judged_apart(self, past: Sequence[Stretch], end: Position) -> list[Result]:
-        """What the table that `--into` makes would fail, judged in a scratch table."""
+        """What the table that `--into` makes would fail, evaluated in a scratch table."""
         request = self.scratch.request(past, "check", str(end))
         self.scratch.build(request, past)
         failing = self._judge_whole(request, past[0].begin, end)
@@ -137,7 +137,7 @@ class TableReplay:
         at = standing(spark, target).position
         past = self.past.until(at)
         request = self.scratch.request(past, "rebuild", "")
-        rows = self.scratch.build(request, past)  # the most of it, while the task goes on
+        rows = self.scratch.build(request, past)  # most of it, while the task runs
         failing = self._judge_whole(request, past[0].begin, at)
         with standing_still(self.task.spec):
             now = standing(spark, target).position
@@ -171,7 +171,7 @@ class TableReplay:
         return self.check.assert_passes(self.name, Scope.TABLE, TableState(own, end, seen, rows, rows), apart)
 
     def _keep_apart(self, request: ApplyRequest, schema: TableSchema) -> None:
-        """Have the rows that a rebuild has kept apart in the silver table's quarantine, and no others."""
+        """Have the rows that a rebuild has quarantined in the silver table's quarantine, and no others."""
         spark, quarantine, apart = self.task.spark, Quarantine.of(self.target), self.scratch.apart(request)
         if quarantine.has_rows(spark):
             quarantine.forget(spark)
@@ -179,7 +179,7 @@ class TableReplay:
             quarantine.adopt(spark, adopted(apart, request.target, self.target, schema))
 
     def rows_as_of(self, at: Standing, position: Position) -> DataFrame | None:
-        """Silver's rows, and those kept apart, as they will be at a position behind `at`; None if that takes silver.
+        """Silver's rows, and those in quarantine, as they will be at a position behind `at`; None if that takes silver.
 
         Of a merged table, those of this source table alone, with all of the merged table's columns. Nothing is written
         to silver.

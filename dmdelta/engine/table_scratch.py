@@ -58,7 +58,7 @@ class TableScratch:
         """For a table of its own, among the task's metadata; the next replay of the same use takes its place.
 
         Args:
-            use: those that are written to silver from are only used while the task stands still, by one process.
+            use: those that are written to silver from are only used while the task is paused, by one process.
             what: what is replayed, besides the past's begin: the same replay continues where it was killed. Not if
                 rows are guarded, whose quarantine has no position.
 

@@ -1,4 +1,4 @@
-"""A table as a range of the log left it, for judging it: looked up in silver's history, or rebuilt from bronze."""
+"""A table as a range of the log left it, to evaluate it: looked up in silver's history, or rebuilt from bronze."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -44,7 +44,7 @@ class TableState:
     """A source table's rows as the log up to `request.end` left them.
 
     Attributes:
-        request: of the range that is judged.
+        request: of the range that is evaluated.
         position: where the rows are; the range's end, or before it if there was nothing more.
         rows: those of silver.
         every: those that are in quarantine, too, as far as they are known.

@@ -142,7 +142,7 @@ def test_damage_is_repaired_across_names(renamed, spark, capsys):
     spark.sql(f"DELETE FROM {a} WHERE id = 1")
     places = f"--from={renamed.records[0][0]}", f"--to={renamed.records[2][0]}"
     (done,) = renamed.replay(capsys, "trail", *places)
-    assert (done["missing"], done["different"], done["extra"]) == (1, 1, 1)
+    assert (done["missing"], done["different"], done["extra"]) == (1, 1, 1), done
     (done,) = renamed.replay(capsys, "a", *places)
     assert (done["missing"], done["different"], done["extra"]) == (1, 0, 0)
     assert renamed.contents(spark) == before
