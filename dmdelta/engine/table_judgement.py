@@ -158,7 +158,7 @@ class TableJudgement:
             yield Result("foreign keys", "warn", success=False, note=f"the source does not tell them: {error.message}")
             return
         for key in keys:
-            name, parents = f"foreign key {key.name}", self.history.parent_rows(key.parent, table.request.end)
+            name, parents = f"foreign key {key.name}", self.history.parent_rows(key.parent, table.request)
             if isinstance(parents, str):
                 yield Result(name, "warn", success=True, note=f"not judged: {parents}")
             elif not {own for own, _ in key.columns} <= set(rows.columns):

@@ -95,8 +95,8 @@ class SilverHistory:
         earlier = self._earlier(request) if ranged else None
         return TableState(request, at.position, schema, rows, rows, earlier)
 
-    def parent_rows(self, name: TableName, end: Position) -> DataFrame | str:
-        """The rows of a table that others refer to; why they are not known.
+    def parent_rows(self, name: TableName, request: ApplyRequest) -> DataFrame | str:
+        """The rows of a table that others refer to, as of a request's end; why they are not known.
 
         Raises:
             LakehouseError: as `state`.
@@ -105,7 +105,7 @@ class SilverHistory:
         if silver_condition(spark, target) is not Condition.PRESENT:
             return f"{'.'.join(name)} is not in silver"
         try:
-            return rows_at(spark, target, standing_at(spark, target, end).version)
+            return rows_at(spark, target, standing_at(spark, target, request.end).version)
         except QualityError as error:
             return error.message
 
@@ -135,22 +135,18 @@ class ReplayedHistory:
     _made: list[tuple[TableScratch, ApplyRequest]] = field(default_factory=list)
     _states: dict[TableName, TableState] = field(default_factory=dict)
 
-    def state(self, request: ApplyRequest, *, ranged: bool) -> TableState | None:
-        """As of `SilverHistory`; a table is rebuilt once.
+    def state(self, request: ApplyRequest, *, ranged: bool = True) -> TableState | None:
+        """As of `SilverHistory`; a table is rebuilt once, the same range for all.
 
         Raises:
             QualityError: bronze does not have what it takes. DmdeltaError: as `replay_stretches`.
         """
         name = request.name
-        known = self._states.get(name)
-        if known is not None and (known.earlier is not None or not ranged):
-            return known
-        found = self._rebuilt(request, ranged=ranged)
-        if found is not None:
+        if name not in self._states and (found := self._rebuilt(request, ranged=ranged)) is not None:
             self._states[name] = found
-        return found
+        return self._states.get(name)
 
-    def parent_rows(self, name: TableName, end: Position) -> DataFrame | str:
+    def parent_rows(self, name: TableName, request: ApplyRequest) -> DataFrame | str:
         """As of `SilverHistory`.
 
         Raises:
@@ -159,7 +155,7 @@ class ReplayedHistory:
         if not self.side.rules.wanted(*name):
             return f"{'.'.join(name)} is not in bronze"
         try:
-            state = self.state(self._scratch(name).own_request(end, end), ranged=False)
+            state = self.state(self._scratch(name).own_request(request.begin, request.end))
         except QualityError as error:
             return error.message
         return state.rows if state is not None else f"{'.'.join(name)} was not there"
@@ -179,7 +175,7 @@ class ReplayedHistory:
             return None
         scratch, table_past = self._scratch(name), TablePast(self.task, self.side, name)
         past = table_past.until(request.end)
-        building = scratch.request(past, "quality" if ranged else "quality-whole", self.task.run)
+        building = scratch.request(past, "quality", self.task.run)
         self._made.append((scratch, building))
         earlier = self._earlier(table_past, scratch, building, request, past) if ranged else None
         scratch.build(building, past)

@@ -91,8 +91,6 @@ def test_a_range_whose_history_is_gone_is_judged_from_bronze(mysql80, spark, tmp
         ("expect_column_values_to_be_between", 1),
         ("expect_column_mean_to_be_between", None),
     }
-    rebuilt = judged.judge(capsys, *places, "--replay", code=6)
-    assert told(rebuilt) == told(before)
     for table in ("orders", "items"):
         judged.lose_history(spark, table)
     assert "--replay" in judged.judge(capsys, *places, code=6)
