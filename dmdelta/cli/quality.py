@@ -43,6 +43,10 @@ def judge(
     images: Annotated[
         bool, typer.Option("--images", help="Judge each row that the range wrote, each time, instead of silver.")
     ] = False,
+    replay: Annotated[
+        bool,
+        typer.Option("--replay", help="Rebuild the range from bronze and evaluate it: silver's history is not needed."),
+    ] = False,
     docs: Annotated[
         Path | None,
         typer.Option(metavar="FOLDER", help="Write Great Expectations' Data Docs there: HTML pages."),
@@ -62,7 +66,7 @@ def judge(
             name = ".".join(found.judged.table)
             render.console().print(f"{name}: {'fails' if found.failed else 'as it should be'}", markup=False)
 
-    found = judge_tables(task, QualityRequest(table, source, begin, end, last, images), show)
+    found = judge_tables(task, QualityRequest(table, source, begin, end, last, images, replay), show)
     if docs is not None:
         from dmdelta.engine.judging import write_docs
 

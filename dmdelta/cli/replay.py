@@ -14,7 +14,7 @@ from dmdelta.config import load_spec
 from dmdelta.logging import configure
 
 if TYPE_CHECKING:  # the engine imports Spark
-    from dmdelta.engine.table_replay import ReplayProgress
+    from dmdelta.engine.table_scratch import ReplayProgress
 
 _PLACE = "binlog.000012:4711, a GTID, a time such as 2026-11-21T10:00:00Z, or batch:17"
 
@@ -33,10 +33,16 @@ def replay(
     rebuild: Annotated[
         bool, typer.Option("--rebuild", help="Make the silver table anew from bronze, and put it in its place.")
     ] = False,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check", help="Evaluate the result first; if a `stop` expectation fails, nothing is written: exit code 6."
+        ),
+    ] = False,
     source: Source = None,
     json: Json = False,
 ) -> None:
-    """Apply a range of history again: what it wrote to the silver table is put right, what is newer stays."""
+    """Apply a range of history again: what it wrote to the silver table is repaired, what is newer stays."""
     task = load_spec(spec)
     if into is not None and rebuild:
         raise typer.BadParameter("--into and --rebuild do not go together")
@@ -45,7 +51,7 @@ def replay(
 
     to = ReplayTo.NEW if into is not None else ReplayTo.REBUILD if rebuild else ReplayTo.LIVE
     with _showing_stretches() as report:
-        found = carry_out(task, ReplayRequest(table, to, begin, end, into, source), report)
+        found = carry_out(task, ReplayRequest(table, to, begin, end, into, source, check), report)
     render.rows(found, as_json=json, empty="no tables")
 
 

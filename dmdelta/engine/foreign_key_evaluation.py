@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
 
+from dmdelta.engine.past_state import PastState, ReplayedHistory, SilverHistory
 from dmdelta.engine.requests import SilverSide
 from dmdelta.errors import SourceError
 from dmdelta.lakehouse.foreign import wrapped
 from dmdelta.lakehouse.tables import table_state
-from dmdelta.model.position import Position
 from dmdelta.model.schema import ForeignKey, TableName
 from dmdelta.model.spark_sql import quote
 from dmdelta.quality.built_in import orphans, referring
@@ -19,29 +19,29 @@ from dmdelta.silver.deletions import removed_keys
 from dmdelta.silver.evolution import older_than
 from dmdelta.silver.quarantine import Quarantine, silver_rows_of
 from dmdelta.silver.range_rows import schema_behind
-from dmdelta.silver.repair import rows_at, standing_at
 from dmdelta.silver.request import ApplyRequest
-from dmdelta.silver.table import Condition, silver_condition
 from dmdelta.source.endpoint import Endpoint
 from dmdelta.source.foreign_keys import read_foreign_keys
 
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """A silver table whose foreign keys are evaluated.
+    """A table whose foreign keys are evaluated.
 
     Attributes:
-        rows: all of its rows at the request's end.
-        touched: those that the evaluated range wrote last; None: all rows are evaluated.
-        begin: of that range.
-        keys: the columns that samples show.
+        touched: the rows that the evaluated range wrote last; None: all rows are evaluated.
     """
 
-    request: ApplyRequest
-    rows: DataFrame
+    state: PastState
     touched: DataFrame | None
-    begin: Position | None
-    keys: Sequence[str]
+
+    @property
+    def request(self) -> ApplyRequest:
+        return self.state.request
+
+    @property
+    def rows(self) -> DataFrame:
+        return self.state.rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +50,14 @@ class ForeignKeyEvaluation:
 
     Attributes:
         side: of the source.
+        history: where the states of its tables come from.
         endpoint: of the source; None for an archive, which knows no foreign keys.
         sources: by the name of a silver table, the source tables whose rows it has.
     """
 
     spark: SparkSession
     side: SilverSide
+    history: SilverHistory | ReplayedHistory
     endpoint: Endpoint | None
     sources: Mapping[TableName, Sequence[TableName]]
 
@@ -86,9 +88,9 @@ class ForeignKeyEvaluation:
     def _evaluate(self, key: ForeignKey, child: Child, *, promised: bool) -> Result:
         name = f"foreign key {key.name}"
         parents = self._parents(key, child)
-        if parents is None:
-            verb = "" if promised else "not evaluated: "
-            return Result(name, "warn", success=not promised, note=f"{verb}{'.'.join(key.parent)} is not in silver")
+        if isinstance(parents, str):
+            note = f"not evaluated against {'.'.join(key.parent)}: {parents}"
+            return Result(name, "warn", success=not promised, note=note)
         lacking = [
             f"{'.'.join(table)} has no column {column}"
             for table, column, columns in (
@@ -98,26 +100,23 @@ class ForeignKeyEvaluation:
             if column not in columns
         ]
         if lacking:
-            return Result(name, "warn", success=False, note="; ".join(lacking))
+            # The source's keys are those of now: a table of the past may lack their columns.
+            return Result(name, "warn", success=not promised, note=f"not evaluated: {'; '.join(lacking)}")
         evaluated = self._attributable(key, child, parents)
-        return _result(name, key, evaluated, parents, child.keys)
+        return _result(name, key, evaluated, parents, child.state.keys)
 
-    def _parents(self, key: ForeignKey, child: Child) -> "_Parents | None":
-        targets = [
-            target
-            for source in self.sources.get(key.parent, ())
-            if silver_condition(self.spark, target := self.side.table(source)) is Condition.PRESENT
-        ]
-        if not targets:
+    def _parents(self, key: ForeignKey, child: Child) -> "_Parents | str":
+        sources = self.sources.get(key.parent, ())
+        if not sources:
             place = self.side.lakehouse.silver(*key.parent)
-            if self.sources.get(key.parent) or table_state(self.spark, place) is None:
-                return None
+            if table_state(self.spark, place) is None:
+                return "it is not in silver"
             # Of another source: its log has other positions.
             return _Parents(self.spark.table(place), note="compared with the other source's table as it is now")
-        end = child.request.end
-        version = max(standing_at(self.spark, target, end).version for target in targets)
-        rows = rows_at(self.spark, targets[0], version)
-        requests = [replace(child.request, schema=t.source[0], table=t.source[1]) for t in targets]
+        rows = self.history.parent_rows(sources, child.request)
+        if isinstance(rows, str):
+            return rows
+        requests = [replace(child.request, schema=schema, table=table) for schema, table in sources]
         return _Parents(rows, self._quarantined(requests, rows), tuple(requests))
 
     def _quarantined(self, parents: Sequence[ApplyRequest], rows: DataFrame) -> DataFrame | None:
@@ -135,17 +134,18 @@ class ForeignKeyEvaluation:
 
     def _attributable(self, key: ForeignKey, child: Child, parents: "_Parents") -> DataFrame:
         """Of a range: rows that it wrote, and rows whose parent it removed. All rows where these cannot be listed."""
-        if child.touched is None or child.begin is None or len(parents.requests) != 1:
+        begin = child.request.begin
+        if child.touched is None or len(parents.requests) != 1:
             return child.rows
         (parent,) = parents.requests
         schema = schema_behind(self.spark, parent)
         referenced = tuple(theirs for _, theirs in key.columns)
         if schema is None or parent.target.merged or set(schema.primary_key) != set(referenced):
             return child.rows
-        removed = removed_keys(self.spark, replace(parent, begin=child.begin), schema)
+        removed = removed_keys(self.spark, parent, schema)
         if removed is None:
             return child.rows
-        return child.touched.unionAll(referring(child.rows.where(older_than(child.begin)), removed, key, "left_semi"))
+        return child.touched.unionAll(referring(child.rows.where(older_than(begin)), removed, key, "left_semi"))
 
 
 @dataclass(frozen=True, slots=True)

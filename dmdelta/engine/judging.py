@@ -10,6 +10,7 @@ from dmdelta.checkpoint.store import load_points
 from dmdelta.config import QualityConfig, TaskSpec
 from dmdelta.engine.foreign_key_evaluation import ForeignKeyEvaluation
 from dmdelta.engine.log_places import LandedLogOf, Side, find_place
+from dmdelta.engine.past_state import ReplayedHistory, SilverHistory
 from dmdelta.engine.relaying import endpoint_of
 from dmdelta.engine.suites import open_suites
 from dmdelta.engine.table_judgement import JudgedTable, TableJudgement
@@ -30,6 +31,7 @@ class QualityRequest:
         begin, end: places in the log as people write them (`find_place`); None for all of silver as it is.
         last: so many of the batches that landed last, in place of `begin` and `end`.
         images: judge each row that the range wrote, each time it did, instead of silver.
+        replay: rebuild the range's state from bronze; silver's history is not needed.
     """
 
     table: str = "*"
@@ -38,6 +40,7 @@ class QualityRequest:
     end: str | None = None
     last: int | None = None
     images: bool = False
+    replay: bool = False
 
 
 def judge_tables(spec: TaskSpec, request: QualityRequest, report: Callable[[JudgedTable], object]) -> list[JudgedTable]:
@@ -48,7 +51,7 @@ def judge_tables(spec: TaskSpec, request: QualityRequest, report: Callable[[Judg
 
     Raises:
         ConfigError: there is no such table or place, or a suite does not fit.
-        QualityError: silver's history does not go back to the range, or bronze has not kept it.
+        QualityError: silver's history does not go back to the range, or bronze does not have it.
         DmdeltaError: as `open_task_source`.
     """
     source = open_task_source(spec, request.source)
@@ -57,18 +60,19 @@ def judge_tables(spec: TaskSpec, request: QualityRequest, report: Callable[[Judg
     if begin is not None:
         assert_kept(task.spark, source.landing, begin)
     store = ResultStore(task.spark, task.lakehouse, spec.name, task.run)
-    config = spec.quality or QualityConfig()
-    keys = ForeignKeyEvaluation(task.spark, side, endpoint_of(source.config), _sources(source))
-    judgement = TableJudgement(task, side, keys, config.freshness, open_suites(spec))
+    history = ReplayedHistory(task, side) if request.replay else SilverHistory(task, side)
+    judgement = open_judgement(spec, source, history)
     found: list[JudgedTable] = []
-    for name in source.tables_like(request.table):
-        if silver_condition(task.spark, side.table(name)) is not Condition.PRESENT:
-            continue
-        scope = Scope.TABLE if begin is None else Scope.IMAGES if request.images else Scope.RANGE
-        judged = judgement.judge(name, scope, begin, end)
-        store.add(judged.judged, judged.results)
-        found.append(judged)
-        report(judged)
+    try:
+        for name in source.tables_like(request.table):
+            if not request.replay and silver_condition(task.spark, side.table(name)) is not Condition.PRESENT:
+                continue
+            judged = judgement.judge(name, _scope(request, begin), begin, end)
+            store.add(judged.judged, judged.results)
+            found.append(judged)
+            report(judged)
+    finally:
+        history.close()
     if not found:
         raise ConfigError(f"silver has no table {request.table}", hint="names are as the source writes them")
     return found
@@ -89,6 +93,17 @@ def write_docs(folder: Path, found: Sequence[JudgedTable]) -> Path | None:
     return write_data_docs(folder, validations)
 
 
+def open_judgement(spec: TaskSpec, source: TaskSource, history: SilverHistory | ReplayedHistory) -> TableJudgement:
+    """What judges the tables of a source as a history has them.
+
+    Raises:
+        ConfigError: a suite is wrong.
+    """
+    task, side = source.task, source.side
+    keys = ForeignKeyEvaluation(task.spark, side, history, endpoint_of(source.config), _sources(source))
+    return TableJudgement(task, side, keys, (spec.quality or QualityConfig()).freshness, open_suites(spec))
+
+
 def _sources(source: TaskSource) -> Mapping[TableName, Sequence[TableName]]:
     """By the name of a silver table, the tables of a source whose rows it has."""
     found: dict[TableName, list[TableName]] = {}
@@ -97,14 +112,20 @@ def _sources(source: TaskSource) -> Mapping[TableName, Sequence[TableName]]:
     return found
 
 
+def _scope(request: QualityRequest, begin: Position | None) -> Scope:
+    if begin is None:
+        return Scope.TABLE
+    return Scope.IMAGES if request.images else Scope.REPLAY if request.replay else Scope.RANGE
+
+
 def _range(source: TaskSource, request: QualityRequest) -> tuple[Position | None, Position]:
     """From where to where of the log; all tables are at the end, or behind it."""
     task, landing = source.task, source.landing
     landed = newest_landed(task.spark, landing)
     stored = load_points(task.spark, task.lakehouse, task.spec.name, source.config.source_id)
-    if landed is None or stored is None:
+    if landed is None or (stored is None and not request.replay):
         raise ConfigError(f"nothing of {source.config.source_id} is in silver", hint="run the task first")
-    applied = stored.global_point.position
+    applied = landed.end if stored is None or request.replay else stored.global_point.position
     if request.last is not None:
         batches = [batch for batch in landed_batches(task.spark, landing, None) if batch.end <= applied]
         chosen = [batch for batch in batches if batch.begin != batch.end][-request.last :]
@@ -114,10 +135,11 @@ def _range(source: TaskSource, request: QualityRequest) -> tuple[Position | None
     places = LandedLogOf(task.spark, landing, landed.end)
     end = min(applied, find_place(places, request.end, Side.TO)) if request.end is not None else applied
     if request.begin is None:
-        if request.end is not None or request.images:
+        if request.end is not None or request.images or request.replay:
             raise ConfigError("a range has a begin", hint="give --from, or --last")
         return None, end
     begin = find_place(places, request.begin, Side.FROM)
     if begin >= end:
-        raise ConfigError(f"the range begins at {begin} and silver ends at {end}", hint="mend --from or --to")
+        source_end = "bronze" if request.replay else "silver"
+        raise ConfigError(f"the range begins at {begin} and {source_end} ends at {end}", hint="correct --from or --to")
     return begin, end

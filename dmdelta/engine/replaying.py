@@ -3,10 +3,18 @@
 from dmdelta.bronze.landing import newest_landed
 from dmdelta.bronze.retention import assert_kept
 from dmdelta.config import TaskSpec
+from dmdelta.engine.judging import open_judgement
 from dmdelta.engine.log_places import LandedLogOf, Side, find_place
-from dmdelta.engine.table_replay import Replayed, ReplayRequest, ReplayTo, Report, TableReplay
-from dmdelta.engine.task_source import open_task_source
+from dmdelta.engine.past_state import SilverHistory
+from dmdelta.engine.replay_check import ReplayCheck
+from dmdelta.engine.table_repair import Replayed
+from dmdelta.engine.table_replay import ReplayRequest, ReplayTo, TableReplay
+from dmdelta.engine.table_scratch import Report
+from dmdelta.engine.task_source import TaskSource, open_task_source
 from dmdelta.errors import ConfigError
+from dmdelta.model.schema import TableName
+from dmdelta.quality.results import ResultStore
+from dmdelta.silver.table import Condition, silver_condition
 
 
 def replay(spec: TaskSpec, request: ReplayRequest, report: Report) -> list[Replayed]:
@@ -14,7 +22,7 @@ def replay(spec: TaskSpec, request: ReplayRequest, report: Report) -> list[Repla
 
     Raises:
         ConfigError: a place or a table is not there, or what is asked for does not go together.
-        QualityError: bronze does not have what it takes.
+        QualityError: bronze does not have what it takes, or the result fails what it must fulfil (`check`).
         DmdeltaError: as `dmdelta.silver.apply_table`.
     """
     _assert_sense(request)
@@ -33,7 +41,23 @@ def replay(spec: TaskSpec, request: ReplayRequest, report: Report) -> list[Repla
     names = source.tables_like(request.table)
     if request.to is ReplayTo.NEW and len(names) > 1:
         raise ConfigError(f"{request.table} stands for {len(names)} tables", hint="--into takes one")
-    return [TableReplay(source.task, source.side, name, report).run(request, begin, end, landed.end) for name in names]
+    if request.to is not ReplayTo.NEW and len(names) > 1:  # a pattern may fit tables that were dropped or renamed
+        names = [name for name in names if _is_in_silver(source, name)]
+    check = _check_of(spec, source) if request.check else None
+    return [
+        TableReplay(source.task, source.side, name, report, check).run(request, begin, end, landed.end)
+        for name in names
+    ]
+
+
+def _check_of(spec: TaskSpec, source: TaskSource) -> ReplayCheck:
+    task = source.task
+    judgement = open_judgement(spec, source, SilverHistory(task, source.side))
+    return ReplayCheck(judgement, ResultStore(task.spark, task.lakehouse, spec.name, task.run))
+
+
+def _is_in_silver(source: TaskSource, name: TableName) -> bool:
+    return silver_condition(source.task.spark, source.side.table(name)) is Condition.PRESENT
 
 
 def _assert_sense(request: ReplayRequest) -> None:

@@ -3,52 +3,46 @@
 docs/decisions/0008-replay.md has the reasons.
 """
 
-import hashlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import Enum
 
 from pyspark.sql import DataFrame
 
+from dmdelta.engine.past_state import PastState
+from dmdelta.engine.replay_check import ReplayCheck, adopted, shown
 from dmdelta.engine.requests import SilverSide
 from dmdelta.engine.standing_still import standing_still
 from dmdelta.engine.table_past import TablePast
+from dmdelta.engine.table_repair import Replayed, TableRepair, whole_at
+from dmdelta.engine.table_scratch import Report, TableScratch
 from dmdelta.engine.task import Task
 from dmdelta.errors import ConfigError
-from dmdelta.lakehouse.place import Lakehouse
-from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.model.spark_sql import quote
+from dmdelta.quality.results import Result, Scope
 from dmdelta.rules.routes import Route
 from dmdelta.silver.deletions import deleted_keys
-from dmdelta.silver.evolution import older_than
 from dmdelta.silver.past import Stretch
-from dmdelta.silver.quarantine import with_quarantined, without_quarantined
+from dmdelta.silver.quarantine import Quarantine, without_quarantined
 from dmdelta.silver.repair import (
-    Damage,
     Standing,
-    count_damage,
-    damaged_rows,
-    mend,
-    mending_tag,
-    rows_at,
     standing,
     swap,
 )
-from dmdelta.silver.replay import discard, replay_request, replay_stretches
-from dmdelta.silver.request import ApplyRequest, ApplyResult, tag_of
+from dmdelta.silver.request import ApplyRequest, tag_of
+from dmdelta.silver.shard_rows import seen_whole, shape_of
 from dmdelta.silver.survey import table_events
 from dmdelta.silver.table import Condition, create_silver, silver_condition
-
-log = get_logger(__name__)
+from dmdelta.silver.target import Target
 
 
 class ReplayTo(Enum):
     """Where the rows go."""
 
     LIVE = "live"
-    """The silver table: what the range wrote is put right there, what is newer stays."""
+    """The silver table: what the range wrote is repaired there, what is newer stays."""
     NEW = "into"
     """A new table: as the source's was at a position."""
     REBUILD = "rebuild"
@@ -63,6 +57,7 @@ class ReplayRequest:
         table: `schema.table`, with `*` and `?` for several.
         begin, end: places in the log as people write them (`find_place`); None: the table's beginning, and where it is.
         into: `schema.table` of the new table.
+        check: evaluate the result before any of it is written.
     """
 
     table: str
@@ -71,53 +66,35 @@ class ReplayRequest:
     end: str | None = None
     into: str | None = None
     source: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Replayed:
-    """What a replay did to one table.
-
-    Attributes:
-        place: the table that was written, or looked at.
-        rows: row changes that were applied on the way.
-        missing, different, extra: rows of the live table that were put right.
-    """
-
-    table: str
-    place: str
-    begin: Position
-    end: Position
-    rows: int
-    missing: int = 0
-    different: int = 0
-    extra: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class ReplayProgress:
-    """A stretch of a table's past is through: the `done`th of `stretches`."""
-
-    table: str
-    done: int
-    stretches: int
-    rows: int
-
-
-Report = Callable[[ReplayProgress], object]
+    check: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class TableReplay:
-    """The replay of one table."""
+    """The replay of one table.
+
+    Attributes:
+        check: evaluates the result before any of it is written; None: nothing does.
+    """
 
     task: Task
     side: SilverSide
     name: TableName
     report: Report
+    check: ReplayCheck | None = None
 
     @property
     def past(self) -> TablePast:
         return TablePast(self.task, self.side, self.name)
+
+    @property
+    def scratch(self) -> TableScratch:
+        guard = self.check.guard(self.name) if self.check is not None else None
+        return TableScratch(self.task, self.side, self.name, self.report, guard)
+
+    @property
+    def target(self) -> Target:
+        return self.side.table(self.name)
 
     @property
     def shown(self) -> str:
@@ -128,99 +105,90 @@ class TableReplay:
             assert end is not None
             assert request.into is not None
             return self._into(request.into, end)
-        if self.side.table(self.name).merged:
-            raise ConfigError(
-                f"the rows of {self.shown} are merged with those of other tables in silver",
-                hint="replay it --into a table of its own, or have it read again: "
-                f"dmdelta snapshot SPEC --table {self.shown}",
-            )
         if request.to is ReplayTo.REBUILD:
             return self._rebuild()
         assert begin is not None
         assert end is not None
-        return self._mend(begin, min(end, landed))
+        return TableRepair(self.scratch, self.past, self.check).run(begin, min(end, landed))
 
     def _into(self, into: str, end: Position) -> Replayed:
         schema, point, table = into.partition(".")
-        if not point or self.side.rules.route(*self.name).name == (schema, table):
+        if not point or self.target.route.name == (schema, table):
             raise ConfigError(f"{into!r} is no name for a new table", hint="write --into schema.table")
         past = self.past.until(end)
         self.past.assert_settled(past, end)
-        request = self._request(past, Route(schema, table), self.task.lakehouse)
-        rows = self._build(request, past, anew=False)
+        failing = self._judged_apart(past, end) if self.check is not None else []
+        request = self.scratch.request_to(past, Route(schema, table), self.task.lakehouse)
+        rows = self.scratch.build(request, past, anew=False)
         if silver_condition(self.task.spark, request.target) is Condition.ABSENT:
             create_silver(self.task.spark, request.target, self.past.schema_before(end), tag_of(request, 0, end, end))
-        return Replayed(self.shown, request.target.place, past[0].begin, end, rows)
+        return Replayed(self.shown, request.target.place, past[0].begin, end, rows, failing=tuple(map(shown, failing)))
+
+    def _judged_apart(self, past: Sequence[Stretch], end: Position) -> list[Result]:
+        """What the table that `--into` makes would fail, evaluated in a scratch table."""
+        request = self.scratch.request(past, "check", str(end))
+        self.scratch.build(request, past)
+        failing = self._judge_whole(request, past[0].begin, end)
+        self.scratch.discard(request)
+        return failing
 
     def _rebuild(self) -> Replayed:
-        target = self.side.table(self.name)
-        at = standing(self.task.spark, target).position
+        spark, target = self.task.spark, self.target
+        at = standing(spark, target).position
         past = self.past.until(at)
-        request = self._scratch(past, "rebuild", "")
-        rows = self._build(request, past)  # the most of it, while the task goes on
+        request = self.scratch.request(past, "rebuild", "")
+        rows = self.scratch.build(request, past)  # most of it, while the task runs
+        failing = self._judge_whole(request, past[0].begin, at)
         with standing_still(self.task.spec):
-            now = standing(self.task.spark, target)
-            past = self.past.until(now.position)
-            rows += self._build(request, past)
-            schema = self._schema_at(now)
-            built = self.task.spark.table(request.target.place)
-            kept = without_quarantined(self.task.spark, target, built, target.seen(schema))
-            swap(self.task.spark, target, kept, target.seen(schema), self.task.run)
-            discard(self.task.spark, request)
-        return Replayed(self.shown, target.place, past[0].begin, now.position, rows)
+            now = standing(spark, target).position
+            past = self.past.until(now)
+            rows += self.scratch.build(request, past)
+            if now != at:
+                failing = self._judge_whole(request, past[0].begin, now)
+            schema = self.past.schema_before(now)
+            built, seen = self.scratch.rows(request, shape_of(spark, target, schema)), target.seen(schema)
+            if self.check is None:
+                built = without_quarantined(spark, target, built, seen)
+            else:
+                self._keep_apart(request, schema)
+            swap(spark, target, built, seen, self.task.run)
+            self.scratch.discard(request)
+        return Replayed(self.shown, target.place, past[0].begin, now, rows, failing=tuple(map(shown, failing)))
 
-    def _mend(self, begin: Position, end: Position) -> Replayed:
-        """Look while the task goes on; only what is damaged is worth that it stands still."""
-        target, spark = self.side.table(self.name), self.task.spark
-        if not self._schema_at(standing(spark, target)).primary_key:
-            raise ConfigError(
-                f"{self.shown} has no key: nothing tells a row from another one like it",
-                hint="replay it --into a new table, or have silver made anew: --rebuild",
-            )
-        damage, rows = self._compared(begin, end, standing(spark, target), mending=False)
-        if damage:
-            with standing_still(self.task.spec):
-                damage, again = self._compared(begin, end, standing(spark, target), mending=True)
-                rows += again
-        return Replayed(self.shown, target.place, begin, end, rows, damage.missing, damage.different, damage.extra)
+    def _judge_whole(self, request: ApplyRequest, begin: Position, end: Position) -> list[Result]:
+        """What the result of a replay fails; nothing if nobody asked.
 
-    def _compared(self, begin: Position, end: Position, at: Standing, *, mending: bool) -> tuple[Damage, int]:
-        spark, target = self.task.spark, self.side.table(self.name)
-        position = at.position
-        begin, end = self.past.after_last_read(begin), min(end, position)
-        if begin >= end:
-            return Damage(), 0
-        past: Sequence[Stretch] = (Stretch(begin, position, again=begin.epoch != position.epoch),)
-        if self.past.is_partial(begin, position):
-            past = self.past.until(position)  # images that lack columns make whole rows from the beginning on only
-        request = self._scratch(past, "mend" if mending else "look", f"{begin}-{position}")
-        rows = self._build(request, past)
-        seen = target.seen(self._schema_at(at))
-        live = with_quarantined(spark, target, rows_at(spark, target, at.version), seen)
-        gone = deleted_keys(spark, replace(request, begin=begin, end=end), seen, live)
-        # A replay without a row has made no table.
-        made = silver_condition(spark, request.target) is Condition.PRESENT
-        built = spark.table(request.target.place) if made else live.where("false")
-        # No lower bound: rows of an XA transaction stand where they were prepared.
-        touched = built.where(older_than(end))
-        wrong = damaged_rows(live, touched, gone, seen)
-        damage = count_damage(wrong)
-        if damage and mending:
-            mend(spark, target.place, wrong, seen.primary_key, lambda: mending_tag(spark, target, self.task.run))
-        discard(spark, request)
-        return damage, rows
+        Raises:
+            QualityError: it must not be written.
+        """
+        if self.check is None:
+            return []
+        schema = self.past.schema_before(end)
+        held = shape_of(self.task.spark, self.target, schema)
+        own, seen = self.scratch.own_request(begin, end), seen_whole(self.target, schema, held)
+        rows = self.scratch.rows(request, held)
+        apart = self.scratch.apart(request)
+        return self.check.assert_passes(self.name, Scope.TABLE, PastState(own, end, seen, rows, rows), apart)
+
+    def _keep_apart(self, request: ApplyRequest, schema: TableSchema) -> None:
+        """Have the rows that a rebuild has quarantined in the silver table's quarantine, and no others."""
+        spark, quarantine, apart = self.task.spark, Quarantine.of(self.target), self.scratch.apart(request)
+        if quarantine.has_rows(spark):
+            quarantine.forget(spark)
+        if apart is not None:
+            quarantine.adopt(spark, adopted(apart, request.target, self.target, schema))
 
     def rows_as_of(self, at: Standing, position: Position) -> DataFrame | None:
-        """Silver's rows, and those kept apart, as they will be at a position behind `at`; None if that takes silver.
+        """Silver's rows, and those in quarantine, as they will be at a position behind `at`; None if that takes silver.
 
-        Nothing is written to silver.
+        Of a merged table, those of this source table alone, with all of the merged table's columns. Nothing is written
+        to silver.
 
         Raises:
             DmdeltaError: as `replay_stretches`.
         """
         spark, begin, side = self.task.spark, at.position, self.side
-        target, seen = side.table(self.name), side.table(self.name).seen(self._schema_at(at))
-        live = with_quarantined(spark, target, rows_at(spark, target, at.version), seen)
+        seen, live = whole_at(spark, self.target, at, self.past.schema_before(at.position))
         if begin >= position:
             return live
         events = table_events(spark, self.task.lakehouse, side.source_id, self.name, begin, position)
@@ -229,57 +197,10 @@ class TableReplay:
         if events.partial or events.ddl or not seen.primary_key:
             return None
         past = (Stretch(begin, position, again=begin.epoch != position.epoch),)
-        request = self._scratch(past, "as-of", str(position))
-        self._build(request, past)
-        gone = deleted_keys(spark, replace(request, begin=begin, end=position), seen, live)
-        keys, columns = list(map(quote, seen.primary_key)), list(map(quote, live.columns))
-        touched, built = gone.select(*keys), live.where("false")
-        if silver_condition(spark, request.target) is Condition.PRESENT:
-            built = spark.table(request.target.place).select(*columns)
-            touched = touched.unionAll(built.select(*keys))
+        request = self.scratch.request(past, "as-of", str(position))
+        self.scratch.build(request, past)
+        gone = deleted_keys(spark, self.scratch.own_request(begin, position), seen, live)
+        keys, built = list(map(quote, seen.primary_key)), self.scratch.rows(request, live)
+        touched = gone.select(*keys).unionAll(built.select(*keys))
         kept = live.join(touched, list(seen.primary_key), "left_anti")
-        return kept.select(*columns).unionAll(built)
-
-    def _schema_at(self, at: Standing) -> TableSchema:
-        return self.past.schema_before(at.position)
-
-    def _scratch(self, past: Sequence[Stretch], use: str, what: str) -> ApplyRequest:
-        """For a table of its own, among the task's metadata; the next replay of the same use takes its place.
-
-        Args:
-            use: those that are written to silver from are only used while the task stands still, by one process.
-        """
-        lakehouse = self.task.lakehouse
-        name = f"{self.task.spec.name}.{self.side.source_id}.{self.shown}.{use}"
-        apart = replace(lakehouse, silver_name=lakehouse.metadata_name)
-        return self._request(past, Route("replay", name), apart, what)
-
-    def _request(self, past: Sequence[Stretch], to: Route, lakehouse: Lakehouse, purpose: str = "") -> ApplyRequest:
-        side, first = self.side, past[0].begin
-        what = f"{side.task} {side.source_id} {self.shown} {to.name} {first} {purpose}"
-        request = ApplyRequest(
-            lakehouse=lakehouse,
-            task=side.task,
-            source_id=side.source_id,
-            run=hashlib.sha256(what.encode()).hexdigest()[:32],
-            schema=self.name[0],
-            table=self.name[1],
-            begin=first,
-            end=past[-1].end,
-            batch=0,
-            flavor=side.flavor,
-            rules=side.rules,
-        )
-        return replay_request(request, to)
-
-    def _build(self, request: ApplyRequest, past: Sequence[Stretch], *, anew: bool = True) -> int:
-        done = 0
-
-        def told(stretch: Stretch, result: ApplyResult | None) -> None:
-            nonlocal done
-            done += 1
-            rows = result.row_count if result else 0
-            log.info("stretch replayed", table=self.shown, end=str(stretch.end), rows=rows)
-            self.report(ReplayProgress(self.shown, done, len(past), rows))
-
-        return replay_stretches(self.task.spark, request, past, told, anew=anew)
+        return kept.select(*map(quote, live.columns)).unionAll(built)

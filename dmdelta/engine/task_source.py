@@ -14,6 +14,8 @@ from dmdelta.errors import ConfigError
 from dmdelta.lakehouse.foreign import wrapped
 from dmdelta.model.schema import TableName
 from dmdelta.sharding import Coordination
+from dmdelta.silver.lineage import renamings_before
+from dmdelta.silver.structure import SourceLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,18 +28,22 @@ class TaskSource:
     side: SilverSide
 
     def tables_like(self, pattern: str) -> list[TableName]:
-        """The known tables that match a pattern (`*`, `?`).
+        """The known tables that match a pattern (`*`, `?`), by their own name or by that of their merged table.
 
         Raises:
             ConfigError: none matches.
         """
-        matching = [name for name in self.known_tables() if fnmatchcase(".".join(name), pattern)]
+        matching = [
+            name
+            for name in self.known_tables()
+            if fnmatchcase(".".join(name), pattern) or fnmatchcase(self._merged_name(name), pattern)
+        ]
         if not matching:
             raise ConfigError(f"bronze has no table {pattern}", hint="use the names at the source: schema.table")
         return matching
 
     def known_tables(self) -> list[TableName]:
-        """The tables that occur in bronze and are selected by the rules.
+        """The tables that occur in bronze, also as the result of a RENAME, and are selected by the rules.
 
         Raises:
             LakehouseError: bronze cannot be read.
@@ -48,8 +54,16 @@ class TaskSource:
                 f"""SELECT DISTINCT schema_name, table_name FROM {bronze}
                 WHERE {of_source(self.side.source_id)} AND op = 'schema' AND table_name IS NOT NULL"""
             ).collect()
-        names = sorted((str(row["schema_name"]), str(row["table_name"])) for row in rows)
-        return [name for name in names if self.side.rules.wanted(*name)]
+        side = self.side
+        log = SourceLog(self.task.lakehouse, side.source_id, side.flavor, side.rules)
+        names = {(str(row["schema_name"]), str(row["table_name"])) for row in rows}
+        for renaming in renamings_before(self.task.spark, log, None):
+            names |= {name for name, source in renaming.sources.items() if source is not None}
+        return [name for name in sorted(names) if side.rules.wanted(*name)]
+
+    def _merged_name(self, name: TableName) -> str:
+        target = self.side.table(name)
+        return ".".join(target.route.name) if target.merged else ""
 
 
 def open_task_source(spec: TaskSpec, source_id: str | None) -> TaskSource:

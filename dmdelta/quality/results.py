@@ -46,6 +46,10 @@ class Scope(str, Enum):
     """The rows of silver that a range of the log touched, as they were at its end."""
     TABLE = "table"
     """All rows of silver."""
+    REPLAY = "replay"
+    """The rows that a range of the log touched, as a replay from bronze leaves them at its end."""
+    REPLAY_CHECK = "replay-check"
+    """The result of `dmdelta replay --check`, ahead of silver."""
     IMAGES = "images"
     """The rows that a range of the log wrote, each time it did: bronze's images."""
 

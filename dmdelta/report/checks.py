@@ -34,7 +34,8 @@ def read_checks(spark: SparkSession, lakehouse: Lakehouse, task: str, stretches:
         results,
         "SELECT newest.* FROM (SELECT max_by(struct(*), at) AS newest FROM "
         f"(SELECT at, concat_ws('.', table_schema, table_name) AS table, expectation, scope, success, unexpected, "
-        f"evaluated, on_failure FROM {results} WHERE {within}) GROUP BY table, expectation, scope) "
+        f"evaluated, on_failure, begin_position, end_position FROM {results} WHERE {within}) "
+        "GROUP BY table, expectation, scope) "
         f"WHERE NOT newest.success ORDER BY newest.at DESC LIMIT {MOST_FAILED}",
     )
     # That table also holds the values that differ: they are not selected.
@@ -59,4 +60,7 @@ def _failed(row: Any) -> FailedCheck:
         unexpected=row["unexpected"],
         evaluated=row["evaluated"],
         on_failure=row["on_failure"],
+        scope=row["scope"],
+        begin=row["begin_position"],
+        end=row["end_position"],
     )

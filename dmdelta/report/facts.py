@@ -121,7 +121,12 @@ class ChecksRun:
 
 @dataclass(frozen=True, slots=True)
 class FailedCheck:
-    """A check whose last result in the window was a failure."""
+    """A check that failed when it last told of itself in the window.
+
+    Attributes:
+        scope: which rows were judged (`dmdelta.quality.results.Scope`).
+        begin, end: of the range of the log, as text; `begin` is None where all rows were judged.
+    """
 
     at: datetime
     table: str
@@ -129,6 +134,9 @@ class FailedCheck:
     unexpected: int | None
     evaluated: int | None
     on_failure: str | None
+    scope: str | None = None
+    begin: str | None = None
+    end: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

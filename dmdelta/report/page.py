@@ -9,7 +9,7 @@ from dmdelta.config.section import format_duration
 from dmdelta.report.facts import OPS, Report, TableActivity
 from dmdelta.report.figures import VERBS, figures_of
 from dmdelta.report.verdict import plan_verdict, relay_reported_at, state_of
-from dmdelta.report.words import count_of, duration_of, minute_of, moment_of, whole_of
+from dmdelta.report.words import SCOPES, count_of, duration_of, minute_of, moment_of, whole_of
 
 UNKNOWN = "—"
 _PAGE = Environment(
@@ -57,6 +57,7 @@ def render_page(report: Report) -> str:
         tables=[(table, _pieces(table, most)) for table in report.tables],
         ops=[op for op in OPS if any(op in table.rows for table in report.tables)],
         verbs=VERBS,
+        scopes=SCOPES,
     )
 
 

@@ -5,6 +5,16 @@ from datetime import datetime
 _UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
 _THOUSANDS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
+SCOPES = {
+    "run": "rows on their way to silver",
+    "range": "a range, in silver",
+    "table": "all of silver",
+    "replay": "a range, rebuilt from bronze",
+    "replay-check": "the result of a replay",
+    "images": "the row images of a range",
+}
+"""Which rows were judged, by `dmdelta.quality.results.Scope`."""
+
 
 def duration_of(seconds: float) -> str:
     """`0.4 s`, `12 s`, `3.5 min`, `2 d`."""

@@ -101,6 +101,25 @@ class Quarantine:
         with wrapped(self.place, "appending to"):
             self._rows_of(failing, schema).writeTo(self.place).append()
 
+    def adopt(self, spark: SparkSession, rows: DataFrame) -> None:
+        """Have rows of another quarantine in it, in the place of those of the same keys. Can be repeated.
+
+        Args:
+            rows: with the columns of a quarantine.
+
+        Raises:
+            CommitConflict, LakehouseError: it cannot be written.
+        """
+        self._create(spark)
+        rows.createOrReplaceTempView(_VIEW)
+        names = ", ".join(map(quote, COLUMNS))
+        self._run(
+            spark,
+            f"""MERGE INTO {self.place} AS target USING (SELECT {names} FROM {_VIEW}) AS source
+            ON target.row_key = source.row_key AND target.source_table = source.source_table
+            WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *""",
+        )
+
     def forget(self, spark: SparkSession) -> None:
         """Have none of the source table's rows in it.
 

@@ -23,16 +23,11 @@ _ORDER = "named_struct('epoch', epoch, 'seq', seq, 'row', row, 'part', part)"
 
 @dataclass(frozen=True, slots=True)
 class RangePiece:
-    """A part of a range under one structure.
-
-    Attributes:
-        ends_in_statement: one that changes the table, or empties it, is at its end.
-    """
+    """A part of a range under one structure."""
 
     batch: Batch
     begin: Position
     end: Position
-    ends_in_statement: bool
 
     @property
     def images(self) -> DataFrame:
@@ -48,11 +43,23 @@ def pieces_of(spark: SparkSession, request: ApplyRequest) -> Iterator[RangePiece
     """
     name, begin, end = request.name, request.begin, request.end
     events = table_events(spark, request.lakehouse, request.source_id, name, begin, end)
-    log = table_log(spark, request.source_log, name, events.structure)
+    log = table_log(spark, request.source_log, name, events.structure, request.passed)
     for piece in plan_pieces(log, structure_at(spark, request.source_log, name, begin), begin, end):
         batch = batch_of(spark, request, piece)
         if batch is not None:
-            yield RangePiece(batch, piece.begin, piece.end, piece.then is not None)
+            yield RangePiece(batch, piece.begin, piece.end)
+
+
+def has_statements(spark: SparkSession, request: ApplyRequest) -> bool:
+    """Statements in a request's range change the table, or empty it.
+
+    Raises:
+        LakehouseError: bronze cannot be read.
+    """
+    name, begin, end = request.name, request.begin, request.end
+    events = table_events(spark, request.lakehouse, request.source_id, name, begin, end)
+    log = table_log(spark, request.source_log, name, events.structure, request.passed)
+    return len(plan_pieces(log, structure_at(spark, request.source_log, name, begin), begin, end)) > 1
 
 
 def batch_of(spark: SparkSession, request: ApplyRequest, piece: Piece) -> Batch | None:

@@ -31,11 +31,14 @@ def checked(spark, lakehouse):
     columns = (
         "at TIMESTAMP, table_schema STRING, table_name STRING, expectation STRING, scope STRING, success BOOLEAN, "
     )
-    columns += "evaluated BIGINT, unexpected BIGINT, on_failure STRING, samples ARRAY<STRING>"
+    columns += "evaluated BIGINT, unexpected BIGINT, on_failure STRING, samples ARRAY<STRING>, "
+    columns += "begin_position STRING, end_position STRING"
     rows = [
-        (UNTIL - timedelta(hours=ago), "shop", *told[:2], "table", *told[2:], "warn", ["s3cret"])
+        (UNTIL - timedelta(hours=ago), "shop", *told[:2], "table", *told[2:], "warn", ["s3cret"], None, "2/b:9")
         for ago, *told in RESULTS
     ]
+    ranged = ("orders", "unique(id)", "replay", False, 10, 2, "stop", ["s3cret"], "2/b:4", "2/b:9")
+    rows.append((UNTIL - timedelta(hours=2), "shop", *ranged))
     write("t_quality", columns, rows)
     columns = "id STRING, entry STRING, schema_name STRING, table_name STRING, row_key STRING, state STRING, "
     columns += "row_values STRING, updated_at TIMESTAMP"
@@ -60,11 +63,13 @@ def test_the_newest_word_of_each_check_counts(spark, checked):
     assert found.runs == (
         ChecksRun(STRETCHES.begin_of(UNTIL - 5 * hour), 0, 1),
         ChecksRun(STRETCHES.begin_of(UNTIL - 4 * hour), 1, 0),
+        ChecksRun(STRETCHES.begin_of(UNTIL - 2 * hour), 0, 1),
         ChecksRun(STRETCHES.begin_of(UNTIL - hour), 1, 2),
     )
     assert set(found.failed) == {
-        FailedCheck(UNTIL - hour, "shop.orders", "unique(id)", None, None, "warn"),
-        FailedCheck(UNTIL - hour, "shop.items", "not_null(total)", 7, 50, "warn"),
+        FailedCheck(UNTIL - hour, "shop.orders", "unique(id)", None, None, "warn", "table", None, "2/b:9"),
+        FailedCheck(UNTIL - hour, "shop.items", "not_null(total)", 7, 50, "warn", "table", None, "2/b:9"),
+        FailedCheck(UNTIL - 2 * hour, "shop.orders", "unique(id)", 2, 10, "stop", "replay", "2/b:4", "2/b:9"),
     }
     assert found.validator == {"new": 1, "ignored": 1}
     assert "s3cret" not in str(found)

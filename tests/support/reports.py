@@ -63,7 +63,17 @@ def busy_report() -> Report:
         checks=Checks(
             runs=tuple(ChecksRun(at, 12 - (number % 9 == 4), int(number % 9 == 4)) for number, at in enumerate(starts)),
             failed=(
-                FailedCheck(starts[40], "shop.orders", "expect_column_values_to_not_be_null(total)", 3, 18_220, "warn"),
+                FailedCheck(
+                    starts[40],
+                    "shop.orders",
+                    "expect_column_values_to_not_be_null(total)",
+                    3,
+                    18_220,
+                    "warn",
+                    "replay",
+                    "2/b:4",
+                    "2/b:9",
+                ),
             ),
         ),
     )

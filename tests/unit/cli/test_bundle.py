@@ -31,7 +31,9 @@ def resolved(text: str) -> str:
 def asked(name: str) -> dict[str, Any]:
     """The command line of a job."""
     (task,) = JOBS[name]["tasks"]
-    return parsed([resolved(text) for text in task["python_wheel_task"]["parameters"]])
+    given = {one["name"]: str(one["default"]) for one in JOBS[name].get("parameters", [])}
+    texts = [resolved(text) for text in task["python_wheel_task"]["parameters"]]
+    return parsed([re.sub(r"\{\{job\.parameters\.(\w+)\}\}", lambda found: given[found[1]], text) for text in texts])
 
 
 def parsed(arguments: list[str]) -> dict[str, Any]:
@@ -61,6 +63,14 @@ def test_the_jobs_do_what_their_names_say() -> None:
     """One runs continuously, one ends, one evaluates quality; only one of the two that write is scheduled."""
     assert (asked("run")["until_caught_up"], asked("catch_up")["until_caught_up"]) == (False, True)
     assert asked("quality")["last"] == 20
+    assert {name: asked("replay_quality")[name] for name in ("replay", "begin", "end", "table")} == {
+        "replay": True,
+        "begin": "batch:1",
+        "end": "2100-01-01",
+        "table": "*",
+    }
+    assert [one["name"] for one in JOBS["replay_quality"]["parameters"]] == ["from", "to", "table"]
+    assert "schedule" not in JOBS["replay_quality"]
     assert JOBS["run"]["continuous"]["pause_status"] == "UNPAUSED"
     assert JOBS["catch_up"]["schedule"]["pause_status"] == "PAUSED"
 
