@@ -128,18 +128,8 @@ class TableLook:
         return told
 
     def _touched(self, part: Range, events: TableEvents, number: int, slices: int) -> DataFrame:
-        """The keys of rows that a range has changed, each once, under their names."""
-        bronze = self.side.lakehouse.bronze
-        effective = row_changes(part.begin, part.end, events.groups)
-        changes = self.spark.sql(
-            f"SELECT * FROM {bronze} WHERE {of_source(self.side.source_id)} AND {of_table(*self.name)} "
-            f"AND op <> 'read' AND {effective}"
-        )
-        keyed = keyed_changes(changes, self.schema, moves=bool(events.moves))
-        if slices > 1:
-            keyed = keyed.where(f"pmod(hash({', '.join(key_names(self.schema))}), {slices}) = {number}")
-        pairs = zip(key_names(self.schema), keys_of(self.schema), strict=True)
-        return keyed.selectExpr(*(f"{name} AS {quote(column.name)}" for name, column in pairs)).distinct()
+        """The keys of rows that a range has changed, each once, under their names; one of so many slices."""
+        return changed_keys(self.spark, self.side, self.schema, part, events, (number, slices))
 
     def _written_since(self, begin: Position) -> DataFrame:
         """Silver's rows with a change of the log from there on; statistics skip the files without."""
@@ -155,3 +145,31 @@ class TableLook:
         if self.side.checks is no_checks:
             return rows
         return with_quarantined(self.spark, target, rows, target.seen(self.schema))
+
+
+def changed_keys(
+    spark: SparkSession,
+    side: SilverSide,
+    schema: TableSchema,
+    part: Range,
+    events: TableEvents,
+    slice_of: tuple[int, int] = (0, 1),
+) -> DataFrame:
+    """The keys of the rows that a range of the log has changed, each once, under their names.
+
+    Args:
+        schema: the source table's structure.
+        events: what the range holds of the table.
+        slice_of: the number of the slice that is meant, and how many there are.
+    """
+    number, slices = slice_of
+    effective = row_changes(part.begin, part.end, events.groups)
+    changes = spark.sql(
+        f"SELECT * FROM {side.lakehouse.bronze} WHERE {of_source(side.source_id)} AND {of_table(*schema.name)} "
+        f"AND op <> 'read' AND {effective}"
+    )
+    keyed = keyed_changes(changes, schema, moves=bool(events.moves))
+    if slices > 1:
+        keyed = keyed.where(f"pmod(hash({', '.join(key_names(schema))}), {slices}) = {number}")
+    pairs = zip(key_names(schema), keys_of(schema), strict=True)
+    return keyed.selectExpr(*(f"{name} AS {quote(column.name)}" for name, column in pairs)).distinct()

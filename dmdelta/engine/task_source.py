@@ -1,10 +1,12 @@
 """A source of a task as it is, for what only looks at the tables, or mends them while the task stands still."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from dmdelta.bronze.landing import LandingSource
 from dmdelta.changelog.ranges import of_source
+from dmdelta.checkpoint import load_points
 from dmdelta.config import SourceConfig, TaskSpec
 from dmdelta.engine.binlog_operators import read_operators
 from dmdelta.engine.relaying import flavor_of_source
@@ -39,19 +41,43 @@ class TaskSource:
         return found
 
     def known_tables(self) -> list[TableName]:
-        """The tables that bronze has heard of and the rules let through.
+        """The tables that the rules include and the task's records know: bronze's, and those that silver has.
+
+        A table that is only known by a statement, such as the new name of a RENAME TABLE, is in the checkpoint.
 
         Raises:
-            LakehouseError: bronze cannot be read.
+            LakehouseError: bronze or dm_meta cannot be read.
         """
+        return self._included({*self._in_bronze("op = 'schema'"), *self.applied_tables()})
+
+    def mentioned_tables(self) -> list[TableName]:
+        """The known tables and those that a statement of the log names, whether or not they ever were there.
+
+        Raises:
+            LakehouseError: bronze or dm_meta cannot be read.
+        """
+        return self._included({*self._in_bronze("op IN ('schema', 'ddl')"), *self.applied_tables()})
+
+    def applied_tables(self) -> list[TableName]:
+        """The tables that silver was written for, whether or not the rules still include them.
+
+        Raises:
+            LakehouseError: dm_meta cannot be read.
+        """
+        stored = load_points(self.task.spark, self.task.lakehouse, self.task.spec.name, self.side.source_id)
+        return sorted(stored.tables) if stored is not None else []
+
+    def _in_bronze(self, condition: str) -> set[TableName]:
         bronze = self.task.lakehouse.bronze
         with wrapped(bronze, "reading"):
             rows = self.task.spark.sql(
                 f"""SELECT DISTINCT schema_name, table_name FROM {bronze}
-                WHERE {of_source(self.side.source_id)} AND op = 'schema' AND table_name IS NOT NULL"""
+                WHERE {of_source(self.side.source_id)} AND {condition} AND table_name IS NOT NULL"""
             ).collect()
-        names = sorted((str(row["schema_name"]), str(row["table_name"])) for row in rows)
-        return [name for name in names if self.side.rules.wanted(*name)]
+        return {(str(row["schema_name"]), str(row["table_name"])) for row in rows}
+
+    def _included(self, names: Iterable[TableName]) -> list[TableName]:
+        return sorted(name for name in names if self.side.rules.wanted(*name))
 
 
 def open_task_source(spec: TaskSpec, source_id: str | None) -> TaskSource:

@@ -142,7 +142,7 @@ class RowLook:
         silver = silver_values(self.comparison, rows, [key.text for key in keys])
         texts = [(str(row[0]), *(None if text is None else str(text) for text in row[2:])) for row in told.rows]
         documents = differing_documents(self.comparison, self.documents, rows, texts) if self.documents else {}
-        nothing = (None,) * len(self.comparison.columns)
+        nothing = (None,) * len(self.comparison.values())
         found: dict[str, dict[str, tuple[str | None, str | None]]] = {}
         for key in keys:
             sides = zip(source.get(key.text, nothing), silver.get(key.text, nothing), strict=True)

@@ -57,6 +57,18 @@ _ESCAPED = {"n": "\n", "r": "\r", "0": "\0"}
 _Key = tuple[str, str]
 
 
+def table_names(connection: "Connection[Any]", wanted: Callable[[str, str], bool]) -> set[_Key]:
+    """Schema and table of the tables for which `wanted(schema, table)` is true; views excepted.
+
+    Tables that the account may not SELECT from are not seen.
+
+    Raises:
+        SourceUnavailable, SourceError: the server does not answer.
+    """
+    # Joined by us: MariaDB and MySQL 5.7 have no index on these tables, and compare each with each.
+    return {name for name in query(connection, _TABLES, (SYSTEM_SCHEMAS,)) if wanted(*name)}
+
+
 def read_schemas(connection: "Connection[Any]", wanted: Callable[[str, str], bool]) -> list[TableSchema]:
     """The structures of the tables for which `wanted(schema, table)` is true, as they are now; views excepted.
 
@@ -66,8 +78,7 @@ def read_schemas(connection: "Connection[Any]", wanted: Callable[[str, str], boo
     Raises:
         SourceUnavailable, SourceError: the server does not answer.
     """
-    # Joined by us: MariaDB and MySQL 5.7 have no index on these tables, and compare each with each.
-    names = {name for name in query(connection, _TABLES, (SYSTEM_SCHEMAS,)) if wanted(*name)}
+    names = table_names(connection, wanted)
     schemas = sorted({schema for schema, _ in names})
     if not schemas:
         return []
