@@ -14,7 +14,7 @@ from dmdelta.config import load_spec
 from dmdelta.logging import configure
 
 if TYPE_CHECKING:  # the engine imports Spark
-    from dmdelta.engine.table_replay import ReplayProgress
+    from dmdelta.engine.table_scratch import ReplayProgress
 
 _PLACE = "binlog.000012:4711, a GTID, a time such as 2026-11-21T10:00:00Z, or batch:17"
 

@@ -4,7 +4,8 @@ from dmdelta.bronze.landing import newest_landed
 from dmdelta.bronze.retention import assert_kept
 from dmdelta.config import TaskSpec
 from dmdelta.engine.log_places import LandedLogOf, Side, find_place
-from dmdelta.engine.table_replay import Replayed, ReplayRequest, ReplayTo, Report, TableReplay
+from dmdelta.engine.table_replay import Replayed, ReplayRequest, ReplayTo, TableReplay
+from dmdelta.engine.table_scratch import Report
 from dmdelta.engine.task_source import open_task_source
 from dmdelta.errors import ConfigError
 

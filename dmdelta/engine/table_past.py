@@ -1,7 +1,7 @@
 """A table's past as the task's records tell it: what bronze holds of it, and which snapshots began it again."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dmdelta.bronze.landing import LandingSource, landing_app
 from dmdelta.bronze.retention import expired_to, forgotten, is_forgotten
@@ -13,14 +13,15 @@ from dmdelta.errors import QualityError
 from dmdelta.lakehouse.history import CommitTag, own_commits
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
-from dmdelta.silver.past import Beginnings, FileRows, Reread, Stretch, files_of, plan_past
+from dmdelta.silver.lineage import Ancestor, plan_lineage, renamings_before
+from dmdelta.silver.past import Beginnings, Carried, FileRows, Reread, Stretch, files_of, plan_past
 from dmdelta.silver.state import silver_app
 from dmdelta.silver.structure import SourceLog, structure_at
 
 
 @dataclass(frozen=True, slots=True)
-class TablePast:
-    """The past of one source table."""
+class NamedPast:
+    """What bronze holds under one name of a table."""
 
     task: Task
     side: SilverSide
@@ -30,16 +31,19 @@ class TablePast:
     def shown(self) -> str:
         return ".".join(self.name)
 
-    def until(self, end: Position) -> tuple[Stretch, ...]:
-        """The stretches that make the table as it was at a position.
+    def until(self, end: Position, carried: Carried | None) -> tuple[Stretch, ...]:
+        """The stretches under this name that lead to a position.
+
+        Args:
+            carried: a RENAME is where they begin.
 
         Raises:
-            QualityError: there are none, or rows are not in bronze: what a snapshot read, or what has expired.
+            QualityError: there are none, or rows are not in bronze.
         """
         source = self.task.landing_source(self.side.source_id, self.side.flavor)
-        expired, files = expired_to(self.task.spark, source), self._files()
+        expired, files = expired_to(self.task.spark, source), self.files()
         try:
-            found = plan_past(files, end, self._begun(files))
+            found = plan_past(files, end, replace(self.begun(files), carried=carried))
         except QualityError as error:  # what a snapshot read may be among what has expired
             if expired is None:
                 raise
@@ -59,15 +63,21 @@ class TablePast:
             if is_forgotten(self.task.spark, source, stretch.begin.epoch) if reread else stretch.begin <= expired:
                 raise forgotten(source.source_id, expired)
 
-    def _files(self) -> list[FileRows]:
+    def newest_read(self, end: Position) -> Position | None:
+        """Where the log continues behind the newest ad-hoc snapshot before a position; None without one."""
+        newest = Beginnings(self.rereads(self.files())).newest_read(end)
+        return newest.goes_on if newest is not None else None
+
+    def files(self) -> list[FileRows]:
         return files_of(self.task.spark, self.task.lakehouse, self.side.source_id, self.name)
 
-    def _begun(self, files: Sequence[FileRows]) -> Beginnings:
+    def begun(self, files: Sequence[FileRows]) -> Beginnings:
+        """How the logs of the source began for the table."""
         spark, bronze, source_id = self.task.spark, self.task.lakehouse.bronze, self.side.source_id
         exact = exact_positions(spark, bronze, source_id).get(self.name)
         marks = self._marks(bronze, landing_app(self.task.spec.name, source_id))
         return Beginnings(
-            self._rereads(files),
+            self.rereads(files),
             {exact.epoch: exact} if exact else {},
             {tag.end.epoch: tag.safe_until or tag.end for tag in marks},
         )
@@ -77,7 +87,7 @@ class TablePast:
         tags = (commit.tag for commit in own_commits(self.task.spark, place, app))
         return [tag for tag in tags if tag.begin == tag.end and tag.end.chunk is None and not tag.again]
 
-    def _rereads(self, files: Sequence[FileRows]) -> list[Reread]:
+    def rereads(self, files: Sequence[FileRows]) -> list[Reread]:
         """The ad-hoc snapshots that silver was made of."""
         task, side = self.task, self.side
         epochs = {file.begin.epoch for file in files if file.begin.epoch < 0}
@@ -94,13 +104,69 @@ class TablePast:
             found.append(Reread(epoch, goes_on, until))
         return found
 
+
+@dataclass(frozen=True, slots=True)
+class TablePast:
+    """The past of one source table, under all names that it had."""
+
+    task: Task
+    side: SilverSide
+    name: TableName
+
+    @property
+    def shown(self) -> str:
+        return ".".join(self.name)
+
+    @property
+    def _log(self) -> SourceLog:
+        side = self.side
+        return SourceLog(self.task.lakehouse, side.source_id, side.flavor, side.rules)
+
+    def until(self, end: Position) -> tuple[Stretch, ...]:
+        """The stretches that make the table as it was at a position, under each name that it had.
+
+        Raises:
+            QualityError: there are none, or rows are not in bronze: what a snapshot read, or what has expired.
+        """
+        found: tuple[Stretch, ...] = ()
+        for ancestor in self.lineage(end):
+            carried = Carried(ancestor.begin, self._is_told(found, ancestor.begin)) if ancestor.begin else None
+            past = self._under(ancestor.name).until(ancestor.end, carried)
+            named = [replace(stretch, table=ancestor.name) for stretch in past]
+            found += (replace(named[0], renaming=ancestor.renaming), *named[1:])
+        return found
+
+    @staticmethod
+    def _is_told(past: Sequence[Stretch], position: Position) -> bool:
+        return any(stretch.begin.epoch != position.epoch for stretch in past)
+
+    def lineage(self, end: Position) -> tuple[Ancestor, ...]:
+        """The names that the table had before a position, oldest first.
+
+        Raises:
+            LakehouseError: bronze cannot be read.
+        """
+        renamings = renamings_before(self.task.spark, self._log, end)
+        return plan_lineage(renamings, self.name, end, lambda name, to: self._under(name).newest_read(to))
+
+    def is_renamed(self, begin: Position, end: Position) -> bool:
+        """A RENAME in a range gave the table its rows, or took away those that it had.
+
+        Raises:
+            LakehouseError: bronze cannot be read.
+        """
+        return any(ancestor.begin is not None and ancestor.begin >= begin for ancestor in self.lineage(end))
+
     def after_last_read(self, begin: Position) -> Position:
         """What is before the last ad-hoc snapshot is not the past of what is in silver now."""
-        return max([begin, *(reread.goes_on for reread in self._rereads(self._files()))])
+        past = self._under(self.name)
+        return max([begin, *(reread.goes_on for reread in past.rereads(past.files()))])
 
     def is_partial(self, begin: Position, end: Position) -> bool:
         """Some images of a range may hold only some of the columns."""
-        files = [file for file in self._files() if file.begin < end and file.begin.epoch >= begin.epoch]
+        files = [
+            file for file in self._under(self.name).files() if file.begin < end and file.begin.epoch >= begin.epoch
+        ]
         return any(file.partial for file in files)
 
     def assert_settled(self, past: Sequence[Stretch], end: Position) -> None:
@@ -111,7 +177,8 @@ class TablePast:
         """
         if past[0].begin.chunk is None or not self.schema_before(end).primary_key:
             return  # of a table without a key the rows are exactly those where its log goes on
-        begun, epoch = self._begun(self._files()), past[0].begin.epoch
+        first = self._under(past[0].table or self.name)
+        begun, epoch = first.begun(first.files()), past[0].begin.epoch
         newest = begun.newest_read(end)
         until = begun.again_until.get(epoch + 1) if newest is None else newest.until
         if end.chunk is not None or (until is not None and end < until):
@@ -120,16 +187,16 @@ class TablePast:
                 hint="give a position at or behind that",
             )
 
+    def _under(self, name: TableName) -> NamedPast:
+        return NamedPast(self.task, self.side, name)
+
     def schema_before(self, end: Position) -> TableSchema:
         """The table's structure at a position.
 
         Raises:
             QualityError: it was not there.
         """
-        lakehouse, side = self.task.lakehouse, self.side
-        schema = structure_at(
-            self.task.spark, SourceLog(lakehouse, side.source_id, side.flavor, side.rules), self.name, end
-        )
+        schema = structure_at(self.task.spark, self._log, self.name, end)
         if schema is None:
             raise QualityError(f"{self.shown} was not there at {end}", hint="give another position")
         return schema

@@ -3,26 +3,25 @@
 docs/decisions/0008-replay.md has the reasons.
 """
 
-import hashlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import Enum
 
 from pyspark.sql import DataFrame
 
+from dmdelta.ddl.types import VERSION, silver_columns
 from dmdelta.engine.requests import SilverSide
 from dmdelta.engine.standing_still import standing_still
 from dmdelta.engine.table_past import TablePast
+from dmdelta.engine.table_scratch import Report, TableScratch
 from dmdelta.engine.task import Task
 from dmdelta.errors import ConfigError
-from dmdelta.lakehouse.place import Lakehouse
-from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.model.spark_sql import quote
 from dmdelta.rules.routes import Route
 from dmdelta.silver.deletions import deleted_keys
-from dmdelta.silver.evolution import older_than
+from dmdelta.silver.evolution import older_than, version_at
 from dmdelta.silver.past import Stretch
 from dmdelta.silver.quarantine import with_quarantined, without_quarantined
 from dmdelta.silver.repair import (
@@ -36,19 +35,18 @@ from dmdelta.silver.repair import (
     standing,
     swap,
 )
-from dmdelta.silver.replay import discard, replay_request, replay_stretches
-from dmdelta.silver.request import ApplyRequest, ApplyResult, tag_of
+from dmdelta.silver.request import tag_of
+from dmdelta.silver.shard_rows import seen_whole, shard_rows
 from dmdelta.silver.survey import table_events
 from dmdelta.silver.table import Condition, create_silver, silver_condition
-
-log = get_logger(__name__)
+from dmdelta.silver.target import Target
 
 
 class ReplayTo(Enum):
     """Where the rows go."""
 
     LIVE = "live"
-    """The silver table: what the range wrote is put right there, what is newer stays."""
+    """The silver table: what the range wrote is repaired there, what is newer stays."""
     NEW = "into"
     """A new table: as the source's was at a position."""
     REBUILD = "rebuild"
@@ -94,19 +92,6 @@ class Replayed:
 
 
 @dataclass(frozen=True, slots=True)
-class ReplayProgress:
-    """A stretch of a table's past is through: the `done`th of `stretches`."""
-
-    table: str
-    done: int
-    stretches: int
-    rows: int
-
-
-Report = Callable[[ReplayProgress], object]
-
-
-@dataclass(frozen=True, slots=True)
 class TableReplay:
     """The replay of one table."""
 
@@ -120,6 +105,14 @@ class TableReplay:
         return TablePast(self.task, self.side, self.name)
 
     @property
+    def scratch(self) -> TableScratch:
+        return TableScratch(self.task, self.side, self.name, self.report)
+
+    @property
+    def target(self) -> Target:
+        return self.side.table(self.name)
+
+    @property
     def shown(self) -> str:
         return ".".join(self.name)
 
@@ -128,12 +121,6 @@ class TableReplay:
             assert end is not None
             assert request.into is not None
             return self._into(request.into, end)
-        if self.side.table(self.name).merged:
-            raise ConfigError(
-                f"the rows of {self.shown} are merged with those of other tables in silver",
-                hint="replay it --into a table of its own, or have it read again: "
-                f"dmdelta snapshot SPEC --table {self.shown}",
-            )
         if request.to is ReplayTo.REBUILD:
             return self._rebuild()
         assert begin is not None
@@ -142,37 +129,45 @@ class TableReplay:
 
     def _into(self, into: str, end: Position) -> Replayed:
         schema, point, table = into.partition(".")
-        if not point or self.side.rules.route(*self.name).name == (schema, table):
+        if not point or self.target.route.name == (schema, table):
             raise ConfigError(f"{into!r} is no name for a new table", hint="write --into schema.table")
         past = self.past.until(end)
         self.past.assert_settled(past, end)
-        request = self._request(past, Route(schema, table), self.task.lakehouse)
-        rows = self._build(request, past, anew=False)
+        request = self.scratch.request_to(past, Route(schema, table), self.task.lakehouse)
+        rows = self.scratch.build(request, past, anew=False)
         if silver_condition(self.task.spark, request.target) is Condition.ABSENT:
             create_silver(self.task.spark, request.target, self.past.schema_before(end), tag_of(request, 0, end, end))
         return Replayed(self.shown, request.target.place, past[0].begin, end, rows)
 
     def _rebuild(self) -> Replayed:
-        target = self.side.table(self.name)
-        at = standing(self.task.spark, target).position
+        spark, target = self.task.spark, self.target
+        at = standing(spark, target).position
         past = self.past.until(at)
-        request = self._scratch(past, "rebuild", "")
-        rows = self._build(request, past)  # the most of it, while the task goes on
+        request = self.scratch.request(past, "rebuild", "")
+        rows = self.scratch.build(request, past)  # the most of it, while the task goes on
         with standing_still(self.task.spec):
-            now = standing(self.task.spark, target)
+            now = standing(spark, target)
             past = self.past.until(now.position)
-            rows += self._build(request, past)
-            schema = self._schema_at(now)
-            built = self.task.spark.table(request.target.place)
-            kept = without_quarantined(self.task.spark, target, built, target.seen(schema))
-            swap(self.task.spark, target, kept, target.seen(schema), self.task.run)
-            discard(self.task.spark, request)
+            rows += self.scratch.build(request, past)
+            schema = self.past.schema_before(now.position)
+            built = self.scratch.rows(request, self._shape(schema))
+            kept = without_quarantined(spark, target, built, target.seen(schema))
+            swap(spark, target, kept, target.seen(schema), self.task.run)
+            self.scratch.discard(request)
         return Replayed(self.shown, target.place, past[0].begin, now.position, rows)
+
+    def _shape(self, schema: TableSchema) -> DataFrame:
+        """The columns that silver should have; a merged table has those that its shards have agreed on."""
+        if self.target.merged:
+            return self.task.spark.table(self.target.place)
+        columns = silver_columns(self.target.seen(schema)).items()
+        values = ", ".join(f"CAST(NULL AS {kind}) AS {quote(name)}" for name, kind in columns)
+        return self.task.spark.sql(f"SELECT {values} WHERE false")
 
     def _mend(self, begin: Position, end: Position) -> Replayed:
         """Look while the task goes on; only what is damaged is worth that it stands still."""
-        target, spark = self.side.table(self.name), self.task.spark
-        if not self._schema_at(standing(spark, target)).primary_key:
+        target, spark = self.target, self.task.spark
+        if not self._seen_at(standing(spark, target)).primary_key:
             raise ConfigError(
                 f"{self.shown} has no key: nothing tells a row from another one like it",
                 hint="replay it --into a new table, or have silver made anew: --rebuild",
@@ -185,42 +180,44 @@ class TableReplay:
         return Replayed(self.shown, target.place, begin, end, rows, damage.missing, damage.different, damage.extra)
 
     def _compared(self, begin: Position, end: Position, at: Standing, *, mending: bool) -> tuple[Damage, int]:
-        spark, target = self.task.spark, self.side.table(self.name)
-        position = at.position
+        spark, target, position = self.task.spark, self.target, at.position
         begin, end = self.past.after_last_read(begin), min(end, position)
         if begin >= end:
             return Damage(), 0
         past: Sequence[Stretch] = (Stretch(begin, position, again=begin.epoch != position.epoch),)
-        if self.past.is_partial(begin, position):
-            past = self.past.until(position)  # images that lack columns make whole rows from the beginning on only
-        request = self._scratch(past, "mend" if mending else "look", f"{begin}-{position}")
-        rows = self._build(request, past)
-        seen = target.seen(self._schema_at(at))
-        live = with_quarantined(spark, target, rows_at(spark, target, at.version), seen)
-        gone = deleted_keys(spark, replace(request, begin=begin, end=end), seen, live)
-        # A replay without a row has made no table.
-        made = silver_condition(spark, request.target) is Condition.PRESENT
-        built = spark.table(request.target.place) if made else live.where("false")
-        # No lower bound: rows of an XA transaction stand where they were prepared.
-        touched = built.where(older_than(end))
-        wrong = damaged_rows(live, touched, gone, seen)
+        renamed = self.past.is_renamed(begin, position)
+        if renamed or self.past.is_partial(begin, position):
+            # A RENAME writes the whole table, and images that lack columns make whole rows from the beginning on only.
+            past = self.past.until(position)
+        request = self.scratch.request(past, "mend" if mending else "look", f"{begin}-{position}")
+        rows = self.scratch.build(request, past)
+        seen, live = self._seen_at(at), self._whole(at)
+        built = self.scratch.rows(request, live)
+        if renamed:
+            gone = live.selectExpr(*map(quote, seen.primary_key), f"{version_at(position)} AS {VERSION}")
+        else:
+            gone = deleted_keys(spark, self.scratch.own_request(begin, end), seen, live)
+            built = built.where(
+                older_than(end)
+            )  # no lower bound: rows of an XA transaction stand where they were prepared
+        wrong = damaged_rows(live, built, gone, seen)
         damage = count_damage(wrong)
         if damage and mending:
             mend(spark, target.place, wrong, seen.primary_key, lambda: mending_tag(spark, target, self.task.run))
-        discard(spark, request)
+        self.scratch.discard(request)
         return damage, rows
 
     def rows_as_of(self, at: Standing, position: Position) -> DataFrame | None:
         """Silver's rows, and those kept apart, as they will be at a position behind `at`; None if that takes silver.
 
-        Nothing is written to silver.
+        Of a merged table, those of this source table alone, with all of the merged table's columns. Nothing is written
+        to silver.
 
         Raises:
             DmdeltaError: as `replay_stretches`.
         """
-        spark, begin, side = self.task.spark, at.position, self.side
-        target, seen = side.table(self.name), side.table(self.name).seen(self._schema_at(at))
-        live = with_quarantined(spark, target, rows_at(spark, target, at.version), seen)
+        spark, begin, side, seen = self.task.spark, at.position, self.side, self._seen_at(at)
+        live = self._whole(at)
         if begin >= position:
             return live
         events = table_events(spark, self.task.lakehouse, side.source_id, self.name, begin, position)
@@ -229,57 +226,20 @@ class TableReplay:
         if events.partial or events.ddl or not seen.primary_key:
             return None
         past = (Stretch(begin, position, again=begin.epoch != position.epoch),)
-        request = self._scratch(past, "as-of", str(position))
-        self._build(request, past)
-        gone = deleted_keys(spark, replace(request, begin=begin, end=position), seen, live)
-        keys, columns = list(map(quote, seen.primary_key)), list(map(quote, live.columns))
-        touched, built = gone.select(*keys), live.where("false")
-        if silver_condition(spark, request.target) is Condition.PRESENT:
-            built = spark.table(request.target.place).select(*columns)
-            touched = touched.unionAll(built.select(*keys))
+        request = self.scratch.request(past, "as-of", str(position))
+        self.scratch.build(request, past)
+        gone = deleted_keys(spark, self.scratch.own_request(begin, position), seen, live)
+        keys, built = list(map(quote, seen.primary_key)), self.scratch.rows(request, live)
+        touched = gone.select(*keys).unionAll(built.select(*keys))
         kept = live.join(touched, list(seen.primary_key), "left_anti")
-        return kept.select(*columns).unionAll(built)
+        return kept.select(*map(quote, live.columns)).unionAll(built)
 
-    def _schema_at(self, at: Standing) -> TableSchema:
-        return self.past.schema_before(at.position)
+    def _whole(self, at: Standing) -> DataFrame:
+        """The source table's rows in silver, and those kept apart."""
+        rows = shard_rows(self.target, rows_at(self.task.spark, self.target, at.version))
+        return with_quarantined(self.task.spark, self.target, rows, self._seen_at(at))
 
-    def _scratch(self, past: Sequence[Stretch], use: str, what: str) -> ApplyRequest:
-        """For a table of its own, among the task's metadata; the next replay of the same use takes its place.
-
-        Args:
-            use: those that are written to silver from are only used while the task stands still, by one process.
-        """
-        lakehouse = self.task.lakehouse
-        name = f"{self.task.spec.name}.{self.side.source_id}.{self.shown}.{use}"
-        apart = replace(lakehouse, silver_name=lakehouse.metadata_name)
-        return self._request(past, Route("replay", name), apart, what)
-
-    def _request(self, past: Sequence[Stretch], to: Route, lakehouse: Lakehouse, purpose: str = "") -> ApplyRequest:
-        side, first = self.side, past[0].begin
-        what = f"{side.task} {side.source_id} {self.shown} {to.name} {first} {purpose}"
-        request = ApplyRequest(
-            lakehouse=lakehouse,
-            task=side.task,
-            source_id=side.source_id,
-            run=hashlib.sha256(what.encode()).hexdigest()[:32],
-            schema=self.name[0],
-            table=self.name[1],
-            begin=first,
-            end=past[-1].end,
-            batch=0,
-            flavor=side.flavor,
-            rules=side.rules,
-        )
-        return replay_request(request, to)
-
-    def _build(self, request: ApplyRequest, past: Sequence[Stretch], *, anew: bool = True) -> int:
-        done = 0
-
-        def told(stretch: Stretch, result: ApplyResult | None) -> None:
-            nonlocal done
-            done += 1
-            rows = result.row_count if result else 0
-            log.info("stretch replayed", table=self.shown, end=str(stretch.end), rows=rows)
-            self.report(ReplayProgress(self.shown, done, len(past), rows))
-
-        return replay_stretches(self.task.spark, request, past, told, anew=anew)
+    def _seen_at(self, at: Standing) -> TableSchema:
+        """The table's structure as silver has it."""
+        schema = self.past.schema_before(at.position)
+        return seen_whole(self.target, schema, rows_at(self.task.spark, self.target, at.version))

@@ -1,7 +1,8 @@
 """A table's past in bronze: which stretches of it, one after the other, make the table as it was at a position.
 
 A table begins with the rows that a snapshot read, or with its first event. An ad-hoc snapshot begins it again: what the
-log said before may be what silver could not follow, so the newest snapshot before the position counts.
+log said before may be what silver could not follow, so the newest snapshot before the position counts. What a RENAME
+gave a table is in the past of another one (`dmdelta.silver.lineage`): the stretches name the table that they are of.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +18,7 @@ from dmdelta.lakehouse.place import Lakehouse
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
 from dmdelta.model.segment import FIRST_OFFSET
+from dmdelta.silver.renaming import Renaming
 
 STRETCH_ROWS = 1_000_000
 """About so many row changes are applied by one commit: a replay that was killed goes on behind the last one."""
@@ -28,11 +30,15 @@ class Stretch:
 
     Attributes:
         again: it may tell what was told before it: by a snapshot, or by a log that was begun anew.
+        table: the table whose events it has; None: the one that is replayed.
+        renaming: the statement at `begin` behind which the rows have the name `table`.
     """
 
     begin: Position
     end: Position
     again: bool = False
+    table: TableName | None = None
+    renaming: Renaming | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +55,19 @@ class FileRows:
     rows: int
     reads: int = 0
     partial: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """What a RENAME made of a table's past.
+
+    Attributes:
+        at: where the table got its rows from another one, or lost those that it had.
+        told: epochs before that of `at` have told some of the rows.
+    """
+
+    at: Position
+    told: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +92,13 @@ class Beginnings:
         rereads: the table's ad-hoc snapshots.
         exact: where the log goes on for a table that a full load read exactly there, by the log's epoch.
         again_until: up to where the log of an epoch may tell what was told before, by epoch.
+        carried: a RENAME is where the table begins; None: a snapshot or its first event is.
     """
 
     rereads: Sequence[Reread] = ()
     exact: Mapping[int, Position] = field(default_factory=dict)
     again_until: Mapping[int, Position] = field(default_factory=dict)
+    carried: Carried | None = None
 
     def newest_read(self, to: Position) -> Reread | None:
         """The last ad-hoc snapshot before a position."""
@@ -115,7 +136,8 @@ def plan_past(
     Raises:
         QualityError: rows that a snapshot read are not in bronze.
     """
-    newest = begun.newest_read(to)
+    carried = begun.carried
+    newest = begun.newest_read(to) if carried is None else None
     chosen = [file for file in files if file.begin < to and file.begin.epoch > 0]
     goes_on, again_until = dict(begun.exact), dict(begun.again_until)
     if newest is not None:
@@ -123,6 +145,9 @@ def plan_past(
         chosen = [*(file for file in files if file.begin.epoch == newest.epoch), *log]
         goes_on[newest.goes_on.epoch] = newest.goes_on
         again_until[newest.goes_on.epoch] = newest.until or to
+    if carried is not None:
+        chosen = [file for file in chosen if _ends_behind(file, carried.at)]
+        goes_on[carried.at.epoch] = carried.at
     _assert_read(chosen)
     logs = [list(group) for _, group in groupby(chosen, key=lambda file: file.begin.epoch)]
     stretches: list[Stretch] = []
@@ -133,7 +158,8 @@ def plan_past(
         if last.chunk is not None:
             end = Position.of_chunk(last.epoch, last.chunk + 1)
         end = min(end, to)
-        again = min(again_until.get(begin.epoch, end), end) if stretches else begin
+        told = bool(stretches) or (carried is not None and carried.told)
+        again = min(again_until.get(begin.epoch, end), end) if told else begin
         stretches += _cut(log, Stretch(begin, again, again=True), stretch_rows)
         stretches += _cut(log, Stretch(max(begin, again), end), stretch_rows)
     if stretches and stretches[-1].end < to:  # what drops a database names none of its tables

@@ -48,7 +48,7 @@ def pieces_of(spark: SparkSession, request: ApplyRequest) -> Iterator[RangePiece
     """
     name, begin, end = request.name, request.begin, request.end
     events = table_events(spark, request.lakehouse, request.source_id, name, begin, end)
-    log = table_log(spark, request.source_log, name, events.structure)
+    log = table_log(spark, request.source_log, name, events.structure, request.passed)
     for piece in plan_pieces(log, structure_at(spark, request.source_log, name, begin), begin, end):
         batch = batch_of(spark, request, piece)
         if batch is not None:

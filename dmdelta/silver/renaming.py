@@ -126,6 +126,28 @@ def apply_group(
     return [apply_table(spark, request) for request in waiting.values() if request.begin < request.end]
 
 
+def carry_over(spark: SparkSession, request: ApplyRequest, renaming: Renaming) -> None:
+    """Follow a statement that renames tables with a table that holds the source's rows already. Can be repeated.
+
+    A replay collects a table's rows in one place, whatever the table's name is: what the statement does besides the
+    RENAME is all that is left to do.
+
+    Args:
+        request: of the table under the name that it has behind the statement; begins there.
+
+    Raises:
+        UnsupportedSchemaChange: silver cannot follow.
+        Fenced, CommitConflict, LakehouseError: as `dmdelta.lakehouse.commits`.
+    """
+    at, source = renaming.at, renaming.sources[request.name]
+    work = open_work(spark, request)
+    if source is None or work.condition is not Condition.PRESENT or (work.passed is not None and work.passed >= at):
+        return
+    before = structure_at(spark, request.source_log, source, at)
+    if before is not None:
+        work.make(_altered(work, replace(before, schema=request.schema, table=request.table), renaming), at, at)
+
+
 def _renaming(name: TableName, event: StructureEvent, rules: SourceRules, *, mariadb: bool) -> Renaming | None:
     effects = statement_effects(event.text, name[0], lambda _: None, mariadb=mariadb)
     renames = [effect for effect in effects if isinstance(effect, Renamed) and _counts(effect, event, rules)]

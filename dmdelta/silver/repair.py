@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 from dmdelta.changelog.ranges import of_source, of_table
 from dmdelta.ddl.types import VERSION, silver_columns
 from dmdelta.errors import QualityError
-from dmdelta.lakehouse.commits import CommitTag, OwnCommit, merge, overwrite, replace_using
+from dmdelta.lakehouse.commits import CommitTag, OwnCommit, merge, overwrite, replace_using, replace_where
 from dmdelta.lakehouse.foreign import wrapped
 from dmdelta.lakehouse.history import newest_own_commit, own_commits
 from dmdelta.lakehouse.session import can_replace
@@ -234,11 +234,13 @@ def mend(
 
 
 def swap(spark: SparkSession, target: Target, rows: DataFrame, schema: TableSchema, run: str) -> OwnCommit:
-    """Put rows in the place of all of a table's, in one commit. Nobody else may write to it meanwhile.
+    """Put rows in the place of all of a source table's, in one commit. Nobody else may write to silver meanwhile.
 
     Raises:
         CommitConflict, LakehouseError: the table cannot be written.
     """
+    if target.merged:
+        return replace_where(spark, rows, target.place, target.own_rows, mending_tag(spark, target, run))
     same = spark.table(target.place).schema.simpleString() == rows.schema.simpleString()
     commit = overwrite(spark, rows, target.place, mending_tag(spark, target, run), columns_too=not same)
     if not same:

@@ -21,6 +21,7 @@ from dmdelta.silver.apply import apply_table
 from dmdelta.silver.evolution import DROPPED
 from dmdelta.silver.past import Stretch
 from dmdelta.silver.plan import Mode
+from dmdelta.silver.renaming import carry_over
 from dmdelta.silver.request import STEP_BITS, ApplyRequest, ApplyResult, tag_of
 from dmdelta.silver.state import silver_position
 
@@ -38,9 +39,9 @@ class RouteTo(Routes):
 
 
 def replay_request(request: ApplyRequest, to: Route) -> ApplyRequest:
-    """The same events for another place; constant columns that a route extracts stay."""
+    """The same events for another place; constant columns that a route extracts stay, unless `to` has some."""
     own = request.target.route
-    routes = RouteTo(to=replace(to, extracted=own.extracted))
+    routes = RouteTo(to=replace(to, extracted=to.extracted or own.extracted))
     return replace(request, rules=replace(request.rules, routes=routes))
 
 
@@ -85,20 +86,28 @@ def replay_stretches(
             report(stretch, None)
             continue
         newest = silver_position(spark, target)
-        begin = max(stretch.begin, reached or stretch.begin)
-        result = apply_table(
-            spark,
-            replace(
-                request,
-                begin=begin,
-                end=stretch.end,
-                batch=_next_batch(newest.tag.version if newest else None),
-                mode=Mode.SAFE if stretch.again else Mode.NORMAL,
-            ),
+        following = replace(
+            _under_its_name(request, stretch),
+            begin=max(stretch.begin, reached or stretch.begin),
+            end=stretch.end,
+            batch=_next_batch(newest.tag.version if newest else None),
+            mode=Mode.SAFE if stretch.again else Mode.NORMAL,
         )
+        if stretch.renaming is not None and following.begin == stretch.begin:
+            carry_over(spark, following, stretch.renaming)
+            following = replace(following, passed=stretch.begin)
+        result = apply_table(spark, following)
         rows += result.row_count
         report(stretch, result)
     return rows
+
+
+def _under_its_name(request: ApplyRequest, stretch: Stretch) -> ApplyRequest:
+    """The request for the events of the name that the table had in a stretch."""
+    if stretch.table is None or stretch.table == request.name:
+        return request
+    schema, table = stretch.table
+    return replace(request, schema=schema, table=table, later_name=request.name)
 
 
 def _next_batch(version: int | None) -> int:

@@ -38,6 +38,7 @@ class ApplyRequest:
         whole: the range ends where the batch ends; False for a part of it, up to a rename.
         passed: statements up to there are in silver, and `known` is the structure behind them; None: none.
         flavor: of the source's statements.
+        later_name: what the table is called where its rows go, if a RENAME gave it another name behind the range.
         rules: which of the source's events count.
         shards: what the shards of merged tables agree by.
         checks: what its rows should fulfil.
@@ -64,6 +65,7 @@ class ApplyRequest:
     rules: SourceRules = NO_RULES
     shards: Coordination = field(default_factory=Coordination)
     checks: RowChecks = no_checks
+    later_name: TableName | None = None
 
     @property
     def name(self) -> TableName:
@@ -80,7 +82,8 @@ class ApplyRequest:
         Raises:
             ConfigError: two routes match the table.
         """
-        return Target(self.lakehouse, self.task, self.source_id, self.name, self.rules.route(*self.name))
+        name = self.later_name or self.name
+        return Target(self.lakehouse, self.task, self.source_id, name, self.rules.route(*name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +128,7 @@ class ApplyResult:
 def tag_of(request: ApplyRequest, ordinal: int, begin: Position, end: Position) -> CommitTag:
     """The tag of one commit of a request: the `ordinal`th, after which the table is at `end`."""
     version = (request.batch << STEP_BITS) | ordinal
-    app = silver_app(request.task, request.source_id, request.schema, request.table)
+    app = silver_app(request.task, request.source_id, *(request.later_name or request.name))
     inherited = request.safe_until if request.safe_until is not None and end < request.safe_until else None
     return CommitTag(app, version, request.task, request.source_id, request.run, begin, end, safe_until=inherited)
 

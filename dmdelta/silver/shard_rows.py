@@ -1,61 +1,58 @@
-"""The rows of one shard among those of a merged table, in the types that the shard itself has."""
+"""The rows of one shard as its merged table holds them: to compare them with what the log says of the shard."""
 
-from dataclasses import dataclass
+from dataclasses import replace
 
 from pyspark.sql import DataFrame
 
-from dmdelta.ddl.types import OWN_COLUMNS, silver_type
-from dmdelta.model.schema import Column, TableSchema
+from dmdelta.ddl.types import OWN_COLUMNS, SHARD
+from dmdelta.model.schema import Column, StoredColumn, TableSchema
 from dmdelta.model.spark_sql import quote
-from dmdelta.sharding import held_type, name_among, plain_type
+from dmdelta.sharding import held_type, name_among
+from dmdelta.sharding.operations import plain_type
 from dmdelta.silver.target import Target
 
-_NOT_CAST = ("BINARY", "VARIANT", "STRUCT", "ARRAY")
 
-
-@dataclass(frozen=True, slots=True)
-class ShardRows:
-    """The rows of one source table in silver.
-
-    Attributes:
-        rows: the columns that both sides have, under the source's names, then silver's own.
-        absent: columns of other shards, which are NULL in these rows. `rows` has them, too.
-    """
-
-    rows: DataFrame
-    absent: tuple[str, ...] = ()
-
-
-def shard_rows(target: Target, schema: TableSchema, rows: DataFrame) -> ShardRows:
-    """The rows of a source table among those of its silver table; all of them if no other table goes there.
-
-    A column that other shards have made wider is cast back to the shard's own type. One that holds the shard's values
-    in a type that has no way back is left out.
+def seen_whole(target: Target, schema: TableSchema, held: DataFrame) -> TableSchema:
+    """A source table's structure as silver has it; a merged table's with the columns of all shards.
 
     Args:
-        schema: the source table's structure.
-        rows: silver's.
+        held: the silver table.
     """
+    seen = target.seen(schema)
     if not target.merged:
-        return ShardRows(rows)
-    types = {field.name: field.dataType.simpleString() for field in rows.schema.fields}
-    own = {*OWN_COLUMNS, *(column.name for column in target.constants)}
-    names = {column.name: name_among(types, column.name) for column in schema.columns}
-    chosen = [
-        f"{value} AS {quote(column.name)}"
-        for column in schema.columns
-        if (name := names[column.name]) is not None and (value := _value(column, name, types[name]))
-    ]
-    taken = {name for name in names.values() if name is not None}
-    absent = tuple(name for name in types if name not in taken and name not in own)
-    kept = [quote(name) for name in types if name in own or name in absent]
-    return ShardRows(rows.where(target.own_rows).selectExpr(*chosen, *kept), absent)
+        return seen
+    own = {column.name.lower(): column for column in seen.columns}
+    columns: list[Column] = []
+    for field in held.schema.fields:
+        column, kind = own.get(field.name.lower()), plain_type(field.dataType.simpleString())
+        if field.name in OWN_COLUMNS:
+            continue
+        if column is None:
+            columns.append(StoredColumn.of(Column(field.name, "varchar"), kind))
+        else:
+            named = replace(column, name=field.name)
+            columns.append(named if held_type(named) == kind else StoredColumn.of(named, kind))
+    key = tuple(name_among(held.columns, name) or name for name in seen.primary_key)
+    return replace(seen, columns=tuple(columns), primary_key=key)
 
 
-def _value(column: Column, name: str, kind: str) -> str:
-    """The SQL of a column's values in its own type; '' if there is no way back to it."""
-    if plain_type(kind) == held_type(column):
-        return quote(name)
-    if held_type(column).startswith(_NOT_CAST) or plain_type(kind).startswith(_NOT_CAST):
-        return ""
-    return f"try_cast({quote(name)} AS {silver_type(column)})"
+def as_held(rows: DataFrame, held: DataFrame) -> DataFrame:
+    """Rows with the columns of a silver table, in its types and order; NULL in those that the rows lack."""
+    kinds = {field.name: field.dataType.simpleString() for field in rows.schema.fields}
+    columns = []
+    for field in held.schema.fields:
+        name, kind = name_among(kinds, field.name), field.dataType.simpleString()
+        value = "NULL" if name is None else quote(name)
+        same = name is not None and kinds[name] == kind
+        columns.append(f"{value if same else f'CAST({value} AS {kind})'} AS {quote(field.name)}")
+    return rows.selectExpr(*columns)
+
+
+def shard_rows(target: Target, rows: DataFrame) -> DataFrame:
+    """The source table's rows among those of its silver table."""
+    return rows.where(target.own_rows) if target.merged else rows
+
+
+def scratch_constants(target: Target) -> tuple[tuple[str, str], ...]:
+    """The constant columns of a shard's rows in a table of their own, as a route extracts them."""
+    return (*target.route.extracted, *(((SHARD, str(target.shard)),) if target.merged else ()))
