@@ -55,9 +55,7 @@ class OneSided:
             if not self._has_events(standing(spark, target).position, position):
                 return self._left_over(position)
             time.sleep(POLL_SECONDS)
-        raise QualityError(
-            f"the source has no {shown(self.name)}, and silver has not followed yet", hint="run the task"
-        )
+        raise QualityError(f"the source has no {shown(self.name)}, silver is behind", hint="run the task")
 
     def _left_over(self, position: Position) -> Validated:
         target, spark = self.source.side.table(self.name), self.source.task.spark

@@ -66,8 +66,8 @@ class ServerRows:
         """
         ours, theirs, table = self.comparison.source, self.comparison.target, self.source
         queries = [(source_sums_query(ours, table.name, part), ()) for part in table.parts]
-        source = add_sums(table.ask(queries))  # type: ignore[arg-type]
-        target = add_sums([self.target.rows(source_sums_query(theirs, self.name, self.own_rows))])  # type: ignore[list-item]
+        source = add_sums(table.ask(queries))
+        target = add_sums([self.target.rows(source_sums_query(theirs, self.name, self.own_rows))])
         suspects = plan_suspects(source, target)
         kinds: dict[str, Kind] = {}
         if suspects.buckets:
@@ -93,9 +93,8 @@ class ServerRows:
                 kinds[key] = Kind.MISSING if key in source else Kind.EXTRA
             elif source.get(key) != target.get(key):
                 kinds[key] = Kind.DIFFERENT
-        documents = {
-            key: told for key, told in self._documents(self.source.rows, set(keys)).items() if key not in kinds
-        }
+        documents = self._documents(self.source.rows)
+        documents = {key: documents[key] for key in keys if key in documents and key not in kinds}
         return Differing(self.comparison, len(source), len(target), self._shown(kinds, documents))
 
     def left_out_rows(self) -> int:
@@ -132,16 +131,14 @@ class ServerRows:
         target: dict[str, tuple[str | None, ...]] = {}
         for first in range(0, len(keys), KEYS_AT_ONCE):
             some = keys[first : first + KEYS_AT_ONCE]
-            ours = [
-                (source_values_query(self.comparison.source, self.source.name, part, some), some)
-                for part in self.source.parts
-            ]
+            query = source_values_query
+            ours = [(query(self.comparison.source, self.source.name, part, some), some) for part in self.source.parts]
             source |= {str(row[0]): row[1:] for part in self.source.ask(ours) for row in part}
-            theirs = source_values_query(self.comparison.target, self.name, self.own_rows, some)
+            theirs = query(self.comparison.target, self.name, self.own_rows, some)
             target |= {str(row[0]): row[1:] for row in self.target.rows(theirs, some)}
         return source, target
 
-    def _documents(self, rows: int, among: set[str] | None = None) -> Values:
+    def _documents(self, rows: int) -> Values:
         """The documents that differ, of rows that both sides have."""
         names = self.comparison.documents.source
         if not names:
@@ -153,7 +150,7 @@ class ServerRows:
             ours = self.source.ask([(query(self.comparison.source, self.source.name, group, groups), ())])[0]
             theirs = self.target.rows(query(self.comparison.target, self.name, group, groups, self.own_rows))
             found |= differing_texts(names, ours, theirs)
-        return found if among is None else {key: told for key, told in found.items() if key in among}
+        return found
 
 
 def _hashed(rows: Sequence[Sequence[object]]) -> list[HashedRow]:

@@ -1,4 +1,4 @@
-"""Whether a source table can be compared with its table in the sink's target, and which of that table's rows are its."""
+"""Whether a source table can be compared with the sink's target, and which rows of a table there are its."""
 
 from collections.abc import Collection
 from dataclasses import dataclass

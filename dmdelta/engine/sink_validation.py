@@ -7,7 +7,7 @@ log has changed meanwhile are compared again. docs/decisions/0009-reconciliation
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
 from dmdelta.bronze.landing import newest_landed
@@ -65,19 +65,20 @@ class SinkValidation:
         keys: Sequence[str] | None = None
         certain: dict[str, RowDifference] = {}
         for _ in range(TRIES):
-            for table, target, position in self._both():
-                line, differing, schema = self._compare(table, target, position, keys)
-                found = line if found is None else found
-                if differing is None or schema is None:
+            with self._both() as (table, target, position):
+                line, differing = self._compare(table, target, position, keys)
+                if differing is None:
                     return line
-                changed = self._changed_since(position, differing.comparison.source, schema, differing.differences)
-                certain |= {row.key: row for row in differing.differences if row.key not in changed}
-                keys = [row.key for row in differing.differences if row.key in changed]
-            if not keys and found is not None:
-                return self._line(found, list(certain.values()), 0)
+                found, comparison = found or line, differing.comparison.source
+                changed = self._changed_since(position, comparison, table.schema, differing.differences)
+            certain |= {row.key: row for row in differing.differences if row.key not in changed}
+            keys = sorted(changed)
+            if not keys:
+                break
         assert found is not None
         return self._line(found, list(certain.values()), len(keys or ()))
 
+    @contextmanager
     def _both(self) -> Iterator[tuple[SteadyTable, TargetSnapshot, Position]]:
         """Both tables, the target's at the source's position or behind it."""
         source, spark = self.source, self.source.task.spark
@@ -89,23 +90,23 @@ class SinkValidation:
 
     def _compare(
         self, table: SteadyTable, target: TargetSnapshot, position: Position, keys: Sequence[str] | None
-    ) -> tuple[Validated, Differing | None, TableSchema | None]:
+    ) -> tuple[Validated, Differing | None]:
         """The result so far, and the rows that differ; None where there is nothing to compare row by row."""
         name = target.find(self.table.target)
-        base = self._base(Outcome.SAME, position=position)
         if name is None:
             ((count,),) = table.ask([(count_query(table.name), ())])[0]
-            return self._target_lacks(position, int(count)), None, None
+            return self._target_lacks(position, int(count)), None
         (schema,) = read_schemas(target.connection, lambda *found: found == name)
         left_out = self.table.compared.source_condition
         comparison = plan_server_comparison(
             table.schema, schema, (self.source.side.flavor, target.flavor), table.rows, left_out
         )
         rows = ServerRows(table, target, quoted(*name), self.table.own_rows, comparison, self.request.limit)
-        differing = rows.differing() if keys is None else rows.differing_among(keys)
+        whole = keys is None or not table.schema.primary_key
+        differing = rows.differing() if whole else rows.differing_among(keys or ())
         line = Validated(
-            source=base.source,
-            table=base.table,
+            source=self.source.config.source_id,
+            table=shown(self.table.name),
             against=Against.SINK,
             status=Outcome.SAME,
             position=position,
@@ -115,7 +116,7 @@ class SinkValidation:
             left_out_rows=rows.left_out_rows() if keys is None else 0,
             uncompared=comparison.uncompared,
         )
-        return line, differing, table.schema
+        return line, differing
 
     def _line(self, found: Validated, differences: Sequence[RowDifference], restless: int) -> Validated:
         """The result with the rows that certainly differ; `restless` ones were changed each time they were compared."""
@@ -213,9 +214,7 @@ class SinkValidation:
 
     def _target_lacks(self, position: Position, count: int) -> Validated:
         if not count:
-            return self._base(
-                Outcome.EXCLUDED, "the source's table is empty; the sink makes its own with the first row"
-            )
+            return self._base(Outcome.EXCLUDED, "the source's table is empty; the sink makes it with the first row")
         return Validated(
             source=self.source.config.source_id,
             table=shown(self.table.name),

@@ -43,8 +43,8 @@ from dmdelta.quality.reconcile import (
     source_values_query,
 )
 from dmdelta.rules.comparable_rows import ComparableRows
+from dmdelta.silver.own_rows import OwnRows, own_rows
 from dmdelta.silver.repair import standing
-from dmdelta.silver.shard_rows import ShardRows, shard_rows
 from dmdelta.source.endpoint import Endpoint
 from dmdelta.source.steady import SteadyTable, open_steady
 
@@ -98,14 +98,14 @@ class TableValidation:
                 position = await_landed(self.task.spark, self.landing, table.position, self.request.wait)
                 rows = self.replay.rows_as_of(at, position)
                 if rows is not None:
-                    return self._compare(table, position, shard_rows(target, table.schema, rows))
+                    return self._compare(table, position, own_rows(target, table.schema, rows))
             time.sleep(POLL_SECONDS)
         raise QualityError(
             f"silver does not come to where {'.'.join(self.name)} is",
             hint="run the task; compare in a quieter hour. `dmdelta status SPEC` shows whether the table stopped",
         )
 
-    def _compare(self, table: SteadyTable, position: Position, silver: ShardRows) -> Validated:
+    def _compare(self, table: SteadyTable, position: Position, silver: OwnRows) -> Validated:
         comparison = self._comparison(table, silver)
         found = self._differing_rows(table, comparison, silver.rows)
         documents, compared = self._documents(table, comparison, silver.rows)
@@ -137,7 +137,7 @@ class TableValidation:
             fixed=fixed,
         )
 
-    def _comparison(self, table: SteadyTable, silver: ShardRows) -> Comparison:
+    def _comparison(self, table: SteadyTable, silver: OwnRows) -> Comparison:
         return plan_comparison(
             table.schema,
             silver.rows.columns,
@@ -193,7 +193,7 @@ class TableValidation:
             return False, f"{error.message}: {error.hint}"
         return True, None
 
-    def _only_in_silver(self, table: SteadyTable, silver: ShardRows) -> tuple[str, ...]:
+    def _only_in_silver(self, table: SteadyTable, silver: OwnRows) -> tuple[str, ...]:
         own = {column.name for column in (*table.schema.columns, *self.side.table(self.name).constants)}
         own.update(silver.absent)
         return tuple(name for name in silver.rows.columns if name not in own and not name.startswith("_dm_"))

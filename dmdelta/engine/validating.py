@@ -10,7 +10,8 @@ from dmdelta.engine.chunk_store import ChunkStore
 from dmdelta.engine.landed_position import NotLanded
 from dmdelta.engine.one_sided import OneSided
 from dmdelta.engine.relaying import endpoint_of
-from dmdelta.engine.sink_validation import SinkValidation, plan_sink_table
+from dmdelta.engine.sink_tables import plan_sink_table
+from dmdelta.engine.sink_validation import SinkValidation
 from dmdelta.engine.sinking import target_server
 from dmdelta.engine.table_validation import TableValidation
 from dmdelta.engine.task import Task, named_source, open_task

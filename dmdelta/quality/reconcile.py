@@ -114,7 +114,7 @@ def source_sums_query(comparison: Comparison, table: str, condition: str) -> str
 
 
 def source_rows_query(comparison: Comparison, table: str, condition: str, buckets: Sequence[int]) -> str:
-    """Key and hash of the rows of some buckets in a part of the source table, and whether they are left out (1 or 0)."""
+    """Of the rows of some buckets in a part of the source table: key, hash, and whether they are left out (1 or 0)."""
     within = f"{comparison.bucket.source} IN ({', '.join(map(str, buckets))})"
     left_out = f"IF({comparison.left_out.source}, 1, 0)" if comparison.left_out else "0"
     chosen = f"{comparison.key_text.source}, {comparison.hash.source}, {left_out}"

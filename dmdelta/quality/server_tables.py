@@ -65,9 +65,7 @@ def plan_server_comparison(
     others = {column.name.lower(): column for column in target.columns}
     pairs = [(column, others.get(column.name.lower())) for column in schema.columns]
     # The source's type says how a value is written; the families are such that both write it alike.
-    alike = [
-        (one, replace(one, name=other.name)) for one, other in pairs if other is not None and _is_alike(one, other)
-    ]
+    alike = [(one, replace(one, name=other.name)) for one, other in pairs if other and _is_alike(one, other)]
     documents = [
         (one, other) for one, other in pairs if one.type == "json" and other is not None and other.type in _DOCUMENTS
     ]

@@ -40,6 +40,10 @@ class ComparableRows:
         return " OR ".join(f"(({expression}\n) IS TRUE)" for expression in self.expressions)
 
 
+ALL_ROWS = ComparableRows()
+"""Of a table that no filter is about."""
+
+
 def plan_comparable_rows(rules: SourceRules, name: TableName) -> ComparableRows | str:
     """Which rows of a table are compared, or why none are."""
     ignored = [event for event, action in rules.row_events(*name).items() if action is Action.IGNORE]

@@ -14,7 +14,7 @@ _NOT_CAST = ("BINARY", "VARIANT", "STRUCT", "ARRAY")
 
 
 @dataclass(frozen=True, slots=True)
-class ShardRows:
+class OwnRows:
     """The rows of one source table in silver.
 
     Attributes:
@@ -26,7 +26,7 @@ class ShardRows:
     absent: tuple[str, ...] = ()
 
 
-def shard_rows(target: Target, schema: TableSchema, rows: DataFrame) -> ShardRows:
+def own_rows(target: Target, schema: TableSchema, rows: DataFrame) -> OwnRows:
     """The rows of a source table among those of its silver table; all of them if no other table goes there.
 
     A column that other shards have made wider is cast back to the shard's own type. One that holds the shard's values
@@ -37,7 +37,7 @@ def shard_rows(target: Target, schema: TableSchema, rows: DataFrame) -> ShardRow
         rows: silver's.
     """
     if not target.merged:
-        return ShardRows(rows)
+        return OwnRows(rows)
     types = {field.name: field.dataType.simpleString() for field in rows.schema.fields}
     own = {*OWN_COLUMNS, *(column.name for column in target.constants)}
     names = {column.name: name_among(types, column.name) for column in schema.columns}
@@ -49,7 +49,7 @@ def shard_rows(target: Target, schema: TableSchema, rows: DataFrame) -> ShardRow
     taken = {name for name in names.values() if name is not None}
     absent = tuple(name for name in types if name not in taken and name not in own)
     kept = [quote(name) for name in types if name in own or name in absent]
-    return ShardRows(rows.where(target.own_rows).selectExpr(*chosen, *kept), absent)
+    return OwnRows(rows.where(target.own_rows).selectExpr(*chosen, *kept), absent)
 
 
 def _value(column: Column, name: str, kind: str) -> str:

@@ -1,0 +1,153 @@
+"""`dmdelta validate` lists every table of the task, compared or with the reason why not, and finds damage in each."""
+
+import time
+
+import pytest
+
+from dmdelta.ddl.types import SHARD
+from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.lakehouse.session import clone_session
+from tests.integration.test_validate import validate
+from tests.support.task import Task
+
+BEFORE = (
+    "CREATE TABLE log (id INT PRIMARY KEY, v VARCHAR(20))",
+    "CREATE TABLE idle (id INT PRIMARY KEY, v INT)",
+    "CREATE TABLE nothing (id INT PRIMARY KEY)",
+    "CREATE TABLE keyless (v INT, w VARCHAR(9))",
+    "CREATE TABLE shard_1 (id INT PRIMARY KEY, v INT)",
+    "CREATE TABLE shard_2 (id INT PRIMARY KEY, v BIGINT, own VARCHAR(9))",
+    "CREATE TABLE filtered (id INT PRIMARY KEY, kind VARCHAR(9), v INT)",
+    "CREATE TABLE undeleted (id INT PRIMARY KEY, v INT)",
+    "CREATE TABLE old_rows (id INT PRIMARY KEY, v INT)",
+    "CREATE TABLE gone (id INT PRIMARY KEY)",
+    "INSERT INTO log VALUES (1, 'one'), (2, 'two')",
+    "INSERT INTO idle VALUES (1, 10), (2, 20)",
+    "INSERT INTO keyless VALUES (1, 'a'), (1, 'a'), (2, NULL)",
+    "INSERT INTO shard_1 VALUES (1, 1), (2, 2)",
+    "INSERT INTO shard_2 VALUES (1, 1, 'x'), (2, 5000000000, NULL)",
+    "INSERT INTO filtered VALUES (1, 'test', 1), (2, 'live', 2)",
+    "INSERT INTO undeleted VALUES (1, 1), (2, 2)",
+    "INSERT INTO old_rows VALUES (1, 1)",
+    "INSERT INTO gone VALUES (1)",
+)
+WHILE_IT_RUNS = (
+    "RENAME TABLE log TO audit",
+    "CREATE TABLE log (id INT PRIMARY KEY, w INT)",
+    "INSERT INTO log VALUES (7, 7), (8, 8)",
+    "DROP TABLE gone",
+    "CREATE TABLE new_and_empty (id INT PRIMARY KEY)",
+    "INSERT INTO filtered VALUES (3, 'test', 3), (4, 'live', 4), (5, 'test', 5), (6, 'live', 6)",
+    "UPDATE filtered SET kind = 'live' WHERE id = 5",  # it appears
+    "UPDATE filtered SET kind = 'test', v = 60 WHERE id = 6",  # it stays as it was
+    "UPDATE shard_1 SET v = 3 WHERE id = 2",
+    "DELETE FROM shard_2 WHERE id = 1",
+    "DELETE FROM keyless WHERE v = 2",
+    "DELETE FROM undeleted WHERE id = 1",
+    "INSERT INTO audit VALUES (3, 'last')",
+)
+FILTER = "kind = 'test'"
+DAMAGE = {
+    "audit": "UPDATE {silver}.`audit` SET v = 'damaged' WHERE id = 1",
+    "log": "DELETE FROM {silver}.`log` WHERE id = 7",
+    "idle": "UPDATE {silver}.`idle` SET v = v + 1 WHERE id = 2",
+    "keyless": "INSERT INTO {silver}.`keyless` SELECT * FROM {silver}.`keyless` LIMIT 1",
+    "shard_1": "UPDATE {silver}.`merged` SET own = 'y' WHERE id = 1 AND {shard} LIKE '%shard_1`'",
+    "shard_2": "UPDATE {silver}.`merged` SET v = v + 1 WHERE id = 2 AND {shard} LIKE '%shard_2`'",
+    "filtered": "UPDATE {silver}.`filtered` SET v = 50 WHERE id = 5",
+}
+"""By the table that has the damaged row then."""
+FOUND = {
+    "audit": ("different", "1"),
+    "log": ("missing", "7"),
+    "idle": ("different", "2"),
+    "keyless": ("extra", "1|1:a"),
+    "shard_1": ("different", "1"),
+    "shard_2": ("different", "2"),
+    "filtered": ("different", "5"),
+}
+SAME = {*FOUND, "nothing", "new_and_empty"}
+
+
+def settings(database):
+    return {
+        "routes": {
+            "shards": {
+                "schema-pattern": database,
+                "table-pattern": "shard_*",
+                "target-schema": database,
+                "target-table": "merged",
+            }
+        },
+        "shard-mode": "optimistic",
+        "filters": {
+            "kept": {"schema-pattern": database, "table-pattern": "undeleted", "events": ["delete"], "action": "Ignore"}
+        },
+        "expression-filter": {
+            "inserts": {"schema": database, "table": "filtered", "insert-value-expr": FILTER},
+            "updates": {"schema": database, "table": "filtered", "update-new-value-expr": FILTER},
+            "by_old": {"schema": database, "table": "old_rows", "update-old-value-expr": "v > 5"},
+        },
+        "validator": {"mode": "full", "row-error-delay": "0s"},
+    }
+
+
+@pytest.fixture(params=["mysql80", "mariadb"])
+def task(request, spark, tmp_path):
+    """A task that has followed all of it in one run after its full load."""
+    server = request.getfixturevalue(request.param)
+    database = server.fresh_database("tables")
+    made = Task(tmp_path, server, database, mode="all", settings=settings(database))
+    server.execute(*BEFORE, database=database)
+    made.catch_up()
+    place = Lakehouse(root=str(made.root)).silver(database, "audit")
+    with made.running():
+        server.execute(*WHILE_IT_RUNS, database=database)
+        session = clone_session(spark)
+        deadline = time.monotonic() + 120
+        while True:
+            try:
+                if session.table(place).where("id = 3").count() == 1:
+                    break
+            except Exception:  # noqa: BLE001 - it is not there yet
+                assert time.monotonic() < deadline, "the last row does not come to silver"
+            time.sleep(0.5)
+    return made
+
+
+def test_every_table_is_listed_and_damage_is_found_in_each(task, spark, capsys):
+    """Renamed, new, idle, empty, dropped, keyless, merged and filtered tables have a line each."""
+    found = validate(task, capsys, code=0)
+    assert {name for name, line in found.items() if line["status"] == "same"} == SAME
+    assert {name for name, line in found.items() if line["status"] == "excluded"} == {"gone", "undeleted", "old_rows"}
+    assert len(found) == len(SAME) + 3
+    assert "dropped in the source" in found["gone"]["reason"]
+    assert "ignores its events: delete" in found["undeleted"]["reason"]
+    assert "update-old-value-expr" in found["old_rows"]["reason"]
+    assert [found[name]["rows"] for name in ("audit", "log", "idle", "keyless", "nothing")] == [3, 2, 2, 2, 0]
+    assert [found[name]["silver_rows"] for name in ("shard_1", "shard_2", "filtered")] == [2, 1, 3]
+    assert found["filtered"]["left_out_rows"] == 3
+
+    silver = f"delta.`{task.root}/silver/{task.database}"
+    for statement in DAMAGE.values():
+        spark.sql(statement.format(silver=silver, shard=SHARD).replace("`.`", "/"))
+    found = validate(task, capsys, code=6)
+    assert {name for name, line in found.items() if line["status"] == "differs"} == set(FOUND)
+    assert {name: rows_of(line) for name, line in found.items() if line["differences"]} == {
+        name: [row] for name, row in FOUND.items()
+    }
+    assert found["shard_1"]["differences"][0]["values"] == {"own": ["~", "(a value)"]}
+    repaired(task, capsys)
+
+
+def rows_of(line):
+    return [(row["kind"], row["key"]) for row in line["differences"]]
+
+
+def repaired(task, capsys):
+    """`--fix` repairs all but the table without a key, and says so; a merged table's other rows stay."""
+    found = validate(task, capsys, "--fix", code=6)
+    assert {name for name, line in found.items() if line["fixed"]} == {*FOUND} - {"keyless"}
+    assert "has no key" in found["keyless"]["reason"]
+    found = validate(task, capsys, code=6)
+    assert {name for name, line in found.items() if line["status"] == "differs"} == {"keyless"}
