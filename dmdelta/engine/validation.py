@@ -181,10 +181,8 @@ class Validation:
     def _progress(self) -> ValidatorProgress:
         held = {".".join(name): "held, its changes are looked at when it goes on" for name in self._left}
         skipped = {**self.looks.skipped, **held}
-        counts = dict(self.by_table)
-        return ValidatorProgress(
-            self.position, self.config.mode, self.validated, skipped, dict(self._left), None, counts
-        )
+        progress = ValidatorProgress(self.position, self.config.mode, self.validated, skipped, dict(self._left))
+        return replace(progress, by_table=dict(self.by_table))
 
     def _work(self, part: Range) -> list[tuple[TableEvents, Range]]:
         """The tables with changes in a range, each with the part of the log that is due."""

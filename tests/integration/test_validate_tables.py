@@ -8,7 +8,7 @@ from dmdelta.ddl.types import SHARD
 from dmdelta.lakehouse.place import Lakehouse
 from dmdelta.lakehouse.session import clone_session
 from tests.integration.test_validate import validate
-from tests.support.task import Task
+from tests.support.task import SinkTask, Task
 
 BEFORE = (
     "CREATE TABLE log (id INT PRIMARY KEY, v VARCHAR(20))",
@@ -16,7 +16,7 @@ BEFORE = (
     "CREATE TABLE nothing (id INT PRIMARY KEY)",
     "CREATE TABLE keyless (v INT, w VARCHAR(9))",
     "CREATE TABLE shard_1 (id INT PRIMARY KEY, v INT)",
-    "CREATE TABLE shard_2 (id INT PRIMARY KEY, v BIGINT, own VARCHAR(9))",
+    "CREATE TABLE shard_2 (id INT PRIMARY KEY, v INT)",
     "CREATE TABLE filtered (id INT PRIMARY KEY, kind VARCHAR(9), v INT)",
     "CREATE TABLE undeleted (id INT PRIMARY KEY, v INT)",
     "CREATE TABLE old_rows (id INT PRIMARY KEY, v INT)",
@@ -25,7 +25,7 @@ BEFORE = (
     "INSERT INTO idle VALUES (1, 10), (2, 20)",
     "INSERT INTO keyless VALUES (1, 'a'), (1, 'a'), (2, NULL)",
     "INSERT INTO shard_1 VALUES (1, 1), (2, 2)",
-    "INSERT INTO shard_2 VALUES (1, 1, 'x'), (2, 5000000000, NULL)",
+    "INSERT INTO shard_2 VALUES (1, 1), (2, 2)",
     "INSERT INTO filtered VALUES (1, 'test', 1), (2, 'live', 2)",
     "INSERT INTO undeleted VALUES (1, 1), (2, 2)",
     "INSERT INTO old_rows VALUES (1, 1)",
@@ -40,6 +40,8 @@ WHILE_IT_RUNS = (
     "INSERT INTO filtered VALUES (3, 'test', 3), (4, 'live', 4), (5, 'test', 5), (6, 'live', 6)",
     "UPDATE filtered SET kind = 'live' WHERE id = 5",  # it appears
     "UPDATE filtered SET kind = 'test', v = 60 WHERE id = 6",  # it stays as it was
+    "ALTER TABLE shard_2 ADD own VARCHAR(9), MODIFY v BIGINT",
+    "UPDATE shard_2 SET v = 5000000000, own = 'x' WHERE id = 2",
     "UPDATE shard_1 SET v = 3 WHERE id = 2",
     "DELETE FROM shard_2 WHERE id = 1",
     "DELETE FROM keyless WHERE v = 2",
@@ -151,3 +153,63 @@ def repaired(task, capsys):
     assert "has no key" in found["keyless"]["reason"]
     found = validate(task, capsys, code=6)
     assert {name for name, line in found.items() if line["status"] == "differs"} == {"keyless"}
+
+
+SUNK = (
+    """CREATE TABLE kept (id INT PRIMARY KEY, name VARCHAR(20), d DECIMAL(9,2), f DOUBLE, at DATETIME(3), j JSON,
+    b VARBINARY(9))""",
+    "CREATE TABLE bag (v INT, w VARCHAR(9))",
+    "CREATE TABLE undeleted (id INT PRIMARY KEY, v INT)",
+    "CREATE TABLE uninserted (id INT PRIMARY KEY, v INT)",
+    "CREATE TABLE nothing (id INT PRIMARY KEY)",
+    "CREATE TABLE gone (id INT PRIMARY KEY)",
+    """INSERT INTO kept VALUES (1, 'one', 1.5, 0.1, '2026-01-02 03:04:05.6', '{"a": [1.50, "x"]}', x'00ff'),
+    (2, 'zwei', -2, -1e300, NULL, NULL, NULL), (3, 'trois', NULL, NULL, '2026-01-02', '[]', '')""",
+    "INSERT INTO bag VALUES (1, 'a'), (1, 'a'), (2, NULL)",
+    "INSERT INTO undeleted VALUES (1, 1), (2, 20), (3, 3)",
+    "INSERT INTO uninserted VALUES (1, 1)",
+    "DROP TABLE gone",
+    "DELETE FROM undeleted WHERE id > 1",
+)
+SINK_DAMAGE = (
+    "UPDATE kept SET d = 1.51 WHERE id = 1",
+    "UPDATE kept SET j = '[0]' WHERE id = 3",
+    "INSERT INTO bag VALUES (2, NULL)",
+    "DELETE FROM undeleted WHERE id = 1",
+)
+
+
+@pytest.mark.parametrize(("source", "target"), [("mysql80", "mariadb"), ("mariadb", "mysql80")])
+def test_the_sinks_target_is_compared(source, target, request, spark, tmp_path, capsys):
+    """Nothing differs in what the sink has written; a damaged row of the target is found."""
+    source, target = request.getfixturevalue(source), request.getfixturevalue(target)
+    database = source.fresh_database("sunk")
+    rules = {
+        "deletes": {"schema": database, "table": "undeleted", "delete-value-expr": "v > 10"},
+        "inserts": {"schema": database, "table": "uninserted", "insert-value-expr": "v > 10"},
+    }
+    task = SinkTask(tmp_path, source, database, settings={"expression-filter": rules}, target=target)
+    task.start_here()
+    source.execute(*SUNK, database=database)
+    task.catch_up()
+    found = validate(task, capsys, "--against=sink", code=0)
+    assert {name: line["status"] for name, line in found.items()} == {
+        **dict.fromkeys(("kept", "bag", "undeleted", "nothing"), "same"),
+        **dict.fromkeys(("uninserted", "gone"), "excluded"),
+    }
+    assert [(found[name]["rows"], found[name]["sink_rows"]) for name in ("kept", "bag", "undeleted")] == [
+        (3, 3),
+        (3, 3),
+        (1, 1),
+    ]
+    target.execute(*SINK_DAMAGE, database=database)
+    found = validate(task, capsys, "--against=sink", code=6)
+    assert {name: rows_of(line) for name, line in found.items() if line["status"] == "differs"} == {
+        "kept": [("different", "1"), ("different", "3")],
+        "bag": [("extra", "2|~")],
+        "undeleted": [("missing", "1")],
+    }
+    assert found["kept"]["differences"][0]["values"] == {"d": ["1.50", "1.51"]}
+    target.execute("DROP TABLE kept", database=database)
+    (line,) = validate(task, capsys, "--against=sink", f"--table={database}.kept", code=6).values()
+    assert (line["missing"], line["reason"]) == (3, f"the target has no table {database}.kept")
