@@ -74,7 +74,8 @@ class ServerRows:
             asked = [(source_rows_query(ours, table.name, part, suspects.buckets), ()) for part in table.parts]
             told = [row for part in table.ask(asked) for row in part]
             found = self.target.rows(source_rows_query(theirs, self.name, self.own_rows, suspects.buckets))
-            kinds = differing_rows(*compared_rows(_hashed(told), _hashed(found)))
+            compared = compared_rows(_hashed(told), _hashed(found))
+            kinds = differing_rows(compared.source, compared.silver)
         counts = [sum(count for count, _ in sums.values()) for sums in (source, target)]
         documents = {key: told for key, told in self._documents(counts[0]).items() if key not in kinds}
         differences = self._shown(kinds, documents)

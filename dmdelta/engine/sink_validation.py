@@ -52,8 +52,8 @@ class SinkValidation:
     in_source: bool
     request: ValidateRequest
 
-    def run(self) -> Validated:
-        """Compare.
+    def run(self) -> Validated | None:
+        """Compare; None if neither side has the table.
 
         Raises:
             NotLanded: bronze does not reach where the source is.
@@ -186,7 +186,7 @@ class SinkValidation:
         source_id = self.source.side.source_id
         return table_events(task.spark, task.lakehouse, source_id, self.table.name, begin, end)
 
-    def _target_alone(self) -> Validated:
+    def _target_alone(self) -> Validated | None:
         """The source has no such table."""
         source = self.source
         with closing(open_connection(self.endpoint)) as connection:
@@ -196,7 +196,7 @@ class SinkValidation:
         with open_target_snapshot(self.server) as target:
             name = target.find(self.table.target)
             if name is None:
-                return self._base(Outcome.EXCLUDED, "dropped in the source and in the target")
+                return None
             ((count,),) = target.rows(count_query(quoted(*name), self.table.own_rows))
         if self.table.own_rows and not count:
             return self._base(Outcome.EXCLUDED, "dropped in the source; the target has no rows of it")

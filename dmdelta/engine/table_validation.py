@@ -153,14 +153,17 @@ class TableValidation:
         silver = silver_sums(comparison, rows)
         suspects = plan_suspects(source, silver)
         kinds: dict[str, Kind] = {}
+        outdated = 0
         if suspects.buckets:
             queries = [(source_rows_query(comparison, table.name, p, suspects.buckets), ()) for p in table.parts]
             told = [(str(row[0]), int(row[1]), int(row[2])) for part in table.ask(queries) for row in part]
-            kinds = differing_rows(*compared_rows(told, silver_hashes(comparison, rows, suspects.buckets)))
+            compared = compared_rows(told, silver_hashes(comparison, rows, suspects.buckets))
+            kinds, outdated = differing_rows(compared.source, compared.silver), compared.outdated
         if Kind.EXTRA in kinds.values() and self._may_be_outdated(keyless=not table.schema.primary_key):
+            outdated += sum(kind is Kind.EXTRA for kind in kinds.values())
             kinds = {key: kind for key, kind in kinds.items() if kind is not Kind.EXTRA}
         counts = [sum(count for count, _ in sums.values()) for sums in (source, silver)]
-        return _Found(counts[0], counts[1], kinds, suspects.left, self._left_out(table, comparison))
+        return _Found(counts[0], counts[1] - outdated, kinds, suspects.left, self._left_out(table, comparison))
 
     def _left_out(self, table: SteadyTable, comparison: Comparison) -> int:
         """How many of the source's rows are not compared."""

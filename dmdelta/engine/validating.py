@@ -120,13 +120,14 @@ class SourceTables:
     def _validate(self, name: TableName) -> Validated | None:
         source = self.source
         condition = silver_condition(source.task.spark, source.side.table(name))
-        if name not in self._in_source and condition is Condition.ABSENT:
+        silver = self.request.against is Against.SILVER
+        if name not in self._in_source and condition is Condition.ABSENT and silver:
             return None
         if not source.side.rules.wanted(*name):
             return self._line(name, Outcome.EXCLUDED, "the rules of the spec leave it out")
         if self.endpoint is None:
             return self._line(name, Outcome.EXCLUDED, f"{source.config.source_id} is an archive: there is no server")
-        if self.request.against is Against.SINK:
+        if not silver:
             return self._against_sink(name, self.endpoint)
         if name not in self._in_source:
             return self._one_sided(name, self.endpoint).silver_alone()
@@ -143,7 +144,7 @@ class SourceTables:
             source.task, source.side, source.landing, self.endpoint, name, compared, self.request
         ).run()
 
-    def _against_sink(self, name: TableName, endpoint: Endpoint) -> Validated:
+    def _against_sink(self, name: TableName, endpoint: Endpoint) -> Validated | None:
         source, sink = self.source, self.source.task.spec.sink
         assert sink is not None
         others = {other for other in {*self._in_source, *source.known_tables()} if other != name}

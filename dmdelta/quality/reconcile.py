@@ -188,20 +188,31 @@ def silver_hashes(comparison: Comparison, rows: DataFrame, buckets: Sequence[int
     return [(row["k"], int(row["h"]), row["l"]) for row in chosen.selectExpr(*texts).collect()]
 
 
-def compared_rows(
-    source: Iterable[HashedRow], silver: Iterable[HashedRow]
-) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
+@dataclass(frozen=True, slots=True)
+class ComparedRows:
     """Key and hash of the rows that are compared, of both sides.
+
+    Attributes:
+        outdated: rows of silver that are not, though they do not look left out themselves.
+    """
+
+    source: Sequence[tuple[str, int]]
+    silver: Sequence[tuple[str, int]]
+    outdated: int
+
+
+def compared_rows(source: Iterable[HashedRow], silver: Iterable[HashedRow]) -> ComparedRows:
+    """The rows that are compared.
 
     Of a key that the source's row leaves open, silver may have any row or none. What the source's row does not leave
     open has to be in silver, even if silver's row looks left out.
     """
-    rows = list(source)
+    rows, others = list(source), list(silver)
     wanted = [(key, value) for key, value, left_out in rows if not left_out]
     known = {key for key, _ in wanted}
     unsure = {key for key, _, left_out in rows if left_out} - known
-    found = [(key, value) for key, value, left_out in silver if key in known or not (left_out or key in unsure)]
-    return wanted, found
+    found = [(key, value) for key, value, left_out in others if key in known or not (left_out or key in unsure)]
+    return ComparedRows(wanted, found, sum(key in unsure and not left_out for key, _, left_out in others))
 
 
 def silver_values(comparison: Comparison, rows: DataFrame, keys: Sequence[str]) -> dict[str, tuple[str, ...]]:

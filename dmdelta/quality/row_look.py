@@ -128,7 +128,8 @@ class RowLook:
             rows: silver's rows, for their documents.
         """
         source = [(str(row[0]), int(str(row[1])), int(str(row[2]))) for row in told]
-        kinds = differing_rows(*compared_rows(source, silver))
+        compared = compared_rows(source, silver)
+        kinds = differing_rows(compared.source, compared.silver)
         if self.outdated:
             kinds = {key: kind for key, kind in kinds.items() if kind is not Kind.EXTRA}
         if self.documents:

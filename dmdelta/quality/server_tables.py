@@ -67,7 +67,9 @@ def plan_server_comparison(
     # The source's type says how a value is written; the families are such that both write it alike.
     alike = [(one, replace(one, name=other.name)) for one, other in pairs if other and _is_alike(one, other)]
     documents = [
-        (one, other) for one, other in pairs if one.type == "json" and other is not None and other.type in _DOCUMENTS
+        (one, other)
+        for one, other in pairs
+        if other and "json" in (one.type, other.type) and _DOCUMENTS.issuperset((one.type, other.type))
     ]
     keys = [pair for name in schema.primary_key for pair in alike if pair[0].name == name]
     keyed = bool(keys) and len(keys) == len(schema.primary_key)

@@ -1,13 +1,10 @@
 """`dmdelta validate` lists every table of the task, compared or with the reason why not, and finds damage in each."""
 
-import time
-
 import pytest
 
 from dmdelta.ddl.types import SHARD
-from dmdelta.lakehouse.place import Lakehouse
-from dmdelta.lakehouse.session import clone_session
 from tests.integration.test_validate import validate
+from tests.integration.test_validator import has_settled, progress, status, wait_until
 from tests.support.task import SinkTask, Task
 
 BEFORE = (
@@ -50,13 +47,13 @@ WHILE_IT_RUNS = (
 )
 FILTER = "kind = 'test'"
 DAMAGE = {
-    "audit": "UPDATE {silver}.`audit` SET v = 'damaged' WHERE id = 1",
-    "log": "DELETE FROM {silver}.`log` WHERE id = 7",
-    "idle": "UPDATE {silver}.`idle` SET v = v + 1 WHERE id = 2",
-    "keyless": "INSERT INTO {silver}.`keyless` SELECT * FROM {silver}.`keyless` LIMIT 1",
-    "shard_1": "UPDATE {silver}.`merged` SET own = 'y' WHERE id = 1 AND {shard} LIKE '%shard_1`'",
-    "shard_2": "UPDATE {silver}.`merged` SET v = v + 1 WHERE id = 2 AND {shard} LIKE '%shard_2`'",
-    "filtered": "UPDATE {silver}.`filtered` SET v = 50 WHERE id = 5",
+    "audit": "UPDATE {silver}/audit` SET v = 'damaged' WHERE id = 1",
+    "log": "DELETE FROM {silver}/log` WHERE id = 7",
+    "idle": "UPDATE {silver}/idle` SET v = v + 1 WHERE id = 2",
+    "keyless": "INSERT INTO {silver}/keyless` SELECT * FROM {silver}/keyless` LIMIT 1",
+    "shard_1": "UPDATE {silver}/merged` SET own = 'y' WHERE id = 1 AND {shard} LIKE '%shard_1`'",
+    "shard_2": "UPDATE {silver}/merged` SET v = v + 1 WHERE id = 2 AND {shard} LIKE '%shard_2`'",
+    "filtered": "UPDATE {silver}/filtered` SET v = 50 WHERE id = 5",
 }
 """By the table that has the damaged row then."""
 FOUND = {
@@ -95,25 +92,18 @@ def settings(database):
 
 
 @pytest.fixture(params=["mysql80", "mariadb"])
-def task(request, spark, tmp_path):
+def task(request, spark, tmp_path, monkeypatch):
     """A task that has followed all of it in one run after its full load."""
     server = request.getfixturevalue(request.param)
     database = server.fresh_database("tables")
     made = Task(tmp_path, server, database, mode="all", settings=settings(database))
     server.execute(*BEFORE, database=database)
+    monkeypatch.setattr("dmdelta.engine.validator.GATHER_SECONDS", 1.0)
     made.catch_up()
-    place = Lakehouse(root=str(made.root)).silver(database, "audit")
     with made.running():
         server.execute(*WHILE_IT_RUNS, database=database)
-        session = clone_session(spark)
-        deadline = time.monotonic() + 120
-        while True:
-            try:
-                if session.table(place).where("id = 3").count() == 1:
-                    break
-            except Exception:  # noqa: BLE001 - it is not there yet
-                assert time.monotonic() < deadline, "the last row does not come to silver"
-            time.sleep(0.5)
+        file, offset, _ = server.position()
+        wait_until(lambda: (found := progress(made, spark))[0] is not None and has_settled(*found, file, offset), 120)
     return made
 
 
@@ -128,11 +118,18 @@ def test_every_table_is_listed_and_damage_is_found_in_each(task, spark, capsys):
     assert "update-old-value-expr" in found["old_rows"]["reason"]
     assert [found[name]["rows"] for name in ("audit", "log", "idle", "keyless", "nothing")] == [3, 2, 2, 2, 0]
     assert [found[name]["silver_rows"] for name in ("shard_1", "shard_2", "filtered")] == [2, 1, 3]
+    assert found["filtered"]["rows"] == 3
     assert found["filtered"]["left_out_rows"] == 3
 
+    told = {each["table"].split(".")[1]: each["status"] for each in status(task, capsys)["tables"]}
+    assert told == {
+        **dict.fromkeys(("audit", "log", "shard_1", "shard_2", "filtered"), "validated"),
+        **dict.fromkeys(("idle", "nothing", "new_and_empty"), "no changes"),
+        **dict.fromkeys(("keyless", "undeleted", "old_rows"), "not validated"),
+    }
     silver = f"delta.`{task.root}/silver/{task.database}"
     for statement in DAMAGE.values():
-        spark.sql(statement.format(silver=silver, shard=SHARD).replace("`.`", "/"))
+        spark.sql(statement.format(silver=silver, shard=SHARD))
     found = validate(task, capsys, code=6)
     assert {name for name, line in found.items() if line["status"] == "differs"} == set(FOUND)
     assert {name: rows_of(line) for name, line in found.items() if line["differences"]} == {
@@ -189,14 +186,20 @@ def test_the_sinks_target_is_compared(source, target, request, spark, tmp_path, 
         "inserts": {"schema": database, "table": "uninserted", "insert-value-expr": "v > 10"},
     }
     task = SinkTask(tmp_path, source, database, settings={"expression-filter": rules}, target=target)
+    source.execute("CREATE TABLE early (id INT)", "INSERT INTO early VALUES (1), (1)", database=database)
     task.start_here()
     source.execute(*SUNK, database=database)
     task.catch_up()
-    found = validate(task, capsys, "--against=sink", code=0)
+    (line,) = validate(task, capsys, f"--table={database}.early", code=6).values()
+    assert (line["status"], line["missing"]) == ("differs", 2)
+    assert "silver has no such table" in line["reason"]
+    found = validate(task, capsys, "--against=sink", code=6)
     assert {name: line["status"] for name, line in found.items()} == {
         **dict.fromkeys(("kept", "bag", "undeleted", "nothing"), "same"),
-        **dict.fromkeys(("uninserted", "gone"), "excluded"),
+        "uninserted": "excluded",
+        "early": "differs",
     }
+    assert (found["early"]["missing"], found["early"]["sink_rows"]) == (2, 0)
     assert [(found[name]["rows"], found[name]["sink_rows"]) for name in ("kept", "bag", "undeleted")] == [
         (3, 3),
         (3, 3),
@@ -208,6 +211,7 @@ def test_the_sinks_target_is_compared(source, target, request, spark, tmp_path, 
         "kept": [("different", "1"), ("different", "3")],
         "bag": [("extra", "2|~")],
         "undeleted": [("missing", "1")],
+        "early": [],
     }
     assert found["kept"]["differences"][0]["values"] == {"d": ["1.50", "1.51"]}
     target.execute("DROP TABLE kept", database=database)

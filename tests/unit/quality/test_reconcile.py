@@ -78,8 +78,9 @@ def test_rows_that_a_filter_decides_about_are_not_compared():
     """
     source = [("1", 10, 0), ("2", 20, 1), ("3", 30, 0), ("4", 40, 0), ("5", 50, 1)]
     silver = [("1", 10, 0), ("2", 99, 0), ("3", 31, 1), ("6", 60, 1), ("7", 70, 0)]
-    wanted, found = compared_rows(source, silver)
-    assert differing_rows(wanted, found) == {"3": Kind.DIFFERENT, "4": Kind.MISSING, "7": Kind.EXTRA}
+    compared = compared_rows(source, silver)
+    assert compared.outdated == 1
+    assert differing_rows(compared.source, compared.silver) == {"3": Kind.DIFFERENT, "4": Kind.MISSING, "7": Kind.EXTRA}
 
 
 def test_a_filter_in_the_sources_sql():
