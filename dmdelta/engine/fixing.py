@@ -59,14 +59,9 @@ def fix_rows(
             f"{len(keys):,} rows of {schema} differ", hint=f"have it read again: dmdelta snapshot SPEC --table {schema}"
         )
     apart = task.lakehouse.metadata(f"{task.spec.name}_fix")
-    texts = ", ".join(f"CONVERT(X'{key.encode().hex()}' USING utf8mb4)" for key in keys)
-    condition = f"{comparison.key_text.source} IN ({texts})"
-    if comparison.left_out is not None:  # silver has these rows as the filter has left them
-        condition += f" AND NOT ({comparison.left_out.source})"
-    chunk = Chunk(1, schema, condition, rows=len(keys))
     with standing_still(task.spec):
         frames = ChunkFrames(spark, endpoint, side.source_id, side.flavor, FIXED_EPOCH)
-        read = read_rows_of(frames.table_rows([chunk]), schema, target)
+        read = read_rows_of(frames.table_rows([_chunk(comparison, schema, keys)]), schema, target)
         # Written once: reading the source twice might give two answers.
         with wrapped(apart, "writing"):
             read.write.format("delta").mode("overwrite").option("overwriteSchema", "true").saveAsTable(apart)
@@ -86,3 +81,12 @@ def fix_rows(
             return replace(newest, version=newest.version + 1, run=task.run, begin=newest.end, safe_until=later)
 
         mend(spark, target.place, rows, own_key, next_tag)
+
+
+def _chunk(comparison: Comparison, schema: TableSchema, keys: Sequence[str]) -> Chunk:
+    """What is read of the source again."""
+    texts = ", ".join(f"CONVERT(X'{key.encode().hex()}' USING utf8mb4)" for key in keys)
+    condition = f"{comparison.key_text.source} IN ({texts})"
+    if comparison.left_out is not None:  # silver has these rows as the filter has left them
+        condition += f" AND NOT ({comparison.left_out.source})"
+    return Chunk(1, schema, condition, rows=len(keys))
