@@ -103,8 +103,13 @@ def task(request, spark, tmp_path, monkeypatch):
     with made.running():
         server.execute(*WHILE_IT_RUNS, database=database)
         file, offset, _ = server.position()
-        wait_until(lambda: (found := progress(made, spark))[0] is not None and has_settled(*found, file, offset), 120)
+        wait_until(lambda: is_settled(progress(made, spark), file, offset), 120)
     return made
+
+
+def is_settled(found, file, offset):
+    told, pending = found
+    return told is not None and told.position is not None and has_settled(told, pending, file, offset)
 
 
 def test_every_table_is_listed_and_damage_is_found_in_each(task, spark, capsys):
