@@ -21,8 +21,8 @@ from benchmarks.page import measured_by, write_page
 from benchmarks.pipeline import Line, timed
 from benchmarks.workload import write_table
 from dmdelta.config import load_spec
-from dmdelta.engine.table_validation import Validated, ValidateRequest
 from dmdelta.engine.task import open_task
+from dmdelta.engine.validated import Validated, ValidateRequest
 from dmdelta.engine.validating import validate
 from dmdelta.errors import QualityError
 from tests.support.memory import PeakMemory, processes_below

@@ -31,20 +31,34 @@ def validate(
     limit: Annotated[int, typer.Option(min=0, help="Rows of each table that are shown with their values.")] = 20,
     wait: Annotated[float, typer.Option(min=0, help="Seconds to wait for what the source has to land.")] = 60.0,
     fix: Annotated[bool, typer.Option("--fix", help="Read the rows that differ again, into silver.")] = False,
+    against: Annotated[
+        str, typer.Option(metavar="SIDE", help="What the source is compared with: `silver`, or `sink`: its target.")
+    ] = "silver",
     source: Source = None,
     json: Json = False,
 ) -> None:
-    """Compare silver with the source, row by row where they differ; exit code 6 if they do, and are not put right."""
+    """Compare every table with the source, row by row where they differ; exit code 6 if one differs or is not compared.
+
+    Each table of the source and of silver has a line with its status. `same`, `differs`, `partly compared`: it was
+    compared, the latter without the columns that are listed. `not compared`: it should have been; the reason says what
+    is in the way. `excluded`: there is nothing to compare, or the spec makes both sides differ. All but `same` and
+    `excluded` make the exit code 6.
+    """
     task = load_spec(spec)
     configure(level=logging.WARNING)
-    from dmdelta.engine.table_validation import Validated, ValidateRequest
+    from dmdelta.engine.validated import Against, Validated, ValidateRequest
     from dmdelta.engine.validating import validate as compare
+
+    if against not in (sides := [side.value for side in Against]):
+        raise typer.BadParameter(f"{against!r} is none of {', '.join(sides)}", param_hint="--against")
+    if fix and Against(against) is Against.SINK:
+        raise typer.BadParameter("it repairs silver, not the sink's target", param_hint="--fix")
 
     def show(found: Validated) -> None:
         if not json and sys.stdout.isatty():
-            render.console().print(f"{found.table}: {'the same' if found.is_clean else 'differs'}", markup=False)
+            render.console().print(f"{found.table}: {found.status.value}", markup=False)
 
-    found = compare(task, ValidateRequest(table, source, threads, limit, wait, fix), show)
+    found = compare(task, ValidateRequest(table, source, threads, limit, wait, fix, Against(against)), show)
     if json:
         render.print_json(found)
     else:
@@ -52,7 +66,7 @@ def validate(
         rows = [{"table": one.table, **render.plain(row)} for one in found for row in one.differences]
         if rows:
             render.rows(rows, as_json=False, empty="")
-    if not all(one.is_clean or (one.fixed and not one.not_looked_at and not one.uncompared) for one in found):
+    if not all(one.is_clean for one in found):
         raise typer.Exit(QualityError.exit_code)
 
 

@@ -21,7 +21,7 @@ OfState = Annotated[
 
 
 def status(spec: Spec, json: Json = False) -> None:
-    """How far the rows that change are compared with the source, what is pending, and the errors by state."""
+    """How far changed rows are compared with the source, each table's status, pending rows, and errors by state."""
     task = load_spec(spec)
     from dmdelta.engine.validator_errors import show_status
 

@@ -172,6 +172,17 @@ class ChunkStore:
         rows = self._collect(f"SELECT DISTINCT cp_schema, cp_table FROM {self._rows(Kind.PLANNED)}")
         return {(row["cp_schema"], row["cp_table"]) for row in rows}
 
+    def pending_tables(self) -> frozenset[TableName]:
+        """The tables of which a snapshot has not read all, or is asked for.
+
+        Raises:
+            LakehouseError: the table cannot be read.
+        """
+        epoch = self.newest_epoch()
+        unread = f"epoch = {epoch} AND chunk > {self.newest_landed(epoch)} AND cp_table IS NOT NULL"
+        rows = self._collect(f"SELECT DISTINCT cp_schema, cp_table FROM {self._rows(Kind.PLANNED)} AND {unread}")
+        return self.awaited().tables.union((row["cp_schema"], row["cp_table"]) for row in rows)
+
     def read_ad_hoc(self) -> list[TableName]:
         """The tables that ad-hoc snapshots have read, by name.
 

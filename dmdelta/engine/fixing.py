@@ -20,6 +20,7 @@ from dmdelta.model.spark_sql import literal, quote
 from dmdelta.quality.reconcile import Comparison
 from dmdelta.silver.direct import read_rows_of
 from dmdelta.silver.repair import FOUND, GONE, mend, standing
+from dmdelta.silver.shard_rows import as_held, seen_whole, shard_rows
 from dmdelta.source.chunk import Chunk
 from dmdelta.source.endpoint import Endpoint
 from dmdelta.source.snapshot import snapshot_end
@@ -58,11 +59,9 @@ def fix_rows(
             f"{len(keys):,} rows of {schema} differ", hint=f"have it read again: dmdelta snapshot SPEC --table {schema}"
         )
     apart = task.lakehouse.metadata(f"{task.spec.name}_fix")
-    texts = ", ".join(f"CONVERT(X'{key.encode().hex()}' USING utf8mb4)" for key in keys)
-    chunk = Chunk(1, schema, f"{comparison.key_text.source} IN ({texts})", rows=len(keys))
     with standing_still(task.spec):
         frames = ChunkFrames(spark, endpoint, side.source_id, side.flavor, FIXED_EPOCH)
-        read = read_rows_of(frames.table_rows([chunk]), schema, target)
+        read = read_rows_of(frames.table_rows([_chunk(comparison, schema, keys)]), schema, target)
         # Written once: reading the source twice might give two answers.
         with wrapped(apart, "writing"):
             read.write.format("delta").mode("overwrite").option("overwriteSchema", "true").saveAsTable(apart)
@@ -70,10 +69,10 @@ def fix_rows(
         at = standing(spark, target).commit.tag
         until = Position(at.end.epoch, end.binlog_file, end.offset)
         live = spark.table(target.place)
-        columns = list(map(quote, live.columns))
-        fixed = spark.table(apart).selectExpr(*columns, f"false AS {GONE}", f"false AS {FOUND}")
-        wrong = live.where(f"{comparison.key_text.silver} IN ({', '.join(map(literal, keys))})")
-        gone = wrong.join(fixed.select(*schema.primary_key), list(schema.primary_key), "left_anti")
+        columns, own_key = list(map(quote, live.columns)), list(seen_whole(target, schema, live).primary_key)
+        fixed = as_held(spark.table(apart), live).selectExpr(*columns, f"false AS {GONE}", f"false AS {FOUND}")
+        wrong = shard_rows(target, live).where(f"{comparison.key_text.silver} IN ({', '.join(map(literal, keys))})")
+        gone = wrong.join(fixed.select(*own_key), own_key, "left_anti")
         rows = fixed.unionAll(gone.selectExpr(*columns, f"true AS {GONE}", f"true AS {FOUND}"))
 
         def next_tag() -> CommitTag:
@@ -81,4 +80,13 @@ def fix_rows(
             later = max(until, newest.safe_until or until)
             return replace(newest, version=newest.version + 1, run=task.run, begin=newest.end, safe_until=later)
 
-        mend(spark, target.place, rows, schema.primary_key, next_tag)
+        mend(spark, target.place, rows, own_key, next_tag)
+
+
+def _chunk(comparison: Comparison, schema: TableSchema, keys: Sequence[str]) -> Chunk:
+    """What is read of the source again."""
+    texts = ", ".join(f"CONVERT(X'{key.encode().hex()}' USING utf8mb4)" for key in keys)
+    condition = f"{comparison.key_text.source} IN ({texts})"
+    if comparison.left_out is not None:  # silver has these rows as the filter has left them
+        condition += f" AND NOT ({comparison.left_out.source})"
+    return Chunk(1, schema, condition, rows=len(keys))

@@ -15,12 +15,14 @@ from dmdelta.model.change import Op
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.model.spark_sql import quote
-from dmdelta.quality.reconcile import Kind
+from dmdelta.quality.reconcile import HashedRow, Kind
 from dmdelta.quality.row_keys import RowKey
-from dmdelta.quality.row_look import RowLook, RowsTold
+from dmdelta.quality.row_look import RowLook, RowsTold, left_out_of
 from dmdelta.silver.checks import no_checks
 from dmdelta.silver.compaction import key_names, keyed_changes
+from dmdelta.silver.own_rows import own_rows
 from dmdelta.silver.quarantine import with_quarantined
+from dmdelta.silver.shard_rows import seen_whole, shard_rows
 from dmdelta.silver.survey import TableEvents
 from dmdelta.source.connection import query, quoted
 
@@ -48,10 +50,17 @@ class Looked:
     Attributes:
         keys: of the rows that were looked at.
         kinds: how those that differ do, by the key's text.
+        left_out: how many were not compared, because a filter of the spec decides about them.
     """
 
     keys: Sequence[RowKey]
     kinds: dict[str, Kind]
+    left_out: int = 0
+
+    @property
+    def agreed(self) -> int:
+        """How many rows are the same on both sides."""
+        return len(self.keys) - len(self.kinds) - self.left_out
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +111,7 @@ class TableLook:
         """
         with wrapped(self.place, "reading"):
             rows = self.look.silver_rows(self._silver(), keys)
-            return self._compared(keys, self.look.silver_pairs(rows), rows)
+            return self._compared(keys, self.look.silver_hashes(rows), rows)
 
     def values(self, keys: Sequence[RowKey]) -> dict[str, dict[str, tuple[str | None, str | None]]]:
         """What differs of rows that do, by the key's text and column: the source's text and silver's.
@@ -114,8 +123,9 @@ class TableLook:
         with wrapped(self.place, "reading"):
             return self.look.differing_values(keys, told, self.look.silver_rows(self._silver(), keys))
 
-    def _compared(self, keys: Sequence[RowKey], silver: Sequence[tuple[str, int]], rows: DataFrame) -> Looked:
-        return Looked(keys, self.look.differences(self._asked(keys), silver, rows))
+    def _compared(self, keys: Sequence[RowKey], silver: Sequence[HashedRow], rows: DataFrame) -> Looked:
+        told = self._asked(keys)
+        return Looked(keys, self.look.differences(told, silver, rows), left_out_of(told))
 
     def _asked(self, keys: Sequence[RowKey], *, values: bool = False) -> list[tuple[Any, ...]]:
         table, told = quoted(*self.name), list[tuple[Any, ...]]()
@@ -128,18 +138,8 @@ class TableLook:
         return told
 
     def _touched(self, part: Range, events: TableEvents, number: int, slices: int) -> DataFrame:
-        """The keys of rows that a range has changed, each once, under their names."""
-        bronze = self.side.lakehouse.bronze
-        effective = row_changes(part.begin, part.end, events.groups)
-        changes = self.spark.sql(
-            f"SELECT * FROM {bronze} WHERE {of_source(self.side.source_id)} AND {of_table(*self.name)} "
-            f"AND op <> 'read' AND {effective}"
-        )
-        keyed = keyed_changes(changes, self.schema, moves=bool(events.moves))
-        if slices > 1:
-            keyed = keyed.where(f"pmod(hash({', '.join(key_names(self.schema))}), {slices}) = {number}")
-        pairs = zip(key_names(self.schema), keys_of(self.schema), strict=True)
-        return keyed.selectExpr(*(f"{name} AS {quote(column.name)}" for name, column in pairs)).distinct()
+        """The keys of rows that a range has changed, each once, under their names; one of so many slices."""
+        return changed_keys(self.spark, self.side, self.schema, part, events, (number, slices))
 
     def _written_since(self, begin: Position) -> DataFrame:
         """Silver's rows with a change of the log from there on; statistics skip the files without."""
@@ -151,7 +151,36 @@ class TableLook:
         """Silver's rows, and those that are kept apart: together they are the source's."""
         target = self.side.table(self.name)
         with wrapped(self.place, "reading"):
-            rows = self.spark.table(self.place)
-        if self.side.checks is no_checks:
-            return rows
-        return with_quarantined(self.spark, target, rows, target.seen(self.schema))
+            held = self.spark.table(self.place)
+        rows = shard_rows(target, held)
+        if self.side.checks is not no_checks:
+            rows = with_quarantined(self.spark, target, rows, seen_whole(target, self.schema, held))
+        return own_rows(target, self.schema, rows).rows
+
+
+def changed_keys(
+    spark: SparkSession,
+    side: SilverSide,
+    schema: TableSchema,
+    part: Range,
+    events: TableEvents,
+    slice_of: tuple[int, int] = (0, 1),
+) -> DataFrame:
+    """The keys of the rows that a range of the log has changed, each once, under their names.
+
+    Args:
+        schema: the source table's structure.
+        events: what the range holds of the table.
+        slice_of: the number of the slice that is meant, and how many there are.
+    """
+    number, slices = slice_of
+    effective = row_changes(part.begin, part.end, events.groups)
+    changes = spark.sql(
+        f"SELECT * FROM {side.lakehouse.bronze} WHERE {of_source(side.source_id)} AND {of_table(*schema.name)} "
+        f"AND op <> 'read' AND {effective}"
+    )
+    keyed = keyed_changes(changes, schema, moves=bool(events.moves))
+    if slices > 1:
+        keyed = keyed.where(f"pmod(hash({', '.join(key_names(schema))}), {slices}) = {number}")
+    pairs = zip(key_names(schema), keys_of(schema), strict=True)
+    return keyed.selectExpr(*(f"{name} AS {quote(column.name)}" for name, column in pairs)).distinct()

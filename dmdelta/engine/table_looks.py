@@ -9,12 +9,13 @@ from pyspark.sql import SparkSession
 from dmdelta.engine.requests import SilverSide
 from dmdelta.engine.stop import StopRequest
 from dmdelta.engine.table_look import TableLook
-from dmdelta.errors import LakehouseError, Retryable, SchemaError, SourceError
+from dmdelta.errors import ConfigError, LakehouseError, Retryable, SchemaError, SourceError
 from dmdelta.lakehouse.foreign import is_absent, wrapped
 from dmdelta.logging import get_logger
-from dmdelta.model.schema import TableName
-from dmdelta.quality.row_look import TableFacts, plan_look
-from dmdelta.rules.filters import Action
+from dmdelta.model.schema import TableName, TableSchema
+from dmdelta.quality.row_look import RowLook, TableFacts, plan_look
+from dmdelta.rules.comparable_rows import plan_comparable_rows
+from dmdelta.silver.own_rows import OwnRows, own_rows
 from dmdelta.silver.table import Condition, silver_condition
 from dmdelta.source.catalog import read_schemas
 
@@ -70,11 +71,8 @@ class TableLooks:
         found = read_schemas(self.connection, lambda schema, table: (schema, table) in missing)
         schemas = {schema.name: schema for schema in found}
         for name in missing:
-            merged, schema = self.side.table(name).merged, schemas.get(name)
-            columns = None if merged else _silver_columns(self.spark, self.side, name)
-            facts = TableFacts(merged, _is_filtered(self.side, name), schema, columns)
-            gone = schema is None and columns is None
-            planned = NOTHING if gone else plan_look(facts, self.side.flavor, fast=self.fast)
+            schema = schemas.get(name)
+            planned = _plan_table_look(self.spark, self.side, name, schema, fast=self.fast)
             if isinstance(planned, str) or schema is None:
                 self._looks[name] = str(planned)
             else:
@@ -135,20 +133,28 @@ class TableLooks:
             self.skipped[shown] = why
 
 
-def _silver_columns(spark: SparkSession, side: SilverSide, name: TableName) -> tuple[str, ...] | None:
-    target = side.table(name)
+def _facts(spark: SparkSession, side: SilverSide, name: TableName, schema: TableSchema | None) -> TableFacts:
+    target, compared = side.table(name), plan_comparable_rows(side.rules, name)
     if silver_condition(spark, target) is not Condition.PRESENT:
-        return None
+        return TableFacts(schema, None, compared)
     with wrapped(target.place, "looking at"):
         try:
-            return tuple(spark.table(target.place).columns)
+            rows = spark.table(target.place)
+            own = own_rows(target, schema, rows) if schema is not None else OwnRows(rows)
+            return TableFacts(schema, tuple(own.rows.columns), compared, own.absent)
         except Exception as error:
             if is_absent(error):
-                return None
+                return TableFacts(schema, None, compared)
             raise
 
 
-def _is_filtered(side: SilverSide, name: TableName) -> bool:
-    expressions = {(rule.schema_.lower(), rule.table.lower()) for rule in side.rules.expressions}
-    events = set(side.rules.row_events(*name).values())
-    return (name[0].lower(), name[1].lower()) in expressions or Action.IGNORE in events
+def _plan_table_look(
+    spark: SparkSession, side: SilverSide, name: TableName, schema: TableSchema | None, *, fast: bool
+) -> RowLook | str:
+    facts = _facts(spark, side, name, schema)
+    if schema is None and facts.columns is None:
+        return NOTHING
+    try:
+        return plan_look(facts, side.flavor, fast=fast)
+    except ConfigError as error:
+        return error.message

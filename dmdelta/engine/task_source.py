@@ -1,10 +1,12 @@
 """A source of a task, for commands that read its tables, or repair them while the task is paused."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from dmdelta.bronze.landing import LandingSource
 from dmdelta.changelog.ranges import of_source
+from dmdelta.checkpoint import load_points
 from dmdelta.config import SourceConfig, TaskSpec
 from dmdelta.engine.binlog_operators import read_operators
 from dmdelta.engine.relaying import flavor_of_source
@@ -43,23 +45,50 @@ class TaskSource:
         return matching
 
     def known_tables(self) -> list[TableName]:
-        """The tables that occur in bronze, also as the result of a RENAME, and are selected by the rules.
+        """The tables that the rules include and the task's records know: those of bronze and those of silver.
+
+        A table that the log knows by a RENAME alone is one of them.
 
         Raises:
-            LakehouseError: bronze cannot be read.
+            LakehouseError: bronze or dm_meta cannot be read.
         """
+        return self._included({*self._in_bronze("op = 'schema'"), *self._renamed(), *self.applied_tables()})
+
+    def mentioned_tables(self) -> list[TableName]:
+        """The known tables and those that a statement of the log names, whether or not they ever were there.
+
+        Raises:
+            LakehouseError: bronze or dm_meta cannot be read.
+        """
+        return self._included({*self._in_bronze("op IN ('schema', 'ddl')"), *self.applied_tables()})
+
+    def applied_tables(self) -> list[TableName]:
+        """The tables that silver was written for, whether or not the rules still include them.
+
+        Raises:
+            LakehouseError: dm_meta cannot be read.
+        """
+        stored = load_points(self.task.spark, self.task.lakehouse, self.task.spec.name, self.side.source_id)
+        return sorted(stored.tables) if stored is not None else []
+
+    def _in_bronze(self, condition: str) -> set[TableName]:
         bronze = self.task.lakehouse.bronze
         with wrapped(bronze, "reading"):
             rows = self.task.spark.sql(
                 f"""SELECT DISTINCT schema_name, table_name FROM {bronze}
-                WHERE {of_source(self.side.source_id)} AND op = 'schema' AND table_name IS NOT NULL"""
+                WHERE {of_source(self.side.source_id)} AND {condition} AND table_name IS NOT NULL"""
             ).collect()
+        return {(str(row["schema_name"]), str(row["table_name"])) for row in rows}
+
+    def _renamed(self) -> set[TableName]:
+        """The names that RENAME statements gave."""
         side = self.side
         log = SourceLog(self.task.lakehouse, side.source_id, side.flavor, side.rules)
-        names = {(str(row["schema_name"]), str(row["table_name"])) for row in rows}
-        for renaming in renamings_before(self.task.spark, log, None):
-            names |= {name for name, source in renaming.sources.items() if source is not None}
-        return [name for name in sorted(names) if side.rules.wanted(*name)]
+        renamings = renamings_before(self.task.spark, log, None)
+        return {name for one in renamings for name, source in one.sources.items() if source is not None}
+
+    def _included(self, names: Iterable[TableName]) -> list[TableName]:
+        return sorted(name for name in names if self.side.rules.wanted(*name))
 
     def _merged_name(self, name: TableName) -> str:
         target = self.side.table(name)

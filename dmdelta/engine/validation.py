@@ -43,6 +43,7 @@ class Validation:
         held: the tables that do not follow for now.
         position: the changes before it have been looked at.
         validated: rows that were looked at and agreed.
+        by_table: the same of each table (`schema.table`).
         pending: rows that differ for now.
         errors: how many there are, by state.
     """
@@ -55,6 +56,7 @@ class Validation:
     held: Callable[[], Collection[TableName]]
     position: Position | None = None
     validated: int = 0
+    by_table: dict[str, int] = field(default_factory=dict)
     pending: dict[RowId, PendingRow] = field(default_factory=dict)
     errors: dict[ErrorState, int] = field(default_factory=dict)
     _left: dict[TableName, Position] = field(default_factory=dict)
@@ -78,6 +80,7 @@ class Validation:
         progress, self.pending = self.store.open()
         self._told = progress
         self.position, self.validated = progress.position, progress.validated
+        self.by_table = dict(progress.by_table)
         self._left = dict(progress.left)
         held = {".".join(name) for name in self._left}
         self.looks.skipped = {name: why for name, why in progress.skipped.items() if name not in held}
@@ -100,14 +103,14 @@ class Validation:
         begin = self.position if self.position is not None else end
         news = end > begin or bool(self._left.keys() - set(self.held()))
         if news:
-            before = dict(self.pending), self.validated
+            before = dict(self.pending), self.validated, dict(self.by_table)
             try:
                 for events, part in self._work(Range(begin, end)):
                     self._look_at(events, part)
                     if self.looks.stop.requested:
                         break
             except Exception:
-                self.pending, self.validated = before
+                self.pending, self.validated, self.by_table = before
                 raise
         if self.looks.stop.requested:
             return
@@ -178,7 +181,8 @@ class Validation:
     def _progress(self) -> ValidatorProgress:
         held = {".".join(name): "held, its changes are looked at when it goes on" for name in self._left}
         skipped = {**self.looks.skipped, **held}
-        return ValidatorProgress(self.position, self.config.mode, self.validated, skipped, dict(self._left))
+        progress = ValidatorProgress(self.position, self.config.mode, self.validated, skipped, dict(self._left))
+        return replace(progress, by_table=dict(self.by_table))
 
     def _work(self, part: Range) -> list[tuple[TableEvents, Range]]:
         """The tables with changes in a range, each with the part of the log that is due."""
@@ -225,7 +229,7 @@ class Validation:
             found = newly_pending(looked.keys, looked.kinds, datetime.now(timezone.utc), position)
             self.pending |= {(name, text): row for text, row in found.items()}
             self._again = AGAIN_SECONDS
-        self.validated += len(looked.keys) - len(looked.kinds)
+        self._agreed(name, looked.agreed)
         self._changed = True
         if len(self.pending) > self.config.max_pending_row_count:
             raise QualityError(
@@ -233,6 +237,10 @@ class Validation:
                 hint="they are looked at again later: silver may be far behind the source; if it is not, "
                 "`dmdelta validate SPEC` shows what differs",
             )
+
+    def _agreed(self, name: TableName, rows: int) -> None:
+        self.validated += rows
+        self.by_table[".".join(name)] = self.by_table.get(".".join(name), 0) + rows
 
     def _is_time(self, reached: Position) -> bool:
         if time.monotonic() - self._looked_again >= self._again:
@@ -249,9 +257,10 @@ class Validation:
 
         def look_at_all(look: TableLook) -> None:
             nonlocal still
-            settling = plan_settling(rows, look.again([row.key for row in rows]).kinds, self._patience(reached))
+            looked = look.again([row.key for row in rows])
+            settling = plan_settling(rows, looked.kinds, self._patience(reached))
             self._record(look, settling.errors)
-            self.validated += len(rows) - len(settling.pending) - len(settling.errors)
+            self._agreed(name, looked.agreed)
             still = settling.pending
 
         self.looks.use(name, look_at_all, f"{len(rows)} pending rows")

@@ -1,13 +1,15 @@
 """What the validator has found, and what somebody makes of it: `dmdelta validate status`, `show-error` and the like."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from enum import Enum
 
 from dmdelta.config import TaskSpec
 from dmdelta.engine.row_errors import ErrorState, RowError, count_errors, read_errors, remove_errors, set_states
 from dmdelta.engine.task import Task, open_task
-from dmdelta.engine.validator_store import read_progress
+from dmdelta.engine.validator_store import ValidatorProgress, read_progress
 from dmdelta.engine.validator_table import validator_table
+from dmdelta.engine.validator_tables import validated_tables
 from dmdelta.errors import ConfigError
 
 
@@ -18,6 +20,32 @@ class Skipped:
     source_id: str
     table: str
     why: str
+
+
+class Validity(str, Enum):
+    """What the validator does with a table."""
+
+    VALIDATED = "validated"
+    """Rows of it have changed, and were compared."""
+    NO_CHANGES = "no changes"
+    """No row of it has changed since the validator began."""
+    NOT_VALIDATED = "not validated"
+    """The reason says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableValidity:
+    """What the validator does with one table (`schema.table`).
+
+    Attributes:
+        rows: that were compared and agreed, since the validator's first start.
+    """
+
+    source_id: str
+    table: str
+    status: Validity
+    rows: int
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +59,7 @@ class ValidatorStatus:
         new_errors, ignored_errors, resolved_errors: rows that have differed for too long.
         trouble: why it does not go on.
         not_validated: tables and columns that are not looked at.
+        tables: every table of the source; none where nobody asked for them.
     """
 
     source_id: str
@@ -43,6 +72,10 @@ class ValidatorStatus:
     resolved_errors: int
     trouble: str | None
     not_validated: tuple[Skipped, ...]
+    tables: tuple[TableValidity, ...] = ()
+
+
+TablesOf = Callable[[str, ValidatorProgress], Collection[TableValidity]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +100,11 @@ class ErrorChoice:
         )
 
 
-def validator_status(task: Task) -> list[ValidatorStatus]:
+def validator_status(task: Task, tables: TablesOf | None = None) -> list[ValidatorStatus]:
     """Each source's validator; none if none has ever run.
+
+    Args:
+        tables: given a source's id and its progress, what the validator does with each table.
 
     Raises:
         LakehouseError: the table cannot be read.
@@ -92,18 +128,35 @@ def validator_status(task: Task) -> list[ValidatorStatus]:
                 counts[ErrorState.RESOLVED],
                 progress.trouble,
                 skipped,
+                tuple(tables(source_id, progress)) if tables is not None else (),
             )
         )
     return found
 
 
 def show_status(spec: TaskSpec) -> list[ValidatorStatus]:
-    """Each source's validator.
+    """Each source's validator, with all of its tables.
 
     Raises:
         LakehouseError: the table cannot be read.
     """
-    return validator_status(open_task(spec, writing=False))
+    task = open_task(spec, writing=False)
+    return validator_status(task, lambda source_id, progress: _tables(task, source_id, progress))
+
+
+def _tables(task: Task, source_id: str, progress: ValidatorProgress) -> list[TableValidity]:
+    config = next((source for source in task.spec.sources if source.source_id == source_id), None)
+    if config is None:  # the spec had it once
+        return []
+    known = validated_tables(task, config)
+    known |= {name: None for name in progress.by_table if name not in known}
+    found: list[TableValidity] = []
+    for name, why in sorted(known.items()):
+        rows = progress.by_table.get(name, 0)
+        reason = progress.skipped.get(name, None if rows else why)
+        status = Validity.VALIDATED if rows else Validity.NO_CHANGES
+        found.append(TableValidity(source_id, name, Validity.NOT_VALIDATED if reason else status, rows, reason))
+    return found
 
 
 def show_errors(spec: TaskSpec, choice: ErrorChoice) -> list[RowError]:

@@ -35,6 +35,7 @@ class ValidatorProgress:
         skipped: tables (`schema.table`), or columns of theirs, that are not looked at, and why.
         left: held tables, by where the first change is that was not looked at.
         trouble: why it does not go on; None if it does.
+        by_table: of `validated`, how many are of each table (`schema.table`); a table without changes is not in it.
     """
 
     position: Position | None = None
@@ -43,11 +44,13 @@ class ValidatorProgress:
     skipped: Mapping[str, str] = field(default_factory=dict)
     left: Mapping[TableName, Position] = field(default_factory=dict)
     trouble: str | None = None
+    by_table: Mapping[str, int] = field(default_factory=dict)
 
     def to_json(self) -> str:
         left = [[*name, str(position)] for name, position in self.left.items()]
         told: dict[str, Any] = {"position": str(self.position) if self.position else None, "mode": self.mode}
         told |= {"validated": self.validated, "skipped": dict(self.skipped), "left": left, "trouble": self.trouble}
+        told["by_table"] = dict(self.by_table)
         return json.dumps(told, ensure_ascii=False)
 
     @classmethod

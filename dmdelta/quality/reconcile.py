@@ -24,6 +24,8 @@ MAX_ROWS = 500_000
 
 Sums = Mapping[int, tuple[int, int]]
 """By bucket: how many rows, and the sum of their hashes."""
+HashedRow = tuple[str, int, int]
+"""A row's key and hash, and whether it is left out of the comparison."""
 
 
 class Kind(str, Enum):
@@ -43,12 +45,16 @@ class Comparison:
 
     Attributes:
         key: the columns that tell rows apart; all of them for a table without a key.
+        left_out: the condition of the rows that are not compared, never NULL; None: all are.
+        absent: silver's columns of other shards, which are NULL in the table's rows.
     """
 
     columns: tuple[Column, ...]
     key: tuple[Column, ...]
     flavor: Flavor
     buckets: int
+    left_out: Sides | None = None
+    absent: tuple[str, ...] = ()
 
     @property
     def key_text(self) -> Sides:
@@ -56,7 +62,11 @@ class Comparison:
 
     @property
     def hash(self) -> Sides:
-        return row_hash(canonical(self.columns, self.flavor))
+        text = canonical(self.columns, self.flavor)
+        if not self.absent:
+            return row_hash(text)
+        filled = " OR ".join(f"{quote(name)} IS NOT NULL" for name in self.absent)
+        return row_hash(Sides(text.source, f"concat({text.silver}, IF({filled}, '|+', ''))"))
 
     @property
     def bucket(self) -> Sides:
@@ -64,36 +74,51 @@ class Comparison:
 
     def values(self) -> list[tuple[str, Sides]]:
         """Each column's name and text."""
-        return [(column.name, value_text(column, self.flavor)) for column in self.columns]
+        own = [(column.name, value_text(column, self.flavor)) for column in self.columns]
+        return own + [(name, Sides("'~'", f"IF({quote(name)} IS NULL, '~', '(a value)')")) for name in self.absent]
+
+    def source_where(self, *conditions: str) -> str:
+        """The WHERE clause (SQL) of the source's rows that are compared and fulfil conditions; '' for all."""
+        return _where(*conditions, f"NOT ({self.left_out.source})" if self.left_out else "")
 
 
-def plan_comparison(schema: TableSchema, there: Iterable[str], flavor: Flavor, rows: int) -> Comparison:
+def plan_comparison(
+    schema: TableSchema,
+    there: Iterable[str],
+    flavor: Flavor,
+    rows: int,
+    *,
+    left_out: Sides | None = None,
+    absent: tuple[str, ...] = (),
+) -> Comparison:
     """How a table is compared.
 
     Args:
         there: silver's columns.
         rows: how many the source has, about.
+        left_out, absent: as of a `Comparison`.
     """
     names = set(there)
     columns = tuple(column for column in schema.columns if column.name in names and is_comparable(column))
     key = tuple(column for name in schema.primary_key for column in columns if column.name == name)
     least, most = BUCKETS
     buckets = min(max(least, rows // BUCKET_ROWS), most)
-    return Comparison(columns, key if len(key) == len(schema.primary_key) and key else columns, flavor, buckets)
+    whole = bool(key) and len(key) == len(schema.primary_key)
+    return Comparison(columns, key if whole else columns, flavor, buckets, left_out, absent)
 
 
 def source_sums_query(comparison: Comparison, table: str, condition: str) -> str:
     """The sums of a part of the source table, in the source's SQL."""
-    where = f" WHERE {condition}" if condition else ""
     sums = f"{comparison.bucket.source} AS b, COUNT(*), SUM({comparison.hash.source})"
-    return f"SELECT {sums} FROM {table}{where} GROUP BY b"
+    return f"SELECT {sums} FROM {table}{comparison.source_where(condition)} GROUP BY b"
 
 
 def source_rows_query(comparison: Comparison, table: str, condition: str, buckets: Sequence[int]) -> str:
-    """Key and hash of the rows of some buckets in a part of the source table."""
+    """Of the rows of some buckets in a part of the source table: key, hash, and whether they are left out (1 or 0)."""
     within = f"{comparison.bucket.source} IN ({', '.join(map(str, buckets))})"
-    where = f"({condition}) AND {within}" if condition else within
-    return f"SELECT {comparison.key_text.source}, {comparison.hash.source} FROM {table} WHERE {where}"
+    left_out = f"IF({comparison.left_out.source}, 1, 0)" if comparison.left_out else "0"
+    chosen = f"{comparison.key_text.source}, {comparison.hash.source}, {left_out}"
+    return f"SELECT {chosen} FROM {table}{_where(condition, within)}"
 
 
 def source_values_query(comparison: Comparison, table: str, condition: str, keys: Sequence[str]) -> str:
@@ -107,8 +132,18 @@ def source_values_query(comparison: Comparison, table: str, condition: str, keys
 def source_documents_query(comparison: Comparison, documents: Sequence[Column], table: str, condition: str) -> str:
     """Key and documents, as text, of a part of the source table."""
     texts = ", ".join(f"CAST({quote(column.name)} AS CHAR)" for column in documents)
-    where = f" WHERE {condition}" if condition else ""
-    return f"SELECT {comparison.key_text.source}, {texts} FROM {table}{where}"
+    return f"SELECT {comparison.key_text.source}, {texts} FROM {table}{comparison.source_where(condition)}"
+
+
+def count_query(table: str, *conditions: str) -> str:
+    """How many rows of a source table fulfil conditions, of which '' is none."""
+    return f"SELECT COUNT(*) FROM {table}{_where(*conditions)}"
+
+
+def _where(*conditions: str) -> str:
+    """The WHERE clause (SQL) of conditions, of which '' is none; '' for all rows."""
+    joined = " AND ".join(f"({condition})" for condition in conditions if condition)
+    return f" WHERE {joined}" if joined else ""
 
 
 def differing_documents(
@@ -138,16 +173,46 @@ def differing_documents(
 
 def silver_sums(comparison: Comparison, rows: DataFrame) -> Sums:
     """The sums of a silver table."""
+    if comparison.left_out:
+        rows = rows.where(f"NOT ({comparison.left_out.silver})")
     chosen = rows.selectExpr(f"{comparison.bucket.silver} AS b", f"{comparison.hash.silver} AS h")
     found = chosen.groupBy("b").agg({"*": "count", "h": "sum"}).collect()
     return {int(row["b"]): (int(row["count(1)"]), int(row["sum(h)"])) for row in found}
 
 
-def silver_hashes(comparison: Comparison, rows: DataFrame, buckets: Sequence[int]) -> list[tuple[str, int]]:
-    """Key and hash of the rows of some buckets."""
+def silver_hashes(comparison: Comparison, rows: DataFrame, buckets: Sequence[int]) -> list[HashedRow]:
+    """The rows of some buckets."""
     chosen = rows.where(f"{comparison.bucket.silver} IN ({', '.join(map(str, buckets))})")
-    found = chosen.selectExpr(f"{comparison.key_text.silver} AS k", f"{comparison.hash.silver} AS h").collect()
-    return [(row["k"], int(row["h"])) for row in found]
+    left_out = comparison.left_out.silver if comparison.left_out else "false"
+    texts = (f"{comparison.key_text.silver} AS k", f"{comparison.hash.silver} AS h", f"{left_out} AS l")
+    return [(row["k"], int(row["h"]), row["l"]) for row in chosen.selectExpr(*texts).collect()]
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedRows:
+    """Key and hash of the rows that are compared, of both sides.
+
+    Attributes:
+        outdated: rows of silver that are not, though they do not look left out themselves.
+    """
+
+    source: Sequence[tuple[str, int]]
+    silver: Sequence[tuple[str, int]]
+    outdated: int
+
+
+def compared_rows(source: Iterable[HashedRow], silver: Iterable[HashedRow]) -> ComparedRows:
+    """The rows that are compared.
+
+    Of a key that the source's row leaves open, silver may have any row or none. What the source's row does not leave
+    open has to be in silver, even if silver's row looks left out.
+    """
+    rows, others = list(source), list(silver)
+    wanted = [(key, value) for key, value, left_out in rows if not left_out]
+    known = {key for key, _ in wanted}
+    unsure = {key for key, _, left_out in rows if left_out} - known
+    found = [(key, value) for key, value, left_out in others if key in known or not (left_out or key in unsure)]
+    return ComparedRows(wanted, found, sum(key in unsure and not left_out for key, _, left_out in others))
 
 
 def silver_values(comparison: Comparison, rows: DataFrame, keys: Sequence[str]) -> dict[str, tuple[str, ...]]:

@@ -10,9 +10,12 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 from dmdelta.model.gtid import Flavor
 from dmdelta.model.schema import Column, TableSchema
 from dmdelta.model.spark_sql import quote
+from dmdelta.quality.filtered_rows import left_out_rows
 from dmdelta.quality.reconcile import (
     Comparison,
+    HashedRow,
     Kind,
+    compared_rows,
     differing_documents,
     differing_rows,
     plan_comparison,
@@ -20,6 +23,7 @@ from dmdelta.quality.reconcile import (
     source_values_query,
 )
 from dmdelta.quality.row_keys import RowKey, is_askable, part_columns, silver_among, source_among
+from dmdelta.rules.comparable_rows import ALL_ROWS, ComparableRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +40,12 @@ class ChangedRows:
 
     Attributes:
         keys: of the rows that it has as they were written, or not at all.
-        silver: key and hash of those that it has.
+        silver: those that it has.
         old: the keys of the others: rows that were written earlier should be gone.
     """
 
     keys: Sequence[RowKey]
-    silver: Sequence[tuple[str, int]]
+    silver: Sequence[HashedRow]
     old: Sequence[RowKey]
 
 
@@ -53,32 +57,35 @@ class RowLook:
         documents: the columns of JSON that are compared, by meaning.
         fast: only whether a row is there.
         uncompared: columns of the source that are not looked at.
+        outdated: a row that only silver has may be what a filter of the spec has left there.
     """
 
     comparison: Comparison
     documents: tuple[Column, ...]
     fast: bool
     uncompared: tuple[str, ...] = ()
+    outdated: bool = False
 
     @property
     def key(self) -> tuple[Column, ...]:
         return self.comparison.key
 
     def source_query(self, table: str, keys: Sequence[RowKey]) -> str:
-        """Key, hash and documents of the rows of some keys, in the source's SQL."""
-        told = "0" if self.fast else self.comparison.hash.source
+        """Key, hash, whether it is left out (1 or 0), and documents of the rows of some keys, in the source's SQL."""
+        left_out = self.comparison.left_out
+        told = ["0" if self.fast else self.comparison.hash.source, f"IF({left_out.source}, 1, 0)" if left_out else "0"]
         texts = [f"CAST({quote(column.name)} AS CHAR)" for column in self.documents]
-        chosen = ", ".join([self.comparison.key_text.source, told, *texts])
+        chosen = ", ".join([self.comparison.key_text.source, *told, *texts])
         return f"SELECT {chosen} FROM {table} WHERE {source_among(self.key, keys)}"
 
     def silver_rows(self, rows: DataFrame, keys: Sequence[RowKey]) -> DataFrame:
         """Silver's rows of some keys, whole."""
         return rows.where(silver_among(self.key, self.comparison.key_text.silver, keys))
 
-    def silver_pairs(self, rows: DataFrame) -> list[tuple[str, int]]:
-        """Key and hash of silver's rows."""
-        found = rows.selectExpr(f"{self.comparison.key_text.silver} AS k", f"{self._hash} AS h").collect()
-        return [(row["k"], int(row["h"])) for row in found]
+    def silver_hashes(self, rows: DataFrame) -> list[HashedRow]:
+        """Key and hash of silver's rows, and whether they are left out."""
+        texts = (f"{self.comparison.key_text.silver} AS k", f"{self._hash} AS h", f"{self._left_out} AS l")
+        return [(row["k"], int(row["h"]), int(row["l"])) for row in rows.selectExpr(*texts).collect()]
 
     def changed_rows(self, touched: DataFrame, rows: DataFrame, written: DataFrame) -> ChangedRows:
         """What silver has of rows that were changed, in one pass.
@@ -92,36 +99,42 @@ class RowLook:
         columns = [quote(name) for name in names]
         among = rows.selectExpr(*columns).join(F.broadcast(touched), names, "left_semi")
         counts = among.groupBy(*columns).agg(F.expr("count(*) AS _dm_rows"))
-        told = written.selectExpr(*columns, f"{self._hash} AS _dm_hash")
+        told = written.selectExpr(*columns, f"{self._hash} AS _dm_hash", f"{self._left_out} AS _dm_left_out")
         text, parts = self.comparison.key_text.silver, ", ".join(part_columns(self.key))
         joined = touched.join(told, names, "left").join(counts, names, "left")
-        found = joined.selectExpr(f"{text} AS k", f"array({parts}) AS parts", "_dm_hash", "_dm_rows").collect()
+        found = joined.selectExpr(
+            f"{text} AS k", f"array({parts}) AS parts", "_dm_hash", "_dm_left_out", "_dm_rows"
+        ).collect()
         known = [row for row in found if None not in row["parts"]]
         keys = {row["k"]: RowKey(row["k"], tuple(row["parts"])) for row in known}
-        pairs = [(row["k"], int(row["_dm_hash"])) for row in known if row["_dm_hash"] is not None]
-        recent = Counter(key for key, _ in pairs)
+        there = [row for row in known if row["_dm_hash"] is not None]
+        hashes = [(row["k"], int(row["_dm_hash"]), int(row["_dm_left_out"])) for row in there]
+        recent = Counter(key for key, _, _ in hashes)
         old = {row["k"] for row in known if (row["_dm_rows"] or 0) != recent[row["k"]]}
         return ChangedRows(
             [key for text, key in keys.items() if text not in old],
-            [(text, value) for text, value in pairs if text not in old],
+            [each for each in hashes if each[0] not in old],
             [keys[text] for text in old],
         )
 
     def differences(
-        self, told: Sequence[Sequence[object]], silver: Iterable[tuple[str, int]], rows: DataFrame
+        self, told: Sequence[Sequence[object]], silver: Iterable[HashedRow], rows: DataFrame
     ) -> dict[str, Kind]:
         """How rows differ, by the key's text.
 
         Args:
             told: what `source_query` gave.
-            silver: key and hash of silver's.
+            silver: silver's.
             rows: silver's rows, for their documents.
         """
-        source = [(str(row[0]), int(str(row[1]))) for row in told]
-        kinds = differing_rows(source, silver)
+        source = [(str(row[0]), int(str(row[1])), int(str(row[2]))) for row in told]
+        compared = compared_rows(source, silver)
+        kinds = differing_rows(compared.source, compared.silver)
+        if self.outdated:
+            kinds = {key: kind for key, kind in kinds.items() if kind is not Kind.EXTRA}
         if self.documents:
-            texts = [(str(row[0]), *(None if text is None else str(text) for text in row[2:])) for row in told]
-            same = [row for row in texts if row[0] not in kinds]
+            left_out = {key for key, _, left in source if left}
+            same = [row for row in _texts(told) if row[0] not in kinds and row[0] not in left_out]
             kinds |= dict.fromkeys(differing_documents(self.comparison, self.documents, rows, same), Kind.DIFFERENT)
         return kinds
 
@@ -140,9 +153,10 @@ class RowLook:
         """
         source = {str(row[0]): row[1:] for row in told.values}
         silver = silver_values(self.comparison, rows, [key.text for key in keys])
-        texts = [(str(row[0]), *(None if text is None else str(text) for text in row[2:])) for row in told.rows]
-        documents = differing_documents(self.comparison, self.documents, rows, texts) if self.documents else {}
-        nothing = (None,) * len(self.comparison.columns)
+        documents = (
+            differing_documents(self.comparison, self.documents, rows, _texts(told.rows)) if self.documents else {}
+        )
+        nothing = (None,) * len(self.comparison.values())
         found: dict[str, dict[str, tuple[str | None, str | None]]] = {}
         for key in keys:
             sides = zip(source.get(key.text, nothing), silver.get(key.text, nothing), strict=True)
@@ -155,43 +169,60 @@ class RowLook:
     def _hash(self) -> str:
         return "0" if self.fast else self.comparison.hash.silver
 
+    @property
+    def _left_out(self) -> str:
+        return f"IF({self.comparison.left_out.silver}, 1, 0)" if self.comparison.left_out else "0"
+
+
+def left_out_of(told: Sequence[Sequence[object]]) -> int:
+    """How many of the rows that `RowLook.source_query` gave are not compared."""
+    return sum(int(str(row[2])) for row in told)
+
+
+def _texts(told: Sequence[Sequence[object]]) -> list[tuple[str | None, ...]]:
+    """Key and documents of the rows that `RowLook.source_query` gave."""
+    return [(str(row[0]), *(None if text is None else str(text) for text in row[3:])) for row in told]
+
 
 @dataclass(frozen=True, slots=True)
 class TableFacts:
     """What decides whether a table's rows can be looked at.
 
     Attributes:
-        merged: other tables' rows are in silver's table, too.
-        filtered: the spec leaves some of its row changes out.
         schema: its structure at the source, None if the source has no such table.
         columns: silver's, None if there is no such table.
+        compared: which of its rows the spec's filters leave as the source has them, or why none.
+        absent: silver's columns of other shards, which are NULL in the table's rows.
     """
 
-    merged: bool
-    filtered: bool
     schema: TableSchema | None
     columns: tuple[str, ...] | None
+    compared: ComparableRows | str = ALL_ROWS
+    absent: tuple[str, ...] = ()
 
 
 def plan_look(facts: TableFacts, flavor: Flavor, *, fast: bool) -> RowLook | str:
-    """How a table's rows are looked at, or why they are not."""
-    schema, columns = facts.schema, facts.columns
-    if facts.merged:
-        return "its rows are merged with those of other tables"
-    if facts.filtered:
-        return "the spec's filters leave some of its row changes out"
+    """How a table's rows are looked at, or why they are not.
+
+    Raises:
+        ConfigError: an expression filter has a part that Spark does not compute as the server does.
+    """
+    schema, columns, compared = facts.schema, facts.columns, facts.compared
+    if isinstance(compared, str):
+        return compared
     if schema is None:
         return "the source has no such table"
     if not schema.primary_key:
         return "it has no key"
     if columns is None:
         return "silver has no such table"
-    comparison = plan_comparison(schema, columns, flavor, 0)
+    left_out = left_out_rows(compared, schema, flavor)
+    comparison = plan_comparison(schema, columns, flavor, 0, left_out=left_out, absent=facts.absent)
     if tuple(column.name for column in comparison.key) != schema.primary_key or not is_askable(comparison.key):
         return "its rows cannot be asked for by their key"
     if fast:
-        return RowLook(comparison, (), fast=True)
+        return RowLook(comparison, (), fast=True, outdated=compared.outdated)
     documents = tuple(column for column in schema.columns if column.type == "json" and column.name in columns)
-    compared = {*comparison.columns, *documents}
-    left = tuple(column.name for column in schema.columns if column not in compared)
-    return RowLook(comparison, documents, fast=False, uncompared=left)
+    looked_at = {*comparison.columns, *documents}
+    left = tuple(column.name for column in schema.columns if column not in looked_at)
+    return RowLook(comparison, documents, fast=False, uncompared=left, outdated=compared.outdated)

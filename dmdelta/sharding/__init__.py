@@ -19,6 +19,7 @@ from dmdelta.sharding.operations import (
     merged_columns,
     name_among,
     operations,
+    plain_type,
 )
 
 __all__ = [
@@ -40,5 +41,6 @@ __all__ = [
     "merged_columns",
     "name_among",
     "operations",
+    "plain_type",
     "plan_lock",
 ]

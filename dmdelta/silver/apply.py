@@ -10,7 +10,7 @@ from dmdelta.model.position import Position
 from dmdelta.model.schema import TableSchema
 from dmdelta.sharding import Waiting
 from dmdelta.silver.clashes import look_for_clashes
-from dmdelta.silver.counting import plan_counting
+from dmdelta.silver.counting import may_repeat, plan_counting
 from dmdelta.silver.following import follow_statement
 from dmdelta.silver.guard import forget_emptied, guard_batch
 from dmdelta.silver.pieces import Piece, known_inside, known_schema, plan_pieces
@@ -117,6 +117,7 @@ def _apply_rows(work: Work, piece: Piece, events: TableEvents, *, last: bool) ->
         work.empty,
         counted=counted,
         undropped=_undropped(work, schema),
+        repeats=may_repeat(work.request),
     )
     work.clashes += look_for_clashes(work, batch)
     target = work.request.target

@@ -4,6 +4,8 @@ from dataclasses import replace
 
 from dmdelta.changelog.counting import ignored_ops, left_out_rows
 from dmdelta.model.schema import TableSchema
+from dmdelta.rules import Action
+from dmdelta.rules.comparable_rows import plan_comparable_rows
 from dmdelta.silver.request import ApplyRequest
 from dmdelta.silver.survey import TableEvents
 
@@ -24,3 +26,11 @@ def plan_counting(request: ApplyRequest, schema: TableSchema, events: TableEvent
         if expression is not None:
             parts.append(f"NOT (op = '{op.value}' AND ({expression}))")
     return replace(events, rows=rows), " AND ".join(parts)
+
+
+def may_repeat(request: ApplyRequest) -> bool:
+    """A key that is inserted may be in silver: what took it away, or another key from it, was left out."""
+    compared = plan_comparable_rows(request.rules, request.name)
+    if isinstance(compared, str) or compared.outdated or compared.deletes:
+        return True
+    return request.rules.decide(request.name, ("drop table",), "DROP TABLE") is Action.IGNORE

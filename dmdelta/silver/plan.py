@@ -67,6 +67,7 @@ class BatchFacts:
         empty: the silver table was made for this batch.
         replace: the lakehouse can replace by condition (Delta 4.3 on).
         failing: some rows are kept out of silver.
+        repeats: a key that is inserted may be there, because a filter has left its delete out.
     """
 
     inserts: int
@@ -80,6 +81,7 @@ class BatchFacts:
     empty: bool = False
     replace: bool = True
     failing: bool = False
+    repeats: bool = False
 
 
 def plan_apply(facts: BatchFacts, mode: Mode) -> tuple[Step, ...]:
@@ -90,7 +92,7 @@ def plan_apply(facts: BatchFacts, mode: Mode) -> tuple[Step, ...]:
     fresh = facts.empty or mode is Mode.NORMAL
     if not facts.keyed:
         return (Step.APPEND_KEYLESS,) if only_inserts and fresh else (Step.MERGE_KEYLESS,)
-    if only_inserts and fresh:
+    if only_inserts and fresh and not facts.repeats:
         return (Step.APPEND,)
     if facts.partial:
         return (Step.MERGE_FOLDED,)

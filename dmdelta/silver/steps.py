@@ -46,6 +46,7 @@ class Batch:
         counted: which of the rows count, as SQL; '' for all.
         failing: rows of silver that are kept out of it, in quarantine; None: there are none.
         undropped: columns of silver that the structure has no more, because a rule left the statement out.
+        repeats: a key that is inserted may be there, because a filter has left its delete out.
     """
 
     spark: SparkSession
@@ -62,6 +63,7 @@ class Batch:
     counted: str = ""
     failing: Column | None = None
     undropped: tuple[str, ...] = ()
+    repeats: bool = False
 
     @property
     def changes(self) -> DataFrame:
@@ -82,6 +84,8 @@ class Batch:
     def inserts_only(self) -> bool:
         """Every row is new: there is nothing to compact."""
         rows = self.events.rows
+        if self.repeats and self.keyed:
+            return False
         return not (rows.get(Op.UPDATE) or rows.get(Op.DELETE)) and (self.empty or self.mode is Mode.NORMAL)
 
     @property
@@ -122,6 +126,7 @@ def facts_of(batch: Batch) -> tuple[BatchFacts, Sequence[str]]:
         empty=batch.empty,
         replace=can_replace(batch.spark),
         failing=batch.failing is not None,
+        repeats=batch.repeats,
     ), keys
 
 

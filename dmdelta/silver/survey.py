@@ -160,14 +160,17 @@ def _gather(spark: SparkSession, lakehouse: Lakehouse, scope: tuple[str, str], o
 
 
 def _dropped_tables(spark: SparkSession, lakehouse: Lakehouse, source: str, line: Row, of_tables: str) -> list[str]:
-    """The tables that bronze knows of in a database with statements on itself, if one of them drops it."""
+    """The tables that bronze knows of in a database with statements on itself, if one of them drops it.
+
+    A table that was renamed has a statement under its new name, and a structure only if rows followed.
+    """
     texts = [event["ddl"] or "" for event in line["structure"]]
     targets = [target for text in texts for target in statement_targets(text, line["schema_name"])]
     if all(target.op != "drop_database" for target in targets):
         return []
     rows = spark.sql(
-        f"""SELECT DISTINCT table_name FROM {lakehouse.bronze} WHERE {source} AND op = 'schema'
-        AND schema_name = {literal(line["schema_name"])} AND {of_tables}"""
+        f"""SELECT DISTINCT table_name FROM {lakehouse.bronze} WHERE {source} AND op IN ('schema', 'ddl')
+        AND schema_name = {literal(line["schema_name"])} AND table_name IS NOT NULL AND {of_tables}"""
     ).collect()
     return sorted(row["table_name"] for row in rows)
 

@@ -57,6 +57,18 @@ _ESCAPED = {"n": "\n", "r": "\r", "0": "\0"}
 _Key = tuple[str, str]
 
 
+def table_names(connection: "Connection[Any]", wanted: Callable[[str, str], bool]) -> set[_Key]:
+    """Schema and table of the tables for which `wanted(schema, table)` is true; views excepted.
+
+    Tables on which the account has no SELECT privilege are not listed.
+
+    Raises:
+        SourceUnavailable, SourceError: the server does not answer.
+    """
+    # Joined here, not in SQL: MariaDB and MySQL 5.7 have no index on these tables and would join by nested loops.
+    return {name for name in query(connection, _TABLES, (SYSTEM_SCHEMAS,)) if wanted(*name)}
+
+
 def read_schemas(connection: "Connection[Any]", wanted: Callable[[str, str], bool]) -> list[TableSchema]:
     """The current structures of the base tables for which `wanted(schema, table)` is true.
 
@@ -66,8 +78,7 @@ def read_schemas(connection: "Connection[Any]", wanted: Callable[[str, str], boo
     Raises:
         SourceUnavailable, SourceError: the server does not answer.
     """
-    # Joined here, not in SQL: MariaDB and MySQL 5.7 have no index on these tables and would join by nested loops.
-    names = {name for name in query(connection, _TABLES, (SYSTEM_SCHEMAS,)) if wanted(*name)}
+    names = table_names(connection, wanted)
     schemas = sorted({schema for schema, _ in names})
     if not schemas:
         return []

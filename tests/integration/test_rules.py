@@ -60,6 +60,23 @@ def test_ignored_events(follow, events, statements, left):
     assert rows(followed, database) == left
 
 
+@pytest.mark.parametrize("each", [False, True], ids=["in one batch", "step by step"])
+def test_a_row_that_comes_again_takes_the_place_of_the_one_whose_delete_was_left_out(follow, each):
+    """Its key is there once."""
+    rule = {"f": {"schema-pattern": "{db}", "table-pattern": "t", "events": ["delete"], "action": "Ignore"}}
+    statements = ["DELETE FROM t WHERE id = 1", "INSERT INTO t VALUES (1, 'again', 11)"]
+    followed, database = follow(statements, {"filters": rule}, each=each)
+    found = [tuple(row)[:-2] for row in followed.silver(database, "t").collect()]
+    assert sorted(found) == [(1, "again", 11), (2, None, 20), (3, "z", None)]
+
+
+def test_a_table_that_was_renamed_goes_with_its_database(follow):
+    """No row has told its structure under the new name."""
+    followed, database = follow(["RENAME TABLE t TO u", "DROP DATABASE {db}"], {}, each=True)
+    assert followed.refused == {}
+    assert followed.silver(database, "u").isEmpty()
+
+
 def test_a_filter_that_stops(follow):
     """Error stops the table ahead of the statement, which is named."""
     rule = {"f": {"schema-pattern": "{db}", "events": ["drop column"], "action": "Error"}}

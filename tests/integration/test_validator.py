@@ -58,7 +58,19 @@ def quick(monkeypatch):
 
 @pytest.fixture
 def task(mysql80, tmp_path):
-    made = Task(tmp_path, mysql80, mysql80.fresh_database("validator"), settings={"validator": AT_ONCE})
+    database = mysql80.fresh_database("validator")
+    merged = {"schema-pattern": database, "table-pattern": "m_*", "target-schema": database, "target-table": "m"}
+    filtered = {"schema": database, "table": "f"}
+    settings = {
+        "validator": AT_ONCE,
+        "routes": {"merged": merged},
+        "shard-mode": "optimistic",
+        "expression-filter": {
+            "inserts": {**filtered, "insert-value-expr": "v > 100"},
+            "updates": {**filtered, "update-new-value-expr": "v > 100"},
+        },
+    }
+    made = Task(tmp_path, mysql80, database, settings=settings)
     made.start_here()
     mysql80.execute(
         "CREATE TABLE a (id INT PRIMARY KEY, v VARCHAR(20), j JSON)",
@@ -67,6 +79,13 @@ def task(mysql80, tmp_path):
         """INSERT INTO a VALUES (1, 'one', '{"a": 1.50}'), (2, 'two', NULL), (3, 'thrée', '[]'), (4, NULL, '{}')""",
         "INSERT INTO b VALUES ('it''s', 1, 1), ('ü|2', -2.5, 2), ('', 3, 3)",
         "INSERT INTO keyless VALUES (1)",
+        "CREATE TABLE m_1 (id INT PRIMARY KEY, v INT)",
+        "CREATE TABLE m_2 (id INT PRIMARY KEY, v INT, own INT)",
+        "CREATE TABLE f (id INT PRIMARY KEY, v INT)",
+        "CREATE TABLE idle (id INT PRIMARY KEY)",
+        "INSERT INTO m_1 VALUES (1, 1)",
+        "INSERT INTO m_2 VALUES (1, 1, 1), (2, 2, NULL)",
+        "INSERT INTO f VALUES (1, 1), (2, 200)",
         database=made.database,
     )
     return made
@@ -78,7 +97,14 @@ def test_damage_is_found_where_rows_changed_and_decided_about(task, spark, capsy
     """
     task.catch_up()
     told = status(task, capsys)
-    assert (told["validated_rows"], told["pending_rows"], told["new_errors"]) == (7, 0, 0)
+    assert (told["validated_rows"], told["pending_rows"], told["new_errors"]) == (11, 0, 0)
+    tables = {each["table"].split(".")[1]: (each["status"], each["rows"]) for each in told["tables"]}
+    counts = {"a": 4, "b": 3, "m_1": 1, "m_2": 2, "f": 1}
+    assert tables == {
+        **{name: ("validated", rows) for name, rows in counts.items()},
+        "idle": ("no changes", 0),
+        "keyless": ("not validated", 0),
+    }
     assert told["not_validated"] == [{"source_id": "s1", "table": f"{task.database}.keyless", "why": "it has no key"}]
 
     # Without the validator, so that the damage is there before it looks.
@@ -91,6 +117,11 @@ def test_damage_is_found_where_rows_changed_and_decided_about(task, spark, capsy
         *("XA START 'x'", "UPDATE b SET v = 7 WHERE v = 3", "XA END 'x'", "XA PREPARE 'x'"),
         "UPDATE a SET v = 'IV' WHERE id = 3",
         "XA COMMIT 'x'",
+        "UPDATE m_1 SET v = 2",
+        "UPDATE m_2 SET v = 3 WHERE id = 1",
+        "INSERT INTO f VALUES (3, 300), (4, 4)",
+        "UPDATE f SET v = v - 295 WHERE id IN (1, 3)",
+        "UPDATE f SET v = 400 WHERE id = 4",
         database=task.database,
     )
     task.catch_up()
@@ -101,11 +132,13 @@ def test_damage_is_found_where_rows_changed_and_decided_about(task, spark, capsy
     spark.sql(f"INSERT INTO {a} SELECT 4 AS id, * EXCEPT (id) FROM {a} WHERE id = 1")
     spark.sql(f"DELETE FROM {b} WHERE v = 1")
     spark.sql(f"UPDATE {a} SET v = 'not touched' WHERE id = 1")
+    spark.sql(f"UPDATE {silver.silver(task.database, 'm')} SET own = 9 WHERE v = 2 AND own IS NULL AND id = 1")
+    spark.sql(f"UPDATE {silver.silver(task.database, 'f')} SET v = 6 WHERE id = 3")
     task.settings["validator"] = {**AT_ONCE, "max-pending-row-count": 2}
     task.catch_up()
     told = status(task, capsys)
     assert "more than 2 rows differ" in told["trouble"]
-    assert (told["validated_rows"], told["pending_rows"], told["new_errors"]) == (7, 0, 0)
+    assert (told["validated_rows"], told["pending_rows"], told["new_errors"]) == (11, 0, 0)
     task.settings["validator"] = AT_ONCE
     task.catch_up()
 
@@ -115,11 +148,15 @@ def test_damage_is_found_where_rows_changed_and_decided_about(task, spark, capsy
         ("a", "3"): ("different", "new"),
         ("a", "4"): ("extra", "new"),
         ("b", "4:it's|5.00"): ("missing", "new"),
+        ("m_1", "1"): ("different", "new"),
+        ("f", "3"): ("different", "new"),
     }
     assert found["a", "2"]["values"] == {"v": ["2:II", "2:ii"]}
     assert found["a", "3"]["values"] == {"j": ["[]", '{"a":1}']}
     assert found["b", "4:it's|5.00"]["values"]["v"] == ["1", None]
-    assert status(task, capsys)["validated_rows"] == 7 + 2
+    assert found["m_1", "1"]["values"] == {"own": ["~", "(a value)"]}
+    assert status(task, capsys)["validated_rows"] == 11 + 4
+    ask(task, capsys, "clear-error", found["m_1", "1"]["error"], found["f", "3"]["error"])
     decided_about(task, capsys, {at: row["error"] for at, row in found.items()})
 
     capsys.readouterr()

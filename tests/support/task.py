@@ -94,7 +94,10 @@ class Task:
             "syncer": {"checkpoint-flush-interval": "2s", "target-freshness": "0s", **self.syncer},
             **{
                 section: self.settings[section]
-                for section in ("snapshot", "metrics", "quality", "validator", "maintenance", "routes", "shard-mode")
+                for section in (
+                    *("snapshot", "metrics", "quality", "validator", "maintenance", "routes", "shard-mode"),
+                    *("filters", "expression-filter"),
+                )
                 if section in self.settings
             },
             "lakehouse": {"root": str(self.root)},

@@ -3,13 +3,17 @@
 from decimal import Decimal
 
 from dmdelta.model.schema import Column, TableSchema
+from dmdelta.quality.canonical import Sides
 from dmdelta.quality.reconcile import (
     Kind,
     Suspects,
     add_sums,
+    compared_rows,
     differing_rows,
     plan_comparison,
     plan_suspects,
+    source_rows_query,
+    source_sums_query,
     source_values_query,
 )
 
@@ -66,3 +70,32 @@ def test_a_statement_with_arguments_doubles_its_percent_signs():
     day = TableSchema("d", "days", (Column("day", "date"),), ("day",))
     statement = source_values_query(plan_comparison(day, ("day",), "mysql", 1), "`d`.`days`", "", ["x", "y"])
     assert statement % ("'x'", "'y'") == statement.replace("%%", "%").replace("%s, %s", "'x', 'y'")
+
+
+def test_rows_that_a_filter_decides_about_are_not_compared():
+    """Silver may have any row of such a key, or none; what the source's row settles has to be there, whatever Spark
+    thinks of silver's.
+    """
+    source = [("1", 10, 0), ("2", 20, 1), ("3", 30, 0), ("4", 40, 0), ("5", 50, 1)]
+    silver = [("1", 10, 0), ("2", 99, 0), ("3", 31, 1), ("6", 60, 1), ("7", 70, 0)]
+    compared = compared_rows(source, silver)
+    assert compared.outdated == 1
+    assert differing_rows(compared.source, compared.silver) == {"3": Kind.DIFFERENT, "4": Kind.MISSING, "7": Kind.EXTRA}
+
+
+def test_a_filter_in_the_sources_sql():
+    """Sums are of the rows that are compared; of single rows the server says which are."""
+    left_out = Sides("(v = 'x') IS TRUE", "v = 'x'")
+    comparison = plan_comparison(ITEMS, ("id", "v"), "mysql", 1, left_out=left_out)
+    assert "WHERE (id < 5) AND (NOT ((v = 'x') IS TRUE)) GROUP BY" in source_sums_query(comparison, "t", "id < 5")
+    assert ", IF((v = 'x') IS TRUE, 1, 0) FROM t WHERE (id < 5) AND (CRC32(" in source_rows_query(
+        comparison, "t", "id < 5", [1]
+    )
+
+
+def test_columns_of_other_shards_count_where_they_are_not_null():
+    """They are in silver's hash and values alone."""
+    plain, merged = (plan_comparison(ITEMS, ("id", "v"), "mysql", 1, absent=absent) for absent in ((), ("of other",)))
+    assert merged.hash.source == plain.hash.source
+    assert "`of other` IS NOT NULL" in merged.hash.silver
+    assert [name for name, _ in merged.values()] == ["id", "v", "of other"]

@@ -9,14 +9,13 @@ from dmdelta.quality.row_look import RowLook, TableFacts, plan_look
 
 COLUMNS = (Column("id", "int"), Column("v", "varchar", length=9), Column("j", "json"), Column("w", "vector"))
 SCHEMA = TableSchema("d", "t", COLUMNS, ("id",))
-FACTS = TableFacts(merged=False, filtered=False, schema=SCHEMA, columns=("id", "v", "j", "w", "_dm_version"))
+FACTS = TableFacts(SCHEMA, ("id", "v", "j", "w", "_dm_version"))
 
 
 @pytest.mark.parametrize(
     ("facts", "why"),
     [
-        (replace(FACTS, merged=True), "its rows are merged with those of other tables"),
-        (replace(FACTS, filtered=True), "the spec's filters leave some of its row changes out"),
+        (replace(FACTS, compared="a filter of the spec"), "a filter of the spec"),
         (replace(FACTS, schema=None), "the source has no such table"),
         (replace(FACTS, schema=replace(SCHEMA, primary_key=())), "it has no key"),
         (replace(FACTS, columns=None), "silver has no such table"),
