@@ -26,7 +26,8 @@ from pyspark.sql import SparkSession
 from benchmarks.page import measured_by, write_page
 from benchmarks.workload import rotated_files, write_sysbench
 from dmdelta.bronze.datasource import register
-from dmdelta.bronze.landing import LandingSource, land, open_bronze, plan_landing
+from dmdelta.bronze.landing import land, open_bronze, plan_landing
+from dmdelta.changelog.context import SourceContext
 from dmdelta.config import load_spec
 from dmdelta.engine.run import RunOptions, run_task
 from dmdelta.lakehouse.place import Lakehouse
@@ -109,10 +110,9 @@ def land_all(spark: SparkSession, relay_folder: Path, database: str, root: Path)
         landed = land(spark, source, batch, landed, ())
 
 
-def landing_source(root: Path, database: str) -> LandingSource:
-    bronze = Lakehouse(root=str(root)).bronze
+def landing_source(root: Path, database: str) -> SourceContext:
     rules = SourceRules("bench", BlockAllowList(do_dbs=(database,)))
-    return LandingSource("bench", uuid.uuid4().hex, bronze, rules, "mysql")
+    return SourceContext(Lakehouse(root=str(root)), "bench", "bench", uuid.uuid4().hex, "mysql", rules)
 
 
 def run_to_silver(archive: Path, database: str, folder: Path) -> None:

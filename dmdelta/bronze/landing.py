@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from dmdelta.binlog.boundary import scan_gtids
 from dmdelta.bronze.datasource import segments_to_json
 from dmdelta.bronze.schema import BRONZE_SCHEMA, PARTITION_COLUMN, SKIPPING_COLUMNS
+from dmdelta.changelog.context import SourceContext
 from dmdelta.errors import CorruptBinlog
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.lakehouse.commits import CommitTag, append
@@ -23,35 +24,14 @@ from dmdelta.lakehouse.creation import NewTable, create_table
 from dmdelta.lakehouse.foreign import wrapped
 from dmdelta.lakehouse.history import OwnCommit, newest_own_commit, own_commits
 from dmdelta.lakehouse.tables import OWNER, table_state
-from dmdelta.model.gtid import Flavor, GtidRun, GtidSet, grown, parse_gtid_set
+from dmdelta.model.gtid import GtidRun, GtidSet, grown, parse_gtid_set
 from dmdelta.model.position import Position
 from dmdelta.model.schema import StructureFrom
 from dmdelta.model.segment import CUT_BYTES, Segment
-from dmdelta.rules import SourceRules
 from dmdelta.segments import follows, open_segment
 
 BATCH_BYTES = 256 << 20
 """Maximum log bytes of a batch: large enough to amortize the cost of a commit, here and in silver."""
-
-
-@dataclass(frozen=True, slots=True)
-class LandingSource:
-    """The target of a source's rows, and how they are decoded."""
-
-    task: str
-    run: str
-    bronze: str
-    """The bronze table's SQL identifier."""
-    rules: SourceRules
-    flavor: Flavor
-
-    @property
-    def source_id(self) -> str:
-        return self.rules.source_id
-
-    @property
-    def app(self) -> str:
-        return landing_app(self.task, self.source_id)
 
 
 def landing_app(task: str, source_id: str) -> str:
@@ -147,31 +127,31 @@ def plan_landing(
     return LandingBatch(landed.batch + 1 if landed else 1, tuple(chosen))
 
 
-def newest_landed(spark: SparkSession, source: LandingSource) -> Landed | None:
+def newest_landed(spark: SparkSession, source: SourceContext) -> Landed | None:
     """The progress recorded in bronze itself; None if no rows of this source ever landed."""
-    commit = newest_own_commit(spark, source.bronze, source.app)
+    commit = newest_own_commit(spark, source.bronze, landing_app(source.task, source.source_id))
     if commit is None:
         return None
     return replace(_landed(commit.tag, source), at=commit.at)
 
 
-def landed_batches(spark: SparkSession, source: LandingSource, after: Position | None) -> list[Landed]:
+def landed_batches(spark: SparkSession, source: SourceContext, after: Position | None) -> list[Landed]:
     """The landed batches that end after `after`, oldest first, as far back as bronze's history is kept.
 
     If it does not reach back to `after`, the first batch starts later: a range that starts at `after` still covers it.
     """
-    commits = own_commits(spark, source.bronze, source.app)
+    commits = own_commits(spark, source.bronze, landing_app(source.task, source.source_id))
     tags = [commit.tag for commit in takewhile(lambda commit: after is None or commit.tag.end > after, commits)]
     return [_landed(tag, source) for tag in reversed(tags) if not tag.again]
 
 
-def _landed(tag: CommitTag, source: LandingSource) -> Landed:
+def _landed(tag: CommitTag, source: SourceContext) -> Landed:
     return Landed(tag.version, tag.begin, tag.end, parse_gtid_set(tag.gtid_set or "", source.flavor), tag.safe_until)
 
 
 def land(
     spark: SparkSession,
-    source: LandingSource,
+    source: SourceContext,
     batch: LandingBatch,
     landed: Landed | None,
     structures: Sequence[StructureFrom] = (),
@@ -202,7 +182,7 @@ def land(
 
 def begin_anew(
     spark: SparkSession,
-    source: LandingSource,
+    source: SourceContext,
     landed: Landed | None,
     begin: Position,
     *,
@@ -224,7 +204,7 @@ def begin_anew(
     return mark
 
 
-def say_again(spark: SparkSession, source: LandingSource, landed: Landed) -> Landed:
+def say_again(spark: SparkSession, source: SourceContext, landed: Landed) -> Landed:
     """Repeat bronze's position in a commit without rows, before its history expires the last landing commit.
 
     Raises:
@@ -236,14 +216,14 @@ def say_again(spark: SparkSession, source: LandingSource, landed: Landed) -> Lan
     return repeated
 
 
-def _land_nothing(spark: SparkSession, source: LandingSource, tag: CommitTag) -> None:
+def _land_nothing(spark: SparkSession, source: SourceContext, tag: CommitTag) -> None:
     append(spark, spark.read.table(source.bronze).where("false"), source.bronze, tag)
 
 
-def newest_beginning(spark: SparkSession, source: LandingSource) -> Position | None:
+def newest_beginning(spark: SparkSession, source: SourceContext) -> Position | None:
     """The position at which the newest epoch was started by a request; None if it was not, or if unknown."""
     epoch: int | None = None
-    for commit in own_commits(spark, source.bronze, source.app):
+    for commit in own_commits(spark, source.bronze, landing_app(source.task, source.source_id)):
         end = commit.tag.end
         epoch = end.epoch if epoch is None else epoch
         if end.epoch != epoch:
@@ -253,7 +233,7 @@ def newest_beginning(spark: SparkSession, source: LandingSource) -> Position | N
     return None
 
 
-def land_rows(spark: SparkSession, source: LandingSource, rows: DataFrame, landed: Landed) -> OwnCommit:
+def land_rows(spark: SparkSession, source: SourceContext, rows: DataFrame, landed: Landed) -> OwnCommit:
     """Append the bronze rows of `landed` in one commit.
 
     Raises:
@@ -262,9 +242,9 @@ def land_rows(spark: SparkSession, source: LandingSource, rows: DataFrame, lande
     return append(spark, rows, source.bronze, _tag(source, landed))
 
 
-def _tag(source: LandingSource, landed: Landed) -> CommitTag:
+def _tag(source: SourceContext, landed: Landed) -> CommitTag:
     return CommitTag(
-        app=source.app,
+        app=landing_app(source.task, source.source_id),
         version=landed.batch,
         task=source.task,
         source=source.source_id,
@@ -277,7 +257,7 @@ def _tag(source: LandingSource, landed: Landed) -> CommitTag:
 
 
 def decoded(
-    spark: SparkSession, source: LandingSource, batch: LandingBatch, structures: Sequence[StructureFrom]
+    spark: SparkSession, source: SourceContext, batch: LandingBatch, structures: Sequence[StructureFrom]
 ) -> DataFrame:
     """The bronze rows of a batch."""
     reader = (

@@ -10,7 +10,7 @@ from datetime import date, timedelta
 
 from pyspark.sql import SparkSession
 
-from dmdelta.bronze.landing import LandingSource
+from dmdelta.changelog.context import SourceContext
 from dmdelta.changelog.ranges import IS_CHANGE, not_before, of_source
 from dmdelta.changelog.xa import AT, position_of
 from dmdelta.errors import QualityError
@@ -104,7 +104,7 @@ def _set(spark: SparkSession, bronze: str, properties: dict[str, str]) -> None:
         spark.sql(f"ALTER TABLE {bronze} SET TBLPROPERTIES ({listed})").collect()
 
 
-def expired_to(spark: SparkSession, source: LandingSource) -> Position | None:
+def expired_to(spark: SparkSession, source: SourceContext) -> Position | None:
     """The last event of a source's log up to which row changes may have been removed; None: everything that landed is
     present.
 
@@ -120,7 +120,7 @@ def _property(spark: SparkSession, bronze: str, name: str) -> str | None:
     return state.properties.get(name) if state is not None else None
 
 
-def is_forgotten(spark: SparkSession, source: LandingSource, epoch: int) -> bool:
+def is_forgotten(spark: SparkSession, source: SourceContext, epoch: int) -> bool:
     """Whether rows of an epoch may have been removed: some of its remaining rows landed before the removal's day.
 
     Raises:
@@ -134,7 +134,7 @@ def is_forgotten(spark: SparkSession, source: LandingSource, epoch: int) -> bool
         return not spark.sql(f"SELECT 1 FROM {source.bronze} WHERE {old} LIMIT 1").isEmpty()
 
 
-def assert_kept(spark: SparkSession, source: LandingSource, begin: Position) -> None:
+def assert_kept(spark: SparkSession, source: SourceContext, begin: Position) -> None:
     """Check that bronze has all row changes after a position.
 
     Raises:

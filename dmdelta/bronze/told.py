@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from dmdelta.bronze.landing import LandingSource, newest_beginning
+from dmdelta.bronze.landing import newest_beginning
+from dmdelta.changelog.context import SourceContext
 from dmdelta.ddl.tracking import Origin, Structures, TrackedTable
 from dmdelta.lakehouse.foreign import wrapped
 from dmdelta.model.change import Op
@@ -25,7 +26,7 @@ class ToldRow:
     text: str
 
 
-def told_structures(spark: SparkSession, source: LandingSource, end: Position) -> Structures:
+def told_structures(spark: SparkSession, source: SourceContext, end: Position) -> Structures:
     """The structures before `end`, as far as statements can be applied; without default character sets.
 
     If the log was restarted in a new epoch, only that epoch and the snapshot before it are used: older epochs may be

@@ -13,9 +13,9 @@ from datetime import datetime, timezone
 
 from pyspark.sql import SparkSession
 
-from dmdelta.bronze.landing import LandingSource
 from dmdelta.bronze.structures import structure_rows
 from dmdelta.bronze.watermarks import exact_positions, heard_of
+from dmdelta.changelog.context import SourceContext
 from dmdelta.checkpoint.points import ORIGIN
 from dmdelta.engine.chunk_source import ChunkFrames
 from dmdelta.engine.chunk_store import ChunkStore, record_missed
@@ -56,7 +56,7 @@ class AdHocSnapshots:
     """
 
     task: Task
-    source: LandingSource
+    source: SourceContext
     relaying: Relaying
     store: ChunkStore
     scheduler: TableScheduler
@@ -196,18 +196,7 @@ class AdHocSnapshots:
             self._write_structures(snapshot, [(schemas[name], position) for name, position in goes_on.items()])
         for name, schema in schemas.items():
             until = None if name in exact else safe_until
-            side = self.scheduler.side
-            request = ReloadRequest(
-                side.table(name),
-                self.task.run,
-                schema,
-                snapshot.epoch,
-                goes_on[name],
-                until,
-                side.rules,
-                side.shards,
-                side.checks,
-            )
+            request = ReloadRequest(self.scheduler.side, schema, snapshot.epoch, goes_on[name], until)
             if not self._reload_table(name, request):
                 del goes_on[name]
         return goes_on
@@ -242,7 +231,7 @@ class AdHocSnapshots:
 
 
 def joining_tables(
-    spark: SparkSession, source: LandingSource, relaying: Relaying, store: ChunkStore
+    spark: SparkSession, source: SourceContext, relaying: Relaying, store: ChunkStore
 ) -> frozenset[TableName]:
     """Selected tables for which neither a snapshot nor the log has any rows yet.
 

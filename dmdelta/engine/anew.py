@@ -9,7 +9,8 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
-from dmdelta.bronze.landing import Landed, LandingSource, begin_anew, newest_beginning, newest_landed
+from dmdelta.bronze.landing import Landed, begin_anew, newest_beginning, newest_landed
+from dmdelta.changelog.context import SourceContext
 from dmdelta.checkpoint import CheckpointStore, FlushReason, Point, Snapshot
 from dmdelta.engine.chunk_store import ChunkStore
 from dmdelta.engine.relaying import Relaying
@@ -51,7 +52,7 @@ def begin_source(task: Task, relaying: Relaying, start: Start | StartTime) -> Po
 
 
 def _mark(
-    task: Task, source: LandingSource, relaying: Relaying, landed: Landed | None, start: Start | StartTime
+    task: Task, source: SourceContext, relaying: Relaying, landed: Landed | None, start: Start | StartTime
 ) -> Landed:
     """Mark the restart in bronze; a start time at which the newest epoch already started has no effect."""
     beginning = _find(relaying, start)
@@ -73,7 +74,7 @@ def _mark(
 
 
 def _restart_full_load(
-    task: Task, source: LandingSource, relaying: Relaying, landed: Landed | None, endpoint: Endpoint
+    task: Task, source: SourceContext, relaying: Relaying, landed: Landed | None, endpoint: Endpoint
 ) -> Landed:
     """Request a new read of every table, and resume the log at the server's current position."""
     with closing(open_connection(endpoint)) as connection:
@@ -90,7 +91,7 @@ def _restart_full_load(
     return begin_anew(task.spark, source, landed, begin, gtid_set=now.gtid_set)
 
 
-def _forget_structures(task: Task, source: LandingSource, begin: Position) -> None:
+def _forget_structures(task: Task, source: SourceContext, begin: Position) -> None:
     """Tracked structures may be newer than the position. Written before the mark: without it, this has no effect."""
     SchemaHistory(task.spark, task.lakehouse, task.spec.name, source.source_id).begin_anew(begin)
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from dmdelta.checkpoint import FlushReason
 from dmdelta.engine.landed_log import LandedLog
-from dmdelta.engine.requests import SilverSide
 from dmdelta.engine.stop import StopRequest
 from dmdelta.engine.table_scheduler import TableScheduler, Threads
 from dmdelta.logging import get_logger
+from dmdelta.silver.context import SilverContext
 
 log = get_logger(__name__)
 WAIT_SECONDS = 0.5
@@ -34,7 +34,7 @@ class ApplyingLoop:
     applied_log: LandedLog | None = None
 
     @property
-    def side(self) -> SilverSide:
+    def side(self) -> SilverContext:
         """Where the source's rows go."""
         return self.scheduler.side
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime, timezone
 from typing import Any
 
+from dmdelta.bronze.landing import landing_app
 from dmdelta.checkpoint.points import ORIGIN
 from dmdelta.config import SourceConfig, TaskSpec
 from dmdelta.ddl.effects import Created, Unread
@@ -175,5 +176,5 @@ def _history(task: Task, source: SourceConfig) -> SchemaHistory:
 def _end(task: Task, source: SourceConfig) -> Position:
     """The end of bronze."""
     landing = task.landing_source(source.source_id, source.flavor or "mysql")
-    commit = newest_own_commit(task.spark, landing.bronze, landing.app)
+    commit = newest_own_commit(task.spark, landing.bronze, landing_app(landing.task, landing.source_id))
     return commit.tag.end if commit is not None else ORIGIN

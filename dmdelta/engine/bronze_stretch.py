@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql import Row, SparkSession
 
-from dmdelta.bronze.landing import LandingSource
+from dmdelta.changelog.context import SourceContext
 from dmdelta.changelog.ranges import of_source, of_table, within
 from dmdelta.engine.verified_log import opens_next_file
 from dmdelta.lakehouse.foreign import wrapped
@@ -30,7 +30,7 @@ class BronzeStretches:
     """
 
     spark: SparkSession
-    source: LandingSource
+    source: SourceContext
     tables: Collection[TableName] | None = None
     _structures: dict[int, TableSchema] = field(default_factory=dict)
 

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dmdelta.engine.requests import SilverSide
 from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
 from dmdelta.quality.results import Judged, Result, ResultStore, Scope
 from dmdelta.quality.suite import Suites
+from dmdelta.silver.context import SilverContext
 
 log = get_logger(__name__)
 
@@ -18,7 +18,7 @@ class FailureLog:
     """Receives the failures found when a range is applied to a table, or the table is reloaded."""
 
     store: ResultStore
-    side: SilverSide
+    side: SilverContext
     suites: Suites
 
     def __call__(self, name: TableName, end: Position, judged: int, failures: Mapping[str, int]) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dmdelta.engine.chunk_source import ChunkFrames
-from dmdelta.engine.requests import SilverSide
 from dmdelta.engine.standing_still import standing_still
 from dmdelta.engine.task import Task
 from dmdelta.errors import ConfigError, QualityError
@@ -18,6 +17,7 @@ from dmdelta.model.position import Position
 from dmdelta.model.schema import TableSchema
 from dmdelta.model.spark_sql import literal, quote
 from dmdelta.quality.reconcile import Comparison
+from dmdelta.silver.context import SilverContext
 from dmdelta.silver.direct import read_rows_of
 from dmdelta.silver.repair import FOUND, GONE, mend, standing
 from dmdelta.silver.shard_rows import as_held, seen_whole, shard_rows
@@ -33,7 +33,7 @@ FIXED_EPOCH = -(1 << 31)
 
 def fix_rows(
     task: Task,
-    side: SilverSide,
+    side: SilverContext,
     endpoint: Endpoint,
     comparison: Comparison,
     schema: TableSchema,

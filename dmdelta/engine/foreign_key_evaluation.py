@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame, SparkSession
 
 from dmdelta.engine.past_state import PastState, ReplayedHistory, SilverHistory
-from dmdelta.engine.requests import SilverSide
 from dmdelta.errors import SourceError
 from dmdelta.lakehouse.foreign import wrapped
 from dmdelta.lakehouse.tables import table_state
@@ -15,6 +14,7 @@ from dmdelta.model.spark_sql import quote
 from dmdelta.quality.built_in import orphans, referring
 from dmdelta.quality.results import SAMPLES, Result, plain
 from dmdelta.quality.suite import Suite
+from dmdelta.silver.context import SilverContext
 from dmdelta.silver.deletions import removed_keys
 from dmdelta.silver.evolution import older_than
 from dmdelta.silver.quarantine import Quarantine, silver_rows_of
@@ -56,7 +56,7 @@ class ForeignKeyEvaluation:
     """
 
     spark: SparkSession
-    side: SilverSide
+    side: SilverContext
     history: SilverHistory | ReplayedHistory
     endpoint: Endpoint | None
     sources: Mapping[TableName, Sequence[TableName]]

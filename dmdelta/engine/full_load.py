@@ -13,8 +13,9 @@ from functools import reduce
 
 from pyspark.sql import DataFrame
 
-from dmdelta.bronze.landing import Landed, LandingSource, begin_anew, land_rows
+from dmdelta.bronze.landing import Landed, begin_anew, land_rows, landing_app
 from dmdelta.bronze.watermarks import exact_positions
+from dmdelta.changelog.context import SourceContext
 from dmdelta.engine.chunk_source import ChunkFrames
 from dmdelta.engine.chunk_store import ChunkStore, record_missed
 from dmdelta.engine.landed_log import LandedLog
@@ -30,6 +31,7 @@ from dmdelta.logging import get_logger
 from dmdelta.model.gtid import parse_gtid_set
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableSchema
+from dmdelta.sharding import Coordination
 from dmdelta.silver.direct import append_read, reached
 from dmdelta.silver.request import ApplyRequest
 from dmdelta.source.chunk import Chunk
@@ -49,7 +51,7 @@ class FullLoad:
     """
 
     task: Task
-    source: LandingSource
+    source: SourceContext
     endpoint: Endpoint
     store: ChunkStore
     snapshot: PlannedSnapshot
@@ -149,16 +151,12 @@ class FullLoad:
         for chunks in by_table(share.past):
             schema = chunks[0].schema
             request = ApplyRequest(
-                lakehouse=task.lakehouse,
-                task=task.spec.name,
-                source_id=self.source.source_id,
-                run=task.run,
+                context=task.silver_side(self.source.source_id, self.source.flavor, {}, Coordination()),
                 schema=schema.schema,
                 table=schema.table,
                 begin=landed.begin,
                 end=landed.end,
                 batch=landed.batch,
-                rules=task.rules(self.source.source_id),
             )
             if schema not in done:
                 done[schema] = reached(task.spark, request, schema)
@@ -181,7 +179,7 @@ class FullLoad:
         return mark
 
 
-def open_full_load(task: Task, relaying: Relaying, source: LandingSource, landed: Landed | None) -> FullLoad | None:
+def open_full_load(task: Task, relaying: Relaying, source: SourceContext, landed: Landed | None) -> FullLoad | None:
     """The full load that a source needs first, started or resumed; None if its log is already applied.
 
     Args:
@@ -203,13 +201,13 @@ def open_full_load(task: Task, relaying: Relaying, source: LandingSource, landed
         if landed is None:
             return _begin(task, source, endpoint, store, relaying)
         snapshot = store.load(landed.end.epoch, source.flavor)
-        commit = newest_own_commit(task.spark, source.bronze, source.app)
+        commit = newest_own_commit(task.spark, source.bronze, landing_app(source.task, source.source_id))
         if commit is not None and commit.tag.begin != commit.tag.end:
             record_missed(store, snapshot, commit)
     return FullLoad(task, source, endpoint, store, snapshot, landed)
 
 
-def _begin(task: Task, source: LandingSource, endpoint: Endpoint, store: ChunkStore, relaying: Relaying) -> FullLoad:
+def _begin(task: Task, source: SourceContext, endpoint: Endpoint, store: ChunkStore, relaying: Relaying) -> FullLoad:
     plan = plan_snapshot(endpoint, source.rules.wanted)
     relayed = newest_begin(relaying.folder)
     epoch = 1 + max(store.newest_epoch(), relayed.epoch if relayed else 0)

@@ -4,7 +4,8 @@ import time
 
 from pyspark.sql import SparkSession
 
-from dmdelta.bronze.landing import LandingSource, newest_landed
+from dmdelta.bronze.landing import newest_landed
+from dmdelta.changelog.context import SourceContext
 from dmdelta.errors import QualityError
 from dmdelta.model.position import Position
 from dmdelta.source.server import ServerPosition
@@ -16,7 +17,7 @@ class NotLanded(QualityError):
     """Bronze does not reach where the source is: no table can be compared."""
 
 
-def await_landed(spark: SparkSession, landing: LandingSource, at: ServerPosition, wait: float) -> Position:
+def await_landed(spark: SparkSession, landing: SourceContext, at: ServerPosition, wait: float) -> Position:
     """The source's place in the log, once all before it is in bronze.
 
     Args:

@@ -8,7 +8,8 @@ from datetime import datetime, timedelta, timezone
 
 from pyspark.sql import SparkSession
 
-from dmdelta.bronze.landing import Landed, LandingBatch, LandingSource, land, plan_landing, say_again
+from dmdelta.bronze.landing import Landed, LandingBatch, land, plan_landing, say_again
+from dmdelta.changelog.context import SourceContext
 from dmdelta.engine.landed_log import LandedLog
 from dmdelta.engine.pace import plan_pause
 from dmdelta.engine.progress import Tally
@@ -44,7 +45,7 @@ class LandingLoop:
     """
 
     spark: SparkSession
-    source: LandingSource
+    source: SourceContext
     relaying: Relaying
     tracking: StructureTracking
     landed_log: LandedLog

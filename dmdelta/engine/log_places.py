@@ -7,8 +7,9 @@ from enum import Enum
 
 from pyspark.sql import Row, SparkSession
 
-from dmdelta.bronze.landing import LandingSource
+from dmdelta.bronze.landing import landing_app
 from dmdelta.bronze.retention import expired_to, forgotten
+from dmdelta.changelog.context import SourceContext
 from dmdelta.changelog.ranges import of_source
 from dmdelta.changelog.xa import AT, position_of
 from dmdelta.errors import ConfigError
@@ -38,7 +39,7 @@ class LandedLogOf:
     """The log of a source in bronze, up to `end`."""
 
     spark: SparkSession
-    source: LandingSource
+    source: SourceContext
     end: Position
 
 
@@ -116,7 +117,7 @@ def _first(log: LandedLogOf, condition: str) -> Position:
 
 
 def _batch(log: LandedLogOf, number: int, side: Side) -> Position:
-    for commit in own_commits(log.spark, log.source.bronze, log.source.app):
+    for commit in own_commits(log.spark, log.source.bronze, landing_app(log.source.task, log.source.source_id)):
         if commit.tag.version == number:
             return commit.tag.begin if side is Side.FROM else commit.tag.end
     raise ConfigError(f"bronze's history has no batch {number}", hint="give a position or a time")

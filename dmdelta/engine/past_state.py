@@ -5,13 +5,13 @@ from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame
 
-from dmdelta.engine.requests import SilverSide
 from dmdelta.engine.table_past import TablePast
 from dmdelta.engine.table_scratch import TableScratch
 from dmdelta.engine.task import Task
 from dmdelta.errors import QualityError
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
+from dmdelta.silver.context import SilverContext
 from dmdelta.silver.evolution import older_than
 from dmdelta.silver.past import Stretch
 from dmdelta.silver.quarantine import Quarantine, without_quarantined
@@ -73,7 +73,7 @@ class SilverHistory:
     """The states of a source's tables as Delta's time travel shows them."""
 
     task: Task
-    side: SilverSide
+    side: SilverContext
 
     def state(self, request: ApplyRequest, *, ranged: bool) -> PastState | None:
         """The state at a request's end; None if bronze tells no structure there.
@@ -137,7 +137,7 @@ class ReplayedHistory:
     """The states of a source's tables, rebuilt from bronze in scratch tables that go when it is closed."""
 
     task: Task
-    side: SilverSide
+    side: SilverContext
     _made: list[tuple[TableScratch, ApplyRequest]] = field(default_factory=list)
     _states: dict[TableName, PastState] = field(default_factory=dict)
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 
 from pyspark.sql import SparkSession
 
-from dmdelta.bronze.landing import Landed, LandingSource, landed_batches, newest_landed
+from dmdelta.bronze.landing import Landed, landed_batches, newest_landed
 from dmdelta.bronze.watermarks import exact_positions
+from dmdelta.changelog.context import SourceContext
 from dmdelta.checkpoint import (
     CheckpointStore,
     Flusher,
@@ -50,7 +51,6 @@ from dmdelta.model.schema import TableName
 from dmdelta.quality.results import ResultStore
 from dmdelta.sharding import Coordination
 from dmdelta.silver.checks import no_checks
-from dmdelta.sink.settings import SinkSource
 
 log = get_logger(__name__)
 CANCEL_SECONDS = 0.5
@@ -274,7 +274,7 @@ class _TimedStore:
             self.store.write(snapshot, changed, reason)
 
 
-def _open_sinking(task: Task, source: LandingSource, landing: LandingLoop, landed: Landed | None) -> SinkingLoop | None:
+def _open_sinking(task: Task, source: SourceContext, landing: LandingLoop, landed: Landed | None) -> SinkingLoop | None:
     """The sink's loop, which receives what lands from now on; None without a sink."""
     config = task.spec.sink
     if config is None:
@@ -283,9 +283,9 @@ def _open_sinking(task: Task, source: LandingSource, landing: LandingLoop, lande
     landing.landed_log.follow_with(ahead)
     operators = read_operators(task.spark, task.lakehouse, task.spec.name, source.source_id)
     rules = replace(task.rules(source.source_id), operators=operators)
-    own = SinkSource(task.spec.name, source.source_id, task.run, source.flavor, rules)
+    own = replace(source, rules=rules)
     settings = sink_settings(task.spec, config)
-    return SinkingLoop(clone_session(task.spark), source, own, settings, ahead, landed)
+    return SinkingLoop(clone_session(task.spark), own, settings, ahead, landed)
 
 
 def _open_validator(
@@ -304,7 +304,7 @@ def _open_validator(
 
 
 def _unapplied(
-    spark: SparkSession, source: LandingSource, landed: Landed | None, stored: StoredPoints | None
+    spark: SparkSession, source: SourceContext, landed: Landed | None, stored: StoredPoints | None
 ) -> list[Landed]:
     """The batches in bronze that are not applied to every silver table. The first starts at the checkpoint."""
     applied = stored.global_point.position if stored else None

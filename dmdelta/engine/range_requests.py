@@ -10,10 +10,10 @@ from dmdelta.bronze.landing import Landed
 from dmdelta.checkpoint import Point, Points, RestartPlan, SafeModePolicy, SourceEvidence, TableEvidence, TablePoint
 from dmdelta.checkpoint.decision import plan_restart
 from dmdelta.checkpoint.points import ORIGIN
-from dmdelta.engine.requests import SilverSide
 from dmdelta.engine.table_state import TableState, TableStates
 from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
+from dmdelta.silver.context import SilverContext
 from dmdelta.silver.plan import Mode
 from dmdelta.silver.request import ApplyRequest, ApplyResult
 from dmdelta.silver.state import silver_state
@@ -30,7 +30,7 @@ class RangeRequests:
         evidence: what was known of the source when the run began: a table's first range is planned from it.
     """
 
-    side: SilverSide
+    side: SilverContext
     points: Points
     evidence: SourceEvidence
     policy: SafeModePolicy
@@ -45,10 +45,7 @@ class RangeRequests:
         state.is_safe = self._is_safe(state, plan, begin, landed)
         newest, state.newest = state.newest, None
         return ApplyRequest(
-            lakehouse=side.lakehouse,
-            task=side.task,
-            source_id=side.source_id,
-            run=side.run,
+            context=side,
             schema=table.schema,
             table=table.table,
             begin=begin,
@@ -60,10 +57,6 @@ class RangeRequests:
             applied=state.version,
             newest=newest,
             safe_until=state.safe_until,
-            flavor=side.flavor,
-            rules=side.rules,
-            shards=side.shards,
-            checks=side.checks,
         )
 
     def applied(self, result: ApplyResult) -> None:

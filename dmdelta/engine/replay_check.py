@@ -40,7 +40,9 @@ class ReplayCheck:
                 made[schema] = list(_row_checks(self.judgement.task.spark, expected, schema))
             return made[schema]
 
-        return lambda request: replace(request, checks=checks) if expected else request
+        if not expected:
+            return lambda request: request
+        return lambda request: replace(request, context=replace(request.context, checks=checks))
 
     def assert_passes(self, name: TableName, scope: Scope, state: PastState, apart: DataFrame | None) -> list[Result]:
         """Evaluate the rows that a replay leads to. Returns what fails without stopping anything.
@@ -55,7 +57,7 @@ class ReplayCheck:
         """
         begin = state.request.begin if scope is Scope.RANGE else None
         judged = Judged(
-            state.request.source_id, state.request.target.route.name, Scope.REPLAY_CHECK, begin, state.position
+            state.request.context.source_id, state.request.target.route.name, Scope.REPLAY_CHECK, begin, state.position
         )
         found = self.judgement.judge_state(judged, state, state.touched if begin is not None else state.rows)
         results = [_with_those_apart(result, apart) for result in found.results]

@@ -13,7 +13,6 @@ from pyspark.sql import types as T  # noqa: N812 - Spark's convention
 
 from dmdelta.checkpoint import StoredPoints
 from dmdelta.config import TaskSpec
-from dmdelta.engine.requests import SilverSide
 from dmdelta.engine.task import Task, open_task
 from dmdelta.errors import ConfigError
 from dmdelta.lakehouse.foreign import wrapped
@@ -24,6 +23,7 @@ from dmdelta.logging import get_logger
 from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.model.spark_sql import literal
 from dmdelta.sharding import Action, Coordination, Shard, ShownLock
+from dmdelta.silver.context import SilverContext
 
 log = get_logger(__name__)
 LOOK_SECONDS = 3.0
@@ -204,7 +204,7 @@ def open_shard_locks(task: Task, shards: Coordination) -> ShardLocks | None:
     return ShardLocks(table, shards, len(task.spec.sources), since, dict.fromkeys(waiting))
 
 
-def join_known_shards(side: SilverSide, stored: StoredPoints | None, catalog: Sequence[TableSchema]) -> None:
+def join_known_shards(side: SilverContext, stored: StoredPoints | None, catalog: Sequence[TableSchema]) -> None:
     """Register the known shards: those with a position in the checkpoint, and those that the source has."""
     known = {name: point.table_info for name, point in stored.tables.items()} if stored else {}
     structures = {name: TableSchema.from_json(text) for name, text in known.items() if text}

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 
-from dmdelta.bronze.landing import Landed, LandingSource, landed_batches, newest_landed
+from dmdelta.bronze.landing import Landed, landed_batches, newest_landed
 from dmdelta.bronze.retention import expired_to
 from dmdelta.bronze.watermarks import exact_positions
+from dmdelta.changelog.context import SourceContext
 from dmdelta.config import SinkConfig, TaskSpec
 from dmdelta.engine.beside import run_beside
 from dmdelta.engine.landed_log import LandedLog
@@ -19,7 +20,7 @@ from dmdelta.model.position import Position
 from dmdelta.sink.connection import TargetServer
 from dmdelta.sink.metrics import SinkMetrics
 from dmdelta.sink.opening import open_sink
-from dmdelta.sink.settings import SinkSettings, SinkSource
+from dmdelta.sink.settings import SinkSettings
 from dmdelta.sink.sink import Sink
 
 log = get_logger(__name__)
@@ -40,8 +41,7 @@ class SinkingLoop:
     """
 
     spark: SparkSession
-    landing: LandingSource
-    source: SinkSource
+    source: SourceContext
     settings: SinkSettings
     landed_log: LandedLog
     landed: Landed | None
@@ -91,16 +91,14 @@ class SinkingLoop:
         return False
 
     def _follow(self, stop: StopRequest) -> None:
-        landed = newest_landed(self.spark, self.landing)
-        self._sink = sink = open_sink(
-            self.spark, self.landing.bronze, self.source, self.settings, landed.end if landed else None
-        )
+        landed = newest_landed(self.spark, self.source)
+        self._sink = sink = open_sink(self.spark, self.source, self.settings, landed.end if landed else None)
         sink.flusher.interval = self.interval
         orderly = False
         try:
             self._assert_kept(sink.position)
             # Read only now: what lands later comes through the queue; a batch may be in both.
-            for batch in landed_batches(self.spark, self.landing, sink.position) if landed else ():
+            for batch in landed_batches(self.spark, self.source, sink.position) if landed else ():
                 if not self._apply(sink, batch, stop):
                     break
             while not stop.requested and not self.landed_log.finished:
@@ -114,7 +112,7 @@ class SinkingLoop:
             sink.end(orderly=orderly)
 
     def _assert_kept(self, position: Position | None) -> None:
-        expired = expired_to(self.spark, self.landing)
+        expired = expired_to(self.spark, self.source)
         if expired is not None and (position is None or position <= expired):
             raise SinkError(
                 f"the target has row changes up to {position}, but those up to {expired} have expired from bronze",
@@ -125,7 +123,7 @@ class SinkingLoop:
         if sink.position is not None and landed.end <= sink.position:
             return True
         if landed.safe_until is not None:  # a full load, which is complete in bronze, may have seen the range
-            exact = exact_positions(self.spark, self.landing.bronze, self.source.source_id)
+            exact = exact_positions(self.spark, self.source.bronze, self.source.source_id)
             sink.read_at = {name: at for name, at in exact.items() if at.epoch == landed.end.epoch}
         return sink.apply(landed.begin, landed.end, lambda: stop.requested, landed.safe_until)
 

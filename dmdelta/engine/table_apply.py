@@ -11,11 +11,11 @@ from dmdelta.bronze.landing import Landed
 from dmdelta.checkpoint import Point, Points, TablePoint
 from dmdelta.engine.progress import Tally
 from dmdelta.engine.range_requests import RangeRequests
-from dmdelta.engine.requests import SilverSide
 from dmdelta.engine.thread_sessions import ThreadSessions
 from dmdelta.errors import StageFailed
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
+from dmdelta.silver.context import SilverContext
 from dmdelta.silver.renaming import apply_group
 from dmdelta.silver.request import ApplyResult
 from dmdelta.silver.state import silver_position
@@ -37,7 +37,7 @@ class TableApply:
     """
 
     spark: SparkSession
-    side: SilverSide
+    side: SilverContext
     points: Points
     requests: RangeRequests
     tally: Tally

@@ -10,7 +10,6 @@ from dmdelta.changelog.ranges import of_source, of_table
 from dmdelta.config import ExpectationConfig
 from dmdelta.engine.foreign_key_evaluation import Child, ForeignKeyEvaluation
 from dmdelta.engine.past_state import EarlierState, PastState, range_requests
-from dmdelta.engine.requests import SilverSide
 from dmdelta.engine.table_past import TablePast
 from dmdelta.engine.task import Task
 from dmdelta.errors import QualityError
@@ -28,9 +27,10 @@ from dmdelta.quality.built_in import (
 )
 from dmdelta.quality.results import SAMPLES, Judged, Result, Scope, Validation, plain
 from dmdelta.quality.suite import Expectation, Suite, Suites
+from dmdelta.silver.context import SilverContext
 from dmdelta.silver.range_rows import has_statements, pieces_of, rows_added
 from dmdelta.silver.repair import standing
-from dmdelta.silver.request import ApplyRequest
+from dmdelta.silver.request import ApplyRequest, read_request
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class TableJudgement:
     """
 
     task: Task
-    side: SilverSide
+    side: SilverContext
     foreign_keys: ForeignKeyEvaluation
     freshness: timedelta
     suites: Suites
@@ -78,7 +78,7 @@ class TableJudgement:
         target = self.side.table(name)
         suite = self.suites.of(target.route.name)
         judged = Judged(self.side.source_id, target.route.name, scope, begin, end)
-        request = self._request(name, begin or end, end)
+        request = read_request(self.side, name, begin or end, end)
         if scope is Scope.IMAGES:
             return self._judge_images(suite, judged, self._ranges(request))
         state = self.foreign_keys.history.state(request, ranged=begin is not None)
@@ -151,30 +151,15 @@ class TableJudgement:
             at = standing(self.task.spark, request.target).position
         except QualityError as error:
             return Result("freshness", "warn", success=True, note=f"not judged: {error.message}")
-        with wrapped(request.lakehouse.bronze, "reading"):
+        with wrapped(request.context.lakehouse.bronze, "reading"):
             (row,) = self.task.spark.sql(
-                f"""SELECT min(landed_at) AS since FROM {request.lakehouse.bronze}
-                WHERE {of_source(request.source_id)} AND {of_table(*request.name)}
+                f"""SELECT min(landed_at) AS since FROM {request.context.lakehouse.bronze}
+                WHERE {of_source(request.context.source_id)} AND {of_table(*request.name)}
                 AND op IN ('insert', 'update', 'delete') AND epoch = {at.epoch} AND seq >= {at.seq}"""
             ).collect()
         late = datetime.now(timezone.utc) - row["since"].astimezone(timezone.utc) if row["since"] else timedelta(0)
         note = f"{late.total_seconds():,.0f} s" if row["since"] else None
         return Result("freshness", "warn", success=late <= self.freshness, note=note)
-
-    def _request(self, name: TableName, begin: Position, end: Position) -> ApplyRequest:
-        side = self.side
-        return ApplyRequest(
-            side.lakehouse,
-            side.task,
-            side.source_id,
-            side.run,
-            *name,
-            begin=begin,
-            end=end,
-            batch=0,
-            flavor=side.flavor,
-            rules=side.rules,
-        )
 
 
 def _none_of(name: str, failing: DataFrame, keys: tuple[str, ...]) -> Result:

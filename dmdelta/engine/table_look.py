@@ -9,7 +9,6 @@ from pyspark.sql import DataFrame, SparkSession
 from dmdelta.changelog.extraction import keys_of
 from dmdelta.changelog.ranges import of_source, of_table, row_changes
 from dmdelta.ddl.types import VERSION
-from dmdelta.engine.requests import SilverSide
 from dmdelta.lakehouse.foreign import wrapped
 from dmdelta.model.change import Op
 from dmdelta.model.position import Position
@@ -20,6 +19,7 @@ from dmdelta.quality.row_keys import RowKey
 from dmdelta.quality.row_look import RowLook, RowsTold, left_out_of
 from dmdelta.silver.checks import no_checks
 from dmdelta.silver.compaction import key_names, keyed_changes
+from dmdelta.silver.context import SilverContext
 from dmdelta.silver.own_rows import own_rows
 from dmdelta.silver.quarantine import with_quarantined
 from dmdelta.silver.shard_rows import seen_whole, shard_rows
@@ -68,7 +68,7 @@ class TableLook:
     """One source table whose rows are looked at. The source is asked last: what it has more is in its log."""
 
     spark: SparkSession
-    side: SilverSide
+    side: SilverContext
     connection: "Connection[Any]"
     schema: TableSchema
     look: RowLook
@@ -160,7 +160,7 @@ class TableLook:
 
 def changed_keys(
     spark: SparkSession,
-    side: SilverSide,
+    side: SilverContext,
     schema: TableSchema,
     part: Range,
     events: TableEvents,

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 
-from dmdelta.engine.requests import SilverSide
 from dmdelta.engine.stop import StopRequest
 from dmdelta.engine.table_look import TableLook
 from dmdelta.errors import ConfigError, LakehouseError, Retryable, SchemaError, SourceError
@@ -15,6 +14,7 @@ from dmdelta.logging import get_logger
 from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.quality.row_look import RowLook, TableFacts, plan_look
 from dmdelta.rules.comparable_rows import plan_comparable_rows
+from dmdelta.silver.context import SilverContext
 from dmdelta.silver.own_rows import OwnRows, own_rows
 from dmdelta.silver.table import Condition, silver_condition
 from dmdelta.source.catalog import read_schemas
@@ -38,7 +38,7 @@ class TableLooks:
     """
 
     spark: SparkSession
-    side: SilverSide
+    side: SilverContext
     fast: bool
     skipped: dict[str, str] = field(default_factory=dict)
     stop: StopRequest = field(default_factory=StopRequest)
@@ -133,7 +133,7 @@ class TableLooks:
             self.skipped[shown] = why
 
 
-def _facts(spark: SparkSession, side: SilverSide, name: TableName, schema: TableSchema | None) -> TableFacts:
+def _facts(spark: SparkSession, side: SilverContext, name: TableName, schema: TableSchema | None) -> TableFacts:
     target, compared = side.table(name), plan_comparable_rows(side.rules, name)
     if silver_condition(spark, target) is not Condition.PRESENT:
         return TableFacts(schema, None, compared)
@@ -149,7 +149,7 @@ def _facts(spark: SparkSession, side: SilverSide, name: TableName, schema: Table
 
 
 def _plan_table_look(
-    spark: SparkSession, side: SilverSide, name: TableName, schema: TableSchema | None, *, fast: bool
+    spark: SparkSession, side: SilverContext, name: TableName, schema: TableSchema | None, *, fast: bool
 ) -> RowLook | str:
     facts = _facts(spark, side, name, schema)
     if schema is None and facts.columns is None:

@@ -3,20 +3,20 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dmdelta.bronze.landing import LandingSource, landing_app
+from dmdelta.bronze.landing import landing_app
 from dmdelta.bronze.retention import expired_to, forgotten, is_forgotten
 from dmdelta.bronze.watermarks import exact_positions
+from dmdelta.changelog.context import SourceContext
 from dmdelta.engine.chunk_store import ChunkStore
-from dmdelta.engine.requests import SilverSide
 from dmdelta.engine.task import Task
 from dmdelta.errors import QualityError
 from dmdelta.lakehouse.history import CommitTag, own_commits
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
+from dmdelta.silver.context import SilverContext
 from dmdelta.silver.lineage import Ancestor, plan_lineage, renamings_before
 from dmdelta.silver.past import Beginnings, Carried, FileRows, Reread, Stretch, files_of, plan_past
-from dmdelta.silver.state import silver_app
-from dmdelta.silver.structure import SourceLog, structure_at
+from dmdelta.silver.structure import structure_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class NamedPast:
     """What bronze holds under one name of a table."""
 
     task: Task
-    side: SilverSide
+    side: SilverContext
     name: TableName
 
     @property
@@ -57,7 +57,7 @@ class NamedPast:
             self._assert_kept(found, source, expired)
         return found
 
-    def _assert_kept(self, past: Sequence[Stretch], source: LandingSource, expired: Position) -> None:
+    def _assert_kept(self, past: Sequence[Stretch], source: SourceContext, expired: Position) -> None:
         for stretch in past:
             reread = stretch.begin.epoch < 0
             if is_forgotten(self.task.spark, source, stretch.begin.epoch) if reread else stretch.begin <= expired:
@@ -94,7 +94,7 @@ class NamedPast:
         if not epochs:
             return []
         store = ChunkStore(task.spark, task.lakehouse, task.spec.name, side.source_id, task.run)
-        marks = self._marks(side.table(self.name).place, silver_app(side.task, side.source_id, *self.name))
+        marks = self._marks(side.table(self.name).place, side.table(self.name).app)
         found: list[Reread] = []
         for epoch in epochs - {store.awaited().epoch}:
             log_begin = store.load(epoch, side.flavor).log_begin
@@ -110,17 +110,12 @@ class TablePast:
     """The past of one source table, under all names that it had."""
 
     task: Task
-    side: SilverSide
+    side: SilverContext
     name: TableName
 
     @property
     def shown(self) -> str:
         return ".".join(self.name)
-
-    @property
-    def _log(self) -> SourceLog:
-        side = self.side
-        return SourceLog(self.task.lakehouse, side.source_id, side.flavor, side.rules)
 
     def until(self, end: Position) -> tuple[Stretch, ...]:
         """The stretches that make the table as it was at a position, under each name that it had.
@@ -146,7 +141,7 @@ class TablePast:
         Raises:
             LakehouseError: bronze cannot be read.
         """
-        renamings = renamings_before(self.task.spark, self._log, end)
+        renamings = renamings_before(self.task.spark, self.side, end)
         return plan_lineage(renamings, self.name, end, lambda name, to: self._under(name).newest_read(to))
 
     def is_renamed(self, begin: Position, end: Position) -> bool:
@@ -196,7 +191,7 @@ class TablePast:
         Raises:
             QualityError: it was not there.
         """
-        schema = structure_at(self.task.spark, self._log, self.name, end)
+        schema = structure_at(self.task.spark, self.side, self.name, end)
         if schema is None:
             raise QualityError(f"{self.shown} was not there at {end}", hint="give another position")
         return schema

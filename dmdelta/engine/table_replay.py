@@ -11,7 +11,6 @@ from pyspark.sql import DataFrame
 
 from dmdelta.engine.past_state import PastState
 from dmdelta.engine.replay_check import ReplayCheck, adopted, shown
-from dmdelta.engine.requests import SilverSide
 from dmdelta.engine.standing_still import standing_still
 from dmdelta.engine.table_past import TablePast
 from dmdelta.engine.table_repair import Replayed, TableRepair, whole_at
@@ -23,6 +22,7 @@ from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.model.spark_sql import quote
 from dmdelta.quality.results import Result, Scope
 from dmdelta.rules.routes import Route
+from dmdelta.silver.context import SilverContext
 from dmdelta.silver.deletions import deleted_keys
 from dmdelta.silver.past import Stretch
 from dmdelta.silver.quarantine import Quarantine, without_quarantined
@@ -78,7 +78,7 @@ class TableReplay:
     """
 
     task: Task
-    side: SilverSide
+    side: SilverContext
     name: TableName
     report: Report
     check: ReplayCheck | None = None

@@ -17,7 +17,6 @@ from pyspark.sql import SparkSession
 from dmdelta.bronze.landing import Landed
 from dmdelta.checkpoint import Point
 from dmdelta.checkpoint.points import ORIGIN
-from dmdelta.engine.requests import SilverSide
 from dmdelta.engine.stop import StopRequest
 from dmdelta.engine.table_apply import TableApply
 from dmdelta.engine.table_state import Phase, TableError, TableStates
@@ -27,6 +26,7 @@ from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
 from dmdelta.sharding import Waiting
+from dmdelta.silver.context import SilverContext
 from dmdelta.silver.renaming import plan_groups
 from dmdelta.silver.survey import TableEvents, table_events, tables_with_events
 
@@ -69,7 +69,7 @@ class TableScheduler:
     _late: dict[Future[None], frozenset[TableName]] = field(default_factory=dict)
 
     @property
-    def side(self) -> SilverSide:
+    def side(self) -> SilverContext:
         """Where the source's rows go."""
         return self.tables.side
 

@@ -6,17 +6,17 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
 
-from dmdelta.engine.requests import SilverSide
 from dmdelta.engine.task import Task
 from dmdelta.lakehouse.place import Lakehouse
 from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
 from dmdelta.rules.routes import Route
+from dmdelta.silver.context import SilverContext
 from dmdelta.silver.past import Stretch
 from dmdelta.silver.quarantine import Quarantine
 from dmdelta.silver.replay import discard, replay_request, replay_stretches
-from dmdelta.silver.request import ApplyRequest, ApplyResult
+from dmdelta.silver.request import ApplyRequest, ApplyResult, read_request
 from dmdelta.silver.shard_rows import as_held, scratch_constants
 from dmdelta.silver.table import Condition, silver_condition
 
@@ -45,7 +45,7 @@ class TableScratch:
     """
 
     task: Task
-    side: SilverSide
+    side: SilverContext
     name: TableName
     report: Report
     guard: Callable[[ApplyRequest], ApplyRequest] | None = None
@@ -79,27 +79,14 @@ class TableScratch:
         """For any place; constant columns that the table's own route extracts stay."""
         first = past[0].begin
         what = f"{self.side.task} {self.side.source_id} {self.shown} {to.name} {first} {purpose}"
-        request = replace(self.own_request(first, past[-1].end), lakehouse=lakehouse)
+        request = self.own_request(first, past[-1].end)
         run = hashlib.sha256(what.encode()).hexdigest()[:32]
-        made = replay_request(replace(request, run=run), to)
+        made = replay_request(replace(request, context=replace(request.context, lakehouse=lakehouse, run=run)), to)
         return made if self.guard is None else self.guard(made)
 
     def own_request(self, begin: Position, end: Position) -> ApplyRequest:
         """For the table's own place in silver: what to look at."""
-        side = self.side
-        return ApplyRequest(
-            lakehouse=self.task.lakehouse,
-            task=side.task,
-            source_id=side.source_id,
-            run=side.run,
-            schema=self.name[0],
-            table=self.name[1],
-            begin=begin,
-            end=end,
-            batch=0,
-            flavor=side.flavor,
-            rules=side.rules,
-        )
+        return read_request(self.side, self.name, begin, end)
 
     def build(self, request: ApplyRequest, past: Sequence[Stretch], *, anew: bool = True) -> int:
         """Apply the past; how many row changes that were.

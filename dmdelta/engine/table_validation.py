@@ -10,12 +10,11 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
-from dmdelta.bronze.landing import LandingSource
 from dmdelta.bronze.retention import expired_to
+from dmdelta.changelog.context import SourceContext
 from dmdelta.changelog.ranges import of_source, of_table
 from dmdelta.engine.fixing import fix_rows
 from dmdelta.engine.landed_position import POLL_SECONDS, await_landed
-from dmdelta.engine.requests import SilverSide
 from dmdelta.engine.table_replay import TableReplay
 from dmdelta.engine.task import Task
 from dmdelta.engine.validated import RowDifference, Validated, ValidateRequest, outcome_of
@@ -43,6 +42,7 @@ from dmdelta.quality.reconcile import (
     source_values_query,
 )
 from dmdelta.rules.comparable_rows import ComparableRows
+from dmdelta.silver.context import SilverContext
 from dmdelta.silver.own_rows import OwnRows, own_rows
 from dmdelta.silver.repair import standing
 from dmdelta.source.endpoint import Endpoint
@@ -73,8 +73,8 @@ class TableValidation:
     """
 
     task: Task
-    side: SilverSide
-    landing: LandingSource
+    side: SilverContext
+    landing: SourceContext
     endpoint: Endpoint
     name: TableName
     compared: ComparableRows

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import SparkSession
 
 from dmdelta.bronze.datasource import register
-from dmdelta.bronze.landing import LandingSource, open_bronze
+from dmdelta.bronze.landing import open_bronze
+from dmdelta.changelog.context import SourceContext
 from dmdelta.checkpoint import SafeModePolicy
 from dmdelta.config import SourceConfig, TaskSpec
 from dmdelta.engine.live import InForce, LiveSettings
-from dmdelta.engine.requests import SilverSide
 from dmdelta.errors import ConfigError
 from dmdelta.lakehouse.creation import make_schema
 from dmdelta.lakehouse.place import Lakehouse
@@ -22,6 +22,7 @@ from dmdelta.quality.suite import Suites
 from dmdelta.rules import SourceRules
 from dmdelta.rules.operators import Operator
 from dmdelta.sharding import Coordination
+from dmdelta.silver.context import SilverContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +50,14 @@ class Task:
         """The rules of the spec for a source's tables."""
         return SourceRules.from_spec(self.spec, named_source(self.spec, source_id))
 
-    def landing_source(self, source_id: str, flavor: Flavor) -> LandingSource:
-        return LandingSource(self.spec.name, self.run, self.lakehouse.bronze, self.rules(source_id), flavor)
+    def landing_source(self, source_id: str, flavor: Flavor) -> SourceContext:
+        return SourceContext(self.lakehouse, self.spec.name, source_id, self.run, flavor, self.rules(source_id))
 
     def silver_side(
         self, source_id: str, flavor: Flavor, operators: Mapping[Position, Operator], shards: Coordination
-    ) -> SilverSide:
+    ) -> SilverContext:
         rules = replace(self.rules(source_id), operators=operators)
-        return SilverSide(self.lakehouse, self.spec.name, source_id, self.run, flavor, rules, shards)
+        return SilverContext(self.lakehouse, self.spec.name, source_id, self.run, flavor, rules, shards)
 
 
 def named_source(spec: TaskSpec, source_id: str | None) -> SourceConfig:

@@ -4,20 +4,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from dmdelta.bronze.landing import LandingSource
+from dmdelta.changelog.context import SourceContext
 from dmdelta.changelog.ranges import of_source
 from dmdelta.checkpoint import load_points
 from dmdelta.config import SourceConfig, TaskSpec
 from dmdelta.engine.binlog_operators import read_operators
 from dmdelta.engine.relaying import flavor_of_source
-from dmdelta.engine.requests import SilverSide
 from dmdelta.engine.task import Task, named_source, open_task
 from dmdelta.errors import ConfigError
 from dmdelta.lakehouse.foreign import wrapped
 from dmdelta.model.schema import TableName
 from dmdelta.sharding import Coordination
+from dmdelta.silver.context import SilverContext
 from dmdelta.silver.lineage import renamings_before
-from dmdelta.silver.structure import SourceLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +25,8 @@ class TaskSource:
 
     task: Task
     config: SourceConfig
-    landing: LandingSource
-    side: SilverSide
+    landing: SourceContext
+    side: SilverContext
 
     def tables_like(self, pattern: str) -> list[TableName]:
         """The known tables that match a pattern (`*`, `?`), by their own name or by that of their merged table.
@@ -82,9 +81,7 @@ class TaskSource:
 
     def _renamed(self) -> set[TableName]:
         """The names that RENAME statements gave."""
-        side = self.side
-        log = SourceLog(self.task.lakehouse, side.source_id, side.flavor, side.rules)
-        renamings = renamings_before(self.task.spark, log, None)
+        renamings = renamings_before(self.task.spark, self.side, None)
         return {name for one in renamings for name, source in one.sources.items() if source is not None}
 
     def _included(self, names: Iterable[TableName]) -> list[TableName]:

@@ -5,7 +5,8 @@ from contextlib import closing
 from threading import Event
 from uuid import uuid4
 
-from dmdelta.bronze.landing import LandingSource, land_rows
+from dmdelta.bronze.landing import land_rows
+from dmdelta.changelog.context import SourceContext
 from dmdelta.engine.chunk_source import ChunkFrames
 from dmdelta.engine.planned_snapshot import Share
 from dmdelta.engine.task import Task
@@ -18,7 +19,7 @@ from dmdelta.source.meeting import Meeting, call, lead
 log = get_logger(__name__)
 
 
-def land_together(task: Task, source: LandingSource, frames: ChunkFrames, share: Share) -> OwnCommit:
+def land_together(task: Task, source: SourceContext, frames: ChunkFrames, share: Share) -> OwnCommit:
     """Land all chunks as of one position, in one commit.
 
     Raises:

@@ -10,9 +10,10 @@ from datetime import datetime, timezone
 
 from pyspark.sql import SparkSession
 
-from dmdelta.bronze.landing import Landed, LandingBatch, LandingSource
+from dmdelta.bronze.landing import Landed, LandingBatch
 from dmdelta.bronze.segment_scan import statements_of, tables_of
 from dmdelta.bronze.told import told_structures
+from dmdelta.changelog.context import SourceContext
 from dmdelta.checkpoint.points import ORIGIN
 from dmdelta.ddl.structure_plan import Catalog, LogAhead, StructureChange, StructurePlan, plan_structures
 from dmdelta.ddl.tracking import Origin, Structures, TrackedTable
@@ -39,7 +40,7 @@ class StructureTracking:
     """One source's structures, owned by the landing loop. Costs nothing for a server that sends names."""
 
     spark: SparkSession
-    source: LandingSource
+    source: SourceContext
     relaying: Relaying
     history: SchemaHistory
     _known: Structures | None = None

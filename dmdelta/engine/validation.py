@@ -10,7 +10,6 @@ from datetime import datetime, timezone
 from pyspark.sql import SparkSession
 
 from dmdelta.config import ValidatorConfig
-from dmdelta.engine.requests import SilverSide
 from dmdelta.engine.row_errors import ErrorState, RowError, error_id
 from dmdelta.engine.table_look import Looked, Range, TableLook
 from dmdelta.engine.table_looks import TableLooks
@@ -22,6 +21,7 @@ from dmdelta.model.change import Op
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
 from dmdelta.quality.pending import Patience, PendingRow, newly_pending, plan_settling
+from dmdelta.silver.context import SilverContext
 from dmdelta.silver.survey import TableEvents, table_events, tables_with_events
 from dmdelta.source.server import server_position
 
@@ -49,7 +49,7 @@ class Validation:
     """
 
     spark: SparkSession
-    side: SilverSide
+    side: SilverContext
     config: ValidatorConfig
     store: ValidatorStore
     looks: TableLooks

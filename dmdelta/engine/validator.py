@@ -14,7 +14,6 @@ from pyspark.sql import SparkSession
 from dmdelta.config import ValidatorConfig
 from dmdelta.engine.beside import run_beside
 from dmdelta.engine.landed_log import LandedLog
-from dmdelta.engine.requests import SilverSide
 from dmdelta.engine.row_errors import ErrorState
 from dmdelta.engine.stop import StopRequest
 from dmdelta.engine.table_looks import TableLooks
@@ -24,6 +23,7 @@ from dmdelta.errors import DmdeltaError, QualityError, Retryable, as_ours
 from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
+from dmdelta.silver.context import SilverContext
 from dmdelta.source.connection import open_connection, query
 from dmdelta.source.endpoint import Endpoint
 
@@ -65,7 +65,7 @@ class ValidatorLoop:
     """
 
     spark: SparkSession
-    side: SilverSide
+    side: SilverContext
     endpoint: Endpoint
     config: ValidatorConfig
     applied_log: LandedLog

@@ -4,8 +4,9 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
-from dmdelta.bronze.landing import LandingSource, landing_app
+from dmdelta.bronze.landing import landing_app
 from dmdelta.bronze.retention import assert_kept, expired_to
+from dmdelta.changelog.context import SourceContext
 from dmdelta.config import SourceConfig, TaskSpec
 from dmdelta.engine.bronze_stretch import BronzeStretches, Range, clipped, plan_ranges
 from dmdelta.engine.log_places import LandedLogOf, Side, find_place
@@ -133,7 +134,7 @@ def _verify_source(task: Task, config: SourceConfig, request: VerifyRequest, rep
 
 
 def _range(
-    task: Task, landing: LandingSource, request: VerifyRequest, end: Position
+    task: Task, landing: SourceContext, request: VerifyRequest, end: Position
 ) -> tuple[Position | None, Position | None]:
     places = LandedLogOf(task.spark, landing, end)
     begin = find_place(places, request.begin, Side.FROM) if request.begin is not None else None
@@ -157,7 +158,7 @@ class _SourceCheck:
         boundaries: places where transactions begin, as landing knows them.
     """
 
-    landing: LandingSource
+    landing: SourceContext
     log: SourceLog
     bronze: BronzeStretches
     pattern: str

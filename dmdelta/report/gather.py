@@ -17,7 +17,7 @@ from dmdelta.report.checks import read_checks
 from dmdelta.report.facts import Report, TableActivity, Window
 from dmdelta.report.landed import LandedSince, TableRows
 from dmdelta.report.stretches import stretches_of
-from dmdelta.silver.state import silver_app
+from dmdelta.silver.target import silver_app
 
 MOST_COMMITS = 10_000
 """Per table: a day of commits every nine seconds."""

@@ -41,17 +41,17 @@ def apply_table(spark: SparkSession, request: ApplyRequest) -> ApplyResult:
         LakehouseError: a table cannot be read or written.
         QualityError: rows fail what stops their table; what is before them has been applied.
     """
-    source, begin, end = request.source_id, request.begin, request.end
+    source, begin, end = request.context.source_id, request.begin, request.end
     work = open_work(spark, request)
-    events = request.events or table_events(spark, request.lakehouse, source, request.name, begin, end)
+    events = request.events or table_events(spark, request.context.lakehouse, source, request.name, begin, end)
     log = work.log(events.structure)
     known = request.known or _look_up(work, events)
     pieces = plan_pieces(log, known, begin, end)
-    unseen = request.known is None and not request.rules.leave_statements_out
+    unseen = request.known is None and not request.context.rules.leave_statements_out
     for piece in pieces:
         inside = known_inside(piece, pieces, events)
         if inside is None:
-            inside = table_events(spark, request.lakehouse, source, request.name, piece.begin, piece.end)
+            inside = table_events(spark, request.context.lakehouse, source, request.name, piece.begin, piece.end)
         has_rows = bool(inside.row_count or inside.read)
         if has_rows:
             told = piece.begin if known is not None else _first_told(events, piece.begin)
@@ -89,7 +89,7 @@ def _look_up(work: Work, events: TableEvents) -> TableSchema | None:
     matter = events.structure if there else [event for event in events.structure if event.op is Op.SCHEMA]
     if not events.groups and matter and matter[0].op is Op.SCHEMA:
         return None
-    return structure_at(work.spark, request.source_log, request.name, request.begin)
+    return structure_at(work.spark, request.context, request.name, request.begin)
 
 
 def _first_told(events: TableEvents, begin: Position) -> Position:
@@ -106,8 +106,8 @@ def _apply_rows(work: Work, piece: Piece, events: TableEvents, *, last: bool) ->
         return
     batch = Batch(
         work.spark,
-        work.request.lakehouse.bronze,
-        work.request.source_id,
+        work.request.context.lakehouse.bronze,
+        work.request.context.source_id,
         work.request.target.place,
         work.seen(schema),
         piece.begin,
@@ -121,7 +121,7 @@ def _apply_rows(work: Work, piece: Piece, events: TableEvents, *, last: bool) ->
     )
     work.clashes += look_for_clashes(work, batch)
     target = work.request.target
-    guarded = guard_batch(batch, target, work.request.checks(target, batch.schema))
+    guarded = guard_batch(batch, target, work.request.context.checks(target, batch.schema))
     work.failures.update(guarded.failures)
     batch = guarded.batch
     facts, keys = facts_of(batch)
@@ -143,7 +143,7 @@ def _apply_rows(work: Work, piece: Piece, events: TableEvents, *, last: bool) ->
 def _undropped(work: Work, schema: TableSchema) -> tuple[str, ...]:
     """Silver's columns that a statement has dropped which the rules, or somebody, left out."""
     request, seen = work.request, work.seen(schema)
-    rules = request.rules
+    rules = request.context.rules
     if work.empty or request.target.merged or not seen.primary_key or not (rules.events.rules or rules.operators):
         return ()
     with wrapped(request.target.place, "looking at"):

@@ -38,7 +38,7 @@ def look_for_clashes(work: Work, batch: Batch) -> int:
         SchemaError: the spec says that it is an error.
         LakehouseError: as `find_clashes`.
     """
-    target, says = work.request.target, work.request.rules.shard_key_clash
+    target, says = work.request.target, work.request.context.rules.shard_key_clash
     new = batch.events.moves or batch.events.rows.get(Op.INSERT) or batch.events.rows.get(Op.READ)
     if not target.merged or not batch.keyed or not new or work.empty or says == "ignore":
         return 0

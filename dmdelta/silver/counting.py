@@ -18,11 +18,12 @@ def plan_counting(request: ApplyRequest, schema: TableSchema, events: TableEvent
     Raises:
         SchemaError: a filter says Error, or an expression cannot be computed.
     """
-    ignored = ignored_ops(request.rules, request.name, events.rows)
+    ignored = ignored_ops(request.context.rules, request.name, events.rows)
     rows = {op: count for op, count in events.rows.items() if op not in ignored}
     parts = [f"op <> '{op.value}'" for op in ignored if op in events.rows]
     for op in rows:
-        expression = left_out_rows(request.rules, request.flavor, schema, op, partial=bool(events.partial))
+        context = request.context
+        expression = left_out_rows(context.rules, context.flavor, schema, op, partial=bool(events.partial))
         if expression is not None:
             parts.append(f"NOT (op = '{op.value}' AND ({expression}))")
     return replace(events, rows=rows), " AND ".join(parts)
@@ -30,7 +31,7 @@ def plan_counting(request: ApplyRequest, schema: TableSchema, events: TableEvent
 
 def may_repeat(request: ApplyRequest) -> bool:
     """A key that is inserted may be in silver: what took it away, or another key from it, was left out."""
-    compared = plan_comparable_rows(request.rules, request.name)
+    compared = plan_comparable_rows(request.context.rules, request.name)
     if isinstance(compared, str) or compared.outdated or compared.deletes:
         return True
-    return request.rules.decide(request.name, ("drop table",), "DROP TABLE") is Action.IGNORE
+    return request.context.rules.decide(request.name, ("drop table",), "DROP TABLE") is Action.IGNORE

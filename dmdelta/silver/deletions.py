@@ -67,9 +67,9 @@ def removed_keys(spark: SparkSession, request: ApplyRequest, seen: TableSchema) 
 
 def _pieces(spark: SparkSession, request: ApplyRequest) -> Sequence[Piece]:
     name, begin, end = request.name, request.begin, request.end
-    events = table_events(spark, request.lakehouse, request.source_id, name, begin, end)
-    log = table_log(spark, request.source_log, name, events.structure)
-    return plan_pieces(log, structure_at(spark, request.source_log, name, begin), begin, end)
+    events = table_events(spark, request.context.lakehouse, request.context.source_id, name, begin, end)
+    log = table_log(spark, request.context, name, events.structure)
+    return plan_pieces(log, structure_at(spark, request.context, name, begin), begin, end)
 
 
 def _empties(piece: Piece) -> bool:

@@ -61,7 +61,7 @@ def plan_following(work: Work, effects: Sequence[Effect], at: Position) -> tuple
     """
     changes: list[Change] = []
     condition, target = work.condition, work.request.target
-    seen = _columns(work) if work.request.rules.leave_statements_out else None
+    seen = _columns(work) if work.request.context.rules.leave_statements_out else None
     for effect in effects:
         if isinstance(effect, Renamed):  # one that counts cuts its range: apply_group
             raise SchemaError("a rename can neither stand in for another statement nor be part of one that is replaced")
@@ -84,7 +84,7 @@ def plan_following(work: Work, effects: Sequence[Effect], at: Position) -> tuple
 
 def _altered(work: Work, effect: Altered, at: Position) -> Sequence[Change]:
     target = work.request.target
-    plan = plan_change(target.seen_change(effect), at, mariadb=work.request.flavor == "mariadb")
+    plan = plan_change(target.seen_change(effect), at, mariadb=work.request.context.flavor == "mariadb")
     if work.request.mode is Mode.SAFE and has_shape(work.spark, target, effect.after):
         if effect.reused_name is not None:
             raise SchemaError(

@@ -90,7 +90,7 @@ def guard_reload(
     rows = inserted_rows(read, schema)
     if not checks:
         return GuardedReload(rows, 0, {})
-    with wrapped(target.lakehouse.bronze, "reading"):
+    with wrapped(target.context.lakehouse.bronze, "reading"):
         judged, failures = _count(rows, checks)
     _assert_none_stops(target, checks, failures)
     apart = [check for check in checks if check.on_failure is OnFailure.QUARANTINE]
@@ -110,7 +110,7 @@ def forget_emptied(work: Work, piece: Piece) -> None:
     """
     assert piece.then is not None
     empties = any(isinstance(effect, EMPTYING) for effect in piece.then.effects)
-    if empties and work.request.checks is not no_checks:
+    if empties and work.request.context.checks is not no_checks:
         Quarantine.of(work.request.target).clear(work.spark, piece.end)
 
 
@@ -120,7 +120,7 @@ def keeps_apart(spark: SparkSession, request: ApplyRequest) -> bool:
     Raises:
         LakehouseError: it cannot be told.
     """
-    return request.checks is not no_checks and Quarantine.of(request.target).has_rows(spark)
+    return request.context.checks is not no_checks and Quarantine.of(request.target).has_rows(spark)
 
 
 def _assert_none_stops(target: Target, checks: Sequence[RowCheck], failures: Mapping[str, int]) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
+from dmdelta.changelog.context import SourceContext
 from dmdelta.changelog.ranges import before, of_source
 from dmdelta.changelog.xa import AT, position_of
 from dmdelta.lakehouse.foreign import wrapped
@@ -18,7 +19,6 @@ from dmdelta.model.change import Op
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
 from dmdelta.silver.renaming import Renaming, plan_renamings
-from dmdelta.silver.structure import SourceLog
 from dmdelta.silver.survey import StructureEvent, TableEvents
 
 NewestRead = Callable[[TableName, Position], Position | None]
@@ -68,7 +68,7 @@ def plan_lineage(
         name, end = source, renaming.at
 
 
-def renamings_before(spark: SparkSession, log: SourceLog, end: Position | None) -> list[Renaming]:
+def renamings_before(spark: SparkSession, log: SourceContext, end: Position | None) -> list[Renaming]:
     """The statements before `end` (None: all) that rename tables of a source, in the log's order.
 
     Raises:

@@ -50,7 +50,7 @@ class Quarantine:
     @classmethod
     def of(cls, target: Target) -> "Quarantine":
         schema, table = target.route.name
-        return cls(target, target.lakehouse.metadata(f"{target.task}_quarantine__{schema}__{table}"))
+        return cls(target, target.context.lakehouse.metadata(f"{target.context.task}_quarantine__{schema}__{table}"))
 
     def has_rows(self, spark: SparkSession) -> bool:
         """
@@ -163,7 +163,7 @@ class Quarantine:
         )
 
     def _create(self, spark: SparkSession) -> None:
-        create_metadata(spark, self.target.lakehouse, self.place, COLUMNS, self.target.task)
+        create_metadata(spark, self.target.context.lakehouse, self.place, COLUMNS, self.target.context.task)
 
     def _run(self, spark: SparkSession, statement: str) -> None:
         with wrapped(self.place, "changing"):

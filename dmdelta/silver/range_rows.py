@@ -42,9 +42,9 @@ def pieces_of(spark: SparkSession, request: ApplyRequest) -> Iterator[RangePiece
         SchemaError: a structure is not known. LakehouseError: bronze cannot be read.
     """
     name, begin, end = request.name, request.begin, request.end
-    events = table_events(spark, request.lakehouse, request.source_id, name, begin, end)
-    log = table_log(spark, request.source_log, name, events.structure, request.passed)
-    for piece in plan_pieces(log, structure_at(spark, request.source_log, name, begin), begin, end):
+    events = table_events(spark, request.context.lakehouse, request.context.source_id, name, begin, end)
+    log = table_log(spark, request.context, name, events.structure, request.passed)
+    for piece in plan_pieces(log, structure_at(spark, request.context, name, begin), begin, end):
         batch = batch_of(spark, request, piece)
         if batch is not None:
             yield RangePiece(batch, piece.begin, piece.end)
@@ -57,9 +57,9 @@ def has_statements(spark: SparkSession, request: ApplyRequest) -> bool:
         LakehouseError: bronze cannot be read.
     """
     name, begin, end = request.name, request.begin, request.end
-    events = table_events(spark, request.lakehouse, request.source_id, name, begin, end)
-    log = table_log(spark, request.source_log, name, events.structure, request.passed)
-    return len(plan_pieces(log, structure_at(spark, request.source_log, name, begin), begin, end)) > 1
+    events = table_events(spark, request.context.lakehouse, request.context.source_id, name, begin, end)
+    log = table_log(spark, request.context, name, events.structure, request.passed)
+    return len(plan_pieces(log, structure_at(spark, request.context, name, begin), begin, end)) > 1
 
 
 def batch_of(spark: SparkSession, request: ApplyRequest, piece: Piece) -> Batch | None:
@@ -68,15 +68,16 @@ def batch_of(spark: SparkSession, request: ApplyRequest, piece: Piece) -> Batch 
     Raises:
         SchemaError: its structure is not known. LakehouseError: bronze cannot be read.
     """
-    events = table_events(spark, request.lakehouse, request.source_id, request.name, piece.begin, piece.end)
+    context = request.context
+    events = table_events(spark, context.lakehouse, context.source_id, request.name, piece.begin, piece.end)
     if not events.row_count:
         return None
     schema = request.target.seen(known_schema(piece, request.name))
     events, counted = plan_counting(request, schema, events)
     return Batch(
         spark,
-        request.lakehouse.bronze,
-        request.source_id,
+        request.context.lakehouse.bronze,
+        request.context.source_id,
         request.target.place,
         schema,
         piece.begin,
@@ -106,5 +107,5 @@ def rows_added(piece: RangePiece) -> int:
 
 def schema_behind(spark: SparkSession, request: ApplyRequest) -> TableSchema | None:
     """The table's structure at the range's end, as silver has it; None if it was not there."""
-    schema = structure_at(spark, request.source_log, request.name, request.end)
+    schema = structure_at(spark, request.context, request.name, request.end)
     return request.target.seen(schema) if schema is not None else None

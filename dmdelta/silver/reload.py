@@ -1,7 +1,7 @@
 """A silver table made anew of what a snapshot of its source table has left in bronze."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 
 from pyspark.sql import SparkSession
@@ -12,14 +12,13 @@ from dmdelta.lakehouse.commits import CommitTag, OwnCommit, overwrite
 from dmdelta.lakehouse.foreign import wrapped
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableSchema
-from dmdelta.rules import SourceRules
-from dmdelta.sharding import Coordination
-from dmdelta.silver.checks import RowChecks, no_checks
+from dmdelta.silver.checks import no_checks
+from dmdelta.silver.context import SilverContext
 from dmdelta.silver.guard import guard_reload
 from dmdelta.silver.merging import seen_among
 from dmdelta.silver.request import STEP_BITS, ApplyRequest
 from dmdelta.silver.shards import join_shard
-from dmdelta.silver.state import silver_app, silver_position
+from dmdelta.silver.state import silver_position
 from dmdelta.silver.table import Condition, cluster_again, columns_there, has_shape, open_silver
 from dmdelta.silver.target import Target
 from dmdelta.silver.work import Work
@@ -30,24 +29,25 @@ class ReloadRequest:
     """Which table, from what, and where its log goes on.
 
     Attributes:
-        run: id of the process's run.
         epoch: of the snapshot, whose rows in bronze are the table.
         goes_on: the position that the log is applied from.
         safe_until: what of the log begins before it may be in the snapshot already; None: nothing.
-        rules: of the source.
-        shards: what the shards of merged tables agree by.
-        checks: what its rows should fulfil.
     """
 
-    target: Target
-    run: str
+    context: SilverContext
     schema: TableSchema
     epoch: int
     goes_on: Position
     safe_until: Position | None
-    rules: SourceRules
-    shards: Coordination
-    checks: RowChecks = no_checks
+
+    @property
+    def target(self) -> Target:
+        """The silver table.
+
+        Raises:
+            ConfigError: two routes match the source table.
+        """
+        return self.context.table(self.schema.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def reload_table(spark: SparkSession, request: ReloadRequest) -> Reloaded:
         Fenced: another run of this task wrote to it meanwhile.
         LakehouseError: it cannot be read or written.
     """
-    target, schema, bronze = request.target, request.schema, request.target.lakehouse.bronze
+    target, schema, bronze = request.target, request.schema, request.target.context.lakehouse.bronze
     open_silver(spark, target, schema)
     # A merged table keeps its columns: its other shards need them.
     same = target.merged or has_shape(spark, target, schema)
@@ -85,21 +85,21 @@ def reload_table(spark: SparkSession, request: ReloadRequest) -> Reloaded:
     newest = silver_position(spark, target)
     with wrapped(bronze, "reading"):
         rows = spark.sql(
-            f"SELECT * FROM {bronze} WHERE {of_source(target.source_id)} AND {of_table(*target.source)} "
+            f"SELECT * FROM {bronze} WHERE {of_source(target.context.source_id)} AND {of_table(*target.source)} "
             f"AND epoch = {request.epoch} AND op = 'read'"
         )
     tag = CommitTag(
-        app=silver_app(target.task, target.source_id, *target.source),
+        app=target.app,
         version=newest.tag.version + 1 if newest else 1,
-        task=target.task,
-        source=target.source_id,
-        run=request.run,
+        task=target.context.task,
+        source=target.context.source_id,
+        run=request.context.run,
         begin=request.goes_on,
         end=request.goes_on,
         safe_until=request.safe_until,
     )
     seen = seen_among(target, schema, columns_there(spark, target)) if target.merged else target.seen(schema)
-    guarded = guard_reload(spark, rows, seen, target, request.checks(target, seen))
+    guarded = guard_reload(spark, rows, seen, target, request.context.checks(target, seen))
     commit = overwrite(spark, guarded.rows, target.place, tag, columns_too=not same, among=target.own_rows)
     if not same:
         cluster_again(spark, target.place, seen)
@@ -110,16 +110,12 @@ def _join(spark: SparkSession, request: ReloadRequest) -> None:
     """Have a merged table hold the rows of a shard that was read."""
     target, newest = request.target, silver_position(spark, request.target)
     changing = ApplyRequest(
-        target.lakehouse,
-        target.task,
-        target.source_id,
-        request.run,
-        *target.source,
+        context=replace(request.context, checks=no_checks),
+        schema=request.schema.schema,
+        table=request.schema.table,
         begin=request.goes_on,
         end=request.goes_on,
         batch=(newest.tag.version >> STEP_BITS) + 1 if newest else 0,
-        rules=request.rules,
-        shards=request.shards,
     )
     waits = join_shard(Work(spark, changing, Condition.PRESENT, count()), request.schema, request.goes_on)
     if waits is not None:

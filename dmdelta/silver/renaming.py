@@ -30,7 +30,6 @@ from dmdelta.silver.evolution import UNMARK, clustering, plan_change, plan_creat
 from dmdelta.silver.guard import keeps_apart
 from dmdelta.silver.pieces import refusal
 from dmdelta.silver.request import ApplyRequest, ApplyResult
-from dmdelta.silver.state import silver_app
 from dmdelta.silver.structure import structure_at
 from dmdelta.silver.survey import StructureEvent, TableEvents
 from dmdelta.silver.table import Condition, create_silver
@@ -113,7 +112,7 @@ def apply_group(
         DmdeltaError: as `apply_table`.
     """
     waiting = {request.name: request for request in requests}
-    for renaming in plan_renamings(tables, requests[0].rules, mariadb=requests[0].flavor == "mariadb"):
+    for renaming in plan_renamings(tables, requests[0].context.rules, mariadb=requests[0].context.flavor == "mariadb"):
         at = renaming.at
         for name, request in waiting.items():
             if request.begin < at:
@@ -143,7 +142,7 @@ def carry_over(spark: SparkSession, request: ApplyRequest, renaming: Renaming) -
     work = open_work(spark, request)
     if source is None or work.condition is not Condition.PRESENT or (work.passed is not None and work.passed >= at):
         return
-    before = structure_at(spark, request.source_log, source, at)
+    before = structure_at(spark, request.context, source, at)
     if before is not None:
         work.make(_altered(work, replace(before, schema=request.schema, table=request.table), renaming), at, at)
 
@@ -196,7 +195,7 @@ def _rename(spark: SparkSession, requests: Mapping[TableName, ApplyRequest], ren
 def _take_over(work: Work, source: ApplyRequest, renaming: Renaming) -> None:
     """Copy what another table held ahead of the statement, as the statement leaves it."""
     at, request, spark = renaming.at, work.request, work.spark
-    before = structure_at(spark, source.source_log, source.name, at)
+    before = structure_at(spark, source.context, source.name, at)
     if before is None:
         if work.condition is Condition.PRESENT:
             work.make(plan_drop(at), at, at)
@@ -240,13 +239,13 @@ def _altered(work: Work, schema: TableSchema, renaming: Renaming) -> tuple[Chang
         renaming.event.text,
         renaming.default_schema,
         lambda table: schema if table == original else None,
-        mariadb=work.request.flavor == "mariadb",
+        mariadb=work.request.context.flavor == "mariadb",
     )
     changes: tuple[Change, ...] = ()
     for effect in effects:
         if isinstance(effect, Altered):
             seen = work.request.target.seen_change(effect)
-            plan = plan_change(seen, renaming.at, mariadb=work.request.flavor == "mariadb")
+            plan = plan_change(seen, renaming.at, mariadb=work.request.context.flavor == "mariadb")
             if plan.unknown:
                 raise refusal(name, renaming.event, plan.unknown)
             changes += plan.changes
@@ -255,7 +254,7 @@ def _altered(work: Work, schema: TableSchema, renaming: Renaming) -> tuple[Chang
 
 def _version_before(spark: SparkSession, request: ApplyRequest, at: Position) -> int | None:
     """The Delta version of a silver table ahead of the statement at `at`; None if it had none."""
-    app = silver_app(request.task, request.source_id, *request.name)
+    app = request.context.table(request.name).app
     for commit in own_commits(spark, request.target.place, app):
         tag = commit.tag
         if tag.end < at or (tag.end == at and tag.rest is None):

@@ -23,7 +23,7 @@ from dmdelta.model.schema import TableSchema
 from dmdelta.model.spark_sql import quote
 from dmdelta.silver.keyless import identity
 from dmdelta.silver.request import LAST_STEP
-from dmdelta.silver.state import silver_app, silver_state
+from dmdelta.silver.state import silver_state
 from dmdelta.silver.table import cluster_again
 from dmdelta.silver.target import Target
 
@@ -108,7 +108,7 @@ def standing_at(spark: SparkSession, target: Target, end: Position) -> Standing:
     now = standing(spark, target)
     if now.commit.tag.end <= end:
         return now
-    app = silver_app(target.task, target.source_id, *target.source)
+    app = target.app
     for commit in own_commits(spark, target.place, app):
         whole = commit.tag.version & LAST_STEP == LAST_STEP  # others may be parts of a range
         if whole and commit.tag.end <= end:
@@ -124,10 +124,10 @@ def _may_be_part(spark: SparkSession, target: Target, tag: CommitTag) -> bool:
     if tag.begin != tag.end or tag.version & LAST_STEP == LAST_STEP:
         return False
     # So does the commit of a table that was made, or read again; but then nothing behind it has been begun.
-    bronze, end = target.lakehouse.bronze, tag.end
+    bronze, end = target.context.lakehouse.bronze, tag.end
     with wrapped(bronze, "reading"):
         behind = spark.sql(
-            f"""SELECT 1 FROM {bronze} WHERE {of_source(target.source_id)} AND {of_table(*target.source)}
+            f"""SELECT 1 FROM {bronze} WHERE {of_source(target.context.source_id)} AND {of_table(*target.source)}
             AND op IN ('read', 'insert', 'update', 'delete')
             AND (epoch > {end.epoch} OR (epoch = {end.epoch} AND seq >= {end.seq})) LIMIT 1"""
         )
@@ -254,7 +254,7 @@ def mending_tag(spark: SparkSession, target: Target, run: str) -> CommitTag:
     Raises:
         QualityError, LakehouseError: as `standing`.
     """
-    app = f"{silver_app(target.task, target.source_id, *target.source)}:mend"
+    app = f"{target.app}:mend"
     own, before = standing(spark, target).commit.tag, newest_own_commit(spark, target.place, app)
     version = before.tag.version + 1 if before else 1
     return replace(own, app=app, version=version, run=run, begin=own.end)

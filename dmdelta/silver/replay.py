@@ -42,7 +42,8 @@ def replay_request(request: ApplyRequest, to: Route) -> ApplyRequest:
     """The same events for another place; constant columns that a route extracts stay, unless `to` has some."""
     own = request.target.route
     routes = RouteTo(to=replace(to, extracted=to.extracted or own.extracted))
-    return replace(request, rules=replace(request.rules, routes=routes))
+    rules = replace(request.context.rules, routes=routes)
+    return replace(request, context=replace(request.context, rules=rules))
 
 
 def replay_stretches(
@@ -66,11 +67,11 @@ def replay_stretches(
     """
     target, first = request.target, stretches[0].begin
     newest = silver_position(spark, target)
-    if newest is not None and newest.tag.run == request.run and newest.tag.end > stretches[-1].end:
+    if newest is not None and newest.tag.run == request.context.run and newest.tag.end > stretches[-1].end:
         raise QualityError(
             f"{target.place} is at {newest.tag.end} already, behind {stretches[-1].end}", hint="choose another name"
         )
-    if newest is not None and newest.tag.run != request.run:
+    if newest is not None and newest.tag.run != request.context.run:
         if not anew:
             raise ForeignTable(
                 f"{target.place} is the work of another replay", hint="choose another name, or remove that table"
@@ -138,5 +139,5 @@ def _empty(spark: SparkSession, request: ApplyRequest, at: Position, version: in
 def _delete_all(spark: SparkSession, request: ApplyRequest, version: int) -> None:
     """Until it is marked an empty table is nobody's: a replay that is killed meanwhile begins again."""
     at = request.begin
-    nobodys = replace(request, batch=_next_batch(version), run="")
+    nobodys = replace(request, batch=_next_batch(version), context=replace(request.context, run=""))
     make_change(spark, request.target.place, Change(Verb.DELETE, "true"), tag_of(nobodys, 0, at, at))

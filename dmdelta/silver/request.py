@@ -4,17 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from dmdelta.lakehouse.commits import CommitTag, OwnCommit
-from dmdelta.lakehouse.place import Lakehouse
 from dmdelta.model.change import Op
-from dmdelta.model.gtid import Flavor
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
-from dmdelta.rules import NO_RULES, SourceRules
-from dmdelta.sharding import Coordination, Waiting
-from dmdelta.silver.checks import RowChecks, no_checks
+from dmdelta.sharding import Waiting
+from dmdelta.silver.context import SilverContext
 from dmdelta.silver.plan import Mode, Step
-from dmdelta.silver.state import silver_app
-from dmdelta.silver.structure import SourceLog
 from dmdelta.silver.survey import TableEvents
 from dmdelta.silver.target import Target
 
@@ -23,12 +18,11 @@ LAST_STEP = (1 << STEP_BITS) - 1
 """The step ordinal of the commit that completes a batch."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyRequest:
     """What to apply: [begin, end) of one source table.
 
     Attributes:
-        run: id of the process's run.
         batch: the landing batch that ends at `end`.
         known: the table's structure at `begin`, None to look it up.
         events: what the range holds (`tables_with_events`), None to look it up.
@@ -37,17 +31,10 @@ class ApplyRequest:
         safe_until: what begins before it may be in silver already; a commit that ends before it says so, too.
         whole: the range ends where the batch ends; False for a part of it, up to a rename.
         passed: statements up to there are in silver, and `known` is the structure behind them; None: none.
-        flavor: of the source's statements.
         later_name: what the table is called where its rows go, if a RENAME gave it another name behind the range.
-        rules: which of the source's events count.
-        shards: what the shards of merged tables agree by.
-        checks: what its rows should fulfil.
     """
 
-    lakehouse: Lakehouse
-    task: str
-    source_id: str
-    run: str
+    context: SilverContext
     schema: str
     table: str
     begin: Position
@@ -61,19 +48,11 @@ class ApplyRequest:
     safe_until: Position | None = None
     whole: bool = True
     passed: Position | None = None
-    flavor: Flavor = "mysql"
-    rules: SourceRules = NO_RULES
-    shards: Coordination = field(default_factory=Coordination)
-    checks: RowChecks = no_checks
     later_name: TableName | None = None
 
     @property
     def name(self) -> TableName:
         return (self.schema, self.table)
-
-    @property
-    def source_log(self) -> SourceLog:
-        return SourceLog(self.lakehouse, self.source_id, self.flavor, self.rules)
 
     @property
     def target(self) -> Target:
@@ -82,8 +61,13 @@ class ApplyRequest:
         Raises:
             ConfigError: two routes match the table.
         """
-        name = self.later_name or self.name
-        return Target(self.lakehouse, self.task, self.source_id, name, self.rules.route(*name))
+        return self.context.table(self.later_name or self.name)
+
+
+def read_request(context: SilverContext, name: TableName, begin: Position, end: Position) -> ApplyRequest:
+    """The request that stands for a range of a table where nothing is applied to its silver table."""
+    schema, table = name
+    return ApplyRequest(context=context.uncoordinated, schema=schema, table=table, begin=begin, end=end, batch=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +112,11 @@ class ApplyResult:
 def tag_of(request: ApplyRequest, ordinal: int, begin: Position, end: Position) -> CommitTag:
     """The tag of one commit of a request: the `ordinal`th, after which the table is at `end`."""
     version = (request.batch << STEP_BITS) | ordinal
-    app = silver_app(request.task, request.source_id, *(request.later_name or request.name))
     inherited = request.safe_until if request.safe_until is not None and end < request.safe_until else None
-    return CommitTag(app, version, request.task, request.source_id, request.run, begin, end, safe_until=inherited)
+    context = request.context
+    return CommitTag(
+        request.target.app, version, context.task, context.source_id, context.run, begin, end, safe_until=inherited
+    )
 
 
 def last_tag(request: ApplyRequest) -> CommitTag:

@@ -24,8 +24,8 @@ def join_shard(work: Work, schema: TableSchema, at: Position) -> Waiting | None:
         Fenced, CommitConflict, LakehouseError: as `dmdelta.lakehouse.commits`.
     """
     there = work.columns()
-    if work.request.rules.leave_statements_out:
-        work.request.shards.stands(work.request.target.route.name, work.request.target.shard, schema)
+    if work.request.context.rules.leave_statements_out:
+        work.request.context.shards.stands(work.request.target.route.name, work.request.target.shard, schema)
         return None
     return _settle(work, Waiting(at, "", joining(schema, there)), there, ())
 
@@ -60,9 +60,9 @@ def follow_in_shard(work: Work, piece: Piece) -> Waiting | None:
     work.make(ahead, piece.begin, piece.end)
     work.passed = piece.end
     if piece.then.schema is None:
-        work.request.shards.leaves(target.route.name, work.request.target.shard)
+        work.request.context.shards.leaves(target.route.name, work.request.target.shard)
     else:
-        work.request.shards.stands(target.route.name, work.request.target.shard, piece.then.schema)
+        work.request.context.shards.stands(target.route.name, work.request.target.shard, piece.then.schema)
     return None
 
 
@@ -75,7 +75,7 @@ def _altered(effects: tuple[Effect, ...], there: Columns) -> list[Altered]:
 
 def _settle(work: Work, waiting: Waiting, there: Columns, ahead: tuple[Change, ...]) -> Waiting | None:
     """Ask what becomes of a shard's statement, and do it."""
-    shards, target = work.request.shards, work.request.target
+    shards, target = work.request.context.shards, work.request.target
     after = waiting.altered.after
     if shards.mode is None and operations(waiting.altered, there):
         raise SchemaError(
@@ -87,7 +87,7 @@ def _settle(work: Work, waiting: Waiting, there: Columns, ahead: tuple[Change, .
         log.info("shard waits", shard=str(target.shard), at=str(waiting.position), ddl=waiting.text)
         return waiting
     change = ShardChange(
-        target, waiting.altered, there, verdict.others, waiting.position, work.request.flavor == "mariadb"
+        target, waiting.altered, there, verdict.others, waiting.position, work.request.context.flavor == "mariadb"
     )
     plan = (plan_leaving_out if verdict.action is Action.SKIP else plan_shard_change)(change)
     if plan.unknown and not ahead and _has_rows(work):

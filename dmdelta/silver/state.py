@@ -26,11 +26,6 @@ class SilverState:
         return self.commit.tag.end if self.commit else None
 
 
-def silver_app(task: str, source_id: str, schema: str, table: str) -> str:
-    """The Delta transaction application of a silver table's commits."""
-    return f"dmdelta:{task}:{source_id}:apply:{schema}.{table}"
-
-
 def silver_position(spark: SparkSession, target: Target) -> OwnCommit | None:
     """The newest commit of a silver table for a source table: its tag's `end` is where the source table's rows are.
 
@@ -39,7 +34,7 @@ def silver_position(spark: SparkSession, target: Target) -> OwnCommit | None:
     Raises:
         LakehouseError: the history cannot be read.
     """
-    return newest_own_commit(spark, target.place, silver_app(target.task, target.source_id, *target.source))
+    return newest_own_commit(spark, target.place, target.app)
 
 
 def silver_state(spark: SparkSession, target: Target) -> SilverState:
@@ -48,6 +43,5 @@ def silver_state(spark: SparkSession, target: Target) -> SilverState:
     Raises:
         LakehouseError: the history cannot be read.
     """
-    app = silver_app(target.task, target.source_id, *target.source)
-    version, commit = newest_commits(spark, target.place, app)
+    version, commit = newest_commits(spark, target.place, target.app)
     return SilverState(commit, version)

@@ -1,31 +1,20 @@
 """The structure of a source table at a position, from what bronze says before it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
+from dmdelta.changelog.context import SourceContext
 from dmdelta.ddl.effects import Altered, Created, Origin
-from dmdelta.lakehouse.place import Lakehouse
-from dmdelta.model.gtid import Flavor
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
-from dmdelta.rules import NO_RULES, SourceRules
+from dmdelta.rules import NO_RULES
 from dmdelta.silver.statements import TableLog, follow, next_told
 from dmdelta.silver.survey import StructureEvent, structure_before
 
 
-@dataclass(frozen=True, slots=True)
-class SourceLog:
-    """The log of a source in bronze."""
-
-    lakehouse: Lakehouse
-    source_id: str
-    flavor: Flavor
-    rules: SourceRules = NO_RULES
-
-
-def structure_at(spark: SparkSession, log: SourceLog, table: TableName, end: Position) -> TableSchema | None:
+def structure_at(spark: SparkSession, log: SourceContext, table: TableName, end: Position) -> TableSchema | None:
     """The structure that everything before `end` leads to; None if nothing tells it, or the table is gone.
 
     Raises:
@@ -41,7 +30,7 @@ def structure_at(spark: SparkSession, log: SourceLog, table: TableName, end: Pos
 
 def table_log(
     spark: SparkSession,
-    log: SourceLog,
+    log: SourceContext,
     table: TableName,
     structure: Sequence[StructureEvent],
     passed: Position | None = None,
@@ -59,7 +48,7 @@ def table_log(
 
 
 def _shadow_change(
-    spark: SparkSession, log: SourceLog, shadow: TableName, real: TableSchema, at: Position
+    spark: SparkSession, log: SourceContext, shadow: TableName, real: TableSchema, at: Position
 ) -> Altered | None:
     """What the statements on a shadow table, from its making on, make of the real one's structure."""
     earlier = structure_before(spark, log.lakehouse, log.source_id, shadow, at)

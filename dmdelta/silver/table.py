@@ -50,12 +50,13 @@ def silver_condition(spark: SparkSession, target: Target) -> Condition:
     state = table_state(spark, target.place)
     if state is None:
         return Condition.ABSENT
-    state.assert_owned(target.place, target.task)
+    state.assert_owned(target.place, target.context.task)
     rows_of = state.properties.get(SOURCE_ID), state.properties.get(SOURCE_TABLE)
     if rows_of != _rows_of(target):
         others = f"{rows_of[1]} of {rows_of[0]}" if rows_of[0] else "shards"
+        ours = f"{'.'.join(target.source)} of {target.context.source_id}"
         raise SchemaError(
-            f"{target.place} has the rows of {others}, and {'.'.join(target.source)} of {target.source_id} goes there",
+            f"{target.place} has the rows of {others}, and {ours} goes there",
             hint="a route that sends both there merges them, into a table that is made anew: delete what is there, and "
             "run with --remove-meta; or leave one out with the block-allow-list",
         )
@@ -64,7 +65,7 @@ def silver_condition(spark: SparkSession, target: Target) -> Condition:
 
 def _rows_of(target: Target) -> tuple[str | None, str | None]:
     """The source and its table whose rows a silver table has; of a merged one, neither."""
-    return (None, None) if target.merged else (target.source_id, ".".join(target.source))
+    return (None, None) if target.merged else (target.context.source_id, ".".join(target.source))
 
 
 def has_rows(spark: SparkSession, table: str) -> bool:
@@ -91,11 +92,11 @@ def create_silver(spark: SparkSession, target: Target, schema: TableSchema, tag:
     table, schema = target.place, target.seen(schema)
     columns = silver_columns(schema)
     cluster = cluster_columns(schema)
-    properties = {**_PROPERTIES, "dmdelta.kind": "silver", OWNER: target.task}
+    properties = {**_PROPERTIES, "dmdelta.kind": "silver", OWNER: target.context.task}
     properties |= {name: of for name, of in zip((SOURCE_ID, SOURCE_TABLE), _rows_of(target), strict=True) if of}
     if cluster and (count := indexed_columns(schema)):
         properties["delta.dataSkippingNumIndexedCols"] = str(count)
-    make_schema(spark, target.lakehouse, schema.schema)
+    make_schema(spark, target.context.lakehouse, schema.schema)
     create_table(spark, table, NewTable(columns, properties, cluster=cluster), tag)
 
 

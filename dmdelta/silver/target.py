@@ -2,13 +2,18 @@
 
 from dataclasses import dataclass, replace
 
+from dmdelta.changelog.context import SourceContext
 from dmdelta.ddl.effects import Altered, Origin
 from dmdelta.ddl.types import SHARD
-from dmdelta.lakehouse.place import Lakehouse
 from dmdelta.model.schema import ConstantColumn, TableName, TableSchema
 from dmdelta.model.spark_sql import literal, quote
 from dmdelta.rules import Route
 from dmdelta.sharding import Shard
+
+
+def silver_app(task: str, source_id: str, schema: str, table: str) -> str:
+    """The Delta transaction application of a source table's commits in silver."""
+    return f"dmdelta:{task}:{source_id}:apply:{schema}.{table}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,16 +25,19 @@ class Target:
         route: where it goes, and the columns that silver adds to its rows.
     """
 
-    lakehouse: Lakehouse
-    task: str
-    source_id: str
+    context: SourceContext
     source: TableName
     route: Route
 
     @property
     def place(self) -> str:
         """The SQL identifier of the silver table."""
-        return self.lakehouse.silver(*self.route.name)
+        return self.context.lakehouse.silver(*self.route.name)
+
+    @property
+    def app(self) -> str:
+        """The Delta transaction application of the source table's commits."""
+        return silver_app(self.context.task, self.context.source_id, *self.source)
 
     @property
     def merged(self) -> bool:
@@ -39,7 +47,7 @@ class Target:
     @property
     def shard(self) -> Shard:
         """The source table among all of the task's; a merged table's rows have its text."""
-        return Shard(self.source_id, *self.source)
+        return Shard(self.context.source_id, *self.source)
 
     @property
     def own_rows(self) -> str:

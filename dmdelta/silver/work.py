@@ -56,7 +56,7 @@ class Work:
 
     def log(self, structure: Sequence[StructureEvent]) -> TableLog:
         """What the range says about the table's structure."""
-        return table_log(self.spark, self.request.source_log, self.request.name, structure, self.passed)
+        return table_log(self.spark, self.request.context, self.request.name, structure, self.passed)
 
     def seen(self, schema: TableSchema) -> TableSchema:
         """The structure as silver has it: without the columns that it lacks because a statement was left out.
@@ -64,7 +64,7 @@ class Work:
         Raises:
             SchemaError: a key column, or a column's type, is not silver's.
         """
-        target, leaves_out = self.request.target, self.request.rules.leave_statements_out
+        target, leaves_out = self.request.target, self.request.context.rules.leave_statements_out
         if target.merged:
             return seen_among(target, schema, self.columns(), missing_too=leaves_out)
         return seen_by(self.spark, target, schema) if leaves_out else target.seen(schema)

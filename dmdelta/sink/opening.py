@@ -3,6 +3,7 @@
 import pymysql
 from pyspark.sql import SparkSession
 
+from dmdelta.changelog.context import SourceContext
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
@@ -14,7 +15,7 @@ from dmdelta.sink.executing import SliceExecution
 from dmdelta.sink.flusher import Flusher
 from dmdelta.sink.metadata import Metadata, Stored
 from dmdelta.sink.safe_mode import Evidence, plan_safe_mode
-from dmdelta.sink.settings import SinkSettings, SinkSource
+from dmdelta.sink.settings import SinkSettings
 from dmdelta.sink.sink import Sink
 from dmdelta.sink.slice_reading import SliceReader
 from dmdelta.sink.snapshots import Snapshots
@@ -27,7 +28,7 @@ QUEUED_ROWS = 4096
 
 
 def open_sink(
-    spark: SparkSession, bronze: str, source: SinkSource, settings: SinkSettings, landed: Position | None = None
+    spark: SparkSession, source: SourceContext, settings: SinkSettings, landed: Position | None = None
 ) -> Sink:
     """Take over the target and start the sink.
 
@@ -72,7 +73,9 @@ def open_sink(
         settings.server, metadata, snapshots, settings.flush_interval, dispatcher.fail, flushed=checkpoint
     )
     tables = Tables(settings.server)
-    reader = SliceReader(spark, BronzeLog(spark, bronze, source.source_id), tables, source, settings, stored.executed)
+    reader = SliceReader(
+        spark, BronzeLog(spark, source.bronze, source.source_id), tables, source, settings, stored.executed
+    )
     execution = SliceExecution(
         dispatcher, settings.compacts, ordered=settings.server.foreign_key_checks, merges=settings.multiple_rows
     )

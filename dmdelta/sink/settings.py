@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-from dmdelta.model.gtid import Flavor
-from dmdelta.rules import SourceRules
 from dmdelta.sink.connection import TargetServer
 
 
@@ -25,14 +23,3 @@ class SinkSettings:
     def compacts(self) -> bool:
         """Compaction reorders rows, which checked foreign keys do not allow."""
         return self.compact and not self.server.foreign_key_checks
-
-
-@dataclass(frozen=True, slots=True)
-class SinkSource:
-    """The source whose changes are executed."""
-
-    task: str
-    source_id: str
-    run: str
-    flavor: Flavor
-    rules: SourceRules

@@ -6,6 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from dmdelta.changelog.context import SourceContext
 from dmdelta.errors import DmdeltaError
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.logging import get_logger
@@ -22,7 +23,7 @@ from dmdelta.sink.metadata import Checkpoint
 from dmdelta.sink.metrics import SinkMetrics
 from dmdelta.sink.reading import TableChanges
 from dmdelta.sink.safe_mode import SafeMode
-from dmdelta.sink.settings import SinkSettings, SinkSource
+from dmdelta.sink.settings import SinkSettings
 from dmdelta.sink.slice_reading import SliceReader
 from dmdelta.sink.slices import Slice, Statement, places, plan_slices
 from dmdelta.sink.statement_plan import StatementContext, TargetStatement, plan_statement
@@ -45,7 +46,7 @@ class Sink:
         read_at: where the log resumes for tables that a full load has read at one exact position.
     """
 
-    source: SinkSource
+    source: SourceContext
     settings: SinkSettings
     reader: SliceReader
     tables: Tables

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
+from dmdelta.changelog.context import SourceContext
 from dmdelta.changelog.counting import ignored_ops, left_out_rows
 from dmdelta.changelog.ranges import of_source, of_table, row_changes
 from dmdelta.model.change import Op
@@ -15,7 +16,7 @@ from dmdelta.sink.bronze_log import BronzeLog
 from dmdelta.sink.executed import ExecutedEvents
 from dmdelta.sink.reading import TableChanges, read_changes
 from dmdelta.sink.rendering import Rendering
-from dmdelta.sink.settings import SinkSettings, SinkSource
+from dmdelta.sink.settings import SinkSettings
 from dmdelta.sink.slices import Rows, Slice
 from dmdelta.sink.tables import Tables
 
@@ -32,7 +33,7 @@ class SliceReader:
     spark: SparkSession
     log: BronzeLog
     tables: Tables
-    source: SinkSource
+    source: SourceContext
     settings: SinkSettings
     executed: ExecutedEvents
 

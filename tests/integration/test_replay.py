@@ -8,7 +8,8 @@ from datetime import timezone
 
 import pytest
 
-from dmdelta.bronze.landing import LandingSource, newest_landed
+from dmdelta.bronze.landing import newest_landed
+from dmdelta.changelog.context import SourceContext
 from dmdelta.changelog.ranges import within
 from dmdelta.cli.main import execute
 from dmdelta.engine.log_places import LandedLogOf, Side, find_place
@@ -187,14 +188,16 @@ def test_silver_is_made_anew_from_bronze(shop, spark, capsys):
 def test_places_in_the_log(shop, spark):
     """A GTID stands for its transaction, a time for the first event since, a batch for what landed with it."""
     task, records = shop
-    bronze = Lakehouse(root=str(task.root)).bronze
-    source = LandingSource("t", "test", bronze, SourceRules("s1"), "mysql")
+    lakehouse = Lakehouse(root=str(task.root))
+    source = SourceContext(lakehouse, "t", "s1", "test", "mysql", SourceRules("s1"))
     landed = newest_landed(spark, source)
     log = LandedLogOf(spark, source, landed.end)
-    changes = spark.table(bronze).where("op IN ('insert', 'update', 'delete')").orderBy("seq", "row").collect()
+    changes = (
+        spark.table(lakehouse.bronze).where("op IN ('insert', 'update', 'delete')").orderBy("seq", "row").collect()
+    )
     some = changes[len(changes) // 2]
     begin, end = (find_place(log, some.gtid, side) for side in Side)
-    rows = spark.table(bronze).where(within(begin, end)).where("op IN ('insert', 'update', 'delete')")
+    rows = spark.table(lakehouse.bronze).where(within(begin, end)).where("op IN ('insert', 'update', 'delete')")
     assert {row.gtid for row in rows.collect()} == {some.gtid}
     since = find_place(log, some.committed_at.astimezone(timezone.utc).isoformat(), Side.FROM)
     assert since <= begin

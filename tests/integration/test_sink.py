@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from dmdelta.changelog.context import SourceContext
 from dmdelta.failpoint import VARIABLE, CrashPoint
 from dmdelta.sink import executing
 from dmdelta.sink.opening import open_sink
-from dmdelta.sink.settings import SinkSettings, SinkSource
+from dmdelta.sink.settings import SinkSettings
 from tests.support import tangles
 from tests.support.pipeline import TASK
 from tests.support.sink_process import Recorded, record_range
@@ -164,8 +165,8 @@ def recording(source, spark, folder, database, settings, *, every):
         row[0]: row[1]
         for row in rows.where("op IN ('insert', 'update', 'delete')").groupBy("table_name").count().collect()
     }
-    own = SinkSource(TASK, SOURCE, "recording", source.flavor, sinking.rules)
-    sink = open_sink(spark, sinking.pipeline.lakehouse.bronze, own, settings)
+    own = SourceContext(sinking.pipeline.lakehouse, TASK, SOURCE, "recording", source.flavor, sinking.rules)
+    sink = open_sink(spark, own, settings)
     begin, end = sinking.bounds()
     survey, tables = record_range(sink.reader, begin, end)
     sink.position = begin

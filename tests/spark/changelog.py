@@ -7,7 +7,9 @@ from dmdelta.bronze.schema import BRONZE_SCHEMA
 from dmdelta.model.change import Op
 from dmdelta.model.position import Position
 from dmdelta.model.schema import Column, TableSchema
+from dmdelta.rules import NO_RULES
 from dmdelta.silver.apply import apply_table
+from dmdelta.silver.context import SilverContext
 from dmdelta.silver.plan import Mode
 from dmdelta.silver.request import ApplyRequest
 
@@ -92,8 +94,13 @@ class Changelog:
 
     def request(self, begin, end, mode=Mode.NORMAL, name=("d", "items"), **more):
         self.batch += 1
-        fields = {"run": self.run, "batch": self.batch, "mode": mode, **more}
-        return ApplyRequest(self.lakehouse, TASK, SOURCE, schema=name[0], table=name[1], begin=begin, end=end, **fields)
+        own = {key: more.pop(key) for key in ("rules", "shards", "checks", "flavor") if key in more}
+        facts = {"run": self.run, "flavor": "mysql", "rules": NO_RULES, **own}
+        if "run" in more:
+            facts["run"] = more.pop("run")
+        context = SilverContext(lakehouse=self.lakehouse, task=TASK, source_id=SOURCE, **facts)
+        fields = {"batch": self.batch, "mode": mode, **more}
+        return ApplyRequest(context=context, schema=name[0], table=name[1], begin=begin, end=end, **fields)
 
     def apply(self, begin, end=None, mode=Mode.NORMAL, name=("d", "items"), **more):
         """Land and apply [begin, end)."""

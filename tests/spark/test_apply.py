@@ -5,11 +5,12 @@ from itertools import count
 
 import pytest
 
+from dmdelta.changelog.context import SourceContext
 from dmdelta.errors import Fenced, SchemaError, UnsupportedSchemaChange
 from dmdelta.failpoint import CrashPoint
 from dmdelta.model.change import Op
 from dmdelta.model.schema import Column, TableSchema
-from dmdelta.rules import Action, EventFilter, Route, SourceRules
+from dmdelta.rules import NO_RULES, Action, EventFilter, Route, SourceRules
 from dmdelta.rules.filters import Rule
 from dmdelta.silver import apply as applying
 from dmdelta.silver import steps, work
@@ -317,7 +318,7 @@ def test_crash_between_commits(changelog, spark, lakehouse, monkeypatch):
     monkeypatch.setattr(applying, "reach", crash)
     monkeypatch.setattr(work, "reach", crash)
     crashes = 0
-    target = Target(lakehouse, TASK, SOURCE, ITEMS_NAME, Route(*ITEMS_NAME))
+    target = Target(SourceContext(lakehouse, TASK, SOURCE, "run", "mysql", NO_RULES), ITEMS_NAME, Route(*ITEMS_NAME))
     while (commit := silver_position(spark, target)).tag.end < end:
         changelog.batch = 1
         changelog.results.clear()

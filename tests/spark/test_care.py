@@ -6,7 +6,7 @@ from pathlib import Path
 from dmdelta.lakehouse.care import CarePlan, care_for, plan_care, read_wear
 from dmdelta.lakehouse.history import newest_own_commit
 from dmdelta.lakehouse.session import care_session
-from dmdelta.silver.state import silver_app
+from dmdelta.silver.target import silver_app
 from tests.spark.changelog import ITEMS, SOURCE, TASK, Changelog
 
 

@@ -4,13 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from dmdelta.changelog.context import SourceContext
 from dmdelta.errors import Fenced, ForeignTable, LakehouseError
 from dmdelta.lakehouse.commits import CommitTag, append, delete, replace_using, replace_where
 from dmdelta.lakehouse.history import newest_own_commit
 from dmdelta.lakehouse.place import Lakehouse
 from dmdelta.lakehouse.tables import table_state
 from dmdelta.model.position import Position
-from dmdelta.rules import Route
+from dmdelta.rules import NO_RULES, Route
 from dmdelta.silver.table import Condition, create_silver, silver_condition
 from dmdelta.silver.target import Target
 from tests.spark.changelog import ITEMS, SOURCE, TASK
@@ -18,7 +19,7 @@ from tests.support.forgetting import forget_history
 
 
 def target(lakehouse, task=TASK):
-    return Target(lakehouse, task, SOURCE, ITEMS.name, Route(*ITEMS.name))
+    return Target(SourceContext(lakehouse, task, SOURCE, "run", "mysql", NO_RULES), ITEMS.name, Route(*ITEMS.name))
 
 
 def tag(version, run="one"):

@@ -6,7 +6,6 @@ from time import sleep
 
 import pytest
 
-from dmdelta.bronze.landing import LandingSource
 from dmdelta.bronze.retention import (
     KEPT_SINCE,
     Expired,
@@ -16,6 +15,7 @@ from dmdelta.bronze.retention import (
     first_day_needed,
     is_forgotten,
 )
+from dmdelta.changelog.context import SourceContext
 from dmdelta.errors import QualityError
 from dmdelta.lakehouse.commits import append
 from dmdelta.lakehouse.session import clone_session
@@ -54,7 +54,7 @@ def changelog(spark, lakehouse):
 
 
 def source_of(changelog):
-    return LandingSource(TASK, "run", changelog.lakehouse.bronze, SourceRules(SOURCE), "mysql")
+    return SourceContext(changelog.lakehouse, TASK, SOURCE, "run", "mysql", SourceRules(SOURCE))
 
 
 def left(spark, bronze):

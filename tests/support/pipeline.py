@@ -16,15 +16,14 @@ from dmdelta.bronze.datasource import register
 from dmdelta.bronze.landing import (
     Landed,
     LandingBatch,
-    LandingSource,
     land,
     newest_landed,
     open_bronze,
     plan_landing,
 )
+from dmdelta.changelog.context import SourceContext
 from dmdelta.ddl.structure_plan import Catalog, LogAhead, plan_structures
 from dmdelta.ddl.tracking import Origin, Structures, TrackedTable
-from dmdelta.engine.requests import SilverSide
 from dmdelta.errors import DmdeltaError
 from dmdelta.lakehouse.place import Lakehouse
 from dmdelta.lakehouse.session import clone_session
@@ -32,6 +31,7 @@ from dmdelta.model.schema import StructureFrom, TableSchema
 from dmdelta.model.segment import Segment
 from dmdelta.rules import NO_RULES, BlockAllowList, SourceRules
 from dmdelta.segments import list_segments
+from dmdelta.silver.context import SilverContext
 from dmdelta.silver.renaming import apply_group, plan_groups
 from dmdelta.silver.request import ApplyRequest
 from dmdelta.silver.state import silver_state
@@ -80,7 +80,7 @@ class Pipeline:
         `structures`: what information_schema says at the archive's end; without, statements alone are followed.
         """
         rules = replace(self.rules, source_id=source_id, allow_list=BlockAllowList(do_dbs=tuple(databases)))
-        source = LandingSource(TASK, "test", self.lakehouse.bronze, rules, flavor)
+        source = SourceContext(self.lakehouse, TASK, source_id, "test", flavor, rules)
         landed = newest_landed(self.spark, source)
         segments = list_segments(archive, source_id)
         while (batch := plan_landing(segments, landed)) is not None:
@@ -88,7 +88,7 @@ class Pipeline:
             self._apply(source, landed, apply_to)
 
     def _structures(
-        self, source: LandingSource, batch: LandingBatch, segments: Sequence[Segment], present: Sequence[TableSchema]
+        self, source: SourceContext, batch: LandingBatch, segments: Sequence[Segment], present: Sequence[TableSchema]
     ) -> list[StructureFrom]:
         """What tables have where, from statements and the present structures alone: nothing is written down."""
         statements = []
@@ -104,8 +104,8 @@ class Pipeline:
         self.known[source.source_id] = plan.after
         return plan.structures(batch.begin)
 
-    def side(self, source_id: str, flavor: str = "mysql") -> SilverSide:
-        return SilverSide(self.lakehouse, TASK, source_id, "test", flavor, self.rules)
+    def side(self, source_id: str, flavor: str = "mysql") -> SilverContext:
+        return SilverContext(self.lakehouse, TASK, source_id, "test", flavor, self.rules)
 
     def bronze(self, source_id: str) -> DataFrame:
         return self.spark.read.table(self.lakehouse.bronze).where(f"source_id = '{source_id}'")
@@ -119,7 +119,7 @@ class Pipeline:
             return [Difference(table, f"refused: {self.refused[schema, table]}")]
         return differences(server, schema, table, self.silver(schema, table))
 
-    def _apply(self, source: LandingSource, landed: Landed, apply_to: Collection[str] | None) -> None:
+    def _apply(self, source: SourceContext, landed: Landed, apply_to: Collection[str] | None) -> None:
         found = tables_with_events(self.spark, self.lakehouse, source.source_id, landed.begin, landed.end)
         tables = [table for table in found if apply_to is None or table.table in apply_to]
         tables = [table for table in tables if self.rules.wanted(*table.name)]
@@ -139,17 +139,9 @@ class Pipeline:
             side = self.side(source.source_id, source.flavor)
             commit = silver_state(spark, side.table(table.name))
             begin = max(landed.begin, commit.position or landed.begin)
+            schema, name = table.name
             return ApplyRequest(
-                self.lakehouse,
-                TASK,
-                source.source_id,
-                "test",
-                *table.name,
-                begin,
-                landed.end,
-                landed.batch,
-                flavor=source.flavor,
-                rules=self.rules,
+                context=side, schema=schema, table=name, begin=begin, end=landed.end, batch=landed.batch
             )
 
         with ThreadPoolExecutor(AT_ONCE) as pool:

@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from dmdelta.changelog.context import SourceContext
 from dmdelta.model.position import Position
 from dmdelta.sink.executed import ExecutedEvents
 from dmdelta.sink.opening import open_sink
 from dmdelta.sink.reading import TableChanges, left_over
-from dmdelta.sink.settings import SinkSettings, SinkSource
+from dmdelta.sink.settings import SinkSettings
 from dmdelta.sink.sink import Sink
 from dmdelta.sink.slice_reading import SliceReader
 from dmdelta.sink.slices import Rows, Slice, Survey, merged_rows
@@ -27,7 +28,7 @@ class Recorded:
 
     survey: Survey
     tables: list[tuple[Rows, TableChanges]]
-    source: SinkSource
+    source: SourceContext
     settings: SinkSettings
 
 
@@ -73,7 +74,7 @@ def record_range(reader: SliceReader, begin: Position, end: Position) -> tuple[S
 def run(recorded: Recorded, run_id: str) -> Sink:
     """Execute all of it."""
     source = replace(recorded.source, run=run_id)
-    sink = open_sink(None, "", source, recorded.settings, recorded.survey.end)  # type: ignore[arg-type]
+    sink = open_sink(None, source, recorded.settings, recorded.survey.end)  # type: ignore[arg-type]
     sink.reader = RecordedReader(RecordedLog(recorded.survey), sink.tables, recorded, sink.executed)  # type: ignore[assignment]
     orderly = False
     try:

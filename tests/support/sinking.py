@@ -8,7 +8,8 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 
-from dmdelta.bronze.landing import LandingSource, newest_landed
+from dmdelta.bronze.landing import newest_landed
+from dmdelta.changelog.context import SourceContext
 from dmdelta.model.position import Position
 from dmdelta.model.type_names import INTEGERS
 from dmdelta.quality.documents import parse_document
@@ -16,7 +17,7 @@ from dmdelta.rules import NO_RULES, BlockAllowList, SourceRules
 from dmdelta.sink.connection import TargetServer
 from dmdelta.sink.metrics import SinkMetrics
 from dmdelta.sink.opening import open_sink
-from dmdelta.sink.settings import SinkSettings, SinkSource
+from dmdelta.sink.settings import SinkSettings
 from dmdelta.sink.slices import Cut
 from tests.support.pipeline import TASK, Pipeline
 from tests.support.recording import record
@@ -65,7 +66,7 @@ class Sinking:
 
     def bounds(self) -> tuple[Position, Position]:
         """Where bronze begins and ends."""
-        landing = LandingSource(TASK, "test", self.pipeline.lakehouse.bronze, self.rules, self.source.flavor)
+        landing = SourceContext(self.pipeline.lakehouse, TASK, SOURCE, "test", self.source.flavor, self.rules)
         landed = newest_landed(self.spark, landing)
         assert landed is not None
         return replace(landed.end, offset=4, binlog_file="binlog.000001"), landed.end
@@ -87,8 +88,8 @@ class Sinking:
         self.runs += 1
         begin, end = self.bounds()
         rules = replace(self.rules)
-        source = SinkSource(TASK, SOURCE, f"run-{self.runs}", self.source.flavor, rules)
-        sink = open_sink(self.spark, self.pipeline.lakehouse.bronze, source, self.settings, end)
+        source = SourceContext(self.pipeline.lakehouse, TASK, SOURCE, f"run-{self.runs}", self.source.flavor, rules)
+        sink = open_sink(self.spark, source, self.settings, end)
         try:
             sink.apply(begin, end, lambda: False)
         except BaseException:

@@ -2,12 +2,13 @@
 
 import pytest
 
+from dmdelta.changelog.context import SourceContext
 from dmdelta.ddl.reading import statement_effects
 from dmdelta.errors import SchemaError
 from dmdelta.lakehouse.place import Lakehouse
 from dmdelta.model.position import Position
 from dmdelta.model.schema import Column, StoredColumn, TableSchema
-from dmdelta.rules import Route
+from dmdelta.rules import Route, SourceRules
 from dmdelta.sharding import Columns, joining
 from dmdelta.silver.merging import plan_leaving_out, plan_shard_change, seen_among
 from dmdelta.silver.shard_columns import ShardChange
@@ -18,7 +19,8 @@ T = TableSchema(
     "d", "t1", (Column("id", "int", nullable=False), Column("v", "int"), Column("w", "varchar", length=80)), ("id",)
 )
 THERE = Columns({"id": "INT", "v": "INT", "w": "STRING"})
-TARGET = Target(Lakehouse(root="/lake"), "task", "s1", ("d", "t1"), Route("d", "t", merged=True))
+CONTEXT = SourceContext(Lakehouse(root="/lake"), "task", "s1", "run", "mysql", SourceRules("s1"))
+TARGET = Target(CONTEXT, ("d", "t1"), Route("d", "t", merged=True))
 OWN = "WHERE _dm_shard = 's1-`d`.`t1`' AND _dm_version < named_struct('epoch', 1, 'seq', "
 
 

@@ -1,0 +1,30 @@
+"""Whose log it is, and where its tables are: the facts that every stage of a source shares."""
+
+from dataclasses import dataclass
+
+from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.model.gtid import Flavor
+from dmdelta.rules import SourceRules
+
+
+@dataclass(frozen=True, slots=True)
+class SourceContext:
+    """One source of a task.
+
+    Attributes:
+        run: tells this process's commits from another's.
+        flavor: of the source's statements and GTIDs.
+        rules: which of its tables, events and rows count, and where they go.
+    """
+
+    lakehouse: Lakehouse
+    task: str
+    source_id: str
+    run: str
+    flavor: Flavor
+    rules: SourceRules
+
+    @property
+    def bronze(self) -> str:
+        """The SQL identifier of the bronze table."""
+        return self.lakehouse.bronze
