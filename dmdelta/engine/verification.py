@@ -174,6 +174,7 @@ class _SourceCheck:
     def run(self, one: Range, end: Position) -> None:
         """Compare a range of the log, stretch by stretch."""
         begin, until = one
+        self.tally.epoch = begin.epoch
         stretch = _Stretch(begin)
         for part in plan_parts(begin, until, self.log.parts):
             self._note(part)

@@ -96,7 +96,7 @@ def test_one_value_one_row_and_one_event_are_found(landed, spark, capsys):
         for source in found.values()
         for one in source["differences"]
     ]
-    place = {name: f"{row.file}:{row.pos}" for name, row in chosen.items()}
+    place = {name: f"1/{row.file}:{row.pos}" for name, row in chosen.items()}
     assert differences == [
         ("mysql80", place["mysql80"], "golden.changes", "insert", 1, ["after.id"]),
         ("mysql57", place["mysql57"], "golden.changes", "insert", 0, []),
