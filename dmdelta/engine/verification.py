@@ -97,7 +97,7 @@ def verify(spec: TaskSpec, request: VerifyRequest, report: Report) -> list[Verif
     if table_state(task.spark, task.lakehouse.bronze) is None:
         raise ConfigError("nothing has landed", hint="run the task first: dmdelta run SPEC")
     found = [_verify_source(task, source, request, report) for source in sources]
-    if request.table != "*" and not any(one.tables for one in found):
+    if request.table != "*" and not any(table.table for one in found for table in one.tables):
         raise ConfigError(
             f"neither bronze nor the log has a table {request.table}",
             hint="names are as the source writes them: schema.table",

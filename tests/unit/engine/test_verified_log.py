@@ -47,7 +47,7 @@ def test_what_the_server_has_purged_comes_from_the_relay():
     ]
 
 
-def test_what_nothing_has_is_told():
+def test_what_nothing_has_is_reported():
     """Ahead of, between and behind what is there; another epoch's files do not count."""
     assert planned(at(4), at(900, 3), [RELAY[1], SERVER[2]]) == [
         (Origin.NONE, at(4), at(500)),

@@ -42,7 +42,7 @@ def said(tally):
     return [(one.position, one.table, one.what, one.row) for one in tally.differences()]
 
 
-def test_nothing_differs_and_what_is_not_covered_is_told(read):
+def test_nothing_differs_and_what_is_not_covered_is_reported(read):
     """Every event and row of every recording is compared, or counted with a reason."""
     name, events, rows = read
     tally = compared(events, rows)

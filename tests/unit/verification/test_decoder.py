@@ -85,7 +85,7 @@ def alike(event):
 
 
 def test_rows_without_a_table_map_are_not_lost():
-    """The event is told with the reason; MySQL's dummy event without a table is none."""
+    """The event is reported with the reason; MySQL's dummy event without a table is none."""
     decoder = Decoder(mariadb=False)
     unknown, dummy = ((7).to_bytes(6, "little"), (0xFFFFFF).to_bytes(6, "little"))
     for number, found in ((unknown, NO_TABLE_MAP), (dummy, None)):
