@@ -109,9 +109,9 @@ def _verify_source(task: Task, config: SourceConfig, request: VerifyRequest, rep
     spark, source_id = task.spark, config.source_id
     commits = own_commits(spark, task.lakehouse.bronze, landing_app(task.spec.name, source_id))
     landed = [commit.tag for commit in commits][::-1]
-    if not landed:
-        raise ConfigError(f"nothing of {source_id} has landed", hint="run the task first: dmdelta run SPEC")
-    end = landed[-1].end
+    end = next((tag.end for tag in reversed(landed) if tag.end.chunk is None), None)
+    if end is None:  # or a snapshot alone, whose rows are in no log
+        raise ConfigError(f"nothing of {source_id}'s log has landed", hint="run the task first: dmdelta run SPEC")
     log = find_log(task.spec, config, end.epoch)
     landing = task.landing_source(source_id, log.flavor)
     bronze = BronzeStretches(spark, landing)
