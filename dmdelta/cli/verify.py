@@ -79,8 +79,8 @@ def print_verified(found: "Sequence[Verified]") -> None:
 
 def _missed(one: "NotCovered") -> str:
     counts = {"events": one.events, "rows": one.rows, "values": one.values}
-    told = ", ".join(f"{number:,} {what}" for what, number in counts.items() if number)
-    return f"{one.reason}: {told}"
+    counted = ", ".join(f"{number:,} {what}" for what, number in counts.items() if number)
+    return f"{one.reason}: {counted}"
 
 
 @contextmanager

@@ -98,7 +98,7 @@ def verify(spec: TaskSpec, request: VerifyRequest, report: Report) -> list[Verif
     if table_state(task.spark, task.lakehouse.bronze) is None:
         raise ConfigError("nothing has landed", hint="run the task first: dmdelta run SPEC")
     found = [_verify_source(task, source, request, report) for source in sources]
-    if request.table != "*" and not any(one.tables for one in found):
+    if request.table != "*" and not any(table.table for one in found for table in one.tables):
         raise ConfigError(
             f"neither bronze nor the log has a table {request.table}",
             hint="names are as the source writes them: schema.table",
@@ -110,9 +110,9 @@ def _verify_source(task: Task, config: SourceConfig, request: VerifyRequest, rep
     spark, source_id = task.spark, config.source_id
     commits = own_commits(spark, task.lakehouse.bronze, landing_app(task.spec.name, source_id))
     landed = [commit.tag for commit in commits][::-1]
-    if not landed:
-        raise ConfigError(f"nothing of {source_id} has landed", hint="run the task first: dmdelta run SPEC")
-    end = landed[-1].end
+    end = next((tag.end for tag in reversed(landed) if tag.end.chunk is None), None)
+    if end is None:  # or a snapshot alone, whose rows are in no log
+        raise ConfigError(f"nothing of {source_id}'s log has landed", hint="run the task first: dmdelta run SPEC")
     log = find_log(task.spec, config, end.epoch)
     landing = task.landing_source(source_id, log.flavor)
     bronze = BronzeStretches(spark, landing)
@@ -175,6 +175,7 @@ class _SourceCheck:
     def run(self, one: Range, end: Position) -> None:
         """Compare a range of the log, stretch by stretch."""
         begin, until = one
+        self.tally.epoch = begin.epoch
         stretch = _Stretch(begin)
         for part in plan_parts(begin, until, self.log.parts):
             self._note(part)

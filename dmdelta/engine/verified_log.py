@@ -156,7 +156,7 @@ def plan_parts(begin: Position, end: Position, there: Sequence[LogPart]) -> list
             at = upto
             continue
         following = min((part.begin for part in there if at < part.begin < end), default=end)
-        if not (at in ends and opens_next_file(at, following)) and not (at in ends and following == end):
+        if at not in ends or not opens_next_file(at, following):
             found.append(LogPart(Origin.NONE, at, following))
         at = following
     return found

@@ -193,9 +193,9 @@ class EventComparison:
                 self._known.clear()
             columns = {}
             for number, column in enumerate(event.columns):
-                told = _told(structure, number)
-                name = column.name if column.named or told is None else told.name
-                columns[column.name] = name, comparison_of(column, told)
+                described = _described(structure, number)
+                name = column.name if column.named or described is None else described.name
+                columns[column.name] = name, comparison_of(column, described)
             known = self._known[key] = event.columns, structure, columns
         return known[2]
 
@@ -207,7 +207,7 @@ def _fits(event: LoggedEvent, structure: TableSchema | None) -> bool:
     return structure is not None and len(structure.columns) == len(event.columns)
 
 
-def _told(structure: TableSchema | None, number: int) -> Column | None:
+def _described(structure: TableSchema | None, number: int) -> Column | None:
     return structure.columns[number] if structure is not None and number < len(structure.columns) else None
 
 

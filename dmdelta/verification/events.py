@@ -17,7 +17,7 @@ class LoggedColumn:
     Attributes:
         kind: MySQL's number of the type on the wire (`pymysqlreplication.constants.FIELD_TYPE`).
         named: the log tells names, signs and character sets; else `name` is the column's place, `@1` for the first.
-        encoding: mysql-replication's name of the character set; None: none, or not told.
+        encoding: mysql-replication's name of the character set; None: none, or not in the log.
         members: of an ENUM or SET.
         fraction: digits of fractional seconds.
     """

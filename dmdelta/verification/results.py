@@ -16,7 +16,7 @@ class Difference:
     """Something that bronze and the log do not have alike.
 
     Attributes:
-        position: `binlog.000001:4711`, where the row event begins.
+        position: `1/binlog.000001:4711`, with the epoch, where the row event begins.
         what: in plain words.
         row: its number in the event, from 0; None: the event as a whole.
         columns: those whose values differ, with the image: `after.total`.
@@ -82,10 +82,15 @@ class TableTally:
 
 
 class Tally:
-    """The counts of a source's tables while the check runs."""
+    """The counts of a source's tables while the check runs.
 
-    def __init__(self, source: str) -> None:
+    Attributes:
+        epoch: of the log that is being compared.
+    """
+
+    def __init__(self, source: str, epoch: int = 1) -> None:
         self._source = source
+        self.epoch = epoch
         self._tables: dict[TableName | None, TableTally] = {}
 
     def of(self, table: TableName | None) -> TableTally:
@@ -105,7 +110,7 @@ class Tally:
         found.differences += 1
         if len(found.listed) < MOST_DIFFERENCES:
             name = ".".join(table) if table is not None else ""
-            position = f"{place[0]}:{place[1]}"
+            position = f"{self.epoch}/{place[0]}:{place[1]}"
             found.listed.append(Difference(self._source, position, name, op or "", what, row, tuple(columns)))
 
     def tables(self) -> list[TableResult]:

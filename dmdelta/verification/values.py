@@ -69,16 +69,16 @@ _CODECS = {
 """MySQL's and mysql-replication's names of character sets that Python decodes as MySQL does → Python's codecs."""
 
 
-def comparison_of(column: LoggedColumn, told: Column | None) -> Comparison:
+def comparison_of(column: LoggedColumn, described: Column | None) -> Comparison:
     """How the values of a column are compared.
 
     Args:
-        told: what bronze tells about the column, for logs that do not name columns; None: nothing.
+        described: what bronze tells about the column, for logs that do not name columns; None: nothing.
     """
     if column.kind in _BITS:
         return _integer if column.named else _unsigned_unknown(_BITS[column.kind])
     if column.kind in (_VARCHAR, _BLOB, _STRING):
-        return _bytes_as(column.encoding if column.named else told.charset if told is not None else None)
+        return _bytes_as(column.encoding if column.named else described.charset if described is not None else None)
     if column.kind in (_ENUM, _SET):
         return _members(column)
     if column.kind == _TIME:

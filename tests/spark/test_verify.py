@@ -1,4 +1,4 @@
-"""`dmdelta verify` over recorded binlogs: nothing differs, what is not covered is told, and each damage is found."""
+"""`dmdelta verify` over recorded binlogs: nothing differs, what is not covered is reported, and each damage is found."""
 
 import json
 
@@ -6,8 +6,8 @@ import pytest
 
 from dmdelta.cli.main import execute
 from dmdelta.lakehouse.place import Lakehouse
-from tests.support.golden import SERVERS
-from tests.support.verifying import NOT_COVERED, land_recordings
+from tests.support.golden import SERVERS, recording
+from tests.support.verifying import NOT_COVERED, land_recordings, logged_events
 
 
 @pytest.fixture(scope="module")
@@ -61,28 +61,28 @@ def test_ranges_tables_and_sources_are_chosen(landed, capsys):
     whole = verify(capsys, spec, "--json", "--source=mariadb")["mariadb"]
     part = verify(capsys, spec, "--json", "--source=mariadb", "--table=golden.ch*", *ends)["mariadb"]
     (read,) = part["ranges"]
-    assert (read["begin"], read["end"]) == ("1/binlog.000002:4", "1/binlog.000003:4")
+    assert read["begin"] == "1/binlog.000002:4"
+    assert read["end"].startswith("1/binlog.000002:")  # its end
     assert [table["table"] for table in part["tables"]] == ["golden.changes"]
     (changes,) = [table for table in whole["tables"] if table["table"] == "golden.changes"]
     assert 0 < part["tables"][0]["rows"] < changes["rows"]
     assert part["tables"][0]["not_covered"] == changes["not_covered"]
     assert "--source" in verify(capsys, spec, *ends, code=2)
-    assert "no_such" in verify(capsys, spec, "--table=golden.no_such", code=2)
+    assert "no_such" in verify(capsys, spec, "--source=mysql80", "--table=golden.no_such", code=2)
 
 
 def test_one_value_one_row_and_one_event_are_found(landed, spark, capsys):
     """Damage to bronze, a kind for each source: exit code 6, exactly that is named, and no value is."""
     spec, bronze = landed
-    of = f"{bronze} WHERE schema_name = 'golden' AND table_name = 'changes' AND op = 'insert' AND source_id ="
-    chosen = {}
+    place = {}
     for name in ("mysql80", "mysql57", "mariadb"):
-        chosen[name] = spark.sql(
-            f"SELECT binlog_file AS file, binlog_pos AS pos, count(*) AS rows FROM {of} '{name}' AND binlog_file = 'binlog.000003' "
-            "GROUP BY file, pos HAVING rows > 1 ORDER BY pos LIMIT 1"
-        ).collect()[0]
+        events = logged_events(recording(name))
+        inserts = (one for one in events if one.table == ("golden", "changes") and one.op == "insert")
+        place[name] = next(one.place for one in inserts if one.unread is None and len(one.rows or ()) > 1)
 
     def at(name):
-        return f"source_id = '{name}' AND binlog_file = '{chosen[name].file}' AND binlog_pos = {chosen[name].pos}"
+        file, offset = place[name]
+        return f"source_id = '{name}' AND binlog_file = '{file}' AND binlog_pos = {offset}"
 
     others = "map_filter(CAST(after AS MAP<STRING, VARIANT>), (name, value) -> name <> 'id')"
     image = f"map_concat({others}, map('id', CAST(4711 AS VARIANT)))"
@@ -96,7 +96,7 @@ def test_one_value_one_row_and_one_event_are_found(landed, spark, capsys):
         for source in found.values()
         for one in source["differences"]
     ]
-    place = {name: f"{row.file}:{row.pos}" for name, row in chosen.items()}
+    place = {name: f"1/{file}:{offset}" for name, (file, offset) in place.items()}
     assert differences == [
         ("mysql80", place["mysql80"], "golden.changes", "insert", 1, ["after.id"]),
         ("mysql57", place["mysql57"], "golden.changes", "insert", 0, []),

@@ -42,7 +42,7 @@ def said(tally):
     return [(one.position, one.table, one.what, one.row) for one in tally.differences()]
 
 
-def test_nothing_differs_and_what_is_not_covered_is_told(read):
+def test_nothing_differs_and_what_is_not_covered_is_reported(read):
     """Every event and row of every recording is compared, or counted with a reason."""
     name, events, rows = read
     tally = compared(events, rows)
@@ -120,7 +120,7 @@ def test_each_row_and_event_that_is_missing_is_found(read):
         own = placed.get(event.place, [])
         if event.unread is not None or not own:
             continue
-        position, table = f"{event.place[0]}:{event.place[1]}", ".".join(event.table)
+        position, table = f"1/{event.place[0]}:{event.place[1]}", ".".join(event.table)
         last = own[-1]
         assert said(compared([event], [])) == [(position, table, f"the event ({len(own)} rows) is not in bronze", None)]
         if len(own) > 1:
@@ -141,7 +141,7 @@ def test_rows_of_another_place_table_op_or_gtid_differ(read):
         event for event in events if event.unread is None and event.gtid is not None and len(placed[event.place]) == 1
     )
     (row,) = placed[event.place]
-    position, table = f"{event.place[0]}:{event.place[1]}", ".".join(event.table)
+    position, table = f"1/{event.place[0]}:{event.place[1]}", ".".join(event.table)
     other = ("golden", "other")
     assert (position, table, f"is {row.op} of golden.other in bronze", 0) in said(
         compared([event], [replace(row, table=other)])
@@ -151,7 +151,7 @@ def test_rows_of_another_place_table_op_or_gtid_differ(read):
     moved = replace(row, place=(row.place[0], row.place[1] + 1))
     assert said(compared([event], [moved])) == [
         (position, table, "the event (1 rows) is not in bronze", None),
-        (f"{moved.place[0]}:{moved.place[1]}", table, "1 rows in bronze, no such row event in the log", None),
+        (f"1/{moved.place[0]}:{moved.place[1]}", table, "1 rows in bronze, no such row event in the log", None),
     ]
 
 
@@ -172,7 +172,7 @@ def test_an_event_that_is_not_read_still_has_its_table_and_op():
     placed = by_place(bronze_rows(recorded))
     for event in events:
         own = placed[event.place]
-        position, table = f"{event.place[0]}:{event.place[1]}", ".".join(event.table)
+        position, table = f"1/{event.place[0]}:{event.place[1]}", ".".join(event.table)
         assert said(compared([event], own)) == []
         assert said(compared([event], [])) == [(position, table, "the event is not in bronze", None)]
         wrong = [replace(row, op="read") for row in own]

@@ -1,0 +1,83 @@
+"""How `verify` goes through a log: stretches of any size, over files, say the same."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from dmdelta.bronze.landing import LandingSource
+from dmdelta.engine import verification
+from dmdelta.engine.verification import _SourceCheck
+from dmdelta.engine.verified_log import LogPart, Origin, SourceLog
+from dmdelta.model.position import Position, seq_of
+from dmdelta.rules import NO_RULES
+from tests.support.golden import SERVERS, recording
+from tests.support.verifying import NOT_COVERED, bronze_rows, counted
+
+
+@dataclass
+class RowsInMemory:
+    """Bronze's rows without Spark: of a stretch, those that are in it."""
+
+    rows: list
+    most: int = 0
+
+    def read(self, begin, end, unread):
+        places = {position.seq for position in unread}
+        found = [row for row in self.rows if begin.seq <= seq_of(*row.place) < end.seq]
+        self.most = max(self.most, len(found))
+        apart = [row for row in found if seq_of(*row.place) not in places]
+        return apart, counted([row for row in found if seq_of(*row.place) in places])
+
+    def count(self, begin, end):
+        return counted([row for row in self.rows if begin.seq <= seq_of(*row.place) < end.seq])
+
+
+def checked(name, *, without=None):
+    """The check of a recording; the file `without` is gone."""
+    recorded = recording(name)
+    parts = [
+        LogPart(Origin.ARCHIVE, segment.begin_position, segment.end_position, segment)
+        for segment in recorded.segments()
+        if segment.binlog_file != without
+    ]
+    landing = LandingSource("t", "run", "bronze", NO_RULES, "mariadb" if name == "mariadb" else "mysql")
+    bronze = RowsInMemory(bronze_rows(recorded))
+    ends = (Position(1, "binlog.000001", 4), list(recorded.segments())[-1].end_position)
+    reported = []
+    check = _SourceCheck(
+        landing, SourceLog(landing.flavor, parts), bronze, "golden.*", ends, lambda *at: reported.append(at)
+    )
+    check.run(ends, ends[1])
+    assert [at for _, at, _ in reported] == sorted(at for _, at, _ in reported)
+    assert reported[-1][1:] == (ends[1], ends[1])
+    return check, bronze
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_stretches_of_any_size_say_the_same(name, monkeypatch):
+    """One for all, one for each event; in memory is one stretch at a time."""
+    whole, _ = checked(name)
+    monkeypatch.setattr(verification, "STRETCH_BYTES", 1)
+    single, bronze = checked(name)
+    assert single.tally.tables() == whole.tally.tables()
+    assert whole.tally.differences() == single.tally.differences() == []
+    assert bronze.most <= 24
+    missed = {
+        (table.table.partition(".")[2], one.reason): (one.events, one.rows, one.values)
+        for table in whole.tally.tables()
+        for one in table.not_covered
+    }
+    assert missed == NOT_COVERED[name]
+    (read,) = whole.ranges
+    assert read.read_from is Origin.ARCHIVE
+
+
+def test_a_file_that_is_gone_is_not_covered():
+    """Its rows are counted with the reason, and the files around it are compared."""
+    whole, bronze = checked("mariadb")
+    check, _ = checked("mariadb", without="binlog.000003")
+    gone = sum(one.rows for table in check.tally.tables() for one in table.not_covered if "any more" in one.reason)
+    assert gone == len([row for row in bronze.rows if row.place[0] == "binlog.000003"]) > 0
+    assert sum(table.rows for table in check.tally.tables()) == sum(table.rows for table in whole.tally.tables()) - gone
+    assert check.tally.differences() == []
+    assert [one.read_from for one in check.ranges] == [Origin.ARCHIVE, Origin.NONE, Origin.ARCHIVE]
