@@ -53,10 +53,14 @@ TABLES = ("trail", "log", "silent", "a", "b", "sack")
 
 
 class Renamed:
-    """A task whose tables change their names; what the source held on the way, by place in its log."""
+    """A task whose tables change their names; what the source held on the way, by place in its log.
+
+    It is incremental: a task with snapshots reads a table anew that was renamed while it did not run.
+    """
 
     def __init__(self, folder, server):
-        self.task = Task(folder, server, server.fresh_database("renamed"), mode="all")
+        self.task = Task(folder, server, server.fresh_database("renamed"))
+        self.task.start_here()
         self.lake = Lakehouse(root=str(folder / "lake"))
         self.records = []
         for statements in (BEFORE, CHANGES, RENAMES, LATER):
