@@ -135,9 +135,8 @@ def test_a_table_as_it_was_under_any_name(renamed, spark, capsys, wanted):
         assert Counter(silver_rows(frame, names)) == rows != Counter()
 
 
-@pytest.mark.parametrize(
-    ("pattern", "tables"), [("trail", ("trail",)), pytest.param("*", TABLES, marks=pytest.mark.long)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("pattern", "tables"), [("trail", ("trail",)), ("*", TABLES)])
 def test_silver_is_rebuilt_from_all_names(renamed, spark, capsys, pattern, tables):
     """--rebuild gives what was there, version by version, also for what nobody wrote under its present name."""
     before = renamed.contents(spark)
