@@ -71,25 +71,39 @@ class Checked:
         return [row.id for row in spark.sql(f"SELECT image:id::INT AS id FROM {place}").collect()]
 
 
-def test_a_result_that_must_not_be_written_is_not(mysql80, spark, tmp_path, capsys):
-    """A planted failure of `stop` leaves silver and --into as they were; what fails is told, counted and written down."""
+def assert_refused(checked, spark, capsys, *arguments):
+    """What fails is reported with its counts, and silver is as it was."""
+    before = checked.contents(spark)
+    message = checked.replay(capsys, *arguments, code=6)
+    assert f"the replay of {checked.task.database}.orders fails expect_column_values_to_be_between" in message
+    assert "(stop): 1 rows of 3" in message
+    assert checked.contents(spark) == before
+
+
+def test_a_rebuild_that_fails_is_not_written(mysql80, spark, tmp_path, capsys):
+    """A planted failure of `stop` leaves the live table as it was, and is stored with the results."""
     checked = Checked(tmp_path, mysql80)
-    places = f"--from={checked.begin}", f"--to={checked.end}"
     checked.expect({**AMOUNT, "on-failure": "stop"}, {**EMAIL, "on-failure": "warn"})
     spark.sql(f"DELETE FROM {checked.place} WHERE id = 1")
-    before = checked.contents(spark)
-    for arguments in (("--rebuild",), places, (f"--to={checked.end}", "--into=then.orders")):
-        told = checked.replay(capsys, *arguments, code=6)
-        assert f"the replay of {checked.task.database}.orders fails expect_column_values_to_be_between" in told
-        assert "(stop): 1 rows of 3" in told
-        assert checked.contents(spark) == before
-    assert not (checked.task.root / "silver" / "then").exists()
+    assert_refused(checked, spark, capsys, "--rebuild")
     results = spark.table(checked.lake.metadata("t_quality")).where("NOT success")
     assert {(row.scope, row.on_failure, row.unexpected) for row in results.collect()} == {
         ("replay-check", "stop", 1),
         ("replay-check", "warn", 1),
     }
-    # Rows that warn are told of and written; those of quarantine are kept apart, as a running task keeps them.
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+def test_a_range_that_fails_is_not_written(mysql80, spark, tmp_path, capsys):
+    """Neither silver nor the table of --into is written; rows that fail quarantine are quarantined, warnings reported."""
+    checked = Checked(tmp_path, mysql80)
+    places = f"--from={checked.begin}", f"--to={checked.end}"
+    checked.expect({**AMOUNT, "on-failure": "stop"})
+    spark.sql(f"DELETE FROM {checked.place} WHERE id = 1")
+    assert_refused(checked, spark, capsys, *places)
+    assert_refused(checked, spark, capsys, f"--to={checked.end}", "--into=then.orders")
+    assert not (checked.task.root / "silver" / "then").exists()
     checked.expect(AMOUNT, EMAIL)
     done = checked.replay(capsys, *places)
     assert (done["missing"], done["different"], done["extra"]) == (1, 0, 0)

@@ -90,6 +90,7 @@ def test_a_shard_is_repaired_and_made_anew(merged, spark, capsys):
     assert len(merged.contents(spark) - before) == 1
 
 
+@pytest.mark.long
 def test_a_range_of_a_shard_is_judged(merged, spark, capsys):
     """As silver's history shows it and rebuilt from bronze: the same, for each shard by itself."""
     places = f"--from={merged.places[0]}", f"--to={merged.places[1]}"
