@@ -17,7 +17,7 @@ $(VENV)/installed: pyproject.toml requirements.lock requirements-build.lock
 	$(PY) -m pip install --quiet --require-hashes --no-build-isolation -r requirements.lock
 	$(PY) -m pip install --quiet --no-deps --no-build-isolation --editable .
 	$(PY) -m dmdelta.lakehouse.jars
-	$(PY) -m dmdelta.lakehouse.class_archive
+	$(PY) -m dmdelta.lakehouse.cds_archive
 	@touch $@
 
 install: $(VENV)/installed ## install dmdelta with Spark, Delta and the development tools into .venv
@@ -115,12 +115,12 @@ bench-load: servers ## full load speed and memory; writes benchmarks/FULL_LOAD.m
 	$(PY) -m benchmarks.full_load
 
 docs: install ## rewrite what is generated: the type tables, the spec's reference, the JSON schemas, the metrics, the commands
-	$(PY) -m dmdelta.ddl.types > docs/types.md
+	$(PY) -m dmdelta.ddl.types.silver_types > docs/types.md
 	$(PY) -m dmdelta.ddl.type_changes > docs/type-changes.md
 	$(PY) -m dmdelta.config.schema > schemas/pipeline.schema.json
 	$(PY) -m dmdelta.config.schema suite > schemas/suite.schema.json
-	$(PY) -m dmdelta.config.reference > docs/spec.md
-	$(PY) -m dmdelta.engine.figures > docs/metrics.md
+	$(PY) -m dmdelta.config.docs > docs/spec.md
+	$(PY) -m dmdelta.engine.telemetry.prometheus > docs/metrics.md
 	$(PY) -m dmdelta.cli.reference > docs/cli.md
 
 clean: ## remove what demo and tests left

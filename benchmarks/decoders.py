@@ -16,7 +16,7 @@ def decode_with_dmdelta(files: list[str]) -> tuple[int, float]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from dmdelta.bronze.reading import read_group
+    from dmdelta.bronze.segment_reader import read_group
     from dmdelta.segments import read_path
 
     changes = pa.array(["insert", "update", "delete"])  # the first array of a process has pyarrow import pandas

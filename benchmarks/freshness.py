@@ -22,9 +22,9 @@ from pyspark.sql import SparkSession
 
 from benchmarks.page import measured_by, write_page
 from dmdelta.lakehouse.history import OwnCommit, own_commits
-from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.lakehouse.session import open_session
-from dmdelta.silver.target import silver_app
+from dmdelta.silver.table.target import silver_app
 from tests.support.memory import processes_below
 from tests.support.servers import Server, running
 from tests.support.task import Task

@@ -20,7 +20,7 @@ from benchmarks.page import measured_by, write_page
 from benchmarks.pipeline import Line, timed
 from benchmarks.workload import write_table
 from dmdelta.config import load_spec
-from dmdelta.engine.run import RunOptions, run_task
+from dmdelta.engine.run.runner import RunOptions, run_task
 from tests.support.memory import PeakMemory
 from tests.support.servers import Server, running
 

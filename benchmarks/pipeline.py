@@ -29,13 +29,13 @@ from dmdelta.bronze.datasource import register
 from dmdelta.bronze.landing import land, open_bronze, plan_landing
 from dmdelta.changelog.context import SourceContext
 from dmdelta.config import load_spec
-from dmdelta.engine.run import RunOptions, run_task
-from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.engine.run.runner import RunOptions, run_task
+from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.lakehouse.session import open_session
 from dmdelta.rules import BlockAllowList, SourceRules
 from dmdelta.segments import list_segments
-from dmdelta.source.process import start_relay, wait_for
-from dmdelta.source.task import RelayTask
+from dmdelta.source.relay.process import start_relay, wait_for
+from dmdelta.source.relay.relay_task import RelayTask
 from tests.support.servers import running
 
 RELAY_SECONDS = 600

@@ -21,9 +21,9 @@ from benchmarks.page import measured_by, write_page
 from benchmarks.pipeline import Line, timed
 from benchmarks.workload import write_table
 from dmdelta.config import load_spec
-from dmdelta.engine.task import open_task
-from dmdelta.engine.validated import Validated, ValidateRequest
-from dmdelta.engine.validating import validate
+from dmdelta.engine.task.task import open_task
+from dmdelta.engine.validation.command import validate
+from dmdelta.engine.validation.results import Validated, ValidateRequest
 from dmdelta.errors import QualityError
 from tests.support.memory import PeakMemory, processes_below
 from tests.support.servers import running

@@ -16,11 +16,11 @@ from pyspark.sql import Row, SparkSession
 from dmdelta.cli.progress import showing_progress
 from dmdelta.cli.render import console, table_of
 from dmdelta.config import TaskSpec, load_spec
-from dmdelta.engine.judging import QualityRequest, judge_tables, write_docs
-from dmdelta.engine.run import RunOptions, run_task
-from dmdelta.engine.table_judgement import JudgedTable
-from dmdelta.engine.task import place_of
-from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.engine.quality.command import QualityRequest, judge_tables, write_docs
+from dmdelta.engine.quality.evaluation import JudgedTable
+from dmdelta.engine.run.runner import RunOptions, run_task
+from dmdelta.engine.task.task import place_of
+from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.logging import configure
 from dmdelta.quality.results import Result
 from dmdelta.report.gather import gather

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from dmdelta.binlog.batch import ChangeBatch
+from dmdelta.binlog.rows.batch import ChangeBatch
 from dmdelta.errors import UnsupportedEvent
 from dmdelta.model.position import FILE_SHIFT
 

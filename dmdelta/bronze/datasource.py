@@ -160,7 +160,7 @@ def _read(partition: InputPartition, options: Mapping[str, str]) -> "Iterator[pa
         raise TypeError(f"not a partition of this data source: {type(partition).__name__}")
     # Spark also imports this module in every process that plans or registers the source: modules that only reading
     # needs (numpy, Arrow's kernels, the codec) would slow down the start of each.
-    from dmdelta.bronze.reading import read_group  # noqa: PLC0415
+    from dmdelta.bronze.segment_reader import read_group  # noqa: PLC0415
 
     return read_group(partition.segments, options)
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dmdelta.binlog.resultset_columns import ColumnReader
+from dmdelta.binlog.resultset.column_reader import ColumnReader
 from dmdelta.bronze.arrow import variants
-from dmdelta.ddl.types import silver_type
+from dmdelta.ddl.types.silver_types import silver_type
 from dmdelta.model.position import Position
 from dmdelta.model.schema import Column, TableSchema
 

@@ -13,7 +13,7 @@ from itertools import takewhile
 
 from pyspark.sql import DataFrame, SparkSession
 
-from dmdelta.binlog.boundary import scan_gtids
+from dmdelta.binlog.events.boundary import scan_gtids
 from dmdelta.bronze.datasource import segments_to_json
 from dmdelta.bronze.schema import BRONZE_SCHEMA, PARTITION_COLUMN, SKIPPING_COLUMNS
 from dmdelta.changelog.context import SourceContext
@@ -21,8 +21,8 @@ from dmdelta.errors import CorruptBinlog
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.lakehouse.commits import CommitTag, append
 from dmdelta.lakehouse.creation import NewTable, create_table
-from dmdelta.lakehouse.foreign import wrapped
 from dmdelta.lakehouse.history import OwnCommit, newest_own_commit, own_commits
+from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.lakehouse.tables import OWNER, table_state
 from dmdelta.model.gtid import GtidRun, GtidSet, grown, parse_gtid_set
 from dmdelta.model.position import Position

@@ -14,7 +14,7 @@ from dmdelta.changelog.context import SourceContext
 from dmdelta.changelog.ranges import IS_CHANGE, not_before, of_source
 from dmdelta.changelog.xa import AT, position_of
 from dmdelta.errors import QualityError
-from dmdelta.lakehouse.foreign import wrapped
+from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.lakehouse.tables import table_state
 from dmdelta.model.position import Position
 from dmdelta.model.spark_sql import literal

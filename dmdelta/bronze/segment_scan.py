@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from dmdelta.binlog.ddl_scan import scan_statements, scan_tables
+from dmdelta.binlog.rows.ddl_scan import scan_statements, scan_tables
 from dmdelta.model.schema import TableName
 from dmdelta.model.segment import Segment
 from dmdelta.model.statement import LoggedStatement

@@ -8,9 +8,9 @@ from datetime import datetime
 
 import pyarrow as pa
 
-from dmdelta.binlog.batch import ChangeBatch, Shared
-from dmdelta.binlog.image import LARGE, check_sizes
-from dmdelta.binlog.resultset import RowReader
+from dmdelta.binlog.resultset.row_reader import RowReader
+from dmdelta.binlog.rows.batch import ChangeBatch, Shared
+from dmdelta.binlog.rows.image import LARGE, check_sizes
 from dmdelta.bronze.arrow import to_record_batch
 from dmdelta.model.change import Op
 from dmdelta.model.position import Position

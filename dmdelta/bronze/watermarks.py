@@ -5,7 +5,7 @@ from collections.abc import Collection
 
 from pyspark.sql import SparkSession
 
-from dmdelta.lakehouse.foreign import wrapped
+from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.model.change import Op
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.model.gtid import Flavor
 from dmdelta.rules import SourceRules
 

@@ -2,7 +2,7 @@
 
 import re
 
-from dmdelta.ddl.types import COMMITTED_AT, VERSION, ZERO_DATE_TYPES, silver_columns, silver_type
+from dmdelta.ddl.types.silver_types import COMMITTED_AT, VERSION, ZERO_DATE_TYPES, silver_columns, silver_type
 from dmdelta.model.schema import Column, ConstantColumn, StoredColumn, TableSchema
 from dmdelta.model.spark_sql import literal, quote
 

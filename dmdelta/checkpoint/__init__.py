@@ -6,7 +6,9 @@ or applied: callers report ranges and table versions. Its record is never the pr
 own history is.
 """
 
-from dmdelta.checkpoint.decision import (
+from dmdelta.checkpoint.flusher import Flusher
+from dmdelta.checkpoint.points import ORIGIN, FlushReason, Point, Points, Snapshot, StoredPoints, TablePoint
+from dmdelta.checkpoint.restart_plan import (
     RestartPlan,
     SafeModePolicy,
     SourceEvidence,
@@ -14,8 +16,6 @@ from dmdelta.checkpoint.decision import (
     inherited_exit,
     plan_restart,
 )
-from dmdelta.checkpoint.flusher import Flusher
-from dmdelta.checkpoint.points import ORIGIN, FlushReason, Point, Points, Snapshot, StoredPoints, TablePoint
 from dmdelta.checkpoint.store import CheckpointStore, checkpoint_rows, load_points
 
 __all__ = [

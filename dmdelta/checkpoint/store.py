@@ -14,10 +14,10 @@ from pyspark.sql import types as T  # noqa: N812 - Spark's convention
 from dmdelta.checkpoint.points import FlushReason, Point, Snapshot, StoredPoints, TablePoint
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.lakehouse.commits import CommitTag, append
-from dmdelta.lakehouse.foreign import wrapped
-from dmdelta.lakehouse.metadata import create_metadata, metadata_frame, metadata_rows
-from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.lakehouse.layout import Lakehouse
+from dmdelta.lakehouse.metadata_table import create_metadata, metadata_frame, metadata_rows
 from dmdelta.lakehouse.session import clone_session
+from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
 from dmdelta.model.spark_sql import literal

@@ -29,7 +29,7 @@ def group() -> None:
 def list_(spec: Spec, json: Json = False) -> None:
     """List the overrides in effect."""
     task = load_spec(spec)
-    from dmdelta.engine.binlog_operators import list_operators
+    from dmdelta.engine.task.overrides import list_operators
 
     render.rows(list_operators(task), as_json=json, empty="no overrides")
 
@@ -62,6 +62,6 @@ def _decide(
     spec: Path, source: str | None, position: str, verb: Verb | None, sql: Sequence[str], *, as_json: bool
 ) -> None:
     task, where = load_spec(spec), Position.parse(position)
-    from dmdelta.engine.binlog_operators import decide
+    from dmdelta.engine.task.overrides import decide
 
     render.rows([decide(task, source, where, verb, sql)], as_json=as_json, empty="")

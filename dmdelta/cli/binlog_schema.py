@@ -30,7 +30,7 @@ def list_(
 ) -> None:
     """List the structures at the end of bronze, and where each comes from."""
     task, name = load_spec(spec), table_name(table) if table else None
-    from dmdelta.engine.binlog_schema import list_structures
+    from dmdelta.engine.ingest.schema_admin import list_structures
 
     structures = list_structures(task, source, name, everything=all_)
     if json:
@@ -53,7 +53,7 @@ def update(
     if statement is None or (file is not None and sql is not None):
         raise typer.BadParameter("give the CREATE TABLE with --file or with --sql")
     task, name = load_spec(spec), table_name(table)
-    from dmdelta.engine.binlog_schema import update_structure
+    from dmdelta.engine.ingest.schema_admin import update_structure
 
     updated = update_structure(task, source, name, statement)
     render.rows([updated if json else updated.brief()], as_json=json, empty="")
@@ -63,7 +63,7 @@ def update(
 def delete(spec: Spec, table: Table, source: Source = None, json: Json = False) -> None:
     """Delete a table's structure: it is read from information_schema again."""
     task, name = load_spec(spec), table_name(table)
-    from dmdelta.engine.binlog_schema import delete_structure
+    from dmdelta.engine.ingest.schema_admin import delete_structure
 
     deleted = delete_structure(task, source, name)
     render.rows([deleted if json else deleted.brief()], as_json=json, empty="")

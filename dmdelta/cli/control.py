@@ -23,14 +23,14 @@ def stop(spec: Spec, json: Json = False) -> None:
 def update(spec: Spec, json: Json = False) -> None:
     """Apply the spec's `checkpoint-flush-interval` to a running task. Other changes take effect at its next start."""
     task = load_spec(spec)
-    from dmdelta.engine.asking import update_task
+    from dmdelta.engine.control.client import update_task
 
     render.record(update_task(task), as_json=json)
 
 
 def _ask(spec: Spec, request: str, *, as_json: bool) -> None:
     task = load_spec(spec)
-    from dmdelta.engine.asking import ask_task
-    from dmdelta.engine.control_table import Request
+    from dmdelta.engine.control.client import ask_task
+    from dmdelta.engine.control.table import Request
 
     render.record(ask_task(task, Request(request)), as_json=as_json)

@@ -12,7 +12,7 @@ from dmdelta.config import load_spec
 from dmdelta.logging import configure
 
 if TYPE_CHECKING:  # the engine imports Spark
-    from dmdelta.engine.maintaining import Maintained
+    from dmdelta.engine.maintenance.command import Maintained
 
 
 def maintain(
@@ -26,7 +26,7 @@ def maintain(
     """Run table maintenance: OPTIMIZE, purge of deletion vectors, VACUUM. A running task pauses meanwhile."""
     task = load_spec(spec)
     configure(level=logging.WARNING)
-    from dmdelta.engine.maintaining import maintain as maintain_all
+    from dmdelta.engine.maintenance.command import maintain as maintain_all
 
     def show(done: "Maintained") -> None:
         if not json and sys.stdout.isatty():

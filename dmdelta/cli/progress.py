@@ -14,7 +14,7 @@ from dmdelta.cli.render import console, print_json, table_of
 from dmdelta.logging import configure
 
 if TYPE_CHECKING:  # the engine imports Spark
-    from dmdelta.engine.progress import Progress, RunSummary, TableLoad
+    from dmdelta.engine.telemetry.counters import Progress, RunSummary, TableLoad
 
 
 @contextmanager

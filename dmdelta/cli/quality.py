@@ -15,8 +15,8 @@ from dmdelta.errors import QualityError
 from dmdelta.logging import configure
 
 if TYPE_CHECKING:  # the engine imports Spark
-    from dmdelta.engine.releasing import Released
-    from dmdelta.engine.table_judgement import JudgedTable
+    from dmdelta.engine.quality.evaluation import JudgedTable
+    from dmdelta.engine.quality.release import Released
 
 app = typer.Typer(
     cls=DefaultCommandGroup,
@@ -59,7 +59,7 @@ def judge(
     if last is not None and (begin is not None or end is not None):
         raise typer.BadParameter("--last and --from, --to do not go together")
     configure(level=logging.WARNING)
-    from dmdelta.engine.judging import QualityRequest, judge_tables
+    from dmdelta.engine.quality.command import QualityRequest, judge_tables
 
     def show(found: "JudgedTable") -> None:
         if not json and sys.stdout.isatty():
@@ -68,7 +68,7 @@ def judge(
 
     found = judge_tables(task, QualityRequest(table, source, begin, end, last, images, replay), show)
     if docs is not None:
-        from dmdelta.engine.judging import write_docs
+        from dmdelta.engine.quality.command import write_docs
 
         page = write_docs(docs, found)
         if not json:
@@ -99,7 +99,7 @@ def release(
     if force and discard:
         raise typer.BadParameter("--force and --discard do not go together")
     configure(level=logging.WARNING)
-    from dmdelta.engine.releasing import ReleaseRequest, release
+    from dmdelta.engine.quality.release import ReleaseRequest, release
 
     found: list[Released] = release(task, ReleaseRequest(table, source, force, discard))
     render.rows(found, as_json=json, empty="no rows are kept apart")

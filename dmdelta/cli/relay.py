@@ -21,7 +21,7 @@ def group() -> None:
 def status(spec: Spec, json: Json = False) -> None:
     """Show each relay folder: its range of the log, how much of it has landed, and the free space."""
     task = load_spec(spec)
-    from dmdelta.engine.relay_log import relay_logs
+    from dmdelta.engine.relay.admin import relay_logs
 
     render.rows(relay_logs(task), as_json=json, empty="no relay log yet")
 
@@ -37,6 +37,6 @@ def purge(
 ) -> None:
     """Remove landed segments, regardless of the spec's retention. The task may run meanwhile."""
     task = load_spec(spec)
-    from dmdelta.engine.relay_log import purge_relay
+    from dmdelta.engine.relay.admin import purge_relay
 
     render.rows(purge_relay(task, older_than or timedelta(0)), as_json=json, empty="no relay log yet")

@@ -14,7 +14,7 @@ from dmdelta.config import load_spec
 from dmdelta.logging import configure
 
 if TYPE_CHECKING:  # the engine imports Spark
-    from dmdelta.engine.table_scratch import ReplayProgress
+    from dmdelta.engine.history.scratch import ReplayProgress
 
 _PLACE = "binlog.000012:4711, a GTID, a time such as 2026-11-21T10:00:00Z, or batch:17"
 
@@ -46,8 +46,8 @@ def replay(
     task = load_spec(spec)
     if into is not None and rebuild:
         raise typer.BadParameter("--into and --rebuild do not go together")
-    from dmdelta.engine.replaying import replay as carry_out
-    from dmdelta.engine.table_replay import ReplayRequest, ReplayTo
+    from dmdelta.engine.replay.command import replay as carry_out
+    from dmdelta.engine.replay.table import ReplayRequest, ReplayTo
 
     to = ReplayTo.NEW if into is not None else ReplayTo.REBUILD if rebuild else ReplayTo.LIVE
     with _showing_stretches() as report:

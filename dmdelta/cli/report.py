@@ -28,8 +28,8 @@ def report(
     """
     task = load_spec(spec)
     from dmdelta.report.gather import gather
+    from dmdelta.report.health import plan_verdict
     from dmdelta.report.page import render_page
-    from dmdelta.report.verdict import plan_verdict
 
     contents = gather(task, last)
     if json:

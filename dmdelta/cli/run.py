@@ -41,7 +41,7 @@ def run(
 ) -> None:
     """Relay, land and apply changes, until SIGTERM or Ctrl-C."""
     task = load_spec(spec)
-    from dmdelta.engine.run import RunOptions, run_task
+    from dmdelta.engine.run.runner import RunOptions, run_task
 
     options = RunOptions(until_caught_up, safe_mode, start_time, remove_meta)
     with _without_variables(task.variables_of_passwords), showing_progress() as report:

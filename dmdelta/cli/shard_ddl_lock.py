@@ -35,7 +35,7 @@ def group() -> None:
 def list_(spec: Spec, json: Json = False) -> None:
     """List the unresolved locks, as last reported by the task."""
     task = load_spec(spec)
-    from dmdelta.engine.shard_locks import list_locks
+    from dmdelta.engine.apply.shard_locks import list_locks
 
     render.rows(list_locks(task), as_json=json, empty="no locks")
 
@@ -44,7 +44,7 @@ def list_(spec: Spec, json: Json = False) -> None:
 def unlock(spec: Spec, lock: LockId, action: Act = Choice.EXEC, owner: Owner = None, json: Json = False) -> None:
     """Stop waiting for the remaining shards; a running task applies this within seconds."""
     task = load_spec(spec)
-    from dmdelta.engine.shard_locks import unlock
+    from dmdelta.engine.apply.shard_locks import unlock
     from dmdelta.sharding import Action
 
     render.rows([unlock(task, lock, Action(action.value), owner)], as_json=json, empty="")

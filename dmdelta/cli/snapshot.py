@@ -14,6 +14,6 @@ Tables = Annotated[list[str], typer.Option("--table", metavar="SCHEMA.TABLE", he
 def snapshot(spec: Spec, table: Tables, json: Json = False) -> None:
     """Read tables from the source again while the log of the others is applied; by the running task or the next run."""
     task = load_spec(spec)
-    from dmdelta.engine.snapshot_request import request_snapshot
+    from dmdelta.engine.snapshot.request import request_snapshot
 
     render.rows(request_snapshot(task, table), as_json=json, empty="no tables")

@@ -19,7 +19,7 @@ def status(
 ) -> None:
     """Show positions from the server to silver, by source and table; whether the task is paused, or why it failed."""
     task = load_spec(spec)
-    from dmdelta.engine.status import task_status
+    from dmdelta.engine.inspect.status import task_status
 
     render.record(task_status(task), as_json=json)
     while watch:

@@ -46,8 +46,8 @@ def validate(
     """
     task = load_spec(spec)
     configure(level=logging.WARNING)
-    from dmdelta.engine.validated import Against, Validated, ValidateRequest
-    from dmdelta.engine.validating import validate as compare
+    from dmdelta.engine.validation.command import validate as compare
+    from dmdelta.engine.validation.results import Against, Validated, ValidateRequest
 
     if against not in (sides := [side.value for side in Against]):
         raise typer.BadParameter(f"{against!r} is none of {', '.join(sides)}", param_hint="--against")

@@ -9,7 +9,7 @@ from dmdelta.cli.options import Json, Spec
 from dmdelta.config import load_spec
 
 if TYPE_CHECKING:  # the engine imports Spark
-    from dmdelta.engine.validator_errors import ErrorChoice
+    from dmdelta.engine.validation.admin import ErrorChoice
 
 _NO_ERRORS = "no errors"
 Ids = Annotated[list[str] | None, typer.Argument(metavar="ERROR", help="Errors, by the ids that `show-error` shows.")]
@@ -23,7 +23,7 @@ OfState = Annotated[
 def status(spec: Spec, json: Json = False) -> None:
     """How far changed rows are compared with the source, each table's status, pending rows, and errors by state."""
     task = load_spec(spec)
-    from dmdelta.engine.validator_errors import show_status
+    from dmdelta.engine.validation.admin import show_status
 
     found = show_status(task)
     if json:
@@ -38,8 +38,8 @@ def status(spec: Spec, json: Json = False) -> None:
 def show_error(spec: Spec, table: OfTable = None, state: OfState = None, json: Json = False) -> None:
     """The rows that have differed from the source for too long, with both sides' values."""
     task = load_spec(spec)
-    from dmdelta.engine.row_errors import ErrorState
-    from dmdelta.engine.validator_errors import ErrorChoice, show_errors
+    from dmdelta.engine.validation.admin import ErrorChoice, show_errors
+    from dmdelta.engine.validation.row_errors import ErrorState
 
     known = [each.value for each in ErrorState]
     if state is not None and state not in known:
@@ -51,8 +51,8 @@ def show_error(spec: Spec, table: OfTable = None, state: OfState = None, json: J
 def ignore_error(spec: Spec, ids: Ids = None, all_: All = False, table: OfTable = None, json: Json = False) -> None:
     """Let rows differ: they stay ignored when they are found to differ again."""
     task, choice = load_spec(spec), _choice(ids, all_, table)
-    from dmdelta.engine.row_errors import ErrorState
-    from dmdelta.engine.validator_errors import decide_errors
+    from dmdelta.engine.validation.admin import decide_errors
+    from dmdelta.engine.validation.row_errors import ErrorState
 
     render.rows(decide_errors(task, choice, ErrorState.IGNORED), as_json=json, empty=_NO_ERRORS)
 
@@ -60,8 +60,8 @@ def ignore_error(spec: Spec, ids: Ids = None, all_: All = False, table: OfTable 
 def resolve_error(spec: Spec, ids: Ids = None, all_: All = False, table: OfTable = None, json: Json = False) -> None:
     """Take rows for put right: they are new errors if they are found to differ again."""
     task, choice = load_spec(spec), _choice(ids, all_, table)
-    from dmdelta.engine.row_errors import ErrorState
-    from dmdelta.engine.validator_errors import decide_errors
+    from dmdelta.engine.validation.admin import decide_errors
+    from dmdelta.engine.validation.row_errors import ErrorState
 
     render.rows(decide_errors(task, choice, ErrorState.RESOLVED), as_json=json, empty=_NO_ERRORS)
 
@@ -69,13 +69,13 @@ def resolve_error(spec: Spec, ids: Ids = None, all_: All = False, table: OfTable
 def clear_error(spec: Spec, ids: Ids = None, all_: All = False, table: OfTable = None, json: Json = False) -> None:
     """Remove errors, and with them the values of their rows."""
     task, choice = load_spec(spec), _choice(ids, all_, table)
-    from dmdelta.engine.validator_errors import clear_errors
+    from dmdelta.engine.validation.admin import clear_errors
 
     render.rows(clear_errors(task, choice), as_json=json, empty=_NO_ERRORS)
 
 
 def _choice(ids: list[str] | None, all_: bool, table: str | None) -> "ErrorChoice":
-    from dmdelta.engine.validator_errors import ErrorChoice
+    from dmdelta.engine.validation.admin import ErrorChoice
 
     if bool(ids) == all_:
         raise typer.BadParameter("name errors, or say --all")

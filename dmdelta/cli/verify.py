@@ -16,7 +16,7 @@ from dmdelta.logging import configure
 from dmdelta.model.position import Position
 
 if TYPE_CHECKING:  # the engine imports Spark
-    from dmdelta.engine.verification import Verified
+    from dmdelta.engine.verify.command import Verified
     from dmdelta.verification.results import NotCovered
 
 _PLACE = "binlog.000012:4711, a GTID, a time such as 2026-11-21T10:00:00Z, or batch:17"
@@ -37,8 +37,8 @@ def verify(
     """
     task = load_spec(spec)
     configure(level=logging.WARNING)
-    from dmdelta.engine.verification import VerifyRequest
-    from dmdelta.engine.verification import verify as compare
+    from dmdelta.engine.verify.command import VerifyRequest
+    from dmdelta.engine.verify.command import verify as compare
 
     with _progress(shown=not json and sys.stdout.isatty()) as report:
         found = compare(task, VerifyRequest(table, source, begin, end), report)

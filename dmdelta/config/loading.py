@@ -9,7 +9,7 @@ from typing import Any, TypeVar, get_args, get_origin
 from pydantic import ValidationError
 
 from dmdelta.config.document import Document, Path_, cut, read_document
-from dmdelta.config.references import References, Secrets, read_secret, variable_of
+from dmdelta.config.secrets import References, Secrets, read_secret, variable_of
 from dmdelta.config.section import FOLDER, Section, hyphenated
 from dmdelta.config.suite import SuiteConfig
 from dmdelta.config.task import TaskSpec

@@ -12,8 +12,8 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 
 from dmdelta.errors import CommitConflict, LakehouseError
 from dmdelta.lakehouse.changes import Change, Verb
-from dmdelta.lakehouse.foreign import fenced, wrapped
 from dmdelta.lakehouse.history import CommitTag, OwnCommit, newest_commits, newest_own_commit
+from dmdelta.lakehouse.spark_errors import fenced, wrapped
 from dmdelta.logging import get_logger
 from dmdelta.model.spark_sql import quote
 

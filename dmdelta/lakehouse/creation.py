@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pyspark.sql import SparkSession
 
 from dmdelta.lakehouse.commits import USER_METADATA, tagged
-from dmdelta.lakehouse.foreign import wrapped
 from dmdelta.lakehouse.history import CommitTag
-from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.lakehouse.layout import Lakehouse
+from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.lakehouse.tables import UNFINISHED, is_unfinished, table_state
 from dmdelta.model.spark_sql import literal, quote
 

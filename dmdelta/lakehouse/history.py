@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql import Row, SparkSession
 
 from dmdelta.lakehouse.changes import Change
-from dmdelta.lakehouse.foreign import is_absent, wrapped
+from dmdelta.lakehouse.spark_errors import is_absent, wrapped
 from dmdelta.model.position import Position
 
 _PAGES = (1, 20, 500)

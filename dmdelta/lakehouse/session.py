@@ -13,7 +13,7 @@ from typing import Any, cast
 from pyspark.sql import SparkSession
 
 from dmdelta.errors import LakehouseError
-from dmdelta.lakehouse.archive_options import archive_options
+from dmdelta.lakehouse.cds_options import archive_options
 from dmdelta.lakehouse.jars import delta_confs
 from dmdelta.logging import get_logger
 

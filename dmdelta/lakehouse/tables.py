@@ -7,7 +7,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from dmdelta.errors import ForeignTable
-from dmdelta.lakehouse.foreign import is_absent, wrapped
+from dmdelta.lakehouse.spark_errors import is_absent, wrapped
 
 OWNER = "dmdelta.task"
 SOURCE_ID = "dmdelta.source-id"

@@ -10,7 +10,7 @@ display widths. -0 equals 0. A date that no calendar knows is NULL, as in silver
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dmdelta.ddl.types import MAX_DECIMAL_DIGITS, silver_type
+from dmdelta.ddl.types.silver_types import MAX_DECIMAL_DIGITS, silver_type
 from dmdelta.model.gtid import Flavor
 from dmdelta.model.schema import Column
 from dmdelta.model.spark_sql import quote

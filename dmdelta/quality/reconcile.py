@@ -14,7 +14,7 @@ from dmdelta.model.gtid import Flavor
 from dmdelta.model.schema import Column, TableSchema
 from dmdelta.model.spark_sql import literal, quote
 from dmdelta.quality.canonical import Sides, bucket, canonical, is_comparable, row_hash, value_text
-from dmdelta.quality.documents import same_text
+from dmdelta.quality.json_compare import same_text
 
 BUCKET_ROWS = 1_000
 BUCKETS = (16, 1 << 14)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dmdelta.ddl.types import silver_type
+from dmdelta.ddl.types.silver_types import silver_type
 from dmdelta.model.schema import Column
 from dmdelta.model.spark_sql import literal, quote
 from dmdelta.model.type_names import BYTES, TEXTUAL, WHOLE

@@ -8,7 +8,7 @@ from dmdelta.model.schema import Column, TableSchema
 from dmdelta.model.spark_sql import quote
 from dmdelta.model.type_names import BYTES, CHARACTERS, NAMED, WHOLE
 from dmdelta.quality.canonical import Sides, is_comparable
-from dmdelta.quality.documents import same_text
+from dmdelta.quality.json_compare import same_text
 from dmdelta.quality.reconcile import BUCKET_ROWS, BUCKETS, Comparison
 
 DOCUMENT_ROWS = 20_000

@@ -10,7 +10,7 @@ from typing import TypeVar
 from dmdelta.lakehouse.history import TimedCommit
 from dmdelta.model.position import Position
 from dmdelta.report.facts import Pace, SafeRange
-from dmdelta.report.stretches import Stretches
+from dmdelta.report.time_buckets import Stretches
 
 _Each = TypeVar("_Each")
 _Key = tuple[int, int]

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 
-from dmdelta.report.stretches import Stretches, plan_step
-from dmdelta.report.words import count_of, duration_of
+from dmdelta.report.formatting import count_of, duration_of
+from dmdelta.report.time_buckets import Stretches, plan_step
 
 TIME_TICKS = 6
 VALUE_TICKS = 4

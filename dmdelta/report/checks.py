@@ -4,12 +4,12 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from dmdelta.lakehouse.metadata import metadata_rows
-from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.lakehouse.layout import Lakehouse
+from dmdelta.lakehouse.metadata_table import metadata_rows
 from dmdelta.model.spark_sql import literal
+from dmdelta.report.bronze_stats import utc
 from dmdelta.report.facts import Checks, ChecksRun, FailedCheck
-from dmdelta.report.landed import utc
-from dmdelta.report.stretches import Stretches
+from dmdelta.report.time_buckets import Stretches
 
 MOST_FAILED = 20
 

@@ -8,16 +8,16 @@ from datetime import datetime, timedelta, timezone
 from dmdelta import __version__
 from dmdelta.bronze.landing import landing_app
 from dmdelta.config import TaskSpec
-from dmdelta.engine.status import TaskStatus, task_status
-from dmdelta.engine.task import Task, open_task
+from dmdelta.engine.inspect.status import TaskStatus, task_status
+from dmdelta.engine.task.task import Task, open_task
 from dmdelta.lakehouse.history import TimedCommit, timed_commits
 from dmdelta.model.position import Position
 from dmdelta.report.batches import LandedRows, batches_of, paces_of, safe_ranges_of
+from dmdelta.report.bronze_stats import LandedSince, TableRows
 from dmdelta.report.checks import read_checks
 from dmdelta.report.facts import Report, TableActivity, Window
-from dmdelta.report.landed import LandedSince, TableRows
-from dmdelta.report.stretches import stretches_of
-from dmdelta.silver.target import silver_app
+from dmdelta.report.time_buckets import stretches_of
+from dmdelta.silver.table.target import silver_app
 
 MOST_COMMITS = 10_000
 """Per table: a day of commits every nine seconds."""

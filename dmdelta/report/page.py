@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from dmdelta.config.section import format_duration
+from dmdelta.report.chart_data import VERBS, figures_of
 from dmdelta.report.facts import OPS, Report, TableActivity
-from dmdelta.report.figures import VERBS, figures_of
-from dmdelta.report.verdict import plan_verdict, relay_reported_at, state_of
-from dmdelta.report.words import SCOPES, count_of, duration_of, minute_of, moment_of, whole_of
+from dmdelta.report.formatting import SCOPES, count_of, duration_of, minute_of, moment_of, whole_of
+from dmdelta.report.health import plan_verdict, relay_reported_at, state_of
 
 UNKNOWN = "—"
 _PAGE = Environment(

@@ -13,7 +13,7 @@ from dmdelta.model.schema import TableSchema
 
 if TYPE_CHECKING:
     from dmdelta.config.expression_filter import ExpressionFilterRule
-    from dmdelta.rules.expressions.leaves import ColumnSql
+    from dmdelta.rules.expressions.terms import ColumnSql
 
 
 def left_out(

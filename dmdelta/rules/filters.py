@@ -79,10 +79,10 @@ class EventFilter:
         """The action for a statement on a table, or (`table` None) on a schema.
 
         Args:
-            events: the names of its events (`ddl.event_types`), one for each action of an ALTER TABLE.
+            events: the names of its events (`ddl.parse.event_types`), one for each action of an ALTER TABLE.
 
         A statement with several events of which only some are ignored cannot be executed partially: an error. An ALTER
-        TABLE can be split (`ddl.splitting`) to decide on each of its actions separately.
+        TABLE can be split (`ddl.parse.splitting`) to decide on each of its actions separately.
         """
         rules = self._of(schema, table or "")
         named: Collection[str | None] = events or (None,)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from dmdelta.ddl.effects import Altered
+from dmdelta.ddl.tracking.effects import Altered
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from dmdelta.ddl.outcome import widens
+from dmdelta.ddl.types.outcome import widens
 from dmdelta.sharding.group import Member, Shard
 from dmdelta.sharding.operations import Columns, Operation, Verb, operations
 

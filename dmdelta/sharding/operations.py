@@ -9,10 +9,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from dmdelta.ddl.effects import Altered, Origin
-from dmdelta.ddl.fills import Fill
-from dmdelta.ddl.outcome import widens
-from dmdelta.ddl.types import silver_type
+from dmdelta.ddl.tracking.effects import Altered, Origin
+from dmdelta.ddl.types.added_values import Fill
+from dmdelta.ddl.types.outcome import widens
+from dmdelta.ddl.types.silver_types import silver_type
 from dmdelta.model.schema import Column, TableSchema
 
 _NO_TEXT = ("BINARY", "VARIANT", "STRUCT", "ARRAY")

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from dmdelta.sink.connection import TargetServer
+from dmdelta.sink.target.connection import TargetServer
 
 
 @dataclass(frozen=True, slots=True)

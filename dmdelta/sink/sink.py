@@ -13,21 +13,21 @@ from dmdelta.logging import get_logger
 from dmdelta.model.change import Op
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
-from dmdelta.sink.cutting import cut, epochs
-from dmdelta.sink.dispatcher import Dispatcher, Scope
-from dmdelta.sink.executed import ExecutedEvents
-from dmdelta.sink.executing import SliceExecution
-from dmdelta.sink.flusher import Flusher
-from dmdelta.sink.merger import Style
-from dmdelta.sink.metadata import Checkpoint
+from dmdelta.sink.execute.dispatcher import Dispatcher, Scope
+from dmdelta.sink.execute.flusher import Flusher
+from dmdelta.sink.execute.merger import Style
+from dmdelta.sink.execute.slice_executor import SliceExecution
+from dmdelta.sink.execution_log import ExecutedEvents
 from dmdelta.sink.metrics import SinkMetrics
-from dmdelta.sink.reading import TableChanges
-from dmdelta.sink.safe_mode import SafeMode
+from dmdelta.sink.plan.ddl import StatementContext, TargetStatement, plan_statement
+from dmdelta.sink.plan.safe_mode import SafeMode
+from dmdelta.sink.read.change_reader import TableChanges
+from dmdelta.sink.read.cutting import cut, epochs
+from dmdelta.sink.read.slice_reading import SliceReader
+from dmdelta.sink.read.slices import Slice, Statement, places, plan_slices
 from dmdelta.sink.settings import SinkSettings
-from dmdelta.sink.slice_reading import SliceReader
-from dmdelta.sink.slices import Slice, Statement, places, plan_slices
-from dmdelta.sink.statement_plan import StatementContext, TargetStatement, plan_statement
-from dmdelta.sink.tables import Tables
+from dmdelta.sink.target.metadata import Checkpoint
+from dmdelta.sink.target.tables import Tables
 
 log = get_logger(__name__)
 BOUNDARY_SECONDS = 10.0

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dmdelta.binlog.collation_names import plain_name
+from dmdelta.binlog.values.collation_names import plain_name
 from dmdelta.model.schema import SYSTEM_SCHEMAS, Column, TableSchema
 from dmdelta.model.type_names import CLOCKED, SIZED, TEXTUAL
 from dmdelta.source.connection import query

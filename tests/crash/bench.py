@@ -14,12 +14,12 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 from dmdelta.checkpoint import load_points
 from dmdelta.cli.main import execute
 from dmdelta.config import TaskSpec, load_spec
-from dmdelta.ddl.types import SHARD
-from dmdelta.engine.maintaining import maintain
-from dmdelta.engine.run import RunOptions, run_task
-from dmdelta.engine.stop import StopRequest
+from dmdelta.ddl.types.silver_types import SHARD
+from dmdelta.engine.control.cancellation import StopRequest
+from dmdelta.engine.maintenance.command import maintain
+from dmdelta.engine.run.runner import RunOptions, run_task
 from dmdelta.failpoint import HANGS
-from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.sharding import Shard
 from tests.crash.rows import AFTERWARDS, MAINTAIN, MERGED, OF_SHARDS, SHARDS, TABLES, Row
 from tests.support.diff import assert_same

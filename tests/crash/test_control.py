@@ -10,9 +10,9 @@ from dmdelta.checkpoint import load_points
 from dmdelta.checkpoint.points import ORIGIN
 from dmdelta.cli.main import execute
 from dmdelta.config import load_spec
-from dmdelta.engine.asking import ask_task
-from dmdelta.engine.control_table import Request, State
-from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.engine.control.client import ask_task
+from dmdelta.engine.control.table import Request, State
+from dmdelta.lakehouse.layout import Lakehouse
 from tests.support.check import assert_exactly_once
 from tests.support.relaying import wait_until
 from tests.support.workload import Workload
@@ -147,7 +147,7 @@ def test_an_update_counts_at_once_and_outlasts_a_pause(task, capsys):
 @pytest.mark.parametrize("command", ["pause", "update"])
 def test_a_task_that_does_not_run_does_not_answer(task, command, capsys, monkeypatch):
     """The error says so, and how to look."""
-    monkeypatch.setattr("dmdelta.engine.asking.ANSWER_SECONDS", 1.0)
+    monkeypatch.setattr("dmdelta.engine.control.client.ANSWER_SECONDS", 1.0)
     task.write_spec()
     with task.environment():
         assert execute([command, str(task.spec)]) == 1

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from pyspark.sql.readwriter import DataFrameWriter, DataFrameWriterV2
 
-from dmdelta.checkpoint import decision
-from dmdelta.checkpoint.decision import Branch, RestartPlan
+from dmdelta.checkpoint import restart_plan
+from dmdelta.checkpoint.restart_plan import Branch, RestartPlan
 from dmdelta.lakehouse import commits
-from dmdelta.silver import steps
+from dmdelta.silver.rows import commits as steps
 from tests.crash import faults
 from tests.crash.bench import Bench
 from tests.crash.rows import MEANWHILE, ROWS
@@ -58,12 +58,14 @@ def test_without_versions_a_second_runner_takes_rows_back(bench, monkeypatch):
 def test_without_the_exit_point_a_killed_run_s_rows_are_there_twice(bench, monkeypatch):
     """Of two guards one is enough: Delta skips a commit that it has, and what may be in the table already is replaced."""
 
-    def in_order(table: decision.TableEvidence, source: decision.SourceEvidence, _policy: object) -> RestartPlan:
-        return RestartPlan(decision._floor(table, source), Branch.NORMAL_STOP, "sabotage")
+    def in_order(
+        table: restart_plan.TableEvidence, source: restart_plan.SourceEvidence, _policy: object
+    ) -> RestartPlan:
+        return RestartPlan(restart_plan._floor(table, source), Branch.NORMAL_STOP, "sabotage")
 
     switch_off_transactions(monkeypatch)
     faults.play(bench, "kill")
-    monkeypatch.setattr(decision, "_plan_by_exit_point", in_order)
+    monkeypatch.setattr(restart_plan, "_plan_by_exit_point", in_order)
     with pytest.raises(AssertionError, match="differences"):
         faults.play(bench, "kill")
 

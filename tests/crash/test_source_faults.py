@@ -8,9 +8,9 @@ import pytest
 
 from dmdelta.cli.main import execute
 from dmdelta.errors import SourceError
-from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.segments import list_segments
-from dmdelta.source.dump import ARTIFICIAL, HEARTBEAT_SECONDS, SILENT_HEARTBEATS
+from dmdelta.source.relay.dump import ARTIFICIAL, HEARTBEAT_SECONDS, SILENT_HEARTBEATS
 from tests.crash.rows import BESIDE, INSERT, TABLES, UPDATE
 from tests.support.check import assert_exactly_once, assert_silver_equals_source
 from tests.support.oracle import bronze_vs_transactions, cut_within_transactions

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from dmdelta.checkpoint import load_points
-from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.lakehouse.layout import Lakehouse
 from tests.support.check import assert_exactly_once
 from tests.support.task import Task
 from tests.support.workload import Workload

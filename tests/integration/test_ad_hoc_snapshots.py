@@ -5,7 +5,7 @@ import json
 import pytest
 
 from dmdelta.cli.main import execute
-from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.lakehouse.layout import Lakehouse
 from tests.integration.test_full_load import chunks_of
 from tests.support.check import assert_silver_equals_source
 from tests.support.loadable import fill

@@ -7,7 +7,7 @@ from unittest.mock import patch
 from dmdelta.bronze import landing
 from dmdelta.cli.main import execute
 from dmdelta.errors import QualityError
-from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.lakehouse.layout import Lakehouse
 from tests.support.clock import DaysAgo
 from tests.support.task import Task
 

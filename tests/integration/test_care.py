@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from dmdelta.engine.care import METADATA, TableCare
-from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.engine.maintenance.background import METADATA, TableCare
+from dmdelta.lakehouse.layout import Lakehouse
 from tests.integration.test_validator import wait_until
 from tests.support.check import assert_silver_equals_source
 from tests.support.loadable import fill
@@ -21,9 +21,9 @@ from tests.support.task import Task
 @pytest.fixture
 def often(monkeypatch):
     """A table needs care after a few commits."""
-    monkeypatch.setattr("dmdelta.engine.care.LOOK_SECONDS", 0.5)
-    monkeypatch.setattr("dmdelta.lakehouse.care.COMPACT_FILES", 3)
-    monkeypatch.setattr("dmdelta.engine.pipeline.TableCare", partial(TableCare, worn=2))
+    monkeypatch.setattr("dmdelta.engine.maintenance.background.LOOK_SECONDS", 0.5)
+    monkeypatch.setattr("dmdelta.lakehouse.maintenance.COMPACT_FILES", 3)
+    monkeypatch.setattr("dmdelta.engine.run.pipeline.TableCare", partial(TableCare, worn=2))
 
 
 @pytest.mark.long

@@ -6,7 +6,7 @@ import pytest
 import yaml
 from pyspark.sql import SparkSession
 
-from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.lakehouse.layout import Lakehouse
 from tests.support.diff import assert_same
 from tests.support.servers import Server
 from tests.support.task import Task

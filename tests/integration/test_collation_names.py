@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from dmdelta.binlog.collation import charset_of
-from dmdelta.binlog.collation_names import collation_name, plain_name
+from dmdelta.binlog.values.collation_names import collation_name, plain_name
+from dmdelta.binlog.values.collations import charset_of
 from dmdelta.model.change import Op
 from dmdelta.model.schema import TableSchema
 from tests.support.catalog import structures_of

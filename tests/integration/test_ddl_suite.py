@@ -8,12 +8,12 @@ from unittest.mock import patch
 
 import pytest
 
-from dmdelta.ddl.types import OWN_COLUMNS
+from dmdelta.ddl.types.silver_types import OWN_COLUMNS
 from dmdelta.errors import UnsupportedSchemaChange
 from dmdelta.failpoint import CrashPoint
-from dmdelta.silver import renaming, work
-from dmdelta.silver.evolution import DROPPED
-from dmdelta.silver.table import has_shape
+from dmdelta.silver.apply import context, renames
+from dmdelta.silver.schema.evolution import DROPPED
+from dmdelta.silver.table.table import has_shape
 from tests.support.catalog import structures_of
 from tests.support.pipeline import Pipeline
 from tests.support.recording import record
@@ -190,7 +190,7 @@ def test_killed_around_each_change(server, spark, tmp_path, part):
     suite.follow()
     suite.do("ddl", "after")
     suite.pipeline.again_after, suite.pipeline.attempt = (Killed,), killer.begin
-    with patch.object(work, "reach", killer.reach), patch.object(renaming, "reach", killer.reach):
+    with patch.object(context, "reach", killer.reach), patch.object(renames, "reach", killer.reach):
         suite.follow()
     assert killer.kills > len(suite.cases)
     assert_same(suite)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import pytest
 
 from dmdelta.cli.main import execute
-from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.lakehouse.layout import Lakehouse
 from tests.support.check import assert_silver_equals_source
 from tests.support.loadable import fill
 from tests.support.meddler import Meddler

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.lakehouse.layout import Lakehouse
 from tests.support.memory import PeakMemory
 from tests.support.servers import Server, running
 from tests.support.task import Task

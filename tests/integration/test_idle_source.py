@@ -6,7 +6,7 @@ from datetime import timedelta
 from dmdelta.bronze.landing import landing_app
 from dmdelta.cli.main import execute
 from dmdelta.lakehouse.history import own_commits
-from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.lakehouse.layout import Lakehouse
 from tests.support.task import Task
 
 
@@ -19,7 +19,7 @@ def test_where_an_idle_source_is_stays_known(mysql80, spark, tmp_path, monkeypat
     lakehouse = Lakehouse(root=str(task.root))
     (landed,) = commits(spark, lakehouse, task)
     with monkeypatch.context() as patched:
-        patched.setattr("dmdelta.engine.landing.SAY_AGAIN", timedelta(seconds=2))
+        patched.setattr("dmdelta.engine.ingest.loop.SAY_AGAIN", timedelta(seconds=2))
         time.sleep(2)
         task.catch_up()
     said, before = commits(spark, lakehouse, task)

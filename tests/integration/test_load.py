@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.lakehouse.layout import Lakehouse
 from tests.support.check import assert_exactly_once, assert_tables_equal_source
 from tests.support.memory import catch_up_watched
 from tests.support.servers import Server, running

@@ -10,10 +10,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from dmdelta.failpoint import CrashPoint
-from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.segments import list_segments
-from dmdelta.source.start import find_on_server
-from dmdelta.source.task import StartAfter
+from dmdelta.source.relay.relay_task import StartAfter
+from dmdelta.source.relay.start_position import find_on_server
 from tests.support import huge_binlog
 from tests.support.check import assert_tables_equal_source
 from tests.support.huge_binlog import KEPT, WRAP
@@ -115,7 +115,7 @@ def test_a_gtid_set_leads_to_a_place_that_events_do_not_tell_whole(name, request
         *["INSERT INTO t (body) VALUES (REPEAT('x', 250))"] * 60,
         database=server.fresh_database("told"),
     )
-    monkeypatch.setattr("dmdelta.source.gtid_place.LARGEST_OFFSET", (1 << 12) - 1)
+    monkeypatch.setattr("dmdelta.source.relay.gtid_lookup.LARGEST_OFFSET", (1 << 12) - 1)
     file, end, gtids = server.position()
     assert end > 4 << 12
     for offset, gtid in list(logged_gtids(server, file).items())[1::13]:

@@ -6,7 +6,7 @@ import pytest
 
 from dmdelta.errors import Retryable, SinkError, SourceError
 from dmdelta.model.tls import Tls
-from dmdelta.sink.connection import TargetServer, connect
+from dmdelta.sink.target.connection import TargetServer, connect
 from dmdelta.source.connection import open_connection, query
 from dmdelta.source.endpoint import Endpoint
 from tests.support.middleman import Relay

@@ -8,10 +8,10 @@ from threading import Event
 import pytest
 
 from dmdelta.errors import SourceError, SourceUnavailable
-from dmdelta.source import meeting as meetings
-from dmdelta.source.chunk import Chunk, RowPackets, read_together
 from dmdelta.source.connection import open_connection
-from dmdelta.source.meeting import Meeting, call, lead, meet
+from dmdelta.source.snapshot import barrier as meetings
+from dmdelta.source.snapshot.barrier import Meeting, call, lead, meet
+from dmdelta.source.snapshot.chunk import Chunk, RowPackets, read_together
 from tests.support.catalog import structures_of
 from tests.support.relaying import endpoint_of
 from tests.support.servers import Server

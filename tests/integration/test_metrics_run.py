@@ -8,7 +8,7 @@ from unittest.mock import patch
 from prometheus_client.parser import text_string_to_metric_families
 
 from dmdelta.cli.main import execute
-from dmdelta.engine import run
+from dmdelta.engine.run import runner
 from dmdelta.errors import SourceUnavailable
 from tests.support.relaying import wait_until
 from tests.support.servers.server import free_port
@@ -42,12 +42,12 @@ def test_figures_move_while_a_task_runs(mysql80, spark, tmp_path):
             raise failures.pop()
         return opened(*arguments)
 
-    opened = run.open_pipeline
+    opened = runner.open_pipeline
     ended = []
     running = threading.Thread(
         target=lambda: ended.append(execute(["run", str(task.spec), "--safe-mode"])), daemon=True
     )
-    with task.environment(), patch.object(run, "open_pipeline", open_pipeline):
+    with task.environment(), patch.object(runner, "open_pipeline", open_pipeline):
         running.start()
         seen = {}
 

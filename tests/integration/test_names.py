@@ -5,7 +5,7 @@ import json
 import pytest
 
 from dmdelta.cli.main import execute
-from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.lakehouse.layout import Lakehouse
 from tests.support.diff import assert_same
 from tests.support.sinking import table_differences
 from tests.support.task import SinkTask

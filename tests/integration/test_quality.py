@@ -7,7 +7,7 @@ import yaml
 
 from dmdelta.cli.main import execute
 from dmdelta.failpoint import CrashPoint
-from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.lakehouse.layout import Lakehouse
 from tests.support.task import Task
 
 EMAIL = {

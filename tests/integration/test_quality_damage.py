@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from dmdelta.cli.main import execute
-from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.lakehouse.layout import Lakehouse
 from tests.support.damage import damage, rows_to_damage
 from tests.support.loadable import fill
 from tests.support.task import Task

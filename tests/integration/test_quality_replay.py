@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from dmdelta.cli.main import execute
-from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.lakehouse.layout import Lakehouse
 from tests.support.forgetting import forget_history
 from tests.support.task import Task
 

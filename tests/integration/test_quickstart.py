@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from dmdelta.config import load_spec
-from dmdelta.engine.judging import QualityRequest, judge_tables
-from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.engine.quality.command import QualityRequest, judge_tables
+from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.quality.suite import load_suites
 from tests.support.shop import TABLES
 

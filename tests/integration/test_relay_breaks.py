@@ -9,9 +9,9 @@ import pytest
 
 from dmdelta.errors import CorruptBinlog, Fenced, PositionLost, SourceError, SourceUnavailable
 from dmdelta.segments import list_segments
-from dmdelta.source.process import start_relay, wait_for
-from dmdelta.source.relay import run_relay
-from dmdelta.source.task import RelayTask, StartAt, StartEdge, read_status
+from dmdelta.source.relay.__main__ import run_relay
+from dmdelta.source.relay.process import start_relay, wait_for
+from dmdelta.source.relay.relay_task import RelayTask, StartAt, StartEdge, read_status
 from tests.support.gtids import spelled
 from tests.support.relaying import (
     QUICK,
@@ -154,7 +154,7 @@ def test_a_failover_goes_on_in_a_new_epoch(tmp_path: Path, flavor: str) -> None:
 
 
 def gtids_of(segments) -> list[str]:
-    from dmdelta.binlog.boundary import scan_gtids
+    from dmdelta.binlog.events.boundary import scan_gtids
 
     found: list[str] = []
     for segment in segments:
@@ -183,7 +183,7 @@ def test_another_server_without_our_history_is_refused(mysql80: Server, tmp_path
 def test_a_lost_relay_folder_is_begun_anew_where_bronze_ends(mysql80: Server, tmp_path: Path) -> None:
     """From the landed position on, but only if the server's log before it holds what has landed."""
     from dmdelta.model.position import Position
-    from dmdelta.source.folder import Known
+    from dmdelta.source.relay.relay_dir import Known
 
     insert(mysql80, mysql80.fresh_database("landed"))
     name, offset, gtids = mysql80.position()
@@ -232,7 +232,7 @@ def test_a_relay_ends_with_its_parent(mysql80: Server, tmp_path: Path) -> None:
 
 def test_a_frozen_server_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that neither sends an event nor a heartbeat counts as lost; when it answers again the relay goes on."""
-    monkeypatch.setattr("dmdelta.source.dump.SILENT_HEARTBEATS", 2)
+    monkeypatch.setattr("dmdelta.source.relay.dump.SILENT_HEARTBEATS", 2)
     monkeypatch.setattr("dmdelta.source.connection.CONNECT_TIMEOUT", 1)
     monkeypatch.setattr("dmdelta.source.connection.QUERY_TIMEOUT", 1)
     with running("mysql80") as server:

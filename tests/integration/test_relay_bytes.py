@@ -9,9 +9,9 @@ import pytest
 
 from dmdelta.model.retry import Retry
 from dmdelta.segments import list_segments
-from dmdelta.source.process import start_relay
-from dmdelta.source.session import ServerSession
-from dmdelta.source.task import StartAfter, StartAt, StartEdge
+from dmdelta.source.relay.process import start_relay
+from dmdelta.source.relay.relay_task import StartAfter, StartAt, StartEdge
+from dmdelta.source.relay.session import ServerSession
 from tests.support.relaying import catch_up, endpoint_of, files_differ, relay_task, relayed_bytes, wait_until
 from tests.support.servers import Server, running
 
@@ -252,8 +252,8 @@ def test_positions_beyond_32_bits_are_reached_from_the_file_s_begin(
     task = relay_task(own80, tmp_path, start=StartAt(name))
     fill(own80, database)
     catch_up(task)
-    monkeypatch.setattr("dmdelta.source.session.LARGEST_OFFSET", 1000)
-    monkeypatch.setattr("dmdelta.source.dump.LARGEST_OFFSET", 1000)
+    monkeypatch.setattr("dmdelta.source.relay.session.LARGEST_OFFSET", 1000)
+    monkeypatch.setattr("dmdelta.source.relay.dump.LARGEST_OFFSET", 1000)
     monkeypatch.setattr(ServerSession, "_artificial", only_rotates(ServerSession._artificial))
     fill(own80, database)
     own80.execute("FLUSH BINARY LOGS")

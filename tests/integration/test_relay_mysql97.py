@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dmdelta.segments import list_segments
-from dmdelta.source.task import StartAfter, StartAt
+from dmdelta.source.relay.relay_task import StartAfter, StartAt
 from tests.support.relaying import catch_up, files_differ, relay_task
 from tests.support.servers import Server
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from dmdelta.cli.main import execute
 from dmdelta.errors import CorruptBinlog
-from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.lakehouse.layout import Lakehouse
 from tests.support.task import Task
 
 

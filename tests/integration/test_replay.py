@@ -12,8 +12,8 @@ from dmdelta.bronze.landing import newest_landed
 from dmdelta.changelog.context import SourceContext
 from dmdelta.changelog.ranges import within
 from dmdelta.cli.main import execute
-from dmdelta.engine.log_places import LandedLogOf, Side, find_place
-from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.engine.history.positions import LandedLogOf, Side, find_place
+from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.rules import SourceRules
 from tests.support.check import assert_silver_equals_source
 from tests.support.diff import silver_rows

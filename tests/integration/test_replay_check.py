@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from dmdelta.cli.main import execute
-from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.lakehouse.layout import Lakehouse
 from tests.support.task import Task
 
 AMOUNT = {"type": "expect_column_values_to_be_between", "kwargs": {"column": "amount", "min_value": 0}}

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from dmdelta.cli.main import execute
-from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.lakehouse.layout import Lakehouse
 from tests.support.check import assert_silver_equals_source
 from tests.support.diff import silver_rows
 from tests.support.task import Task

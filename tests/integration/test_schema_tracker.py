@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from pymysql.err import MySQLError
 
-from dmdelta.ddl.tracking import Structures, TrackedTable
+from dmdelta.ddl.tracking.tracked_structures import Structures, TrackedTable
 from dmdelta.model.position import Position
 from dmdelta.model.schema import Column, TableSchema
 from dmdelta.model.statement import LoggedStatement

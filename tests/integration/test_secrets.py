@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from dmdelta.cli.main import execute
-from dmdelta.engine.chunk_source import ChunkFrames
-from dmdelta.source.snapshot import plan_snapshot
+from dmdelta.engine.snapshot.chunk_source import ChunkFrames
+from dmdelta.source.snapshot.planner import plan_snapshot
 from tests.support.relaying import endpoint_of
 from tests.support.task import PASSWORD_VARIABLE, SinkTask
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.lakehouse.layout import Lakehouse
 from tests.support.check import assert_silver_equals_source
 from tests.support.oracle import bronze_vs_binlog, bronze_vs_transactions
 from tests.support.replication import follow, promote

@@ -12,9 +12,9 @@ import pytest
 
 from dmdelta.changelog.context import SourceContext
 from dmdelta.failpoint import VARIABLE, CrashPoint
-from dmdelta.sink import executing
-from dmdelta.sink.opening import open_sink
+from dmdelta.sink.execute import slice_executor
 from dmdelta.sink.settings import SinkSettings
+from dmdelta.sink.startup import open_sink
 from tests.support import tangles
 from tests.support.pipeline import TASK
 from tests.support.sink_process import Recorded, record_range
@@ -54,7 +54,7 @@ def assert_same(source, target, database):
 @pytest.mark.parametrize("target", [pytest.param("mariadb", marks=pytest.mark.long), "mysql80_too"], indirect=True)
 def test_target_is_as_the_source(mysql80, target, spark, tmp_path, monkeypatch):
     """Key changes, swaps of unique values, tables without a key, statements in between: target = source."""
-    monkeypatch.setattr(executing, "MANY", 1)
+    monkeypatch.setattr(slice_executor, "MANY", 1)
     database = write(mysql80, 1, 60)
     settings = SinkSettings(target_of(target), metadata=f"dm_{database}", workers=4, batch=10, flush_interval=1.0)
     sinking = Sinking(spark, tmp_path, mysql80, [database], settings)
@@ -108,7 +108,7 @@ def test_any_number_of_workers(mysql80, target, spark, tmp_path, seed, monkeypat
     """1, 4 and 16 workers, compacting or not, merging or not, rows side by side or not: target = source."""
     database = write(mysql80, seed, 150)
     for workers, compact, multiple, batch in ((1, True, True, 100), (4, True, True, 10), (16, False, False, 3)):
-        monkeypatch.setattr(executing, "MANY", 1 if workers == 4 else 1000)
+        monkeypatch.setattr(slice_executor, "MANY", 1 if workers == 4 else 1000)
         target.execute(f"DROP DATABASE IF EXISTS {database}")
         server = target_of(target)
         settings = SinkSettings(

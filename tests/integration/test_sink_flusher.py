@@ -4,10 +4,10 @@ import threading
 import time
 
 from dmdelta.model.position import Position
-from dmdelta.sink.connection import session
-from dmdelta.sink.flusher import Flusher
-from dmdelta.sink.metadata import Checkpoint, Metadata
-from dmdelta.sink.snapshots import Snapshots
+from dmdelta.sink.execute.barriers import Snapshots
+from dmdelta.sink.execute.flusher import Flusher
+from dmdelta.sink.target.connection import session
+from dmdelta.sink.target.metadata import Checkpoint, Metadata
 from tests.support.sinking import target_of
 
 

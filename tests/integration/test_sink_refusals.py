@@ -5,10 +5,10 @@ import time
 import pytest
 
 from dmdelta.errors import SinkError
-from dmdelta.sink.batch_work import ChangeWork
 from dmdelta.sink.change import Act, Change, Shape
-from dmdelta.sink.merger import Style
-from dmdelta.sink.worker import Batch
+from dmdelta.sink.execute.merger import Style
+from dmdelta.sink.execute.transaction import ChangeWork
+from dmdelta.sink.execute.worker import Batch
 from tests.integration.test_sink_retries import Bench, place
 
 TABLE = (

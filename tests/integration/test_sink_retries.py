@@ -7,15 +7,15 @@ import pytest
 
 from dmdelta.model.position import Position
 from dmdelta.model.retry import Retry
-from dmdelta.sink.batch_work import ChangeWork
-from dmdelta.sink.causality import Causality
 from dmdelta.sink.change import Act, Change, Shape
-from dmdelta.sink.connection import session
-from dmdelta.sink.dispatcher import Dispatcher, Scope
-from dmdelta.sink.merger import Style
-from dmdelta.sink.metadata import Metadata
-from dmdelta.sink.snapshots import Snapshots
-from dmdelta.sink.worker import Batch, Worker
+from dmdelta.sink.execute.barriers import Snapshots
+from dmdelta.sink.execute.causality import Causality
+from dmdelta.sink.execute.dispatcher import Dispatcher, Scope
+from dmdelta.sink.execute.merger import Style
+from dmdelta.sink.execute.transaction import ChangeWork
+from dmdelta.sink.execute.worker import Batch, Worker
+from dmdelta.sink.target.connection import session
+from dmdelta.sink.target.metadata import Metadata
 from tests.support.sinking import target_of
 
 END = Position(1, "binlog.000001", 900)

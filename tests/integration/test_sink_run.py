@@ -8,7 +8,7 @@ import pytest
 from dmdelta.bronze import landing
 from dmdelta.cli.main import execute
 from dmdelta.errors import SinkError
-from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.lakehouse.layout import Lakehouse
 from tests.support.clock import DaysAgo
 from tests.support.sinking import table_differences
 from tests.support.task import SinkTask

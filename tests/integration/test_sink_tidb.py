@@ -9,9 +9,9 @@ import pytest
 from dmdelta.cli.main import execute
 from dmdelta.errors import DmdeltaError, SchemaError, SinkError
 from dmdelta.rules import BlockAllowList, SourceRules
+from dmdelta.sink.plan.ddl import StatementContext, plan_statement
 from dmdelta.sink.settings import SinkSettings
-from dmdelta.sink.statement_plan import StatementContext, plan_statement
-from dmdelta.sink.tables import Tables
+from dmdelta.sink.target.tables import Tables
 from tests.integration.test_sink import KILLS, assert_same, recording, run_until, write
 from tests.support import tangles
 from tests.support.sinking import Sinking, table_differences, target_of

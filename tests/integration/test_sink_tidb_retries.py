@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from dmdelta.sink.batch_work import ChangeWork
-from dmdelta.sink.merger import Style
-from dmdelta.sink.worker import Batch
+from dmdelta.sink.execute.merger import Style
+from dmdelta.sink.execute.transaction import ChangeWork
+from dmdelta.sink.execute.worker import Batch
 from tests.integration.test_sink_retries import Bench, place, updates
 
 pytestmark = pytest.mark.tidb

@@ -5,10 +5,12 @@ import time
 
 import pytest
 
-from dmdelta.engine import run, table_apply, turns, validator
-from dmdelta.engine.validator_store import read_progress
-from dmdelta.engine.validator_table import validator_table
-from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.engine.apply import turns, writer
+from dmdelta.engine.run import runner
+from dmdelta.engine.validation import validator
+from dmdelta.engine.validation.store import read_progress
+from dmdelta.engine.validation.validator_table import validator_table
+from dmdelta.lakehouse.layout import Lakehouse
 from tests.support.diff import differences
 from tests.support.task import Task
 
@@ -23,7 +25,7 @@ class Slow:
         self.lakehouse = Lakehouse(root=str(task.root))
         self.may, self.begun = threading.Event(), threading.Event()
         self.applied = 0
-        self._apply = table_apply.apply_group
+        self._apply = writer.apply_group
 
     def apply_group(self, spark, tables, requests):
         if any(table.table == "slow" for table in tables):
@@ -77,7 +79,7 @@ def slow(mysql80, spark, tmp_path, monkeypatch):
     made.do(*(f"CREATE TABLE {table} (id INT PRIMARY KEY)" for table in ("slow", "fast", "other")))
     made.do(*(f"INSERT INTO {table} VALUES (0)" for table in ("slow", "fast", "other")))
     task.catch_up()
-    monkeypatch.setattr(table_apply, "apply_group", made.apply_group)
+    monkeypatch.setattr(writer, "apply_group", made.apply_group)
     monkeypatch.setattr(turns, "SLOW_SECONDS", 1.0)
     monkeypatch.setattr(validator, "GATHER_SECONDS", 1.0)
     return made
@@ -107,14 +109,14 @@ def test_the_others_go_on_and_it_catches_up(slow):
 
 def test_a_stop_gives_up_what_is_in_flight(slow, monkeypatch, capsys):
     """A stop does not wait for a table that takes long; the next start applies what it lacks."""
-    monkeypatch.setattr(run, "GRACE_SECONDS", 0.5)
-    monkeypatch.setattr(table_apply, "apply_group", slow.apply_for_ever)
+    monkeypatch.setattr(runner, "GRACE_SECONDS", 0.5)
+    monkeypatch.setattr(writer, "apply_group", slow.apply_for_ever)
     with slow.task.running():
         slow.do("INSERT INTO slow VALUES (1)")
         assert slow.begun.wait(SECONDS)
     assert "stop timed out; cancelling in-flight work" in capsys.readouterr().err
     assert slow.ids("slow") == {0}
-    monkeypatch.setattr(table_apply, "apply_group", slow.apply_group)
+    monkeypatch.setattr(writer, "apply_group", slow.apply_group)
     slow.may.set()
     slow.task.catch_up()
     slow.assert_same()

@@ -6,13 +6,13 @@ from contextlib import closing
 
 import pytest
 
-from dmdelta.binlog.resultset_columns import ColumnReader
+from dmdelta.binlog.resultset.column_reader import ColumnReader
 from dmdelta.errors import SourceError
 from dmdelta.model.schema import TableSchema
-from dmdelta.source.chunk import Chunk, RowPackets, read_chunk
 from dmdelta.source.connection import open_connection, query, quoted
-from dmdelta.source.key_ranges import key_ranges
-from dmdelta.source.snapshot import plan_snapshot, snapshot_end
+from dmdelta.source.snapshot.chunk import Chunk, RowPackets, read_chunk
+from dmdelta.source.snapshot.key_ranges import key_ranges
+from dmdelta.source.snapshot.planner import plan_snapshot, snapshot_end
 from tests.support.catalog import structures_of
 from tests.support.relaying import endpoint_of
 from tests.support.servers import Server

@@ -8,10 +8,10 @@ from dmdelta.errors import PositionLost
 from dmdelta.model.schema import Column
 from dmdelta.source.catalog import read_schemas
 from dmdelta.source.connection import open_connection
-from dmdelta.source.finding import Finding, Level
-from dmdelta.source.preflight import Intent, check_relay, check_source
+from dmdelta.source.preflight.finding import Finding, Level
+from dmdelta.source.preflight.server_checks import Intent, check_relay, check_source
+from dmdelta.source.relay.relay_task import StartAt
 from dmdelta.source.server import server_identity, server_position
-from dmdelta.source.task import StartAt
 from tests.support.relaying import catch_up, endpoint_of, purged_to_the_newest, relay_task, wait_until
 from tests.support.servers import Server, running
 

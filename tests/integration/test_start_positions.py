@@ -10,8 +10,8 @@ import pytest
 
 from dmdelta.cli.main import execute
 from dmdelta.errors import PositionLost, SourceError
-from dmdelta.lakehouse.place import Lakehouse
-from dmdelta.source.start import StartTime, find_in_archive, find_on_server
+from dmdelta.lakehouse.layout import Lakehouse
+from dmdelta.source.relay.start_position import StartTime, find_in_archive, find_on_server
 from tests.support.check import assert_silver_equals_source
 from tests.support.relaying import endpoint_of, purged_to_the_newest
 from tests.support.servers import Server, running

@@ -12,9 +12,9 @@ from dmdelta.cli.main import execute
 from dmdelta.config import RouteRule
 from dmdelta.rules import BlockAllowList, Routes, SourceRules
 from dmdelta.source.connection import open_connection, quoted
-from dmdelta.source.finding import Finding, Level
-from dmdelta.source.shard_checks import read_shards, shard_findings
-from dmdelta.source.table_checks import CONNECTIONS, Reading, check_tables
+from dmdelta.source.preflight.finding import Finding, Level
+from dmdelta.source.preflight.shard_checks import read_shards, shard_findings
+from dmdelta.source.preflight.table_checks import CONNECTIONS, Reading, check_tables
 from tests.support.relaying import endpoint_of
 from tests.support.servers import Server, running
 

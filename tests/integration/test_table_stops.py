@@ -6,7 +6,7 @@ import pytest
 
 from dmdelta.cli.main import execute
 from dmdelta.errors import SchemaError
-from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.lakehouse.layout import Lakehouse
 from tests.support.diff import assert_same
 from tests.support.task import Task
 

@@ -8,11 +8,11 @@ import yaml
 
 from dmdelta.cli.main import execute
 from dmdelta.errors import DmdeltaError, Retryable, SinkError, SourceError
-from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.model.tls import Tls
-from dmdelta.sink.connection import TargetServer, connect
+from dmdelta.sink.target.connection import TargetServer, connect
 from dmdelta.source.connection import open_connection
-from dmdelta.source.process import start_relay, wait_for
+from dmdelta.source.relay.process import start_relay, wait_for
 from tests.support.certificates import HERE, Authority
 from tests.support.diff import assert_same
 from tests.support.middleman import Relay

@@ -9,7 +9,7 @@ import pytest
 from dmdelta.cli.main import execute
 from dmdelta.errors import SchemaError
 from dmdelta.failpoint import CrashPoint
-from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.lakehouse.layout import Lakehouse
 from tests.support.diff import assert_same
 from tests.support.servers import Server, running
 from tests.support.task import Task

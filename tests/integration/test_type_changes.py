@@ -11,10 +11,10 @@ import pytest
 from pymysql.err import MySQLError
 from pyspark.sql import SparkSession
 
-from dmdelta.ddl.conversion import Conversion, ConversionKind, plan_conversion
-from dmdelta.ddl.outcome import widens
 from dmdelta.ddl.type_changes import TYPE_CHANGES
-from dmdelta.ddl.types import silver_type
+from dmdelta.ddl.types.conversion import Conversion, ConversionKind, plan_conversion
+from dmdelta.ddl.types.outcome import widens
+from dmdelta.ddl.types.silver_types import silver_type
 from dmdelta.model.schema import Column
 from dmdelta.source.catalog import read_schemas
 from tests.support.diff import silver_rows

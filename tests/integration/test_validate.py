@@ -5,7 +5,7 @@ import json
 import pytest
 
 from dmdelta.cli.main import execute
-from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.lakehouse.layout import Lakehouse
 from tests.support.check import assert_silver_equals_source
 from tests.support.damage import damage, key_of, rows_to_damage
 from tests.support.loadable import fill

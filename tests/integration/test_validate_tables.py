@@ -2,7 +2,7 @@
 
 import pytest
 
-from dmdelta.ddl.types import SHARD
+from dmdelta.ddl.types.silver_types import SHARD
 from tests.integration.test_validate import validate
 from tests.integration.test_validator import has_settled, progress, status, wait_until
 from tests.support.task import SinkTask, Task
@@ -98,7 +98,7 @@ def task(request, spark, tmp_path, monkeypatch):
     database = server.fresh_database("tables")
     made = Task(tmp_path, server, database, mode="all", settings=settings(database))
     server.execute(*BEFORE, database=database)
-    monkeypatch.setattr("dmdelta.engine.validator.GATHER_SECONDS", 1.0)
+    monkeypatch.setattr("dmdelta.engine.validation.validator.GATHER_SECONDS", 1.0)
     made.catch_up()
     with made.running():
         server.execute(*WHILE_IT_RUNS, database=database)

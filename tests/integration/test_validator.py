@@ -6,9 +6,9 @@ import time
 import pytest
 
 from dmdelta.cli.main import execute
-from dmdelta.engine.validator_store import read_progress
-from dmdelta.engine.validator_table import validator_table
-from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.engine.validation.store import read_progress
+from dmdelta.engine.validation.validator_table import validator_table
+from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.model.position import Position
 from tests.support.check import assert_silver_equals_source
 from tests.support.damage import damage, rows_to_damage
@@ -53,7 +53,7 @@ def progress(task, spark):
 @pytest.fixture
 def quick(monkeypatch):
     """Ranges are gathered for a second."""
-    monkeypatch.setattr("dmdelta.engine.validator.GATHER_SECONDS", 1.0)
+    monkeypatch.setattr("dmdelta.engine.validation.validator.GATHER_SECONDS", 1.0)
 
 
 @pytest.fixture

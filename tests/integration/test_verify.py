@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from dmdelta.cli.main import execute
-from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.lakehouse.layout import Lakehouse
 from tests.support.servers import running
 from tests.support.task import Task
 

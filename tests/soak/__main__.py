@@ -20,8 +20,8 @@ import yaml
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 
-from dmdelta.ddl import types
-from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.ddl.types import silver_types
+from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.lakehouse.session import open_session
 from dmdelta.sharding import Shard
 from tests.soak.faults import Faults, Runner
@@ -169,7 +169,7 @@ class Soak:
             return
         rows = self.spark.table(self.lakehouse.silver(schema, name))
         if merged:
-            rows = rows.where(F.col(types.SHARD) == str(Shard(f"s{source.number + 1}", database, table)))
+            rows = rows.where(F.col(silver_types.SHARD) == str(Shard(f"s{source.number + 1}", database, table)))
         yield from (f"{database}.{line}" for line in differences(source.server, database, table, rows))
 
 

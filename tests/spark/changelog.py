@@ -8,10 +8,10 @@ from dmdelta.model.change import Op
 from dmdelta.model.position import Position
 from dmdelta.model.schema import Column, TableSchema
 from dmdelta.rules import NO_RULES
-from dmdelta.silver.apply import apply_table
-from dmdelta.silver.context import SilverContext
-from dmdelta.silver.plan import Mode
-from dmdelta.silver.request import ApplyRequest
+from dmdelta.silver.apply.apply import apply_table
+from dmdelta.silver.apply.request import ApplyRequest
+from dmdelta.silver.apply.silver_context import SilverContext
+from dmdelta.silver.rows.strategy import Mode
 
 SOURCE = "shop"
 TASK = "task"

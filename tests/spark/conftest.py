@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.lakehouse.layout import Lakehouse
 
 
 @pytest.fixture

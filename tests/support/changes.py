@@ -8,10 +8,10 @@ from typing import Any
 
 import zstandard
 
-from dmdelta.binlog.batch import ChangeBatch
-from dmdelta.binlog.decode import decode_segment
-from dmdelta.binlog.decode_options import DecodeOptions
-from dmdelta.binlog.events import EventType
+from dmdelta.binlog.events.header import EventType
+from dmdelta.binlog.rows.batch import ChangeBatch
+from dmdelta.binlog.rows.decode import decode_segment
+from dmdelta.binlog.rows.decode_options import DecodeOptions
 from dmdelta.model.change import Op
 from dmdelta.model.segment import MAGIC, Segment
 from tests.support.replay import Change

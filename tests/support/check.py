@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from pyspark.sql import SparkSession
 
-from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.lakehouse.layout import Lakehouse
 from tests.support.diff import assert_same
 from tests.support.oracle import bronze_vs_binlog
 from tests.support.task import Task

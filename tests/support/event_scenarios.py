@@ -7,7 +7,7 @@ A scenario has two acts; between them the log is recorded, landed and applied, s
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from dmdelta.binlog.events import EventType as Event
+from dmdelta.binlog.events.header import EventType as Event
 from tests.support.servers import Server
 
 MYSQL80, MYSQL57, MARIADB, MYSQL97 = "mysql80", "mysql57", "mariadb", "mysql97"

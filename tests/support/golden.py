@@ -10,12 +10,12 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from dmdelta.binlog.boundary import BoundaryTracker, walk_events
-from dmdelta.binlog.decode_options import DecodeOptions
-from dmdelta.ddl.statements import statement_targets
+from dmdelta.binlog.events.boundary import BoundaryTracker, walk_events
+from dmdelta.binlog.rows.decode_options import DecodeOptions
+from dmdelta.ddl.parse.statements import statement_targets
 from dmdelta.model.schema import Column, TableSchema
 from dmdelta.model.segment import FIRST_OFFSET, MAGIC, Segment
-from dmdelta.quality.documents import parse_document
+from dmdelta.quality.json_compare import parse_document
 from dmdelta.segments import list_segments
 from tests.support.servers import Server
 from tests.support.values import Document

@@ -3,7 +3,7 @@
 import io
 from collections.abc import Iterable
 
-from dmdelta.binlog.boundary import BoundaryTracker, walk_events
+from dmdelta.binlog.events.boundary import BoundaryTracker, walk_events
 from dmdelta.model.gtid import GtidRun
 from dmdelta.model.segment import Segment
 

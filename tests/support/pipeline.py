@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from dmdelta.binlog.ddl_scan import scan_statements
+from dmdelta.binlog.rows.ddl_scan import scan_statements
 from dmdelta.bronze.datasource import register
 from dmdelta.bronze.landing import (
     Landed,
@@ -22,20 +22,20 @@ from dmdelta.bronze.landing import (
     plan_landing,
 )
 from dmdelta.changelog.context import SourceContext
-from dmdelta.ddl.structure_plan import Catalog, LogAhead, plan_structures
-from dmdelta.ddl.tracking import Origin, Structures, TrackedTable
+from dmdelta.ddl.tracking.structure_plan import Catalog, LogAhead, plan_structures
+from dmdelta.ddl.tracking.tracked_structures import Origin, Structures, TrackedTable
 from dmdelta.errors import DmdeltaError
-from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.lakehouse.session import clone_session
 from dmdelta.model.schema import StructureFrom, TableSchema
 from dmdelta.model.segment import Segment
 from dmdelta.rules import NO_RULES, BlockAllowList, SourceRules
 from dmdelta.segments import list_segments
-from dmdelta.silver.context import SilverContext
-from dmdelta.silver.renaming import apply_group, plan_groups
-from dmdelta.silver.request import ApplyRequest
-from dmdelta.silver.state import silver_state
-from dmdelta.silver.survey import TableEvents, tables_with_events
+from dmdelta.silver.apply.renames import apply_group, plan_groups
+from dmdelta.silver.apply.request import ApplyRequest
+from dmdelta.silver.apply.silver_context import SilverContext
+from dmdelta.silver.schema.range_profile import TableEvents, tables_with_events
+from dmdelta.silver.table.state import silver_state
 from tests.support.diff import Difference, differences
 from tests.support.servers import Server
 

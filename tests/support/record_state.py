@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 
 from dmdelta import __version__
 from dmdelta.cli.main import execute
-from dmdelta.engine.control_table import ControlTable
-from dmdelta.engine.control_table import State as TaskState
+from dmdelta.engine.control.table import ControlTable
+from dmdelta.engine.control.table import State as TaskState
 from dmdelta.errors import StageFailed
 from tests.support.state import EXPECTED, FAILED_BY, FIXTURES, SECOND, TASK, State, pack
 

@@ -8,8 +8,8 @@ from typing import Any
 from dmdelta.model.retry import Retry
 from dmdelta.segments import list_segments
 from dmdelta.source.endpoint import Endpoint
-from dmdelta.source.relay import run_relay
-from dmdelta.source.task import RelayTask
+from dmdelta.source.relay.__main__ import run_relay
+from dmdelta.source.relay.relay_task import RelayTask
 from tests.support.servers import Server
 
 QUICK = Retry(attempts=4, first=0.05, longest=0.3)

@@ -14,12 +14,12 @@ from typing import Any
 
 from pyspark.sql.types import VariantVal
 
-from dmdelta.binlog.decode import decode_segment
-from dmdelta.binlog.decode_options import DecodeOptions
-from dmdelta.ddl.statements import statement_targets
+from dmdelta.binlog.rows.decode import decode_segment
+from dmdelta.binlog.rows.decode_options import DecodeOptions
+from dmdelta.ddl.parse.statements import statement_targets
 from dmdelta.model.change import Op
 from dmdelta.model.schema import TableSchema
-from dmdelta.quality.documents import parse_document, same_document
+from dmdelta.quality.json_compare import parse_document, same_document
 from dmdelta.segments import list_segments
 from tests.support.diff import Difference
 from tests.support.servers import Server

@@ -3,7 +3,7 @@
 import math
 from datetime import datetime, timedelta, timezone
 
-from dmdelta.engine.status import SourceStatus, TableStatus, TaskStatus
+from dmdelta.engine.inspect.status import SourceStatus, TableStatus, TaskStatus
 from dmdelta.report.facts import (
     Checks,
     ChecksRun,
@@ -16,7 +16,7 @@ from dmdelta.report.facts import (
     TableActivity,
     Window,
 )
-from dmdelta.report.stretches import stretches_of
+from dmdelta.report.time_buckets import stretches_of
 
 UNTIL = datetime(2026, 11, 22, 14, 5, 9, tzinfo=timezone.utc)
 NASTY = "<script>alert('x')</script>&\"`"

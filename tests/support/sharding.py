@@ -16,9 +16,9 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 
 from dmdelta.cli.main import execute
 from dmdelta.config import load_spec
-from dmdelta.ddl.types import OWN_COLUMNS, SHARD
-from dmdelta.engine.shard_locks import list_locks, lock_id, unlock
-from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.ddl.types.silver_types import OWN_COLUMNS, SHARD
+from dmdelta.engine.apply.shard_locks import list_locks, lock_id, unlock
+from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.sharding import Action
 from dmdelta.sharding import Shard as ShardName
 from tests.support.diff import Difference, differences

@@ -12,13 +12,13 @@ from dmdelta.bronze.landing import newest_landed
 from dmdelta.changelog.context import SourceContext
 from dmdelta.model.position import Position
 from dmdelta.model.type_names import INTEGERS
-from dmdelta.quality.documents import parse_document
+from dmdelta.quality.json_compare import parse_document
 from dmdelta.rules import NO_RULES, BlockAllowList, SourceRules
-from dmdelta.sink.connection import TargetServer
 from dmdelta.sink.metrics import SinkMetrics
-from dmdelta.sink.opening import open_sink
+from dmdelta.sink.read.slices import Cut
 from dmdelta.sink.settings import SinkSettings
-from dmdelta.sink.slices import Cut
+from dmdelta.sink.startup import open_sink
+from dmdelta.sink.target.connection import TargetServer
 from tests.support.pipeline import TASK, Pipeline
 from tests.support.recording import record
 from tests.support.servers import Server

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import Any
 
-from dmdelta.binlog.resultset import RowReader
-from dmdelta.binlog.resultset_columns import ColumnReader
+from dmdelta.binlog.resultset.column_reader import ColumnReader
+from dmdelta.binlog.resultset.row_reader import RowReader
 from dmdelta.model.schema import Column, TableSchema
-from dmdelta.source.chunk import Chunk, RowPackets, read_chunk
+from dmdelta.source.snapshot.chunk import Chunk, RowPackets, read_chunk
 from tests.support.catalog import structures_of
 from tests.support.diff import Difference
 from tests.support.relaying import endpoint_of

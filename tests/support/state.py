@@ -11,8 +11,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from dmdelta.binlog.events import HEADER, EventType
-from dmdelta.lakehouse.place import Lakehouse
+from dmdelta.binlog.events.header import HEADER, EventType
+from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.model.segment import MAGIC
 
 ROOT = Path(__file__).resolve().parents[2]

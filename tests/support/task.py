@@ -23,8 +23,8 @@ from prometheus_client.samples import Sample
 
 from dmdelta.cli.main import execute
 from dmdelta.config import load_spec
-from dmdelta.engine.run import RunOptions, run_task
-from dmdelta.engine.stop import StopRequest
+from dmdelta.engine.control.cancellation import StopRequest
+from dmdelta.engine.run.runner import RunOptions, run_task
 from dmdelta.failpoint import VARIABLE, CrashPoint
 from dmdelta.logging import configure
 from tests.support.jvm import JVM_OPTIONS

@@ -8,7 +8,7 @@ from datetime import date, datetime
 from functools import lru_cache
 from typing import Any
 
-from dmdelta.quality.documents import same_text
+from dmdelta.quality.json_compare import same_text
 from tests.support.servers import Server
 
 Row = tuple[Any, ...]

@@ -6,11 +6,11 @@ from pathlib import Path
 import yaml
 from pyspark.sql.types import VariantVal
 
-from dmdelta.binlog.decode import decode_segment
+from dmdelta.binlog.rows.decode import decode_segment
 from dmdelta.bronze.landing import land, plan_landing
 from dmdelta.config import load_spec
-from dmdelta.engine.bronze_stretch import image_of
-from dmdelta.engine.task import open_task
+from dmdelta.engine.task.task import open_task
+from dmdelta.engine.verify.bronze_rows import image_of
 from dmdelta.model.position import Position
 from dmdelta.model.schema import StructureFrom, TableSchema
 from dmdelta.segments import list_segments

@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 import zstandard
 
-from dmdelta.binlog.boundary import scan_gtids
-from dmdelta.binlog.ddl_scan import scan_statements, scan_tables
-from dmdelta.binlog.decode import decode_segment
-from dmdelta.binlog.decode_options import DecodeOptions
-from dmdelta.binlog.events import CHECKSUM_SIZE, HEADER_SIZE, EventType
-from dmdelta.binlog.payload import inner_events
+from dmdelta.binlog.events.boundary import scan_gtids
+from dmdelta.binlog.events.header import CHECKSUM_SIZE, HEADER_SIZE, EventType
+from dmdelta.binlog.events.payload import inner_events
+from dmdelta.binlog.rows.ddl_scan import scan_statements, scan_tables
+from dmdelta.binlog.rows.decode import decode_segment
+from dmdelta.binlog.rows.decode_options import DecodeOptions
 from dmdelta.errors import DmdeltaError
 from dmdelta.model.segment import FIRST_OFFSET, MAGIC, Segment
 from tests.support.changes import changes_of, payload_body

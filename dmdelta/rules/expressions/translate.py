@@ -7,7 +7,7 @@ from sqlglot.errors import SqlglotError
 
 from dmdelta.errors import ConfigError
 from dmdelta.model.schema import TableSchema
-from dmdelta.rules.expressions.leaves import ColumnSql
+from dmdelta.rules.expressions.terms import ColumnSql
 from dmdelta.rules.expressions.translation import Translation
 from dmdelta.rules.expressions.values import Refusal, truth
 

@@ -8,8 +8,8 @@ from sqlglot import exp
 from dmdelta.model.schema import TableSchema
 from dmdelta.rules.expressions import functions
 from dmdelta.rules.expressions.arithmetic import calculated, negated
-from dmdelta.rules.expressions.comparing import OPERATORS, compare, like
-from dmdelta.rules.expressions.leaves import ColumnSql, column_value, literal_value, temporal_literal
+from dmdelta.rules.expressions.comparison import OPERATORS, compare, like
+from dmdelta.rules.expressions.terms import ColumnSql, column_value, literal_value, temporal_literal
 from dmdelta.rules.expressions.values import Kind, Refusal, Value, common_kind, truth
 
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod)

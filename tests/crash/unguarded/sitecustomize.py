@@ -1,6 +1,6 @@
 """A relay for which every event ends a transaction: Python imports this at its start where PYTHONPATH names this folder."""
 
-from dmdelta.binlog.boundary import BoundaryTracker
+from dmdelta.binlog.events.boundary import BoundaryTracker
 
 _feed = BoundaryTracker.feed
 

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dmdelta.binlog.boundary import scan_gtids
-from dmdelta.binlog.ddl_scan import scan_statements
-from dmdelta.binlog.events import HEADER
+from dmdelta.binlog.events.boundary import scan_gtids
+from dmdelta.binlog.events.header import HEADER
+from dmdelta.binlog.rows.ddl_scan import scan_statements
 from dmdelta.model.position import Position
 from dmdelta.model.segment import FIRST_OFFSET, Segment
 from dmdelta.segments import list_segments, open_segment
-from dmdelta.source.cutter import Cutter
-from dmdelta.source.pieces import Piece
+from dmdelta.source.relay.event_stream import Piece
+from dmdelta.source.relay.segmenter import Cutter
 from tests.support.changes import decode_bytes, rows_of
 from tests.support.golden import GOLDEN, boundaries, cut_at, recording
 from tests.support.gtids import spelled

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dmdelta.binlog.boundary import scan_gtids
-from dmdelta.binlog.decode import decode_segment
-from dmdelta.binlog.events import EventType
-from dmdelta.binlog.format_description import parse_format_description
+from dmdelta.binlog.events.boundary import scan_gtids
+from dmdelta.binlog.events.format_description import parse_format_description
+from dmdelta.binlog.events.header import EventType
+from dmdelta.binlog.rows.decode import decode_segment
 from dmdelta.errors import CorruptBinlog, DmdeltaError
 from dmdelta.model.segment import Segment
 from tests.support.changes import EVERYTHING, Log, names_field, table_map_body

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from dmdelta.binlog.boundary import scan_gtids
-from dmdelta.binlog.decode import decode_segment
-from dmdelta.binlog.decode_options import DecodeOptions
-from dmdelta.ddl.statements import statement_targets
+from dmdelta.binlog.events.boundary import scan_gtids
+from dmdelta.binlog.rows.decode import decode_segment
+from dmdelta.binlog.rows.decode_options import DecodeOptions
+from dmdelta.ddl.parse.statements import statement_targets
 from dmdelta.errors import UnknownSchema
 from dmdelta.model.change import Op
 from dmdelta.model.schema import TableSchema
-from dmdelta.quality.documents import parse_document
+from dmdelta.quality.json_compare import parse_document
 from tests.support.changes import changes_of, decode_bytes, rows_of
 from tests.support.golden import SERVERS, Recording, boundaries, canonical, cut_at, recording
 from tests.support.gtids import spelled

@@ -9,12 +9,12 @@ import zlib
 
 import pytest
 
-from dmdelta.binlog.columntype import WireType
-from dmdelta.binlog.decode_options import DecodeOptions
-from dmdelta.binlog.events import EventType
-from dmdelta.binlog.mariadb_compression import decompress, decompress_value
-from dmdelta.binlog.payload import inner_events
-from dmdelta.binlog.xa import parse_xid
+from dmdelta.binlog.events.compression import decompress, decompress_value
+from dmdelta.binlog.events.header import EventType
+from dmdelta.binlog.events.payload import inner_events
+from dmdelta.binlog.events.xa import parse_xid
+from dmdelta.binlog.rows.decode_options import DecodeOptions
+from dmdelta.binlog.values.column_types import WireType
 from dmdelta.errors import CorruptBinlog, DmdeltaError, UnsupportedEvent
 from dmdelta.model.schema import TableSchema
 from tests.support.changes import Log, event_bytes, names_field, packed, payload_body, rows_body, table_map_body

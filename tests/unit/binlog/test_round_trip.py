@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dmdelta.binlog.events import EventType
+from dmdelta.binlog.events.header import EventType
 from dmdelta.model.change import Op
 from tests.support.changes import Log, rows_body, rows_of
 from tests.support.row_writer import FAMILIES, Family, Value, bitmap, described, image

@@ -4,11 +4,11 @@ from datetime import datetime, timezone
 
 import pyarrow as pa
 
-from dmdelta.binlog.decode import decode_segment
-from dmdelta.binlog.decode_options import DecodeOptions
+from dmdelta.binlog.rows.decode import decode_segment
+from dmdelta.binlog.rows.decode_options import DecodeOptions
 from dmdelta.bronze.arrow import ARROW_SCHEMA, to_record_batch
 from dmdelta.bronze.schema import DECODED_SCHEMA
-from dmdelta.ddl.statements import statement_targets
+from dmdelta.ddl.parse.statements import statement_targets
 from dmdelta.model.change import Op
 from tests.support.changes import changes_of
 from tests.support.golden import recording

@@ -13,7 +13,7 @@ from dmdelta.errors import CorruptBinlog, from_wire
 from dmdelta.model.segment import Segment
 from tests.support.golden import GOLDEN, recording
 
-HEAVY = ("numpy", "pyarrow", "pandas", "pydantic", "yaml", "dmdelta.config", "dmdelta.binlog.decode")
+HEAVY = ("numpy", "pyarrow", "pandas", "pydantic", "yaml", "dmdelta.config", "dmdelta.binlog.rows.decode")
 
 
 def loaded_by(module: str) -> set[str]:
@@ -30,7 +30,7 @@ def test_planning_does_not_load_the_codec() -> None:
 
 def test_executors_do_not_load_the_spec() -> None:
     """Reading rows needs the codec and Arrow, and nothing that parses a spec."""
-    assert loaded_by("dmdelta.bronze.reading") == {"numpy", "pyarrow", "dmdelta.binlog.decode"}
+    assert loaded_by("dmdelta.bronze.segment_reader") == {"numpy", "pyarrow", "dmdelta.binlog.rows.decode"}
 
 
 def test_a_pickled_reader_reads_its_partitions() -> None:

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from dmdelta.cli import progress, render
-from dmdelta.engine.progress import Progress, RunSummary, TableLoad
+from dmdelta.engine.telemetry.counters import Progress, RunSummary, TableLoad
 from dmdelta.errors import LakehouseError
 from dmdelta.model.change import Op
 from dmdelta.model.position import Position

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from dmdelta.config import load_spec
-from dmdelta.config.reference import spec_reference
+from dmdelta.config.docs import spec_reference
 from dmdelta.config.schema import pipeline_schema, suite_schema
 from dmdelta.quality.suite import load_suites
 from tests.support.shop import TABLES
@@ -27,7 +27,7 @@ def test_the_json_schema_of_contracts_is_up_to_date():
 
 
 def test_the_page_of_keys_is_up_to_date():
-    """`docs/spec.md` is what `python -m dmdelta.config.reference` prints."""
+    """`docs/spec.md` is what `python -m dmdelta.config.docs` prints."""
     assert (ROOT / "docs/spec.md").read_text(encoding="utf-8") == spec_reference()
 
 

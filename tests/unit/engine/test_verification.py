@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import pytest
 
 from dmdelta.bronze.landing import LandingSource
-from dmdelta.engine import verification
-from dmdelta.engine.verification import _SourceCheck
-from dmdelta.engine.verified_log import LogPart, Origin, SourceLog
+from dmdelta.engine.verify import command
+from dmdelta.engine.verify.command import _SourceCheck
+from dmdelta.engine.verify.source_log import LogPart, Origin, SourceLog
 from dmdelta.model.position import Position, seq_of
 from dmdelta.rules import NO_RULES
 from tests.support.golden import SERVERS, recording
@@ -57,7 +57,7 @@ def checked(name, *, without=None):
 def test_stretches_of_any_size_say_the_same(name, monkeypatch):
     """One for all, one for each event; in memory is one stretch at a time."""
     whole, _ = checked(name)
-    monkeypatch.setattr(verification, "STRETCH_BYTES", 1)
+    monkeypatch.setattr(command, "STRETCH_BYTES", 1)
     single, bronze = checked(name)
     assert single.tally.tables() == whole.tally.tables()
     assert whole.tally.differences() == single.tally.differences() == []

@@ -6,7 +6,7 @@ import pytest
 
 from dmdelta.errors import ConfigError, DmdeltaError, SinkError, SourceError, SourceUnavailable, TargetUnavailable
 from dmdelta.model.tls import Tls, driver_options
-from dmdelta.sink.connection import TargetServer, connect
+from dmdelta.sink.target.connection import TargetServer, connect
 from dmdelta.source.connection import open_connection
 from dmdelta.source.endpoint import Endpoint
 from tests.support.certificates import Authority

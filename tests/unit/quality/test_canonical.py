@@ -2,7 +2,7 @@
 
 import pytest
 
-from dmdelta.ddl.types import _FIXED, _INTEGERS
+from dmdelta.ddl.types.silver_types import _FIXED, _INTEGERS
 from dmdelta.model.schema import Column
 from dmdelta.quality.canonical import canonical, is_comparable, value_text
 

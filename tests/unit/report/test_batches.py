@@ -5,7 +5,7 @@ from datetime import datetime, timedelta, timezone
 from dmdelta.lakehouse.history import CommitTag, TimedCommit
 from dmdelta.model.position import Position
 from dmdelta.report.batches import LandedRows, batches_of, paces_of, safe_ranges_of
-from dmdelta.report.stretches import stretches_of
+from dmdelta.report.time_buckets import stretches_of
 
 T0 = datetime(2026, 11, 22, 14, 0, 0, tzinfo=timezone.utc)
 FILE = "binlog.000003"

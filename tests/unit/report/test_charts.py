@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dmdelta.report.charts import COUNTS, DURATIONS, VALUE_TICKS, Series, lined, stacked
-from dmdelta.report.stretches import stretches_of
-from dmdelta.report.words import count_of, duration_of, whole_of
+from dmdelta.report.formatting import count_of, duration_of, whole_of
+from dmdelta.report.time_buckets import stretches_of
 
 T0 = datetime(2026, 11, 22, 14, 0, 0, tzinfo=timezone.utc)
 HOUR = stretches_of(T0, T0 + timedelta(minutes=59))

@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
-from dmdelta.report.landed import STATEMENT_WIDTH, plan_shown
+from dmdelta.report.bronze_stats import STATEMENT_WIDTH, plan_shown
 from dmdelta.report.page import render_page
 from tests.support.reports import NASTY, busy_report
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from dmdelta.ddl.effects import Altered
-from dmdelta.ddl.reading import statement_effects
+from dmdelta.ddl.tracking.effects import Altered
+from dmdelta.ddl.tracking.statement_effects import statement_effects
 from dmdelta.model.position import Position
 from dmdelta.model.schema import Column, TableSchema
 from dmdelta.sharding import (

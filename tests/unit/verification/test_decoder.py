@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from dmdelta.binlog.events import EventType
+from dmdelta.binlog.events.header import EventType
 from dmdelta.cli.main import execute
 from dmdelta.errors import ConfigError, CorruptBinlog
 from dmdelta.model.segment import Segment
@@ -117,7 +117,7 @@ def test_without_the_package_the_error_says_what_to_install(monkeypatch, tmp_pat
     spec = tmp_path / "t.yml"
     spec.write_text(f"name: t\nsources: [{{source-id: s, binlog-dir: {tmp_path}}}]\nlakehouse: {{root: {tmp_path}}}\n")
     monkeypatch.setitem(sys.modules, "pymysqlreplication", None)
-    for name in ("dmdelta.verification.decoder", "dmdelta.engine.verification"):
+    for name in ("dmdelta.verification.decoder", "dmdelta.engine.verify.command"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     with pytest.raises(ConfigError, match="mysql-replication") as caught:
         importlib.import_module("dmdelta.verification.decoder")

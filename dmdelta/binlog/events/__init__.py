@@ -1,0 +1,1 @@
+"""The events of a binlog: framing, checksums, headers, transaction boundaries, statements and compression."""

@@ -1,0 +1,80 @@
+"""The query event: a statement with the default schema it was executed in.
+
+Format: mysql/binlog/event/statement_events.h (`Query_event`); MariaDB's compressed variant has a compressed text.
+"""
+
+from struct import Struct, error
+from typing import NamedTuple
+
+from dmdelta.binlog.events.compression import decompress
+from dmdelta.binlog.events.header import HEADER_SIZE, EventType
+from dmdelta.binlog.values.charsets import decoder_of
+from dmdelta.binlog.values.collations import charset_of
+from dmdelta.errors import CorruptBinlog
+
+_POST_HEADER = Struct("<IIBHH")
+_FLAGS2, _SQL_MODE, _CATALOG, _AUTO_INCREMENT, _CHARSET, _TIME_ZONE, _CATALOG_NZ = range(7)
+_FIXED = {_FLAGS2: 4, _SQL_MODE: 8, _AUTO_INCREMENT: 4}
+
+
+class Query(NamedTuple):
+    """A statement.
+
+    Attributes:
+        schema: the session's default schema, empty if it had none.
+        server_collation: the ID of the session's `collation_server`, the default of CREATE DATABASE; 0 if not logged.
+    """
+
+    schema: str
+    sql: str
+    server_collation: int = 0
+
+
+def parse_query(event: bytes) -> Query:
+    """Parse the query event (header included, checksum not).
+
+    Raises:
+        CorruptBinlog: the event is truncated.
+    """
+    try:
+        _thread, _seconds, schema_size, _error, status_size = _POST_HEADER.unpack_from(event, HEADER_SIZE)
+        at = HEADER_SIZE + _POST_HEADER.size
+        status = event[at : at + status_size]
+        at += status_size
+        schema = event[at : at + schema_size].decode()
+        text = event[at + schema_size + 1 :]
+        if event[4] == EventType.MARIADB_QUERY_COMPRESSED:
+            text = decompress(text)
+        client, server = _collations(status)
+        sql = text.decode("ascii") if text.isascii() else _decode(text, client)
+        return Query(schema, sql, server)
+    except (error, IndexError, UnicodeDecodeError) as damage:
+        raise CorruptBinlog("cannot read a query event", hint="report this event to the project") from damage
+
+
+def _decode(text: bytes, collation: int) -> str:
+    charset = charset_of(collation) if collation else "utf8mb4"
+    try:
+        return decoder_of(charset)(text) if charset != "binary" else text.decode()
+    except UnicodeDecodeError:
+        # A statement may contain literals in another character set; only its keywords and names matter.
+        return text.decode("utf-8", "replace")
+
+
+def _collations(status: bytes) -> tuple[int, int]:
+    """The session's character_set_client and collation_server from the status variables, 0 if not present."""
+    at = 0
+    while at < len(status):
+        code = status[at]
+        at += 1
+        if code == _CHARSET:
+            return status[at] | status[at + 1] << 8, status[at + 4] | status[at + 5] << 8
+        if code in _FIXED:
+            at += _FIXED[code]
+        elif code in (_TIME_ZONE, _CATALOG_NZ):
+            at += 1 + status[at]
+        elif code == _CATALOG:
+            at += 2 + status[at]
+        else:
+            return 0, 0
+    return 0, 0

@@ -1,0 +1,1 @@
+"""Rows of a binary result set, as VARIANT values and as plain columns."""

@@ -1,0 +1,29 @@
+"""The inputs of decoding besides the segment."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from dmdelta.binlog.events.statement import StatementTarget
+from dmdelta.model.schema import StructureFrom, TableSchema
+
+
+@dataclass(frozen=True)
+class DecodeOptions:
+    """What to decode, and what is known in advance.
+
+    Attributes:
+        wanted: (schema, table) → decode its rows.
+        wanted_statements: (schema, table) → record its DDL; None: as `wanted`.
+        known_schemas: structures of tables for table maps without column names, oldest first.
+        structures: by table, its structures with their start positions, in log order, for table maps without column
+            names: takes precedence over `known_schemas`.
+        statement_targets: (sql, default schema) → the tables or databases that a DDL statement changes.
+        batch_bytes: bytes of events after which a batch is emitted.
+    """
+
+    wanted: Callable[[str, str], bool]
+    known_schemas: Mapping[tuple[str, str], Sequence[TableSchema]] = field(default_factory=dict)
+    structures: Mapping[tuple[str, str], Sequence[StructureFrom]] = field(default_factory=dict)
+    statement_targets: Callable[[str, str], Sequence[StatementTarget]] = lambda _sql, _schema: ()
+    wanted_statements: Callable[[str, str], bool] | None = None
+    batch_bytes: int = 8 << 20

@@ -1,0 +1,183 @@
+"""Column definitions in DDL text: the column, its position, and its values in existing rows."""
+
+import re
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dmdelta.ddl.tokens import Cursor, Kind, Token
+from dmdelta.ddl.types.added_values import Fill, implicit_fill, literal_fill
+from dmdelta.ddl.types.type_words import charset_named, in_charset, parse_type
+from dmdelta.model.schema import Column
+
+_NUMBER = re.compile(r"[-+]?\d+(\.\d*)?([eE][-+]?\d+)?")
+_TAKE_ONE = ("COMMENT", "COLUMN_FORMAT", "STORAGE", "SRID")
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A column definition.
+
+    Attributes:
+        column: with the character set in the definition itself.
+        length: the length written after the type, 0 for none.
+        follows: the column it is placed after, '' for FIRST, None for no clause.
+        default: the literal after DEFAULT, None for none.
+        computed: the clause that generates values which the statement does not determine, '' for none.
+        key: the column alone becomes the primary key.
+        unique: the column gets a unique index.
+        charset: the character set in the clauses, None for none.
+        versioned: a period column of MariaDB's system versioning.
+    """
+
+    name: str
+    column: Column
+    length: int = 0
+    follows: str | None = None
+    default: str | None = None
+    null_default: bool = False
+    computed: str = ""
+    nullable: bool = True
+    visible: bool = True
+    key: bool = False
+    unique: bool = False
+    charset: str | None = None
+    versioned: bool = False
+
+    @property
+    def generated(self) -> bool:
+        """Whether the values are computed from other columns, regardless of the column's previous values."""
+        return self.computed in ("GENERATED", "AS")
+
+    def within(self, charset: str | None) -> Column:
+        """The column in a table or statement with a default character set, None if it is unknown."""
+        return self.column if self.column.charset else in_charset(self.column, charset, self.length)
+
+    def fill(self, column: Column) -> Fill:
+        """The value in existing rows, given the column's type."""
+        if self.computed:
+            return Fill(unknown=f"{self.computed} generates values for existing rows that are not in the log")
+        if self.default is not None:
+            return literal_fill(column, self.default)
+        return Fill() if self.nullable or self.null_default else implicit_fill(column)
+
+
+def parse_definition(cursor: Cursor, *, mariadb: bool = False) -> Definition | None:
+    """Parse `name type clauses [FIRST | AFTER c]` up to the cursor's end; None if there is no name or no type."""
+    name = cursor.identifier()
+    serial = cursor.peek() == "SERIAL"
+    parsed = parse_type(cursor, name, mariadb=mariadb) if name is not None else None
+    if name is None or parsed is None:
+        return None
+    column, length = parsed
+    clauses: dict[str, Any] = {"nullable": False, "unique": True, "computed": "SERIAL"} if serial else {}
+    while not cursor.ended:
+        _parse_clause(cursor, clauses)
+    definition = replace(Definition(name, column, length), **clauses)
+    if column.charset is None:
+        column = in_charset(column, definition.charset, length)
+    return replace(definition, column=replace(column, nullable=definition.nullable, visible=definition.visible))
+
+
+def _parse_clause(cursor: Cursor, clauses: dict[str, Any]) -> None:
+    if cursor.accept("NOT", "NULL"):
+        clauses["nullable"] = False
+    elif cursor.accept("DEFAULT"):
+        _parse_default(cursor, clauses)
+    elif cursor.accept("ON"):
+        _parse_event(cursor)
+    elif cursor.accept("FIRST"):
+        clauses["follows"] = ""
+    elif cursor.accept("AFTER"):
+        clauses["follows"] = cursor.identifier()
+    elif cursor.accept("SERIAL", "DEFAULT", "VALUE"):
+        clauses.update(computed="SERIAL", nullable=False, unique=True)
+    elif cursor.accept("UNIQUE"):
+        cursor.accept("KEY")
+        clauses["unique"] = True
+    elif cursor.accept("PRIMARY", "KEY") or cursor.accept_any("PRIMARY", "KEY"):
+        clauses.update(key=True, nullable=False)
+    elif cursor.accept("INVISIBLE"):
+        clauses["visible"] = False
+    elif cursor.accept("AS", "ROW"):
+        clauses["versioned"] = True
+    elif word := cursor.accept_any("AUTO_INCREMENT", "GENERATED", "AS"):
+        clauses["computed"] = word
+    else:
+        _parse_other(cursor, clauses)
+
+
+def _parse_other(cursor: Cursor, clauses: dict[str, Any]) -> None:
+    """Clauses that determine the character set, or nothing relevant."""
+    if cursor.accept("CHARACTER", "SET") or cursor.accept("CHAR", "SET") or cursor.accept_any("CHARSET", "COLLATE"):
+        cursor.accept("=")
+        token = cursor.take()
+        clauses["charset"] = (charset_named(token.text) if token else None) or clauses.get("charset")
+    elif word := cursor.accept_any("ASCII", "UNICODE", "BYTE"):
+        clauses["charset"] = {"ASCII": "latin1", "UNICODE": "ucs2", "BYTE": "binary"}[word]
+    elif cursor.accept("CONSTRAINT"):
+        _ = cursor.peek() != "CHECK" and cursor.take()
+    elif cursor.accept_any(*_TAKE_ONE):
+        cursor.accept("=")
+        cursor.take()
+    elif cursor.parenthesized() is None:
+        cursor.take()
+
+
+def _parse_event(cursor: Cursor) -> None:
+    """Consume what follows ON: `UPDATE CURRENT_TIMESTAMP(6)`, `DELETE SET NULL`."""
+    cursor.take()
+    if cursor.accept_any("SET", "NO"):
+        cursor.take()
+    else:
+        cursor.take()
+        cursor.parenthesized()
+
+
+def _parse_default(cursor: Cursor, clauses: dict[str, Any]) -> None:
+    sign = cursor.accept_any("+", "-")
+    token = cursor.take()
+    if token is not None and token.keyword.startswith("_"):
+        token = cursor.take()
+    if token is None:
+        return
+    if token.keyword == "NULL":
+        clauses["null_default"] = True
+    elif token.keyword in ("TRUE", "FALSE"):
+        clauses["default"] = "1" if token.keyword == "TRUE" else "0"
+    elif token.keyword in ("B", "X") and (digits := cursor.take()) is not None:
+        _parse_digits(digits.text, 2 if token.keyword == "B" else 16, clauses)
+    elif token.kind is Kind.STRING:
+        clauses["default"] = token.text
+    elif (number := _number(sign, token, cursor)) is not None:
+        clauses["default"] = number
+    else:
+        clauses["computed"] = f"DEFAULT {token.text}"
+        if token.keyword == "(":
+            _skip_parenthesis(cursor)
+        cursor.parenthesized()
+
+
+def _parse_digits(digits: str, base: int, clauses: dict[str, Any]) -> None:
+    try:
+        clauses["default"] = str(int(digits, base))
+    except ValueError:
+        clauses["computed"] = f"DEFAULT of base {base}"
+
+
+def _skip_parenthesis(cursor: Cursor) -> None:
+    """Consume the rest of a parenthesis after its opening."""
+    depth = 1
+    while depth and (token := cursor.take()) is not None:
+        depth += {"(": 1, ")": -1}.get(token.keyword, 0)
+
+
+def _number(sign: str, token: Token, cursor: Cursor) -> str | None:
+    text = sign + token.text
+    if token.keyword == ".":
+        following = cursor.take()
+        text = f"{sign}0.{following.text if following else ''}"
+    elif cursor.accept("."):
+        text += "." + (cursor.accept_any(cursor.peek()) if cursor.peek()[:1].isdigit() else "")
+    if text[-1:] in ("e", "E") and (exponent := cursor.accept_any("+", "-")):
+        text += exponent + cursor.accept_any(cursor.peek())
+    return text if _NUMBER.fullmatch(text) else None

@@ -1,0 +1,168 @@
+"""Rewrites a DDL statement with other names: replaces all table and database names in its text."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from dmdelta.ddl.parse.statements import statement_cursor
+from dmdelta.ddl.tokens import Cursor, Kind, Token, split_at_commas, tokenize
+from dmdelta.model.schema import TableName
+
+_NOT_A_NAME = ("INDEX", "KEY", "COLUMN")
+_MODIFIERS = ("ONLINE", "OFFLINE", "IGNORE", "UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR")
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The names in the rewritten statement.
+
+    Attributes:
+        default_schema: of the statement's session.
+        table, database: the new names.
+    """
+
+    default_schema: str
+    table: Callable[[TableName], TableName]
+    database: Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A part of a statement's text, and its replacement."""
+
+    begin: int
+    end: int
+    text: str
+
+
+def rewritten(sql: str, names: Names) -> str:
+    """The statement with its tables and databases under their new names, qualified. Never raises."""
+    body = _body(sql)
+    places = sorted(_places(_Reader(statement_cursor(body), names)), key=lambda place: place.begin)
+    parts, at = [], 0
+    for place in places:
+        parts += [body[at : place.begin], place.text]
+        at = place.end
+    return "".join([*parts, body[at:]])
+
+
+def quoted_name(*names: str) -> str:
+    """Names quoted as MySQL identifiers."""
+    return ".".join("`" + name.replace("`", "``") + "`" for name in names)
+
+
+def _body(sql: str) -> str:
+    """Without parts that only concern the source: MariaDB's `SET STATEMENT … FOR`, and the START TRANSACTION that MySQL
+    logs with a CREATE TABLE … SELECT, whose rows follow.
+    """
+    tokens = tokenize(sql)
+    if [token.keyword for token in tokens[-2:]] == ["START", "TRANSACTION"]:
+        return sql[: tokens[-2].begin].rstrip()
+    if [token.keyword for token in tokens[:2]] != ["SET", "STATEMENT"]:
+        return sql
+    marks = [token for token in tokens if token.keyword == "FOR"]
+    return sql[marks[0].end :].lstrip() if marks else sql
+
+
+class _Reader:
+    """A cursor that records the names it consumes."""
+
+    def __init__(self, cursor: Cursor, names: Names) -> None:
+        self.cursor = cursor
+        self._names = names
+
+    def table(self, cursor: Cursor | None = None) -> Iterator[_Place]:
+        """Consume a table name."""
+        cursor = cursor or self.cursor
+        _if_exists(cursor)
+        span = _span(cursor)
+        name = cursor.table_name(self._names.default_schema)
+        if name is not None and span is not None:
+            yield _Place(*span, quoted_name(*self._names.table(name)))
+
+    def database(self) -> Iterator[_Place]:
+        """Consume a database name."""
+        _if_exists(self.cursor)
+        span = _span(self.cursor)
+        name = self.cursor.identifier()
+        if name is not None and span is not None:
+            yield _Place(*span, quoted_name(self._names.database(name)))
+
+
+def _span(cursor: Cursor) -> tuple[int, int] | None:
+    """The text range of the next name: `table`, `schema.table` or `.table`."""
+    tokens: list[Token] = []
+    ahead = list(cursor.ahead(4))
+    if ahead[:1] and ahead[0].keyword == ".":
+        tokens.append(ahead.pop(0))
+    if not ahead or ahead[0].kind is Kind.MARK:
+        return None
+    tokens.append(ahead[0])
+    if len(ahead) > 2 and ahead[1].keyword == "." and ahead[2].kind is not Kind.MARK:
+        tokens.append(ahead[2])
+    return tokens[0].begin, tokens[-1].end
+
+
+def _places(reader: _Reader) -> Iterator[_Place]:
+    cursor = reader.cursor
+    verb = cursor.accept_any("CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE")
+    if verb == "TRUNCATE":
+        cursor.accept("TABLE")
+        yield from reader.table()
+    elif verb == "RENAME":
+        if cursor.accept_any("TABLE", "TABLES"):
+            _if_exists(cursor)
+            for part in split_at_commas(cursor.rest()):
+                yield from _rename(reader, Cursor(part))
+    elif verb:
+        cursor.accept("OR", "REPLACE")
+        while cursor.accept_any(*_MODIFIERS):
+            pass
+        yield from _object(reader, verb)
+
+
+def _rename(reader: _Reader, pair: Cursor) -> Iterator[_Place]:
+    yield from reader.table(pair)
+    while not pair.ended and not pair.accept("TO"):
+        pair.take()
+    yield from reader.table(pair)
+
+
+def _object(reader: _Reader, verb: str) -> Iterator[_Place]:
+    cursor = reader.cursor
+    kind = cursor.accept_any("TABLE", "TABLES", "INDEX", "DATABASE", "SCHEMA")
+    if kind in ("DATABASE", "SCHEMA"):
+        yield from reader.database()
+    elif kind == "INDEX":
+        while not cursor.ended and not cursor.accept("ON"):
+            cursor.take()
+        yield from reader.table()
+    elif kind and verb == "DROP":
+        _if_exists(cursor)
+        for part in split_at_commas(cursor.rest()):
+            yield from reader.table(Cursor(part))
+    elif kind:
+        yield from reader.table()
+        yield from _inside(reader, cursor.rest(), creating=verb == "CREATE")
+
+
+def _inside(reader: _Reader, tokens: Sequence[Token], *, creating: bool) -> Iterator[_Place]:
+    """Names after the table's own: in LIKE, REFERENCES and RENAME clauses."""
+    for number, token in enumerate(tokens):
+        before = tokens[number - 1].keyword if number else ""
+        if token.keyword == "REFERENCES" or (creating and token.keyword == "LIKE" and before in ("", "(")):
+            yield from reader.table(Cursor(list(tokens[number + 1 :])))
+    if creating:
+        return
+    for part in split_at_commas(list(tokens)):
+        action = Cursor(part)
+        if action.accept("RENAME") and action.peek() not in _NOT_A_NAME:
+            action.accept_any("TO", "AS", "=")
+            yield from reader.table(action)
+        elif action.accept("EXCHANGE", "PARTITION"):
+            while not action.ended and not action.accept("TABLE"):
+                action.take()
+            yield from reader.table(action)
+
+
+def _if_exists(cursor: Cursor) -> None:
+    _ = cursor.accept("IF", "NOT", "EXISTS") or cursor.accept("IF", "EXISTS")

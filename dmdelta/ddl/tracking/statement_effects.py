@@ -1,0 +1,150 @@
+"""The effects of one DDL statement on a source's tables, in order."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from dmdelta.ddl.parse.actions import Convert, Doubt, DropKey, Empty, RenameTo
+from dmdelta.ddl.parse.alter_parser import alter_actions
+from dmdelta.ddl.parse.statements import statement_cursor
+from dmdelta.ddl.tokens import Cursor, split_at_commas
+from dmdelta.ddl.tracking.creation import read_creation
+from dmdelta.ddl.tracking.effects import Altered, Dropped, Effect, Renamed, Truncated, Unread
+from dmdelta.ddl.tracking.structures import altered, is_nothing
+from dmdelta.model.schema import TableName, TableSchema
+
+StructureOf = Callable[[TableName], TableSchema | None]
+CharsetOf = Callable[[str, str | None], str | None]
+"""(schema, table) → the table's default character set, (schema, None) → the database's; None if unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Context:
+    """The context in which a statement is parsed."""
+
+    default_schema: str
+    structure_of: StructureOf
+    mariadb: bool
+    charset_of: CharsetOf
+
+
+def statement_effects(
+    sql: str,
+    default_schema: str,
+    structure_of: StructureOf,
+    *,
+    mariadb: bool = False,
+    charset_of: CharsetOf = lambda _schema, _table: None,
+) -> tuple[Effect, ...]:
+    """The effects of a MySQL or MariaDB statement on tables. Never raises.
+
+    Empty for statements that change neither columns nor key nor rows, for an ALTER of an unknown table, and for DROP
+    DATABASE: only the caller knows the database's tables, `statement_targets` names it.
+
+    The columns in structures are those of the statement: if the character set of a text column is None, its length
+    counts characters, and an unknown type is the statement's own word.
+
+    Args:
+        structure_of: a table's structure before the statement, None if unknown.
+        mariadb: the statement is MariaDB's, where JSON is LONGTEXT.
+        charset_of: the default character sets before the statement.
+    """
+    return tuple(_effects(statement_cursor(sql), _Context(default_schema, structure_of, mariadb, charset_of)))
+
+
+def _effects(cursor: Cursor, context: _Context) -> Iterator[Effect]:
+    verb = cursor.accept_any("CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE")
+    if verb == "TRUNCATE":
+        cursor.accept("TABLE")
+        name = cursor.table_name(context.default_schema)
+        if name is not None:
+            yield Truncated(name)
+    elif verb == "RENAME":
+        if cursor.accept_any("TABLE", "TABLES"):
+            yield from _renames(cursor, context)
+    elif verb:
+        replaces = cursor.accept("OR", "REPLACE")
+        ignore = False
+        while word := cursor.accept_any("ONLINE", "OFFLINE", "IGNORE", "UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR"):
+            ignore = ignore or word == "IGNORE"
+        yield from _on_object(cursor, verb, context, replaces=replaces, ignore=ignore)
+
+
+def _on_object(cursor: Cursor, verb: str, context: _Context, *, replaces: bool, ignore: bool) -> Iterator[Effect]:
+    kind = cursor.accept_any("TABLE", "TABLES", "INDEX")
+    if kind == "INDEX" and verb == "DROP":
+        yield from _drop_index(cursor, context)
+    elif kind in ("", "INDEX"):
+        return
+    elif verb == "CREATE":
+        yield from _create(cursor, context, replaces=replaces)
+    elif verb == "DROP":
+        cursor.accept("IF", "EXISTS")
+        names = (Cursor(part).table_name(context.default_schema) for part in split_at_commas(cursor.rest()))
+        yield from (Dropped(name) for name in names if name is not None)
+    else:
+        cursor.accept("IF", "EXISTS")
+        name = cursor.table_name(context.default_schema)
+        if name is not None:
+            yield from _alter(cursor, name, context, ignore=ignore)
+
+
+def _create(cursor: Cursor, context: _Context, *, replaces: bool) -> Iterator[Effect]:
+    lenient = cursor.accept("IF", "NOT", "EXISTS")
+    name = cursor.table_name(context.default_schema)
+    if name is None or (lenient and context.structure_of(name) is not None):
+        return
+    if replaces:
+        yield Dropped(name)
+    yield read_creation(cursor, name, context)
+
+
+def _drop_index(cursor: Cursor, context: _Context) -> Iterator[Effect]:
+    cursor.accept("IF", "EXISTS")
+    index = cursor.identifier()
+    cursor.accept("ON")
+    name = cursor.table_name(context.default_schema)
+    before = context.structure_of(name) if name is not None and (index or "").upper() == "PRIMARY" else None
+    if before is not None:
+        yield altered(before, [DropKey()])
+
+
+def _renames(cursor: Cursor, context: _Context) -> Iterator[Effect]:
+    cursor.accept("IF", "EXISTS")
+    for part in split_at_commas(cursor.rest()):
+        pair = Cursor(part)
+        was = pair.table_name(context.default_schema)
+        while not pair.ended and not pair.accept("TO"):
+            pair.take()
+        to = pair.table_name(context.default_schema)
+        if was is not None and to is not None:
+            yield Renamed(was, to)
+
+
+def _alter(cursor: Cursor, name: TableName, context: _Context, *, ignore: bool) -> Iterator[Effect]:
+    actions = alter_actions(cursor.rest(), context.default_schema, mariadb=context.mariadb)
+    before = context.structure_of(name)
+    if before is not None:
+        database, charset = context.charset_of(name[0], None), context.charset_of(*name)
+        actions = tuple(
+            replace(act, charset=database) if isinstance(act, Convert) and not act.charset else act for act in actions
+        )
+        effect: Altered | Unread = altered(before, actions, ignore=ignore, charset=charset)
+        if isinstance(effect, Unread) or not is_nothing(effect):
+            yield effect
+    for action in actions:
+        if isinstance(action, Empty):
+            yield Truncated(name)
+        elif isinstance(action, Doubt) and action.other is not None:
+            yield _doubted(action.other, action.reason, context)
+        elif isinstance(action, RenameTo) and action.table != name:
+            yield Renamed(name, action.table)
+
+
+def _doubted(table: TableName, reason: str, context: _Context) -> Effect:
+    """The effect on a table that exchanges rows with the altered one."""
+    before = context.structure_of(table)
+    if before is None:
+        return Unread(table, reason)
+    effect = altered(before, [Doubt(reason)])
+    assert isinstance(effect, Altered)
+    return effect

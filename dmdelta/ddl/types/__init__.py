@@ -1,0 +1,1 @@
+"""Column types: what silver makes of each, and what becomes of values when a column changes its type."""

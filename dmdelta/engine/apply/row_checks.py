@@ -1,0 +1,47 @@
+"""The row-level expectations of the suites, for the appliers: built once per table structure."""
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame, SparkSession
+
+from dmdelta.ddl.types.silver_types import silver_columns
+from dmdelta.model.schema import TableSchema
+from dmdelta.model.spark_sql import quote
+from dmdelta.quality.suite import Suites
+from dmdelta.silver.apply.row_checks import OnFailure, RowCheck
+from dmdelta.silver.table.target import Target
+
+
+@dataclass(slots=True)
+class TableChecks:
+    """The `RowChecks` of a task."""
+
+    spark: SparkSession
+    suites: Suites
+    _made: dict[TableSchema, Sequence[RowCheck]] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __call__(self, target: Target, schema: TableSchema) -> Sequence[RowCheck]:
+        """
+        Raises:
+            ConfigError: an expectation does not fit the table.
+        """
+        expectations = self.suites.of(target.route.name).row_wise
+        if not expectations:
+            return ()
+        with self._lock:
+            if schema not in self._made:
+                # Great Expectations takes a second to import, and is only installed where it is needed.
+                from dmdelta.quality.expectations import failing  # noqa: PLC0415
+
+                rows = self._empty(schema)
+                self._made[schema] = [
+                    RowCheck(str(each), failing(each, rows), OnFailure(each.config.on_failure)) for each in expectations
+                ]
+            return self._made[schema]
+
+    def _empty(self, schema: TableSchema) -> DataFrame:
+        columns = ", ".join(f"CAST(NULL AS {kind}) AS {quote(name)}" for name, kind in silver_columns(schema).items())
+        return self.spark.sql(f"SELECT {columns} WHERE false")

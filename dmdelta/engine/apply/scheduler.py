@@ -1,0 +1,302 @@
+"""Which tables of a source follow its ranges, which ones are paused, and how those catch up.
+
+The scheduler alone moves the phases of `dmdelta.engine.apply.table_state`. Whoever needs a table for itself asks for it:
+`pause_tables`, `resume_tables`, `stop_tables`, `maintenance`.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import repeat
+
+from pyspark.sql import SparkSession
+
+from dmdelta.bronze.landing import Landed
+from dmdelta.checkpoint import Point
+from dmdelta.checkpoint.points import ORIGIN
+from dmdelta.engine.apply.table_state import Phase, TableError, TableStates
+from dmdelta.engine.apply.turns import await_turns, names_of, plan_turns
+from dmdelta.engine.apply.writer import TableApply
+from dmdelta.engine.control.cancellation import StopRequest
+from dmdelta.errors import QualityError, SchemaError
+from dmdelta.logging import get_logger
+from dmdelta.model.position import Position
+from dmdelta.model.schema import TableName
+from dmdelta.sharding import Waiting
+from dmdelta.silver.apply.renames import plan_groups
+from dmdelta.silver.apply.silver_context import SilverContext
+from dmdelta.silver.schema.range_profile import TableEvents, table_events, tables_with_events
+
+log = get_logger(__name__)
+WAIT_SECONDS = 0.5
+TABLES_AT_ONCE = 4
+LATE_AT_ONCE = 2
+"""So many turns may be late at a time: the others still have threads."""
+SHORT_SECONDS = 30.0
+"""A table that catches up in less than that takes its last step while the others wait."""
+LATE_SHORT_SECONDS = 5.0
+"""The same for a slow table: one that never catches up so fast stays behind the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Threads:
+    """Those that apply a range, and those that follow what is late."""
+
+    pool: ThreadPoolExecutor
+    late: ThreadPoolExecutor
+
+
+@dataclass(slots=True)
+class TableScheduler:
+    """The scheduler of one source's tables.
+
+    Attributes:
+        has_backlog: more of the log has landed than the range under way.
+        landed: bronze's newest batch when the run began; None: nothing had landed.
+    """
+
+    spark: SparkSession
+    tables: TableApply
+    has_backlog: Callable[[], bool]
+    landed: Landed | None = None
+    _last: Landed | None = None
+    _overlap_until: Position = ORIGIN
+    _loads: bool = False
+    _between_ranges: threading.Lock = field(default_factory=threading.Lock)
+    _late: dict[Future[None], frozenset[TableName]] = field(default_factory=dict)
+
+    @property
+    def side(self) -> SilverContext:
+        """Where the source's rows go."""
+        return self.tables.side
+
+    @property
+    def states(self) -> TableStates:
+        return self.tables.requests.states
+
+    @property
+    def reached(self) -> Position | None:
+        """The end of the last range of this run; None before the first."""
+        return self._last.end if self._last else None
+
+    @contextmanager
+    def threads(self) -> Iterator[Threads]:
+        """The threads that `apply_range` needs."""
+        with (
+            ThreadPoolExecutor(TABLES_AT_ONCE, thread_name_prefix="apply") as pool,
+            ThreadPoolExecutor(LATE_AT_ONCE, thread_name_prefix="late") as late,
+        ):
+            yield Threads(pool, late)
+
+    def apply_range(self, threads: Threads, landed: Landed, stop: StopRequest) -> list[TableEvents] | None:
+        """Apply a range to all tables that follow.
+
+        Returns:
+            What the range holds of each table; None if it renames a table that has to catch up first.
+
+        Raises:
+            DmdeltaError: as `apply_group`.
+        """
+        side, tables = self.side, self.tables
+        with self._between_ranges, tables.tally.spending(side.source_id, "apply"):
+            events = tables_with_events(self.spark, side.lakehouse, side.source_id, landed.begin, landed.end)
+            found = [table for table in events if side.rules.wanted(*table.name)]  # a shadow table has statements alone
+            behind = self.states.in_phase(Phase.LATE, Phase.MAINTENANCE)
+            if any(len(group) > 1 and behind & names_of([group]) for group in plan_groups(found)):
+                return None
+            tables.points.hand_over(Point(landed.end, str(landed.gtid_set) or None), [table.name for table in found])
+            self._apply_turns(threads, found, landed, stop)
+            self._last = landed
+            self._overlap_until = max(self._overlap_until, landed.safe_until or ORIGIN)
+            self._loads = self._loads or landed.end.chunk is not None
+        return found
+
+    def check_late(self, *, wait_for_all: bool = False) -> None:
+        """Raise what made a late table fail."""
+        for following in [following for following in self._late if wait_for_all or following.done()]:
+            following.result()
+            del self._late[following]
+
+    def pause_tables(self, names: Collection[TableName]) -> None:
+        """Leave tables as they are for a snapshot; a range under way is waited for. The global point waits for them."""
+        with self._between_ranges:
+            for state in map(self.states.of, names):
+                if state.phase is not Phase.SNAPSHOT:
+                    state.move(Phase.SNAPSHOT)
+        wait([late for late, members in list(self._late.items()) if not members.isdisjoint(names)])
+
+    def resume_tables(self, positions: Mapping[TableName, Position]) -> None:
+        """Have paused tables catch up, from where the log of each continues, and then follow the ranges again.
+
+        Raises:
+            DmdeltaError: as `apply_group`.
+        """
+        for state in map(self.states.of, positions):
+            reload = state.reload
+            state.move(Phase.LATE)
+            state.forget()
+            if reload is not None:
+                reload()
+        self._bring_back(positions, overlap=False)
+
+    def resync(self, stop: StopRequest) -> None:
+        """Have shards that need not wait any longer catch up, until the stop comes or none ever will in this run."""
+        shards, source_id = self.side.shards, self.side.source_id
+        while not stop.requested:
+            with shards.working():
+                held = self.states.in_phase(Phase.WAITING, Phase.STOPPED)
+                released = {name: at for name, at in shards.released(source_id).items() if name in held}
+                for name, position in released.items():
+                    log.info("shard resumed", shard=".".join(name), source=source_id, at=str(position))
+                if released:
+                    self.resume_tables(released)
+            if not released and shards.at_rest():
+                return
+            if not released:
+                stop.wait(WAIT_SECONDS)
+
+    def stop_tables(
+        self, names: Collection[TableName], error: TableError, reload: Callable[[], object] | None = None
+    ) -> None:
+        """Leave tables that silver cannot follow as they are. The checkpoint waits for them: a new run tries again.
+
+        Args:
+            reload: replaces the silver table before it catches up, once it may.
+        """
+        for state in map(self.states.of, names):
+            state.move(Phase.STOPPED, error=error, reload=reload)
+        shown = sorted(".".join(name) for name in names)
+        log.warning("tables stopped, the others continue", tables=shown, why=error.message, hint=error.hint)
+
+    @contextmanager
+    def maintenance(self, name: TableName, stop: StopRequest) -> Iterator[bool]:
+        """Leave a table to the block; behind it the table catches up. False: it does not follow now.
+
+        If the block raises, or the stop has come, the table stays where it is, and the next run resumes it.
+
+        Raises:
+            DmdeltaError: as `apply_group`.
+        """
+        state = self.states.of(name)
+        with self._between_ranges:
+            # A snapshot's rows are still to come: no range goes from them into the log behind them.
+            last = self._last if self._last is not None and self._last.end.chunk is None else None
+            ours = state.phase is Phase.FOLLOWING and last is not None
+            if ours:
+                state.move(Phase.MAINTENANCE)
+        yield ours
+        if ours and last is not None and state.phase is Phase.MAINTENANCE and not stop.requested:
+            state.move(Phase.LATE)
+            self._bring_back({name: last.end}, overlap=True)
+
+    def _apply_turns(self, threads: Threads, found: Sequence[TableEvents], landed: Landed, stop: StopRequest) -> None:
+        """Apply a range to the tables that follow; slow ones are left behind if others would wait for them alone."""
+        held = self.states.held
+        turns = plan_turns(plan_groups([table for table in found if table.name not in held]), self.side.table)
+        running = {threads.pool.submit(self._apply_turn, turn, landed): names_of(turn) for turn in turns}
+        left = await_turns(running, LATE_AT_ONCE - len(self._late), lambda: self._may_leave(landed))
+        # Every table is tried even when one fails: the others' commits need no repeating.
+        failures = [error for turn in running.keys() - left if (error := turn.exception())]
+        if failures:
+            raise failures[0]
+        for turn in left:
+            self._leave_behind(threads.late.submit(self._follow_late, turn, running[turn], landed, stop), running[turn])
+
+    def _apply_turn(self, groups: Sequence[Sequence[TableEvents]], landed: Landed) -> None:
+        """Apply a range to groups of tables, one after the other; one that silver cannot follow stops alone."""
+        for group in groups:
+            try:
+                self._apply_group(group, landed)
+            except (SchemaError, QualityError) as error:
+                self._stop_unless_reread([table.name for table in group], error)
+
+    def _apply_group(self, group: Sequence[TableEvents], landed: Landed) -> None:
+        for result in self.tables.apply(group, landed):
+            if result.waits is not None:
+                self._wait_for_shards((result.schema, result.table), result.waits)
+
+    def _wait_for_shards(self, name: TableName, waits: Waiting) -> None:
+        state = self.states.of(name)
+        if state.phase is not Phase.SNAPSHOT:  # a late turn may end after the table was paused to be read again
+            state.move(Phase.WAITING, waits=waits)
+
+    def _stop_unless_reread(self, names: Collection[TableName], error: TableError) -> None:
+        """A table that is read again meanwhile does not need what failed."""
+        needed = set(names) - self.states.in_phase(Phase.SNAPSHOT)
+        if needed:
+            self.stop_tables(needed, error)
+
+    def _may_leave(self, landed: Landed) -> bool:
+        """Others wait for slow tables. Not in a run that loads a snapshot: no range is to go from it into the log."""
+        loads = self._loads or landed.end.chunk is not None
+        return self.has_backlog() and not loads and all(state.read_at is None for state in self.states)
+
+    def _leave_behind(self, late: Future[None], names: frozenset[TableName]) -> None:
+        """Continue without tables whose turn takes long; they catch up when it ends."""
+        for state in map(self.states.of, names):
+            if state.phase is Phase.FOLLOWING:
+                state.move(Phase.LATE)
+        self._late[late] = names
+        log.info("tables are slow, the others continue", tables=sorted(".".join(name) for name in names))
+
+    def _follow_late(self, turn: Future[None], names: frozenset[TableName], landed: Landed, stop: StopRequest) -> None:
+        turn.result()
+        late = names & self.states.in_phase(Phase.LATE)
+        if late and not stop.requested:
+            self._bring_back(dict.fromkeys(late, landed.end), overlap=True, short=LATE_SHORT_SECONDS)
+
+    def _bring_back(
+        self, positions: Mapping[TableName, Position], *, overlap: bool, short: float = SHORT_SECONDS
+    ) -> None:
+        """Have late tables catch up, from where the log of each continues, and follow again.
+
+        Args:
+            overlap: the ranges that they missed say what may be in silver already; False: their own commits do.
+            short: seconds; the last step is taken while the others wait, so it is as short as that.
+        """
+        reached, took = None, short
+        while took >= short:
+            began = time.monotonic()
+            reached = self._catch_up_all(positions, reached, overlap=overlap)
+            took = time.monotonic() - began
+        with self._between_ranges:
+            self._catch_up_all(positions, reached, overlap=overlap)
+            for state in map(self.states.of, positions):
+                if state.phase is Phase.LATE:
+                    state.move(Phase.FOLLOWING)
+
+    def _catch_up_all(
+        self, positions: Mapping[TableName, Position], reached: Landed | None, *, overlap: bool
+    ) -> Landed | None:
+        """Apply to late tables what they lack, from `positions` on, or from `reached` if they are there already.
+
+        Returns:
+            The range up to which they are.
+        """
+        # Before the first range of this run, bronze may hold more than that range: the checkpoint is ahead of it.
+        last = self._last or self.landed
+        if last is None or last is reached:
+            return last
+        begins = {name: begin if reached is None else max(begin, reached.end) for name, begin in positions.items()}
+        missed = replace(last, safe_until=self._overlap_until if overlap else None)
+        if len(begins) == 1:  # in this thread, which has its session already
+            self._catch_up(*next(iter(begins.items())), missed)
+            return last
+        with ThreadPoolExecutor(TABLES_AT_ONCE, thread_name_prefix="catch-up") as pool:
+            list(pool.map(self._catch_up, begins, begins.values(), repeat(missed)))
+        return last
+
+    def _catch_up(self, name: TableName, begin: Position, missed: Landed) -> None:
+        """Apply to a late table what `missed` ends, from `begin` on."""
+        state, side = self.states.of(name), self.side
+        if begin >= missed.end or state.phase is not Phase.LATE:
+            return
+        events = table_events(self.spark, side.lakehouse, side.source_id, name, begin, missed.end)
+        if side.table(name).merged:
+            state.resync_until = missed.end  # in safe mode, as DM's re-sync of a shard
+        self._apply_turn([[events]], replace(missed, begin=begin))
+        if state.phase is Phase.LATE:
+            state.caught_up = missed.end

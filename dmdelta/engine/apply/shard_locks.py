@@ -1,0 +1,261 @@
+"""The table `dm_meta.<task>_shard_ddl_locks`: the shard DDL locks of a task, and the operators' decisions on them.
+
+Append-only; the newest row of a lock is in effect. It is a view for operators: silver's commits are authoritative.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+
+from pyspark.sql import SparkSession
+from pyspark.sql import types as T  # noqa: N812 - Spark's convention
+
+from dmdelta.checkpoint import StoredPoints
+from dmdelta.config import TaskSpec
+from dmdelta.engine.task.task import Task, open_task
+from dmdelta.errors import ConfigError
+from dmdelta.lakehouse.layout import Lakehouse
+from dmdelta.lakehouse.metadata_table import create_metadata, metadata_frame, metadata_rows
+from dmdelta.lakehouse.session import clone_session
+from dmdelta.lakehouse.spark_errors import wrapped
+from dmdelta.logging import get_logger
+from dmdelta.model.schema import TableName, TableSchema
+from dmdelta.model.spark_sql import literal
+from dmdelta.sharding import Action, Coordination, Shard, ShownLock
+from dmdelta.silver.apply.silver_context import SilverContext
+
+log = get_logger(__name__)
+LOOK_SECONDS = 3.0
+"""How often a running task polls for decisions while shards wait."""
+_TEXTS = T.ArrayType(T.StringType())
+COLUMNS: dict[str, T.DataType] = {
+    "id": T.StringType(),
+    "target_schema": T.StringType(),
+    "target_table": T.StringType(),
+    "mode": T.StringType(),
+    "owner": T.StringType(),
+    "ddls": _TEXTS,
+    "ready": _TEXTS,
+    "remain": _TEXTS,
+    "conflicts": _TEXTS,
+    "state": T.StringType(),
+    "at": T.TimestampType(),
+}
+WAITING, RESOLVED = "waiting", "resolved"
+
+
+@dataclass(frozen=True, slots=True)
+class LockRow:
+    """A lock, as shown by `shard-ddl-lock list`.
+
+    Attributes:
+        id: task-`schema`.`table` of the merged table, in DM's format.
+        owner: the shard that came first.
+        ddls: the waiting statements.
+        ready, remain: shards that have reached the statement, and those that have not.
+        conflicts: shards that wait with a different statement.
+    """
+
+    id: str
+    owner: str
+    ddls: tuple[str, ...]
+    ready: tuple[str, ...]
+    remain: tuple[str, ...]
+    conflicts: tuple[str, ...]
+
+    @classmethod
+    def of(cls, row: T.Row) -> "LockRow":
+        """A row of the table."""
+        lists = ("ddls", "ready", "remain", "conflicts")
+        return cls(row["id"], row["owner"], *(tuple(row[name]) for name in lists))
+
+
+def lock_id(task: str, target: TableName) -> str:
+    """A lock's name in DM's format: the task and the merged table."""
+    schema, table = (part.replace("`", "``") for part in target)
+    return f"{task}-`{schema}`.`{table}`"
+
+
+@dataclass(slots=True)
+class LockTable:
+    """The table of one task. Has its own session; not thread-safe."""
+
+    spark: SparkSession
+    lakehouse: Lakehouse
+    task: str
+
+    @property
+    def _table(self) -> str:
+        return self.lakehouse.metadata(f"{self.task}_shard_ddl_locks")
+
+    def waiting(self) -> list[T.Row]:
+        """The unresolved locks.
+
+        Raises:
+            LakehouseError: the table cannot be read.
+        """
+        newest = f"""SELECT newest.* FROM (SELECT max_by(struct(*), at) AS newest FROM {self._table}
+            WHERE state IN ('{WAITING}', '{RESOLVED}') GROUP BY id, owner)
+            WHERE newest.state = '{WAITING}' ORDER BY newest.id, newest.at"""
+        return metadata_rows(self.spark, self._table, newest)
+
+    def decisions(self, since: datetime) -> list[T.Row]:
+        """The decisions after `since`, in order.
+
+        Raises:
+            LakehouseError: the table cannot be read.
+        """
+        query = f"""SELECT * FROM {self._table} WHERE state IN ('exec', 'skip')
+            AND at > TIMESTAMP {literal(since.isoformat())} ORDER BY at"""
+        return metadata_rows(self.spark, self._table, query)
+
+    def append(self, rows: Sequence[dict[str, object]]) -> None:
+        """
+        Raises:
+            ForeignTable: the existing table belongs to another task.
+            LakehouseError: the commit failed.
+        """
+        create_metadata(self.spark, self.lakehouse, self._table, COLUMNS, self.task)
+        now = datetime.now(timezone.utc)
+        listed = [{**dict.fromkeys(COLUMNS), "at": now, **row} for row in rows]
+        with wrapped(self._table, "appending to"):
+            metadata_frame(self.spark, COLUMNS, listed).writeTo(self._table).append()
+
+
+@dataclass(slots=True)
+class ShardLocks:
+    """Publishes the locks of a turn, and applies the decisions on them.
+
+    Attributes:
+        sources: number of sources.
+        since: decisions up to this time have been applied.
+        told: the locks that the table lists as waiting, by lock and owner; None for those of an earlier run.
+    """
+
+    table: LockTable
+    shards: Coordination
+    sources: int
+    since: datetime
+    told: dict[tuple[str, str], ShownLock | None] = field(default_factory=dict)
+    _looked: float = 0.0
+
+    def look(self) -> None:
+        """Publish changed locks, and apply new decisions.
+
+        Raises:
+            LakehouseError: the table cannot be read or written.
+        """
+        task = self.table.task
+        locks = {(lock_id(task, shown.target), str(shown.lock.owner)): shown for shown in self.shards.locks()}
+        rows = [self._row(shown) for key, shown in locks.items() if self.told.get(key) != shown]
+        # Locks of an earlier run may reappear until the whole log has been applied.
+        unheard = self.shards.heard < self.sources
+        resolved = [key for key, shown in self.told.items() if key not in locks and not (shown is None and unheard)]
+        rows += [{"id": name, "owner": owner, "state": RESOLVED} for name, owner in resolved]
+        if rows:
+            self.table.append(rows)
+            self.told = {**{key: shown for key, shown in self.told.items() if key not in resolved}, **locks}
+        if locks and time.monotonic() > self._looked + LOOK_SECONDS:
+            self._looked = time.monotonic()
+            self._take_decisions()
+
+    def _take_decisions(self) -> None:
+        for row in self.table.decisions(self.since):
+            self.since = max(self.since, _utc(row))
+            target = (row["target_schema"], row["target_table"])
+            taken = self.shards.decide(target, Action(row["state"]), row["owner"])
+            log.info("lock decided", id=row["id"], owner=row["owner"], action=row["state"], found=taken)
+
+    def _row(self, shown: ShownLock) -> dict[str, object]:
+        schema, table = shown.target
+        mode, lock = self.shards.mode, shown.lock
+        return {
+            "id": lock_id(self.table.task, shown.target),
+            "target_schema": schema,
+            "target_table": table,
+            "mode": mode.value if mode else None,
+            "owner": str(lock.owner),
+            "ddls": list(shown.statements),
+            "ready": _texts(lock.ready),
+            "remain": _texts(lock.remain),
+            "conflicts": _texts(lock.conflicts),
+            "state": WAITING,
+        }
+
+
+def open_shard_locks(task: Task, shards: Coordination) -> ShardLocks | None:
+    """The locks of a turn, with decisions made while the task did not run; None if shard DDL is not coordinated.
+
+    Raises:
+        LakehouseError: the table cannot be read.
+    """
+    if shards.mode is None:
+        return None
+    table = LockTable(clone_session(task.spark), task.lakehouse, task.spec.name)
+    waiting = {(row["id"], row["owner"]): row for row in table.waiting()}
+    since = min((_utc(row) for row in waiting.values()), default=datetime.now(timezone.utc))
+    for row in table.decisions(since) if waiting else ():
+        since = max(since, _utc(row))
+        lock = waiting.get((row["id"], row["owner"]))
+        if lock is not None and _utc(row) > _utc(lock):
+            target = (row["target_schema"], row["target_table"])
+            shards.decide_ahead(target, Action(row["state"]), lock["ready"], lock["ddls"])
+    return ShardLocks(table, shards, len(task.spec.sources), since, dict.fromkeys(waiting))
+
+
+def join_known_shards(side: SilverContext, stored: StoredPoints | None, catalog: Sequence[TableSchema]) -> None:
+    """Register the known shards: those with a position in the checkpoint, and those that the source has."""
+    known = {name: point.table_info for name, point in stored.tables.items()} if stored else {}
+    structures = {name: TableSchema.from_json(text) for name, text in known.items() if text}
+    present = {schema.name: schema for schema in catalog}
+    for name in {**structures, **present}:
+        target = side.table(name)
+        if target.merged and side.rules.wanted(*name):
+            shard = Shard(side.source_id, *name)
+            side.shards.stands(target.route.name, shard, structures.get(name))
+            if name not in structures:
+                side.shards.expects(target.route.name, shard, present[name])
+
+
+def list_locks(spec: TaskSpec) -> list[LockRow]:
+    """The waiting locks of a task, as last reported by its run.
+
+    Raises:
+        LakehouseError: the table cannot be read.
+    """
+    task = open_task(spec, writing=False)
+    return [LockRow.of(row) for row in LockTable(task.spark, task.lakehouse, spec.name).waiting()]
+
+
+def unlock(spec: TaskSpec, id_: str, action: Action, owner: str | None) -> LockRow:
+    """Decide on a lock: its statement is applied now, or skipped. A run applies the decision within seconds.
+
+    Args:
+        owner: the shard whose statement is meant, if several wait with different ones.
+
+    Raises:
+        ConfigError: there is no such lock, or several.
+        LakehouseError: the decision cannot be written.
+    """
+    task = open_task(spec, writing=False)
+    table = LockTable(task.spark, task.lakehouse, spec.name)
+    matching = [row for row in table.waiting() if row["id"] == id_ and owner in (None, row["owner"])]
+    if len(matching) != 1:
+        known = ", ".join(f"{row['id']} of {row['owner']}" for row in table.waiting()) or "none"
+        which = "several such locks" if matching else "no such lock"
+        raise ConfigError(f"there are {which}: {id_}", hint=f"select one with its --owner; existing locks: {known}")
+    (row,) = matching
+    kept = {name: row[name] for name in ("id", "target_schema", "target_table", "mode", "owner")}
+    table.append([{**kept, "state": action.value}])
+    return LockRow.of(row)
+
+
+def _utc(row: T.Row) -> datetime:
+    """When the row was written."""
+    at: datetime = row["at"]
+    return at.astimezone(timezone.utc)
+
+
+def _texts(shards: Sequence[Shard]) -> list[str]:
+    return [str(shard) for shard in shards]

@@ -1,0 +1,46 @@
+"""Schedules which tables are written in parallel, which one after the other, and which are slow enough to run late."""
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import Future, wait
+
+from dmdelta.model.schema import TableName
+from dmdelta.silver.schema.range_profile import TableEvents
+from dmdelta.silver.table.target import Target
+
+SLOW_SECONDS = 10.0
+"""How long to wait for the last turns of a range, once the others are done and more of the log is available."""
+_LOOK_SECONDS = 0.5
+
+
+def plan_turns(
+    groups: Sequence[Sequence[TableEvents]], target: Callable[[TableName], Target]
+) -> list[list[Sequence[TableEvents]]]:
+    """Groups of tables that are applied in parallel; tables of one merged table share a group: they write in turns."""
+    turns: dict[object, list[Sequence[TableEvents]]] = {}
+    for group in groups:
+        merged = [place.route.name for table in group if (place := target(table.name)).merged]
+        turns.setdefault(merged[0] if merged else id(group), []).append(group)
+    return list(turns.values())
+
+
+def names_of(turn: Sequence[Sequence[TableEvents]]) -> frozenset[TableName]:
+    """The tables of a turn."""
+    return frozenset(table.name for group in turn for table in group)
+
+
+def await_turns(running: Collection[Future[None]], room: int, more: Callable[[], bool]) -> set[Future[None]]:
+    """Wait for turns to end; returns the slow ones, if only they would make others wait.
+
+    Args:
+        room: maximum number of slow turns.
+        more: returns whether others wait.
+    """
+    unfinished, since = set(running), time.monotonic()
+    while unfinished:
+        _, unfinished = wait(unfinished, timeout=_LOOK_SECONDS)
+        if len(unfinished) > room:
+            since = time.monotonic()
+        elif time.monotonic() - since >= SLOW_SECONDS and more():
+            break
+    return unfinished

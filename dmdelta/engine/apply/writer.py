@@ -1,0 +1,123 @@
+"""Applies a range of one source's log to tables, and reports the commits of silver."""
+
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+
+from pyspark.sql import SparkSession
+
+from dmdelta.bronze.landing import Landed
+from dmdelta.checkpoint import Point, Points, TablePoint
+from dmdelta.engine.apply.requests import RangeRequests
+from dmdelta.engine.apply.thread_sessions import ThreadSessions
+from dmdelta.engine.telemetry.counters import Tally
+from dmdelta.errors import StageFailed
+from dmdelta.model.position import Position
+from dmdelta.model.schema import TableName
+from dmdelta.silver.apply.context import finish_statement
+from dmdelta.silver.apply.renames import apply_group
+from dmdelta.silver.apply.request import ApplyResult
+from dmdelta.silver.apply.silver_context import SilverContext
+from dmdelta.silver.schema.range_profile import TableEvents
+from dmdelta.silver.table.state import silver_position
+
+RecordFailures = Callable[[TableName, Position, int, Mapping[str, int]], None]
+"""Records how many of the judged rows fail each of a table's expectations, up to a position."""
+
+
+@dataclass(slots=True)
+class TableApply:
+    """The collaborators of applying. Thread-safe, with each table in one thread at a time.
+
+    Attributes:
+        requests: determines what of a range is applied to a table.
+        tally: counts every applied table.
+        record: records rows that fail expectations.
+    """
+
+    spark: SparkSession
+    side: SilverContext
+    points: Points
+    requests: RangeRequests
+    tally: Tally
+    record: RecordFailures
+    _sessions: ThreadSessions = field(init=False)
+    _given_up: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        self._sessions = ThreadSessions(self.spark)
+
+    def apply(self, tables: Sequence[TableEvents], landed: Landed) -> Iterator[ApplyResult]:
+        """Apply a range to tables that exchange names with each other; nearly always to a single one.
+
+        Yields:
+            The results, while no other thread writes the same merged table.
+
+        Raises:
+            DmdeltaError: as `apply_group`.
+        """
+        if self._given_up.is_set():
+            raise StageFailed("the range was cancelled", hint="run again")
+        spark, end = self.session(), Point(landed.end, str(landed.gtid_set) or None)
+        with self.turns(spark, [table.name for table in tables]):
+            requests = [self.requests.request(spark, table, landed) for table in tables]
+            for request in requests:
+                if self.requests.is_read_at(request, landed):
+                    self.points.applied(TablePoint(*request.name, end))  # the snapshot already contains the range
+            for result in apply_group(spark, tables, requests):
+                self._applied(result, end)
+                yield result
+
+    def session(self) -> SparkSession:
+        """The session of the calling thread for writing tables."""
+        return self._sessions.own()
+
+    def _applied(self, result: ApplyResult, end: Point) -> None:
+        name = (result.schema, result.table)
+        self.requests.applied(result)
+        here = end if result.waits is None else Point(result.end)
+        self.points.applied(TablePoint(*name, here, result.delta_version, result.table_info))
+        self.tally.applied(self.side.source_id, result)
+        self.tell_failures(name, result.end, result.row_count, result.failures)
+
+    def tell_failures(self, name: TableName, end: Position, judged: int, failures: Mapping[str, int]) -> None:
+        """Count and record rows that fail expectations.
+
+        Raises:
+            LakehouseError: they cannot be recorded.
+        """
+        if failures:
+            self.tally.failed(self.side.source_id, ".".join(name), failures)
+            self.record(name, end, judged, failures)
+
+    @contextmanager
+    def turns(self, spark: SparkSession, tables: Collection[TableName]) -> Iterator[None]:
+        """Acquire the right to write the merged tables that source tables are routed to.
+
+        Raises:
+            LakehouseError, CommitConflict: an unfinished statement of an earlier run cannot be finished.
+        """
+        targets = {target.route.name: target for name in tables if (target := self.side.table(name)).merged}
+        with ExitStack() as turns:
+            for name in sorted(targets):
+                if turns.enter_context(self.side.shards.turn(name)):
+                    finish_statement(spark, targets[name], self.side.run)
+            yield
+
+    def interrupt(self) -> None:
+        """Cancel the current range: running jobs are cancelled, waiting tables are not started."""
+        self._given_up.set()
+        self.spark.interruptAll()
+        self._sessions.interrupt_all()
+
+    def settle(self) -> None:
+        """Read the positions of the tables of a cancelled range: each is at one of its own commits.
+
+        Raises:
+            LakehouseError: a table's history cannot be read.
+        """
+        for schema, table in self.points.pending():
+            commit = silver_position(self.spark, self.side.table((schema, table)))
+            if commit is not None:
+                self.points.applied(TablePoint(schema, table, Point(commit.tag.end), commit.version))

@@ -1,0 +1,90 @@
+"""Executes commands of other processes in a running task, and decides what follows a failure."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from dmdelta.engine.control.cancellation import StopRequest
+from dmdelta.engine.control.table import ControlTable, Request, State
+from dmdelta.engine.task.task import Task
+from dmdelta.errors import DmdeltaError, Retryable
+from dmdelta.logging import get_logger
+from dmdelta.model.retry import Retry
+
+log = get_logger(__name__)
+AUTO_RESUME = Retry(first=5.0, longest=300.0)
+POLL_SECONDS = 3.0
+"""How often a running task polls for commands."""
+
+
+@dataclass(frozen=True, slots=True)
+class AfterFailure:
+    """The state after a failure; the task retries automatically after `delay` seconds; None: it ends."""
+
+    state: State
+    delay: float | None = None
+
+
+def plan_after_failure(error: DmdeltaError, failures: int, *, ends: bool) -> AfterFailure:
+    """Decide what follows a failure.
+
+    Args:
+        failures: number of consecutive failures, including this one.
+        ends: the run ends once it has caught up; its caller waits for the result.
+    """
+    if ends or not isinstance(error, Retryable):
+        return AfterFailure(State.FAILED)
+    return AfterFailure(State.RETRYING, AUTO_RESUME.delay(failures))
+
+
+@contextmanager
+def obeying(task: Task, stop: StopRequest) -> Iterator[ControlTable]:
+    """Execute commands in a thread until the block ends; yields a table for the caller's own state reports.
+
+    Commands go to `stop`, settings to `task.in_force`. If there were commands or state reports, a normal end is
+    reported as STOPPED.
+    """
+    table, polled = (ControlTable(task.spark, task.lakehouse, task.spec.name) for _ in range(2))
+    known, reported = table.asked(), table.told()
+    if reported is not None and reported.state is not State.RUNNING:
+        table.tell(State.RUNNING)
+    over = threading.Event()
+
+    def poll() -> None:
+        handled = known
+        try:
+            while not over.wait(POLL_SECONDS):
+                newest = polled.asked()
+                if newest.request is not None and newest.request != handled.request:
+                    log.info("command received", request=newest.request.request.value)
+                    obey(newest.request.request, stop)
+                if newest.update is not None and newest.update != handled.update:
+                    polled.answer(newest.update, take_over(task, newest.update.settings))
+                handled = newest
+        except Exception as error:  # noqa: BLE001 - the run raises it
+            stop.fail(error)
+
+    thread = threading.Thread(target=poll, name="control", daemon=True)
+    thread.start()
+    try:
+        yield table
+    finally:
+        over.set()
+        thread.join()
+    last = table.told()
+    if last is not None or table.asked() != known:
+        table.tell(State.STOPPED)
+
+
+def obey(request: Request, stop: StopRequest) -> None:
+    """Execute a command."""
+    {Request.PAUSE: stop.pause, Request.RESUME: stop.resume, Request.STOP: stop.request}[request]()
+
+
+def take_over(task: Task, settings: str) -> str:
+    """Apply settings (`LiveSettings.to_json`) to this turn and the following; returns the settings in effect."""
+    task.in_force.settings = task.in_force.settings.changed_by(settings)
+    taken = task.in_force.settings.to_json()
+    log.info("settings applied", settings=taken)
+    return taken

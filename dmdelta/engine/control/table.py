@@ -1,0 +1,200 @@
+"""The table `dm_meta.<task>_control`: commands to a running task, and the states that it reports.
+
+Append-only; the newest row of each kind is in effect. A run executes commands that were sent after its start. The first
+writer creates the table: a task that just runs does not.
+"""
+
+import json
+import os
+import socket
+import uuid
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from enum import Enum
+
+from pyspark.sql import SparkSession
+from pyspark.sql import types as T  # noqa: N812 - Spark's convention
+
+from dmdelta.errors import DmdeltaError
+from dmdelta.lakehouse.layout import Lakehouse
+from dmdelta.lakehouse.metadata_table import create_metadata, metadata_frame, metadata_rows
+from dmdelta.lakehouse.session import clone_session
+from dmdelta.lakehouse.spark_errors import wrapped
+
+COLUMNS: dict[str, T.DataType] = {
+    "id": T.StringType(),
+    "at": T.TimestampType(),
+    "process": T.StringType(),
+    "request": T.StringType(),
+    "state": T.StringType(),
+    "error": T.StringType(),
+    "hint": T.StringType(),
+    "settings": T.StringType(),
+    "answers": T.StringType(),
+}
+
+
+class Request(str, Enum):
+    """The commands to a running task."""
+
+    PAUSE = "pause"
+    RESUME = "resume"
+    STOP = "stop"
+
+
+class State(str, Enum):
+    """The states that a task reports."""
+
+    RUNNING = "running"
+    PAUSED = "paused"
+    STOPPED = "stopped"
+    RETRYING = "retrying"
+    """It failed, and retries automatically."""
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A command and its id."""
+
+    id: str
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """Settings to apply (`LiveSettings.to_json`) and the id of the row that requests it."""
+
+    id: str
+    settings: str
+
+
+@dataclass(frozen=True, slots=True)
+class AllAsked:
+    """The newest of each kind; None: there is none."""
+
+    request: Asked | None = None
+    update: Update | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """The answer to an update: the settings in effect since then, and the run's host and process id."""
+
+    settings: str
+    process: str
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A reported state.
+
+    Attributes:
+        process: host and process id of the run.
+        error, hint: why it failed, and the next step.
+    """
+
+    state: State
+    at: datetime
+    process: str
+    error: str | None
+    hint: str | None
+
+
+class ControlTable:
+    """The control table of one task. Has its own session; not thread-safe."""
+
+    def __init__(self, spark: SparkSession, lakehouse: Lakehouse, task: str) -> None:
+        self._spark = clone_session(spark)
+        self._table = lakehouse.metadata(f"{task}_control")
+        self._lakehouse = lakehouse
+        self._task = task
+
+    def ask(self, request: Request) -> None:
+        """Send a command.
+
+        Raises:
+            ForeignTable: the existing table belongs to another task.
+            LakehouseError: the commit failed.
+        """
+        self._append({"request": request.value})
+
+    def tell(self, state: State, error: DmdeltaError | None = None) -> None:
+        """Report the state of the task.
+
+        Raises:
+            ForeignTable: the existing table belongs to another task.
+            LakehouseError: the commit failed.
+        """
+        failure = {"error": error.message, "hint": error.hint} if error is not None else {}
+        self._append({"state": state.value, **failure})
+
+    def ask_update(self, settings: str) -> str:
+        """Request an update of settings; returns the id of the request.
+
+        Raises:
+            ForeignTable: the existing table belongs to another task.
+            LakehouseError: the commit failed.
+        """
+        return self._append({"settings": settings})
+
+    def answer(self, update: Update, in_force: str) -> None:
+        """Confirm an update, with the settings that are now in effect.
+
+        Raises:
+            LakehouseError: the commit failed.
+        """
+        self._append({"settings": in_force, "answers": update.id})
+
+    def answered(self, update_id: str) -> Taken | None:
+        """The answer to an update that was requested here; None if there is none yet.
+
+        Raises:
+            LakehouseError: the table cannot be read.
+        """
+        row = self._newest(f"answers = '{update_id}'")
+        return None if row is None else Taken(row["settings"], row["process"])
+
+    def asked(self) -> AllAsked:
+        """The newest request and update.
+
+        Raises:
+            LakehouseError: the table cannot be read.
+        """
+        # As JSON, because a table created by an older version lacks columns until an update is requested.
+        query = f"""
+            SELECT max_by(row, at) FILTER (WHERE request IS NOT NULL) AS request,
+                   max_by(row, at) FILTER (WHERE settings IS NOT NULL AND answers IS NULL) AS update
+            FROM (SELECT at, to_json(struct(*)) AS row FROM {self._table}),
+            LATERAL json_tuple(row, 'request', 'settings', 'answers') AS named(request, settings, answers)
+        """
+        rows = metadata_rows(self._spark, self._table, query)
+        request, update = (json.loads(text) if text else None for text in (rows[0] if rows else (None, None)))
+        return AllAsked(
+            None if request is None else Asked(request["id"], Request(request["request"])),
+            None if update is None else Update(update["id"], update["settings"]),
+        )
+
+    def told(self) -> Told | None:
+        """The newest state; None if there is none, or no table.
+
+        Raises:
+            LakehouseError: the table cannot be read.
+        """
+        row = self._newest("state IS NOT NULL")
+        if row is None:
+            return None
+        return Told(State(row["state"]), row["at"].astimezone(timezone.utc), row["process"], row["error"], row["hint"])
+
+    def _newest(self, condition: str) -> T.Row | None:
+        query = f"SELECT max_by(struct(*), at) AS newest FROM {self._table} WHERE {condition}"
+        rows = metadata_rows(self._spark, self._table, query)
+        return rows[0]["newest"] if rows else None
+
+    def _append(self, fields: dict[str, str | None]) -> str:
+        process = f"{socket.gethostname()}:{os.getpid()}"
+        row = {"id": uuid.uuid4().hex, "at": datetime.now(timezone.utc), "process": process, **fields}
+        create_metadata(self._spark, self._lakehouse, self._table, COLUMNS, self._task)
+        with wrapped(self._table, "appending to"):
+            metadata_frame(self._spark, COLUMNS, [row]).writeTo(self._table).append()
+        return str(row["id"])

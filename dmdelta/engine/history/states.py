@@ -1,0 +1,252 @@
+"""A table as a range of the log left it, to evaluate it: looked up in silver's history, or rebuilt from bronze."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from pyspark.sql import DataFrame
+
+from dmdelta.engine.history.lineage import TablePast
+from dmdelta.engine.history.scratch import TableScratch
+from dmdelta.engine.task.task import Task
+from dmdelta.errors import QualityError
+from dmdelta.model.position import Position
+from dmdelta.model.schema import TableName, TableSchema
+from dmdelta.silver.apply.quarantine import Quarantine, without_quarantined
+from dmdelta.silver.apply.request import ApplyRequest
+from dmdelta.silver.apply.silver_context import SilverContext
+from dmdelta.silver.history.lineage import Stretch
+from dmdelta.silver.history.range_changes import schema_behind
+from dmdelta.silver.history.repair import rows_at, standing_at
+from dmdelta.silver.schema.evolution import older_than
+from dmdelta.silver.table.shard_rows import as_held, seen_whole, shape_of, shard_rows
+from dmdelta.silver.table.state import silver_state
+from dmdelta.silver.table.table import Condition, silver_condition
+
+_TOLD_AGAIN = "some of the range may have been in silver before"
+_PRESENT = Condition.PRESENT
+_REBUILD = "rebuild the range from bronze: dmdelta quality SPEC --replay --from PLACE --to PLACE"
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierState:
+    """What a table was ahead of a range.
+
+    Attributes:
+        rows: None if nobody knows.
+        uncountable: why the range does not tell how many rows there are behind it; '' if it does.
+    """
+
+    rows: DataFrame | None
+    uncountable: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PastState:
+    """A source table's rows as the log up to `request.end` left them.
+
+    Attributes:
+        request: of the range that is evaluated.
+        position: where the rows are; the range's end, or before it if there was nothing more.
+        rows: those of silver.
+        every: those that are in quarantine, too, as far as they are known.
+    """
+
+    request: ApplyRequest
+    position: Position
+    schema: TableSchema
+    rows: DataFrame
+    every: DataFrame
+    earlier: EarlierState | None = None
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return self.schema.primary_key
+
+    @property
+    def touched(self) -> DataFrame:
+        """The rows that the range wrote last."""
+        return self.rows.where(f"NOT ({older_than(self.request.begin)}) AND {older_than(self.request.end)}")
+
+
+@dataclass(frozen=True, slots=True)
+class SilverHistory:
+    """The states of a source's tables as Delta's time travel shows them."""
+
+    task: Task
+    side: SilverContext
+
+    def state(self, request: ApplyRequest, *, ranged: bool) -> PastState | None:
+        """The state at a request's end; None if bronze tells no structure there.
+
+        Args:
+            ranged: the state at its begin, too.
+
+        Raises:
+            QualityError: silver's history does not go back so far. LakehouseError: a table cannot be read.
+        """
+        spark, target = self.task.spark, request.target
+        try:
+            at = standing_at(spark, target, request.end)
+        except QualityError as error:
+            raise QualityError(error.message, hint=_REBUILD) from error
+        schema = schema_behind(spark, replace(request, end=at.position))
+        if schema is None:
+            return None
+        rows = shard_rows(target, rows_at(spark, target, at.version))
+        earlier = self._earlier(request) if ranged else None
+        return PastState(request, at.position, schema, rows, rows, earlier)
+
+    def parent_rows(self, names: Sequence[TableName], request: ApplyRequest) -> DataFrame | str:
+        """The rows that others refer to, as of a request's end, with those of all shards; why they are not known.
+
+        Args:
+            names: the source tables whose rows go to the referenced silver table.
+
+        Raises:
+            LakehouseError: as `state`.
+        """
+        spark = self.task.spark
+        targets = [target for name in names if silver_condition(spark, target := self.side.table(name)) is _PRESENT]
+        if not targets:
+            return "it is not in silver"
+        try:
+            version = max(standing_at(spark, target, request.end).version for target in targets)
+        except QualityError as error:
+            return error.message
+        return rows_at(spark, targets[0], version)
+
+    def close(self) -> None:
+        """Nothing was made."""
+
+    def _earlier(self, request: ApplyRequest) -> EarlierState:
+        spark, target = self.task.spark, request.target
+        try:
+            before = standing_at(spark, target, request.begin)
+        except QualityError as error:
+            return EarlierState(None, error.message)
+        until = before.commit.tag.safe_until
+        again = until is not None and before.position < until
+        reason = _TOLD_AGAIN if again else ""
+        if Quarantine.of(target).has_rows(spark):
+            reason = "rows of the table are in quarantine"
+        return EarlierState(shard_rows(target, rows_at(spark, target, before.version)), reason)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayedHistory:
+    """The states of a source's tables, rebuilt from bronze in scratch tables that go when it is closed."""
+
+    task: Task
+    side: SilverContext
+    _made: list[tuple[TableScratch, ApplyRequest]] = field(default_factory=list)
+    _states: dict[TableName, PastState] = field(default_factory=dict)
+
+    def state(self, request: ApplyRequest, *, ranged: bool = True) -> PastState | None:
+        """As of `SilverHistory`; a table is rebuilt once, the same range for all.
+
+        Raises:
+            QualityError: bronze does not have what it takes. DmdeltaError: as `replay_stretches`.
+        """
+        name = request.name
+        if name not in self._states and (found := self._rebuilt(request, ranged=ranged)) is not None:
+            self._states[name] = found
+        return self._states.get(name)
+
+    def parent_rows(self, names: Sequence[TableName], request: ApplyRequest) -> DataFrame | str:
+        """As of `SilverHistory`; of a merged table, the shards of this source.
+
+        Raises:
+            DmdeltaError: as `state`.
+        """
+        found: DataFrame | None = None
+        reason = "it is not in bronze"
+        for name in names:
+            try:
+                state = self.state(self._scratch(name).own_request(request.begin, request.end))
+            except QualityError as error:
+                reason = error.message
+                continue
+            if state is not None:
+                found = state.rows if found is None else found.unionByName(state.rows, allowMissingColumns=True)
+        return reason if found is None else found
+
+    def close(self) -> None:
+        """Take the rows out of all scratch tables.
+
+        Raises:
+            LakehouseError: one cannot be written.
+        """
+        for scratch, request in self._made:
+            scratch.discard(request)
+
+    def _rebuilt(self, request: ApplyRequest, *, ranged: bool) -> PastState | None:
+        spark, target, name = self.task.spark, request.target, request.name
+        if schema_behind(spark, request) is None:
+            return None
+        scratch, table_past = self._scratch(name), TablePast(self.task, self.side, name)
+        past = table_past.until(request.end)
+        building = scratch.request(past, "quality", self.task.run)
+        self._made.append((scratch, building))
+        earlier = self._earlier(table_past, scratch, building, request, past) if ranged else None
+        scratch.build(building, past)
+        schema = table_past.schema_before(request.end)
+        held = shape_of(spark, target, schema)
+        seen = seen_whole(target, schema, held)
+        every = scratch.rows(building, held)
+        rows = without_quarantined(spark, target, every, target.seen(schema))
+        return PastState(request, request.end, seen, rows, every, earlier)
+
+    def _earlier(
+        self,
+        table_past: TablePast,
+        scratch: TableScratch,
+        building: ApplyRequest,
+        request: ApplyRequest,
+        past: Sequence[Stretch],
+    ) -> EarlierState:
+        """The scratch table on its way: as it is when the log has been applied up to the range's begin."""
+        try:
+            earlier = table_past.until(request.begin)
+            schema = table_past.schema_before(request.begin)
+        except QualityError as error:
+            return EarlierState(None, error.message)
+        if (earlier[0].begin, earlier[0].table) != (past[0].begin, past[0].table):
+            return EarlierState(None, "the table begins again in the range")
+        scratch.build(building, earlier)
+        held = shape_of(self.task.spark, request.target, schema)
+        version = silver_state(self.task.spark, building.target).delta_version
+        rows = held.where("false")
+        if version is not None:
+            rows = as_held(rows_at(self.task.spark, building.target, version), held)
+        again = any(stretch.again and stretch.end > request.begin for stretch in past)
+        return EarlierState(rows, _TOLD_AGAIN if again else "")
+
+    def _scratch(self, name: TableName) -> TableScratch:
+        return TableScratch(self.task, self.side, name, lambda _: None)
+
+
+def range_requests(past: TablePast, begin: Position, end: Position, base: ApplyRequest) -> list[ApplyRequest]:
+    """A range of a table's events, under each name that the table had in it.
+
+    Raises:
+        LakehouseError: bronze cannot be read.
+    """
+    found: list[ApplyRequest] = []
+    for ancestor in past.lineage(end):
+        since = ancestor.begin
+        if ancestor.end <= begin:
+            continue
+        schema, table = ancestor.name
+        inside = since is not None and since >= begin
+        found.append(
+            replace(
+                base,
+                schema=schema,
+                table=table,
+                later_name=base.name if ancestor.name != base.name else None,
+                begin=since if since is not None and inside else begin,
+                end=ancestor.end,
+                passed=since if inside else None,
+            )
+        )
+    return found

@@ -1,0 +1,136 @@
+"""The landing loop of one source: lands the relay's segments in bronze, batch by batch."""
+
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+
+from pyspark.sql import SparkSession
+
+from dmdelta.bronze.landing import Landed, LandingBatch, land, plan_landing, say_again
+from dmdelta.changelog.context import SourceContext
+from dmdelta.engine.control.cancellation import StopRequest
+from dmdelta.engine.ingest.pace import plan_pause
+from dmdelta.engine.ingest.queue import LandedLog
+from dmdelta.engine.ingest.schema_tracker import StructureTracking
+from dmdelta.engine.relay.supervisor import Relaying
+from dmdelta.engine.telemetry.counters import Tally
+from dmdelta.errors import UnknownSchema
+from dmdelta.logging import get_logger
+from dmdelta.model.position import Position
+from dmdelta.model.segment import Segment
+from dmdelta.segments import list_segments
+from dmdelta.source.relay.purge import assert_whole, landed_segments, plan_purge, purge
+
+log = get_logger(__name__)
+POLL_SECONDS = 0.2
+SAY_AGAIN = timedelta(days=7)
+"""Delta forgets a table's commits after 30 days while others write to it: an idle source writes a keepalive before."""
+PURGE_SECONDS = 60.0
+"""Minimum interval between two purges of segments."""
+GATHER_SECONDS = 2.0
+"""How long a growing batch is awaited: many small commits would cost more, here and in silver."""
+
+
+@dataclass(slots=True)
+class LandingLoop:
+    """The landing loop and its collaborators.
+
+    Attributes:
+        tracking: the structures of tables, for servers that send no column names.
+        freshness: maximum age of a change when it reaches silver, in seconds: batches are gathered accordingly.
+        reached: the end of bronze; None before anything has landed.
+        segments: the contents of the relay folder when it was last listed, in log order.
+    """
+
+    spark: SparkSession
+    source: SourceContext
+    relaying: Relaying
+    tracking: StructureTracking
+    landed_log: LandedLog
+    tally: Tally
+    freshness: float = 0.0
+    reached: Position | None = None
+    segments: Sequence[Segment] = ()
+    _purged: float = -PURGE_SECONDS
+    _begun: float = float("-inf")
+
+    def run(self, landed: Landed | None, stop: StopRequest) -> None:
+        """Land until the stop is requested, or the relay has ended and nothing is left."""
+        self.reached = landed.end if landed else None
+        said_at = (landed.at if landed else None) or datetime.now(timezone.utc)
+        if landed is None:
+            assert_whole(list_segments(self.relaying.folder, self.source.source_id))
+        try:
+            while not stop.requested:
+                ended = self.relaying.has_ended()  # checked before listing: the list then includes its last segment
+                batch = self._next_batch(landed, stop, gather=not ended)
+                if batch is not None:
+                    self._begun = time.monotonic()
+                    with self.tally.spending(self.source.source_id, "land"):
+                        done = self._land(batch, landed, stop)
+                    if done is None:
+                        return
+                    landed, self.reached, said_at = done, done.end, datetime.now(timezone.utc)
+                    self.landed_log.append(landed)
+                    self.tally.landed(self.source.source_id, str(landed.end))
+                    self._purge(landed.end)
+                elif landed is not None and datetime.now(timezone.utc) - said_at >= SAY_AGAIN:
+                    landed, said_at = say_again(self.spark, self.source, landed), datetime.now(timezone.utc)
+                elif ended:
+                    return
+                else:
+                    stop.wait(POLL_SECONDS)
+        finally:
+            self.landed_log.close()
+
+    def _next_batch(self, landed: Landed | None, stop: StopRequest, *, gather: bool) -> LandingBatch | None:
+        """The next batch, once it is due and no longer grows. None also if the stop is requested."""
+        until = time.monotonic() + GATHER_SECONDS
+        while True:
+            self.segments = list_segments(self.relaying.folder, self.source.source_id)
+            batch = plan_landing(self.segments, landed)
+            if batch is None or not gather or time.monotonic() >= (until if batch.grows else self._due):
+                return batch
+            if stop.wait(POLL_SECONDS):
+                return None
+
+    @property
+    def _due(self) -> float:
+        """When the next batch is due if it does not fill before."""
+        source_id, tally = self.source.source_id, self.tally
+        return self._begun + plan_pause(
+            self.freshness, tally.recent(source_id, "land"), tally.recent(source_id, "apply")
+        )
+
+    def _purge(self, landed: Position) -> None:
+        """Purge landed segments. Done here, because nothing else in this process lists segments."""
+        if time.monotonic() - self._purged >= PURGE_SECONDS:
+            self._purged = time.monotonic()
+            free = shutil.disk_usage(self.relaying.folder).free
+            old = landed_segments(self.segments, landed)
+            purge(plan_purge(old, datetime.now(timezone.utc), free, self.relaying.purging))
+
+    def interrupt(self) -> None:
+        """Cancel the current batch."""
+        self.spark.interruptAll()
+
+    def _land(self, batch: LandingBatch, landed: Landed | None, stop: StopRequest) -> Landed | None:
+        """Land a batch; returns the new end of bronze, or None if the stop was requested before."""
+        structures = self.tracking.follow(batch, landed, stop)
+        if structures is None:
+            return None
+        try:
+            done = land(self.spark, self.source, batch, landed, structures)
+        except UnknownSchema:
+            # The log has no column names, and the known structure does not fit: query the source, once.
+            updated = self.tracking.look_again(batch, landed, stop)
+            if updated is None:
+                if stop.requested:
+                    return None
+                raise
+            done = land(self.spark, self.source, batch, landed, updated)
+        self.tracking.landed(batch)
+        log.info("batch landed", source=self.source.source_id, batch=done.batch, end=str(done.end))
+        return done

@@ -1,0 +1,194 @@
+"""The table `dm_meta.<task>_schema_history`: the structures of tables by log position, and their origin.
+
+For servers that send no column names. Landing adds a batch's rows right before the batch itself: rows at or after the
+end of bronze belong to a batch that never landed; they are ignored, and removed at the next start. If the table is
+missing, the structures in bronze replace it.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+from pyspark.sql import Row, SparkSession
+from pyspark.sql import types as T  # noqa: N812 - Spark's convention
+
+from dmdelta.ddl.tracking.structure_plan import StructureChange
+from dmdelta.ddl.tracking.tracked_structures import Origin, Structures, TrackedTable
+from dmdelta.lakehouse.layout import Lakehouse
+from dmdelta.lakehouse.metadata_table import create_metadata, metadata_frame, metadata_rows
+from dmdelta.lakehouse.spark_errors import wrapped
+from dmdelta.model.position import Position
+from dmdelta.model.schema import TableSchema
+from dmdelta.model.spark_sql import literal
+
+COLUMNS: dict[str, T.DataType] = {
+    "source_id": T.StringType(),
+    "epoch": T.IntegerType(),
+    "seq": T.LongType(),
+    "binlog_file": T.StringType(),
+    "binlog_pos": T.LongType(),
+    "schema_name": T.StringType(),
+    "table_name": T.StringType(),
+    "structure": T.StringType(),
+    "charset": T.StringType(),
+    "origin": T.StringType(),
+    "flushed_at": T.TimestampType(),
+}
+DELETE = "delete"
+"""An operator requests that the structure is read from information_schema again."""
+ANEW = "anew"
+"""The log restarts: no earlier row is valid."""
+_DECIDED = (Origin.UPDATE.value, DELETE, ANEW)
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryRow:
+    """From `position` on, this is the state of a table (`table` None: a database, `schema` None: everything).
+
+    Attributes:
+        structure: None: unknown, or the table was dropped.
+        charset: the default character set of the table or the database.
+        origin: an `Origin`'s value, `DELETE` or `ANEW`.
+        at: when it was written, in UTC.
+    """
+
+    position: Position
+    schema: str | None
+    table: str | None
+    structure: TableSchema | None
+    charset: str | None
+    origin: str
+    at: datetime
+
+    @property
+    def is_decision(self) -> bool:
+        """An operator or a restart wrote it, not a batch."""
+        return self.origin in _DECIDED
+
+    def counts(self, end: Position) -> bool:
+        """Whether it is valid while bronze ends at `end`."""
+        return self.position < end or (self.is_decision and self.position == end)
+
+
+def row_of(change: StructureChange, at: datetime) -> HistoryRow:
+    """The row that records a change."""
+    tracked = change.tracked
+    origin = tracked.origin if tracked else Origin.DDL
+    schema = tracked.schema if tracked else None
+    return HistoryRow(change.position, change.schema, change.table, schema, change.charset, origin.value, at)
+
+
+def in_force(rows: Iterable[HistoryRow], end: Position, base: Structures) -> Structures:
+    """The structures according to the history while bronze ends at `end`, applied over `base`; `rows` in order."""
+    known = base
+    for row in rows:
+        if row.counts(end):
+            known = _with(known, row)
+    return known
+
+
+def _with(known: Structures, row: HistoryRow) -> Structures:
+    if row.schema is None:
+        return Structures()
+    tables, charsets = dict(known.tables), dict(known.charsets)
+    if row.table is None:
+        charsets.pop(row.schema, None)
+        if row.charset is not None:
+            charsets[row.schema] = row.charset
+    elif row.structure is None:
+        tables.pop((row.schema, row.table), None)
+    else:
+        tables[row.schema, row.table] = TrackedTable(row.structure, row.charset, Origin(row.origin))
+    return Structures(tables, charsets)
+
+
+class SchemaHistory:
+    """The history of one source's structures. One thread at a time."""
+
+    def __init__(self, spark: SparkSession, lakehouse: Lakehouse, task: str, source_id: str) -> None:
+        self._spark = spark
+        self._lakehouse = lakehouse
+        self._task = task
+        self._source_id = source_id
+        self._table = lakehouse.metadata(f"{task}_schema_history")
+
+    def rows(self) -> list[HistoryRow]:
+        """All rows in log order, at the same position in the order of writing; empty without a table.
+
+        Raises:
+            LakehouseError: the table cannot be read.
+        """
+        query = f"SELECT * FROM {self._table} WHERE {self._ours} ORDER BY epoch, seq, flushed_at"
+        return [_history_row(row) for row in metadata_rows(self._spark, self._table, query)]
+
+    def append(self, rows: Sequence[HistoryRow]) -> None:
+        """Add rows in one commit; for one table at one position the last row wins.
+
+        Raises:
+            ForeignTable: the existing table belongs to another task.
+            LakehouseError: the commit failed.
+        """
+        if not rows:
+            return
+        create_metadata(self._spark, self._lakehouse, self._table, COLUMNS, self._task)
+        last = {(row.position, row.schema, row.table): self._fields(row) for row in rows}
+        with wrapped(self._table, "appending to"):
+            metadata_frame(self._spark, COLUMNS, list(last.values())).writeTo(self._table).append()
+
+    def remove_ahead(self, rows: Iterable[HistoryRow], end: Position) -> None:
+        """Remove those of `rows` after the end of bronze (`end`), except decisions.
+
+        Raises:
+            LakehouseError: the commit failed.
+        """
+        ahead = [row for row in rows if not row.counts(end) and row.origin not in (Origin.UPDATE.value, DELETE)]
+        if not ahead:
+            return
+        kept = ", ".join(literal(origin) for origin in (Origin.UPDATE.value, DELETE))
+        with wrapped(self._table, "deleting from"):
+            self._spark.sql(
+                f"DELETE FROM {self._table} WHERE {self._ours} AND origin NOT IN ({kept}) AND (epoch > {end.epoch} "
+                f"OR (epoch = {end.epoch} AND (seq > {end.seq} OR (seq = {end.seq} AND origin <> {literal(ANEW)}))))"
+            )
+
+    def begin_anew(self, begin: Position) -> None:
+        """Record that no earlier row is valid once bronze continues at `begin`.
+
+        Raises:
+            LakehouseError: the table cannot be written.
+        """
+        if self.rows():
+            self.append([HistoryRow(begin, None, None, None, None, ANEW, datetime.now(timezone.utc))])
+
+    @property
+    def _ours(self) -> str:
+        return f"source_id = {literal(self._source_id)}"
+
+    def _fields(self, row: HistoryRow) -> dict[str, Any]:
+        return {
+            "source_id": self._source_id,
+            "epoch": row.position.epoch,
+            "seq": row.position.seq,
+            "binlog_file": row.position.binlog_file,
+            "binlog_pos": row.position.offset,
+            "schema_name": row.schema,
+            "table_name": row.table,
+            "structure": row.structure.to_json() if row.structure else None,
+            "charset": row.charset,
+            "origin": row.origin,
+            "flushed_at": row.at,
+        }
+
+
+def _history_row(row: Row) -> HistoryRow:
+    structure = TableSchema.from_json(row["structure"]) if row["structure"] is not None else None
+    return HistoryRow(
+        Position(row["epoch"], row["binlog_file"], row["binlog_pos"]),
+        row["schema_name"],
+        row["table_name"],
+        structure,
+        row["charset"],
+        row["origin"],
+        row["flushed_at"].astimezone(timezone.utc),
+    )

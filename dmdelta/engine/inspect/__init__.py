@@ -1,0 +1,1 @@
+"""Commands that only read: status, events and the checks before a run."""

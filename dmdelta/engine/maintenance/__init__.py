@@ -1,0 +1,1 @@
+"""Compaction, VACUUM and retention: by a running task, and by a command."""

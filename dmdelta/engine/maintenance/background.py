@@ -1,0 +1,164 @@
+"""Maintenance of the tables that a run writes, by the run itself, which pauses a table while it is compacted.
+
+Delta rejects one of a concurrent compaction and change. So a silver table is paused while the others continue, and then
+it catches up. Bronze is append-only, and whole days of it expire, which is no conflict.
+"""
+
+import time
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime, timedelta, timezone
+
+from pyspark.sql import SparkSession
+
+from dmdelta.bronze.schema import PARTITION_COLUMN
+from dmdelta.engine.apply.scheduler import TableScheduler
+from dmdelta.engine.apply.table_state import TableState
+from dmdelta.engine.control.cancellation import StopRequest
+from dmdelta.engine.maintenance.retention import expire_bronze
+from dmdelta.engine.task.task import Task
+from dmdelta.errors import DmdeltaError
+from dmdelta.lakehouse.layout import Lakehouse
+from dmdelta.lakehouse.maintenance import CarePlan, care_for, plan_care, read_wear
+from dmdelta.lakehouse.session import care_session
+from dmdelta.logging import get_logger
+from dmdelta.silver.apply.quarantine import Quarantine
+from dmdelta.silver.apply.row_checks import no_checks
+
+log = get_logger(__name__)
+LOOK_SECONDS = 10.0
+WORN_COMMITS = 50
+"""After this many commits of the run a table's history is checked."""
+SLOW_SECONDS = 600.0
+"""How often tables that are seldom written are checked."""
+METADATA = (
+    "binlog_operators",
+    "checkpoint",
+    "control",
+    "quality",
+    "schema_history",
+    "shard_ddl_locks",
+    "snapshot",
+    "validator",
+)
+"""The tables of dm_meta that a task may have, without the task name as prefix, and except its quarantines."""
+
+
+@dataclass(slots=True)
+class TableCare:
+    """Maintains the silver tables of one source, and the tables that all sources share. Has its own session.
+
+    Attributes:
+        shared: this instance maintains bronze and dm_meta.
+        worn: number of commits after which a table is checked.
+    """
+
+    task: Task
+    scheduler: TableScheduler
+    shared: bool
+    worn: int = WORN_COMMITS
+    spark: SparkSession = field(init=False)
+    _batches: int = 0
+    _vacuumed: dict[str, datetime] = field(default_factory=dict)
+    _slow: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        self.spark = care_session(self.task.spark)
+
+    def follow(self, stop: StopRequest) -> None:
+        """Maintain tables that need it until the stop is requested.
+
+        Raises:
+            DmdeltaError: a table that was paused does not catch up.
+        """
+        while not stop.wait(LOOK_SECONDS):
+            self.look(stop)
+
+    def interrupt(self) -> None:
+        """Cancel the current operation, which then has changed nothing."""
+        self.spark.interruptAll()
+
+    def look(self, stop: StopRequest) -> None:
+        """Maintain the tables that need it now. Raises as `follow`."""
+        for state in self.scheduler.states:
+            if state.commits >= self.worn and not stop.requested:
+                self._silver(state, stop)
+        if self.shared and not stop.requested:
+            self._bronze(stop)
+        if self.shared and time.monotonic() - self._slow >= SLOW_SECONDS:
+            self._slow = time.monotonic()
+            self._expire(stop)
+            for table in metadata_tables(self.task.lakehouse, self.task.spec.name):
+                self._maintain(table, stop)
+
+    def _silver(self, state: TableState, stop: StopRequest) -> None:
+        scheduler, name = self.scheduler, state.name
+        state.commits = 0
+        target = scheduler.side.table(name)
+        plan = self._plan(target.place, stop)
+        if plan.deeds:
+            with scheduler.maintenance(name, stop) as ours, scheduler.tables.turns(self.spark, [name]):
+                if ours:
+                    self._execute(target.place, plan, stop)
+        if scheduler.side.checks is not no_checks:
+            self._maintain(Quarantine.of(target).place, stop)
+
+    def _bronze(self, stop: StopRequest) -> None:
+        landed = self.scheduler.tables.tally.batches
+        if landed - self._batches >= self.worn:
+            self._batches = landed
+            # Older days were compacted while they were new.
+            since = (datetime.now(timezone.utc) - timedelta(days=1)).date()
+            self._maintain(self.task.lakehouse.bronze, stop, f"{PARTITION_COLUMN} >= DATE'{since}'")
+
+    def _expire(self, stop: StopRequest) -> None:
+        bronze = self.task.lakehouse.bronze
+        try:
+            expired = expire_bronze(self.task, self.spark)
+        except DmdeltaError as error:
+            self._failed(bronze, error, stop)
+            return
+        if expired is not None:
+            self.scheduler.tables.tally.cared_for("expire")
+            log.info("bronze rows expired", table=bronze, before=str(expired.before), rows=expired.rows)
+
+    def _maintain(self, table: str, stop: StopRequest, where: str = "") -> None:
+        if not stop.requested:
+            self._execute(table, self._plan(table, stop), stop, where)
+
+    def _plan(self, table: str, stop: StopRequest) -> CarePlan:
+        try:
+            wear = read_wear(self.spark, table)
+        except DmdeltaError as error:
+            self._failed(table, error, stop)
+            return CarePlan()
+        if wear is None:
+            return CarePlan()
+        # The history of a busy table only goes back some hours.
+        known = replace(wear, vacuumed_at=wear.vacuumed_at or self._vacuumed.get(table))
+        return plan_care(known, datetime.now(timezone.utc))
+
+    def _execute(self, table: str, plan: CarePlan, stop: StopRequest, where: str = "") -> None:
+        """Run the planned maintenance."""
+        if not plan.deeds:
+            return
+        try:
+            done = care_for(self.spark, table, plan, where)
+        except DmdeltaError as error:
+            self._failed(table, error, stop)
+            return
+        for deed in plan.deeds:
+            self.scheduler.tables.tally.cared_for(deed)
+        if plan.vacuum:
+            self._vacuumed[table] = datetime.now(timezone.utc)
+        log.info("maintenance finished", **asdict(done))
+
+    def _failed(self, table: str, error: DmdeltaError, stop: StopRequest) -> None:
+        """Count and report a failure: the table's rows are unchanged, and it is retried later."""
+        if not stop.requested:
+            self.scheduler.tables.tally.cared_for("failure")
+            log.warning("maintenance failed, retrying later", table=table, why=error.message, hint=error.hint)
+
+
+def metadata_tables(lakehouse: Lakehouse, task: str) -> list[str]:
+    """The tables of dm_meta that a task may have, except its quarantines."""
+    return [lakehouse.metadata(f"{task}_{name}") for name in METADATA]

@@ -1,0 +1,91 @@
+"""Maintains all tables of a task at once, while the task is paused: the implementation of `dmdelta maintain`."""
+
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from fnmatch import fnmatchcase
+
+from dmdelta.config import TaskSpec
+from dmdelta.engine.control.exclusive import standing_still
+from dmdelta.engine.maintenance.background import metadata_tables
+from dmdelta.engine.maintenance.retention import expire_bronze
+from dmdelta.engine.task.source import source_of_task
+from dmdelta.engine.task.task import Task, open_task
+from dmdelta.errors import ConfigError
+from dmdelta.lakehouse.maintenance import CarePlan, care_for, plan_care, read_wear
+from dmdelta.lakehouse.session import care_session
+from dmdelta.silver.apply.quarantine import Quarantine
+
+
+@dataclass(frozen=True, slots=True)
+class Maintained:
+    """A table, its state, and the maintenance that was done.
+
+    Attributes:
+        new_files, dead_rows, rows: before; as in `dmdelta.lakehouse.maintenance.Wear`.
+        done: `expire`, `purge`, `compact`, `vacuum`, in this order; for a dry run, what would be done, except the
+            first.
+        compacted_files, made_files: of the compaction; None without one.
+    """
+
+    table: str
+    new_files: int
+    dead_rows: int
+    rows: int
+    done: tuple[str, ...]
+    compacted_files: int | None = None
+    made_files: int | None = None
+
+
+def maintain(
+    spec: TaskSpec, pattern: str, report: Callable[[Maintained], None], *, dry_run: bool = False
+) -> list[Maintained]:
+    """Compact, purge and vacuum the tables of a task that need it.
+
+    Args:
+        pattern: of source tables (`*`, `?`), which selects their silver tables; `*` includes bronze and dm_meta.
+        report: called for each table.
+        dry_run: only check.
+
+    Raises:
+        ConfigError: no table matches.
+        StageFailed: a run does not pause. Fenced: another process holds a relay folder.
+        LakehouseError: a table cannot be read or written.
+    """
+    task = open_task(spec, writing=False)
+    spark = care_session(task.spark)
+    maintained: list[Maintained] = []
+    with nullcontext() if dry_run else standing_still(spec):
+        expired = expire_bronze(task, spark) if pattern == "*" and not dry_run else None
+        for shown, place in _tables(task, pattern):
+            wear = read_wear(spark, place)
+            if wear is None:
+                continue
+            plan = plan_care(wear, datetime.now(timezone.utc), thorough=True)
+            result = care_for(spark, place, CarePlan() if dry_run else plan)
+            compacted, made = result.compacted_files, result.new_files
+            first = ["expire"] if expired is not None and place == task.lakehouse.bronze else []
+            done = (*first, *plan.deeds)
+            maintained.append(Maintained(shown, wear.new_files, wear.dead_rows, wear.rows, done, compacted, made))
+            report(maintained[-1])
+    if not maintained:
+        raise ConfigError(f"the task has no table {pattern}", hint="use the names at the source: schema.table")
+    return maintained
+
+
+def _tables(task: Task, pattern: str) -> Iterator[tuple[str, str]]:
+    """Display names and SQL identifiers of the tables, each once; the tables need not exist."""
+    seen = set[str]()
+    for config in task.spec.sources:
+        source = source_of_task(task, config)
+        for name in source.known_tables():
+            target = source.side.table(name)
+            if fnmatchcase(".".join(name), pattern) and target.place not in seen:
+                seen.add(target.place)
+                yield ".".join(target.route.name), target.place
+                yield f"{'.'.join(target.route.name)} (quarantine)", Quarantine.of(target).place
+    if pattern == "*":
+        yield "bronze", task.lakehouse.bronze
+        for place in metadata_tables(task.lakehouse, task.spec.name):
+            yield place, place

@@ -1,0 +1,1 @@
+"""`dmdelta quality`: tables evaluated by their suites, and quarantined rows released."""

@@ -1,0 +1,200 @@
+"""Judging one table: by what is expected of every table, and by its suite."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta, timezone
+
+from pyspark.sql import DataFrame
+
+from dmdelta.changelog.ranges import of_source, of_table
+from dmdelta.config import ExpectationConfig
+from dmdelta.engine.history.lineage import TablePast
+from dmdelta.engine.history.states import EarlierState, PastState, range_requests
+from dmdelta.engine.quality.foreign_keys import Child, ForeignKeyEvaluation
+from dmdelta.engine.task.task import Task
+from dmdelta.errors import QualityError
+from dmdelta.lakehouse.spark_errors import wrapped
+from dmdelta.model.position import Position
+from dmdelta.model.schema import TableName
+from dmdelta.model.spark_sql import quote
+from dmdelta.quality.builtin import (
+    broken_promises,
+    doubled_keys,
+    keys_with_nulls,
+    not_null_columns,
+    versions_from_nowhere,
+    versions_gone_back,
+)
+from dmdelta.quality.results import SAMPLES, Judged, Result, Scope, Validation, plain
+from dmdelta.quality.suite import Expectation, Suite, Suites
+from dmdelta.silver.apply.request import ApplyRequest, read_request
+from dmdelta.silver.apply.silver_context import SilverContext
+from dmdelta.silver.history.range_changes import has_statements, pieces_of, rows_added
+from dmdelta.silver.history.repair import standing
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedTable:
+    """What judging a table has found.
+
+    Attributes:
+        validations: what Great Expectations says of it; none without a suite, one for each structure of images.
+    """
+
+    judged: Judged
+    results: tuple[Result, ...]
+    validations: tuple[Validation, ...] = ()
+
+    @property
+    def failed(self) -> bool:
+        return not all(result.success for result in self.results)
+
+
+@dataclass(frozen=True, slots=True)
+class TableJudgement:
+    """The judgement of the tables of one source.
+
+    Attributes:
+        foreign_keys: theirs, and where the tables' states come from.
+        freshness: how old the oldest landed change that a table lacks may be.
+    """
+
+    task: Task
+    side: SilverContext
+    foreign_keys: ForeignKeyEvaluation
+    freshness: timedelta
+    suites: Suites
+
+    def judge(self, name: TableName, scope: Scope, begin: Position | None, end: Position) -> JudgedTable:
+        """Judge a table as it was when the log had been applied up to `end`.
+
+        Args:
+            begin: of the range whose rows are judged; None for all rows.
+
+        Raises:
+            ConfigError: its suite does not fit. QualityError: the history does not go back to `end`.
+            DmdeltaError: bronze, silver or the source cannot be read.
+        """
+        target = self.side.table(name)
+        suite = self.suites.of(target.route.name)
+        judged = Judged(self.side.source_id, target.route.name, scope, begin, end)
+        request = read_request(self.side, name, begin or end, end)
+        if scope is Scope.IMAGES:
+            return self._judge_images(suite, judged, self._ranges(request))
+        state = self.foreign_keys.history.state(request, ranged=begin is not None)
+        if state is None:
+            unknown = Result("structure", "warn", success=True, note=f"not judged: it was not there at {end}")
+            return JudgedTable(judged, (unknown,))
+        return self.judge_state(judged, state, state.touched if begin is not None else state.rows)
+
+    def judge_state(self, judged: Judged, state: PastState, rows: DataFrame) -> JudgedTable:
+        """Evaluate rows of a table's state.
+
+        Raises:
+            DmdeltaError: as `judge`.
+        """
+        suite = self.suites.of(judged.table)
+        child = Child(state, rows if judged.begin is not None else None)
+        keys = self.foreign_keys.evaluate(suite, child)
+        built_in = [*self._built_in(state, rows), *keys, *_promises(suite, state)]
+        wanted = (*_not_null(suite, state), *suite.expectations)
+        results, validations = judge_suite(rows, judged, wanted, state.keys)
+        return JudgedTable(judged, (*built_in, *results), validations)
+
+    def _judge_images(self, suite: Suite, judged: Judged, ranges: Sequence[ApplyRequest]) -> JudgedTable:
+        found: list[Result] = []
+        said: list[Validation] = []
+        for request in ranges:
+            for piece in pieces_of(self.task.spark, request):
+                part, keys = replace(judged, begin=piece.begin, end=piece.end), piece.batch.schema.primary_key
+                results, validations = judge_suite(piece.images, part, suite.expectations, keys)
+                found += results
+                said += validations
+        return JudgedTable(judged, tuple(found), tuple(said))
+
+    def _ranges(self, request: ApplyRequest) -> list[ApplyRequest]:
+        past = TablePast(self.task, self.side, request.name)
+        return range_requests(past, request.begin, request.end, request)
+
+    def _built_in(self, state: PastState, rows: DataFrame) -> Iterator[Result]:
+        if state.keys:
+            yield _none_of("key is unique", doubled_keys(rows, state.rows, state.schema), state.keys)
+            yield _none_of("key is not null", keys_with_nulls(rows, state.schema), state.keys)
+        yield _none_of("version is of the log", versions_from_nowhere(rows, state.position), state.keys)
+        if state.earlier is not None and state.keys:
+            yield from self._compared(state, rows, state.earlier)
+        yield self._fresh(state)
+
+    def _compared(self, state: PastState, rows: DataFrame, earlier: EarlierState) -> Iterator[Result]:
+        """What the range did, against what the table was before it."""
+        if earlier.rows is None:
+            yield Result("row count", "warn", success=True, note=f"not judged: {earlier.uncountable}")
+            return
+        if set(state.keys) <= set(earlier.rows.columns):
+            gone_back = versions_gone_back(rows, earlier.rows, state.schema)
+            yield _none_of("version never goes back", gone_back, state.keys)
+        ranges, spark = self._ranges(state.request), self.task.spark
+        reason = earlier.uncountable
+        if ranges[0].passed is not None or len(ranges) > 1 or has_statements(spark, ranges[0]):
+            reason = "the range has statements on the table"
+        if reason:
+            yield Result("row count", "warn", success=True, note=f"not judged: {reason}")
+            return
+        wanted = earlier.rows.count() + sum(map(rows_added, pieces_of(spark, state.request)))
+        found = state.every.count()
+        yield Result("row count", "warn", success=found == wanted, note=f"{found:,}, and {wanted:,} by the log")
+
+    def _fresh(self, table: PastState) -> Result:
+        """How long silver has lacked the oldest landed change that it lacks."""
+        request = table.request
+        try:
+            at = standing(self.task.spark, request.target).position
+        except QualityError as error:
+            return Result("freshness", "warn", success=True, note=f"not judged: {error.message}")
+        with wrapped(request.context.lakehouse.bronze, "reading"):
+            (row,) = self.task.spark.sql(
+                f"""SELECT min(landed_at) AS since FROM {request.context.lakehouse.bronze}
+                WHERE {of_source(request.context.source_id)} AND {of_table(*request.name)}
+                AND op IN ('insert', 'update', 'delete') AND epoch = {at.epoch} AND seq >= {at.seq}"""
+            ).collect()
+        late = datetime.now(timezone.utc) - row["since"].astimezone(timezone.utc) if row["since"] else timedelta(0)
+        note = f"{late.total_seconds():,.0f} s" if row["since"] else None
+        return Result("freshness", "warn", success=late <= self.freshness, note=note)
+
+
+def _none_of(name: str, failing: DataFrame, keys: tuple[str, ...]) -> Result:
+    """A result that is good if there is no such row."""
+    with wrapped("silver", "reading"):
+        count = failing.count()
+        rows = failing.select(*map(quote, keys)).limit(SAMPLES).collect() if count and keys else []
+    samples = tuple({key: plain(row[key]) for key in keys} for row in rows)
+    return Result(name, "warn", success=not count, unexpected=count, samples=samples)
+
+
+def _promises(suite: Suite, table: PastState) -> Iterator[Result]:
+    """What a suite says of columns and key."""
+    if not suite.contract.columns and suite.contract.key is None:
+        return
+    broken = broken_promises(suite.contract, table.rows, table.schema)
+    yield Result("columns and key", "warn", success=not broken, note="; ".join(broken) or None)
+
+
+def _not_null(suite: Suite, table: PastState) -> Iterator[Expectation]:
+    for name in not_null_columns(suite.contract, table.rows.columns):
+        config = ExpectationConfig(type="expect_column_values_to_not_be_null", kwargs={"column": name})
+        yield Expectation(config, f"{name}: nullable: false")
+
+
+def judge_suite(
+    rows: DataFrame, judged: Judged, expectations: Sequence[Expectation], keys: Sequence[str]
+) -> tuple[tuple[Result, ...], tuple[Validation, ...]]:
+    """What judging rows by expectations gives, and what Great Expectations says of it; nothing without any."""
+    if not expectations:
+        return (), ()
+    # Great Expectations takes a second to be imported, and is there only where it is asked for.
+    from dmdelta.quality.expectations import judge  # noqa: PLC0415
+
+    name = ".".join(judged.table)
+    results, details = judge(rows, name, expectations, keys)
+    between = " ".join(str(place) for place in (judged.begin, judged.end) if place is not None)
+    return tuple(results), (Validation(name, judged.scope, between, details),)

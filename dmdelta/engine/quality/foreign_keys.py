@@ -1,0 +1,178 @@
+"""Foreign keys of the source and of contracts, evaluated in silver: rows that refer to a row which does not exist."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame, SparkSession
+
+from dmdelta.engine.history.states import PastState, ReplayedHistory, SilverHistory
+from dmdelta.errors import SourceError
+from dmdelta.lakehouse.spark_errors import wrapped
+from dmdelta.lakehouse.tables import table_state
+from dmdelta.model.schema import ForeignKey, TableName
+from dmdelta.model.spark_sql import quote
+from dmdelta.quality.builtin import orphans, referring
+from dmdelta.quality.results import SAMPLES, Result, plain
+from dmdelta.quality.suite import Suite
+from dmdelta.silver.apply.quarantine import Quarantine, silver_rows_of
+from dmdelta.silver.apply.request import ApplyRequest
+from dmdelta.silver.apply.silver_context import SilverContext
+from dmdelta.silver.history.deletions import removed_keys
+from dmdelta.silver.history.range_changes import schema_behind
+from dmdelta.silver.schema.evolution import older_than
+from dmdelta.source.endpoint import Endpoint
+from dmdelta.source.foreign_keys import read_foreign_keys
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A table whose foreign keys are evaluated.
+
+    Attributes:
+        touched: the rows that the evaluated range wrote last; None: all rows are evaluated.
+    """
+
+    state: PastState
+    touched: DataFrame | None
+
+    @property
+    def request(self) -> ApplyRequest:
+        return self.state.request
+
+    @property
+    def rows(self) -> DataFrame:
+        return self.state.rows
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKeyEvaluation:
+    """The evaluation of the foreign keys of one source's tables.
+
+    Attributes:
+        side: of the source.
+        history: where the states of its tables come from.
+        endpoint: of the source; None for an archive, which knows no foreign keys.
+        sources: by the name of a silver table, the source tables whose rows it has.
+    """
+
+    spark: SparkSession
+    side: SilverContext
+    history: SilverHistory | ReplayedHistory
+    endpoint: Endpoint | None
+    sources: Mapping[TableName, Sequence[TableName]]
+
+    def evaluate(self, suite: Suite, child: Child) -> Iterator[Result]:
+        """Evaluate the foreign keys that the contract has, and those of the source that it does not have.
+
+        Raises:
+            QualityError: silver's history does not go back to the request's end.
+            DmdeltaError: bronze, silver or the source cannot be read.
+        """
+        promised = suite.foreign_keys(child.request.target.route.name)
+        for key in promised:
+            yield self._evaluate(key, child, promised=True)
+        if self.endpoint is None:
+            return
+        try:
+            enforced = read_foreign_keys(self.endpoint, child.request.name)
+        except SourceError as error:
+            note = f"the source does not report them: {error.message}"
+            yield Result("foreign keys", "warn", success=False, note=note)
+            return
+        known = {(key.parent, key.columns) for key in promised}
+        for key in enforced:
+            parent = self.side.table(key.parent).route.name
+            if (parent, key.columns) not in known:
+                yield self._evaluate(replace(key, parent=parent), child, promised=False)
+
+    def _evaluate(self, key: ForeignKey, child: Child, *, promised: bool) -> Result:
+        name = f"foreign key {key.name}"
+        parents = self._parents(key, child)
+        if isinstance(parents, str):
+            note = f"not evaluated against {'.'.join(key.parent)}: {parents}"
+            return Result(name, "warn", success=not promised, note=note)
+        lacking = [
+            f"{'.'.join(table)} has no column {column}"
+            for table, column, columns in (
+                *((child.request.target.route.name, own, child.rows.columns) for own, _ in key.columns),
+                *((key.parent, theirs, parents.rows.columns) for _, theirs in key.columns),
+            )
+            if column not in columns
+        ]
+        if lacking:
+            # The source's keys are those of now: a table of the past may lack their columns.
+            return Result(name, "warn", success=not promised, note=f"not evaluated: {'; '.join(lacking)}")
+        evaluated = self._attributable(key, child, parents)
+        return _result(name, key, evaluated, parents, child.state.keys)
+
+    def _parents(self, key: ForeignKey, child: Child) -> "_Parents | str":
+        sources = self.sources.get(key.parent, ())
+        if not sources:
+            place = self.side.lakehouse.silver(*key.parent)
+            if table_state(self.spark, place) is None:
+                return "it is not in silver"
+            # Of another source: its log has other positions.
+            return _Parents(self.spark.table(place), note="compared with the other source's table as it is now")
+        rows = self.history.parent_rows(sources, child.request)
+        if isinstance(rows, str):
+            return rows
+        requests = [replace(child.request, schema=schema, table=table) for schema, table in sources]
+        return _Parents(rows, self._quarantined(requests, rows), tuple(requests))
+
+    def _quarantined(self, parents: Sequence[ApplyRequest], rows: DataFrame) -> DataFrame | None:
+        """Rows that the source has and silver has not, because they fail an expectation."""
+        found = None
+        for request in parents:
+            quarantine = Quarantine.of(request.target)
+            schema = schema_behind(self.spark, request) if quarantine.has_rows(self.spark) else None
+            if schema is None:
+                continue
+            old = quarantine.rows(self.spark).where(older_than(request.end))
+            kept = silver_rows_of(old, schema).select(*map(quote, rows.columns))
+            found = kept if found is None else found.unionAll(kept)
+        return found
+
+    def _attributable(self, key: ForeignKey, child: Child, parents: "_Parents") -> DataFrame:
+        """Of a range: rows that it wrote, and rows whose parent it removed. All rows where these cannot be listed."""
+        begin = child.request.begin
+        if child.touched is None or len(parents.requests) != 1:
+            return child.rows
+        (parent,) = parents.requests
+        schema = schema_behind(self.spark, parent)
+        referenced = tuple(theirs for _, theirs in key.columns)
+        if schema is None or parent.target.merged or set(schema.primary_key) != set(referenced):
+            return child.rows
+        removed = removed_keys(self.spark, parent, schema)
+        if removed is None:
+            return child.rows
+        return child.touched.unionAll(referring(child.rows.where(older_than(begin)), removed, key, "left_semi"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Parents:
+    """A silver table that others refer to.
+
+    Attributes:
+        rows: of silver, at the position of the evaluation.
+        quarantined: rows that the source has besides; None: there are none.
+        requests: the source tables whose rows these are; none of another source.
+    """
+
+    rows: DataFrame
+    quarantined: DataFrame | None = None
+    requests: tuple[ApplyRequest, ...] = ()
+    note: str | None = None
+
+
+def _result(name: str, key: ForeignKey, rows: DataFrame, parents: _Parents, keys: Sequence[str]) -> Result:
+    failing, note = orphans(rows, parents.rows, key), parents.note
+    with wrapped("silver", "reading"):
+        if parents.quarantined is not None:
+            in_silver, failing = failing, orphans(failing, parents.quarantined, key)
+        count = failing.count()
+        if parents.quarantined is not None and (waiting := in_silver.count() - count):
+            note = f"{waiting:,} more refer to rows that are quarantined"
+        evaluated = rows.where(" AND ".join(f"{quote(own)} IS NOT NULL" for own, _ in key.columns)).count()
+        sampled = failing.select(*map(quote, keys)).limit(SAMPLES).collect() if count and keys else []
+    samples = tuple({column: plain(row[column]) for column in keys} for row in sampled)
+    return Result(name, "warn", not count, evaluated, count, samples, note)

@@ -1,0 +1,1 @@
+"""The relay process of a source, supervised; and its segments on disk."""

@@ -1,0 +1,109 @@
+"""The relay log on disk for operators: its extent, and which segments may be removed."""
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+from dmdelta.bronze.landing import landing_app
+from dmdelta.config import SourceConfig, TaskSpec
+from dmdelta.engine.relay.supervisor import relay_task
+from dmdelta.engine.task.task import Task, open_task
+from dmdelta.lakehouse.history import newest_own_commit
+from dmdelta.model.position import Position
+from dmdelta.model.segment import Segment
+from dmdelta.segments import list_segments
+from dmdelta.source.relay.purge import PurgePolicy, landed_segments, plan_purge, purge
+from dmdelta.source.relay.relay_task import read_status
+
+
+@dataclass(frozen=True, slots=True)
+class RelayLog:
+    """The segments of one source.
+
+    Attributes:
+        state: the last state of the relay; None if it never ran.
+        begins, ends: of the segments; None without any.
+        landed_to: everything before it is in bronze.
+        landed_bytes: bytes of the log in segments that have landed and may be purged.
+        free_bytes: free bytes of their disk.
+    """
+
+    source_id: str
+    state: str | None
+    folder: str
+    begins: Position | None
+    ends: Position | None
+    landed_to: Position | None
+    segments: int
+    bytes: int
+    landed_bytes: int
+    free_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class PurgedLog:
+    """The segments removed from one source, and the bytes of the log that they held."""
+
+    source_id: str
+    segments: int
+    bytes: int
+
+
+def relay_logs(spec: TaskSpec) -> list[RelayLog]:
+    """The contents of each relay folder; nothing for a source that was never relayed.
+
+    Raises:
+        CorruptBinlog: segments are not contiguous.
+        LakehouseError: bronze cannot be read.
+    """
+    task = open_task(spec, writing=False)
+    return [_log(task, source, folder) for source, folder in _relayed(spec)]
+
+
+def purge_relay(spec: TaskSpec, expires: timedelta) -> list[PurgedLog]:
+    """Remove landed segments older than `expires`, of each source. The task may run meanwhile.
+
+    Raises:
+        CorruptBinlog: segments are not contiguous.
+        LakehouseError: bronze cannot be read.
+    """
+    task, purged = open_task(spec, writing=False), list[PurgedLog]()
+    for source, folder in _relayed(spec):
+        segments, landed = _segments(task, source, folder)
+        old = landed_segments(segments, landed) if landed is not None else []
+        chosen = plan_purge(old, datetime.now(timezone.utc), 0, PurgePolicy(expires, 0))
+        purged.append(PurgedLog(source.source_id, len(chosen), purge(chosen)))
+    return purged
+
+
+def _relayed(spec: TaskSpec) -> list[tuple[SourceConfig, Path]]:
+    """The sources that were ever relayed, and their folders."""
+    folders = [(source, relay_task(spec, source, until_caught_up=True).folder) for source in spec.sources]
+    return [(source, folder) for source, folder in folders if folder.is_dir()]
+
+
+def _log(task: Task, source: SourceConfig, folder: Path) -> RelayLog:
+    segments, landed = _segments(task, source, folder)
+    status = read_status(folder)
+    return RelayLog(
+        source.source_id,
+        status.state if status else None,
+        str(folder),
+        segments[0].begin_position if segments else None,
+        segments[-1].end_position if segments else None,
+        landed,
+        len(segments),
+        sum(segment.size for segment in segments),
+        sum(old.segment.size for old in landed_segments(segments, landed)) if landed is not None else 0,
+        shutil.disk_usage(folder).free,
+    )
+
+
+def _segments(task: Task, source: SourceConfig, folder: Path) -> tuple[Sequence[Segment], Position | None]:
+    """A source's segments, and the end of bronze."""
+    app = landing_app(task.spec.name, source.source_id)
+    # Bronze first: segments that land meanwhile are only kept a little longer.
+    landed = newest_own_commit(task.spark, task.lakehouse.bronze, app)
+    return list_segments(folder, source.source_id), landed.tag.end if landed else None

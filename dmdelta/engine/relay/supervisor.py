@@ -1,0 +1,255 @@
+"""The relay of one source as the run sees it: preflight, start, supervision, restart."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from dmdelta.bronze.landing import Landed
+from dmdelta.config import MetaConfig, PurgeConfig, SourceConfig, TaskSpec
+from dmdelta.errors import DmdeltaError, SourceError, StageFailed
+from dmdelta.lakehouse.session import tasks_at_once
+from dmdelta.logging import get_logger
+from dmdelta.model.gtid import Flavor
+from dmdelta.model.retry import Retry
+from dmdelta.model.schema import TableSchema
+from dmdelta.rules import SourceRules
+from dmdelta.source.catalog import read_schemas
+from dmdelta.source.catalog_snapshot import StillCatalog, read_still_catalog
+from dmdelta.source.connection import open_connection
+from dmdelta.source.endpoint import Endpoint
+from dmdelta.source.preflight.finding import Finding, Level
+from dmdelta.source.preflight.server_checks import Intent, check_source
+from dmdelta.source.preflight.table_checks import Reading, check_tables
+from dmdelta.source.relay.archive import archive_flavor
+from dmdelta.source.relay.process import RelayProcess, WaitingRelay
+from dmdelta.source.relay.purge import PurgePolicy
+from dmdelta.source.relay.relay_dir import Known
+from dmdelta.source.relay.relay_task import RelayTask, Start, StartAfter, StartAt, StartEdge
+from dmdelta.source.server import sends_column_names, server_identity
+
+log = get_logger(__name__)
+FIRST_TRY = Retry(attempts=3)
+RESTARTS = 5
+"""How often a relay that was killed is restarted in one run."""
+READY_SECONDS = 30.0
+
+
+@dataclass(slots=True)
+class Relaying:
+    """A source and its relay process. Created by `open_relaying`.
+
+    Attributes:
+        until_caught_up: the relay ends at the end that the log has when it starts.
+        loads: the source's first start is a full load.
+        sends_names: the log contains column names, as far as the settings show.
+        purging: how long landed segments are kept.
+    """
+
+    task: RelayTask
+    flavor: Flavor
+    rules: SourceRules
+    until_caught_up: bool
+    loads: bool
+    purging: PurgePolicy
+    sends_names: bool = True
+    _waiting: WaitingRelay | None = field(default_factory=WaitingRelay)
+    """The first process: it loads its code while Spark starts."""
+    _process: RelayProcess | None = None
+    _deaths: int = field(default=0)
+
+    @property
+    def source_id(self) -> str:
+        return self.task.source_id
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the source's segments."""
+        return self.task.folder
+
+    def begin_behind(self, landed: Landed | None) -> None:
+        """Tell the relay what has landed: it does not fetch that again, even if its folder is lost."""
+        self.task = replace(self.task, until_caught_up=self.until_caught_up)
+        if landed is None:
+            return
+        end = landed.end
+        self.task = replace(
+            self.task,
+            start=StartAt(end.binlog_file, end.offset, end.epoch),
+            known=Known(end, str(landed.gtid_set)),
+        )
+
+    def begin_ahead(self, landed: Landed | None) -> None:
+        """Relay from `landed` on without end, while tables are read; then call `catch_up`."""
+        self.begin_behind(landed)
+        self.task = replace(self.task, until_caught_up=False)
+
+    def catch_up(self) -> None:
+        """Let a relay that began ahead end at the current end of the log, if the run ends there.
+
+        Raises:
+            DmdeltaError: it does not restart.
+        """
+        if self.until_caught_up and not self.task.until_caught_up:
+            self.stop()
+            self.task = replace(self.task, until_caught_up=True)
+            self.start()
+
+    def start(self) -> None:
+        """Start the process and wait until it holds the folder.
+
+        Raises:
+            Fenced: another runner's relay holds it.
+            DmdeltaError: it does not start.
+        """
+        if self._process is not None:
+            self._process.stop()  # it has ended; this closes its pipes
+        self._process, self._waiting = (self._waiting or WaitingRelay()).begin(self.task), None
+        if self._process.wait_ready(READY_SECONDS):
+            return
+        error = self._process.error()
+        if error is None:
+            raise StageFailed(f"the relay of {self.source_id} does not start", hint="see its log above; run again")
+        self._restart(error)
+
+    def check(self) -> None:
+        """Restart a relay that was killed; a killed relay has lost nothing.
+
+        Raises:
+            DmdeltaError: it ended for a reason that a restart does not fix.
+        """
+        error = self._process.error() if self._process is not None else None
+        if error is not None:
+            self._restart(error)
+
+    def _restart(self, error: DmdeltaError) -> None:
+        self._deaths += 1
+        if not isinstance(error, StageFailed) or self._deaths > RESTARTS:
+            raise error
+        log.warning("relay process ended", source=self.source_id, why=error.message, deaths=self._deaths)
+        self.start()
+
+    def has_ended(self) -> bool:
+        """It has relayed everything requested."""
+        return self._process is not None and not self._process.poll() and self._process.error() is None
+
+    def stop(self) -> None:
+        """Stop it at a transaction boundary."""
+        if self._waiting is not None:
+            self._waiting.dismiss()
+            self._waiting = None
+        if self._process is not None:
+            self._process.stop()
+
+    def read_catalog(self) -> Sequence[TableSchema]:
+        """The current contents of information_schema; empty for an archive."""
+        if self.task.endpoint is None:
+            return ()
+        with open_connection(self.task.endpoint, FIRST_TRY) as connection:
+            return read_schemas(connection, self.rules.wanted)
+
+    def read_still_catalog(self, wanted: Callable[[str, str], bool]) -> StillCatalog | None:
+        """The current contents of information_schema, and the log position at which it is valid; None for an archive.
+
+        Raises:
+            SourceUnavailable, SourceError: the server does not answer.
+        """
+        return read_still_catalog(self.task.endpoint, wanted) if self.task.endpoint is not None else None
+
+
+@contextmanager
+def open_relaying(spec: TaskSpec, source: SourceConfig, *, until_caught_up: bool) -> Iterator[Relaying]:
+    """Check whether the source can be relayed; its relay is stopped at the end.
+
+    Raises:
+        SourceError, SourceUnavailable: it cannot, with the fix of the first failed check.
+    """
+    task = relay_task(spec, source, until_caught_up=until_caught_up)
+    rules, sends_names = SourceRules.from_spec(spec, source), True
+    if task.endpoint is None:
+        flavor = archive_flavor(Path(task.binlog_dir or ""))
+    else:
+        with open_connection(task.endpoint, FIRST_TRY) as connection:
+            flavor, sends_names = server_identity(connection).flavor, sends_column_names(connection)
+            findings = [
+                *check_source(connection, Intent(task.endpoint.server_id)),
+                *check_tables(connection, rules, reading_of(spec, source)),
+            ]
+            _raise_failures(source.source_id, [finding for finding in findings if not spec.is_ignored(finding.name)])
+    loads, purging = spec.loads(source), purging_of(source.relay.purge)
+    relaying = Relaying(task, flavor, rules, until_caught_up, loads, purging, sends_names)
+    try:
+        yield relaying
+    finally:
+        relaying.stop()
+
+
+def relay_task(spec: TaskSpec, source: SourceConfig, *, until_caught_up: bool) -> RelayTask:
+    """The task of a source's relay."""
+    return RelayTask(
+        source_id=source.source_id,
+        relay_dir=spec.relay_dir(source),
+        endpoint=endpoint_of(source),
+        binlog_dir=source.binlog_dir,
+        start=start_of(source.meta),
+        until_caught_up=until_caught_up,
+    )
+
+
+def purging_of(config: PurgeConfig) -> PurgePolicy:
+    """How long landed segments are kept."""
+    return PurgePolicy(config.expires, config.remain_space << 30)
+
+
+def reading_of(spec: TaskSpec, source: SourceConfig) -> Reading:
+    """How the tables of a source are read for a full load."""
+    if not spec.loads(source):
+        return Reading()
+    return Reading(loads=True, at_once=tasks_at_once(), together=spec.snapshot.consistency == "snapshot")
+
+
+def endpoint_of(source: SourceConfig) -> Endpoint | None:
+    """The server of a source; None for an archive."""
+    if source.host is None or source.user is None:
+        return None
+    return Endpoint(
+        host=source.host,
+        port=source.port,
+        user=source.user,
+        password=source.password.get_secret_value(),
+        tls=source.security.tls if source.security else None,
+        flavor=source.flavor,
+        server_id=source.server_id,
+    )
+
+
+def start_of(meta: MetaConfig | None) -> Start:
+    """Where a first start begins: at the spec's `meta`, else at the oldest file."""
+    if meta is None:
+        return StartEdge.OLDEST
+    if meta.binlog_name is not None:
+        return StartAt(meta.binlog_name, meta.binlog_pos)
+    return StartAfter(meta.binlog_gtid or "")
+
+
+def flavor_of_source(spec: TaskSpec, source: SourceConfig) -> Flavor:
+    """The flavor of a source's log; its server is queried if the spec does not set it.
+
+    Raises:
+        SourceError, SourceUnavailable: the server does not answer.
+    """
+    task = relay_task(spec, source, until_caught_up=True)
+    if source.flavor is not None:
+        return source.flavor
+    if task.endpoint is None:
+        return archive_flavor(Path(task.binlog_dir or ""))
+    with open_connection(task.endpoint, FIRST_TRY) as connection:
+        return server_identity(connection).flavor
+
+
+def _raise_failures(source_id: str, findings: Sequence[Finding]) -> None:
+    for finding in findings:
+        if finding.level is Level.FAIL:
+            raise SourceError(f"{source_id}: {finding.message}", hint=finding.fix, check=finding.name)
+        if finding.level is Level.WARN:
+            log.warning("preflight", source=source_id, check=finding.name, finding=finding.message, fix=finding.fix)

@@ -1,0 +1,158 @@
+"""`dmdelta replay --check`: the result of a replay is evaluated before any of it is written."""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
+
+from dmdelta.ddl.types.silver_types import SHARD, silver_columns
+from dmdelta.engine.history.states import PastState
+from dmdelta.engine.quality.evaluation import TableJudgement
+from dmdelta.errors import ConfigError, QualityError
+from dmdelta.lakehouse.spark_errors import wrapped
+from dmdelta.model.schema import TableName, TableSchema
+from dmdelta.model.spark_sql import literal, quote
+from dmdelta.quality.results import Judged, Result, ResultStore, Scope
+from dmdelta.quality.suite import Expectation
+from dmdelta.silver.apply.quarantine import silver_rows_of
+from dmdelta.silver.apply.request import ApplyRequest
+from dmdelta.silver.apply.row_checks import OnFailure, RowCheck
+from dmdelta.silver.table.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayCheck:
+    """Evaluates the results of a source's replays, and stores what it finds."""
+
+    judgement: TableJudgement
+    store: ResultStore
+
+    def guard(self, name: TableName) -> Callable[[ApplyRequest], ApplyRequest]:
+        """Makes failing rows of a replay go to a quarantine of its own, as those of a running task do."""
+        silver = self.judgement.side.table(name).route.name
+        expected = [each for each in self.judgement.suites.of(silver).row_wise if _quarantines(each)]
+        made: dict[TableSchema, Sequence[RowCheck]] = {}
+
+        def checks(_: Target, schema: TableSchema) -> Sequence[RowCheck]:
+            if schema not in made:
+                made[schema] = list(_row_checks(self.judgement.task.spark, expected, schema))
+            return made[schema]
+
+        if not expected:
+            return lambda request: request
+        return lambda request: replace(request, context=replace(request.context, checks=checks))
+
+    def assert_passes(self, name: TableName, scope: Scope, state: PastState, apart: DataFrame | None) -> list[Result]:
+        """Evaluate the rows that a replay leads to. Returns what fails without stopping anything.
+
+        Args:
+            scope: RANGE: the rows that the range wrote are evaluated; otherwise all.
+            apart: rows of the replay's quarantine; None: there are none.
+
+        Raises:
+            QualityError: an expectation fails that stops its table.
+            DmdeltaError: bronze, silver or the source cannot be read.
+        """
+        begin = state.request.begin if scope is Scope.RANGE else None
+        judged = Judged(
+            state.request.context.source_id, state.request.target.route.name, Scope.REPLAY_CHECK, begin, state.position
+        )
+        found = self.judgement.judge_state(judged, state, state.touched if begin is not None else state.rows)
+        results = [_with_those_apart(result, apart) for result in found.results]
+        self.store.add(judged, results)
+        failing = [result for result in results if not result.success]
+        stopping = [result for result in failing if result.on_failure == OnFailure.STOP.value]
+        if stopping:
+            raise QualityError(
+                f"the replay of {'.'.join(name)} fails {'; '.join(map(shown, stopping))}",
+                hint="nothing was written: correct the source or the suite, and replay again",
+            )
+        return failing
+
+
+def shown(result: Result) -> str:
+    """A result as one line: what fails, and how many rows of how many."""
+    rows = f"{result.unexpected:,} rows" if result.unexpected is not None else result.note or "the table"
+    many = f" of {result.evaluated:,}" if result.evaluated is not None and result.unexpected is not None else ""
+    return f"{result.expectation} ({result.on_failure}): {rows}{many}"
+
+
+def adopted(apart: DataFrame, made_for: Target, target: Target, schema: TableSchema) -> DataFrame:
+    """The rows of a replay's quarantine as that of the silver table has them.
+
+    Args:
+        made_for: where the replay put its rows.
+        schema: the source table's structure.
+    """
+    spark = apart.sparkSession
+    with wrapped(target.place, "reading"):
+        texts = [str(row["structure"]) for row in apart.select("structure").distinct().collect()]
+    seen = json.loads(target.seen(schema).to_json())
+    constants = seen["columns"][len(seen["columns"]) - len(target.constants) :]
+    pairs = [(text, _renamed(text, len(made_for.constants), target, constants)) for text in texts]
+    names = spark.createDataFrame(pairs, "_dm_made STRING, _dm_structure STRING")
+    key = "row_key"
+    if target.merged:
+        shard = json.dumps({SHARD: str(target.shard)}, ensure_ascii=False, separators=(",", ":"))[1:]
+        key = f"concat(substr(row_key, 1, length(row_key) - 1), ',', {literal(shard)})"
+    columns = [
+        f"{key} AS row_key"
+        if name == "row_key"
+        else "_dm_structure AS structure"
+        if name == "structure"
+        else quote(name)
+        for name in apart.columns
+    ]
+    return apart.join(names, apart["structure"] == names["_dm_made"]).selectExpr(*columns)
+
+
+def rows_apart(apart: DataFrame, schema: TableSchema, live: DataFrame) -> DataFrame:
+    """Rows of a quarantine with the columns of silver (`live`)."""
+    return silver_rows_of(apart, schema).select(*map(quote, live.columns))
+
+
+def _quarantines(expectation: Expectation) -> bool:
+    return expectation.config.on_failure == OnFailure.QUARANTINE.value
+
+
+def _row_checks(spark: SparkSession, expected: Iterable[Expectation], schema: TableSchema) -> Iterable[RowCheck]:
+    # Great Expectations takes a second to be imported, and is there only where it is asked for.
+    from dmdelta.quality.expectations import failing  # noqa: PLC0415
+
+    columns = ", ".join(f"CAST(NULL AS {kind}) AS {quote(name)}" for name, kind in silver_columns(schema).items())
+    empty = spark.sql(f"SELECT {columns} WHERE false")
+    for each in expected:
+        try:
+            yield RowCheck(str(each), failing(each, empty), OnFailure.QUARANTINE)
+        except ConfigError:  # the table had no such column then: its last rows are evaluated at the end
+            continue
+
+
+def _with_those_apart(result: Result, apart: DataFrame | None) -> Result:
+    """A result that counts the rows which the replay's quarantine holds."""
+    if apart is None or result.on_failure != OnFailure.QUARANTINE.value:
+        return result
+    with wrapped("the replay's quarantine", "reading"):
+        count = apart.where(F.array_contains("reasons", F.lit(result.expectation))).count()
+    if not count:
+        return result
+    evaluated = result.evaluated + count if result.evaluated is not None else None
+    return replace(
+        result,
+        success=False,
+        evaluated=evaluated,
+        unexpected=(result.unexpected or 0) + count,
+        note="kept in quarantine",
+    )
+
+
+def _renamed(text: str, constants: int, target: Target, own: Sequence[object]) -> str:
+    """A structure's text under the silver table's name, with its constant columns."""
+    fields = json.loads(text)
+    columns = fields["columns"][: len(fields["columns"]) - constants]
+    fields |= {"schema": target.route.name[0], "table": target.route.name[1], "columns": [*columns, *own]}
+    if target.merged:
+        fields["primary_key"] = [*fields["primary_key"], SHARD]
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,237 @@
+"""Runs a task: the pipelines of all sources in parallel until they are done or a stop is requested."""
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from dmdelta.checkpoint import FlushReason
+from dmdelta.config import TaskSpec
+from dmdelta.engine.apply.shard_locks import ShardLocks, open_shard_locks
+from dmdelta.engine.control.cancellation import StopRequest, stopping_on_signals
+from dmdelta.engine.control.listener import obeying, plan_after_failure
+from dmdelta.engine.control.table import ControlTable, State
+from dmdelta.engine.relay.supervisor import Relaying, open_relaying
+from dmdelta.engine.run.pipeline import SourcePipeline, open_pipeline
+from dmdelta.engine.run.restart import begin_source
+from dmdelta.engine.task.live_settings import InForce
+from dmdelta.engine.task.suites import open_suites
+from dmdelta.engine.task.task import Task, open_task, with_safe_mode
+from dmdelta.engine.telemetry.counters import Progress, RunSummary, Tally
+from dmdelta.engine.telemetry.metrics import RunMetrics, serving_metrics
+from dmdelta.engine.telemetry.stats import moment_of
+from dmdelta.errors import DmdeltaError, QualityError, SchemaError, StageFailed
+from dmdelta.logging import get_logger
+from dmdelta.model.schema import TableName
+from dmdelta.sharding import Coordination
+from dmdelta.sharding import Mode as ShardMode
+from dmdelta.source.relay.relay_task import Start
+from dmdelta.source.relay.start_position import StartTime
+
+log = get_logger(__name__)
+WATCH_SECONDS = 0.2
+GRACE_SECONDS = 3.0
+"""How long a stop waits for ranges in flight; then they are cancelled, and applied by the next start."""
+INTERRUPT_SECONDS = 10.0
+HEALTHY_SECONDS = 600.0
+"""After this time without a failure, the next one counts as the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """
+    Attributes:
+        until_caught_up: end when everything that the sources had at the start is in silver.
+        safe_mode: apply all changes in safe mode.
+        start_time: restart at the first transaction that was committed then or later.
+        remove_meta: reset the task and restart: at `start_time`, else where its first start did.
+    """
+
+    until_caught_up: bool = False
+    safe_mode: bool = False
+    start_time: datetime | None = None
+    remove_meta: bool = False
+
+    def restart_at(self, first: Start) -> Start | StartTime | None:
+        """Where a source with the given `first` start restarts; None to resume."""
+        if self.start_time is not None:
+            return StartTime(self.start_time)
+        return first if self.remove_meta else None
+
+
+def run_task(
+    spec: TaskSpec,
+    options: RunOptions,
+    report: Callable[[Progress], None],
+    stop: StopRequest | None = None,
+) -> RunSummary:
+    """Run until caught up or stopped.
+
+    Args:
+        report: called with the run's progress from the stages' threads.
+        stop: lets another thread stop the run; signals always do.
+
+    Raises:
+        DmdeltaError: a stage failed permanently; the checkpoint then has an exit point.
+    """
+    stop = stop or StopRequest()
+    tally = Tally(report)
+    ends = options.until_caught_up or spec.task_mode == "full"
+    with stopping_on_signals(stop), ExitStack() as opened:
+        # The relays first: their locks exclude a second runner of the task.
+        relayings = [opened.enter_context(open_relaying(spec, source, until_caught_up=ends)) for source in spec.sources]
+        task = replace(open_task(with_safe_mode(spec) if options.safe_mode else spec), suites=open_suites(spec))
+        for relaying in relayings:
+            restart_at = options.restart_at(relaying.task.start)
+            if restart_at is not None:
+                begin_source(task, relaying, restart_at)
+        control = opened.enter_context(obeying(task, stop))
+        metrics = opened.enter_context(serving_metrics(spec.metrics, tally))
+        stopped = _follow_with_retries(_Following(task, relayings, tally, metrics, stop, ends), control)
+    return RunSummary(tally.now(), stopped=stopped)
+
+
+@dataclass(frozen=True, slots=True)
+class _Following:
+    """The sources to follow; `ends`: until everything that they had at the start is in silver."""
+
+    task: Task
+    relayings: Sequence[Relaying]
+    tally: Tally
+    metrics: RunMetrics | None
+    stop: StopRequest
+    ends: bool
+
+
+def _follow_with_retries(following: _Following, control: ControlTable) -> bool:
+    """Follow the sources through pauses and transient failures; True if a stop was requested.
+
+    Raises:
+        DmdeltaError: a permanent failure.
+    """
+    stop, failures = following.stop, 0
+
+    def tell(state: State, error: DmdeltaError | None = None) -> None:
+        control.tell(state, error)
+        if following.metrics is not None:
+            following.metrics.tell(state)
+
+    while True:
+        began = time.monotonic()
+        try:
+            stopped_by_request = _follow(following, control)
+        except DmdeltaError as error:
+            failures = 1 if time.monotonic() - began > HEALTHY_SECONDS else failures + 1
+            after = plan_after_failure(error, failures, ends=following.ends)
+            tell(after.state, error)
+            if after.delay is None:
+                raise
+            log.warning("task failed, retrying automatically", in_s=after.delay, why=error.message, hint=error.hint)
+            stopped_by_request = stop.wait(after.delay)
+            if not stopped_by_request:
+                tell(State.RUNNING)
+                continue
+        if not stop.is_pause:
+            return stopped_by_request
+        tell(State.PAUSED)
+        log.warning("paused", task=following.task.spec.name)
+        if not stop.wait_for_resume():
+            return True
+        tell(State.RUNNING)
+
+
+def _follow(following: _Following, control: ControlTable) -> bool:
+    """Run all sources' pipelines until they are done, or a stop or pause is requested; True then.
+
+    Raises:
+        DmdeltaError: a stage failed; the checkpoint then has an exit point. For a run that ends by itself, also the
+            error of a stopped table.
+    """
+    stop, turn = following.stop, StopRequest()
+    task = following.task
+    shards = Coordination(ShardMode(task.spec.shard_mode) if task.spec.shard_mode else None)
+    pipelines = [open_pipeline(task, relaying, following.tally, turn, shards) for relaying in following.relayings]
+    locks = open_shard_locks(task, shards)
+    for pipeline in pipelines:
+        pipeline.start()
+    _watch(pipelines, turn, stop, _TurnControl(task.in_force, control, following.metrics, locks))
+    stopped_by_request = stop.requested and turn.failure is None
+    _end(pipelines, turn)
+    if locks is not None:
+        locks.look()
+    failure = turn.failure or stop.failure
+    if failure is None and following.ends and not stopped_by_request:
+        sinks = [pipeline.sinking.failure for pipeline in pipelines if pipeline.sinking is not None]
+        failure = next(iter([*_stopped(pipelines).values(), *filter(None, sinks)]), None)
+    if failure is not None:
+        raise failure
+    return stopped_by_request
+
+
+def _stopped(pipelines: Sequence[SourcePipeline]) -> dict[TableName, SchemaError | QualityError]:
+    """The tables that silver cannot follow, or whose rows stop them."""
+    return {name: error for pipeline in pipelines for name, error in pipeline.applying.scheduler.states.stopped.items()}
+
+
+@dataclass(slots=True)
+class _TurnControl:
+    """Publishes the state of a turn, and applies changed settings to it."""
+
+    in_force: InForce
+    control: ControlTable
+    metrics: RunMetrics | None
+    locks: ShardLocks | None
+    told: frozenset[TableName] = frozenset()
+
+    def pass_on(self, pipelines: Sequence[SourcePipeline]) -> None:
+        """Apply changed settings, and report which tables have stopped or resumed."""
+        if self.metrics is not None:
+            self.metrics.look(lambda: map(moment_of, pipelines))
+        for pipeline in pipelines:
+            pipeline.use(self.in_force.settings)
+        if self.locks is not None:
+            self.locks.look()
+        stopped = _stopped(pipelines)
+        if frozenset(stopped) != self.told:
+            self.told = frozenset(stopped)
+            self.control.tell(State.RUNNING, next(iter(stopped.values()), None))
+
+
+def _watch(pipelines: Sequence[SourcePipeline], turn: StopRequest, stop: StopRequest, control: _TurnControl) -> None:
+    """Wait for a stop, a failure, or until nothing is left to do."""
+    while not stop.wait(WATCH_SECONDS) and not turn.requested:
+        try:
+            for pipeline in pipelines:
+                pipeline.check()
+            control.pass_on(pipelines)
+        except Exception as error:  # noqa: BLE001 - the run raises it once all is stopped
+            turn.fail(error)
+        if all(pipeline.finished for pipeline in pipelines):
+            return
+
+
+def _end(pipelines: Sequence[SourcePipeline], stop: StopRequest) -> None:
+    """Let every pipeline reach a boundary, then write the checkpoints."""
+    stop.request()
+    failure = stop.failure
+    if not _joined(pipelines, GRACE_SECONDS):
+        log.warning("stop timed out; cancelling in-flight work", waited_seconds=GRACE_SECONDS)
+        deadline = time.monotonic() + INTERRUPT_SECONDS
+        ended = [pipeline.interrupt(deadline) for pipeline in pipelines]
+        stop.failure = failure  # not the failures of the cancelled stages
+        if not all(ended):
+            failure = failure or StageFailed("a stage does not end", hint="kill the process: no data is lost")
+            stop.fail(failure)
+    reason = FlushReason.PAUSE if failure is not None else FlushReason.STOP
+    for pipeline in pipelines:
+        try:
+            pipeline.end(reason)
+        except Exception as error:  # noqa: BLE001 - the first failure is raised, after all pipelines have ended
+            stop.fail(error)
+
+
+def _joined(pipelines: Sequence[SourcePipeline], seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    ended = [pipeline.join(deadline) for pipeline in pipelines]
+    return all(ended)

@@ -1,0 +1,176 @@
+"""The sink loop of one source: executes landed ranges on the target, at its own pace. A failure stops nothing else."""
+
+import threading
+import time
+from dataclasses import dataclass, field
+
+from pyspark.sql import SparkSession
+
+from dmdelta.bronze.landing import Landed, landed_batches, newest_landed
+from dmdelta.bronze.retention import expired_to
+from dmdelta.bronze.watermarks import exact_positions
+from dmdelta.changelog.context import SourceContext
+from dmdelta.config import SinkConfig, TaskSpec
+from dmdelta.engine.control.cancellation import StopRequest
+from dmdelta.engine.control.supervise import run_beside
+from dmdelta.engine.ingest.queue import LandedLog
+from dmdelta.errors import DmdeltaError, Retryable, SinkError, as_ours
+from dmdelta.logging import get_logger
+from dmdelta.model.position import Position
+from dmdelta.sink.metrics import SinkMetrics
+from dmdelta.sink.settings import SinkSettings
+from dmdelta.sink.sink import Sink
+from dmdelta.sink.startup import open_sink
+from dmdelta.sink.target.connection import TargetServer
+
+log = get_logger(__name__)
+WAIT_SECONDS = 0.5
+RANGE_BYTES = 256 << 20
+TELL_SECONDS = 30.0
+"""How often the sink's counters are logged."""
+END_SECONDS = 20.0
+
+
+@dataclass(slots=True)
+class SinkingLoop:
+    """
+    Attributes:
+        landed_log: the batches that land in this run.
+        landed: bronze's newest batch when the run began.
+        failure: why the sink has stopped; everything else continues.
+    """
+
+    spark: SparkSession
+    source: SourceContext
+    settings: SinkSettings
+    landed_log: LandedLog
+    landed: Landed | None
+    failure: DmdeltaError | None = None
+    interval: float = 30.0
+    _sink: Sink | None = None
+    _thread: threading.Thread | None = None
+    _told: float = field(default_factory=time.monotonic)
+
+    def start(self, stop: StopRequest) -> None:
+        name = f"sink-{self.source.source_id}"
+        self._thread = threading.Thread(target=self._run, args=(stop,), name=name, daemon=True)
+        self._thread.start()
+
+    @property
+    def finished(self) -> bool:
+        return self._thread is not None and not self._thread.is_alive()
+
+    @property
+    def metrics(self) -> SinkMetrics | None:
+        """The current counters; None before the target was reached."""
+        return self._sink.metrics() if self._sink is not None else None
+
+    def join(self, seconds: float = END_SECONDS) -> bool:
+        """Wait for the end after a stop; False after a timeout."""
+        if self._thread is not None:
+            self._thread.join(seconds)
+        return self.finished
+
+    def change_interval(self, seconds: float) -> None:
+        """Change the interval of the checkpoint."""
+        self.interval = seconds
+        if self._sink is not None:
+            self._sink.flusher.interval = seconds
+
+    def _run(self, stop: StopRequest) -> None:
+        run_beside(lambda: self._follow(stop), self._should_retry, stop)
+
+    def _should_retry(self, error: Exception) -> bool:
+        source_id = self.source.source_id
+        if isinstance(error, Retryable):
+            log.warning("sink failed, retrying automatically", source=source_id, why=str(error))
+            return True
+        self.failure = as_ours(error, "the sink")
+        unknown = None if error is self.failure else error
+        log.error("sink stopped; landing and silver continue", exc=unknown, source=source_id, why=str(self.failure))
+        return False
+
+    def _follow(self, stop: StopRequest) -> None:
+        landed = newest_landed(self.spark, self.source)
+        self._sink = sink = open_sink(self.spark, self.source, self.settings, landed.end if landed else None)
+        sink.flusher.interval = self.interval
+        orderly = False
+        try:
+            self._assert_kept(sink.position)
+            # Read only now: what lands later comes through the queue; a batch may be in both.
+            for batch in landed_batches(self.spark, self.source, sink.position) if landed else ():
+                if not self._apply(sink, batch, stop):
+                    break
+            while not stop.requested and not self.landed_log.finished:
+                batch_ahead = self.landed_log.take(RANGE_BYTES, WAIT_SECONDS)
+                if batch_ahead is not None and not self._apply(sink, batch_ahead, stop):
+                    break
+                sink.dispatcher.check()
+                self._log_counters()
+            orderly = True
+        finally:
+            sink.end(orderly=orderly)
+
+    def _assert_kept(self, position: Position | None) -> None:
+        expired = expired_to(self.spark, self.source)
+        if expired is not None and (position is None or position <= expired):
+            raise SinkError(
+                f"the target has row changes up to {position}, but those up to {expired} have expired from bronze",
+                hint="use a separate task for this target, with another name and lakehouse root: it loads everything",
+            )
+
+    def _apply(self, sink: Sink, landed: Landed, stop: StopRequest) -> bool:
+        if sink.position is not None and landed.end <= sink.position:
+            return True
+        if landed.safe_until is not None:  # a full load, which is complete in bronze, may have seen the range
+            exact = exact_positions(self.spark, self.source.bronze, self.source.source_id)
+            sink.read_at = {name: at for name, at in exact.items() if at.epoch == landed.end.epoch}
+        return sink.apply(landed.begin, landed.end, lambda: stop.requested, landed.safe_until)
+
+    def _log_counters(self) -> None:
+        if self._sink is None or time.monotonic() - self._told < TELL_SECONDS:
+            return
+        self._told = time.monotonic()
+        counters = self._sink.metrics()
+        log.info(
+            "sink",
+            source=counters.source_id,
+            pushed=counters.pushed,
+            ready=counters.ready,
+            flushed=counters.flushed,
+            flush_s=round(counters.flush_seconds, 3),
+            keys=counters.keys,
+            keys_added=counters.keys_added,
+            keys_reset=counters.resets,
+            queued=counters.queued,
+            rows=[worker.rows for worker in counters.workers],
+            statements=[worker.statements for worker in counters.workers],
+        )
+
+
+def sink_settings(spec: TaskSpec, config: SinkConfig) -> SinkSettings:
+    """The sink's settings from the spec."""
+    return SinkSettings(
+        server=target_server(config),
+        metadata=config.metadata,
+        workers=config.worker_count,
+        batch=config.batch,
+        compact=config.compact,
+        multiple_rows=config.multiple_rows,
+        synchronous=config.flush == "sync",
+        safe_mode=config.safe_mode or spec.syncer.safe_mode,
+        flush_interval=spec.syncer.checkpoint_flush_interval.total_seconds(),
+    )
+
+
+def target_server(config: SinkConfig) -> TargetServer:
+    """The target server from the spec."""
+    return TargetServer(
+        config.host,
+        config.port,
+        config.user,
+        config.password.get_secret_value(),
+        tidb=config.kind == "tidb",
+        foreign_key_checks=config.foreign_key_checks,
+        tls=config.security.tls if config.security else None,
+    )

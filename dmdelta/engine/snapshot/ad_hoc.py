@@ -1,0 +1,247 @@
+"""Ad-hoc snapshots: tables that are read while the log of the others is applied.
+
+They are taken of tables that the block-allow-list selects later, and of tables that an operator requests. Their chunks
+land in bronze, in an epoch below 0: older than any log. Meanwhile the appliers pause these tables. Then each silver
+table is overwritten in one commit, which records where its log resumes, and catches up with the others.
+
+After a crash at any point, the plan in dm_meta and bronze's newest commit determine what is missing.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+
+from pyspark.sql import SparkSession
+
+from dmdelta.bronze.structures import structure_rows
+from dmdelta.bronze.watermarks import exact_positions, heard_of
+from dmdelta.changelog.context import SourceContext
+from dmdelta.checkpoint.points import ORIGIN
+from dmdelta.engine.apply.scheduler import TableScheduler
+from dmdelta.engine.control.cancellation import StopRequest
+from dmdelta.engine.relay.supervisor import Relaying
+from dmdelta.engine.snapshot.chunk_source import ChunkFrames
+from dmdelta.engine.snapshot.plan import LAST_CHUNK, PlannedSnapshot, plan_batches, shares_of
+from dmdelta.engine.snapshot.store import ChunkStore, record_missed
+from dmdelta.engine.task.task import Task
+from dmdelta.engine.telemetry.counters import Tally
+from dmdelta.errors import QualityError, SchemaError
+from dmdelta.failpoint import CrashPoint, reach
+from dmdelta.lakehouse.commits import CommitTag, append
+from dmdelta.lakehouse.history import OwnCommit, newest_own_commit
+from dmdelta.lakehouse.session import clone_session
+from dmdelta.logging import get_logger
+from dmdelta.model.position import Position
+from dmdelta.model.schema import TableName, TableSchema
+from dmdelta.silver.history.reload import ReloadRequest, reload_table
+from dmdelta.source.endpoint import Endpoint
+from dmdelta.source.relay.relay_dir import newest_begin
+from dmdelta.source.snapshot.chunk import Chunk
+from dmdelta.source.snapshot.planner import SnapshotPlan, plan_snapshot, snapshot_end
+
+log = get_logger(__name__)
+WAIT_SECONDS = 0.5
+LOOK_SECONDS = 10.0
+"""How often a running task polls for requests."""
+
+
+@dataclass(slots=True)
+class AdHocSnapshots:
+    """The ad-hoc snapshots of one source, one after the other. Has its own session.
+
+    Attributes:
+        landed: where bronze ended when the run began; None: nothing had landed.
+        joining: tables that were selected since the last run.
+        _deferred: requests that are left to the next run.
+    """
+
+    task: Task
+    source: SourceContext
+    relaying: Relaying
+    store: ChunkStore
+    scheduler: TableScheduler
+    tally: Tally
+    landed: Position | None
+    joining: frozenset[TableName]
+    spark: SparkSession = field(init=False)
+    endpoint: Endpoint = field(init=False)
+    _deferred: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        self.spark = clone_session(self.task.spark)
+        endpoint = self.relaying.task.endpoint
+        assert endpoint is not None, "an archive has no tables to read"
+        self.endpoint = endpoint
+
+    def follow(self, stop: StopRequest) -> None:
+        """Take the requested snapshots until the stop is requested."""
+        while not stop.requested:
+            self.run(stop)
+            stop.wait(LOOK_SECONDS)
+
+    def run(self, stop: StopRequest) -> None:
+        """Finish the current snapshot and take those requested now, unless the stop is requested.
+
+        Raises:
+            SourceError, SourceUnavailable: the source cannot be read.
+            LakehouseError, Fenced: bronze or silver cannot be written.
+        """
+        while not stop.requested:
+            awaited = self.store.awaited()
+            if awaited.epoch is not None:
+                snapshot = self.store.load(awaited.epoch, self.source.flavor)
+            else:
+                planned = self._plan(awaited.requests, stop)
+                if planned is None:
+                    return
+                snapshot = planned
+            self._take_snapshot(snapshot, stop)
+
+    def interrupt(self) -> None:
+        """Cancel the current work."""
+        self.spark.interruptAll()
+
+    def _plan(self, requests: Mapping[str, TableName], stop: StopRequest) -> PlannedSnapshot | None:
+        requests = {request: name for request, name in requests.items() if request not in self._deferred}
+        names = {*self.joining, *requests.values()}
+        if not names:
+            return None
+        self.store.open()
+        self.scheduler.pause_tables(names)
+        located = self._plan_behind_landed(names, stop)
+        if located is None:
+            return None
+        plan, begin = located
+        snapshot = PlannedSnapshot(self.store.next_ad_hoc_epoch(), begin, plan.begin.gtid_set, plan.chunks)
+        missing = names - snapshot.tables
+        if missing:
+            log.warning("requested tables do not exist", tables=sorted(".".join(name) for name in missing))
+            self.scheduler.resume_tables(dict.fromkeys(missing, ORIGIN))
+        self.store.plan(snapshot, requests)
+        self.joining = frozenset()
+        log.info("ad-hoc snapshot started", source=self.source.source_id, chunks=len(plan.chunks), log=str(begin))
+        return snapshot
+
+    def _plan_behind_landed(
+        self, names: Collection[TableName], stop: StopRequest
+    ) -> tuple[SnapshotPlan, Position] | None:
+        """A plan whose position is in the relayed epoch, after everything applied before the tables paused."""
+        while not stop.requested:
+            plan = plan_snapshot(self.endpoint, lambda schema, table: (schema, table) in names)
+            relayed = newest_begin(self.relaying.folder)
+            if relayed is not None and relayed.server_uuid == plan.server.uuid:
+                begin = Position(relayed.epoch, plan.begin.binlog_file, plan.begin.offset)
+                if begin >= max(self.landed or ORIGIN, self.scheduler.reached or ORIGIN):
+                    return plan, begin
+            stop.wait(WAIT_SECONDS)
+        return None
+
+    def _take_snapshot(self, snapshot: PlannedSnapshot, stop: StopRequest) -> None:
+        self.scheduler.pause_tables(snapshot.tables)
+        commit = self._newest_commit(snapshot)
+        if commit is not None:
+            record_missed(self.store, snapshot, commit)
+        done = (commit.tag.end.chunk or 1) - 1 if commit else 0
+        self.tally.loading(shares_of(snapshot.chunks), shares_of(snapshot.chunks[:done]))
+        for batch in plan_batches(snapshot.chunks[done:]):
+            if stop.requested:
+                return
+            self._land(snapshot, batch)
+        end = snapshot_end(self.endpoint)
+        relayed = newest_begin(self.relaying.folder)
+        if relayed is None or relayed.epoch != snapshot.log_begin.epoch:
+            log.warning("source switched to another log; reading the tables again", source=self.source.source_id)
+            self.store.end(snapshot, requeue=snapshot.tables)
+            return
+        safe_until = Position(snapshot.log_begin.epoch, end.binlog_file, end.offset)
+        goes_on = self._reload(snapshot, safe_until, structures_written=done >= LAST_CHUNK)
+        reach(CrashPoint.SNAPSHOT_END)
+        self._deferred |= self.store.end(snapshot, requeue=snapshot.tables - goes_on.keys())
+        self.scheduler.resume_tables(goes_on)
+        if self.task.spec.sink is not None:
+            log.warning(
+                "rows of an ad-hoc snapshot do not reach the sink's target: copy these tables there",
+                source=self.source.source_id,
+                tables=sorted(".".join(name) for name in goes_on),
+            )
+        log.info("ad-hoc snapshot applied", source=self.source.source_id, tables=len(goes_on), log=str(safe_until))
+
+    def _newest_commit(self, snapshot: PlannedSnapshot) -> OwnCommit | None:
+        """Bronze's newest commit of this snapshot: of its last landed chunk, or of its structures."""
+        commit = newest_own_commit(self.spark, self.source.bronze, self._app)
+        return commit if commit and commit.tag.end.epoch == snapshot.epoch else None
+
+    def _land(self, snapshot: PlannedSnapshot, batch: Sequence[Chunk]) -> None:
+        source = self.source
+        frames = ChunkFrames(self.spark, self.endpoint, source.source_id, source.flavor, snapshot.epoch)
+        tag = self._tag(snapshot, batch[0].number, batch[-1].number)
+        commit = append(self.spark, frames.bronze_rows(batch), source.bronze, tag)
+        self.tally.loaded(shares_of(batch))
+        self.store.landed(snapshot, batch, commit)
+        reach(CrashPoint.SNAPSHOT_BETWEEN_BATCHES)
+
+    def _reload(
+        self, snapshot: PlannedSnapshot, safe_until: Position, *, structures_written: bool
+    ) -> dict[TableName, Position]:
+        """Overwrite each silver table; returns where its log resumes. A shard that does not fit its merged table stops.
+
+        Args:
+            structures_written: by a run that was killed.
+        """
+        source, log_epoch = self.source, snapshot.log_begin.epoch
+        exact = exact_positions(self.spark, source.bronze, source.source_id, (snapshot.epoch, log_epoch))
+        schemas = {chunk.schema.name: chunk.schema for chunk in snapshot.chunks}
+        goes_on = {name: exact.get(name, snapshot.log_begin) for name in schemas}
+        if not structures_written:
+            self._write_structures(snapshot, [(schemas[name], position) for name, position in goes_on.items()])
+        for name, schema in schemas.items():
+            until = None if name in exact else safe_until
+            request = ReloadRequest(self.scheduler.side, schema, snapshot.epoch, goes_on[name], until)
+            if not self._reload_table(name, request):
+                del goes_on[name]
+        return goes_on
+
+    def _reload_table(self, name: TableName, request: ReloadRequest) -> bool:
+        """Overwrite a silver table; False if it stops for now: other shards may yet change their structure to match."""
+        scheduler = self.scheduler
+        spark = scheduler.tables.session()
+        try:
+            with scheduler.tables.turns(spark, [name]):
+                done = reload_table(spark, request)
+        except (SchemaError, QualityError) as error:
+            scheduler.stop_tables([name], error, reload=lambda: self._reload_table(name, request))
+            return False
+        scheduler.tables.tell_failures(name, request.goes_on, done.judged, done.failures)
+        return True
+
+    def _write_structures(self, snapshot: PlannedSnapshot, structures: Iterable[tuple[TableSchema, Position]]) -> None:
+        """Write the structures of the tables at the position where their log resumes to bronze."""
+        now = datetime.now(timezone.utc)
+        rows = structure_rows(self.spark, self.source.bronze, self.source.source_id, structures, now)
+        append(self.spark, rows, self.source.bronze, self._tag(snapshot, LAST_CHUNK, LAST_CHUNK))
+
+    @property
+    def _app(self) -> str:
+        return f"dmdelta:{self.source.task}:{self.source.source_id}:ad-hoc"
+
+    def _tag(self, snapshot: PlannedSnapshot, first: int, last: int) -> CommitTag:
+        source = self.source
+        begin, end = (Position.of_chunk(snapshot.epoch, number) for number in (first, last + 1))
+        return CommitTag(self._app, snapshot.version(last), source.task, source.source_id, source.run, begin, end)
+
+
+def joining_tables(
+    spark: SparkSession, source: SourceContext, relaying: Relaying, store: ChunkStore
+) -> frozenset[TableName]:
+    """Selected tables for which neither a snapshot nor the log has any rows yet.
+
+    Raises:
+        SourceError, SourceUnavailable: the source does not answer.
+        LakehouseError: bronze or the plans cannot be read.
+    """
+    if not relaying.loads:
+        return frozenset()
+    unknown = {schema.name for schema in relaying.read_catalog()} - store.planned_tables()
+    if not unknown:
+        return frozenset()
+    return frozenset(unknown - heard_of(spark, source.bronze, source.source_id, unknown))

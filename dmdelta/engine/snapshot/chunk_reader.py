@@ -1,0 +1,59 @@
+"""Reading chunks on an executor: result set rows in, Arrow record batches of bronze rows out."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import islice
+from typing import TYPE_CHECKING, cast
+
+from dmdelta.bronze.segment_reader import decoding
+from dmdelta.bronze.snapshot_rows import ChunkOrigin, Packets, Watermark, snapshot_batches
+from dmdelta.failpoint import CrashPoint, reach
+from dmdelta.model.gtid import Flavor
+from dmdelta.source.endpoint import Endpoint
+from dmdelta.source.server import ServerPosition
+from dmdelta.source.snapshot.barrier import Meeting
+from dmdelta.source.snapshot.chunk import Chunk, RowPackets, read_chunk, read_together
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def read_chunks(chunks: Sequence[Chunk], options: Mapping[str, str], number: int = 0) -> "Iterator[pa.RecordBatch]":
+    """The bronze rows of the chunks, one after the other, in bounded memory. `options` are the data source's.
+
+    Args:
+        number: of the reader, among those of a meeting.
+    """
+    landed_at = datetime.fromisoformat(options["landed-at"])
+    exact = "meeting" in options
+    with decoding():
+        for chunk, parts in _parts(chunks, options, number):
+            origin = ChunkOrigin(options["source-id"], int(options["epoch"]), chunk.number, chunk.schema)
+            wanted = parts if options["rows"] == "true" else islice(parts, 1)
+            for batch in snapshot_batches(origin, _landing(wanted, exact=exact or chunk.is_exact), landed_at):
+                reach(CrashPoint.SNAPSHOT_CHUNK_READ)
+                yield batch
+
+
+def _parts(
+    chunks: Sequence[Chunk], options: Mapping[str, str], number: int
+) -> Iterator[tuple[Chunk, Iterator[ServerPosition | RowPackets]]]:
+    endpoint = Endpoint.from_dict(json.loads(options["endpoint-secret"]))
+    flavor = cast("Flavor", options["flavor"])
+    if "meeting" in options:
+        yield from read_together(endpoint, chunks, flavor, Meeting(**json.loads(options["meeting"])), number)
+        return
+    for chunk in chunks:
+        yield chunk, read_chunk(endpoint, chunk, flavor)
+
+
+def _landing(parts: Iterator[ServerPosition | RowPackets], *, exact: bool) -> Iterator[Watermark | Packets]:
+    """The parts of a chunk in the words of bronze."""
+    for part in parts:
+        if isinstance(part, ServerPosition):
+            reach(CrashPoint.SNAPSHOT_CHUNK_LOW)
+            gtid_set = None if part.gtid_set is None else str(part.gtid_set)
+            yield Watermark(part.binlog_file, part.offset, gtid_set, exact)
+        else:
+            yield part.data, part.end

@@ -1,0 +1,219 @@
+"""Full load: reads the tables of a source, chunk by chunk, before its log is applied.
+
+A snapshot is a log with its own epoch: its files are the chunks, and bronze's newest commit records its position, as
+for any log. Meanwhile the binlog is relayed, from a position before the first chunk; it lands in the next epoch. Its
+part before the end of the snapshot is applied in safe mode, because readers may have seen it.
+"""
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import DataFrame
+
+from dmdelta.bronze.landing import Landed, begin_anew, land_rows, landing_app
+from dmdelta.bronze.watermarks import exact_positions
+from dmdelta.changelog.context import SourceContext
+from dmdelta.engine.control.cancellation import StopRequest
+from dmdelta.engine.ingest.queue import LandedLog
+from dmdelta.engine.relay.supervisor import Relaying
+from dmdelta.engine.snapshot.chunk_source import ChunkFrames
+from dmdelta.engine.snapshot.consistent import land_together
+from dmdelta.engine.snapshot.plan import PlannedSnapshot, Share, by_table, plan_batches, shares_of
+from dmdelta.engine.snapshot.store import ChunkStore, record_missed
+from dmdelta.engine.task.task import Task
+from dmdelta.engine.telemetry.counters import Tally
+from dmdelta.failpoint import CrashPoint, reach
+from dmdelta.lakehouse.history import OwnCommit, newest_own_commit
+from dmdelta.logging import get_logger
+from dmdelta.model.gtid import parse_gtid_set
+from dmdelta.model.position import Position
+from dmdelta.model.schema import TableSchema
+from dmdelta.sharding import Coordination
+from dmdelta.silver.apply.direct_load import append_read, reached
+from dmdelta.silver.apply.request import ApplyRequest
+from dmdelta.source.endpoint import Endpoint
+from dmdelta.source.relay.relay_dir import locked, newest_begin
+from dmdelta.source.snapshot.chunk import Chunk
+from dmdelta.source.snapshot.planner import plan_snapshot, snapshot_end
+
+log = get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class FullLoad:
+    """A snapshot in progress.
+
+    Attributes:
+        landed: the end of bronze: at the snapshot's begin, or after one of its chunks.
+    """
+
+    task: Task
+    source: SourceContext
+    endpoint: Endpoint
+    store: ChunkStore
+    snapshot: PlannedSnapshot
+    landed: Landed
+
+    @property
+    def log_begin(self) -> Landed:
+        """Where the relay starts, while the snapshot is read."""
+        begin = self.snapshot.log_begin
+        return Landed(0, begin, begin, self.snapshot.gtid_set or parse_gtid_set("", self.source.flavor))
+
+    def run(self, landed_log: LandedLog, tally: Tally, stop: StopRequest) -> Landed | None:
+        """Land what is missing, then mark where the log resumes; None if the stop was requested before.
+
+        Raises:
+            SourceError: a chunk cannot be read. Fenced: another runner of this task is active.
+        """
+        landed = self.landed
+        done = landed.end.chunk or 0
+        finished = [chunk for chunk in self.snapshot.chunks if chunk.number < done]
+        missing = self.snapshot.chunks[len(finished) :]
+        tally.loading(shares_of(self.snapshot.chunks), shares_of(finished))
+        recorded: Future[None] | None = None
+        shares = self._shares(missing)
+        with self._bypassing_bronze(shares) as passed, ThreadPoolExecutor(1, thread_name_prefix="record") as recorder:
+            for share, past in zip(shares, passed, strict=True):
+                if stop.requested:
+                    return None
+                past.result()
+                commit = self._land(share)
+                landed = share.landed
+                if share is shares[-1] or share.kept:
+                    landed_log.append(landed)  # a share that bypasses bronze is already in silver
+                tally.landed(self.source.source_id, str(landed.end))
+                tally.loaded(shares_of(share.chunks))
+                if recorded is not None:
+                    recorded.result()
+                # The next share is read meanwhile: after a crash the next start records what is missing.
+                recorded = recorder.submit(self.store.landed, self.snapshot, share.chunks, commit)
+                reach(CrashPoint.SNAPSHOT_BETWEEN_BATCHES)
+        if recorded is not None:
+            recorded.result()
+        return self._follow_log(landed)
+
+    def _shares(self, missing: Sequence[Chunk]) -> list[Share]:
+        """The shares of the snapshot, one per commit, in order."""
+        landed, shares = self.landed, list[Share]()
+        # Shards of a merged table write to it in turns, which only appliers take.
+        rules = self.task.rules(self.source.source_id)
+        routes = {schema: rules.route(*schema.name) for schema in self.snapshot.cut_tables}
+        # Rows with quality checks are read more than once, which only bronze supports.
+        judged = self.task.suites.guards
+        big = frozenset(schema for schema, to in routes.items() if not to.merged and not judged(to.name))
+        if self.task.spec.snapshot.bronze:
+            big = frozenset()
+        for batch in [missing] if self._together and missing else plan_batches(missing, big):
+            landed = Landed(landed.batch + 1, landed.end, self.snapshot.behind(batch[-1]), landed.gtid_set)
+            kept = [chunk for chunk in batch if chunk.schema not in big]
+            shares.append(Share(batch, landed, kept, [chunk for chunk in batch if chunk.schema in big]))
+        return shares
+
+    @contextmanager
+    def _bypassing_bronze(self, shares: Sequence[Share]) -> Iterator[list[Future[None]]]:
+        """Append the rows that bypass bronze to silver, share by share, before they land: silver's commits prove it."""
+        ahead = ThreadPoolExecutor(1, thread_name_prefix="past-bronze")
+        done: dict[TableSchema, Position | None] = {}
+        try:
+            yield [ahead.submit(self._append_to_silver, share, done) for share in shares]
+        finally:
+            ahead.shutdown(cancel_futures=True)
+
+    def exact_positions(self) -> dict[tuple[str, str], Position]:
+        """Where the log resumes, by (schema, table), for tables that were read at one exact position.
+
+        Raises:
+            LakehouseError: bronze cannot be read.
+        """
+        if not self._together and not any(chunk.is_exact for chunk in self.snapshot.chunks):
+            return {}
+        return exact_positions(self.task.spark, self.source.bronze, self.source.source_id)
+
+    def _land(self, share: Share) -> OwnCommit:
+        if self._together:
+            return land_together(self.task, self.source, self._frames, share)
+        parts = [(chunks, rows) for chunks, rows in ((share.kept, True), (share.past, False)) if chunks]
+        frames = [self._frames.bronze_rows(chunks, rows=rows) for chunks, rows in parts]
+        commit = land_rows(self.task.spark, self.source, reduce(DataFrame.unionAll, frames), share.landed)
+        log.info("chunks landed", source=self.source.source_id, chunks=len(share.chunks), end=str(share.landed.end))
+        return commit
+
+    @property
+    def _together(self) -> bool:
+        return self.task.spec.snapshot.consistency == "snapshot"
+
+    def _append_to_silver(self, share: Share, done: dict[TableSchema, Position | None]) -> None:
+        task, landed = self.task, share.landed
+        for chunks in by_table(share.past):
+            schema = chunks[0].schema
+            request = ApplyRequest(
+                context=task.silver_side(self.source.source_id, self.source.flavor, {}, Coordination()),
+                schema=schema.schema,
+                table=schema.table,
+                begin=landed.begin,
+                end=landed.end,
+                batch=landed.batch,
+            )
+            if schema not in done:
+                done[schema] = reached(task.spark, request, schema)
+            append_read(task.spark, request, schema, self._frames.table_rows(chunks), done[schema])
+
+    @property
+    def _frames(self) -> ChunkFrames:
+        source = self.source
+        return ChunkFrames(self.task.spark, self.endpoint, source.source_id, source.flavor, self.snapshot.epoch)
+
+    def _follow_log(self, landed: Landed) -> Landed:
+        end = snapshot_end(self.endpoint)
+        begin = self.snapshot.log_begin
+        safe_until = Position(begin.epoch, end.binlog_file, end.offset)
+        mark = begin_anew(
+            self.task.spark, self.source, landed, begin, safe_until=safe_until, gtid_set=self.snapshot.gtid_set
+        )
+        reach(CrashPoint.SNAPSHOT_END)
+        log.info("snapshot landed", source=self.source.source_id, log=str(begin), safe_mode_until=str(safe_until))
+        return mark
+
+
+def open_full_load(task: Task, relaying: Relaying, source: SourceContext, landed: Landed | None) -> FullLoad | None:
+    """The full load that a source needs first, started or resumed; None if its log is already applied.
+
+    Args:
+        landed: the end of bronze.
+
+    Raises:
+        Fenced: the task is running.
+        SourceError, SourceUnavailable: the source's tables cannot be planned.
+        LakehouseError: the plan of a started snapshot is missing.
+    """
+    endpoint = relaying.task.endpoint
+    if endpoint is None or not relaying.loads:
+        return None
+    if landed is not None and landed.end.chunk is None:
+        return None
+    store = ChunkStore(task.spark, task.lakehouse, task.spec.name, source.source_id, task.run)
+    with locked(relaying.folder):
+        store.open()
+        if landed is None:
+            return _begin(task, source, endpoint, store, relaying)
+        snapshot = store.load(landed.end.epoch, source.flavor)
+        commit = newest_own_commit(task.spark, source.bronze, landing_app(source.task, source.source_id))
+        if commit is not None and commit.tag.begin != commit.tag.end:
+            record_missed(store, snapshot, commit)
+    return FullLoad(task, source, endpoint, store, snapshot, landed)
+
+
+def _begin(task: Task, source: SourceContext, endpoint: Endpoint, store: ChunkStore, relaying: Relaying) -> FullLoad:
+    plan = plan_snapshot(endpoint, source.rules.wanted)
+    relayed = newest_begin(relaying.folder)
+    epoch = 1 + max(store.newest_epoch(), relayed.epoch if relayed else 0)
+    begin = Position(epoch + 1, plan.begin.binlog_file, plan.begin.offset)
+    snapshot = PlannedSnapshot(epoch, begin, plan.begin.gtid_set, plan.chunks)
+    store.plan(snapshot)
+    landed = begin_anew(task.spark, source, None, snapshot.begin, gtid_set=snapshot.gtid_set)
+    log.info("snapshot started", source=source.source_id, chunks=len(plan.chunks), log=str(begin))
+    return FullLoad(task, source, endpoint, store, snapshot, landed)

@@ -1,0 +1,114 @@
+"""The table `dm_meta.<task>_binlog_operators`: operator overrides for single statements.
+
+Append-only; the newest row for a position is in effect, `revert` removes an override.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+
+from pyspark.sql import SparkSession
+from pyspark.sql import types as T  # noqa: N812 - Spark's convention
+
+from dmdelta.config import TaskSpec
+from dmdelta.engine.task.task import Task, named_source, open_task
+from dmdelta.lakehouse.layout import Lakehouse
+from dmdelta.lakehouse.metadata_table import create_metadata, metadata_frame, metadata_rows
+from dmdelta.lakehouse.spark_errors import wrapped
+from dmdelta.model.position import Position
+from dmdelta.rules.operators import Operator, Verb
+
+COLUMNS: dict[str, T.DataType] = {
+    "source_id": T.StringType(),
+    "epoch": T.IntegerType(),
+    "binlog_file": T.StringType(),
+    "binlog_pos": T.LongType(),
+    "operator": T.StringType(),
+    "statements": T.ArrayType(T.StringType()),
+    "at": T.TimestampType(),
+}
+REVERT = "revert"
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """An override in effect, as shown by `binlog list`."""
+
+    source: str
+    position: str
+    operator: str
+    statements: Sequence[str]
+    at: datetime
+
+
+def read_operators(spark: SparkSession, lakehouse: Lakehouse, task: str, source_id: str) -> Mapping[Position, Operator]:
+    """The overrides in effect for a source's log.
+
+    Raises:
+        LakehouseError: the table cannot be read.
+    """
+    rows = [row for row in _newest(spark, lakehouse, task) if row["source_id"] == source_id]
+    return {_position(row): Operator(Verb(row["operator"]), tuple(row["statements"] or ())) for row in rows}
+
+
+def list_operators(spec: TaskSpec) -> list[Decided]:
+    """All overrides in effect of a task.
+
+    Raises:
+        LakehouseError: the table cannot be read.
+    """
+    task = open_task(spec, writing=False)
+    return [
+        Decided(row["source_id"], str(_position(row)), row["operator"], row["statements"] or [], row["at"])
+        for row in _newest(task.spark, task.lakehouse, spec.name)
+    ]
+
+
+def decide(
+    spec: TaskSpec, source_id: str | None, position: Position, verb: Verb | None, statements: Sequence[str] = ()
+) -> Decided:
+    """Record an override; it takes effect at the task's next start or resume.
+
+    Args:
+        source_id: may be None for a task of one source.
+        verb: None removes an override.
+
+    Raises:
+        ConfigError: the task has no such source, or several and none is named.
+        LakehouseError: the override cannot be written.
+    """
+    source = named_source(spec, source_id).source_id
+    task = open_task(spec, writing=False)
+    operator = verb.value if verb else REVERT
+    _append(task, (source, position, operator, list(statements)), now := datetime.now(timezone.utc))
+    return Decided(source, str(position), operator, list(statements), now)
+
+
+def _append(task: Task, decision: tuple[str, Position, str, list[str]], at: datetime) -> None:
+    source, position, operator, statements = decision
+    table = task.lakehouse.metadata(f"{task.spec.name}_binlog_operators")
+    create_metadata(task.spark, task.lakehouse, table, COLUMNS, task.spec.name)
+    row = {
+        "source_id": source,
+        "epoch": position.epoch,
+        "binlog_file": position.binlog_file,
+        "binlog_pos": position.offset,
+        "operator": operator,
+        "statements": statements,
+        "at": at,
+    }
+    with wrapped(table, "appending to"):
+        metadata_frame(task.spark, COLUMNS, [row]).writeTo(table).append()
+
+
+def _newest(spark: SparkSession, lakehouse: Lakehouse, task: str) -> list[T.Row]:
+    table = lakehouse.metadata(f"{task}_binlog_operators")
+    query = f"""SELECT newest.* FROM (
+        SELECT max_by(struct(*), at) AS newest FROM {table} GROUP BY source_id, epoch, binlog_file, binlog_pos)
+        WHERE newest.operator <> '{REVERT}'
+        ORDER BY newest.source_id, newest.epoch, newest.binlog_file, newest.binlog_pos"""
+    return metadata_rows(spark, table, query)
+
+
+def _position(row: T.Row) -> Position:
+    return Position(row["epoch"], row["binlog_file"], row["binlog_pos"])

@@ -1,0 +1,116 @@
+"""A source of a task, for commands that read its tables, or repair them while the task is paused."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from dmdelta.changelog.context import SourceContext
+from dmdelta.changelog.ranges import of_source
+from dmdelta.checkpoint import load_points
+from dmdelta.config import SourceConfig, TaskSpec
+from dmdelta.engine.relay.supervisor import flavor_of_source
+from dmdelta.engine.task.overrides import read_operators
+from dmdelta.engine.task.task import Task, named_source, open_task
+from dmdelta.errors import ConfigError
+from dmdelta.lakehouse.spark_errors import wrapped
+from dmdelta.model.schema import TableName
+from dmdelta.sharding import Coordination
+from dmdelta.silver.apply.silver_context import SilverContext
+from dmdelta.silver.history.former_names import renamings_before
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSource:
+    """A source's part of the lakehouse."""
+
+    task: Task
+    config: SourceConfig
+    landing: SourceContext
+    side: SilverContext
+
+    def tables_like(self, pattern: str) -> list[TableName]:
+        """The known tables that match a pattern (`*`, `?`), by their own name or by that of their merged table.
+
+        Raises:
+            ConfigError: none matches.
+        """
+        matching = [
+            name
+            for name in self.known_tables()
+            if fnmatchcase(".".join(name), pattern) or fnmatchcase(self._merged_name(name), pattern)
+        ]
+        if not matching:
+            raise ConfigError(f"bronze has no table {pattern}", hint="use the names at the source: schema.table")
+        return matching
+
+    def known_tables(self) -> list[TableName]:
+        """The tables that the rules include and the task's records know: those of bronze and those of silver.
+
+        A table that the log knows by a RENAME alone is one of them.
+
+        Raises:
+            LakehouseError: bronze or dm_meta cannot be read.
+        """
+        return self._included({*self._in_bronze("op = 'schema'"), *self._renamed(), *self.applied_tables()})
+
+    def mentioned_tables(self) -> list[TableName]:
+        """The known tables and those that a statement of the log names, whether or not they ever were there.
+
+        Raises:
+            LakehouseError: bronze or dm_meta cannot be read.
+        """
+        return self._included({*self._in_bronze("op IN ('schema', 'ddl')"), *self.applied_tables()})
+
+    def applied_tables(self) -> list[TableName]:
+        """The tables that silver was written for, whether or not the rules still include them.
+
+        Raises:
+            LakehouseError: dm_meta cannot be read.
+        """
+        stored = load_points(self.task.spark, self.task.lakehouse, self.task.spec.name, self.side.source_id)
+        return sorted(stored.tables) if stored is not None else []
+
+    def _in_bronze(self, condition: str) -> set[TableName]:
+        bronze = self.task.lakehouse.bronze
+        with wrapped(bronze, "reading"):
+            rows = self.task.spark.sql(
+                f"""SELECT DISTINCT schema_name, table_name FROM {bronze}
+                WHERE {of_source(self.side.source_id)} AND {condition} AND table_name IS NOT NULL"""
+            ).collect()
+        return {(str(row["schema_name"]), str(row["table_name"])) for row in rows}
+
+    def _renamed(self) -> set[TableName]:
+        """The names that RENAME statements gave."""
+        renamings = renamings_before(self.task.spark, self.side, None)
+        return {name for one in renamings for name, source in one.sources.items() if source is not None}
+
+    def _included(self, names: Iterable[TableName]) -> list[TableName]:
+        return sorted(name for name in names if self.side.rules.wanted(*name))
+
+    def _merged_name(self, name: TableName) -> str:
+        target = self.side.table(name)
+        return ".".join(target.route.name) if target.merged else ""
+
+
+def open_task_source(spec: TaskSpec, source_id: str | None) -> TaskSource:
+    """Start Spark and open the lakehouse.
+
+    Raises:
+        ConfigError: as `named_source`.
+        SourceError, SourceUnavailable: the spec does not set the flavor, and the server does not answer.
+        DmdeltaError: as `open_task`.
+    """
+    return source_of_task(open_task(spec, writing=False), named_source(spec, source_id))
+
+
+def source_of_task(task: Task, config: SourceConfig) -> TaskSource:
+    """The same for an open task.
+
+    Raises:
+        SourceError, SourceUnavailable: the spec does not set the flavor, and the server does not answer.
+        LakehouseError: dm_meta cannot be read.
+    """
+    flavor = flavor_of_source(task.spec, config)
+    operators = read_operators(task.spark, task.lakehouse, task.spec.name, config.source_id)
+    side = task.silver_side(config.source_id, flavor, operators, Coordination())
+    return TaskSource(task, config, task.landing_source(config.source_id, flavor), side)

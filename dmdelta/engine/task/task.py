@@ -1,0 +1,103 @@
+"""A task, assembled from its spec: names, rules, endpoints, and the session that all stages share."""
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from pyspark.sql import SparkSession
+
+from dmdelta.bronze.datasource import register
+from dmdelta.bronze.landing import open_bronze
+from dmdelta.changelog.context import SourceContext
+from dmdelta.checkpoint import SafeModePolicy
+from dmdelta.config import SourceConfig, TaskSpec
+from dmdelta.engine.task.live_settings import InForce, LiveSettings
+from dmdelta.errors import ConfigError
+from dmdelta.lakehouse.creation import make_schema
+from dmdelta.lakehouse.layout import Lakehouse
+from dmdelta.lakehouse.session import open_session
+from dmdelta.model.gtid import Flavor
+from dmdelta.model.position import Position
+from dmdelta.quality.suite import Suites
+from dmdelta.rules import SourceRules
+from dmdelta.rules.operators import Operator
+from dmdelta.sharding import Coordination
+from dmdelta.silver.apply.silver_context import SilverContext
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """The data that every stage of a run shares.
+
+    Attributes:
+        run: distinguishes this process's commits from another's.
+        in_force: the settings that can change while the task runs.
+        suites: expectations on its tables; loaded by a run and by quality commands.
+    """
+
+    spec: TaskSpec
+    spark: SparkSession
+    lakehouse: Lakehouse
+    run: str
+    in_force: InForce
+    suites: Suites = field(default_factory=Suites)
+
+    @property
+    def policy(self) -> SafeModePolicy:
+        return SafeModePolicy(self.spec.syncer.safe_mode, self.spec.syncer.safe_window)
+
+    def rules(self, source_id: str) -> SourceRules:
+        """The rules of the spec for a source's tables."""
+        return SourceRules.from_spec(self.spec, named_source(self.spec, source_id))
+
+    def landing_source(self, source_id: str, flavor: Flavor) -> SourceContext:
+        return SourceContext(self.lakehouse, self.spec.name, source_id, self.run, flavor, self.rules(source_id))
+
+    def silver_side(
+        self, source_id: str, flavor: Flavor, operators: Mapping[Position, Operator], shards: Coordination
+    ) -> SilverContext:
+        rules = replace(self.rules(source_id), operators=operators)
+        return SilverContext(self.lakehouse, self.spec.name, source_id, self.run, flavor, rules, shards)
+
+
+def named_source(spec: TaskSpec, source_id: str | None) -> SourceConfig:
+    """One of a task's sources; `source_id` may be None for a task of one source.
+
+    Raises:
+        ConfigError: the task has no such source, or several and none is named.
+    """
+    matching = [source for source in spec.sources if source_id in (None, source.source_id)]
+    if len(matching) != 1:
+        names = ", ".join(source.source_id for source in spec.sources)
+        raise ConfigError(f"the task has the sources {names}", hint="select one of them with --source")
+    return matching[0]
+
+
+def place_of(spec: TaskSpec) -> Lakehouse:
+    """The locations of a task's tables."""
+    config = spec.lakehouse
+    return Lakehouse(config.root, config.catalog, bronze_name=config.bronze, metadata_name=config.metadata)
+
+
+def open_task(spec: TaskSpec, *, writing: bool = True) -> Task:
+    """Start Spark and open the lakehouse.
+
+    Args:
+        writing: create the bronze table if it does not exist.
+
+    Raises:
+        ForeignTable: the bronze table belongs to another task.
+        LakehouseError: the lakehouse is unavailable.
+    """
+    spark = open_session(f"dmdelta {spec.name}")
+    register(spark)
+    task = Task(spec, spark, place_of(spec), uuid.uuid4().hex, InForce(LiveSettings.of(spec)))
+    if writing:
+        make_schema(spark, task.lakehouse, task.lakehouse.bronze_name)
+        open_bronze(spark, task.lakehouse.bronze, spec.name)
+    return task
+
+
+def with_safe_mode(spec: TaskSpec) -> TaskSpec:
+    """The spec with `safe-mode: true`."""
+    return spec.model_copy(update={"syncer": spec.syncer.model_copy(update={"safe_mode": True})})

@@ -1,0 +1,1 @@
+"""What a run counts and measures, and how Prometheus gets it."""

@@ -1,0 +1,216 @@
+"""What the validator has found, and what somebody makes of it: `dmdelta validate status`, `show-error` and the like."""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from enum import Enum
+
+from dmdelta.config import TaskSpec
+from dmdelta.engine.task.task import Task, open_task
+from dmdelta.engine.validation.row_errors import (
+    ErrorState,
+    RowError,
+    count_errors,
+    read_errors,
+    remove_errors,
+    set_states,
+)
+from dmdelta.engine.validation.store import ValidatorProgress, read_progress
+from dmdelta.engine.validation.validator_table import validator_table
+from dmdelta.engine.validation.validator_tables import validated_tables
+from dmdelta.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A table (`schema.table`), or a column of one, that the validator does not look at."""
+
+    source_id: str
+    table: str
+    why: str
+
+
+class Validity(str, Enum):
+    """What the validator does with a table."""
+
+    VALIDATED = "validated"
+    """Rows of it have changed, and were compared."""
+    NO_CHANGES = "no changes"
+    """No row of it has changed since the validator began."""
+    NOT_VALIDATED = "not validated"
+    """The reason says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableValidity:
+    """What the validator does with one table (`schema.table`).
+
+    Attributes:
+        rows: that were compared and agreed, since the validator's first start.
+    """
+
+    source_id: str
+    table: str
+    status: Validity
+    rows: int
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ValidatorStatus:
+    """The validator of a source, as of its newest flush.
+
+    Attributes:
+        validated_to: changes before it have been looked at.
+        validated_rows: rows that were read again and agreed, since its first start.
+        pending_rows: rows that differ for now.
+        new_errors, ignored_errors, resolved_errors: rows that have differed for too long.
+        trouble: why it does not go on.
+        not_validated: tables and columns that are not looked at.
+        tables: every table of the source; none where nobody asked for them.
+    """
+
+    source_id: str
+    mode: str
+    validated_to: str | None
+    validated_rows: int
+    pending_rows: int
+    new_errors: int
+    ignored_errors: int
+    resolved_errors: int
+    trouble: str | None
+    not_validated: tuple[Skipped, ...]
+    tables: tuple[TableValidity, ...] = ()
+
+
+TablesOf = Callable[[str, ValidatorProgress], Collection[TableValidity]]
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorChoice:
+    """Which errors are meant.
+
+    Attributes:
+        ids: of those, None for all.
+        table: `schema.table`, None for all.
+        state: None for any.
+    """
+
+    ids: Collection[str] | None = None
+    table: str | None = None
+    state: ErrorState | None = None
+
+    def fits(self, error: RowError) -> bool:
+        return (
+            (self.ids is None or error.error in self.ids)
+            and self.table in (None, f"{error.schema}.{error.table}")
+            and self.state in (None, error.state)
+        )
+
+
+def validator_status(task: Task, tables: TablesOf | None = None) -> list[ValidatorStatus]:
+    """Each source's validator; none if none has ever run.
+
+    Args:
+        tables: given a source's id and its progress, what the validator does with each table.
+
+    Raises:
+        LakehouseError: the table cannot be read.
+    """
+    table = validator_table(task.lakehouse, task.spec.name)
+    errors = read_errors(task.spark, table)
+    found: list[ValidatorStatus] = []
+    for source_id, (progress, pending) in sorted(read_progress(task.spark, table).items()):
+        counts = count_errors(error for error in errors if error.source_id == source_id)
+        skipped = tuple(Skipped(source_id, name, why) for name, why in sorted(progress.skipped.items()))
+        position = str(progress.position) if progress.position else None
+        found.append(
+            ValidatorStatus(
+                source_id,
+                progress.mode,
+                position,
+                progress.validated,
+                pending,
+                counts[ErrorState.NEW],
+                counts[ErrorState.IGNORED],
+                counts[ErrorState.RESOLVED],
+                progress.trouble,
+                skipped,
+                tuple(tables(source_id, progress)) if tables is not None else (),
+            )
+        )
+    return found
+
+
+def show_status(spec: TaskSpec) -> list[ValidatorStatus]:
+    """Each source's validator, with all of its tables.
+
+    Raises:
+        LakehouseError: the table cannot be read.
+    """
+    task = open_task(spec, writing=False)
+    return validator_status(task, lambda source_id, progress: _tables(task, source_id, progress))
+
+
+def _tables(task: Task, source_id: str, progress: ValidatorProgress) -> list[TableValidity]:
+    config = next((source for source in task.spec.sources if source.source_id == source_id), None)
+    if config is None:  # the spec had it once
+        return []
+    known = validated_tables(task, config)
+    known |= {name: None for name in progress.by_table if name not in known}
+    found: list[TableValidity] = []
+    for name, why in sorted(known.items()):
+        rows = progress.by_table.get(name, 0)
+        reason = progress.skipped.get(name, None if rows else why)
+        status = Validity.VALIDATED if rows else Validity.NO_CHANGES
+        found.append(TableValidity(source_id, name, Validity.NOT_VALIDATED if reason else status, rows, reason))
+    return found
+
+
+def show_errors(spec: TaskSpec, choice: ErrorChoice) -> list[RowError]:
+    """The errors that are meant, by source, table and key.
+
+    Raises:
+        LakehouseError: the table cannot be read.
+    """
+    task = open_task(spec, writing=False)
+    return _chosen(task, choice)
+
+
+def decide_errors(spec: TaskSpec, choice: ErrorChoice, state: ErrorState) -> list[RowError]:
+    """Ignore errors, or take them for resolved; those errors as they are now.
+
+    Raises:
+        ConfigError: there is no error of an id that is given.
+        LakehouseError: the table cannot be read or written.
+    """
+    task = open_task(spec, writing=False)
+    return set_states(task.spark, validator_table(task.lakehouse, spec.name), _known(task, choice), state)
+
+
+def clear_errors(spec: TaskSpec, choice: ErrorChoice) -> list[RowError]:
+    """Remove errors, and the values of their rows; those that there were.
+
+    Raises:
+        ConfigError: there is no error of an id that is given.
+        LakehouseError, CommitConflict: the table cannot be read or written.
+    """
+    task = open_task(spec, writing=False)
+    errors = _known(task, choice)
+    remove_errors(task.spark, validator_table(task.lakehouse, spec.name), errors)
+    return errors
+
+
+def _chosen(task: Task, choice: ErrorChoice) -> list[RowError]:
+    return [
+        error
+        for error in read_errors(task.spark, validator_table(task.lakehouse, task.spec.name))
+        if choice.fits(error)
+    ]
+
+
+def _known(task: Task, choice: ErrorChoice) -> list[RowError]:
+    errors = _chosen(task, choice)
+    missing = sorted(set(choice.ids or ()) - {error.error for error in errors})
+    if missing:
+        raise ConfigError(f"there is no error {missing[0]}", hint="dmdelta validate show-error SPEC lists them")
+    return errors

@@ -1,0 +1,168 @@
+"""`dmdelta validate`: every table of the task, compared or not compared with the reason."""
+
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+from dmdelta.config import SourceConfig, TaskSpec
+from dmdelta.engine.relay.supervisor import endpoint_of
+from dmdelta.engine.sink import target_server
+from dmdelta.engine.snapshot.store import ChunkStore
+from dmdelta.engine.task.source import TaskSource, source_of_task
+from dmdelta.engine.task.task import Task, named_source, open_task
+from dmdelta.engine.validation.compare import TableValidation
+from dmdelta.engine.validation.landed_position import NotLanded
+from dmdelta.engine.validation.one_sided import OneSided
+from dmdelta.engine.validation.results import Against, Outcome, Validated, ValidateRequest, shown
+from dmdelta.engine.validation.sink_compare import SinkValidation
+from dmdelta.engine.validation.sink_tables import plan_sink_table
+from dmdelta.errors import ConfigError, DmdeltaError, Retryable
+from dmdelta.model.schema import TableName
+from dmdelta.rules.comparable_rows import plan_comparable_rows
+from dmdelta.silver.table.table import Condition, silver_condition
+from dmdelta.source.catalog import table_names
+from dmdelta.source.connection import open_connection
+from dmdelta.source.endpoint import Endpoint
+
+Report = Callable[[Validated], object]
+
+
+def validate(spec: TaskSpec, request: ValidateRequest, report: Report) -> list[Validated]:
+    """Compare every table that fits with its source, one after the other, and repair silver if that is asked for.
+
+    Listed are the tables that the rules include and the source has now, those that silver was written for, and those
+    that bronze knows; not the ones that neither side has any more.
+
+    Args:
+        report: called with each table.
+
+    Raises:
+        ConfigError: there is no such table, the source is an archive, or the spec has no sink to compare with.
+        NotLanded: bronze does not reach where the source is.
+        SourceUnavailable, SourceError: the source cannot be reached.
+        LakehouseError: dm_meta or bronze cannot be read.
+    """
+    configs = [named_source(spec, request.source)] if request.source is not None else list(spec.sources)
+    if all(endpoint_of(config) is None for config in configs):
+        names = ", ".join(config.source_id for config in configs)
+        raise ConfigError(f"{names} is an archive", hint="only a server can be compared with")
+    if request.against is Against.SINK and spec.sink is None:
+        raise ConfigError("the spec has no sink", hint="--against sink compares the target of the section `sink`")
+    task = open_task(spec, writing=False)
+    found = [line for config in configs for line in _of_source(task, config, request, report)]
+    if not found:
+        raise ConfigError(
+            f"the task has no table {request.table}", hint="names are as the source writes them: schema.table"
+        )
+    return found
+
+
+def _of_source(task: Task, config: SourceConfig, request: ValidateRequest, report: Report) -> list[Validated]:
+    source, endpoint = source_of_task(task, config), endpoint_of(config)
+    tables = SourceTables(source, endpoint, request)
+    found: list[Validated] = []
+    for name in tables.names():
+        line = tables.validate(name)
+        if line is not None:
+            found.append(line)
+            report(line)
+    return found
+
+
+@dataclass(slots=True)
+class SourceTables:
+    """The tables of one source, and how each is compared.
+
+    Attributes:
+        endpoint: None for an archive.
+    """
+
+    source: TaskSource
+    endpoint: Endpoint | None
+    request: ValidateRequest
+    _in_source: set[TableName] = field(default_factory=set)
+    _pending: frozenset[TableName] = frozenset()
+
+    def names(self) -> list[TableName]:
+        """The tables that fit the request, by name.
+
+        Raises:
+            DmdeltaError: the source or the lakehouse cannot be read.
+        """
+        source, task = self.source, self.source.task
+        if self.endpoint is not None:
+            with closing(open_connection(self.endpoint)) as connection:
+                self._in_source = table_names(connection, source.side.rules.wanted)
+        self._pending = ChunkStore(
+            task.spark, task.lakehouse, task.spec.name, source.side.source_id, task.run
+        ).pending_tables()
+        every = {*self._in_source, *source.mentioned_tables(), *source.applied_tables()}
+        return sorted(name for name in every if fnmatchcase(shown(name), self.request.table))
+
+    def validate(self, name: TableName) -> Validated | None:
+        """Compare a table; None if neither side has it.
+
+        Raises:
+            NotLanded: bronze does not reach where the source is.
+            DmdeltaError: what concerns all tables: a side does not answer.
+        """
+        try:
+            return self._validate(name)
+        except NotLanded:
+            raise
+        except DmdeltaError as error:
+            if isinstance(error, Retryable):
+                raise
+            hint = f" ({error.hint})" if error.hint else ""
+            return self._line(name, Outcome.NOT_COMPARED, error.message + hint)
+
+    def _validate(self, name: TableName) -> Validated | None:
+        source = self.source
+        condition = silver_condition(source.task.spark, source.side.table(name))
+        silver = self.request.against is Against.SILVER
+        if name not in self._in_source and condition is Condition.ABSENT and silver:
+            return None
+        if not source.side.rules.wanted(*name):
+            return self._line(name, Outcome.EXCLUDED, "the rules of the spec leave it out")
+        if self.endpoint is None:
+            return self._line(name, Outcome.EXCLUDED, f"{source.config.source_id} is an archive: there is no server")
+        if not silver:
+            return self._against_sink(name, self.endpoint)
+        if name not in self._in_source:
+            return self._one_sided(name, self.endpoint).silver_alone()
+        compared = plan_comparable_rows(source.side.rules, name)
+        if isinstance(compared, str):
+            return self._line(name, Outcome.EXCLUDED, compared)
+        if name in self._pending:
+            return self._line(name, Outcome.NOT_COMPARED, "a snapshot has not read all of it yet")
+        if condition is not Condition.PRESENT:
+            alone = self._one_sided(name, self.endpoint).source_alone(compared)
+            if alone is not None:
+                return alone
+        return TableValidation(
+            source.task, source.side, source.landing, self.endpoint, name, compared, self.request
+        ).run()
+
+    def _against_sink(self, name: TableName, endpoint: Endpoint) -> Validated | None:
+        source, sink = self.source, self.source.task.spec.sink
+        assert sink is not None
+        others = {other for other in {*self._in_source, *source.known_tables()} if other != name}
+        planned = plan_sink_table(source.side.rules, name, others, len(source.task.spec.sources))
+        if isinstance(planned, str):
+            return self._line(name, Outcome.EXCLUDED, planned)
+        return SinkValidation(
+            source, endpoint, target_server(sink), planned, name in self._in_source, self.request
+        ).run()
+
+    def _one_sided(self, name: TableName, endpoint: Endpoint) -> OneSided:
+        return OneSided(self.source, endpoint, name, self.request)
+
+    def _line(self, name: TableName, status: Outcome, reason: str) -> Validated:
+        return Validated(
+            source=self.source.config.source_id,
+            table=shown(name),
+            against=self.request.against,
+            status=status,
+            reason=reason,
+        )

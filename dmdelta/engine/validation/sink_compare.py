@@ -1,0 +1,246 @@
+"""The comparison of one source table with its table in the sink's target.
+
+The target goes on while it is read, so that rows may be newer there than in the source's snapshot. Those whose keys the
+log has changed meanwhile are compared again. docs/decisions/0009-reconciliation.md has the reasons.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+
+from dmdelta.bronze.landing import newest_landed
+from dmdelta.engine.task.source import TaskSource
+from dmdelta.engine.validation.landed_position import POLL_SECONDS, await_landed
+from dmdelta.engine.validation.results import (
+    Against,
+    Outcome,
+    RowDifference,
+    Validated,
+    ValidateRequest,
+    outcome_of,
+    shown,
+)
+from dmdelta.engine.validation.row_compare import Range, changed_keys
+from dmdelta.engine.validation.server_rows import Differing, ServerRows
+from dmdelta.engine.validation.sink_tables import SinkTable
+from dmdelta.errors import QualityError
+from dmdelta.lakehouse.spark_errors import wrapped
+from dmdelta.model.position import Position
+from dmdelta.model.schema import TableSchema
+from dmdelta.quality.reconcile import Comparison, Kind, count_query
+from dmdelta.quality.server_tables import plan_server_comparison
+from dmdelta.silver.schema.range_profile import TableEvents, table_events
+from dmdelta.sink.startup import flushed_position
+from dmdelta.sink.target.connection import TargetServer
+from dmdelta.sink.target.metadata import Metadata
+from dmdelta.sink.target.snapshot import TargetSnapshot, open_target_snapshot
+from dmdelta.source.catalog import read_schemas
+from dmdelta.source.connection import open_connection, quoted
+from dmdelta.source.endpoint import Endpoint
+from dmdelta.source.server import server_position
+from dmdelta.source.snapshot.consistent_read import SteadyTable, open_steady
+
+TRIES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class SinkValidation:
+    """
+    Attributes:
+        table: which table, and where its rows are in the target.
+        in_source: the source has it.
+    """
+
+    source: TaskSource
+    endpoint: Endpoint
+    server: TargetServer
+    table: SinkTable
+    in_source: bool
+    request: ValidateRequest
+
+    def run(self) -> Validated | None:
+        """Compare; None if neither side has the table.
+
+        Raises:
+            NotLanded: bronze does not reach where the source is.
+            DmdeltaError: one of the servers or bronze cannot be read, or the sink does not reach where the source is.
+        """
+        if not self.in_source:
+            return self._target_alone()
+        found: Validated | None = None
+        keys: Sequence[str] | None = None
+        certain: dict[str, RowDifference] = {}
+        for _ in range(TRIES):
+            with self._both() as (table, target, position):
+                line, differing = self._compare(table, target, position, keys)
+                if differing is None:
+                    return line
+                found, comparison = found or line, differing.comparison.source
+                changed = self._changed_since(position, comparison, table.schema, differing.differences)
+            certain |= {row.key: row for row in differing.differences if row.key not in changed}
+            keys = sorted(changed)
+            if not keys:
+                break
+        assert found is not None
+        return self._line(found, list(certain.values()), len(keys or ()))
+
+    @contextmanager
+    def _both(self) -> Iterator[tuple[SteadyTable, TargetSnapshot, Position]]:
+        """Both tables, the target's at the source's position or behind it."""
+        source, spark = self.source, self.source.task.spark
+        with open_steady(self.endpoint, self.table.name, source.side.flavor, self.request.threads) as table:
+            position = await_landed(spark, source.landing, table.position, self.request.wait)
+            self._await_executed(position)
+            with open_target_snapshot(self.server) as target:
+                yield table, target, position
+
+    def _compare(
+        self, table: SteadyTable, target: TargetSnapshot, position: Position, keys: Sequence[str] | None
+    ) -> tuple[Validated, Differing | None]:
+        """The result so far, and the rows that differ; None where there is nothing to compare row by row."""
+        name = target.find(self.table.target)
+        if name is None:
+            ((count,),) = table.ask([(count_query(table.name), ())])[0]
+            return self._target_lacks(position, int(count)), None
+        (schema,) = read_schemas(target.connection, lambda *found: found == name)
+        left_out = self.table.compared.source_condition
+        comparison = plan_server_comparison(
+            table.schema, schema, (self.source.side.flavor, target.flavor), table.rows, left_out
+        )
+        rows = ServerRows(table, target, quoted(*name), self.table.own_rows, comparison, self.request.limit)
+        whole = keys is None or not table.schema.primary_key
+        differing = rows.differing() if whole else rows.differing_among(keys or ())
+        line = Validated(
+            source=self.source.config.source_id,
+            table=shown(self.table.name),
+            against=Against.SINK,
+            status=Outcome.SAME,
+            position=position,
+            rows=differing.rows,
+            sink_rows=differing.target_rows,
+            not_looked_at=differing.not_looked_at,
+            left_out_rows=rows.left_out_rows() if keys is None else 0,
+            uncompared=comparison.uncompared,
+        )
+        return line, differing
+
+    def _line(self, found: Validated, differences: Sequence[RowDifference], restless: int) -> Validated:
+        """The result with the rows that certainly differ; `restless` ones were changed each time they were compared."""
+        counts = Counter(row.kind for row in differences)
+        unsure = found.not_looked_at + restless
+        return Validated(
+            source=found.source,
+            table=found.table,
+            against=Against.SINK,
+            status=outcome_of(differs=bool(differences or unsure), uncompared=bool(found.uncompared)),
+            reason=f"{restless} rows change faster than they are compared" if restless else None,
+            position=found.position,
+            rows=found.rows,
+            sink_rows=found.sink_rows,
+            missing=counts[Kind.MISSING],
+            extra=counts[Kind.EXTRA],
+            different=counts[Kind.DIFFERENT],
+            not_looked_at=unsure,
+            left_out_rows=found.left_out_rows,
+            uncompared=found.uncompared,
+            differences=tuple(differences[: self.request.limit]),
+        )
+
+    def _changed_since(
+        self, position: Position, comparison: Comparison, schema: TableSchema, differences: Sequence[RowDifference]
+    ) -> set[str]:
+        """The keys, of rows that differ, that the log has changed behind a position: the target may be ahead there."""
+        landed = newest_landed(self.source.task.spark, self.source.landing)
+        if not differences or landed is None or landed.end <= position:
+            return set()
+        events = self._events(position, landed.end)
+        if events.ddl or (events.row_count and not schema.primary_key):
+            return {row.key for row in differences}
+        if not events.row_count:
+            return set()
+        bronze = self.source.task.lakehouse.bronze
+        with wrapped(bronze, "reading"):
+            changed = changed_keys(
+                self.source.task.spark, self.source.side, schema, Range(position, landed.end), events
+            )
+            texts = changed.selectExpr(f"{comparison.key_text.silver} AS k").collect()
+        return {row["k"] for row in texts} & {row.key for row in differences}
+
+    def _await_executed(self, position: Position) -> None:
+        """Wait until the target has all of the table's changes ahead of a position."""
+        task = self.source.task
+        sink = task.spec.sink
+        assert sink is not None
+        metadata = Metadata(sink.metadata, task.spec.name, self.source.side.source_id, task.run)
+        deadline = time.monotonic() + self.request.wait
+        while True:
+            executed = flushed_position(self.server, metadata)
+            if executed is not None:
+                events = self._events(executed, position) if executed < position else None
+                if events is None or not (events.row_count or events.ddl):
+                    return
+            if time.monotonic() > deadline:
+                raise QualityError(
+                    f"the source is at {position}, the sink's checkpoint at {executed}",
+                    hint="is the task running? `dmdelta status SPEC` shows the sink. Its checkpoint is written every "
+                    "syncer.checkpoint-flush-interval: --wait longer than that",
+                )
+            time.sleep(POLL_SECONDS)
+
+    def _events(self, begin: Position, end: Position) -> TableEvents:
+        task = self.source.task
+        source_id = self.source.side.source_id
+        return table_events(task.spark, task.lakehouse, source_id, self.table.name, begin, end)
+
+    def _target_alone(self) -> Validated | None:
+        """The source has no such table."""
+        source = self.source
+        with closing(open_connection(self.endpoint)) as connection:
+            at = server_position(connection)
+        position = await_landed(source.task.spark, source.landing, at, self.request.wait)
+        self._await_executed(position)
+        with open_target_snapshot(self.server) as target:
+            name = target.find(self.table.target)
+            if name is None:
+                return None
+            ((count,),) = target.rows(count_query(quoted(*name), self.table.own_rows))
+        if self.table.own_rows and not count:
+            return self._base(Outcome.EXCLUDED, "dropped in the source; the target has no rows of it")
+        return Validated(
+            source=source.config.source_id,
+            table=shown(self.table.name),
+            against=Against.SINK,
+            status=Outcome.DIFFERS,
+            reason="the source has no such table, or its account may not SELECT from it; the target has",
+            position=position,
+            rows=0,
+            sink_rows=int(count),
+            extra=int(count),
+        )
+
+    def _target_lacks(self, position: Position, count: int) -> Validated:
+        if not count:
+            return self._base(Outcome.EXCLUDED, "the source's table is empty; the sink makes it with the first row")
+        return Validated(
+            source=self.source.config.source_id,
+            table=shown(self.table.name),
+            against=Against.SINK,
+            status=Outcome.DIFFERS,
+            reason=f"the target has no table {shown(self.table.target)}",
+            position=position,
+            rows=count,
+            sink_rows=0,
+            missing=count,
+        )
+
+    def _base(self, status: Outcome, reason: str | None = None, position: Position | None = None) -> Validated:
+        return Validated(
+            source=self.source.config.source_id,
+            table=shown(self.table.name),
+            against=Against.SINK,
+            status=status,
+            reason=reason,
+            position=position,
+        )

@@ -1,0 +1,158 @@
+"""How far the rows of a source are validated, and which are pending: what a run leaves to the next one."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import Any
+
+from pyspark.sql import Row, SparkSession
+
+from dmdelta.engine.validation.row_errors import ErrorState, RowError, count_errors, error_row, read_errors
+from dmdelta.engine.validation.validator_table import COLUMNS, Entry, RowId, newest_entries, utc, validator_table
+from dmdelta.lakehouse.layout import Lakehouse
+from dmdelta.lakehouse.metadata_table import create_metadata, metadata_frame
+from dmdelta.lakehouse.spark_errors import wrapped
+from dmdelta.model.position import Position
+from dmdelta.model.schema import TableName
+from dmdelta.quality.pending import PendingRow
+from dmdelta.quality.reconcile import Kind
+from dmdelta.quality.row_keys import RowKey
+
+COMPACT_EVERY = 100
+"""Flushes: each makes a small file."""
+_SETTLED = "settled"
+
+
+@dataclass(frozen=True, slots=True)
+class ValidatorProgress:
+    """How far a source's rows are validated.
+
+    Attributes:
+        position: the changes before it have been looked at; None before the first.
+        mode: `fast` or `full`.
+        validated: rows that were looked at and agreed, since the validator's first start.
+        skipped: tables (`schema.table`), or columns of theirs, that are not looked at, and why.
+        left: held tables, by where the first change is that was not looked at.
+        trouble: why it does not go on; None if it does.
+        by_table: of `validated`, how many are of each table (`schema.table`); a table without changes is not in it.
+    """
+
+    position: Position | None = None
+    mode: str = "full"
+    validated: int = 0
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    left: Mapping[TableName, Position] = field(default_factory=dict)
+    trouble: str | None = None
+    by_table: Mapping[str, int] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        left = [[*name, str(position)] for name, position in self.left.items()]
+        told: dict[str, Any] = {"position": str(self.position) if self.position else None, "mode": self.mode}
+        told |= {"validated": self.validated, "skipped": dict(self.skipped), "left": left, "trouble": self.trouble}
+        told["by_table"] = dict(self.by_table)
+        return json.dumps(told, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> "ValidatorProgress":
+        told = json.loads(text)
+        left = {(schema, table): Position.parse(position) for schema, table, position in told.pop("left")}
+        position = told.pop("position")
+        return cls(position=Position.parse(position) if position else None, left=left, **told)
+
+
+class ValidatorStore:
+    """The rows of one source of a task. Uses the session it is given; one thread at a time."""
+
+    def __init__(self, spark: SparkSession, lakehouse: Lakehouse, task: str, source_id: str) -> None:
+        self._spark = spark
+        self._lakehouse = lakehouse
+        self._task = task
+        self._source_id = source_id
+        self._table = validator_table(lakehouse, task)
+        self._pending: dict[RowId, PendingRow] = {}
+        self._flushes = 0
+
+    def open(self) -> tuple[ValidatorProgress, dict[RowId, PendingRow]]:
+        """Make the table if it is not there; what the last flush of the source left.
+
+        Raises:
+            ForeignTable: the table there is not this task's.
+            LakehouseError: it cannot be made or read.
+        """
+        create_metadata(self._spark, self._lakehouse, self._table, COLUMNS, self._task)
+        found = newest_entries(self._spark, self._table, self._source_id, (Entry.PROGRESS, Entry.PENDING))
+        told = [ValidatorProgress.from_json(row["progress"]) for row in found if row["entry"] == Entry.PROGRESS.value]
+        rows = [row for row in found if row["entry"] == Entry.PENDING.value and row["state"] != _SETTLED]
+        self._pending = {((row["schema_name"], row["table_name"]), row["row_key"]): _pending(row) for row in rows}
+        return told[0] if told else ValidatorProgress(), dict(self._pending)
+
+    def flush(
+        self, progress: ValidatorProgress, pending: Mapping[RowId, PendingRow], errors: Sequence[RowError]
+    ) -> None:
+        """Write progress, what has changed of the pending rows, and errors, in one commit.
+
+        Raises:
+            LakehouseError: the commit failed.
+        """
+        rows = [self._row(Entry.PROGRESS, (("", ""), ""), progress=progress.to_json())]
+        for at, row in pending.items():
+            if self._pending.get(at) != row:
+                told = {"key_parts": list(row.key.parts), "kind": row.kind.value, "since": row.since}
+                rows.append(self._row(Entry.PENDING, at, state="pending", position=str(row.position), **told))
+        rows += [self._row(Entry.PENDING, at, state=_SETTLED) for at in self._pending.keys() - pending.keys()]
+        rows += [error_row(error) for error in errors]
+        with wrapped(self._table, "appending to"):
+            metadata_frame(self._spark, COLUMNS, rows).writeTo(self._table).append()
+            self._flushes += 1
+            if self._flushes % COMPACT_EVERY == 0:
+                self._spark.sql(f"OPTIMIZE {self._table}").collect()
+        self._pending = dict(pending)
+
+    def tell(self, progress: ValidatorProgress) -> None:
+        """Write progress alone.
+
+        Raises:
+            LakehouseError: the commit failed.
+        """
+        rows = [self._row(Entry.PROGRESS, (("", ""), ""), progress=progress.to_json())]
+        with wrapped(self._table, "appending to"):
+            metadata_frame(self._spark, COLUMNS, rows).writeTo(self._table).append()
+
+    def counts(self) -> dict[ErrorState, int]:
+        """How many errors there are, by state.
+
+        Raises:
+            LakehouseError: the table cannot be read.
+        """
+        return count_errors(read_errors(self._spark, self._table, self._source_id))
+
+    def states(self) -> dict[str, ErrorState]:
+        """The errors that there are, by their id.
+
+        Raises:
+            LakehouseError: the table cannot be read.
+        """
+        return {error.error: error.state for error in read_errors(self._spark, self._table, self._source_id)}
+
+    def _row(self, entry: Entry, at: RowId, **told: Any) -> dict[str, Any]:
+        (schema, table), key = at
+        name = {"id": self._source_id, "entry": entry.value, "schema_name": schema, "table_name": table}
+        return {**name, "row_key": key, "updated_at": datetime.now(timezone.utc), **told}
+
+
+def read_progress(spark: SparkSession, table: str) -> dict[str, tuple[ValidatorProgress, int]]:
+    """Of each source, how far its rows are validated and how many are pending.
+
+    Raises:
+        LakehouseError: the table cannot be read.
+    """
+    found = newest_entries(spark, table, None, (Entry.PROGRESS, Entry.PENDING))
+    progress = {row["id"]: row["progress"] for row in found if row["entry"] == Entry.PROGRESS.value}
+    pending = [row["id"] for row in found if row["entry"] == Entry.PENDING.value and row["state"] != _SETTLED]
+    return {source: (ValidatorProgress.from_json(text), pending.count(source)) for source, text in progress.items()}
+
+
+def _pending(row: Row) -> PendingRow:
+    key = RowKey(row["row_key"], tuple(row["key_parts"]))
+    return PendingRow(key, Kind(row["kind"]), utc(row["since"]), Position.parse(row["position"]))

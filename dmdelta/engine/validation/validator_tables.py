@@ -1,0 +1,65 @@
+"""Every table of a source that the validator compares, or that it does not, with the reason: before it has changed."""
+
+from collections.abc import Collection
+from contextlib import closing
+
+from dmdelta.config import SourceConfig
+from dmdelta.engine.relay.supervisor import endpoint_of
+from dmdelta.engine.task.source import TaskSource, source_of_task
+from dmdelta.engine.task.task import Task
+from dmdelta.errors import ConfigError, SourceError
+from dmdelta.logging import get_logger
+from dmdelta.model.schema import TableName, TableSchema
+from dmdelta.quality.row_compare import TableFacts, plan_look
+from dmdelta.rules.comparable_rows import plan_comparable_rows
+from dmdelta.silver.table.table import Condition, silver_condition
+from dmdelta.source.catalog import read_schemas
+from dmdelta.source.connection import open_connection
+from dmdelta.source.endpoint import Endpoint
+
+log = get_logger(__name__)
+
+
+def validated_tables(task: Task, config: SourceConfig) -> dict[str, str | None]:
+    """By the table's name (`schema.table`), why its rows are not compared; None: they are.
+
+    None of a source that does not answer.
+
+    Raises:
+        LakehouseError: dm_meta, bronze or silver cannot be read.
+    """
+    endpoint = endpoint_of(config)
+    if endpoint is None:
+        return {}
+    try:
+        source = source_of_task(task, config)
+        schemas = _schemas(source, endpoint)
+    except SourceError as error:
+        log.warning(
+            "the source does not answer, its tables are those of silver", source=config.source_id, why=str(error)
+        )
+        return {}
+    known = set(source.known_tables())
+    silver_alone = [name for name in known - schemas.keys() if _is_there(source, name)]
+    found: dict[str, str | None] = {".".join(name): "the source has no such table" for name in silver_alone}
+    return found | {".".join(name): _reason(source, schema, known) for name, schema in schemas.items()}
+
+
+def _schemas(source: TaskSource, endpoint: Endpoint) -> dict[TableName, TableSchema]:
+    with closing(open_connection(endpoint)) as connection:
+        return {schema.name: schema for schema in read_schemas(connection, source.side.rules.wanted)}
+
+
+def _is_there(source: TaskSource, name: TableName) -> bool:
+    return silver_condition(source.task.spark, source.side.table(name)) is Condition.PRESENT
+
+
+def _reason(source: TaskSource, schema: TableSchema, known: Collection[TableName]) -> str | None:
+    """As if silver's columns were the source's: to look at each of many silver tables would take long."""
+    columns = tuple(column.name for column in schema.columns) if schema.name in known else None
+    facts = TableFacts(schema, columns, plan_comparable_rows(source.side.rules, schema.name))
+    try:
+        planned = plan_look(facts, source.side.flavor, fast=source.task.spec.validator.mode == "fast")
+    except ConfigError as error:
+        return error.message
+    return planned if isinstance(planned, str) else None

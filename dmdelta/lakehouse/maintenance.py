@@ -1,0 +1,191 @@
+"""Maintenance of a Delta table: compaction, the purge of rows hidden by deletion vectors, and VACUUM.
+
+A table's own history determines what it needs (https://docs.delta.io/delta-utility/#history-schema). OPTIMIZE and
+VACUUM change no row, and their commits have no tag: looking up a table's position skips them.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+
+from pyspark.sql import SparkSession
+
+from dmdelta.failpoint import CrashPoint, reach
+from dmdelta.lakehouse.spark_errors import is_absent, wrapped
+
+HISTORY_COMMITS = 1000
+"""How many commits of a table's history are read: earlier operations are ignored."""
+COMPACT_FILES = 100
+DEAD_SHARE = 0.2
+VACUUM_EVERY = timedelta(days=1)
+RETENTION = timedelta(days=7)
+"""How long Delta keeps files that are no longer part of a table, unless the table's properties differ."""
+_ADDED = ("numFiles", "numTargetFilesAdded", "numAddedFiles")
+_DEAD = ("numDeletedRows", "numUpdatedRows", "numTargetRowsUpdated", "numTargetRowsDeleted")
+_CANNOT_VACUUM_LITE = "DELTA_CANNOT_VACUUM_LITE"
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """One commit of a table's history, as far as relevant for maintenance; `metrics` with Delta's names."""
+
+    at: datetime
+    operation: str
+    metrics: Mapping[str, str]
+
+    def sum_of(self, names: Iterable[str]) -> int:
+        return sum(int(self.metrics.get(name, 0)) for name in names)
+
+
+@dataclass(frozen=True, slots=True)
+class Wear:
+    """The state of a table that determines its maintenance.
+
+    Attributes:
+        new_files: added by writes since the table was compacted.
+        dead_rows: approximate number of deleted rows still in files, since the last purge.
+        rows: number of rows of the table.
+        written_at: time of the last write by any writer; None: not within the history that was read.
+        vacuumed_at: time of the last removal of old files, likewise.
+        made_at: creation time, likewise.
+    """
+
+    new_files: int = 0
+    dead_rows: int = 0
+    rows: int = 0
+    written_at: datetime | None = None
+    vacuumed_at: datetime | None = None
+    made_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CarePlan:
+    """The maintenance that a table needs, in order of execution."""
+
+    purge: bool = False
+    compact: bool = False
+    vacuum: bool = False
+
+    @property
+    def deeds(self) -> list[str]:
+        """The names of the planned actions."""
+        return [name for name in ("purge", "compact", "vacuum") if getattr(self, name)]
+
+
+@dataclass(frozen=True, slots=True)
+class Cared:
+    """The maintenance of a table; numbers of removed and added files, None for actions that were not performed.
+
+    Attributes:
+        purged_files: files rewritten without their dead rows.
+        compacted_files: files replaced by `new_files`.
+        vacuumed: old files were searched for and removed.
+    """
+
+    table: str
+    purged_files: int | None = None
+    compacted_files: int | None = None
+    new_files: int | None = None
+    vacuumed: bool = False
+
+
+def read_wear(spark: SparkSession, table: str) -> Wear | None:
+    """The state of a table that determines its maintenance; None if it does not exist.
+
+    Raises:
+        LakehouseError: its history or its row count cannot be read.
+    """
+    query = f"DESCRIBE HISTORY {table} LIMIT {HISTORY_COMMITS}"
+    with wrapped(table, "reading the history of"):
+        try:
+            rows = spark.sql(query).select("timestamp", "operation", "operationMetrics").collect()
+        except Exception as error:
+            if is_absent(error):
+                return None
+            raise
+        deeds = [
+            Deed(row["timestamp"].astimezone(timezone.utc), row["operation"], row["operationMetrics"] or {})
+            for row in rows
+        ]
+        (count,) = spark.sql(f"SELECT count(*) AS rows FROM {table}").collect()  # from the log alone
+    return wear_of(deeds, count["rows"])
+
+
+def wear_of(deeds: Sequence[Deed], rows: int) -> Wear:
+    """Derives the state from a history, newest first, of a table with this many rows."""
+    new_files = dead_rows = 0
+    compacted = purged = False
+    written_at = vacuumed_at = None
+    for deed in deeds:
+        if deed.operation.startswith("VACUUM"):
+            vacuumed_at = vacuumed_at or deed.at
+            continue
+        compacted = compacted or deed.operation in ("OPTIMIZE", "REORG")
+        purged = purged or deed.operation == "REORG"
+        if deed.operation in ("OPTIMIZE", "REORG"):
+            written_at = written_at or deed.at
+            continue
+        added = deed.sum_of(_ADDED)
+        written_at = written_at or (deed.at if added or deed.sum_of(_DEAD) else None)
+        new_files += 0 if compacted else added
+        dead_rows += 0 if purged else deed.sum_of(_DEAD)
+    made_at = deeds[-1].at if 0 < len(deeds) < HISTORY_COMMITS else None
+    return Wear(new_files, dead_rows, rows, written_at, vacuumed_at, made_at)
+
+
+def plan_care(wear: Wear, now: datetime, *, thorough: bool = False) -> CarePlan:
+    """The maintenance that a table needs; `thorough`: also what could wait."""
+    dead = wear.dead_rows > 0 and wear.dead_rows >= DEAD_SHARE * (wear.dead_rows + wear.rows)
+    compact = wear.new_files >= (2 if thorough else COMPACT_FILES)
+    return CarePlan(dead, compact, vacuum=_needs_vacuum(wear, now, thorough=thorough))
+
+
+def _needs_vacuum(wear: Wear, now: datetime, *, thorough: bool) -> bool:
+    if wear.vacuumed_at is None:
+        young = wear.made_at is not None and now - wear.made_at < RETENTION
+        return thorough or not young
+    settled = wear.written_at is None or wear.vacuumed_at >= wear.written_at + RETENTION
+    return not settled and (thorough or now - wear.vacuumed_at >= VACUUM_EVERY)
+
+
+def care_for(spark: SparkSession, table: str, plan: CarePlan, where: str = "") -> Cared:
+    """Perform the planned maintenance. Other writers must not change rows of the table meanwhile; appends and reads are
+    allowed.
+
+    Args:
+        where: a condition (SQL) for the partitions to compact; '' for all.
+
+    Raises:
+        CommitConflict: another writer changed rows.
+        LakehouseError: the table cannot be written.
+    """
+    purged, _ = _rewrite(spark, table, f"REORG TABLE {table} APPLY (PURGE)") if plan.purge else (None, None)
+    reach(CrashPoint.CARE_BEFORE_COMPACTION)
+    some = f" WHERE {where}" if where else ""
+    gone, added = _rewrite(spark, table, f"OPTIMIZE {table}{some}") if plan.compact else (None, None)
+    reach(CrashPoint.CARE_BEFORE_VACUUM)
+    if plan.vacuum:
+        _vacuum(spark, table)
+    reach(CrashPoint.CARE_END)
+    return Cared(table, purged, gone, added, plan.vacuum)
+
+
+def _rewrite(spark: SparkSession, table: str, statement: str) -> tuple[int, int]:
+    """Run a statement; returns the numbers of removed and added files."""
+    with wrapped(table, "compacting"):
+        rows = spark.sql(statement).select("metrics.numFilesRemoved", "metrics.numFilesAdded").collect()
+    return sum(row[0] for row in rows), sum(row[1] for row in rows)
+
+
+def _vacuum(spark: SparkSession, table: str) -> None:
+    """Remove the files that the table's log no longer needs; if the log is too short, by listing all files.
+
+    The first method leaves files that were written but never committed: `VACUUM table` removes them manually.
+    """
+    with wrapped(table, "vacuuming"):
+        try:
+            spark.sql(f"VACUUM {table} LITE").collect()
+        except Exception as error:
+            if _CANNOT_VACUUM_LITE not in str(error):
+                raise
+            spark.sql(f"VACUUM {table}").collect()

@@ -1,0 +1,179 @@
+"""One call of apply: what it knows of the silver table, and what it has done to it."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+from pyspark.sql import SparkSession
+
+from dmdelta.failpoint import CrashPoint, reach
+from dmdelta.lakehouse.changes import Change
+from dmdelta.lakehouse.commits import CommitTag, OwnCommit, make_change
+from dmdelta.lakehouse.history import own_commits
+from dmdelta.model.change import Op
+from dmdelta.model.position import Position
+from dmdelta.model.schema import TableSchema
+from dmdelta.sharding import Columns, Waiting
+from dmdelta.silver.apply.request import LAST_STEP, STEP_BITS, ApplyRequest, ApplyResult, tag_of
+from dmdelta.silver.apply.shard_merge import seen_among
+from dmdelta.silver.rows.strategy import Step
+from dmdelta.silver.schema.ddl_effects import TableLog
+from dmdelta.silver.schema.evolution import plan_creation
+from dmdelta.silver.schema.lookup import table_log
+from dmdelta.silver.schema.range_profile import StructureEvent
+from dmdelta.silver.table.state import silver_position
+from dmdelta.silver.table.table import Condition, columns_there, create_silver, has_shape, seen_by, silver_condition
+from dmdelta.silver.table.target import Target
+
+
+@dataclass(slots=True)
+class Work:
+    """
+    Attributes:
+        passed: the statement there has been followed, and all before it; None: none of the range.
+        empty: the table was made by this call and has no rows.
+        there: the columns of a merged table, None if they have to be looked up.
+    """
+
+    spark: SparkSession
+    request: ApplyRequest
+    condition: Condition
+    ordinals: "count[int]"
+    passed: Position | None = None
+    empty: bool = False
+    steps: list[Step] = field(default_factory=list)
+    rows: dict[Op, int] = field(default_factory=dict)
+    clashes: int = 0
+    failures: Counter[str] = field(default_factory=Counter)
+    there: Columns | None = None
+    commit: OwnCommit | None = None
+
+    def tag(self, begin: Position, end: Position, *, last: bool) -> CommitTag:
+        """Of the commit after which the table is at `end`: behind the statement there, if that has been followed."""
+        made = tag_of(self.request, LAST_STEP if last else next(self.ordinals), begin, end)
+        return replace(made, rest=()) if end == self.passed else made
+
+    def log(self, structure: Sequence[StructureEvent]) -> TableLog:
+        """What the range says about the table's structure."""
+        return table_log(self.spark, self.request.context, self.request.name, structure, self.passed)
+
+    def seen(self, schema: TableSchema) -> TableSchema:
+        """The structure as silver has it: without the columns that it lacks because a statement was left out.
+
+        Raises:
+            SchemaError: a key column, or a column's type, is not silver's.
+        """
+        target, leaves_out = self.request.target, self.request.context.rules.leave_statements_out
+        if target.merged:
+            return seen_among(target, schema, self.columns(), missing_too=leaves_out)
+        return seen_by(self.spark, target, schema) if leaves_out else target.seen(schema)
+
+    def columns(self) -> Columns:
+        """The columns of a merged table, looked up once between changes: shards write it in turns.
+
+        Raises:
+            LakehouseError: it cannot be read.
+        """
+        if self.there is None:
+            self.there = columns_there(self.spark, self.request.target)
+        return self.there
+
+    def make(self, changes: Sequence[Change], begin: Position, at: Position, *, statement: bool = True) -> None:
+        """Make the commits that follow the statement at `at`; each bears what is left behind it.
+
+        Args:
+            statement: False: the changes follow no statement, and whoever plans them again plans what is missing.
+
+        Raises:
+            Fenced, CommitConflict, LakehouseError: as `dmdelta.lakehouse.commits`.
+        """
+        self.there = None
+        for number, change in enumerate(changes, 1):
+            reach(CrashPoint.SILVER_BEFORE_CHANGE)
+            rest = tuple(changes[number:]) if statement else None
+            tag = replace(self.tag(begin, at, last=False), rest=rest)
+            commit = make_change(self.spark, self.request.target.place, change, tag)
+            if commit is not None:
+                self.commit = commit
+                reach(CrashPoint.SILVER_AFTER_CHANGE)
+
+    def result(self, structure: TableSchema | None, waits: Waiting | None = None) -> ApplyResult:
+        """What was done, to the range's end or up to what the table waits with."""
+        end = waits.position if waits else self.request.end
+        steps = tuple(self.steps)
+        return ApplyResult(
+            *self.request.name,
+            end,
+            self.rows,
+            steps,
+            self.commit,
+            structure,
+            waits,
+            self.clashes,
+            dict(self.failures),
+        )
+
+
+def open_work(spark: SparkSession, request: ApplyRequest) -> Work:
+    """Find out where the table is, and finish the statement that a run before this one has begun to follow.
+
+    Raises:
+        ForeignTable: the table is not this task's.
+        Fenced, CommitConflict, LakehouseError: as `dmdelta.lakehouse.commits`.
+    """
+    if request.known is not None:
+        condition, applied, newest = Condition.PRESENT, request.applied, None
+    else:
+        condition = silver_condition(spark, request.target)
+        there = condition is not Condition.ABSENT
+        newest = request.newest or silver_position(spark, request.target) if there else None
+        applied = newest.tag.version if newest else None
+    # After a crash between the commits of a batch its ordinals go on: Delta would skip one that it has seen.
+    began = applied is not None and applied >> STEP_BITS == request.batch
+    first = (applied & LAST_STEP) + 1 if began and applied is not None else 0
+    work = Work(spark, request, condition, count(first), request.passed)
+    if newest is not None and newest.tag.rest is not None:
+        work.passed = max(newest.tag.end, request.passed or newest.tag.end)
+        if newest.tag.rest:
+            work.make(newest.tag.rest, newest.tag.begin, newest.tag.end)
+            work.condition = silver_condition(spark, request.target)
+    return work
+
+
+def finish_statement(spark: SparkSession, target: Target, run: str) -> None:
+    """Finish the statement that a run before this one has begun to follow on a merged table, for whichever shard.
+
+    Shards take turns, so it is the table's newest commit of ours.
+
+    Raises:
+        Fenced, CommitConflict, LakehouseError: as `dmdelta.lakehouse.commits`.
+    """
+    newest = next(own_commits(spark, target.place, None), None)
+    rest = newest.tag.rest if newest else None
+    if newest is None or not rest:
+        return
+    tag = newest.tag
+    for number, change in enumerate(rest, 1):
+        following = replace(tag, version=tag.version + number, run=run, rest=rest[number:])
+        make_change(spark, target.place, change, following)
+
+
+def begin_table(work: Work, schema: TableSchema, at: Position) -> None:
+    """Have the table there, made or begun anew at `at` if it is not.
+
+    Raises:
+        ForeignTable, SchemaError, LakehouseError: as `create_silver`.
+    """
+    if work.condition is Condition.PRESENT:
+        return
+    request = work.request
+    if work.condition is Condition.ABSENT:
+        reach(CrashPoint.SILVER_BEFORE_CHANGE)
+        tag = replace(work.tag(at, at, last=False), rest=())
+        create_silver(work.spark, request.target, schema, tag)
+        work.empty = True
+    else:
+        fits = has_shape(work.spark, request.target, schema)
+        work.make(plan_creation(request.target.seen(schema), at, fits=fits), at, at)
+    work.condition = Condition.PRESENT

@@ -1,0 +1,103 @@
+"""A silver table follows a statement on its source table."""
+
+from collections.abc import Sequence
+
+from dmdelta.ddl.tracking.effects import Altered, Created, Dropped, Effect, Renamed, Truncated
+from dmdelta.errors import SchemaError
+from dmdelta.lakehouse.changes import Change, Verb
+from dmdelta.lakehouse.spark_errors import wrapped
+from dmdelta.logging import get_logger
+from dmdelta.model.position import Position
+from dmdelta.sharding import Waiting
+from dmdelta.silver.apply.context import Work, begin_table
+from dmdelta.silver.apply.shard_ddl import follow_in_shard, join_shard
+from dmdelta.silver.rows.strategy import Mode
+from dmdelta.silver.schema.evolution import plan_change, plan_creation, plan_drop, plan_truncation
+from dmdelta.silver.schema.schema_ranges import Piece, refusal
+from dmdelta.silver.table.table import Condition, has_rows, has_shape
+
+log = get_logger(__name__)
+
+
+def follow_statement(work: Work, piece: Piece) -> Waiting | None:
+    """Do to the silver table what the statement at the end of a piece did to its source table.
+
+    None, or what the source table waits with: as a shard, for the others of its merged table.
+
+    Raises:
+        UnsupportedSchemaChange: silver cannot follow; the table is as it was before the statement.
+        Fenced, CommitConflict, LakehouseError: as `dmdelta.lakehouse.commits`.
+    """
+    assert piece.then is not None
+    event, effects = piece.then.event, piece.then.effects
+    if piece.then.surprise:
+        table = ".".join(work.request.name)
+        log.warning("the log tells another structure than the statements before it", table=table, at=str(piece.end))
+    created = next((effect for effect in effects if isinstance(effect, Created)), None)
+    if work.condition is Condition.ABSENT:
+        if created is not None and created.schema is not None:
+            begin_table(work, created.schema, piece.end)
+        work.passed = piece.end
+        joined = created.schema if created is not None and work.request.target.merged else None
+        return join_shard(work, joined, piece.end) if joined is not None else None
+    if work.request.target.merged:
+        return follow_in_shard(work, piece)
+    if piece.then.refused:
+        raise refusal(work.request.name, event, piece.then.refused)
+    try:
+        changes, condition = plan_following(work, effects, piece.end)
+    except SchemaError as error:
+        raise refusal(work.request.name, event, error.message) from error
+    work.make(changes, piece.begin, piece.end)
+    work.passed, work.condition = piece.end, condition
+    return None
+
+
+def plan_following(work: Work, effects: Sequence[Effect], at: Position) -> tuple[list[Change], Condition]:
+    """The commits that follow the effects of one statement, and whether the table is there afterwards.
+
+    Raises:
+        SchemaError: silver cannot follow.
+    """
+    changes: list[Change] = []
+    condition, target = work.condition, work.request.target
+    seen = _columns(work) if work.request.context.rules.leave_statements_out else None
+    for effect in effects:
+        if isinstance(effect, Renamed):  # one that counts cuts its range: apply_group
+            raise SchemaError("a rename can neither stand in for another statement nor be part of one that is replaced")
+        if isinstance(effect, Truncated):
+            changes += plan_truncation(at)
+        elif isinstance(effect, Dropped):
+            changes += plan_drop(at)
+            condition = Condition.DROPPED
+        elif isinstance(effect, Created) and effect.schema is not None:
+            fits = has_shape(work.spark, target, effect.schema)
+            changes += plan_creation(target.seen(effect.schema), at, fits=fits)
+            condition = Condition.PRESENT
+        elif isinstance(effect, Altered) and condition is Condition.PRESENT:
+            if seen is not None:
+                effect = effect.among(seen)  # noqa: PLW2901 - the same effect, as silver sees it
+                seen = {column.name for column in effect.after.columns}
+            changes += _altered(work, effect, at)
+    return changes, condition
+
+
+def _altered(work: Work, effect: Altered, at: Position) -> Sequence[Change]:
+    target = work.request.target
+    plan = plan_change(target.seen_change(effect), at, mariadb=work.request.context.flavor == "mariadb")
+    if work.request.mode is Mode.SAFE and has_shape(work.spark, target, effect.after):
+        if effect.reused_name is not None:
+            raise SchemaError(
+                f"it lets the name {effect.reused_name} stand for another column, and may have been followed before"
+            )
+        # It was followed before, or the snapshot was taken behind it; rows that are older may be missing values.
+        return [change for change in plan.changes if change.verb in (Verb.UPDATE, Verb.DELETE)]
+    if plan.unknown and has_rows(work.spark, target.place):
+        raise SchemaError(plan.unknown)
+    return plan.changes
+
+
+def _columns(work: Work) -> set[str]:
+    """What silver has, where statements may have been left out."""
+    with wrapped(work.request.target.place, "looking at"):
+        return set(work.spark.table(work.request.target.place).columns)

@@ -1,0 +1,220 @@
+"""The rows of a silver table that are kept apart: a Delta table beside it, with the reasons.
+
+It has each row once, as its source told it last. A row leaves it when the source deletes it or tells it anew, in a way
+that passes, and when somebody releases it.
+"""
+
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
+from pyspark.sql import types as T  # noqa: N812 - Spark's convention
+
+from dmdelta.ddl.types.silver_types import COMMITTED_AT, VERSION
+from dmdelta.lakehouse.metadata_table import create_metadata
+from dmdelta.lakehouse.spark_errors import wrapped
+from dmdelta.lakehouse.tables import table_state
+from dmdelta.model.position import Position
+from dmdelta.model.schema import TableSchema
+from dmdelta.model.spark_sql import literal, quote
+from dmdelta.silver.rows.compaction import inserted_rows
+from dmdelta.silver.schema.evolution import older_than
+from dmdelta.silver.table.target import Target
+
+IMAGE, REASONS = "_dm_image", "_dm_reasons"
+"""What `Quarantine.update` needs of a row besides silver's columns: its image and what it fails; nothing if deleted."""
+ROW_KEY = "_dm_row_key"
+_VERSION = T.StructType(
+    [T.StructField("epoch", T.IntegerType()), T.StructField("seq", T.LongType()), T.StructField("row", T.IntegerType())]
+)
+COLUMNS: dict[str, T.DataType] = {
+    "row_key": T.StringType(),
+    "source_table": T.StringType(),
+    "image": T.VariantType(),
+    "reasons": T.ArrayType(T.StringType()),
+    "structure": T.StringType(),
+    VERSION: _VERSION,
+    COMMITTED_AT: T.TimestampType(),
+    "quarantined_at": T.TimestampType(),
+}
+_VIEW = "dmdelta_quarantine"
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantine:
+    """The quarantine of one silver table. A row's `image` is that of the log, `structure` the table's at that time."""
+
+    target: Target
+    place: str
+
+    @classmethod
+    def of(cls, target: Target) -> "Quarantine":
+        schema, table = target.route.name
+        return cls(target, target.context.lakehouse.metadata(f"{target.context.task}_quarantine__{schema}__{table}"))
+
+    def has_rows(self, spark: SparkSession) -> bool:
+        """
+        Raises:
+            LakehouseError: it cannot be read.
+        """
+        if table_state(spark, self.place) is None:
+            return False
+        with wrapped(self.place, "reading"):
+            return not self.rows(spark).limit(1).isEmpty()
+
+    def rows(self, spark: SparkSession) -> DataFrame:
+        """The source table's rows that are kept apart. The table has to be there."""
+        return spark.table(self.place).where(self._own)
+
+    def update(self, spark: SparkSession, net: DataFrame, schema: TableSchema) -> None:
+        """Have the rows of a batch in it that fail, and no other of the batch. Can be repeated.
+
+        Args:
+            net: silver's columns, and IMAGE and REASONS.
+
+        Raises:
+            CommitConflict, LakehouseError: it cannot be written.
+        """
+        self._create(spark)
+        self._rows_of(net, schema).createOrReplaceTempView(_VIEW)
+        names = ", ".join(map(quote, COLUMNS))
+        values = ", ".join(f"source.{quote(name)}" for name in COLUMNS)
+        taken = ", ".join(f"{quote(name)} = source.{quote(name)}" for name in COLUMNS)
+        newer = f"target.{VERSION} < source.{VERSION}"
+        self._run(
+            spark,
+            f"""MERGE INTO {self.place} AS target USING {_VIEW} AS source
+            ON target.row_key = source.row_key AND target.source_table = source.source_table
+            WHEN MATCHED AND {newer} AND size(source.reasons) = 0 THEN DELETE
+            WHEN MATCHED AND {newer} THEN UPDATE SET {taken}
+            WHEN NOT MATCHED AND size(source.reasons) > 0 THEN INSERT ({names}) VALUES ({values})""",
+        )
+
+    def replace_all(self, spark: SparkSession, failing: DataFrame, schema: TableSchema) -> None:
+        """Have these rows in it alone, which a snapshot read: the columns are those of `update`.
+
+        Raises:
+            CommitConflict, LakehouseError: it cannot be written.
+        """
+        self._create(spark)
+        self.forget(spark)
+        with wrapped(self.place, "appending to"):
+            self._rows_of(failing, schema).writeTo(self.place).append()
+
+    def adopt(self, spark: SparkSession, rows: DataFrame) -> None:
+        """Have rows of another quarantine in it, in the place of those of the same keys. Can be repeated.
+
+        Args:
+            rows: with the columns of a quarantine.
+
+        Raises:
+            CommitConflict, LakehouseError: it cannot be written.
+        """
+        self._create(spark)
+        rows.createOrReplaceTempView(_VIEW)
+        names = ", ".join(map(quote, COLUMNS))
+        self._run(
+            spark,
+            f"""MERGE INTO {self.place} AS target USING (SELECT {names} FROM {_VIEW}) AS source
+            ON target.row_key = source.row_key AND target.source_table = source.source_table
+            WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *""",
+        )
+
+    def forget(self, spark: SparkSession) -> None:
+        """Have none of the source table's rows in it.
+
+        Raises:
+            CommitConflict, LakehouseError: it cannot be written.
+        """
+        self._run(spark, f"DELETE FROM {self.place} WHERE {self._own}")
+
+    def clear(self, spark: SparkSession, before: Position) -> None:
+        """Forget rows that are older than a statement which emptied the table.
+
+        Raises:
+            CommitConflict, LakehouseError: it cannot be written.
+        """
+        if self.has_rows(spark):
+            self._run(spark, f"DELETE FROM {self.place} WHERE {self._own} AND {older_than(before)}")
+
+    def remove(self, spark: SparkSession, rows: DataFrame) -> None:
+        """Take rows of `silver_rows_of` out.
+
+        Raises:
+            CommitConflict, LakehouseError: it cannot be written.
+        """
+        rows.select(ROW_KEY, VERSION).createOrReplaceTempView(_VIEW)
+        self._run(
+            spark,
+            f"""MERGE INTO {self.place} AS target USING {_VIEW} AS source ON target.{self._own}
+            AND target.row_key = source.{ROW_KEY} AND target.{VERSION} = source.{VERSION} WHEN MATCHED THEN DELETE""",
+        )
+
+    def _rows_of(self, net: DataFrame, schema: TableSchema) -> DataFrame:
+        return net.selectExpr(
+            f"{key_text(schema)} AS row_key",
+            f"{literal(str(self.target.shard))} AS source_table",
+            f"{IMAGE} AS image",
+            f"{REASONS} AS reasons",
+            f"{literal(schema.to_json())} AS structure",
+            VERSION,
+            COMMITTED_AT,
+            "current_timestamp() AS quarantined_at",
+        )
+
+    def _create(self, spark: SparkSession) -> None:
+        create_metadata(spark, self.target.context.lakehouse, self.place, COLUMNS, self.target.context.task)
+
+    def _run(self, spark: SparkSession, statement: str) -> None:
+        with wrapped(self.place, "changing"):
+            spark.sql(statement).collect()
+
+    @property
+    def _own(self) -> str:
+        """The source table's rows, as a condition (SQL)."""
+        return f"source_table = {literal(str(self.target.shard))}"
+
+
+def key_text(schema: TableSchema) -> str:
+    """The key of a row of silver as a JSON object (SQL)."""
+    pairs = ", ".join(f"{literal(name)}, {quote(name)}" for name in schema.primary_key)
+    return f"to_json(named_struct({pairs}))"
+
+
+def with_quarantined(spark: SparkSession, target: Target, live: DataFrame, schema: TableSchema) -> DataFrame:
+    """The rows of a silver table and those that are kept apart from it: together they are the source's.
+
+    Raises:
+        LakehouseError: it cannot be told whether there are any.
+    """
+    quarantine = Quarantine.of(target)
+    if not quarantine.has_rows(spark):
+        return live
+    return live.unionByName(silver_rows_of(quarantine.rows(spark), schema).select(*map(quote, live.columns)))
+
+
+def without_quarantined(spark: SparkSession, target: Target, rows: DataFrame, schema: TableSchema) -> DataFrame:
+    """Those rows of a table that are not kept apart, as they are.
+
+    Raises:
+        LakehouseError: it cannot be told whether there are any.
+    """
+    quarantine = Quarantine.of(target)
+    if not quarantine.has_rows(spark):
+        return rows
+    apart = quarantine.rows(spark).select(
+        F.col("row_key").alias("_dm_apart_key"), F.col(VERSION).alias("_dm_apart_version")
+    )
+    same = (F.expr(key_text(schema)) == F.col("_dm_apart_key")) & (F.col(VERSION) == F.col("_dm_apart_version"))
+    return rows.join(apart, same, "left_anti")
+
+
+def silver_rows_of(quarantined: DataFrame, schema: TableSchema) -> DataFrame:
+    """Rows of a quarantine as the silver table has them, with ROW_KEY."""
+    flat = quarantined.selectExpr(
+        f"row_key AS {ROW_KEY}",
+        "image AS after",
+        *(f"{VERSION}.{part} AS {part}" for part in ("epoch", "seq", "row")),
+        f"{COMMITTED_AT} AS committed_at",
+    )
+    return inserted_rows(flat, schema, ROW_KEY)

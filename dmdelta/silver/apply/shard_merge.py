@@ -1,0 +1,104 @@
+"""How a merged table follows a statement on one of its shards: a pure plan of single Delta commits.
+
+What the statement did to the shard's rows is done to the shard's rows; what it did to the columns is done once, by
+whichever shard comes first with it. A column that other shards still have stays for them.
+"""
+
+from dataclasses import replace
+
+from dmdelta.ddl.types.silver_types import COMMITTED_AT, VERSION, silver_type
+from dmdelta.errors import SchemaError
+from dmdelta.lakehouse.changes import Change, Verb
+from dmdelta.model.schema import Column, StoredColumn, TableSchema
+from dmdelta.model.spark_sql import literal, quote
+from dmdelta.sharding import Columns, held_type, holds
+from dmdelta.silver.apply.shard_columns import ColumnPlan, ShardChange, own_older, plan_columns
+from dmdelta.silver.schema.evolution import SilverChange, cluster_columns, clustering
+from dmdelta.silver.table.target import Target
+
+LEFT_OUT = "dmdelta.left-out"
+"""The property of a merged table: columns of shards that it goes without, as names separated by commas."""
+
+
+def plan_shard_change(change: ShardChange) -> SilverChange:
+    """What a change of a shard's structure does to the merged table.
+
+    Raises:
+        SchemaError: a name stands for another column afterwards, or a type does not fit.
+    """
+    plan = plan_columns(change)
+    return SilverChange(_changes(plan, change), plan.unknown)
+
+
+def _changes(plan: ColumnPlan, change: ShardChange) -> tuple[Change, ...]:
+    before, after = change.target.seen(change.altered.before), change.target.seen(change.altered.after)
+    unclustered = bool({*map(str.lower, cluster_columns(before))} & {*map(str.lower, plan.gone)})
+    steps = ["CLUSTER BY NONE", *plan.steps] if unclustered else plan.steps
+    changes = [*(Change(Verb.ALTER, step) for step in steps), *_own_rows(plan, change)]
+    if plan.rewritten:
+        changes.append(_rewrite(plan, change))
+    elif plan.gone:
+        changes.append(Change(Verb.ALTER, f"DROP COLUMNS ({', '.join(map(quote, plan.gone))})"))
+    if (before.primary_key != after.primary_key or plan.rewritten or unclustered) and cluster_columns(after):
+        changes += clustering(after)
+    return tuple(changes)
+
+
+def _own_rows(plan: ColumnPlan, change: ShardChange) -> list[Change]:
+    if not plan.values:
+        return []
+    values = ", ".join(f"{quote(name)} = {value}" for name, value in plan.values.items())
+    differ = " OR ".join(f"NOT ({quote(name)} <=> ({value}))" for name, value in plan.values.items())
+    return [Change(Verb.UPDATE, f"SET {values} WHERE {own_older(change.target, change.at)} AND ({differ})")]
+
+
+def _rewrite(plan: ColumnPlan, change: ShardChange) -> Change:
+    columns = []
+    for name in plan.types:
+        value, kind = plan.rewritten.get(name, (quote(name), ""))
+        columns.append(f"CAST({value} AS {kind}) AS {quote(name)}" if kind else value)
+    columns += [quote(column.name) for column in change.target.constants]
+    return Change(Verb.REWRITE, ", ".join([*columns, VERSION, COMMITTED_AT]))
+
+
+def seen_among(target: Target, schema: TableSchema, there: Columns, *, missing_too: bool = False) -> TableSchema:
+    """A shard's structure as the merged table has it: in the types that are there, without what is left out.
+
+    Args:
+        missing_too: statements may have been left out, so that what is not there is left out, too.
+
+    Raises:
+        SchemaError: a column that is not left out is not there, or one of the key is.
+    """
+    columns: list[Column] = []
+    for column in schema.columns:
+        kind = there.type(column.name)
+        if kind is None:
+            left_out = missing_too or column.name.lower() in there.left_out
+            if not left_out or column.name in schema.primary_key:
+                raise SchemaError(f"the merged table {target.place} has no column {column.name}")
+        elif kind == held_type(column):
+            columns.append(column)
+        else:
+            columns.append(StoredColumn.of(column, kind))
+    return target.seen(replace(schema, columns=tuple(columns)))
+
+
+def plan_leaving_out(change: ShardChange) -> SilverChange:
+    """A statement is not followed: the merged table keeps its columns, and goes without those that the shard gained.
+
+    Raises:
+        SchemaError: a value of the shard's new type does not fit.
+    """
+    altered, there = change.altered, change.there
+    for column in altered.after.columns:
+        present = there.type(column.name)
+        if present is not None and not holds(present, held_type(column)):
+            raise SchemaError(f"{column.name} is {silver_type(column)} from now on, which {present} does not hold")
+    kept = {column.name.lower() for column in altered.after.columns}
+    lost = [name for column in altered.before.columns if (name := there.name(column.name)) and name.lower() not in kept]
+    plan = ColumnPlan(dict(there.types), values=dict.fromkeys(lost, "NULL"))
+    gained = {column.name.lower() for column in altered.after.columns if there.name(column.name) is None}
+    names = ",".join(sorted(gained | there.left_out))
+    noted = [Change(Verb.ALTER, f"SET TBLPROPERTIES ({literal(LEFT_OUT)} = {literal(names)})")] if gained else []
+    return SilverChange((*noted, *_own_rows(plan, change)))

@@ -1,0 +1,111 @@
+"""What a range of the log did to a table, asked of bronze alone: for judging silver by something else than itself."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
+
+from dmdelta.lakehouse.spark_errors import wrapped
+from dmdelta.model.position import Position
+from dmdelta.model.schema import TableSchema
+from dmdelta.silver.apply.request import ApplyRequest
+from dmdelta.silver.apply.row_filters import plan_counting
+from dmdelta.silver.rows.commits import Batch
+from dmdelta.silver.rows.compaction import inserted_rows, key_names, keyed_changes
+from dmdelta.silver.rows.strategy import Mode
+from dmdelta.silver.schema.lookup import structure_at, table_log
+from dmdelta.silver.schema.range_profile import table_events
+from dmdelta.silver.schema.schema_ranges import Piece, known_schema, plan_pieces
+
+_ORDER = "named_struct('epoch', epoch, 'seq', seq, 'row', row, 'part', part)"
+
+
+@dataclass(frozen=True, slots=True)
+class RangePiece:
+    """A part of a range under one structure."""
+
+    batch: Batch
+    begin: Position
+    end: Position
+
+    @property
+    def images(self) -> DataFrame:
+        """Each row that was written, as it was then."""
+        return inserted_rows(self.batch.changes.where("op <> 'delete'"), self.batch.schema)
+
+
+def pieces_of(spark: SparkSession, request: ApplyRequest) -> Iterator[RangePiece]:
+    """The parts of a request's range that have row changes, in order.
+
+    Raises:
+        SchemaError: a structure is not known. LakehouseError: bronze cannot be read.
+    """
+    name, begin, end = request.name, request.begin, request.end
+    events = table_events(spark, request.context.lakehouse, request.context.source_id, name, begin, end)
+    log = table_log(spark, request.context, name, events.structure, request.passed)
+    for piece in plan_pieces(log, structure_at(spark, request.context, name, begin), begin, end):
+        batch = batch_of(spark, request, piece)
+        if batch is not None:
+            yield RangePiece(batch, piece.begin, piece.end)
+
+
+def has_statements(spark: SparkSession, request: ApplyRequest) -> bool:
+    """Statements in a request's range change the table, or empty it.
+
+    Raises:
+        LakehouseError: bronze cannot be read.
+    """
+    name, begin, end = request.name, request.begin, request.end
+    events = table_events(spark, request.context.lakehouse, request.context.source_id, name, begin, end)
+    log = table_log(spark, request.context, name, events.structure, request.passed)
+    return len(plan_pieces(log, structure_at(spark, request.context, name, begin), begin, end)) > 1
+
+
+def batch_of(spark: SparkSession, request: ApplyRequest, piece: Piece) -> Batch | None:
+    """The row changes of a piece that count, to look at; None if there are none.
+
+    Raises:
+        SchemaError: its structure is not known. LakehouseError: bronze cannot be read.
+    """
+    context = request.context
+    events = table_events(spark, context.lakehouse, context.source_id, request.name, piece.begin, piece.end)
+    if not events.row_count:
+        return None
+    schema = request.target.seen(known_schema(piece, request.name))
+    events, counted = plan_counting(request, schema, events)
+    return Batch(
+        spark,
+        request.context.lakehouse.bronze,
+        request.context.source_id,
+        request.target.place,
+        schema,
+        piece.begin,
+        piece.end,
+        events,
+        Mode.SAFE,
+        empty=False,
+        counted=counted,
+    )
+
+
+def rows_added(piece: RangePiece) -> int:
+    """How many more rows a table has behind a piece than ahead of it.
+
+    Raises:
+        LakehouseError: bronze cannot be read.
+    """
+    batch = piece.batch
+    changes = keyed_changes(batch.changes, batch.schema, moves=bool(batch.events.moves))
+    ends = changes.groupBy(*key_names(batch.schema)).agg(
+        F.expr(f"min_by(op, {_ORDER}) AS first"), F.expr(f"max_by(op, {_ORDER}) AS last")
+    )
+    with wrapped(batch.bronze, "reading"):
+        (found,) = ends.selectExpr("count_if(last <> 'delete') - count_if(first <> 'insert') AS added").collect()
+    return int(found["added"] or 0)
+
+
+def schema_behind(spark: SparkSession, request: ApplyRequest) -> TableSchema | None:
+    """The table's structure at the range's end, as silver has it; None if it was not there."""
+    schema = structure_at(spark, request.context, request.name, request.end)
+    return request.target.seen(schema) if schema is not None else None

@@ -1,0 +1,67 @@
+"""Tables without a key: a multiset of rows, each kept under the (epoch, seq, row) of the event that wrote it.
+
+Of several equal rows nobody can tell which one was deleted, and it does not matter: as many go as were deleted, the
+oldest first. What is known of each full row value is its net count: rows inserted less rows deleted.
+"""
+
+from pyspark.sql import DataFrame
+
+from dmdelta.changelog.extraction import column_list, extracted, own_values
+from dmdelta.ddl.types.silver_types import COMMITTED_AT, SHARD, VERSION, silver_type
+from dmdelta.model.schema import TableSchema
+from dmdelta.model.spark_sql import quote
+
+_VERSION_AS_TEXT = ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ")
+
+
+def identity(schema: TableSchema) -> str:
+    """The SQL of a row's value: equal for rows that are equal in every column, NULLs included."""
+    return f"sha2(to_json(struct({', '.join(_comparable(c.name, silver_type(c)) for c in schema.columns)})), 256)"
+
+
+def _comparable(name: str, kind: str) -> str:
+    # JSON text of a timestamp stops at milliseconds.
+    column = quote(name)
+    return f"CAST({column} AS STRING) AS {column}" if kind in _VERSION_AS_TEXT else column
+
+
+def keyless_changes(changes: DataFrame, schema: TableSchema) -> DataFrame:
+    """Every row that came (`_dm_sign` 1) or went (-1), typed, with its identity; an update is one of each."""
+
+    def side(image: str, ops: str, sign: int) -> DataFrame:
+        columns = [f"{extracted(image, column)} AS {quote(column.name)}" for column in schema.columns]
+        return changes.where(f"op IN ({ops})").selectExpr(*columns, *own_values(), f"{sign} AS _dm_sign")
+
+    both = side("after", "'insert', 'update'", 1).unionByName(side("before", "'delete', 'update'", -1))
+    return both.selectExpr("*", f"{identity(schema)} AS _dm_identity")
+
+
+def merge_keyless(changes: DataFrame, schema: TableSchema, table: str) -> str:
+    """The MERGE statement of a batch; makes the temporary view that it reads.
+
+    Rows added and taken away again within the batch cancel out. A row that is there already under its version is not
+    added again, and a delete takes only rows that are older than itself.
+    """
+    changes.createOrReplaceTempView("dmdelta_keyless")
+    columns = column_list(schema)
+    added = f"""SELECT {columns}, 'insert' AS _dm_op FROM (
+        SELECT *, sum(IF(_dm_sign < 0, 1, 0)) OVER (PARTITION BY _dm_identity) AS _dm_gone,
+            row_number() OVER (PARTITION BY _dm_identity, _dm_sign ORDER BY {VERSION}) AS _dm_nth FROM dmdelta_keyless)
+        WHERE _dm_sign > 0 AND _dm_nth > _dm_gone"""
+    gone = f"""SELECT _dm_identity, sum(-_dm_sign) AS _dm_many, max(IF(_dm_sign < 0, {VERSION}, NULL)) AS _dm_newest
+        FROM dmdelta_keyless GROUP BY _dm_identity HAVING sum(-_dm_sign) > 0"""
+    removed = f"""SELECT {columns}, 'delete' AS _dm_op FROM (
+        SELECT _dm_target.*, _dm_taken._dm_many,
+            row_number() OVER (PARTITION BY _dm_target._dm_identity ORDER BY _dm_target.{VERSION}) AS _dm_nth
+        FROM (SELECT *, {identity(schema)} AS _dm_identity FROM {table}) AS _dm_target JOIN ({gone}) AS _dm_taken
+        ON _dm_target._dm_identity = _dm_taken._dm_identity AND _dm_target.{VERSION} < _dm_taken._dm_newest)
+        WHERE _dm_nth <= _dm_many"""
+    values = ", ".join(f"_dm_source.{quote(column.name)}" for column in schema.columns)
+    own = "".join(
+        f" AND _dm_target.{quote(c.name)} = _dm_source.{quote(c.name)}" for c in schema.columns if c.name == SHARD
+    )
+    return f"""MERGE INTO {table} AS _dm_target USING ({added} UNION ALL {removed}) AS _dm_source
+        ON _dm_target.{VERSION} = _dm_source.{VERSION}{own}
+        WHEN MATCHED AND _dm_source._dm_op = 'delete' THEN DELETE
+        WHEN NOT MATCHED AND _dm_source._dm_op = 'insert'
+        THEN INSERT ({columns}) VALUES ({values}, _dm_source.{VERSION}, _dm_source.{COMMITTED_AT})"""

@@ -1,0 +1,1 @@
+"""From changes to transactions on the target: compaction, causality, workers and the flusher."""

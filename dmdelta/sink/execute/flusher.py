@@ -1,0 +1,150 @@
+"""The sink's checkpoint: written in the background, from the newest snapshot mark that all workers have reached."""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pymysql
+
+from dmdelta.failpoint import CrashPoint, reach
+from dmdelta.logging import get_logger
+from dmdelta.model.position import Position
+from dmdelta.model.retry import Retry
+from dmdelta.sink.execute.barriers import Snapshots
+from dmdelta.sink.metrics import FlushCounts
+from dmdelta.sink.target.connection import TARGET_RETRY, TargetServer, connect, is_retryable, translated
+from dmdelta.sink.target.metadata import FLUSHER, Checkpoint, Metadata
+
+if TYPE_CHECKING:
+    from pymysql.connections import Connection
+
+log = get_logger(__name__)
+
+
+@dataclass(slots=True)
+class Flusher:
+    """
+    Attributes:
+        interval: seconds between two flushes; may be changed while it runs.
+        failed: called when no checkpoint can be written.
+    """
+
+    server: TargetServer
+    metadata: Metadata
+    snapshots: Snapshots[Position | None]
+    interval: float
+    failed: Callable[[BaseException], None]
+    retry: Retry = TARGET_RETRY
+    counts: FlushCounts = field(default_factory=FlushCounts)
+    flushed: Checkpoint | None = None
+    _connection: "Connection[Any] | None" = None
+    _ending: threading.Event = field(default_factory=threading.Event)
+    _writing: threading.Lock = field(default_factory=threading.Lock)
+    _thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Start flushing in the background."""
+        self._thread = threading.Thread(target=self._run, name="sink-flush", daemon=True)
+        self._thread.start()
+
+    def end(self) -> None:
+        """Stop the background thread and close the connection."""
+        self._ending.set()
+        if self._thread is not None:
+            self._thread.join()
+        with self._writing:
+            self._disconnect()
+
+    def flush_ready(self) -> None:
+        """Write the newest ready snapshot, if it is newer than the last checkpoint.
+
+        Raises:
+            SinkError: it cannot be written. Fenced: another run has taken over.
+        """
+        ready = self.snapshots.newest_ready
+        if ready is None:
+            return
+        at = ready.at
+        with self._writing:  # the final checkpoint of a stop may be in progress: no other may follow it
+            if at is not None and (self.flushed is None or at > self.flushed.position):
+                self._write(Checkpoint(at))
+        purged = self.snapshots.purge(ready.id)
+        log.debug("checkpoint snapshots purged", source=self.metadata.source_id, count=len(purged))
+
+    def write(self, checkpoint: Checkpoint) -> None:
+        """Write a checkpoint and delete the records before it. Raises as `flush_ready`."""
+        with self._writing:
+            self._write(checkpoint)
+
+    def _write(self, checkpoint: Checkpoint) -> None:
+        began = time.monotonic()
+        dropped = self._with_retries(lambda: self._transaction(checkpoint))
+        self.flushed = checkpoint
+        self.counts.flushes += 1
+        self.counts.dropped_records += dropped
+        self.counts.seconds = time.monotonic() - began
+        reach(CrashPoint.SINK_AFTER_FLUSH)
+        log.info(
+            "sink checkpoint flushed",
+            source=self.metadata.source_id,
+            position=str(checkpoint.position),
+            reason=checkpoint.reason,
+            seconds=round(self.counts.seconds, 3),
+        )
+
+    def mark_whole(self) -> None:
+        """Declare that the records are complete from now on. Raises as `flush_ready`."""
+        with self._writing:
+            self._with_retries(self._mark)
+
+    def _with_retries(self, act: Callable[[], int]) -> int:
+        failures = 0
+        while True:
+            try:
+                return act()
+            except (pymysql.err.MySQLError, OSError) as error:
+                self._disconnect()
+                failures += 1
+                if not is_retryable(error) or failures >= self.retry.attempts:
+                    raise translated(error, str(self.server)) from error
+                time.sleep(self.retry.delay(failures))
+
+    def _mark(self) -> int:
+        connection = self._open()
+        self.metadata.fence(connection, FLUSHER)
+        self.metadata.mark_whole(connection)
+        connection.commit()
+        return 0
+
+    def _transaction(self, checkpoint: Checkpoint) -> int:
+        reach(CrashPoint.SINK_BEFORE_FLUSH)
+        connection = self._open()
+        self.metadata.flush(connection, checkpoint)
+        reach(CrashPoint.SINK_MID_FLUSH)
+        dropped = self.metadata.drop_passed(connection, checkpoint.position)
+        connection.commit()
+        return dropped
+
+    def _open(self) -> "Connection[Any]":
+        if self._connection is None:
+            self._connection = connect(self.server, autocommit=False)
+        return self._connection
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _run(self) -> None:
+        try:
+            while not self._ending.is_set():
+                began = time.monotonic()
+                # In short waits: the interval may change meanwhile.
+                while (left := began + self.interval - time.monotonic()) > 0:
+                    if self._ending.wait(min(left, 1.0)):
+                        return
+                self.flush_ready()
+        except BaseException as error:  # noqa: BLE001 - the sink raises it
+            self.failed(error)

@@ -1,0 +1,222 @@
+"""A worker: executes the batches of its queue in order, each in one transaction that also records it."""
+
+import queue
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pymysql
+
+from dmdelta.errors import DmdeltaError, TargetUnavailable
+from dmdelta.failpoint import CrashPoint, reach
+from dmdelta.logging import get_logger
+from dmdelta.model.position import Position
+from dmdelta.model.retry import Retry
+from dmdelta.sink.execute.merger import Style
+from dmdelta.sink.execute.transaction import BatchWork
+from dmdelta.sink.metrics import WorkerCounts
+from dmdelta.sink.read.literals import NAMELESS
+from dmdelta.sink.target.connection import (
+    TARGET_RETRY,
+    TargetServer,
+    connect,
+    execute,
+    execute_under_protest,
+    is_retryable,
+    translated,
+)
+from dmdelta.sink.target.metadata import Encoded, Metadata
+
+if TYPE_CHECKING:
+    from pymysql.connections import Connection
+
+log = get_logger(__name__)
+PyMySQLFailure = (pymysql.err.MySQLError, OSError)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The work of one transaction.
+
+    Attributes:
+        ordinal: its number among the worker's transactions in this run.
+        first, last: the range of `seq` in which its changes take effect.
+        place: maps an event's `seq` to its log position.
+    """
+
+    ordinal: int
+    epoch: int
+    work: BatchWork
+    style: Style
+    first: int
+    last: int
+    place: Callable[[int], Position]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The mark of a checkpoint snapshot: when the worker reaches it, everything before it has been executed."""
+
+    id: int
+
+
+Message = Batch | Mark | None
+"""None: the end."""
+
+
+@dataclass(slots=True)
+class Worker:
+    """One connection, one thread, one queue.
+
+    Attributes:
+        received: called for every mark, with the worker's number.
+        failed: called when the worker fails; after that it only empties its queue.
+    """
+
+    number: int
+    server: TargetServer
+    metadata: Metadata
+    received: Callable[[int, int], object]
+    failed: Callable[[BaseException], None]
+    depth: int = 8
+    retry: Retry = TARGET_RETRY
+    counts: WorkerCounts = field(default_factory=WorkerCounts)
+    stopping: threading.Event = field(default_factory=threading.Event)
+    queue: "queue.Queue[Message]" = field(init=False)
+    _connection: "Connection[Any] | None" = None
+    _broken: bool = False
+    _thread: threading.Thread | None = None
+
+    def __post_init__(self) -> None:
+        self.queue = queue.Queue(self.depth)
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name=f"sink-{self.number}", daemon=True)
+        self._thread.start()
+
+    def leave(self) -> None:
+        """End after the current batch: what is still queued is executed after the next start."""
+        while True:
+            try:
+                self.queue.get_nowait()
+            except queue.Empty:
+                break
+        self.queue.put(None)
+
+    def join(self, seconds: float) -> bool:
+        """Wait for the thread to end; False after a timeout."""
+        if self._thread is not None:
+            self._thread.join(seconds)
+        return self._thread is None or not self._thread.is_alive()
+
+    def _run(self) -> None:
+        try:
+            while (message := self.queue.get()) is not None:
+                if isinstance(message, Mark):
+                    if not self._broken:
+                        self.received(message.id, self.number)
+                elif not self._broken:
+                    self._attempt(message)
+        finally:
+            if self._connection is not None:
+                self._connection.close()
+
+    def _attempt(self, batch: Batch) -> None:
+        try:
+            self._execute(batch)
+        except BaseException as error:  # noqa: BLE001 - the sink raises it
+            self._broken = True
+            self.failed(error)
+
+    def _execute(self, batch: Batch) -> None:
+        """Execute a batch; retry after transient errors."""
+        failures = 0
+        while True:
+            try:
+                if failures == 0 or not self._was_committed(batch):
+                    self._transaction(batch)
+                break
+            except PyMySQLFailure as error:
+                failures += 1
+                if not is_retryable(error):
+                    raise self._explained(error, batch) from error
+                if failures >= self.retry.attempts or self.stopping.is_set():
+                    raise translated(error, str(self.server)) from error
+                self._back_off(error, failures)
+            except TargetUnavailable:  # from `connect`
+                failures += 1
+                if failures >= self.retry.attempts or self.stopping.is_set():
+                    raise
+                self.stopping.wait(self.retry.delay(failures))
+        self.counts.transactions += 1
+        self.counts.rows += len(batch.work)
+
+    def _back_off(self, error: BaseException, failures: int) -> None:
+        self.counts.retries += 1
+        delay = self.retry.delay(failures)
+        log.warning("transaction failed, retrying", worker=self.number, code=_code(error), in_s=round(delay, 2))
+        self._disconnect()
+        self.stopping.wait(delay)
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            try:
+                self._connection.close()
+            except PyMySQLFailure:
+                log.debug("connection was already closed", worker=self.number)
+            self._connection = None
+
+    def _open(self) -> "Connection[Any]":
+        if self._connection is None:
+            self._connection = connect(self.server, autocommit=False)
+        return self._connection
+
+    def _was_committed(self, batch: Batch) -> bool:
+        """Whether a transaction with an unknown outcome was committed; waits for one that is still running."""
+        connection = self._open()
+        self.metadata.fence(connection, self.number)
+        committed = self.metadata.is_recorded(connection, self.number, batch.ordinal)
+        connection.rollback()
+        return committed
+
+    def _transaction(self, batch: Batch) -> None:
+        reach(CrashPoint.SINK_BEFORE_TRANSACTION)
+        connection = self._open()
+        self.metadata.fence(connection, self.number)
+        for number, statement in enumerate(batch.work.statements(batch.style)):
+            if number:
+                reach(CrashPoint.SINK_MID_TRANSACTION)
+            protests = statement.count(NAMELESS)
+            if protests:
+                execute_under_protest(connection, statement, protests)
+            else:
+                execute(connection, statement)
+            self.counts.statements += 1
+        reach(CrashPoint.SINK_BEFORE_RECORD)
+        events = Encoded(batch.first, batch.last, batch.work.record())
+        self.metadata.record(connection, (self.number, batch.ordinal), batch.epoch, events)
+        reach(CrashPoint.SINK_BEFORE_COMMIT)
+        connection.commit()
+        reach(CrashPoint.SINK_AFTER_COMMIT)
+
+    def _explained(self, error: BaseException, batch: Batch) -> DmdeltaError:
+        """The error with its row, found by executing the changes one by one, without committing."""
+        try:
+            connection = self._open()
+            connection.rollback()
+            for one in batch.work.singly(batch.style):
+                try:
+                    execute(connection, one.statement)
+                except PyMySQLFailure as single:
+                    at = batch.place(one.seq)
+                    return translated(single, f"{one.table}, row {one.identity},", position=str(at))
+        except PyMySQLFailure:
+            log.debug("the failing row could not be determined", worker=self.number)
+        finally:
+            self._disconnect()
+        return translated(error, str(self.server), position=str(batch.place(batch.first)))
+
+
+def _code(error: BaseException) -> object:
+    return error.args[0] if error.args else type(error).__name__

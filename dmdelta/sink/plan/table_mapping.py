@@ -1,0 +1,180 @@
+"""How the rows of a source table, under one structure, are written to a table of the target: a pure plan."""
+
+from dataclasses import dataclass
+
+from dmdelta.errors import SinkError
+from dmdelta.model.schema import Column, TableName, TableSchema
+from dmdelta.model.type_names import BYTES, TEXTUAL, WHOLE
+from dmdelta.sink.change import Shape
+from dmdelta.sink.plan.sql import quoted
+from dmdelta.sink.plan.target_table import PRIMARY, TargetColumn, TargetTable
+
+_FAMILIES = (
+    frozenset(WHOLE),
+    frozenset(("decimal",)),
+    frozenset(("float", "double")),
+    frozenset(("date",)),
+    frozenset(("datetime", "timestamp")),
+    frozenset(("time",)),
+    frozenset(TEXTUAL),
+    frozenset(BYTES),
+)
+
+TIDB_BITS = 56
+"""TiDB's VALUES() returns the eight bytes of a longer BIT in reverse order."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPlan:
+    """A key by whose values causality relates changes.
+
+    Attributes:
+        parts: column, its name in the text of the key, and the indexed prefix.
+        ends: the suffix after the last part: the table.
+    """
+
+    parts: tuple[tuple[Column, str, int | None], ...]
+    ends: str
+
+
+@dataclass(frozen=True, slots=True)
+class TablePlan:
+    """
+    Attributes:
+        source: the table at the source.
+        schema: its structure, including the columns that a route adds.
+        columns: what is written, with the target's names as SQL.
+        identity: the columns that identify a row; empty: all columns.
+        keys: the keys by which causality relates changes, the identity's first.
+        whole: why the changes of the table must stay in one order; '' if they are ordered by key.
+        watched: keys contain text whose collation may ignore more than ASCII case: non-ASCII text stays in one order.
+        as_text: the JSON columns that are text in the target, as all are in MariaDB.
+        cascades: name of the group of tables whose changes must stay in one order with this one's; '' for none.
+        plain: the only key is the identity, and its literal is unambiguous.
+    """
+
+    source: TableName
+    schema: TableSchema
+    shape: Shape
+    columns: tuple[tuple[str, Column], ...]
+    identity: tuple[Column, ...]
+    keys: tuple[KeyPlan, ...]
+    whole: str = ""
+    watched: bool = False
+    as_text: frozenset[str] = frozenset()
+    cascades: str = ""
+
+    @property
+    def table_key(self) -> str:
+        """The key of the table as a whole."""
+        return self.cascades or self.shape.table
+
+    @property
+    def plain(self) -> bool:
+        if len(self.keys) != 1 or len(self.identity) != 1:
+            return False
+        column, _, prefix = self.keys[0].parts[0]
+        return column.type not in (*TEXTUAL, *BYTES, "float", "double") and prefix is None
+
+
+def plan_table(
+    source: TableName,
+    schema: TableSchema,
+    target: TargetTable,
+    *,
+    foreign_keys: bool = False,
+    cascades: str = "",
+    tidb: bool = False,
+) -> TablePlan:
+    """Plan how rows are written.
+
+    Args:
+        schema: the structure of the rows, with the name of the target's table.
+        foreign_keys: the target checks them.
+        cascades: name of the group of tables that change each other's rows by cascades; '' for none.
+        tidb: the target is TiDB.
+
+    Raises:
+        SinkError: the target lacks a column.
+    """
+    here = {column.name.lower(): column for column in schema.columns}
+    written = [(_column(schema, column, target), column) for column in schema.columns]
+    columns = tuple((quoted(in_target.name), column) for in_target, column in written if not in_target.generated)
+    identity, found_by = _identity(here, target)
+    keys, whole = _keys(here, target, found_by)
+    if foreign_keys:
+        parents, unknown = _parents(here, target)
+        keys, whole = (*keys, *parents), whole or unknown
+    whole = "foreign keys cascade" if cascades else whole
+    listed = ", ".join(name for name, _ in columns)
+    reversed_bits = tidb and any(column.type == "bit" and column.length > TIDB_BITS for _, column in columns)
+    assigned = "" if reversed_bits else ", ".join(f"{name}=VALUES({name})" for name, _ in columns)
+    names = ", ".join(quoted(target.columns[column.name.lower()].name) for column in identity)
+    shape = Shape(
+        quoted(target.schema, target.table), f"({listed})", assigned, f"({names})" if len(identity) > 1 else names
+    )
+    watched = any(_is_watched(column, target) for key in keys for column, _, _ in key.parts)
+    as_text = frozenset(column.name for in_target, column in written if column.type == "json" != in_target.type)
+    return TablePlan(source, schema, shape, columns, identity, keys, whole, watched, as_text, cascades)
+
+
+def _column(schema: TableSchema, column: Column, target: TargetTable) -> TargetColumn:
+    in_target = target.columns.get(column.name.lower())
+    if in_target is None:
+        raise SinkError(
+            f"the target's table {target.schema}.{target.table} has no column {column.name}",
+            hint=f"add it with the definition that the source's {schema} has; the sink then resumes where it stopped",
+        )
+    return in_target
+
+
+def _identity(here: dict[str, Column], target: TargetTable) -> tuple[tuple[Column, ...], str]:
+    """The columns of the first key that always identifies a row, and the key's name."""
+    for key in target.keys:
+        columns = [here.get((name or "").lower()) for name, prefix in key.parts if prefix is None]
+        in_target = [target.columns[(name or "").lower()] for name, _ in key.parts if name is not None]
+        usable = len(columns) == len(key.parts) and None not in columns
+        if usable and (key.name == PRIMARY or not any(column.nullable for column in in_target)):
+            return tuple(column for column in columns if column is not None), key.name
+    return (), ""
+
+
+def _keys(here: dict[str, Column], target: TargetTable, found_by: str) -> tuple[tuple[KeyPlan, ...], str]:
+    plans: list[KeyPlan] = []
+    for key in sorted(target.keys, key=lambda key: key.name != found_by):
+        parts: list[tuple[Column, str, int | None]] = []
+        for name, prefix in key.parts:
+            column = here.get((name or "").lower())
+            in_target = target.columns.get((name or "").lower())
+            if name is None or in_target is None or (column is None and in_target.generated):
+                return tuple(plans), f"its key {key.name} has values that are not in the log"
+            if column is None:
+                continue  # the target's own column: the other columns form a wider key
+            if not _comparable(column, in_target):
+                return tuple(plans), f"its key column {name} has another type than the source's"
+            parts.append((column, name, prefix))
+        if parts:
+            plans.append(KeyPlan(tuple(parts), f".{quoted(target.schema, target.table)}"))
+    return tuple(plans), ""
+
+
+def _parents(here: dict[str, Column], target: TargetTable) -> tuple[list[KeyPlan], str]:
+    """The keys of the rows that foreign keys reference, in the form of the parent's own key."""
+    plans: list[KeyPlan] = []
+    for parent in target.parents:
+        columns = [here.get(name.lower()) for name in parent.columns]
+        if None in columns:
+            return plans, f"its foreign key to {parent.table} has columns that are not in the log"
+        pairs = zip(columns, parent.referenced, strict=True)
+        parts = tuple((column, name, None) for column, name in pairs if column is not None)
+        plans.append(KeyPlan(parts, f".{quoted(parent.schema, parent.table)}"))
+    return plans, ""
+
+
+def _comparable(column: Column, in_target: TargetColumn) -> bool:
+    return any(column.type in family and in_target.type in family for family in _FAMILIES)
+
+
+def _is_watched(column: Column, target: TargetTable) -> bool:
+    in_target = target.columns.get(column.name.lower())
+    return column.type in TEXTUAL and not (in_target and (in_target.collation or "").endswith("_bin"))

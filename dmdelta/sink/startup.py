@@ -1,0 +1,124 @@
+"""Opens a sink: take over the target, read the state of an earlier run, start the workers."""
+
+import pymysql
+from pyspark.sql import SparkSession
+
+from dmdelta.changelog.context import SourceContext
+from dmdelta.failpoint import CrashPoint, reach
+from dmdelta.logging import get_logger
+from dmdelta.model.position import Position
+from dmdelta.sink.execute.barriers import Snapshots
+from dmdelta.sink.execute.causality import Causality
+from dmdelta.sink.execute.dispatcher import Dispatcher
+from dmdelta.sink.execute.flusher import Flusher
+from dmdelta.sink.execute.slice_executor import SliceExecution
+from dmdelta.sink.execute.worker import Worker
+from dmdelta.sink.plan.safe_mode import Evidence, plan_safe_mode
+from dmdelta.sink.read.range_survey import BronzeLog
+from dmdelta.sink.read.slice_reading import SliceReader
+from dmdelta.sink.settings import SinkSettings
+from dmdelta.sink.sink import Sink
+from dmdelta.sink.target.connection import TargetServer, code_of, session
+from dmdelta.sink.target.metadata import Metadata, Stored
+from dmdelta.sink.target.tables import Tables
+
+log = get_logger(__name__)
+QUEUED_ROWS = 4096
+"""Approximate number of row changes waiting in one worker's queue."""
+
+
+def open_sink(
+    spark: SparkSession, source: SourceContext, settings: SinkSettings, landed: Position | None = None
+) -> Sink:
+    """Take over the target and start the sink.
+
+    Args:
+        landed: where bronze ends now.
+
+    Raises:
+        TargetUnavailable: the target does not answer. SinkError: it refuses the connection or a statement.
+    """
+    metadata = Metadata(settings.metadata, source.task, source.source_id, source.run)
+    stored = _take_over(metadata, settings)
+    checkpoint = stored.checkpoint
+    position = checkpoint.position if checkpoint else None
+    safe = plan_safe_mode(
+        Evidence(
+            position,
+            checkpoint.exit_point if checkpoint else None,
+            orderly=checkpoint is not None and checkpoint.reason == "stop",
+            proven=stored.proven,
+            landed=landed,
+        ),
+        always=settings.safe_mode,
+        flush_interval=settings.flush_interval,
+    )
+    proven = stored.proven
+    if not proven and position is not None and not safe.is_on(position, 0.0):
+        with session(settings.server) as connection:
+            metadata.mark_whole(connection)
+        proven = True
+    log.info("sink opened", source=source.source_id, position=str(position), recorded=len(stored.executed))
+    log.info("sink safe mode", source=source.source_id, why=safe.reason, until=str(safe.until), window_s=safe.window)
+    snapshots: Snapshots[Position | None] = Snapshots(settings.workers)
+    dispatcher = Dispatcher([], Causality(settings.workers), snapshots, settings.batch)
+    depth = max(2, QUEUED_ROWS // settings.batch)
+    dispatcher.begin(
+        [
+            Worker(number, settings.server, metadata, snapshots.receive, dispatcher.fail, depth)
+            for number in range(settings.workers)
+        ]
+    )
+    flusher = Flusher(
+        settings.server, metadata, snapshots, settings.flush_interval, dispatcher.fail, flushed=checkpoint
+    )
+    tables = Tables(settings.server)
+    reader = SliceReader(
+        spark, BronzeLog(spark, source.bronze, source.source_id), tables, source, settings, stored.executed
+    )
+    execution = SliceExecution(
+        dispatcher, settings.compacts, ordered=settings.server.foreign_key_checks, merges=settings.multiple_rows
+    )
+    about_to = checkpoint.about_to[1] if checkpoint and checkpoint.about_to else None
+    sink = Sink(
+        source,
+        settings,
+        reader,
+        tables,
+        dispatcher,
+        execution,
+        flusher,
+        stored.executed,
+        safe,
+        proven,
+        position,
+        about_to,
+    )
+    if not settings.synchronous:
+        flusher.start()
+    return sink
+
+
+def _take_over(metadata: Metadata, settings: SinkSettings) -> Stored:
+    with session(settings.server) as connection:
+        metadata.create(connection)
+        reach(CrashPoint.SINK_BEFORE_TAKEOVER)
+        metadata.take_over(connection, settings.workers)
+        reach(CrashPoint.SINK_AFTER_TAKEOVER)
+        return metadata.read(connection)
+
+
+def flushed_position(server: TargetServer, metadata: Metadata) -> Position | None:
+    """The position of the newest checkpoint in the target; None if there is none.
+
+    Raises:
+        TargetUnavailable: the target does not answer. SinkError: it refuses the connection or the query.
+    """
+    with session(server) as connection:
+        try:
+            checkpoint = metadata.read_checkpoint(connection)
+        except pymysql.err.MySQLError as error:
+            if code_of(error) in (1049, 1146):
+                return None
+            raise
+    return checkpoint.position if checkpoint else None

@@ -1,0 +1,106 @@
+"""CREATE TABLE for a table that the target lacks, from the structure in the log: columns and primary key."""
+
+from collections.abc import Callable, Collection
+from functools import partial
+
+from dmdelta.ddl.types.type_words import characters
+from dmdelta.errors import SinkError
+from dmdelta.model.schema import Column, ConstantColumn, TableSchema
+from dmdelta.model.type_names import INTEGERS, TEXTUAL
+from dmdelta.sink.plan.sql import quoted, text
+from dmdelta.sink.plan.tidb import tidb_charset, tidb_collation
+
+_VARCHAR = 16_383
+"""Maximum length of a VARCHAR in utf8mb4 characters."""
+_UTF8MB3 = {"utf8mb3": ("utf8",), "utf8": ("utf8mb3",)}
+"""Old and new servers use one of these names."""
+_UCA_520 = ("unicode_520_nopad_ci", "unicode_520_ci")
+_LIKE = {"0900_ai_ci": _UCA_520, "uca1400_ai_ci": _UCA_520[1:], "uca1400_nopad_ai_ci": _UCA_520}
+"""Collations of the newest MySQL and MariaDB that the other lacks, and the closest ones that most servers have."""
+_NOT_IN_TIDB = frozenset({"geometry", "vector"})
+
+
+def create_table(schema: TableSchema, collations: Collection[str], *, tidb: bool = False) -> str:
+    """The statement.
+
+    Args:
+        schema: with the name of the target's table.
+        collations: the target's collations.
+
+    Raises:
+        SinkError: TiDB has no type for a column.
+    """
+    if tidb:
+        _check_types(schema)
+    charset = _tidb_charset if tidb else partial(_charset, collations=collations)
+    columns = [f"{quoted(column.name)} {_type(column, charset)}{_null(column, schema)}" for column in schema.columns]
+    if schema.primary_key:
+        columns.append(f"PRIMARY KEY ({', '.join(quoted(name) for name in schema.primary_key)})")
+    return f"CREATE TABLE IF NOT EXISTS {quoted(*schema.name)} ({', '.join(columns)}) DEFAULT CHARACTER SET utf8mb4"
+
+
+def _check_types(schema: TableSchema) -> None:
+    unsupported = next((column for column in schema.columns if column.type in _NOT_IN_TIDB), None)
+    if unsupported is not None:
+        raise SinkError(
+            f"TiDB has no type for the column {unsupported.name} ({unsupported.type}) of {'.'.join(schema.name)}",
+            hint="exclude the table with the block-allow-list, or create it in the target with another type for the "
+            "column: a geometry fits a LONGBLOB",
+        )
+
+
+def _null(column: Column, schema: TableSchema) -> str:
+    required = not column.nullable or column.name in schema.primary_key
+    # An explicit NULL: without it old servers give a first TIMESTAMP the default CURRENT_TIMESTAMP.
+    return " NOT NULL" if required else " NULL"
+
+
+def _type(column: Column, charset: Callable[[Column], str]) -> str:
+    kind = column.type
+    if isinstance(column, ConstantColumn):
+        return f"VARCHAR({max(len(column.value), 255)})"
+    if kind in INTEGERS:
+        return kind.upper() + (" UNSIGNED" if column.unsigned else "")
+    if kind == "decimal":
+        return f"DECIMAL({column.precision},{column.scale})" + (" UNSIGNED" if column.unsigned else "")
+    if kind in ("float", "double"):
+        return kind.upper() + (" UNSIGNED" if column.unsigned else "")
+    if kind in ("time", "datetime", "timestamp"):
+        return f"{kind.upper()}({column.precision})"
+    if kind in ("bit", "binary", "varbinary"):
+        return f"{kind.upper()}({column.length})"
+    if kind in ("enum", "set"):
+        return f"{kind.upper()}({', '.join(map(text, column.members))}){charset(column)}"
+    if kind in ("char", "varchar"):
+        count = characters(column) or column.length
+        return (f"{kind.upper()}({count})" if count <= _VARCHAR else "MEDIUMTEXT") + charset(column)
+    return kind.upper() + (charset(column) if kind in TEXTUAL else "")
+
+
+def _charset(column: Column, collations: Collection[str]) -> str:
+    """The source's character set and collation if the target has them, else a collation at least as distinguishing."""
+    if column.charset is None:
+        return ""
+    names = (column.charset, *_UTF8MB3.get(column.charset, ()), "utf8mb4")
+    charset = next(name for name in names if f"{name}_bin" in collations or name == "utf8mb4")
+    if column.collation is None:
+        return _clause(charset, None)
+    wanted = column.collation.replace(column.charset, charset, 1)
+    bare = wanted.removeprefix(f"{charset}_")
+    # Binary collations also differ in whether trailing spaces count.
+    bins = ("0900_bin", "nopad_bin", "bin") if "0900_" in bare or "nopad_" in bare else ("bin",)
+    candidates = [wanted, *(f"{charset}_{name}" for name in (*_LIKE.get(bare, ()), *bins))]
+    return _clause(charset, next((name for name in candidates if name in collations), None))
+
+
+def _tidb_charset(column: Column) -> str:
+    if column.charset is None:
+        return ""
+    collation = tidb_collation(column.charset, column.collation) if column.collation else None
+    return _clause(tidb_charset(column.charset), collation)
+
+
+def _clause(charset: str | None, collation: str | None) -> str:
+    if charset is None:
+        return ""
+    return f" CHARACTER SET {charset}" + (f" COLLATE {collation}" if collation else "")

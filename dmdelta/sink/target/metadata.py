@@ -1,0 +1,206 @@
+"""The sink's own tables on the target: the owner, what was executed after the checkpoint, and the checkpoint.
+
+`<task>_sink_owner` is the fence: each transaction of a worker locks its own row there and checks the owner; a new run
+takes over all rows, which waits for transactions in flight. So no transaction of an older run commits after a takeover,
+also on TiDB, where a shared lock would have no effect; and workers never wait for each other. A user-level lock
+(GET_LOCK) would be released with its own connection while the workers' connections are still open.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dmdelta.errors import Fenced
+from dmdelta.model.position import Position
+from dmdelta.sink.execution_log import ExecutedEvents
+from dmdelta.sink.plan.sql import quoted
+from dmdelta.sink.target.connection import ask, execute
+
+if TYPE_CHECKING:
+    from pymysql.connections import Connection
+
+FLUSHER = -1
+"""The flusher's row in the owner table; in the records, the marker that they are complete."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """
+    Attributes:
+        position: everything before it was executed, and nothing after it except what the records list.
+        exit_point: up to where something may have been executed; only if the sink stopped on an error.
+        about_to: the statement (position, index of its part) that was about to be executed; None: none.
+        reason: why the checkpoint was written.
+    """
+
+    position: Position
+    exit_point: Position | None = None
+    about_to: tuple[Position, int] | None = None
+    reason: str = "interval"
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The state of an earlier run; `proven`: the records of what it executed are complete."""
+
+    checkpoint: Checkpoint | None
+    executed: ExecutedEvents
+    proven: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """The tables of one source of a task. Raises PyMySQL's errors.
+
+    Attributes:
+        schema: the database that holds them.
+    """
+
+    schema: str
+    task: str
+    source_id: str
+    run: str
+
+    @property
+    def owner(self) -> str:
+        return quoted(self.schema, f"{self.task}_sink_owner")
+
+    @property
+    def executed(self) -> str:
+        return quoted(self.schema, f"{self.task}_sink_executed")
+
+    @property
+    def checkpoint(self) -> str:
+        return quoted(self.schema, f"{self.task}_sink_checkpoint")
+
+    def create(self, connection: "Connection[Any]") -> None:
+        """Create the tables if they do not exist."""
+        name = "VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL"
+        place = "epoch INT {0}, {1}binlog_name VARCHAR(255) {0}, {1}binlog_pos BIGINT {0}"
+        execute(connection, f"CREATE DATABASE IF NOT EXISTS {quoted(self.schema)}")
+        execute(
+            connection,
+            f"CREATE TABLE IF NOT EXISTS {self.owner} "
+            f"(source_id {name}, worker INT NOT NULL, run {name}, PRIMARY KEY (source_id, worker))",
+        )
+        execute(
+            connection,
+            f"CREATE TABLE IF NOT EXISTS {self.executed} (source_id {name}, run {name}, worker INT NOT NULL, "
+            "ordinal BIGINT NOT NULL, epoch INT NOT NULL, first_seq BIGINT NOT NULL, last_seq BIGINT NOT NULL, "
+            "events MEDIUMBLOB NOT NULL, PRIMARY KEY (source_id, run, worker, ordinal), "
+            "KEY passed (source_id, epoch, last_seq))",
+        )
+        execute(
+            connection,
+            f"CREATE TABLE IF NOT EXISTS {self.checkpoint} (id {name} PRIMARY KEY, run {name}, "
+            f"{place.format('NOT NULL', '')}, exit_point_{place.format('NULL', 'exit_point_')}, "
+            f"about_to_{place.format('NULL', 'about_to_')}, about_to_part INT NULL, reason VARCHAR(16) NOT NULL, "
+            "updated_at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP)",
+        )
+
+    def take_over(self, connection: "Connection[Any]", workers: int) -> None:
+        """Make this run the owner; waits for transactions of an older run."""
+        execute(connection, f"UPDATE {self.owner} SET run = %s WHERE source_id = %s", (self.run, self.source_id))
+        rows = ", ".join(["(%s, %s, %s)"] * (workers + 1))
+        values = [part for worker in range(FLUSHER, workers) for part in (self.source_id, worker, self.run)]
+        execute(connection, f"INSERT IGNORE INTO {self.owner} VALUES {rows}", values)
+        connection.commit()
+
+    def fence(self, connection: "Connection[Any]", worker: int) -> None:
+        """Lock this worker's row until the transaction ends.
+
+        Raises:
+            Fenced: another run has taken over.
+        """
+        held = ask(
+            connection,
+            f"SELECT run FROM {self.owner} WHERE source_id = %s AND worker = %s FOR UPDATE",
+            (self.source_id, worker),
+        )
+        if [run for (run,) in held] != [self.run]:
+            raise Fenced(
+                f"another sink of this task executes the changes of {self.source_id}",
+                hint="run a task once: find and stop the other runner, then start again",
+            )
+
+    def record(self, connection: "Connection[Any]", key: tuple[int, int], epoch: int, events: "Encoded") -> None:
+        """Record what a transaction executes. `key`: worker and ordinal of the transaction in this run."""
+        execute(
+            connection,
+            f"INSERT INTO {self.executed} VALUES (%s, %s, %s, %s, %s, %s, %s, x'{events.data.hex()}')",
+            (self.source_id, self.run, *key, epoch, events.first, events.last),
+        )
+
+    def is_recorded(self, connection: "Connection[Any]", worker: int, ordinal: int) -> bool:
+        """Whether a transaction of this run has been committed."""
+        where = "source_id = %s AND run = %s AND worker = %s AND ordinal = %s"
+        select = f"SELECT 1 FROM {self.executed} WHERE {where}"
+        return bool(ask(connection, select, (self.source_id, self.run, worker, ordinal)))
+
+    def flush(self, connection: "Connection[Any]", checkpoint: Checkpoint) -> None:
+        """Write the checkpoint; the caller commits.
+
+        Raises:
+            Fenced: another run has taken over.
+        """
+        self.fence(connection, FLUSHER)
+        point, exit_point, about_to = checkpoint.position, checkpoint.exit_point, checkpoint.about_to
+        values = [self.source_id, self.run, *_place(point), *_place(exit_point)]
+        values += [*_place(about_to[0] if about_to else None), about_to[1] if about_to else None, checkpoint.reason]
+        listed = ", ".join(["%s"] * len(values))
+        execute(connection, f"REPLACE INTO {self.checkpoint} VALUES ({listed}, CURRENT_TIMESTAMP)", values)
+
+    def drop_passed(self, connection: "Connection[Any]", position: Position) -> int:
+        """Delete the records before a checkpoint; returns their number."""
+        return execute(
+            connection,
+            f"DELETE FROM {self.executed} WHERE source_id = %s AND worker >= 0 "
+            "AND (epoch < %s OR (epoch = %s AND last_seq < %s))",
+            (self.source_id, position.epoch, position.epoch, position.seq),
+        )
+
+    def mark_whole(self, connection: "Connection[Any]") -> None:
+        """Declare that from now on everything that is not recorded was not executed."""
+        execute(connection, f"DELETE FROM {self.executed} WHERE source_id = %s AND worker < 0", (self.source_id,))
+        mark = (self.source_id, self.run, FLUSHER)
+        execute(connection, f"INSERT IGNORE INTO {self.executed} VALUES (%s, %s, %s, 0, 0, 0, 0, '')", mark)
+
+    def read(self, connection: "Connection[Any]") -> Stored:
+        """The state that the last run stored."""
+        executed, proven = ExecutedEvents(), False
+        for worker, epoch, last, events in ask(
+            connection,
+            f"SELECT worker, epoch, last_seq, events FROM {self.executed} WHERE source_id = %s",
+            (self.source_id,),
+        ):
+            if worker == FLUSHER:
+                proven = True
+            else:
+                executed.add(epoch, last, events)
+        return Stored(self.read_checkpoint(connection), executed, proven)
+
+    def read_checkpoint(self, connection: "Connection[Any]") -> Checkpoint | None:
+        """The newest checkpoint."""
+        rows = ask(connection, f"SELECT * FROM {self.checkpoint} WHERE id = %s", (self.source_id,))
+        return _checkpoint(rows[0]) if rows else None
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """The recorded events of a transaction; `first` and `last` are where they take effect."""
+
+    first: int
+    last: int
+    data: bytes
+
+
+def _place(position: Position | None) -> tuple[Any, Any, Any]:
+    return (position.epoch, position.binlog_file, position.offset) if position is not None else (None, None, None)
+
+
+def _checkpoint(row: tuple[Any, ...]) -> Checkpoint:
+    _, _, *places, part, reason, _ = row
+    position, exit_point, about_to = (
+        Position(places[at], places[at + 1], places[at + 2]) if places[at] is not None else None for at in (0, 3, 6)
+    )
+    assert position is not None
+    return Checkpoint(position, exit_point, (about_to, part) if about_to is not None else None, reason)

@@ -1,0 +1,168 @@
+"""The target's tables: read when first needed, created if missing, reread after DDL."""
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import pymysql
+
+from dmdelta.errors import SinkError
+from dmdelta.failpoint import CrashPoint, reach
+from dmdelta.logging import get_logger
+from dmdelta.model.schema import ConstantColumn, TableName, TableSchema
+from dmdelta.rules import Route
+from dmdelta.sink.plan.ddl import ALREADY, IN_DOUBT, STRANGE
+from dmdelta.sink.plan.sql import quoted
+from dmdelta.sink.plan.table_mapping import TablePlan, plan_table
+from dmdelta.sink.plan.target_table import TargetTable, read_cascades, read_collations, read_target
+from dmdelta.sink.target.connection import TargetServer, ask, code_of, connect, execute, is_retryable, translated
+from dmdelta.sink.target.creation import create_table
+
+if TYPE_CHECKING:
+    from pymysql.connections import Connection
+
+log = get_logger(__name__)
+ATTEMPTS = 10
+
+
+@dataclass(slots=True)
+class Tables:
+    """Not thread-safe. Every method may raise SinkError: the target refuses a statement or does not answer.
+
+    Attributes:
+        fresh: tables that were empty when first read in this run: nothing was executed on them before.
+    """
+
+    server: TargetServer
+    fresh: set[TableName] = field(default_factory=set)
+    _connection: "Connection[Any] | None" = None
+    _known: dict[TableName, TargetTable] = field(default_factory=dict)
+    _plans: dict[tuple[TableName, int], TablePlan] = field(default_factory=dict)
+    _cascades: dict[TableName, str] | None = None
+    _collations: frozenset[str] = frozenset()
+
+    def plan(self, source: TableName, version: int, schema: TableSchema, route: Route) -> TablePlan:
+        """How rows of a source table under one structure are written; creates the table if it is missing."""
+        known = self._plans.get((source, version))
+        if known is None:
+            constants = tuple(ConstantColumn(name, "varchar", value=value) for name, value in route.extracted)
+            routed = replace(schema, schema=route.schema, table=route.table, columns=(*schema.columns, *constants))
+            target = self._known.get(route.name) or self._open_table(routed, merged=route.merged)
+            checks = self.server.foreign_key_checks
+            cascades = self._joined_by_cascades().get(target.name, "") if checks else ""
+            known = plan_table(source, routed, target, foreign_keys=checks, cascades=cascades, tidb=self.server.tidb)
+            self._plans[source, version] = known
+            log.info("sink table", table=known.shape.table, keyed=bool(known.identity), whole=known.whole)
+        return known
+
+    def has(self, name: TableName) -> bool:
+        """Whether the table exists."""
+        return self._read_table(name) is not None
+
+    def change(self, sql: str, *, in_doubt: bool) -> None:
+        """Execute DDL; if the target already is in the resulting state, that is no error.
+
+        Args:
+            in_doubt: it may have been executed before.
+        """
+        tolerated = IN_DOUBT if in_doubt else ALREADY
+        for failures in range(1, ATTEMPTS + 1):
+            try:
+                execute(self._open(), sql)
+                break
+            except (pymysql.err.MySQLError, OSError) as error:
+                if code_of(error) in tolerated:
+                    log.warning("statement already applied on the target", code=code_of(error))
+                    break
+                if not is_retryable(error) or failures == ATTEMPTS:
+                    raise translated(error, f"{self.server}, statement {sql[:200]!r},") from error
+                self.close()
+                in_doubt, tolerated = True, IN_DOUBT
+        self.forget()
+
+    def make(self, sql: str, database: str, *, in_doubt: bool) -> None:
+        """Execute a CREATE TABLE. If the target does not support it, it is skipped: the table is then created with its
+        first row, from the structure in the log.
+
+        Args:
+            database: the table's, created if it does not exist.
+            in_doubt: it may have been executed before.
+        """
+        self._execute(f"CREATE DATABASE IF NOT EXISTS {quoted(database)}")
+        try:
+            self.change(sql, in_doubt=in_doubt)
+        except SinkError as error:
+            if error.context.get("code") not in STRANGE:
+                raise
+            log.warning(
+                "table not supported by the target: it is created with its first row, without indexes",
+                why=error.message,
+            )
+
+    def forget(self) -> None:
+        """Forget the structures: they have changed."""
+        self._known.clear()
+        self._plans.clear()
+        self._cascades = None
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _open_table(self, schema: TableSchema, *, merged: bool) -> TargetTable:
+        target = self._read_table(schema.name)
+        if target is None:
+            reach(CrashPoint.SINK_BEFORE_CREATE)
+            self._execute(f"CREATE DATABASE IF NOT EXISTS {quoted(schema.schema)}")
+            self._execute(create_table(schema, self._target_collations(), tidb=self.server.tidb))
+            reach(CrashPoint.SINK_AFTER_CREATE)
+            log.info("table created in the target", table=quoted(*schema.name))
+            target = self._read_table(schema.name)
+            assert target is not None
+        if not merged and not self._rows(f"SELECT 1 FROM {quoted(*schema.name)} LIMIT 1"):
+            self.fresh.add(schema.name)
+        self._known[schema.name] = target
+        return target
+
+    def _read_table(self, name: TableName) -> TargetTable | None:
+        target = read_target(self._rows, *name)
+        if target is not None and target.name != name and self._preserves_case():
+            raise SinkError(
+                f"the target treats the table {'.'.join(name)} as its table {'.'.join(target.name)}",
+                hint="rename one of them with a route: the target's table names are case-insensitive",
+            )
+        return target
+
+    def _joined_by_cascades(self) -> dict[TableName, str]:
+        if self._cascades is None:
+            self._cascades = read_cascades(self._rows)
+        return self._cascades
+
+    def _target_collations(self) -> frozenset[str]:
+        if not self._collations:
+            self._collations = read_collations(self._rows)
+        return self._collations
+
+    def _preserves_case(self) -> bool:
+        """Names keep their case but are compared without it: TiDB always does so."""
+        ((setting,),) = self._rows("SELECT @@lower_case_table_names")
+        return int(setting) == 2
+
+    def _rows(self, sql: str, arguments: tuple[Any, ...] | None = None) -> list[tuple[Any, ...]]:
+        try:
+            return ask(self._open(), sql, arguments)
+        except (pymysql.err.MySQLError, OSError) as error:
+            self.close()
+            raise translated(error, str(self.server)) from error
+
+    def _execute(self, sql: str) -> None:
+        try:
+            execute(self._open(), sql)
+        except (pymysql.err.MySQLError, OSError) as error:
+            self.close()
+            raise translated(error, str(self.server)) from error
+
+    def _open(self) -> "Connection[Any]":
+        if self._connection is None:
+            self._connection = connect(self.server)
+        return self._connection

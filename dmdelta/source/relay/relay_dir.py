@@ -1,0 +1,223 @@
+"""A source's relay folder: its lock, where the log on disk ends, and how each epoch started."""
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TextIO
+
+from dmdelta.binlog.events.boundary import scan_gtids, walk_events
+from dmdelta.binlog.events.format_description import parse_format_description
+from dmdelta.binlog.events.header import HEADER, HEADER_SIZE, EventType
+from dmdelta.errors import CorruptBinlog, Fenced
+from dmdelta.model.gtid import Flavor, GtidSet, MariadbGtidSet, MysqlGtidSet, grown, parse_gtid_set
+from dmdelta.model.position import Position, file_number
+from dmdelta.model.segment import FIRST_OFFSET, MAGIC, Segment, epoch_folder
+from dmdelta.segments import list_segments
+from dmdelta.source.relay.gtid_wire import BEGINNINGS, set_before_file
+from dmdelta.source.relay.reconnect import RelayState
+from dmdelta.source.relay.segment_writer import remove_parts
+from dmdelta.source.relay.volume import scratch_folder
+
+LOCK_SECONDS = 3.0
+_BEGIN = "begin.json"
+_ENDS_OF_FILE = frozenset({EventType.ROTATE, EventType.STOP})
+
+
+@dataclass(frozen=True, slots=True)
+class EpochBegin:
+    """How an epoch started: stored next to its segments, because the log before it is not available.
+
+    `gtid_set` is the text of the set of all transactions before `offset`; None: unknown, or a server without GTIDs.
+    """
+
+    server_uuid: str
+    epoch: int
+    flavor: Flavor
+    binlog_file: str
+    offset: int
+    gtid_set: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the engine knows to have landed: everything before `position`, which is `gtid_set` (text)."""
+
+    position: Position
+    gtid_set: str
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Lock the source's relay folder for this process, and remove what a killed relay left behind.
+
+    The relay of a runner that was killed ends within moments, so this waits for it. On a Volume the lock only excludes
+    processes of this machine; a run on another machine is fenced by its commits.
+
+    Raises:
+        Fenced: another process holds the lock and does not release it.
+    """
+    place = scratch_folder(folder)
+    for needed in (folder, place):
+        needed.mkdir(parents=True, exist_ok=True)
+    with (place / ".lock").open("a+") as lock:
+        end = time.monotonic() + LOCK_SECONDS
+        while not _lock(lock):
+            if time.monotonic() > end:
+                lock.seek(0)
+                holder = lock.read().strip() or "unknown"
+                raise Fenced(
+                    "another relay writes to this folder", hint=f"stop process {holder} first", folder=str(folder)
+                )
+            time.sleep(0.1)
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        remove_parts(folder)
+        yield
+
+
+def _lock(lock: TextIO) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def begin_epoch(folder: Path, begin: EpochBegin) -> Path:
+    """Create the epoch's folder, record how the epoch started, and return the folder."""
+    place = folder / epoch_folder(begin.server_uuid, begin.epoch)
+    place.mkdir(exist_ok=True)
+    fresh = place / f"{_BEGIN}.new"
+    fresh.write_text(json.dumps(asdict(begin)))
+    fresh.rename(place / _BEGIN)
+    return place
+
+
+def newest_begin(folder: Path) -> EpochBegin | None:
+    """How the newest epoch started; None if no relay has used the folder."""
+    begins = [_read_begin(place) for place in folder.glob(f"*/{_BEGIN}")]
+    return max(begins, key=lambda begin: begin.epoch, default=None)
+
+
+def epoch_begin(folder: Path) -> EpochBegin | None:
+    """How the epoch of a folder started; None if no relay has used it."""
+    place = folder / _BEGIN
+    return _read_begin(place) if place.exists() else None
+
+
+def _read_begin(place: Path) -> EpochBegin:
+    try:
+        return EpochBegin(**json.loads(place.read_text()))
+    except (ValueError, TypeError) as error:
+        raise CorruptBinlog(f"cannot read {place}: {error}", hint="remove the source's relay folder") from error
+
+
+def load_state(folder: Path, source_id: str) -> RelayState | None:
+    """Where the log on disk ends; None if there is none. Call `with_gtids` to add the GTID set.
+
+    Raises:
+        CorruptBinlog: segments are not contiguous, or the newest cannot be read.
+    """
+    begin = newest_begin(folder)
+    if begin is None:
+        return None
+    segments = [segment for segment in list_segments(folder, source_id) if segment.epoch == begin.epoch]
+    if not segments:
+        return RelayState(begin.server_uuid, begin.epoch, begin.binlog_file, begin.offset, None)
+    newest = segments[-1]
+    description = format_description(Path(newest.path))
+    return RelayState(
+        begin.server_uuid,
+        begin.epoch,
+        newest.binlog_file,
+        newest.end,
+        created_at(description),
+        _file_after(newest),
+    )
+
+
+def with_gtids(state: RelayState, folder: Path, source_id: str, known: Known | None) -> RelayState:
+    """The state with the set of all transactions on disk and before.
+
+    The set is accumulated from the newest point where a set is recorded: the start of an epoch, the first events of a
+    file, or what the engine knows.
+    """
+    begin = newest_begin(folder)
+    if begin is None:
+        return state
+    gtids = None if begin.gtid_set is None else parse_gtid_set(begin.gtid_set, begin.flavor)
+    after = Position(begin.epoch, begin.binlog_file, begin.offset)
+    if gtids is not None and known is not None and known.position.epoch == begin.epoch:
+        gtids, after = joined(gtids, parse_gtid_set(known.gtid_set, begin.flavor)), known.position
+    for segment in list_segments(folder, source_id):
+        if segment.end_position <= after:
+            continue
+        before = _set_before(segment) if segment.start == FIRST_OFFSET else None
+        gtids = gtids if before is None else joined(gtids, before)
+        if gtids is None:
+            continue
+        with open(segment.path, "rb") as stream:
+            gtids = grown(gtids, scan_gtids(stream, segment))
+    return replace(state, gtid_set=gtids)
+
+
+def joined(one: GtidSet | None, other: GtidSet) -> GtidSet:
+    """The union; sets of different flavors have none, so the newer replaces the older."""
+    if isinstance(one, MysqlGtidSet) and isinstance(other, MysqlGtidSet):
+        return one.union(other)
+    if isinstance(one, MariadbGtidSet) and isinstance(other, MariadbGtidSet):
+        return one.union(other)
+    return other
+
+
+def format_description(path: Path) -> bytes:
+    """The whole format description event at the start of a binlog file or segment.
+
+    Raises:
+        CorruptBinlog: the file does not start with one.
+    """
+    with path.open("rb") as stream:
+        magic, head = stream.read(len(MAGIC)), stream.read(HEADER_SIZE)
+        if magic != MAGIC or len(head) < HEADER_SIZE:
+            raise CorruptBinlog(f"{path} is not a binlog file", hint="a plain binlog file starts with fe 62 69 6e")
+        event = head + stream.read(HEADER.unpack(head)[3] - HEADER_SIZE)
+    parse_format_description(event, str(path))
+    return event
+
+
+def created_at(description: bytes) -> int:
+    """When the server created the file, in seconds since 1970."""
+    return int(HEADER.unpack_from(description)[0])
+
+
+def following_file(name: str) -> str:
+    """`binlog.000009` → `binlog.000010`."""
+    stem, _, digits = name.rpartition(".")
+    return f"{stem}.{file_number(name) + 1:0{len(digits)}d}"
+
+
+def _file_after(segment: Segment) -> str | None:
+    last: int | None = None
+    with open(segment.path, "rb") as stream:
+        for header, _body in walk_events(stream, segment):
+            last = header.event_type
+    return following_file(segment.binlog_file) if last in _ENDS_OF_FILE else None
+
+
+def _set_before(segment: Segment) -> GtidSet | None:
+    """The GTID set before the file, according to its first events."""
+    with open(segment.path, "rb") as stream:
+        for header, _body in walk_events(stream, segment):
+            if header.event_type in BEGINNINGS:
+                stream.seek(header.offset)
+                trailer = parse_format_description(format_description(Path(segment.path))).trailer
+                return set_before_file(stream.read(header.size - trailer))
+            if header.event_type != EventType.FORMAT_DESCRIPTION:
+                return None
+    return None

@@ -1,0 +1,50 @@
+"""The control table: what is asked is found, whatever version made the table."""
+
+from datetime import datetime, timezone
+
+import pytest
+
+from dmdelta.engine.control.table import COLUMNS, AllAsked, ControlTable, Request, Update
+from dmdelta.lakehouse.metadata_table import create_metadata, metadata_frame
+
+OLDER = {name: kind for name, kind in COLUMNS.items() if name not in ("settings", "answers")}
+
+
+@pytest.fixture
+def table(spark, lakehouse):
+    return ControlTable(spark, lakehouse, "t")
+
+
+def test_the_newest_of_each_kind_counts(table):
+    """An update does not hide a pause, nor a pause an update; an answer is nothing that is asked."""
+    update = table.ask_update('{"x": 1}')
+    table.answer(Update("another", "{}"), '{"x": 0}')
+    assert table.answered(update) is None
+    table.ask(Request.PAUSE)
+    asked = table.asked()
+    assert (asked.request.request, asked.update) == (Request.PAUSE, Update(update, '{"x": 1}'))
+    table.answer(asked.update, '{"x": 1}')
+    assert table.answered(update).settings == '{"x": 1}'
+    assert table.asked() == asked
+
+
+def test_a_table_of_an_older_version_is_read_and_widened(spark, lakehouse, table):
+    """It lacks the columns of updates: nobody has asked for one, and the first who does adds them."""
+    name = lakehouse.metadata("t_control")
+    create_metadata(spark, lakehouse, name, OLDER, "t")
+    assert table.asked() == AllAsked()
+    assert spark.sql(f"SELECT * FROM {name}").columns == list(OLDER)
+    update = table.ask_update("{}")
+    assert spark.sql(f"SELECT * FROM {name}").columns == list(COLUMNS)
+    assert table.asked().update.id == update
+
+
+def test_an_older_version_goes_on_with_a_widened_table(spark, lakehouse, table):
+    """Its rows have none of the new columns; its requests are found."""
+    name = lakehouse.metadata("t_control")
+    table.ask_update("{}")
+    rows = [{"id": "old", "at": datetime.now(timezone.utc), "process": "p", "request": "pause"}]
+    metadata_frame(spark, OLDER, rows).writeTo(name).append()
+    asked = table.asked()
+    assert (asked.request.id, asked.request.request) == ("old", Request.PAUSE)
+    assert asked.update.settings == "{}"

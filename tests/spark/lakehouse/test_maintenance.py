@@ -1,0 +1,92 @@
+"""OPTIMIZE, REORG and VACUUM on silver tables: fewer files, the same rows, and the table's position is still known."""
+
+from datetime import datetime, timezone
+from pathlib import Path
+
+from dmdelta.lakehouse.history import newest_own_commit
+from dmdelta.lakehouse.maintenance import CarePlan, care_for, plan_care, read_wear
+from dmdelta.lakehouse.session import care_session
+from dmdelta.silver.table.target import silver_app
+from tests.spark.changelog import ITEMS, SOURCE, TASK, Changelog
+
+
+def test_a_table_is_compacted_purged_vacuumed_and_continues(spark, lakehouse):
+    """As its history implies: after each maintenance a change is applied at the right position, exactly once."""
+    changelog = Changelog(spark, lakehouse)
+    table = lakehouse.silver(ITEMS.schema, ITEMS.table)
+    assert read_wear(spark, table) is None
+    begin = changelog.position
+    changelog.tell(ITEMS)
+    for number in range(20):
+        changelog.insert({"id": number, "v": "a"})
+    changelog.apply(begin)
+    for number in range(3):
+        begin = changelog.position
+        changelog.update({"id": number, "v": "a"}, {"id": number, "v": "b"})
+        changelog.apply(begin)
+    begin = changelog.position
+    for number in range(10, 16):
+        changelog.delete({"id": number, "v": "a"})
+    changelog.apply(begin)
+    expected, where = changelog.silver(), position(spark, changelog)
+    wear = read_wear(spark, table)
+    assert (wear.new_files >= 4, wear.dead_rows, wear.rows, wear.vacuumed_at) == (True, 9, 14, None)
+    plan = plan_care(wear, datetime.now(timezone.utc), thorough=True)
+    assert plan.deeds == ["purge", "compact", "vacuum"]
+
+    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.deletedFileRetentionDuration' = 'interval 0 hours')")
+    caring = care_session(spark)
+    cared = care_for(caring, table, plan)
+    assert cared.purged_files >= 1
+    assert cared.vacuumed
+    assert changelog.silver() == expected
+    assert position(spark, changelog) == where
+    assert files(table) == in_table(spark, table) == 1, "old files are gone"
+    after = read_wear(spark, table)
+    assert (after.new_files, after.dead_rows, after.rows) == (0, 0, 14)
+    assert after.vacuumed_at is not None
+
+    begin = changelog.position
+    changelog.insert({"id": 100, "v": "new"})
+    changelog.apply(begin)
+    assert changelog.silver() == sorted([*expected, (100, "new")], key=repr)
+    assert position(spark, changelog) > where
+
+
+def test_well_clustered_files_are_not_rewritten(spark, lakehouse):
+    """Each compaction costs the new data, not the whole table."""
+    changelog = Changelog(spark, lakehouse)
+    table = lakehouse.silver(ITEMS.schema, ITEMS.table)
+    begin = changelog.position
+    changelog.tell(ITEMS)
+    for number in range(50):
+        changelog.insert({"id": number, "v": "x" * 80})
+    changelog.apply(begin)
+    caring = care_session(spark)
+    assert int(caring.conf.get(CUBE)) > 1 << 20
+    caring.conf.set(CUBE, "1000")
+    only = CarePlan(compact=True)
+    assert care_for(caring, table, only).compacted_files >= 1
+    for number in (60, 61):
+        begin = changelog.position
+        changelog.insert({"id": number, "v": "late"})
+        changelog.apply(begin)
+    cared = care_for(caring, table, only)
+    assert (cared.compacted_files, cared.new_files) == (2, 1)
+
+
+CUBE = "spark.databricks.delta.optimize.clustering.mergeStrategy.minCubeSize.threshold"
+
+
+def position(spark, changelog):
+    table = changelog.lakehouse.silver(ITEMS.schema, ITEMS.table)
+    return newest_own_commit(spark, table, silver_app(TASK, SOURCE, ITEMS.schema, ITEMS.table)).tag.end
+
+
+def in_table(spark, table):
+    return spark.sql(f"SELECT DISTINCT _metadata.file_path FROM {table}").count()
+
+
+def files(table):
+    folder = Path(table.split("`")[1])
+    return len([file for file in folder.rglob("*.parquet") if "_delta_log" not in file.parts])

@@ -1,0 +1,361 @@
+"""From bronze to silver: every kind of batch, structure changes, replays and crashes."""
+
+from dataclasses import replace
+from itertools import count
+
+import pytest
+
+from dmdelta.changelog.context import SourceContext
+from dmdelta.errors import Fenced, SchemaError, UnsupportedSchemaChange
+from dmdelta.failpoint import CrashPoint
+from dmdelta.model.change import Op
+from dmdelta.model.schema import Column, TableSchema
+from dmdelta.rules import NO_RULES, Action, EventFilter, Route, SourceRules
+from dmdelta.rules.filters import Rule
+from dmdelta.silver.apply import apply as applying
+from dmdelta.silver.apply import context
+from dmdelta.silver.rows import commits as steps
+from dmdelta.silver.rows.compaction import compacted, keyed_changes
+from dmdelta.silver.rows.strategy import MAX_REPLACED_KEYS, Mode, Step
+from dmdelta.silver.schema.evolution import DROPPED
+from dmdelta.silver.schema.range_profile import tables_with_events
+from dmdelta.silver.table.state import silver_position
+from dmdelta.silver.table.target import Target
+from tests.spark.changelog import ITEMS, LOG, SOURCE, TASK, Changelog
+
+ITEMS_NAME = ("d", "items")
+KEYLESS = ("d", "log")
+
+
+@pytest.fixture
+def changelog(spark, lakehouse):
+    return Changelog(spark, lakehouse)
+
+
+COMMITS = pytest.mark.parametrize(
+    ("most", "commits"), [(MAX_REPLACED_KEYS, (Step.REPLACE_LITERALS,)), (0, (Step.DELETE, Step.REPLACE))]
+)
+
+
+@COMMITS
+def test_the_example_of_safe_mode(changelog, monkeypatch, most, commits):
+    """The three statements of DM's safe-mode document, replayed twice, leave the same table."""
+    name = ("dummydb", "dummytbl")
+    columns = (Column("id", "int"), Column("int_value", "int"), Column("str_value", "varchar"))
+    changelog.tell(TableSchema(*name, columns, ("id",)))
+    changelog.insert({"id": 888, "int_value": 888888, "str_value": "abc888"}, name)
+    changelog.apply(changelog.position.__class__(1, "binlog.000001", 4), name=name)
+    begin = changelog.position
+    changelog.insert({"id": 123, "int_value": 999, "str_value": "abc"}, name)
+    old, new = ({"id": 123, "int_value": value, "str_value": "abc"} for value in (999, 888999))
+    changelog.update(old, new, name)
+    moved = {"int_value": 888888, "str_value": "abc888"}
+    changelog.update({"id": 888, **moved}, {"id": 999, **moved}, name)
+    wanted = [(123, 888999, "abc"), (999, 888888, "abc888")]
+    monkeypatch.setattr(steps, "MAX_REPLACED_KEYS", most)
+    assert changelog.apply(begin, name=name).steps == commits
+    assert changelog.silver(name) == wanted
+    for _ in range(2):
+        assert changelog.apply(begin, mode=Mode.SAFE, name=name).steps == (Step.MERGE,)
+        assert changelog.silver(name) == wanted
+
+
+def test_compaction_algebra(spark, changelog, lakehouse):
+    """Two changes of a row become one by DM's table; a key change is a delete and an insert."""
+    row = [{"id": key, "v": "x"} for key in range(8)]
+    changelog.insert(row[0]), changelog.update(row[0], row[0])
+    changelog.insert(row[1]), changelog.delete(row[1])
+    changelog.update(row[2], row[2]), changelog.update(row[2], row[2])
+    changelog.update(row[3], row[3]), changelog.delete(row[3])
+    changelog.delete(row[4]), changelog.insert(row[4])
+    changelog.update(row[5], row[6])
+    changelog.insert(row[7]), changelog.delete(row[7]), changelog.insert(row[7])
+    changelog.land()
+    changes = keyed_changes(spark.table(lakehouse.bronze), ITEMS, moves=True)
+    net = {line["k0"]: line["op"] for line in compacted(changes, ITEMS).collect()}
+    expected = ["insert", "delete", "update", "delete", "update", "delete", "insert", "insert"]
+    assert net == dict(enumerate(expected))
+
+
+def test_add_column_and_other_statements(changelog):
+    """Rows before ADD COLUMN get its default, later ones their own value; replays change nothing; a default that
+    the log does not tell stops the table with what is before it applied.
+    """
+    begin = changelog.position
+    changelog.ddl("DROP TABLE IF EXISTS items")
+    changelog.ddl("CREATE TABLE items (id BIGINT PRIMARY KEY, v VARCHAR(20))")
+    changelog.tell(ITEMS)
+    changelog.insert({"id": 1, "v": "a"}), changelog.insert({"id": 2, "v": "b"})
+    changelog.ddl("ALTER TABLE items ADD COLUMN n INT NOT NULL DEFAULT 7 AFTER id, ADD INDEX (v)")
+    changelog.tell(TableSchema("d", "items", (ITEMS.columns[0], Column("n", "int"), ITEMS.columns[1]), ("id",)))
+    changelog.update({"id": 1, "n": 7, "v": "a"}, {"id": 1, "n": 8, "v": "a"})
+    changelog.apply(begin)
+    assert changelog.silver() == [(1, 8, "a"), (2, 7, "b")]
+    changelog.apply(begin, mode=Mode.SAFE)
+    assert changelog.silver() == [(1, 8, "a"), (2, 7, "b")]
+    begin = changelog.position
+    changelog.delete({"id": 2, "n": 7, "v": "b"})
+    changelog.ddl("ALTER TABLE items ADD seen TIMESTAMP NULL DEFAULT CURRENT_TIMESTAMP")
+    with pytest.raises(UnsupportedSchemaChange, match="CURRENT_TIMESTAMP") as caught:
+        changelog.apply(begin)
+    assert "d.items" in str(caught.value)
+    assert changelog.silver() == [(1, 8, "a")]
+
+
+@pytest.mark.parametrize("cuts", [(), (2,), (1, 2, 3, 4)])
+@pytest.mark.parametrize("mode", Mode)
+def test_a_column_that_a_rule_keeps(changelog, spark, cuts, mode):
+    """It has the values that rows had when the source dropped it, however the log is cut; rows born later have none."""
+    wide = TableSchema("d", "items", (*ITEMS.columns, Column("old", "int")), ("id",))
+    keeping = SourceRules(
+        SOURCE, events=EventFilter((Rule("keep", "d", "items", ("drop column",), (), Action.IGNORE),))
+    )
+    begin = changelog.position
+    changelog.tell(wide)
+    for key in range(1, 6):
+        changelog.insert({"id": key, "v": "a", "old": key})
+    changelog.apply(begin, rules=keeping)
+    begin = changelog.position
+    changelog.ddl("ALTER TABLE items DROP COLUMN old")
+    changelog.tell(ITEMS)
+    changes = (
+        lambda: changelog.update({"id": 1, "v": "a"}, {"id": 1, "v": "b"}),
+        lambda: changelog.delete({"id": 2, "v": "a"}),
+        lambda: changelog.insert({"id": 2, "v": "c"}),
+        lambda: changelog.update({"id": 3, "v": "a"}, {"id": 33, "v": "a"}),
+        lambda: changelog.delete({"id": 4, "v": "a"}),
+    )
+    for number, change in enumerate(changes):
+        if number in cuts:
+            changelog.apply(begin, mode=mode, rules=keeping)
+            begin = changelog.position
+        change()
+    changelog.apply(begin, mode=mode, rules=keeping)
+    assert changelog.silver() == [(1, "b", 1), (2, "c", None), (33, "a", None), (5, "a", 5)]
+
+
+def test_dropped_database(changelog, spark, lakehouse):
+    """DROP DATABASE empties and marks every table that bronze knows in it."""
+    begin = changelog.position
+    changelog.tell(ITEMS)
+    changelog.insert({"id": 1, "v": "a"})
+    changelog.apply(begin)
+    begin = changelog.position
+    changelog.ddl("DROP DATABASE d", ("d", None))
+    end = changelog.land()
+    (events,) = tables_with_events(spark, lakehouse, SOURCE, begin, end)
+    assert (events.table, events.ddl) == ("items", 1)
+    assert changelog.apply(begin, end, events=events).structure is None
+    assert changelog.silver() == []
+    properties = dict(spark.sql(f"SHOW TBLPROPERTIES {lakehouse.silver(*ITEMS.name)}").collect())
+    assert properties[DROPPED] == str(begin)
+
+
+def test_prepared_transactions(changelog, spark, lakehouse):
+    """Rows prepared in XA reach silver with their commit, in a later range, and never after a rollback."""
+    begin = changelog.position
+    changelog.tell(ITEMS)
+    changelog.insert({"id": 1, "v": "plain"})
+    changelog.insert({"id": 2, "v": "prepared"}, xid="one")
+    changelog.insert({"id": 3, "v": "rolled back"}, xid="two")
+    changelog.apply(begin)
+    assert changelog.silver() == [(1, "plain")]
+    begin = changelog.position
+    changelog.xa_end(Op.XA_ROLLBACK, "two")
+    changelog.xa_end(Op.XA_COMMIT, "one")
+    changelog.insert({"id": 4, "v": "prepared again"}, xid="two")
+    changelog.xa_end(Op.XA_COMMIT, "two")
+    end = changelog.land()
+    (events,) = tables_with_events(spark, lakehouse, SOURCE, begin, end)
+    assert events.rows == {Op.INSERT: 2}
+    changelog.apply(begin, end, events=events)
+    assert changelog.silver() == [(1, "plain"), (2, "prepared"), (4, "prepared again")]
+
+
+def test_partial_images(changelog):
+    """MINIMAL and NOBLOB images change the columns they hold and no others; a row under a new key keeps the rest."""
+    name = ("d", "part")
+    schema = TableSchema(*name, (Column("id", "int"), Column("a", "int"), Column("b", "varchar")), ("id",))
+    begin = changelog.position
+    changelog.tell(schema)
+    changelog.insert({"id": 1, "a": 1, "b": "x"}, name), changelog.insert({"id": 2, "a": 2, "b": "y"}, name)
+    changelog.apply(begin, name=name)
+    begin = changelog.position
+    changelog.update({"id": 1}, {"id": 1, "a": 5}, name, image=["id", "a"])
+    changelog.update({"id": 1}, {"id": 1, "b": None}, name, image=["id", "b"])
+    changelog.delete({"id": 2}, name), changelog.insert({"id": 2, "a": 6}, name, image=["id", "a"])
+    changelog.update({"id": 2}, {"id": 2, "a": 7}, name, image=["id", "a"])
+    assert changelog.apply(begin, name=name).steps == (Step.MERGE_FOLDED,)
+    assert changelog.silver(name) == [(1, 5, None), (2, 7, None)]
+    changelog.apply(begin, name=name, mode=Mode.SAFE)
+    assert changelog.silver(name) == [(1, 5, None), (2, 7, None)]
+    begin = changelog.position
+    changelog.update({"id": 1}, {"id": 1, "b": "z"}, name, image=["id", "b"])
+    (
+        changelog.update({"id": 2}, {"id": 3}, name, image=["id"]),
+        changelog.update({"id": 1}, {"id": 2}, name, image=["id"]),
+    )
+    changelog.update({"id": 3}, {"id": 4, "a": 8}, name, image=["id", "a"])
+    changelog.update({"id": 4}, {"id": 4, "b": "w"}, name, image=["id", "b"])
+    for mode in (Mode.NORMAL, Mode.SAFE):
+        steps = changelog.apply(begin, name=name, mode=mode).steps
+        assert steps == (Step.MERGE_FOLDED, Step.MERGE_MOVES, Step.MERGE_MOVES, Step.MERGE_FOLDED)
+        assert changelog.silver(name) == [(2, 5, "z"), (4, 8, "w")]
+
+
+def test_keyless_table(changelog):
+    """Equal rows are counted: as many go as were deleted, and replayed inserts are not added twice."""
+    begin = changelog.position
+    changelog.tell(LOG)
+    for number in (1, 1, 1, 2):
+        changelog.insert({"a": number, "b": None}, KEYLESS)
+    assert changelog.apply(begin, name=KEYLESS).steps == (Step.APPEND_KEYLESS,)
+    changelog.apply(begin, name=KEYLESS, mode=Mode.SAFE)
+    assert changelog.silver(KEYLESS) == [(1, None), (1, None), (1, None), (2, None)]
+    begin = changelog.position
+    changelog.delete({"a": 1, "b": None}, KEYLESS)
+    changelog.update({"a": 1, "b": None}, {"a": 5, "b": "q"}, KEYLESS)
+    changelog.insert({"a": 9, "b": None}, KEYLESS), changelog.delete({"a": 9, "b": None}, KEYLESS)
+    changelog.apply(begin, name=KEYLESS)
+    assert changelog.silver(KEYLESS) == [(1, None), (2, None), (5, "q")]
+
+
+@COMMITS
+def test_odd_names_and_types(changelog, monkeypatch, most, commits):
+    """Columns of any name, composite keys and values of Delta's edges arrive as they are; zero dates are NULL."""
+    name = ("o dd", "t`x.y")
+    kinds = {
+        "a b": "int", "c.d": "varchar", "e'f": "date", 'g"h?.': "varchar", "ü`": "datetime",
+        "big": "bigint", "doc": "json",
+    }  # fmt: skip
+    columns = tuple(Column(column, kind, unsigned=column == "big") for column, kind in kinds.items())
+    begin = changelog.position
+    changelog.tell(TableSchema(*name, columns, ("a b", "c.d")))
+    top = 2**64 - 1
+    row = {"a b": 1, "c.d": "k'\\1", "e'f": "0000-00-00", 'g"h?.': "ü", "ü`": "2020-02-31 00:00:00", "big": top}
+    changelog.insert({**row, "doc": None}, name), changelog.insert({**row, "a b": 2}, name)
+    changelog.apply(begin, name=name)
+    begin = changelog.position
+    changelog.delete({**row, "doc": None}, name), changelog.update({**row, "a b": 2}, {**row, "a b": 2, "big": 5}, name)
+    monkeypatch.setattr(steps, "MAX_REPLACED_KEYS", most)
+    assert changelog.apply(begin, name=name).steps == commits
+    ((*values, document),) = changelog.silver(name)
+    assert [str(value) for value in values] == ["2", "k'\\1", "None", "ü", "None", "5"]
+    assert document is None
+    changelog.apply(begin, name=name, mode=Mode.SAFE)
+    assert len(changelog.silver(name)) == 1
+
+
+TAKEN = (
+    "op", "sign", "identity", "gone", "nth", "many", "newest", "part", "rank", "whole", "p1", "k0", "o0", "told", "committed",
+    "new_image", "before", "after", "image", "epoch", "seq", "row", "committed_at", "key_changed", "age", "first", "born",
+    "at", "target", "source", "times", "wanted_identity", "live_version", "l0", "earlier",
+)  # fmt: skip
+"""Words that queries on the way to silver use."""
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_columns_may_be_called_anything(changelog, mode):
+    """Each way of applying keeps apart what is a column of the source and what is its own."""
+    keyed, bag = ("d", "keyed"), ("d", "bag")
+    others = tuple(Column(name, "int") for name in TAKEN)
+    begin = changelog.position
+    changelog.tell(TableSchema(*keyed, (Column("id", "bigint"), *others), ("id",)))
+    changelog.tell(TableSchema(*bag, others))
+    row = {name: number for number, name in enumerate(TAKEN)}
+    for number in range(1, 5):
+        changelog.insert({"id": number, **row}, keyed), changelog.insert(row, bag)
+    for name in (keyed, bag):
+        changelog.apply(begin, name=name)
+    begin, newer = changelog.position, {**row, "op": 99}
+    changelog.update({"id": 1, **row}, {"id": 1, **newer}, keyed), changelog.delete({"id": 2, **row}, keyed)
+    changelog.update({"id": 3, **row}, {"id": 7, **newer}, keyed)
+    changelog.update(row, newer, bag), changelog.delete(row, bag)
+    for name in (keyed, bag):
+        changelog.apply(begin, name=name, mode=mode)
+    old, new = tuple(row.values()), tuple(newer.values())
+    assert sorted(changelog.silver(keyed)) == sorted([(1, *new), (4, *old), (7, *new)])
+    assert sorted(changelog.silver(bag)) == sorted([old, old, new])
+    # Images that lack columns, also of a row whose key changes.
+    begin = changelog.position
+    changelog.update({"id": 4}, {"id": 4, "sign": 5}, keyed, image=["id", "sign"])
+    changelog.update({"id": 1}, {"id": 8}, keyed, image=["id"])
+    changelog.update({"id": 7}, {"id": 7, "whole": 6}, keyed, image=["id", "whole"])
+    changelog.apply(begin, name=keyed, mode=mode)
+    names = ("id", *TAKEN)
+    found = {line["id"]: line for line in (dict(zip(names, values, strict=True)) for values in changelog.silver(keyed))}
+    assert found == {
+        4: {"id": 4, **row, "sign": 5},
+        7: {"id": 7, **newer, "whole": 6},
+        8: {"id": 8, **newer},
+    }
+
+
+def test_crash_between_commits(changelog, spark, lakehouse, monkeypatch):
+    """After a crash behind any commit of a batch, the same batch from the table's own position completes it."""
+    begin = changelog.position
+    changelog.tell(ITEMS)
+    rows = [{"id": key, "v": "a"} for key in range(4)]
+    for row in rows:
+        changelog.insert(row)
+    changelog.apply(begin)
+    begin = changelog.position
+    changelog.delete(rows[0])
+    changelog.update(rows[1], {"id": 1, "v": "b"})
+    changelog.ddl("ALTER TABLE items ADD n INT NOT NULL DEFAULT 7")
+    changelog.delete({**rows[2], "n": 7})
+    changelog.insert({**rows[0], "n": 1})
+    end = changelog.land()
+
+    passed = count(1)
+
+    def crash(point):
+        # Every second time, so that a restart gets further than its predecessor.
+        behind = (CrashPoint.SILVER_BETWEEN_COMMITS, CrashPoint.SILVER_AFTER_CHANGE)
+        if point in behind and next(passed) % 2:
+            raise InterruptedError
+
+    monkeypatch.setattr(steps, "MAX_REPLACED_KEYS", 0)
+    monkeypatch.setattr(applying, "reach", crash)
+    monkeypatch.setattr(context, "reach", crash)
+    crashes = 0
+    target = Target(SourceContext(lakehouse, TASK, SOURCE, "run", "mysql", NO_RULES), ITEMS_NAME, Route(*ITEMS_NAME))
+    while (commit := silver_position(spark, target)).tag.end < end:
+        changelog.batch = 1
+        changelog.results.clear()
+        try:
+            changelog.apply(max(begin, commit.tag.end), end)
+        except InterruptedError:
+            crashes += 1
+    assert crashes == 3  # behind the delete, the ALTER and the second delete
+    assert changelog.silver() == [(0, "a", 1), (1, "b", 7), (3, "a", 7)]
+
+
+def test_two_runners_and_two_sources(changelog, spark, lakehouse):
+    """A second runner of the task is fenced out; a second source with the same table is an error naming both."""
+    begin = changelog.position
+    changelog.tell(ITEMS)
+    changelog.insert({"id": 1, "v": "a"})
+    first = changelog.apply(begin)
+    zombie = Changelog(spark, lakehouse, run="run-2")
+    with pytest.raises(Fenced):
+        zombie.apply(begin, changelog.position, known=first.structure, applied=0)
+    request = replace(changelog.request(begin, changelog.position), source_id="second")
+    with pytest.raises(SchemaError, match=r"the rows of d\.items of shop, and d\.items of second goes there"):
+        applying.apply_table(spark, request)
+
+
+def test_a_swap_that_may_have_been_followed(changelog):
+    """Columns look the same before and after it: in safe mode the table stops rather than be wrong."""
+    name = ("d", "swapped")
+    changelog.tell(TableSchema(*name, (Column("id", "int"), Column("a", "int"), Column("b", "int")), ("id",)))
+    changelog.insert({"id": 1, "a": 1, "b": 2}, name)
+    changelog.apply(changelog.position.__class__(1, "binlog.000001", 4), name=name)
+    behind = changelog.position
+    changelog.ddl("ALTER TABLE swapped CHANGE a b INT, CHANGE b a INT", name)
+    with pytest.raises(UnsupportedSchemaChange, match="may have been followed before"):
+        changelog.apply(behind, mode=Mode.SAFE, name=name)
+    assert changelog.silver(name) == [(1, 1, 2)]
+    changelog.apply(behind, name=name)
+    assert changelog.silver(name) == [(1, 1, 2)]
+    assert changelog.spark.table(changelog.lakehouse.silver(*name)).columns[:3] == ["id", "b", "a"]

@@ -1,0 +1,169 @@
+"""Routed and merged tables: which shard a row belongs to, in every way in which rows are applied."""
+
+import pytest
+
+from dmdelta.config import RouteRule
+from dmdelta.errors import SchemaError
+from dmdelta.model.schema import Column, TableSchema
+from dmdelta.rules import Routes, SourceRules
+from dmdelta.sharding import Coordination, Mode
+from dmdelta.silver.rows import strategy
+from dmdelta.silver.rows.strategy import Step
+from tests.spark.changelog import SOURCE, Changelog
+
+COLUMNS = (Column("id", "bigint"), Column("v", "varchar", length=80))
+ONE, TWO = ("d1", "items_1"), ("d2", "items_2")
+MERGED = ("shop", "items")
+ROUTE = {"schema-pattern": "d*", "table-pattern": "items_*", "target-schema": "shop", "target-table": "items"}
+EXTRACT = {
+    "extract-table": {"table-regexp": "items_(.*)", "target-column": "number"},
+    "extract-source": {"source-regexp": "(.*)", "target-column": "server"},
+}
+
+
+def rules(route=ROUTE, **more):
+    return SourceRules(SOURCE, routes=Routes.from_config({"r": RouteRule.model_validate(route)}), **more)
+
+
+class Shards:
+    """A changelog whose tables are routed."""
+
+    def __init__(self, spark, lakehouse, *tables, key=("id",), **options):
+        self.log = Changelog(spark, lakehouse)
+        self.options = {"rules": rules(**options), "shards": Coordination(Mode.PESSIMISTIC)}
+        self.begins = dict.fromkeys(tables, self.log.position.__class__(1, "binlog.000001", 4))
+        for table in tables:
+            self.log.tell(TableSchema(*table, COLUMNS, key))
+
+    def apply(self, mode=strategy.Mode.NORMAL):
+        """Apply everything since the last call, table by table; returns the results."""
+        end = self.log.land()
+        found = [self.log.apply(begin, end, mode, name, **self.options) for name, begin in self.begins.items()]
+        self.begins = dict.fromkeys(self.begins, end)
+        return found
+
+    def silver(self, *columns):
+        rows = self.log.silver(MERGED)
+        names = [
+            name for name in self.log.spark.table(self.log.lakehouse.silver(*MERGED)).columns if name[:4] != "_dm_"
+        ]
+        names.append("_dm_shard")
+        return sorted(tuple(row[names.index(column)] for column in columns) for row in rows)
+
+
+SHARD_1, SHARD_2 = f"{SOURCE}-`d1`.`items_1`", f"{SOURCE}-`d2`.`items_2`"
+
+
+def test_shards_own_their_rows(spark, lakehouse):
+    """Equal keys coexist and are counted; an update, a delete and a key change affect the shard's own row only."""
+    shards = Shards(spark, lakehouse, ONE, TWO)
+    log = shards.log
+    for table in (ONE, TWO):
+        for key in (1, 2, 3):
+            log.insert({"id": key, "v": table[1]}, table)
+    first, second = shards.apply()
+    assert (first.clashes, second.clashes) == (0, 3)
+    log.update({"id": 1, "v": "items_1"}, {"id": 1, "v": "new"}, ONE)
+    log.delete({"id": 2, "v": "items_2"}, TWO)
+    log.update({"id": 3, "v": "items_2"}, {"id": 2, "v": "moved"}, TWO)
+    log.insert({"id": 9, "v": "x"}, TWO)
+    for mode in (strategy.Mode.NORMAL, strategy.Mode.SAFE):
+        begins = dict(shards.begins)
+        results = shards.apply(mode)
+        assert results[1].clashes == 1
+        assert shards.silver("id", "v", "_dm_shard") == [
+            (1, "items_2", SHARD_2),
+            (1, "new", SHARD_1),
+            (2, "items_1", SHARD_1),
+            (2, "moved", SHARD_2),
+            (3, "items_1", SHARD_1),
+            (9, "x", SHARD_2),
+        ]
+        shards.begins = begins
+    assert results[1].steps == (Step.MERGE,)
+
+
+def test_a_truncated_or_dropped_shard(spark, lakehouse):
+    """Its rows are removed, the others' are kept; later rows are applied."""
+    shards = Shards(spark, lakehouse, ONE, TWO)
+    log = shards.log
+    log.insert({"id": 1, "v": "a"}, ONE)
+    log.insert({"id": 1, "v": "b"}, TWO)
+    shards.apply()
+    log.ddl("TRUNCATE TABLE items_1", ONE)
+    log.insert({"id": 5, "v": "after"}, ONE)
+    shards.apply()
+    assert shards.silver("id", "v") == [(1, "b"), (5, "after")]
+    log.ddl("DROP TABLE items_2", TWO)
+    shards.apply()
+    assert shards.silver("id", "v") == [(5, "after")]
+
+
+@pytest.mark.parametrize("mode", [strategy.Mode.NORMAL, strategy.Mode.SAFE])
+def test_shards_without_a_key(spark, lakehouse, mode):
+    """As many of a shard's equal rows are removed as were deleted, and none of another shard's."""
+    shards = Shards(spark, lakehouse, ONE, TWO, key=())
+    log = shards.log
+    for table in (ONE, ONE, TWO):
+        log.insert({"id": 1, "v": "same"}, table)
+    shards.apply()
+    log.delete({"id": 1, "v": "same"}, TWO)
+    log.insert({"id": 2, "v": "new"}, TWO)
+    shards.apply(mode)
+    assert shards.silver("id", "_dm_shard") == [(1, SHARD_1), (1, SHARD_1), (2, SHARD_2)]
+
+
+def test_partial_row_images(spark, lakehouse):
+    """Constant columns are in no image, and in every row."""
+    shards = Shards(spark, lakehouse, ONE, TWO, route={**ROUTE, **EXTRACT})
+    log = shards.log
+    log.insert({"id": 1, "v": "a"}, ONE)
+    log.insert({"id": 1, "v": "b"}, TWO)
+    assert [result.clashes for result in shards.apply()] == [0, 0]
+    log.update({"id": 1}, {"id": 1, "v": "c"}, TWO, image=["id", "v"])
+    log.insert({"id": 2}, TWO, image=["id"])
+    log.update({"id": 1}, {"id": 7}, ONE, image=["id"])
+    shards.apply()
+    wanted = [(1, "c", "2", SOURCE, SHARD_2), (2, None, "2", SOURCE, SHARD_2), (7, "a", "1", SOURCE, SHARD_1)]
+    assert shards.silver("id", "v", "number", "server", "_dm_shard") == wanted
+
+
+def test_a_clash_can_be_an_error(spark, lakehouse):
+    """It stops the shard before the row and names the shards, but no value."""
+    shards = Shards(spark, lakehouse, ONE, TWO, shard_key_clash="error")
+    log = shards.log
+    log.insert({"id": 1, "v": "a"}, ONE)
+    shards.apply()
+    log.insert({"id": 1, "v": "b"}, TWO)
+    with pytest.raises(SchemaError, match=r"1 keys of .*items_2.* are keys of .*items_1"):
+        shards.apply()
+    assert shards.silver("id", "v") == [(1, "a")]
+
+
+def test_without_a_mode_a_change_stops_the_shard(spark, lakehouse):
+    """The merged table keeps its columns; the error names the missing setting."""
+    shards = Shards(spark, lakehouse, ONE, TWO)
+    shards.options["shards"] = Coordination()
+    log = shards.log
+    log.insert({"id": 1, "v": "a"}, ONE)
+    shards.apply()
+    log.ddl("ALTER TABLE items_1 ADD INDEX i (v)", ONE)
+    shards.apply()
+    log.ddl("ALTER TABLE items_1 ADD extra INT", ONE)
+    with pytest.raises(SchemaError, match="to which other tables go, too"):
+        shards.apply()
+
+
+def test_a_renamed_target_table(spark, lakehouse):
+    """Under another name, with the extracted columns; a change of its structure leaves them unchanged."""
+    route = {**ROUTE, **EXTRACT, "schema-pattern": "d1", "table-pattern": "items_1"}
+    shards = Shards(spark, lakehouse, ONE, route=route)
+    log = shards.log
+    log.insert({"id": 1, "v": "a"}, ONE)
+    log.ddl("ALTER TABLE items_1 ADD w INT DEFAULT 5 AFTER id, DROP v", ONE)
+    log.insert({"id": 2, "w": 6}, ONE)
+    shards.apply()
+    assert shards.log.silver(MERGED) == [(1, 5, "1", SOURCE), (2, 6, "1", SOURCE)]
+    log.ddl("TRUNCATE TABLE items_1", ONE)
+    shards.apply()
+    assert shards.log.silver(MERGED) == []

@@ -1,0 +1,136 @@
+"""Stretches of history applied to a table of their own, and a live table mended by one."""
+
+from dataclasses import replace
+
+import pytest
+
+from dmdelta.errors import ForeignTable, QualityError
+from dmdelta.lakehouse.changes import Change, Verb
+from dmdelta.lakehouse.commits import make_change
+from dmdelta.model.position import Position
+from dmdelta.model.schema import Column, TableSchema
+from dmdelta.rules.routes import Route
+from dmdelta.silver.apply.request import tag_of
+from dmdelta.silver.history import repair
+from dmdelta.silver.history.deletions import deleted_keys
+from dmdelta.silver.history.lineage import Stretch
+from dmdelta.silver.history.repair import Damage, count_damage, damaged_rows, mend, mending_tag, rows_at, standing
+from dmdelta.silver.history.replay import discard, replay_request, replay_stretches
+from dmdelta.silver.table.state import silver_position
+from tests.spark.changelog import ITEMS, Changelog
+
+THEN = ("then", "items")
+BEGIN = Position(1, "binlog.000001", 1000)
+
+
+class Killed(Exception):
+    """What stands for the end of a process."""
+
+
+def write_history(changelog):
+    """Where it is cut, and where it ends."""
+    changelog.tell(ITEMS)
+    for key in range(6):
+        changelog.insert({"id": key, "v": f"a{key}"})
+    changelog.delete({"id": 5, "v": "a5"})
+    middle = changelog.position
+    changelog.update({"id": 1, "v": "a1"}, {"id": 1, "v": "b1"})
+    changelog.update({"id": 2, "v": "a2"}, {"id": 12, "v": "a2"})
+    changelog.delete({"id": 3, "v": "a3"})
+    changelog.insert({"id": 5, "v": "c5"})
+    return middle, changelog.land()
+
+
+def replay_of(changelog, end, run="first"):
+    return replay_request(replace(changelog.request(BEGIN, end), run=run), Route(*THEN))
+
+
+def test_a_killed_replay_goes_on_behind_its_last_stretch(spark, lakehouse):
+    """What was applied is not applied again, a replay that is through does nothing, another one needs another place."""
+    changelog = Changelog(spark, lakehouse)
+    middle, end = write_history(changelog)
+    changelog.apply(BEGIN, end)
+    stretches, request = (Stretch(BEGIN, middle), Stretch(middle, end)), replay_of(changelog, end)
+    told = []
+
+    def killing(stretch, result):
+        raise Killed
+
+    with pytest.raises(Killed):
+        replay_stretches(spark, request, stretches, killing, anew=False)
+    rows = replay_stretches(spark, request, stretches, lambda *one: told.append(one), anew=False)
+    assert rows == 4
+    assert [result is None for _, result in told] == [True, False]
+    assert changelog.silver(THEN) == changelog.silver()
+    assert replay_stretches(spark, request, stretches, lambda *_: None, anew=False) == 0
+    with pytest.raises(QualityError, match="already"):
+        replay_stretches(spark, request, stretches[:1], lambda *_: None, anew=False)
+    other = replay_of(changelog, end, run="other")
+    with pytest.raises(ForeignTable, match="another replay"):
+        replay_stretches(spark, other, stretches, lambda *_: None, anew=False)
+    replay_stretches(spark, other, stretches[:1], lambda *_: None, anew=True)
+    assert [row[0] for row in changelog.silver(THEN)] == [0, 1, 2, 3, 4]
+    discard(spark, other)
+    assert changelog.silver(THEN) == []
+
+
+def test_a_place_that_is_used_again_takes_any_shape(spark, lakehouse):
+    """The next replay of a table may be of a time when it had other columns."""
+    changelog = Changelog(spark, lakehouse)
+    _, end = write_history(changelog)
+    changelog.ddl("ALTER TABLE items ADD COLUMN n INT NOT NULL DEFAULT 3")
+    grown = TableSchema("d", "items", (*ITEMS.columns, Column("n", "int", nullable=False)), ("id",))
+    changelog.tell(grown)
+    changelog.insert({"id": 40, "v": "d", "n": 4})
+    last = changelog.land()
+    replay_stretches(spark, replay_of(changelog, last), (Stretch(BEGIN, last),), lambda *_: None, anew=True)
+    assert changelog.silver(THEN)[-1] == (5, "c5", 3)
+    assert (40, "d", 4) in changelog.silver(THEN)
+    replay_stretches(spark, replay_of(changelog, end, "other"), (Stretch(BEGIN, end),), lambda *_: None, anew=True)
+    assert changelog.silver(THEN)[-1] == (5, "c5")
+
+
+def test_mending_leaves_the_task_where_it_was(spark, lakehouse):
+    """Damaged rows of a range are put right by commits that name the position that the table had."""
+    changelog = Changelog(spark, lakehouse)
+    _, end = write_history(changelog)
+    result = changelog.apply(BEGIN, end)
+    before = spark.table(lakehouse.silver("d", "items")).collect()
+    target = changelog.request(BEGIN, end).target
+    request = replay_of(changelog, end)
+    replay_stretches(spark, request, (Stretch(BEGIN, end),), lambda *_: None, anew=True)
+    place = lakehouse.silver("d", "items")
+    spark.sql(f"DELETE FROM {place} WHERE id = 1")
+    spark.sql(f"UPDATE {place} SET v = 'wrong' WHERE id IN (0, 12)")
+    spark.sql(
+        f"INSERT INTO {place} SELECT 3, v, named_struct('epoch', 1, 'seq', 5L, 'row', 0), _dm_committed_at FROM {place} WHERE id = 4"
+    )
+    at = standing(spark, target)
+    live = rows_at(spark, target, at.version)
+    gone = deleted_keys(spark, replace(request, begin=BEGIN, end=end), ITEMS, live)
+    wrong = damaged_rows(live, spark.table(lakehouse.silver(*THEN)), gone, target.seen(ITEMS))
+    assert count_damage(wrong) == Damage(missing=1, different=2, extra=1)
+    mend(spark, place, wrong, ("id",), lambda: mending_tag(spark, target, "mender"))
+    assert sorted(map(str, spark.table(place).collect())) == sorted(map(str, before))
+    assert silver_position(spark, target) == result.commit
+    assert standing(spark, target).position == at.position == end
+    later = changelog.position
+    changelog.update({"id": 0, "v": "a0"}, {"id": 0, "v": "b0"})
+    changelog.apply(later)
+    assert changelog.silver()[0] == (0, "b0")
+
+
+def test_between_two_commits_of_a_range_a_table_is_nowhere(spark, lakehouse, monkeypatch):
+    """A commit that names the range's begin alone is waited for to be followed by the last one."""
+    monkeypatch.setattr(repair, "PART_SECONDS", 0.0)
+    changelog = Changelog(spark, lakehouse)
+    _, end = write_history(changelog)
+    changelog.apply(BEGIN, end)
+    request = changelog.request(end, end)
+    part = Change(Verb.DELETE, "id = 0")
+    make_change(spark, request.target.place, part, tag_of(request, 0, end, end))
+    assert standing(spark, request.target).position == end
+    changelog.delete({"id": 0, "v": "a0"})
+    changelog.land()
+    with pytest.raises(QualityError, match="between two commits"):
+        standing(spark, request.target)

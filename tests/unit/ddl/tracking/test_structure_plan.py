@@ -1,0 +1,164 @@
+"""Tables' structures: derived from statements, and from what information_schema determines with certainty."""
+
+from dmdelta.ddl.tracking.structure_plan import Catalog, LogAhead, plan_structures
+from dmdelta.ddl.tracking.tracked_structures import Origin, Structures, TrackedTable
+from dmdelta.model.position import Position
+from dmdelta.model.schema import Column, TableSchema
+from dmdelta.model.statement import LoggedStatement
+
+T = ("db", "t")
+
+
+def at(offset):
+    return Position(1, "binlog.000001", offset)
+
+
+def table(*columns, name="t", key=("id",), charset="latin1", origin=Origin.INFORMATION_SCHEMA):
+    found = tuple(column if isinstance(column, Column) else Column(column, "int") for column in columns)
+    return TrackedTable(TableSchema("db", name, found, key), charset, origin)
+
+
+def structures(*tables, **charsets):
+    return Structures({tracked.schema.name: tracked for tracked in tables}, charsets)
+
+
+def plan(known, statements, catalog=None, end=100):
+    logged = [LoggedStatement(at(offset), "db", sql, "utf8mb4") for offset, sql in statements]
+    return plan_structures(known, LogAhead(at(10), at(end), logged), catalog, mariadb=False)
+
+
+def catalog(*tables, offset=200, keyed=(T,), **charsets):
+    return Catalog(at(offset), structures(*tables, **charsets), frozenset(keyed))
+
+
+def columns_of(change):
+    return [column.name for column in change.tracked.schema.columns] if change.tracked else None
+
+
+def changes_of(made):
+    return [(change.position.offset, columns_of(change)) for change in made.changes if change.table]
+
+
+def test_statements_apply_from_their_positions():
+    """A batch with statements in the middle has several structures for a table."""
+    made = plan(structures(table("id", "a")), [(20, "ALTER TABLE t ADD b INT"), (30, "ALTER TABLE t DROP a")])
+    assert columns_of_table(made.before) == ["id", "a"]
+    assert changes_of(made) == [(20, ["id", "a", "b"]), (30, ["id", "b"])]
+    assert made.changes[0].tracked.origin is Origin.DDL
+    assert columns_of_table(made.after) == ["id", "b"]
+
+
+def columns_of_table(known):
+    return [column.name for column in known.tables[T].schema.columns]
+
+
+def test_statements_after_the_batch_are_not_applied():
+    """Statements after the batch only determine from where information_schema is certain."""
+    made = plan(structures(table("id")), [(20, "ALTER TABLE t ADD a INT"), (150, "ALTER TABLE t ADD b INT")])
+    assert columns_of_table(made.after) == ["id", "a"]
+
+
+def test_without_statements_information_schema_applies_from_the_begin():
+    """Nothing changed between the batch's begin and the position at which it was read."""
+    made = plan(Structures(), [], catalog(table("id", "a"), db="latin1"))
+    assert changes_of(made) == [(10, ["id", "a"])]
+    assert made.after.charsets == {"db": "latin1"}
+    assert made.before == made.after
+
+
+def test_it_applies_after_the_last_statement_only():
+    """It says nothing about a table's structure before its last statement."""
+    present = catalog(table("id", "a", "b"))
+    statements = [(20, "ALTER TABLE t ADD a INT"), (30, "ALTER TABLE t ADD b INT")]
+    made = plan(Structures(), statements, present)
+    assert changes_of(made) == [(30, ["id", "a", "b"])]
+    assert made.before == Structures()
+    later = plan(Structures(), [*statements, (150, "ALTER TABLE t ENGINE=InnoDB")], present)
+    assert later.changes == ()
+
+
+def test_it_overrides_structures_derived_from_statements():
+    """A difference is a surprise; what statements leave open is not."""
+    statements = [(20, "ALTER TABLE t ADD b INT")]
+    made = plan(structures(table("id")), statements, catalog(table("id", "c")))
+    assert [change.surprise for change in made.changes if columns_of(change) == ["id", "c"]] == [True]
+    text = Column("v", "varchar", length=5, charset="latin1", collation="latin1_bin", nullable=False)
+    known = structures(table("id", Column("v", "varchar", length=5, charset="latin1")))
+    made = plan(known, [], catalog(table("id", text)))
+    assert [(change.surprise, change.tracked.schema.columns[1]) for change in made.changes] == [(False, text)]
+
+
+def test_a_unique_index_as_key_is_not_a_surprise():
+    """No statement determines that a unique index serves as a key: the table remains without one."""
+    made = plan(structures(table("id", key=())), [], catalog(table("id", key=("id",)), keyed=()))
+    assert made.changes == ()
+    made = plan(structures(table("id", key=())), [], catalog(table("id", key=("id",))))
+    assert made.after.tables[T].schema.primary_key == ("id",)
+
+
+def test_an_operators_structure_is_kept_until_a_statement():
+    """`binlog-schema update` is for changes that are not in the log, such as an ALTER with sql_log_bin=0."""
+    known = structures(table("id", "given", origin=Origin.UPDATE))
+    assert plan(known, [], catalog(table("id", "a"))).changes == ()
+    made = plan(known, [(20, "ALTER TABLE t ADD b INT")], catalog(table("id", "a", "b")))
+    assert changes_of(made)[-1] == (20, ["id", "a", "b"])
+
+
+def test_a_statement_that_is_not_understood_makes_the_structure_unknown():
+    """Until information_schema provides it, which it does if no statement follows."""
+    statements = [(20, "ALTER TABLE t FROBNICATE a")]
+    made = plan(structures(table("id", "a")), statements)
+    assert [(columns_of(change), change.lost) for change in made.changes] == [(None, True)]
+    made = plan(structures(table("id", "a")), statements, catalog(table("id", "z")))
+    assert [columns_of(change) for change in made.changes] == [None, ["id", "z"]]
+    dropped = plan(structures(table("id", "a")), [(20, "DROP TABLE t")])
+    assert [change.lost for change in dropped.changes] == [False]
+
+
+def test_conditional_creations_are_ignored():
+    """CREATE … IF NOT EXISTS is in the log whether or not it had an effect."""
+    statements = [(15, "CREATE DATABASE IF NOT EXISTS db"), (20, "CREATE TABLE IF NOT EXISTS t (other INT)")]
+    made = plan(Structures(), statements, catalog(table("id"), db="latin1"))
+    assert columns_of_table(made.after) == ["id"]
+    assert made.after.charsets == {"db": "latin1"}
+    assert plan(Structures(), statements).after.charsets == {}
+
+
+def test_tables_inherit_the_character_set_of_their_database():
+    """CREATE DATABASE defaults to the server's character set; dropping a database drops its tables."""
+    statements = [
+        (15, "CREATE DATABASE db"),
+        (20, "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(3))"),
+        (25, "ALTER DATABASE db CHARACTER SET latin1"),
+        (30, "CREATE TABLE u (id INT PRIMARY KEY, v VARCHAR(3))"),
+        (35, "ALTER TABLE t ADD w VARCHAR(3)"),
+    ]
+    after = plan(Structures(), statements).after
+    lengths = {name: [column.length for column in tracked.schema.columns] for name, tracked in after.tables.items()}
+    assert lengths == {T: [0, 12, 12], ("db", "u"): [0, 3]}
+    assert plan(after, [(40, "DROP DATABASE db")]).after == Structures()
+
+
+def test_collations_changed_by_a_conversion_become_unknown():
+    """They are unknown until information_schema is read."""
+    known = structures(table("id", Column("v", "text", charset="latin1", collation="latin1_bin")))
+    after = plan(known, [(20, "ALTER TABLE t CONVERT TO CHARACTER SET latin1 COLLATE latin1_german1_ci")]).after
+    assert after.tables[T].schema.columns[1].collation is None
+
+
+def test_a_catalog_read_before_the_batch_is_ignored():
+    """The statements between it and the batch are not available."""
+    assert plan(Structures(), [], catalog(table("id"), offset=5)).changes == ()
+
+
+def test_the_default_character_set_is_certain_longer_than_the_columns():
+    """After an ALTER that does not change it, information_schema's value is still certain."""
+    known = structures(table("id", charset=None))
+    statements = [(20, "ALTER TABLE t ADD v VARCHAR(3)"), (30, "ALTER TABLE t ADD w VARCHAR(3)")]
+    text = [Column(name, "varchar", length=3, charset="latin1") for name in ("v", "w")]
+    made = plan(known, statements, catalog(table("id", *text)))
+    assert made.before.tables[T].charset == "latin1"
+    assert [change.tracked.schema.columns[-1] for change in made.changes[1:3]] == text
+    assert not any(change.surprise for change in made.changes)
+    converted = [(20, "ALTER TABLE t ADD v VARCHAR(3)"), (30, "ALTER TABLE t DEFAULT CHARSET latin1")]
+    assert plan(known, converted, catalog(table("id", text[0]))).before.tables[T].charset is None

@@ -1,0 +1,58 @@
+"""How the values of a column are converted to another type; the integration tests compare the values themselves."""
+
+from pathlib import Path
+
+import pytest
+
+from dmdelta.ddl.type_changes import type_changes_page
+from dmdelta.ddl.types.conversion import ConversionKind, plan_conversion
+from dmdelta.model.schema import Column
+
+INT = Column("c", "int")
+TEXT = Column("c", "varchar", length=80, charset="utf8mb4")
+
+PLANS = [
+    (INT, Column("c", "bigint"), ConversionKind.WIDEN),
+    (INT, Column("other", "int", visible=False), ConversionKind.SAME),
+    (INT, Column("c", "int", nullable=False), ConversionKind.REWRITE),
+    (Column("c", "int", nullable=False), INT, ConversionKind.SAME),
+    (Column("c", "bigint"), Column("c", "decimal", precision=19), ConversionKind.REWRITE),
+    (
+        Column("c", "decimal", precision=10, scale=2),
+        Column("c", "decimal", precision=12, scale=4),
+        ConversionKind.WIDEN,
+    ),
+    (TEXT, Column("c", "varchar", length=20), ConversionKind.SAME),
+    (TEXT, Column("c", "varchar", length=19), ConversionKind.REWRITE),
+    (TEXT, Column("c", "varchar", length=20, charset="latin1"), ConversionKind.REWRITE),
+    (TEXT, Column("c", "varchar", length=40, charset="big5"), ConversionKind.STOP),
+    (Column("c", "float"), TEXT, ConversionKind.STOP),
+    (Column("c", "int", unsigned=True), TEXT, ConversionKind.STOP),
+    (Column("c", "timestamp"), Column("c", "datetime"), ConversionKind.STOP),
+    (Column("c", "json"), Column("c", "longtext"), ConversionKind.STOP),
+    (Column("c", "geometry"), Column("c", "geometry"), ConversionKind.SAME),
+    (Column("c", "hyperlink"), TEXT, ConversionKind.STOP),
+    (INT, Column("c", "hyperlink"), ConversionKind.STOP),
+    (Column("c", "enum"), Column("c", "enum", members=("a",)), ConversionKind.STOP),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "kind"), PLANS)
+def test_plan(old, new, kind):
+    """Each change is of one kind, and an unsupported one has a reason."""
+    plan = plan_conversion(old, new)
+    assert plan.kind is kind
+    assert bool(plan.sql) == (kind is ConversionKind.REWRITE)
+    assert bool(plan.reason) == (kind is ConversionKind.STOP)
+
+
+def test_expression():
+    """The old column replaces the template's placeholder, and nothing in a name that resembles it."""
+    plan = plan_conversion(INT, Column("c", "enum", members=("{column}",)))
+    assert plan.expression("`x`").count("`x`") == 3
+    assert plan_conversion(INT, INT).expression("`x`") == "`x`"
+
+
+def test_page_is_up_to_date():
+    """docs/type-changes.md matches the code."""
+    assert Path("docs/type-changes.md").read_text(encoding="utf-8") == type_changes_page()

@@ -1,0 +1,32 @@
+"""How often batches land."""
+
+import pytest
+
+from dmdelta.engine.ingest.pace import plan_pause
+from dmdelta.engine.telemetry.counters import Tally
+
+
+@pytest.mark.parametrize(
+    ("freshness", "land", "apply", "pause"),
+    [(10, 1, 1, 3.5), (10, 0, 0, 5), (10, 1, 5, 0), (10, 12, 0, 0), (10, 1, 12, 6), (0, 0, 0, 0), (0, 1, 1, 0)],
+)
+def test_batches_are_spaced_by_the_target_freshness(freshness, land, apply, pause):
+    """Their cost is subtracted first; if nothing is left there is no pause, except that two batches per range suffice."""
+    assert plan_pause(freshness, land, apply) == pause
+
+
+def test_recent_durations_of_phases(monkeypatch):
+    """The newest has the highest weight; failures are ignored; sources are separate."""
+    now = [100.0]
+    monkeypatch.setattr("dmdelta.engine.telemetry.counters.time.monotonic", lambda: now[0])
+    tally = Tally(lambda _: None)
+    assert tally.recent("s1", "apply") == 0
+    for seconds in (4.0, 4.0, 8.0):
+        with tally.spending("s1", "apply"):
+            now[0] += seconds
+    assert 4 < tally.recent("s1", "apply") < 8
+    before = tally.recent("s1", "apply")
+    with pytest.raises(ValueError, match="no"), tally.spending("s1", "apply"):
+        raise ValueError("no")
+    assert tally.recent("s1", "apply") == before
+    assert (tally.recent("s2", "apply"), tally.recent("s1", "land")) == (0, 0)

@@ -1,0 +1,175 @@
+"""The metrics of a run, in Prometheus' format."""
+
+import socket
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry
+
+from dmdelta.config.metrics import MetricsConfig
+from dmdelta.engine.control.table import State
+from dmdelta.engine.telemetry.counters import Tally
+from dmdelta.engine.telemetry.lag import MOST, Sightings
+from dmdelta.engine.telemetry.metrics import RunMetrics, serving_metrics
+from dmdelta.engine.telemetry.prometheus import metrics_page
+from dmdelta.engine.telemetry.stats import SourceMoment, bytes_beyond
+from dmdelta.engine.validation.row_errors import ErrorState
+from dmdelta.engine.validation.validator import ValidatorFigures
+from dmdelta.errors import ConfigError
+from dmdelta.model.change import Op
+from dmdelta.model.position import Position
+from dmdelta.model.segment import Segment
+from dmdelta.silver.apply.request import ApplyResult
+from dmdelta.silver.rows.strategy import Step
+from dmdelta.sink.metrics import SinkMetrics, WorkerCounts
+
+
+def at(offset, file="binlog.000002", epoch=1):
+    return Position(epoch, file, offset)
+
+
+def test_lag_is_the_age_of_the_log_that_a_stage_has_not_reached():
+    """Not the age of the last row: a stage that has reached the end has no lag."""
+    seen = Sightings()
+    assert seen.lag(None, 0.0) == 0.0
+    for moment, end in ((10.0, 100), (20.0, 100), (30.0, 300)):
+        seen.saw(at(end), moment)
+    assert seen.lag(None, 40.0) == 30.0
+    assert seen.lag(at(99), 40.0) == 30.0
+    assert seen.lag(at(100), 40.0) == 10.0
+    assert seen.lag(at(300), 40.0) == 0.0
+    seen.forget(at(100))
+    assert seen.lag(at(50), 40.0) == 10.0
+
+
+@given(st.lists(st.integers(0, 1000), min_size=1), st.integers(0, 1000))
+def test_lag_is_that_of_the_first_end_beyond_the_position(ends, reached):
+    """Equal to a linear search over all observations."""
+    seen = Sightings()
+    for moment, end in enumerate(ends):
+        seen.saw(at(end), float(moment))
+    first = next((moment for moment, end in enumerate(ends) if end > reached), None)
+    assert seen.lag(at(reached), float(len(ends))) == (0.0 if first is None else float(len(ends) - first))
+
+
+def test_observations_are_bounded():
+    """The oldest relevant one is kept."""
+    seen = Sightings()
+    for number in range(3 * MOST):
+        seen.saw(at(number + 1), float(number))
+    assert seen.lag(None, float(3 * MOST)) == 3 * MOST
+    assert len(seen._seen) <= MOST
+
+
+def test_the_exposed_metrics():
+    """Counts by source, table and op; positions and lags by stage; the sink by worker."""
+    tally = Tally(lambda _: None)
+    result = ApplyResult("shop", "orders", at(80), {Op.INSERT: 3, Op.DELETE: 1}, (Step.APPEND,), None, None, clashes=2)
+    tally.applied("s1", result)
+    tally.applied("s2", result)
+    with tally.spending("s1", "land"):
+        pass
+    sink = SinkMetrics("s1", workers=(WorkerCounts(2, 5, 40), WorkerCounts(1, 1, 2)), queued=(0, 7), keys=9)
+    positions = {"server": at(500, "binlog.000003"), "landed": at(400, "binlog.000003"), "applied": at(80)}
+    metrics = RunMetrics(tally)
+    waiting = {"landed": 0, "applied": 420}
+    moment = SourceMoment("s1", positions, relay_streams=True, stopped=1, sink=sink)
+    metrics.see([replace(moment, relay_bytes=900, waiting_bytes=waiting, safe_tables=3)], 0.0)
+    for state in (State.RETRYING, State.RUNNING, State.RETRYING):
+        metrics.tell(state)
+    registry = CollectorRegistry()
+    registry.register(metrics)
+
+    def value(name, **labels):
+        return registry.get_sample_value(f"dmdelta_{name}", labels)
+
+    assert value("rows_applied_total", source="s1", table="shop.orders", op="insert") == 3
+    assert value("rows_applied_total", source="s2", table="shop.orders", op="delete") == 1
+    assert value("silver_commits_total", source="s1", step="append") == 1
+    assert value("shard_key_clashes_total", source="s1", table="shop.orders") == 2
+    assert value("batch_seconds_count", source="s1", phase="land") == 1
+    assert value("position_file", source="s1", stage="applied") == 2
+    assert value("lag_files", source="s1", stage="applied") == 1
+    assert value("lag_bytes", source="s1", stage="applied") is None
+    assert value("lag_bytes", source="s1", stage="landed") == 100
+    assert value("lag_seconds", source="s1", stage="landed") > 0
+    assert value("lag_seconds", source="s1", stage="server") is None
+    assert value("tables_stopped", source="s1") == 1
+    assert value("relay_streams", source="s1") == 1
+    assert value("relay_bytes", source="s1") == 900
+    assert value("relay_waiting_bytes", source="s1", stage="applied") == 420
+    assert value("relay_waiting_bytes", source="s1", stage="landed") == 0
+    assert value("safe_mode_tables", source="s1") == 3
+    assert value("task_retries_total") == 2
+    assert value("sink_rows_total", source="s1", worker="0") == 40
+    assert value("sink_queue_batches", source="s1", worker="1") == 7
+    assert tally.now().tables == {"shop.orders": 8}
+    assert tally.now().clashes == {"shop.orders": 4}
+
+
+def test_waiting_bytes_are_counted_from_a_position():
+    """Across files and epochs; in the segment that contains the position, only the bytes after it."""
+    spans = (("binlog.000001", 4, 100), ("binlog.000001", 100, 250), ("binlog.000002", 4, 60))
+    segments = [Segment("", "s1", 1, file, start, end) for file, start, end in spans]
+    segments.append(Segment("", "s1", 2, "binlog.000001", 4, 14))
+    places = (
+        at(4, "binlog.000001"),
+        at(200, "binlog.000001"),
+        at(60),
+        at(4, "binlog.000001", 2),
+        at(14, "binlog.000001", 2),
+    )
+    assert [bytes_beyond(segments, place) for place in places] == [312, 116, 10, 10, 0]
+    assert bytes_beyond([], at(4)) == 0
+
+
+def test_the_validators_metrics():
+    """Rows, errors by state, and its position as a stage."""
+    figures = ValidatorFigures(70, 3, {ErrorState.NEW: 2, ErrorState.IGNORED: 0}, stopped=True)
+    positions = {"server": at(500), "validated": at(400)}
+    metrics = RunMetrics(Tally(lambda _: None))
+    metrics.see([SourceMoment("s1", positions, validator=figures), SourceMoment("s2")], 0.0)
+    registry = CollectorRegistry()
+    registry.register(metrics)
+
+    def value(name, **labels):
+        return registry.get_sample_value(f"dmdelta_{name}", labels)
+
+    assert value("validator_rows_total", source="s1") == 70
+    assert value("validator_pending_rows", source="s1") == 3
+    assert value("validator_errors", source="s1", state="new") == 2
+    assert value("validator_errors", source="s1", state="ignored") == 0
+    assert value("validator_stopped", source="s1") == 1
+    assert value("validator_stopped", source="s2") is None
+    assert value("lag_bytes", source="s1", stage="validated") == 100
+
+
+def test_an_address_in_use_is_reported():
+    """A second run with the same port ends before it changes anything."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        serving = serving_metrics(MetricsConfig(port=port), Tally(lambda _: None))
+        with pytest.raises(ConfigError, match=f"127.0.0.1:{port}"), serving:
+            pass
+
+
+def test_by_default_only_this_machine_is_served():
+    """At 127.0.0.1 and no other address: a wildcard socket would also answer at 127.0.0.2 and over IPv6."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    with serving_metrics(MetricsConfig(port=port), Tally(lambda _: None)):
+        socket.create_connection(("127.0.0.1", port), timeout=5).close()
+        for address in ("127.0.0.2", "::1"):
+            with pytest.raises(OSError):
+                socket.create_connection((address, port), timeout=5)
+
+
+def test_the_page_is_current():
+    """docs/metrics.md equals the generated page."""
+    assert Path("docs/metrics.md").read_text(encoding="utf-8") == metrics_page()

@@ -1,0 +1,25 @@
+"""What the validator writes down."""
+
+from dmdelta.engine.validation.row_errors import ErrorState, count_errors, error_id
+from dmdelta.engine.validation.store import ValidatorProgress
+from dmdelta.model.position import Position
+
+
+def test_progress_comes_back():
+    """With tables whose names have dots."""
+    place = Position(3, "binlog.000012", 4711)
+    progress = ValidatorProgress(place, "fast", 7, {"s.ü": "it has no key"}, {("a.b", "c"): place}, "away")
+    assert ValidatorProgress.from_json(progress.to_json()) == progress
+    assert ValidatorProgress.from_json(ValidatorProgress().to_json()) == ValidatorProgress()
+
+
+def test_an_error_has_one_id():
+    """Of its source, table and key, which no others make."""
+    ids = [("s", (("a", "b"), "1")), ("s", (("a.b", ""), "1")), ("s", (("a", "b"), "2")), ("r", (("a", "b"), "1"))]
+    assert len({error_id(*one) for one in ids}) == len(ids)
+    assert error_id("s", (("a", "b"), "1")) == error_id("s", (("a", "b"), "1"))
+
+
+def test_no_errors_are_counted_too():
+    """So that a figure is 0, not missing."""
+    assert count_errors([]) == dict.fromkeys(ErrorState, 0)

@@ -1,0 +1,100 @@
+"""Which parts of a log `verify` reads, and from where."""
+
+from dmdelta.engine.verify.bronze_rows import clipped, plan_ranges
+from dmdelta.engine.verify.source_log import LogPart, Origin, plan_parts
+from dmdelta.lakehouse.history import CommitTag
+from dmdelta.model.position import Position
+
+
+def at(offset, file=1, epoch=1):
+    return Position(epoch, f"binlog.{file:06d}", offset)
+
+
+def part(origin, begin, end):
+    return LogPart(origin, begin, end)
+
+
+def commit(version, begin, end, *, again=False):
+    return CommitTag("app", version, "t", "s", "run", begin, end, again=again)
+
+
+def planned(begin, end, there):
+    return [(one.origin, one.begin, one.end) for one in plan_parts(begin, end, there)]
+
+
+SERVER = [part(Origin.SERVER, at(4, file), at(1000, file)) for file in (1, 2, 3)]
+RELAY = [
+    part(Origin.RELAY, at(4), at(500)),
+    part(Origin.RELAY, at(500), at(1000)),
+    part(Origin.RELAY, at(4, 2), at(700, 2)),
+]
+
+
+def test_the_first_that_has_a_place_is_read():
+    """The server before the relay; the ends of files leave no gap."""
+    assert planned(at(300), at(600, 2), [*SERVER, *RELAY]) == [
+        (Origin.SERVER, at(300), at(1000)),
+        (Origin.SERVER, at(4, 2), at(600, 2)),
+    ]
+
+
+def test_what_the_server_has_purged_comes_from_the_relay():
+    """And from the file on that the server has, from it."""
+    assert planned(at(300), at(900, 2), [*SERVER[1:], *RELAY]) == [
+        (Origin.RELAY, at(300), at(500)),
+        (Origin.RELAY, at(500), at(1000)),
+        (Origin.SERVER, at(4, 2), at(900, 2)),
+    ]
+
+
+def test_what_nothing_has_is_reported():
+    """Ahead of, between and behind what is there; another epoch's files do not count."""
+    assert planned(at(4), at(900, 3), [RELAY[1], SERVER[2]]) == [
+        (Origin.NONE, at(4), at(500)),
+        (Origin.RELAY, at(500), at(1000)),
+        (Origin.NONE, at(1000), at(4, 3)),
+        (Origin.SERVER, at(4, 3), at(900, 3)),
+    ]
+    assert planned(at(100, 2), at(900, 2), RELAY) == [
+        (Origin.RELAY, at(100, 2), at(700, 2)),
+        (Origin.NONE, at(700, 2), at(900, 2)),
+    ]
+    assert planned(at(4, 1, 2), at(9, 1, 2), SERVER) == [(Origin.NONE, at(4, 1, 2), at(9, 1, 2))]
+
+
+def test_ranges_are_what_has_landed():
+    """Neighbours are one range, also over the end of a file; epochs and holes part them; snapshots are none."""
+    chunk = Position.of_chunk(1, 1)
+    landed = [
+        commit(1, chunk, Position.of_chunk(1, 2)),
+        commit(2, at(200), at(300)),
+        commit(3, at(300), at(1000)),
+        commit(4, at(4, 2), at(50, 2)),
+        commit(5, at(50, 2), at(50, 2), again=True),
+        commit(6, at(70, 9, 2), at(70, 9, 2)),
+        commit(7, at(70, 9, 2), at(90, 9, 2)),
+    ]
+    assert plan_ranges(landed, (), None) == [(at(200), at(50, 2)), (at(70, 9, 2), at(90, 9, 2))]
+
+
+def test_what_is_older_than_the_history_begins_at_the_first_row():
+    """Of each epoch; and what has expired from bronze is not looked for."""
+    landed = [commit(40, at(500, 3, 2), at(900, 3, 2))]
+    held = [(at(10), at(801)), (at(30, 2, 2), at(700, 3, 2))]
+    assert plan_ranges(landed, held, None) == [
+        (at(10), at(801)),
+        (at(30, 2, 2), at(500, 3, 2)),
+        (at(500, 3, 2), at(900, 3, 2)),
+    ]
+    assert plan_ranges(landed, held, at(100, 2, 2)) == [
+        (at(101, 2, 2), at(500, 3, 2)),
+        (at(500, 3, 2), at(900, 3, 2)),
+    ]
+
+
+def test_a_range_is_cut_to_what_is_asked_for():
+    """At either end; what is outside goes."""
+    ranges = [(at(4), at(100)), (at(200), at(300)), (at(4, 1, 2), at(90, 1, 2))]
+    assert clipped(ranges, None, None) == ranges
+    assert clipped(ranges, at(50), at(250)) == [(at(50), at(100)), (at(200), at(250))]
+    assert clipped(ranges, at(100), at(200)) == []

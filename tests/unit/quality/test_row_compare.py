@@ -1,0 +1,43 @@
+"""Which tables' rows are looked at, and what of them."""
+
+from dataclasses import replace
+
+import pytest
+
+from dmdelta.model.schema import Column, TableSchema
+from dmdelta.quality.row_compare import RowLook, TableFacts, plan_look
+
+COLUMNS = (Column("id", "int"), Column("v", "varchar", length=9), Column("j", "json"), Column("w", "vector"))
+SCHEMA = TableSchema("d", "t", COLUMNS, ("id",))
+FACTS = TableFacts(SCHEMA, ("id", "v", "j", "w", "_dm_version"))
+
+
+@pytest.mark.parametrize(
+    ("facts", "why"),
+    [
+        (replace(FACTS, compared="a filter of the spec"), "a filter of the spec"),
+        (replace(FACTS, schema=None), "the source has no such table"),
+        (replace(FACTS, schema=replace(SCHEMA, primary_key=())), "it has no key"),
+        (replace(FACTS, columns=None), "silver has no such table"),
+        (replace(FACTS, columns=("v", "j")), "its rows cannot be asked for by their key"),
+        (
+            replace(FACTS, schema=replace(SCHEMA, columns=(Column("id", "float"), *COLUMNS[1:]))),
+            "its rows cannot be asked for by their key",
+        ),
+    ],
+)
+def test_a_table_that_is_not_looked_at_has_a_reason(facts, why):
+    """Nothing is left out without a word."""
+    assert plan_look(facts, "mysql", fast=False) == why
+
+
+def test_what_is_compared_of_a_row():
+    """All that both sides have a text for; documents apart; in fast mode nothing but that it is there."""
+    full, fast = (plan_look(FACTS, "mysql", fast=fast) for fast in (False, True))
+    assert isinstance(full, RowLook)
+    assert isinstance(fast, RowLook)
+    assert [column.name for column in full.comparison.columns] == ["id", "v"]
+    assert ([column.name for column in full.documents], full.uncompared) == (["j"], ("w",))
+    assert (fast.documents, fast.uncompared) == ((), ())
+    assert "MD5" in full.source_query("t", [])
+    assert "MD5" not in fast.source_query("t", [])

@@ -1,0 +1,57 @@
+"""Which tables a statement renames into each other, and what each holds afterwards."""
+
+import pytest
+
+from dmdelta.model.change import Op
+from dmdelta.model.position import Position
+from dmdelta.rules import NO_RULES, OnlineDdl, SourceRules
+from dmdelta.silver.apply.renames import plan_groups, plan_renamings
+from dmdelta.silver.schema.range_profile import StructureEvent, TableEvents
+
+AT = Position(1, "b.000001", 20)
+ONLINE = SourceRules(online=OnlineDdl((r"^_(.+)_(?:new|gho)$",), (r"^_(.+)_(?:ghc|del|old)$",)))
+
+
+def events(name, *statements):
+    schema, _, table = name.rpartition(".")
+    structure = tuple(StructureEvent(AT, number, Op.DDL, text) for number, text in enumerate(statements))
+    return TableEvents(schema or "db", table, {}, AT, AT, structure)
+
+
+@pytest.mark.parametrize(
+    ("sql", "sources"),
+    [
+        ("RENAME TABLE t TO u", {"u": "t", "t": None}),
+        ("ALTER TABLE t ADD c INT, RENAME TO u", {"u": "t", "t": None}),
+        ("RENAME TABLE t TO tmp, u TO t, tmp TO u", {"t": "u", "u": "t", "tmp": None}),
+        ("RENAME TABLE t TO was, u TO t", {"was": "t", "t": "u", "u": None}),
+        ("RENAME TABLE t TO x, x TO t", {"x": None}),
+    ],
+)
+def test_what_each_table_holds(sql, sources):
+    """Names are followed through the statement, temporary ones too."""
+    (renaming,) = plan_renamings([events("t", sql)], NO_RULES, mariadb=False)
+    assert renaming.sources == {("db", to): source and ("db", source) for to, source in sources.items()}
+
+
+@pytest.mark.parametrize(
+    "sql", ["RENAME TABLE t TO _t_del, _t_gho TO t", "RENAME TABLE t TO _t_old, _t_new TO t", "ALTER TABLE t ADD c INT"]
+)
+def test_the_cut_over_of_an_online_ddl_moves_no_rows(sql):
+    """It is a change of structure."""
+    assert plan_renamings([events("t", sql)], ONLINE, mariadb=False) == []
+
+
+def test_names_of_another_database():
+    """The row of a statement whose schema is that of names without one tells what they mean."""
+    sql = "RENAME TABLE t TO other.u"
+    (renaming,) = plan_renamings([events("other.u", sql), events("t", sql)], NO_RULES, mariadb=False)
+    assert renaming.sources == {("other", "u"): ("db", "t"), ("db", "t"): None}
+
+
+def test_groups():
+    """Tables that are renamed into each other are applied together, by way of a third one, too."""
+    swap = "RENAME TABLE a TO tmp, b TO a, tmp TO b"
+    tables = [events("a", swap), events("b", swap, "RENAME TABLE b TO c"), events("c"), events("d", "TRUNCATE d")]
+    groups = plan_groups(tables)
+    assert sorted(sorted(table.table for table in group) for group in groups) == [["a", "b", "c"], ["d"]]

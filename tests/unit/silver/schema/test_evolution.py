@@ -1,0 +1,119 @@
+"""How silver follows a change of structure: the commits, without a table."""
+
+import pytest
+
+from dmdelta.ddl.tracking.effects import Altered
+from dmdelta.ddl.tracking.statement_effects import statement_effects
+from dmdelta.lakehouse.changes import Verb
+from dmdelta.model.position import Position
+from dmdelta.model.schema import Column, TableSchema
+from dmdelta.silver.schema.evolution import clustering, plan_change, plan_creation, plan_drop, plan_renames
+
+AT = Position(1, "b.000001", 20)
+BEFORE = TableSchema(
+    "db",
+    "t",
+    (
+        Column("id", "int", nullable=False),
+        Column("a", "varchar", length=80, charset="utf8mb4"),
+        Column("b", "int"),
+    ),
+    ("id",),
+)
+
+
+def changes_of(actions):
+    (effect,) = statement_effects(f"ALTER TABLE t {actions}", "db", lambda _: BEFORE)
+    assert isinstance(effect, Altered)
+    return plan_change(effect, AT)
+
+
+@pytest.mark.parametrize(
+    ("actions", "texts"),
+    [
+        ("ADD c INT", ["ADD COLUMNS (`c` INT AFTER `b`)"]),
+        ("ADD c INT FIRST", ["ADD COLUMNS (`c` INT FIRST)"]),
+        ("DROP a, DROP b", ["DROP COLUMNS (`a`, `b`)"]),
+        ("CHANGE a title VARCHAR(80)", ["RENAME COLUMN `a` TO `title`"]),
+        ("MODIFY b BIGINT", ["ALTER COLUMN `b` TYPE BIGINT"]),
+        ("MODIFY b INT FIRST", ["ALTER COLUMN `b` FIRST"]),
+        ("DROP PRIMARY KEY", ["CLUSTER BY NONE"]),
+        ("CHANGE id number INT", ["RENAME COLUMN `id` TO `number`"]),
+    ],
+)
+def test_changes_in_place(actions, texts):
+    """Names, places, keys and widened types are metadata alone."""
+    plan = changes_of(actions)
+    assert [(change.verb, change.text) for change in plan.changes] == [(Verb.ALTER, text) for text in texts]
+    assert not plan.unknown
+
+
+def test_filled_column():
+    """The rows that were there get the default, those of later events keep what they have."""
+    added, filled = changes_of("ADD c INT DEFAULT 7").changes
+    assert added.verb is Verb.ALTER
+    assert filled.verb is Verb.UPDATE
+    assert filled.text.startswith("SET `c` = coalesce(`c`, CAST('7' AS INT)) WHERE _dm_version < ")
+
+
+def test_converted_column():
+    """A type that Delta does not widen is one commit that writes every row, then the clustering again."""
+    rewrite, cluster = changes_of("MODIFY b VARCHAR(12), DROP a, ADD c INT DEFAULT 3").changes
+    assert rewrite.verb is Verb.REWRITE
+    assert "AS `b`" in rewrite.text
+    assert "CAST(CAST('3' AS INT) AS INT) AS `c`" in rewrite.text
+    assert "`a`" not in rewrite.text
+    assert cluster.text == "CLUSTER BY (`id`)"
+
+
+def test_another_key():
+    """NULLs in a column that becomes one of the key got values from the server; then the clustering follows."""
+    *first, update, cluster = changes_of("DROP id, ADD PRIMARY KEY (b)").changes
+    assert [change.text for change in first] == ["CLUSTER BY NONE", "DROP COLUMNS (`id`)"]
+    assert update.verb is Verb.UPDATE
+    assert "NOT (`b` <=> " in update.text
+    assert cluster.text == "CLUSTER BY (`b`)"
+
+
+@pytest.mark.parametrize(
+    "actions",
+    ["ADD c TIMESTAMP DEFAULT NOW()", "ADD c INT AS (id) STORED", "ADD c INT AUTO_INCREMENT UNIQUE", "MODIFY b JSON"],
+)
+def test_values_that_nobody_can_tell(actions):
+    """The plan says what it does not know; it can still be made in a table without rows."""
+    plan = changes_of(actions)
+    assert plan.unknown
+    assert plan.changes
+
+
+@pytest.mark.parametrize(
+    ("renames", "steps"),
+    [
+        ({"a": "x"}, [("a", "x")]),
+        ({"a": "b", "b": "x"}, [("b", "x"), ("a", "b")]),
+        ({"a": "b", "b": "a"}, [("a", "_dm_renamed_0"), ("b", "a"), ("_dm_renamed_0", "b")]),
+        ({"a": "A"}, [("a", "_dm_renamed_0"), ("_dm_renamed_0", "A")]),
+    ],
+)
+def test_renames(renames, steps):
+    """A name is taken once it is free; circles go by way of a name of ours."""
+    assert plan_renames(renames, ["id", "a", "b"]) == steps
+
+
+def test_a_drop_is_a_mark():
+    """A dropped table loses its rows, not its files."""
+    assert [change.verb for change in plan_drop(AT)] == [Verb.DELETE, Verb.ALTER]
+
+
+def test_a_table_in_the_place_of_another():
+    """The columns become the new table's, unless they are already."""
+    anew = plan_creation(BEFORE, AT, fits=False)
+    assert [change.verb for change in anew] == [Verb.REWRITE, Verb.ALTER, Verb.ALTER]
+    assert [change.verb for change in plan_creation(BEFORE, AT, fits=True)] == [Verb.DELETE, Verb.ALTER]
+
+
+def test_clustering_by_a_far_column():
+    """A key behind the columns that have statistics gets them first."""
+    columns = tuple(Column(f"c{number}", "int") for number in range(40))
+    texts = [change.text for change in clustering(TableSchema("db", "t", columns, ("c35",)))]
+    assert texts == ["SET TBLPROPERTIES ('delta.dataSkippingNumIndexedCols' = '36')", "CLUSTER BY (`c35`)"]

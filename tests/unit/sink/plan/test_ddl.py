@@ -1,0 +1,113 @@
+"""Statements for the target: routed names, filters, online DDL, TiDB's dialect."""
+
+import pytest
+
+from dmdelta.config.routes import RouteRule
+from dmdelta.ddl.parse.rewriting import Names, rewritten
+from dmdelta.errors import SchemaError
+from dmdelta.rules import BlockAllowList, EventFilter, OnlineDdl, Routes, SourceRules
+from dmdelta.rules.filters import Action, Rule
+from dmdelta.sink.plan.ddl import StatementContext, plan_statement
+
+SHADOWS = OnlineDdl((r"^_(.+)_(?:new|gho)$",), (r"^_(.+)_(?:ghc|del|old)$",))
+
+
+def names(default="d"):
+    return Names(default, lambda name: (f"to_{name[0]}", f"to_{name[1]}"), lambda name: f"to_{name}")
+
+
+@pytest.mark.parametrize(
+    ("sql", "wanted"),
+    [
+        ("CREATE TABLE t (id INT)", "CREATE TABLE `to_d`.`to_t` (id INT)"),
+        ("create table if not exists x.`t` (a int)", "create table if not exists `to_x`.`to_t` (a int)"),
+        ("CREATE TABLE t LIKE u", "CREATE TABLE `to_d`.`to_t` LIKE `to_d`.`to_u`"),
+        ("CREATE TABLE t (LIKE x.u)", "CREATE TABLE `to_d`.`to_t` (LIKE `to_x`.`to_u`)"),
+        (
+            "CREATE TABLE t (a INT, FOREIGN KEY (a) REFERENCES p (id))",
+            "CREATE TABLE `to_d`.`to_t` (a INT, FOREIGN KEY (a) REFERENCES `to_d`.`to_p` (id))",
+        ),
+        ("ALTER TABLE t ADD COLUMN t INT", "ALTER TABLE `to_d`.`to_t` ADD COLUMN t INT"),
+        ("ALTER TABLE t ADD c INT, RENAME TO x.u", "ALTER TABLE `to_d`.`to_t` ADD c INT, RENAME TO `to_x`.`to_u`"),
+        ("ALTER TABLE t RENAME COLUMN a TO b", "ALTER TABLE `to_d`.`to_t` RENAME COLUMN a TO b"),
+        ("DROP TABLE IF EXISTS t, x.u", "DROP TABLE IF EXISTS `to_d`.`to_t`, `to_x`.`to_u`"),
+        (
+            "RENAME TABLE a TO b, `c` TO x.d",
+            "RENAME TABLE `to_d`.`to_a` TO `to_d`.`to_b`, `to_d`.`to_c` TO `to_x`.`to_d`",
+        ),
+        ("TRUNCATE t", "TRUNCATE `to_d`.`to_t`"),
+        ("CREATE UNIQUE INDEX i ON t (a)", "CREATE UNIQUE INDEX i ON `to_d`.`to_t` (a)"),
+        ("DROP INDEX i ON x.t", "DROP INDEX i ON `to_x`.`to_t`"),
+        ("CREATE DATABASE IF NOT EXISTS x", "CREATE DATABASE IF NOT EXISTS `to_x`"),
+        (
+            "/* t */ ALTER TABLE /* u */ `t` ADD v INT COMMENT 't'",
+            "/* t */ ALTER TABLE /* u */ `to_d`.`to_t` ADD v INT COMMENT 't'",
+        ),
+        ("SET STATEMENT max_statement_time=1 FOR DROP TABLE t", "DROP TABLE `to_d`.`to_t`"),
+        ("CREATE TABLE `t` (a INT) START TRANSACTION", "CREATE TABLE `to_d`.`to_t` (a INT)"),
+    ],
+)
+def test_names_are_replaced_in_place(sql, wanted):
+    """Every table and database gets its new name, all other text stays."""
+    assert rewritten(sql, names()) == wanted
+
+
+def plan(sql, *, rules=None, earlier=(), tidb=False):
+    rules = rules or SourceRules("s", BlockAllowList(do_dbs=("d",)), online=SHADOWS)
+    found = plan_statement(sql, "d", StatementContext(rules, lambda _: earlier, tidb))
+    return [one.sql for one in found]
+
+
+def test_only_selected_tables():
+    """A statement on several tables is reduced to those of the task; others are dropped."""
+    assert plan("DROP TABLE t, x.u") == ["DROP TABLE IF EXISTS `d`.`t`"]
+    assert plan("ALTER TABLE x.t ADD c INT") == []
+    assert plan("CREATE VIEW v AS SELECT 1") == []
+    assert plan("RENAME TABLE a TO b, x.c TO x.d") == ["RENAME TABLE `d`.`a` TO `d`.`b`"]
+
+
+def test_table_from_outside():
+    """A table renamed into the task from outside stops the sink: its rows are unknown."""
+    with pytest.raises(SchemaError, match=r"d\.t is renamed from"):
+        plan("RENAME TABLE x.t TO d.t")
+
+
+def test_online_ddl():
+    """The shadow table's changes are applied to the real table at the cut-over; the tool's tables are never created."""
+    earlier = ["CREATE TABLE d._t_gho LIKE d.t", "ALTER TABLE `d`.`_t_gho` ADD COLUMN c INT"]
+    assert plan(earlier[0]) == []
+    assert plan(earlier[1]) == []
+    assert plan("RENAME TABLE d.t TO d._t_del, d._t_gho TO d.t", earlier=earlier) == [
+        "ALTER TABLE `d`.`t` ADD COLUMN c INT"
+    ]
+    assert plan("DROP TABLE _t_del") == []
+
+
+def test_filters():
+    """A statement that a filter ignores is not executed; one with action Error is an error."""
+    for action in (Action.IGNORE, Action.ERROR):
+        rule = Rule("r", "d", "t", ("truncate table",), (), action)
+        rules = SourceRules("s", BlockAllowList(do_dbs=("d",)), events=EventFilter((rule,)))
+        if action is Action.IGNORE:
+            assert plan("TRUNCATE TABLE t", rules=rules) == []
+        else:
+            with pytest.raises(SchemaError):
+                plan("TRUNCATE TABLE t", rules=rules)
+        assert plan("ALTER TABLE t ADD c INT", rules=rules) == ["ALTER TABLE `d`.`t` ADD c INT"]
+
+
+def test_routes():
+    """Names are routed; a merged table is neither truncated nor dropped by one of its shards."""
+    route = RouteRule(schema_pattern="d", table_pattern="t*", target_schema="all", target_table="t")
+    rules = SourceRules("s", BlockAllowList(do_dbs=("d",)), Routes.from_config({"r": route}))
+    assert plan("ALTER TABLE t1 ADD c INT", rules=rules) == ["ALTER TABLE `all`.`t` ADD c INT"]
+    assert plan("TRUNCATE TABLE t1", rules=rules) == []
+    assert plan("DROP TABLE t1", rules=rules) == []
+
+
+def test_dialect_of_tidb():
+    """TiDB gets one action at a time."""
+    assert plan("ALTER TABLE t ADD c INT, ADD INDEX (c)", tidb=True) == [
+        "ALTER TABLE `d`.`t` ADD c INT",
+        "ALTER TABLE `d`.`t` ADD INDEX (c)",
+    ]

@@ -1,0 +1,118 @@
+"""Rendering a table's changes from Spark's rows: key changes, partial images, tables without a key."""
+
+import pyarrow as pa
+import pytest
+
+from dmdelta.binlog.values import variant
+from dmdelta.bronze.arrow import VARIANT
+from dmdelta.errors import SinkError
+from dmdelta.model.schema import Column, TableSchema
+from dmdelta.sink.change import Act
+from dmdelta.sink.plan.table_mapping import plan_table
+from dmdelta.sink.plan.target_table import TargetColumn, TargetKey, TargetTable
+from dmdelta.sink.read.change_reader import changes_of
+from dmdelta.sink.read.columns import rendered
+from dmdelta.sink.read.image_query import Rendering
+
+SCHEMA = TableSchema("d", "t", (Column("id", "int"), Column("c", "varchar", charset="utf8mb4")), ("id",))
+COLUMNS = {"id": TargetColumn("id", "int", nullable=False), "c": TargetColumn("c", "varchar", "utf8mb4_bin")}
+BY_ID = (TargetKey("PRIMARY", (("id", None),)),)
+BY_BOTH = (*BY_ID, TargetKey("u", (("c", None),)))
+ABSENT = (variant.NULL, variant.metadata_bytes(()))
+
+
+def image(id_=None, c=None):
+    """A row image: (value, dictionary). None for no image of it."""
+    fields = [(1, variant.NULL if c is None else variant.string_piece(c.encode())), (0, variant.int32_piece(id_ or 0))]
+    return variant.object_piece(fields), variant.metadata_bytes((b"id", b"c"))
+
+
+def changes(*rows, keys=BY_ID, **wanted):
+    """(op, before, after, key_changed, image's names) of rows, as changes."""
+    plan = plan_table(SCHEMA.name, SCHEMA, TargetTable("d", "t", COLUMNS, keys))
+    places = list(range(len(rows)))[::-1]
+
+    def images(found):
+        values, dictionaries = zip(*(one or ABSENT for one in found), strict=True)
+        arrays = [pa.array(values, pa.binary()), pa.array(dictionaries, pa.binary())]
+        return pa.StructArray.from_arrays(arrays, fields=list(VARIANT))
+
+    ops, before, after, moved, names = zip(*rows[::-1], strict=True)
+    table = pa.table(
+        {
+            "op": pa.array(ops),
+            "at": pa.array(places, pa.int64()),
+            "own": pa.array(places, pa.int64()),
+            "row": pa.array([0] * len(rows), pa.int32()),
+            "after": images(after),
+            "before": images(before),
+            "key_changed": pa.array(moved, pa.bool_()),
+            "image": pa.array(names, pa.list_(pa.string())),
+        }
+    )
+    found = rendered(table, Rendering(plan, "", frozenset(ops), **wanted))
+    return [change for _, change in changes_of(found)]
+
+
+def test_rows_of_a_table_with_a_key():
+    """In log order; an update that changes the key has the old key and assignments."""
+    insert, update, move, delete = changes(
+        ("insert", None, image(1, "a"), None, None),
+        ("update", None, image(1, "b"), False, None),
+        ("update", image(1, "b"), image(2, "b"), True, None),
+        ("delete", image(2, "b"), None, None, None),
+    )
+    assert insert == (Act.INSERT, "1", None, "(1,'a')", None, ("1.id.`d`.`t`",), ((0, 0),))
+    assert update == (Act.UPDATE, "1", None, "(1,'b')", None, ("1.id.`d`.`t`",), ((1, 0),))
+    keys = ("2.id.`d`.`t`", "1.id.`d`.`t`")
+    assert move == (Act.UPDATE, "2", "1", "(2,'b')", "`id`=2, `c`='b'", keys, ((2, 0),))
+    assert delete == (Act.DELETE, "2", None, None, None, ("2.id.`d`.`t`",), ((3, 0),))
+
+
+def test_unique_values_before_and_after_are_keys():
+    """An update has the unique value before it as a key, too; NULL is no key."""
+    update, nobody = changes(
+        ("update", image(1, "old"), image(1, "New "), False, None),
+        ("update", image(2, None), image(2, None), False, None),
+        keys=BY_BOTH,
+    )
+    assert update.keys == ("1.id.`d`.`t`", "NEU.c.`d`.`t`", "OLD.c.`d`.`t`")
+    assert nobody.keys == ("2.id.`d`.`t`",)
+
+
+def test_images_with_some_columns_are_assignments():
+    """Columns that are not in the image are neither values nor assigned."""
+    partial, full = changes(
+        ("update", image(1, "x"), image(1, "x"), False, ["id"]),
+        ("insert", None, image(2, "y"), None, None),
+        partial=True,
+    )
+    assert (partial.values, partial.sets) == (None, "`id`=1")
+    assert (full.values, full.sets) == ("(2,'y')", None)
+
+
+def test_table_without_a_key():
+    """A row is identified by all its values; equal rows have the same key."""
+    insert, update, delete = changes(
+        ("insert", None, image(1, "a"), None, None),
+        ("update", image(1, "a"), image(1, None), None, None),
+        ("delete", image(1, None), None, None, None),
+        keys=(),
+    )
+    same = "`id` = 1 AND `c` BETWEEN 'a' AND 'a' AND BINARY CONVERT(`c` USING utf8mb4) = BINARY 'a'"
+    assert (insert.identity, update.identity, delete.identity) == ("", same, "`id` = 1 AND `c` IS NULL")
+    assert update.sets == "`id`=1, `c`=NULL"
+    assert set(insert.keys) < set(update.keys)
+    assert set(delete.keys) < set(update.keys)
+
+
+def test_images_that_lack_the_targets_key():
+    """The target's key is NULL in an image: the row cannot be identified, and the error has a hint."""
+    by_name = {**COLUMNS, "c": TargetColumn("c", "varchar", "utf8mb4_bin", nullable=False)}
+    plan = plan_table(SCHEMA.name, SCHEMA, TargetTable("d", "t", by_name, (TargetKey("PRIMARY", (("c", None),)),)))
+    value, dictionary = image(1, None)
+    after = pa.StructArray.from_arrays([pa.array([value]), pa.array([dictionary])], fields=list(VARIANT))
+    numbers = pa.array([5], pa.int64())
+    table = pa.table({"op": pa.array(["insert"]), "at": numbers, "own": numbers, "row": numbers, "after": after})
+    with pytest.raises(SinkError, match="lack the key"):
+        rendered(table, Rendering(plan, "", frozenset(("insert",))))

@@ -1,0 +1,53 @@
+"""Splitting a range: at transactions and statements, in bounded memory."""
+
+from dmdelta.model.position import Position
+from dmdelta.sink.read.slices import Cut, Rows, Slice, Statement, Survey, plan_slices
+
+T, U = ("d", "t"), ("d", "u")
+
+
+def at(offset):
+    return Position(1, "binlog.000001", offset)
+
+
+def rows(name, first, last, *ops):
+    return Rows(name, 7, frozenset(ops or ("insert",)), first=at(first).seq, last=at(last).seq)
+
+
+def test_nothing_to_split():
+    """A small range is one slice."""
+    survey = Survey(at(4), at(100), [rows(T, 10, 90)], [], [])
+    assert plan_slices(survey) == [Slice(at(4), at(100), True, (rows(T, 10, 90),))]
+
+
+def test_cuts_and_the_tables_between_them():
+    """A slice ends where a transaction starts, or inside a long one; it lists only its own tables."""
+    survey = Survey(at(4), at(300), [rows(T, 10, 90), rows(U, 120, 290)], [Cut(at(100), True), Cut(at(200), False)], [])
+    assert [(s.begin.offset, s.end.offset, s.boundary, [r.name for r in s.rows]) for s in plan_slices(survey)] == [
+        (4, 100, True, [T]),
+        (100, 200, False, [U]),
+        (200, 300, True, [U]),
+    ]
+
+
+def test_statements_end_slices():
+    """A statement follows the slice before it; one at the start of the range follows an empty slice."""
+    first, second = (Statement(at(offset), "d", (T,), "ALTER") for offset in (4, 50))
+    survey = Survey(at(4), at(100), [rows(T, 10, 40)], [], [first, second])
+    assert [(s.begin.offset, s.end.offset, s.then, len(s.rows)) for s in plan_slices(survey)] == [
+        (4, 4, first, 0),
+        (4, 50, second, 1),
+        (50, 100, None, 0),
+    ]
+
+
+def test_rows_of_one_structure_are_joined():
+    """Parts of a slice are merged: operations are joined, counts are added, bounds are widened."""
+    survey = Survey(at(4), at(100), [rows(T, 10, 20, "insert"), rows(T, 30, 40, "delete")], [], [])
+    (joined,) = plan_slices(survey)[0].rows
+    assert joined == rows(T, 10, 40, "insert", "delete")
+
+
+def test_empty_range():
+    """An empty range is one empty slice: its end still counts."""
+    assert plan_slices(Survey(at(4), at(100), [], [], [])) == [Slice(at(4), at(100), True, ())]

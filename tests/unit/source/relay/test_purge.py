@@ -1,0 +1,71 @@
+"""Which segments are purged: only landed ones, oldest first, by age or because the disk is nearly full."""
+
+import os
+from datetime import datetime, timedelta, timezone
+
+import pytest
+
+from dmdelta.errors import CorruptBinlog
+from dmdelta.model.position import Position
+from dmdelta.model.segment import segment_name
+from dmdelta.segments import list_segments
+from dmdelta.source.relay.purge import PurgePolicy, assert_whole, landed_segments, plan_purge, purge
+from dmdelta.source.relay.relay_dir import EpochBegin, begin_epoch
+
+NOW = datetime(2026, 11, 22, 12, tzinfo=timezone.utc)
+PLENTY = 1 << 40
+
+
+@pytest.fixture
+def relay(tmp_path):
+    """Two files of two segments each of 100 bytes; the first was cut five hours ago, each next an hour later."""
+    begin = begin_epoch(tmp_path, EpochBegin("uuid", 1, "mysql", "binlog.000001", 4, None))
+    for number, (file, start) in enumerate([(1, 4), (1, 104), (2, 4), (2, 104)]):
+        path = begin / f"binlog.{file:06d}" / segment_name(start, start + 100)
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(bytes(100))
+        cut_at = (NOW - timedelta(hours=5 - number)).timestamp()
+        os.utime(path, (cut_at, cut_at))
+    return tmp_path
+
+
+def at(file, offset):
+    return Position(1, f"binlog.{file:06d}", offset)
+
+
+def planned(relay, landed, free=PLENTY, hours=24.0, space=0):
+    old = landed_segments(list_segments(relay, "s"), landed)
+    return [
+        (segment.binlog_file[-1], segment.start)
+        for segment in plan_purge(old, NOW, free, PurgePolicy(timedelta(hours=hours), space))
+    ]
+
+
+def test_segments_that_have_not_landed_are_kept(relay):
+    """Regardless of age and free space; the newest segment is always kept."""
+    assert planned(relay, at(1, 204), free=0, hours=0, space=PLENTY) == [("1", 4), ("1", 104)]
+    assert planned(relay, at(1, 203), hours=0) == [("1", 4)]
+    assert planned(relay, at(2, 204), hours=0) == [("1", 4), ("1", 104), ("2", 4)]
+    assert planned(relay, at(1, 4), hours=0) == []
+
+
+def test_segments_are_purged_by_age_and_by_free_space(relay):
+    """Expired segments are purged; if the disk is nearly full, as many others as needed."""
+    assert planned(relay, at(2, 204)) == []
+    assert planned(relay, at(2, 204), hours=4) == [("1", 4), ("1", 104)]
+    assert planned(relay, at(2, 204), free=500, space=500) == []
+    assert planned(relay, at(2, 204), free=500, space=501) == [("1", 4)]
+    assert planned(relay, at(2, 204), free=500, space=601) == [("1", 4), ("1", 104)]
+
+
+def test_the_remaining_log_has_no_gap(relay):
+    """Segments and empty folders are removed; the rest is contiguous, but no longer starts where the epoch did."""
+    found = list_segments(relay, "s")
+    assert_whole(found)
+    assert purge(found[:3]) == 300
+    left = list_segments(relay, "s")
+    assert left == found[3:]
+    assert not (relay / "uuid.000001" / "binlog.000001").exists()
+    assert purge(found[:3]) == 0
+    with pytest.raises(CorruptBinlog, match="purged after they had landed"):
+        assert_whole(left)

@@ -1,0 +1,73 @@
+"""How a relay handles heartbeats."""
+
+import struct
+import zlib
+from pathlib import Path
+
+import pytest
+
+from dmdelta.binlog.events.header import HEADER, EventType
+from dmdelta.errors import SourceUnavailable
+from dmdelta.source.endpoint import Endpoint
+from dmdelta.source.relay.dump import heartbeat_offset, is_artificial, named_file
+from dmdelta.source.relay.event_stream import Piece
+from dmdelta.source.relay.gtid_lookup import first_place
+from dmdelta.source.relay.relay_task import RelayTask, StatusFile
+from dmdelta.source.relay.segmenter import Cutter
+from dmdelta.source.relay.session import STALLED_HEARTBEATS, ServerSession
+
+
+def heartbeat(offset: int, body: bytes = b"binlog.000001", kind: int = EventType.HEARTBEAT) -> Piece:
+    header = (0, kind, 1, 19 + len(body) + 4, offset % 2**32, 0)
+    whole = HEADER.pack(*header) + body
+    return Piece(header, memoryview(whole + struct.pack("<I", zlib.crc32(whole))), first=True, last=True)
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> ServerSession:
+    endpoint = Endpoint("h", 1, "u", "p")
+    return ServerSession(RelayTask("s", str(tmp_path), endpoint), endpoint, lambda: False, StatusFile(tmp_path))
+
+
+def beat(session: ServerSession, cutter: Cutter, offset: int, times: int) -> int:
+    stalled = 0
+    for _ in range(times):
+        stalled = session._artificial(heartbeat(offset), cutter, stalled)
+    return stalled
+
+
+def test_a_server_that_announces_events_but_sends_none_is_disconnected(session: ServerSession, tmp_path: Path) -> None:
+    """Heartbeats that announce bytes which never arrive do not count as progress."""
+    cutter = Cutter(tmp_path, "binlog.000001", 500, b"")
+    assert beat(session, cutter, 900, STALLED_HEARTBEATS - 1) == STALLED_HEARTBEATS - 1
+    with pytest.raises(SourceUnavailable, match="announces more events but sends none"):
+        beat(session, cutter, 900, STALLED_HEARTBEATS)
+
+
+def test_heartbeats_at_the_current_offset_are_ignored(session: ServerSession, tmp_path: Path) -> None:
+    """Also beyond 4 GiB, where the heartbeat's offset has wrapped."""
+    assert beat(session, Cutter(tmp_path, "binlog.000001", 500, b""), 500, 20) == 0
+    far = 2**32 + 500
+    assert beat(session, Cutter(tmp_path, "binlog.000001", far, b""), far, 20) == 0
+
+
+def test_both_kinds_of_heartbeats_are_read() -> None:
+    """The old one has file and 32 bits, the new one a list of fields with a variable-length offset."""
+    old = bytes(heartbeat(4711).data)
+    assert (named_file(old), heartbeat_offset(old)) == ("binlog.000001", 4711)
+    fields = bytes([1, 13]) + b"binlog.000002" + bytes([2, 2, 0x80 | 0x67, 0x24]) + b"\0"
+    new = bytes(heartbeat(0, fields, EventType.HEARTBEAT_V2).data)
+    assert (named_file(new), heartbeat_offset(new)) == ("binlog.000002", 0x67 | 0x24 << 7)
+    assert is_artificial(heartbeat(4711).header)
+
+
+def test_a_server_that_skips_is_not_at_its_end() -> None:
+    """MySQL sends a heartbeat a second, with offsets inside transactions, while it skips to the requested position."""
+    skipping = [heartbeat(offset) for offset in (1_000, 5_000, 9_000)]
+    assert first_place([*skipping, None, heartbeat(12_000), heartbeat(12_000)]) == ("binlog.000001", 12_000, b"")
+    gtid = Piece((0, EventType.GTID, 1, 65, 9_565, 0), memoryview(b"gtid"), first=True, last=True)
+    rotate = Piece(
+        (0, EventType.ROTATE, 1, 44, 0, 0x20), heartbeat(0, struct.pack("<Q", 4) + b"binlog.000001", 4).data, True, True
+    )
+    assert first_place([rotate, *skipping, gtid]) == ("binlog.000001", 9_500, b"gtid")
+    assert first_place(skipping) is None
