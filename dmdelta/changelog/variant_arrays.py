@@ -8,16 +8,21 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dmdelta.binlog.values import variant
 from dmdelta.changelog.variant_layout import Images, Places
 from dmdelta.errors import LakehouseError
+from dmdelta.model import variant_types
 
 TEXT = pa.large_string()
 BINARY = pa.large_binary()
-_INTEGERS = {variant.INT8: "<i1", variant.INT16: "<i2", variant.INT32: "<i4", variant.INT64: "<i8"}
-_DECIMALS = {variant.DECIMAL4: "<i4", variant.DECIMAL8: "<i8"}
-_APPROXIMATE = {variant.FLOAT: "<f4", variant.DOUBLE: "<f8"}
-_TIMES = {variant.TIMESTAMP, variant.TIMESTAMP_NTZ}
+_INTEGERS = {
+    variant_types.INT8: "<i1",
+    variant_types.INT16: "<i2",
+    variant_types.INT32: "<i4",
+    variant_types.INT64: "<i8",
+}
+_DECIMALS = {variant_types.DECIMAL4: "<i4", variant_types.DECIMAL8: "<i8"}
+_APPROXIMATE = {variant_types.FLOAT: "<f4", variant_types.DOUBLE: "<f8"}
+_TIMES = {variant_types.TIMESTAMP, variant_types.TIMESTAMP_NTZ}
 _WIDEST = 38
 _SHORT = 1
 Part = tuple[Places, Any]
@@ -51,7 +56,7 @@ def blobs(images: Images, name: str) -> Any:
     starts = images.starts(name)
     parts = []
     for tag, rows in _by_tag(images, starts):
-        if tag != variant.BINARY:
+        if tag != variant_types.BINARY:
             raise _unknown(name, tag)
         at = starts[rows]
         parts.append((rows, _bytes(images, at + 5, images.numbers(at + 1, 4), BINARY)))
@@ -62,16 +67,16 @@ def _by_tag(images: Images, starts: Places) -> Iterator[tuple[int, Places]]:
     """The type bytes that occur, with their rows; all strings count as one type, NULL and absent values are omitted."""
     rows = np.flatnonzero(starts >= 0)
     tags = images.data[starts[rows]]
-    tags = np.where(tags & 3 == _SHORT, variant.STRING, tags)
+    tags = np.where(tags & 3 == _SHORT, variant_types.STRING, tags)
     for tag in np.unique(tags):
-        if tag != variant.NULL[0]:
+        if tag != variant_types.NULL[0]:
             yield int(tag), rows[tags == tag]
 
 
 def _text_parts(images: Images, starts: Places, name: str) -> Iterator[Part]:
     for tag, rows in _by_tag(images, starts):
         at = starts[rows]
-        if tag == variant.STRING:
+        if tag == variant_types.STRING:
             heads = images.data[at].astype(np.int64)
             short = heads & 3 == _SHORT
             long = at[~short]
@@ -81,9 +86,9 @@ def _text_parts(images: Images, starts: Places, name: str) -> Iterator[Part]:
             yield rows, _bytes(images, begins, sizes, TEXT)
         elif tag in _INTEGERS:
             yield rows, pa.array(images.fixed(at + 1, _INTEGERS[tag])).cast(TEXT)
-        elif tag in _DECIMALS or tag == variant.DECIMAL16:
+        elif tag in _DECIMALS or tag == variant_types.DECIMAL16:
             yield from _decimals(images, rows, at, tag)
-        elif tag == variant.DATE:
+        elif tag == variant_types.DATE:
             yield rows, pa.array(images.fixed(at + 1, "<i4")).cast(pa.date32()).cast(TEXT)
         elif tag in _TIMES:
             yield rows, pa.array(images.fixed(at + 1, "<i8")).cast(pa.timestamp("us")).cast(TEXT)

@@ -1,6 +1,6 @@
 """Row images in columnar form: locates each field in a column of VARIANTs without a loop over rows.
 
-Format: as `binlog.values.variant`. Rows whose objects have the same fields share a layout; a table usually has only one.
+Format: as `model.variant_types`. Rows whose objects have the same fields share a layout; a table usually has only one.
 """
 
 from collections.abc import Iterator
@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dmdelta.binlog.values.variant import NULL
 from dmdelta.errors import LakehouseError
+from dmdelta.model.variant_types import NULL
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Places: TypeAlias = npt.NDArray[np.int64]

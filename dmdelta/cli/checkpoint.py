@@ -21,7 +21,7 @@ def group() -> None:
 def show(spec: Spec, json: Json = False) -> None:
     """Show the global, table and exit points of the last flush."""
     task = load_spec(spec)
-    from dmdelta.engine.inspect.events import checkpoints
+    from dmdelta.engine.inspect.status import checkpoints
 
     rows = checkpoints(task)
     render.rows(rows if json else [_line(row) for row in rows], as_json=json, empty="no checkpoint yet")
@@ -31,7 +31,7 @@ def show(spec: Spec, json: Json = False) -> None:
 def reset(spec: Spec, json: Json = False) -> None:
     """Reset the task's position: the next run starts where the first start did. Bronze and silver stay."""
     task = load_spec(spec)
-    from dmdelta.engine.run.reset import reset_task
+    from dmdelta.engine.run.restart import reset_task
 
     render.rows(reset_task(task), as_json=json, empty="no sources")
 

@@ -39,7 +39,7 @@ def show_error(spec: Spec, table: OfTable = None, state: OfState = None, json: J
     """The rows that have differed from the source for too long, with both sides' values."""
     task = load_spec(spec)
     from dmdelta.engine.validation.admin import ErrorChoice, show_errors
-    from dmdelta.engine.validation.row_errors import ErrorState
+    from dmdelta.quality.pending import ErrorState
 
     known = [each.value for each in ErrorState]
     if state is not None and state not in known:
@@ -52,7 +52,7 @@ def ignore_error(spec: Spec, ids: Ids = None, all_: All = False, table: OfTable 
     """Let rows differ: they stay ignored when they are found to differ again."""
     task, choice = load_spec(spec), _choice(ids, all_, table)
     from dmdelta.engine.validation.admin import decide_errors
-    from dmdelta.engine.validation.row_errors import ErrorState
+    from dmdelta.quality.pending import ErrorState
 
     render.rows(decide_errors(task, choice, ErrorState.IGNORED), as_json=json, empty=_NO_ERRORS)
 
@@ -61,7 +61,7 @@ def resolve_error(spec: Spec, ids: Ids = None, all_: All = False, table: OfTable
     """Take rows for put right: they are new errors if they are found to differ again."""
     task, choice = load_spec(spec), _choice(ids, all_, table)
     from dmdelta.engine.validation.admin import decide_errors
-    from dmdelta.engine.validation.row_errors import ErrorState
+    from dmdelta.quality.pending import ErrorState
 
     render.rows(decide_errors(task, choice, ErrorState.RESOLVED), as_json=json, empty=_NO_ERRORS)
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from enum import Enum
 
 from dmdelta.model.position import Position
 from dmdelta.quality.reconcile import Kind
@@ -71,3 +72,13 @@ def plan_settling(rows: Sequence[PendingRow], kinds: Mapping[str, Kind], patienc
     differing = [replace(row, kind=kinds[row.key.text]) for row in rows if row.key.text in kinds]
     errors = tuple(row for row in differing if patience.is_over(row))
     return Settling(tuple(row for row in differing if not patience.is_over(row)), errors)
+
+
+class ErrorState(str, Enum):
+    """What somebody has made of an error."""
+
+    NEW = "new"
+    IGNORED = "ignored"
+    """The row may differ; it stays so when it is found to differ again."""
+    RESOLVED = "resolved"
+    """It was put right; if it is found to differ again, it is new."""

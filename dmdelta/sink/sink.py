@@ -21,10 +21,8 @@ from dmdelta.sink.execution_log import ExecutedEvents
 from dmdelta.sink.metrics import SinkMetrics
 from dmdelta.sink.plan.ddl import StatementContext, TargetStatement, plan_statement
 from dmdelta.sink.plan.safe_mode import SafeMode
-from dmdelta.sink.read.change_reader import TableChanges
-from dmdelta.sink.read.cutting import cut, epochs
-from dmdelta.sink.read.slice_reading import SliceReader
-from dmdelta.sink.read.slices import Slice, Statement, places, plan_slices
+from dmdelta.sink.read.change_reader import SliceReader, TableChanges
+from dmdelta.sink.read.slices import Slice, Statement, cut, epochs, places, plan_slices
 from dmdelta.sink.settings import SinkSettings
 from dmdelta.sink.target.metadata import Checkpoint
 from dmdelta.sink.target.tables import Tables

@@ -14,8 +14,8 @@ from dmdelta.sink.execute.flusher import Flusher
 from dmdelta.sink.execute.slice_executor import SliceExecution
 from dmdelta.sink.execute.worker import Worker
 from dmdelta.sink.plan.safe_mode import Evidence, plan_safe_mode
+from dmdelta.sink.read.change_reader import SliceReader
 from dmdelta.sink.read.range_survey import BronzeLog
-from dmdelta.sink.read.slice_reading import SliceReader
 from dmdelta.sink.settings import SinkSettings
 from dmdelta.sink.sink import Sink
 from dmdelta.sink.target.connection import TargetServer, code_of, session

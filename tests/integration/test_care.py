@@ -23,7 +23,7 @@ def often(monkeypatch):
     """A table needs care after a few commits."""
     monkeypatch.setattr("dmdelta.engine.maintenance.background.LOOK_SECONDS", 0.5)
     monkeypatch.setattr("dmdelta.lakehouse.maintenance.COMPACT_FILES", 3)
-    monkeypatch.setattr("dmdelta.engine.run.pipeline.TableCare", partial(TableCare, worn=2))
+    monkeypatch.setattr("dmdelta.engine.run.assembly.TableCare", partial(TableCare, worn=2))
 
 
 @pytest.mark.long

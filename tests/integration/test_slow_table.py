@@ -8,8 +8,7 @@ import pytest
 from dmdelta.engine.apply import turns, writer
 from dmdelta.engine.run import runner
 from dmdelta.engine.validation import validator
-from dmdelta.engine.validation.store import read_progress
-from dmdelta.engine.validation.validator_table import validator_table
+from dmdelta.engine.validation.store import read_progress, validator_table
 from dmdelta.lakehouse.layout import Lakehouse
 from tests.support.diff import differences
 from tests.support.task import Task

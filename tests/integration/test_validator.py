@@ -6,8 +6,7 @@ import time
 import pytest
 
 from dmdelta.cli.main import execute
-from dmdelta.engine.validation.store import read_progress
-from dmdelta.engine.validation.validator_table import validator_table
+from dmdelta.engine.validation.store import read_progress, validator_table
 from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.model.position import Position
 from tests.support.check import assert_silver_equals_source

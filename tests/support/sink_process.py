@@ -12,8 +12,7 @@ from typing import Any
 from dmdelta.changelog.context import SourceContext
 from dmdelta.model.position import Position
 from dmdelta.sink.execution_log import ExecutedEvents
-from dmdelta.sink.read.change_reader import TableChanges, left_over
-from dmdelta.sink.read.slice_reading import SliceReader
+from dmdelta.sink.read.change_reader import SliceReader, TableChanges, left_over
 from dmdelta.sink.read.slices import Rows, Slice, Survey, merged_rows
 from dmdelta.sink.settings import SinkSettings
 from dmdelta.sink.sink import Sink

@@ -35,6 +35,7 @@ from dmdelta.binlog.values.column_types import WireType
 from dmdelta.binlog.values.decimals import decimal_text_of
 from dmdelta.binlog.values.variant import KeyDictionary
 from dmdelta.errors import UnsupportedEvent
+from dmdelta.model import variant_types
 from dmdelta.model.schema import Column, TableSchema
 
 PACKET_HEADER = 4
@@ -48,8 +49,8 @@ _WIRE = {
     "float": WireType.FLOAT,
     "double": WireType.DOUBLE,
 }
-_MEDIUMINT = Packed("i", "i", variant.INT32)
-_YEAR = Packed("h", "h", variant.INT16)
+_MEDIUMINT = Packed("i", "i", variant_types.INT32)
+_YEAR = Packed("h", "h", variant_types.INT16)
 _DAY = Struct("<HBB").unpack_from
 _CLOCK = Struct("<BBB").unpack_from
 _MICROS = Struct("<I").unpack_from
@@ -150,7 +151,7 @@ def _timestamp(precision: int, raw: bytes) -> bytes:
     packed, micros = _packed_datetime(raw)
     value = temporal.datetime_value(packed, micros, precision)
     # The zero timestamp is text, as in row images.
-    return bytes((variant.TIMESTAMP,)) + value[1:] if value[0] == variant.TIMESTAMP_NTZ else value
+    return bytes((variant_types.TIMESTAMP,)) + value[1:] if value[0] == variant_types.TIMESTAMP_NTZ else value
 
 
 def _time(precision: int, raw: bytes) -> bytes:
@@ -168,7 +169,7 @@ def json_text_value(document: bytes, keys: KeyDictionary) -> bytes:
         UnsupportedEvent: it is not JSON.
     """
     if not document:
-        return variant.NULL
+        return variant_types.NULL
     try:
         return _json_value(json.loads(document), keys)
     except (ValueError, RecursionError) as damage:
@@ -179,7 +180,7 @@ def _json_value(value: Any, keys: KeyDictionary) -> bytes:
     if isinstance(value, str):
         return variant.string_piece(value.encode())
     if isinstance(value, bool):
-        return variant.TRUE if value else variant.FALSE
+        return variant_types.TRUE if value else variant_types.FALSE
     if isinstance(value, int):
         return _json_integer(value)
     if isinstance(value, float):
@@ -189,7 +190,7 @@ def _json_value(value: Any, keys: KeyDictionary) -> bytes:
     if isinstance(value, dict):
         members = sorted(((name.encode(), member) for name, member in value.items()), key=itemgetter(0))
         return variant.object_piece([(keys.id_of(name), _json_value(member, keys)) for name, member in members])
-    return variant.NULL
+    return variant_types.NULL
 
 
 def _json_integer(value: int) -> bytes:

@@ -16,6 +16,7 @@ from typing import Any
 from dmdelta.binlog.rows.column_codec import ColumnCodec
 from dmdelta.binlog.values import variant
 from dmdelta.binlog.wire import packed_int
+from dmdelta.model import variant_types
 
 Runner = Callable[[bytes, int, int, list[bytes], list[bytes], list[Any]], int]
 """(event, position, end, list, other list, keys) → the position after the decoded images.
@@ -167,14 +168,14 @@ class _Writer:
             if codec.prefix == 1:  # 255 bytes become 1020 bytes of UTF-8 at most
                 self.variable.append(_Value(number, whole, (header, raw)))
             else:
-                long = f"LONG({variant.STRING}, {size})"
+                long = f"LONG({variant_types.STRING}, {size})"
                 self.lines.append(
                     f"if {size} < {len(variant.STRING_HEADERS)}: h{number} = {header}; s{number} = {whole}"
                 )
                 self.lines.append(f"else: h{number} = {long}; s{number} = {size} + 5")
                 self.variable.append(_Value(number, f"s{number}", (f"h{number}", raw)))
         elif codec.blob:
-            self.lines.append(f"h{number} = LONG({variant.BINARY}, {size})")
+            self.lines.append(f"h{number} = LONG({variant_types.BINARY}, {size})")
             self.variable.append(_Value(number, f"5 + {size}", (f"h{number}", raw)))
         else:
             self.lines.append(self._convert(number, codec, raw))
@@ -184,7 +185,7 @@ class _Writer:
             self.fixed.append((number, 1, "", []))
         last = self.fixed[-1]
         count = len(self.shape.nulls)
-        self.fixed[-1] = (last[0], 1, f"{count}s", [self._const(variant.NULL * count)])
+        self.fixed[-1] = (last[0], 1, f"{count}s", [self._const(variant_types.NULL * count)])
 
     def _write(self) -> None:
         """The image: header, ids, offsets and fixed values by one pack, followed by the rest."""

@@ -16,6 +16,7 @@ from dmdelta.binlog.values.decimals import decimal_of, decimal_size
 from dmdelta.binlog.values.jsonb import json_value
 from dmdelta.binlog.values.variant import KeyDictionary
 from dmdelta.errors import UnsupportedEvent
+from dmdelta.model import variant_types
 from dmdelta.model.schema import Column
 
 Convert = Callable[[bytes], bytes]
@@ -62,20 +63,20 @@ class ColumnCodec:
 
 
 PACKED: dict[tuple[WireType, bool], Packed] = {
-    (WireType.TINY, False): Packed("b", "b", variant.INT8),
-    (WireType.TINY, True): Packed("B", "h", variant.INT16),
-    (WireType.SHORT, False): Packed("h", "h", variant.INT16),
-    (WireType.SHORT, True): Packed("H", "i", variant.INT32),
+    (WireType.TINY, False): Packed("b", "b", variant_types.INT8),
+    (WireType.TINY, True): Packed("B", "h", variant_types.INT16),
+    (WireType.SHORT, False): Packed("h", "h", variant_types.INT16),
+    (WireType.SHORT, True): Packed("H", "i", variant_types.INT32),
     # Two parts: the high byte, packed as 16 bits, carries the sign.
-    (WireType.INT24, False): Packed("Hb", "Hh", variant.INT32),
-    (WireType.INT24, True): Packed("HB", "HH", variant.INT32),
-    (WireType.LONG, False): Packed("i", "i", variant.INT32),
-    (WireType.LONG, True): Packed("I", "q", variant.INT64),
-    (WireType.LONGLONG, False): Packed("q", "q", variant.INT64),
-    (WireType.FLOAT, False): Packed("4s", "4s", variant.FLOAT),
-    (WireType.FLOAT, True): Packed("4s", "4s", variant.FLOAT),
-    (WireType.DOUBLE, False): Packed("8s", "8s", variant.DOUBLE),
-    (WireType.DOUBLE, True): Packed("8s", "8s", variant.DOUBLE),
+    (WireType.INT24, False): Packed("Hb", "Hh", variant_types.INT32),
+    (WireType.INT24, True): Packed("HB", "HH", variant_types.INT32),
+    (WireType.LONG, False): Packed("i", "i", variant_types.INT32),
+    (WireType.LONG, True): Packed("I", "q", variant_types.INT64),
+    (WireType.LONGLONG, False): Packed("q", "q", variant_types.INT64),
+    (WireType.FLOAT, False): Packed("4s", "4s", variant_types.FLOAT),
+    (WireType.FLOAT, True): Packed("4s", "4s", variant_types.FLOAT),
+    (WireType.DOUBLE, False): Packed("8s", "8s", variant_types.DOUBLE),
+    (WireType.DOUBLE, True): Packed("8s", "8s", variant_types.DOUBLE),
 }
 
 
@@ -118,7 +119,7 @@ def _year(raw: bytes) -> bytes:
 
 def unsigned_bigint(raw: bytes) -> bytes:
     """A BIGINT UNSIGNED, little endian."""
-    return bytes((variant.DECIMAL16, 0)) + raw + bytes(8)
+    return bytes((variant_types.DECIMAL16, 0)) + raw + bytes(8)
 
 
 def _bit(raw: bytes) -> bytes:
@@ -257,7 +258,7 @@ def geometry_of(keys: KeyDictionary) -> Convert:
     return convert
 
 
-_FLOAT_TAG = bytes((variant.FLOAT,))
+_FLOAT_TAG = bytes((variant_types.FLOAT,))
 
 
 def vector_of(raw: bytes) -> bytes:

@@ -11,6 +11,7 @@ from dmdelta.binlog.values.column_types import WireColumn
 from dmdelta.binlog.values.variant import KeyDictionary
 from dmdelta.binlog.wire import bitmap_size, packed_int
 from dmdelta.errors import CorruptBinlog, UnsupportedEvent
+from dmdelta.model import variant_types
 from dmdelta.model.schema import Column, TableSchema
 
 LARGE = variant.SIZE_LIMIT // 8
@@ -85,7 +86,7 @@ def convert(table: TableCodec, raws: Mapping[int, bytes | None]) -> dict[int, by
     """VARIANT values of raw ones by column number; a JSON column that is NULL has none."""
     codecs = table.codecs
     return {
-        number: variant.NULL if raw is None else codecs[number].convert(raw)
+        number: variant_types.NULL if raw is None else codecs[number].convert(raw)
         for number, raw in raws.items()
         if raw is not None or not codecs[number].is_json
     }

@@ -13,6 +13,7 @@ from dmdelta.binlog.values import jsonb, variant
 from dmdelta.binlog.values.variant import KeyDictionary
 from dmdelta.binlog.wire import bitmap_size, packed_bytes, packed_int, set_bits
 from dmdelta.errors import CorruptBinlog, UnsupportedEvent
+from dmdelta.model import variant_types
 
 _PARTIAL_JSON = 1
 _REPLACE, _INSERT, _REMOVE = 0, 1, 2
@@ -102,10 +103,10 @@ def parse_path(path: str) -> tuple[Leg, ...]:
 
 
 def _changed(document: bytes, diffs: list[Diff], keys: KeyDictionary) -> bytes:
-    tree: Tree = _tree(document[0], 1, document, keys) if document else variant.NULL
+    tree: Tree = _tree(document[0], 1, document, keys) if document else variant_types.NULL
     for diff in diffs:
         jsonb.json_value(diff.value, keys)  # validates it; the document was validated as part of its row
-        value = _tree(diff.value[0], 1, diff.value, keys) if diff.value else variant.NULL
+        value = _tree(diff.value[0], 1, diff.value, keys) if diff.value else variant_types.NULL
         try:
             tree = _apply(tree, diff.operation, diff.path, value)
         except (KeyError, IndexError, TypeError) as mismatch:

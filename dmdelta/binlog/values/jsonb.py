@@ -13,10 +13,11 @@ from dmdelta.binlog.values.column_types import WireType
 from dmdelta.binlog.values.decimals import MAX_PRECISION, MOST_DIGITS, decimal_size, decimal_text, unscaled_of
 from dmdelta.binlog.values.variant import KeyDictionary
 from dmdelta.errors import CorruptBinlog
+from dmdelta.model import variant_types
 
 SMALL_OBJECT, LARGE_OBJECT, SMALL_ARRAY, LARGE_ARRAY = 0, 1, 2, 3
 LITERAL, INT16, UINT16, INT32, UINT32, INT64, UINT64, DOUBLE, STRING, OPAQUE = 4, 5, 6, 7, 8, 9, 10, 11, 12, 15
-_LITERALS = {0: variant.NULL, 1: variant.TRUE, 2: variant.FALSE}
+_LITERALS = {0: variant_types.NULL, 1: variant_types.TRUE, 2: variant_types.FALSE}
 _I16, _U16, _I32, _U32, _I64, _U64, _F64 = (Struct("<" + code).unpack_from for code in "hHiIqQd")
 _INT64_MAX = (1 << 63) - 1
 _MICROS = 6
@@ -33,7 +34,7 @@ def json_value(document: bytes, keys: KeyDictionary) -> bytes:
         CorruptBinlog: offsets out of range, or an unknown type.
     """
     if not document:
-        return variant.NULL
+        return variant_types.NULL
     try:
         return value(document[0], 1, document, keys)
     except (StructError, IndexError, UnicodeDecodeError, RecursionError) as damage:

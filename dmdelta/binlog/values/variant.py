@@ -7,20 +7,26 @@ endian. Every `*_piece` is one encoded value.
 from collections.abc import Sequence
 from struct import Struct
 
+from dmdelta.model.variant_types import (
+    BINARY,
+    DATE,
+    DECIMAL4,
+    DECIMAL8,
+    DECIMAL16,
+    DOUBLE,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+)
+
 SHORT_STRING_MAX = 63
 SIZE_LIMIT = 128 << 20
 """Maximum bytes of one VARIANT in Spark 4.1 and newer."""
 
-NULL = b"\x00"
-TRUE = b"\x04"
-FALSE = b"\x08"
-INT8, INT16, INT32, INT64 = 0x0C, 0x10, 0x14, 0x18
-DOUBLE = 0x1C
-DECIMAL4, DECIMAL8, DECIMAL16 = 0x20, 0x24, 0x28
-DATE = 0x2C
-TIMESTAMP, TIMESTAMP_NTZ = 0x30, 0x34
-FLOAT = 0x38
-BINARY, STRING = 0x3C, 0x40
 _OBJECT, _ARRAY = 2, 3
 
 _I8 = Struct("<Bb").pack

@@ -10,9 +10,9 @@ from pyspark.sql import SparkSession
 from dmdelta.bronze.landing import Landed
 from dmdelta.checkpoint import Point, Points, TablePoint
 from dmdelta.engine.apply.requests import RangeRequests
-from dmdelta.engine.apply.thread_sessions import ThreadSessions
 from dmdelta.engine.telemetry.counters import Tally
 from dmdelta.errors import StageFailed
+from dmdelta.lakehouse.session import clone_session
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
 from dmdelta.silver.apply.context import finish_statement
@@ -21,6 +21,29 @@ from dmdelta.silver.apply.request import ApplyResult
 from dmdelta.silver.apply.silver_context import SilverContext
 from dmdelta.silver.schema.range_profile import TableEvents
 from dmdelta.silver.table.state import silver_position
+
+
+class ThreadSessions:
+    """A session per calling thread: Delta's transaction ids are session confs."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._of_thread = threading.local()
+        self._all: list[SparkSession] = []
+
+    def own(self) -> SparkSession:
+        """The session of the calling thread."""
+        if not hasattr(self._of_thread, "spark"):
+            self._of_thread.spark = clone_session(self._spark)
+            self._all.append(self._of_thread.spark)
+        spark: SparkSession = self._of_thread.spark
+        return spark
+
+    def interrupt_all(self) -> None:
+        """Cancel the running jobs of all sessions."""
+        for session in self._all:
+            session.interruptAll()
+
 
 RecordFailures = Callable[[TableName, Position, int, Mapping[str, int]], None]
 """Records how many of the judged rows fail each of a table's expectations, up to a position."""

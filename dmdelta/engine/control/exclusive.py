@@ -7,7 +7,7 @@ from pathlib import Path
 from dmdelta.config import TaskSpec
 from dmdelta.engine.control.client import ask_task
 from dmdelta.engine.control.table import Request
-from dmdelta.engine.relay.supervisor import relay_task
+from dmdelta.engine.task.mapping import relay_task
 from dmdelta.errors import Fenced
 from dmdelta.logging import get_logger
 from dmdelta.source.relay.relay_dir import locked

@@ -11,7 +11,6 @@ from pyspark.sql import SparkSession
 from dmdelta.bronze.landing import Landed, LandingBatch, land, plan_landing, say_again
 from dmdelta.changelog.context import SourceContext
 from dmdelta.engine.control.cancellation import StopRequest
-from dmdelta.engine.ingest.pace import plan_pause
 from dmdelta.engine.ingest.queue import LandedLog
 from dmdelta.engine.ingest.schema_tracker import StructureTracking
 from dmdelta.engine.relay.supervisor import Relaying
@@ -22,6 +21,22 @@ from dmdelta.model.position import Position
 from dmdelta.model.segment import Segment
 from dmdelta.segments import list_segments
 from dmdelta.source.relay.purge import assert_whole, landed_segments, plan_purge, purge
+
+
+def plan_pause(freshness: float, land: float, apply: float) -> float:
+    """Seconds between the starts of two batches; 0: one directly after the other.
+
+    In the worst case a change waits for the next batch, is landed, waits for the range before it and is applied. Half
+    of the remaining target freshness is spent on waiting, the other half is a reserve for slower batches.
+
+    Args:
+        freshness: maximum age of a change when it reaches silver, in seconds.
+        land, apply: recent duration of a batch and of a range, in seconds.
+    """
+    if apply > freshness > 0:
+        return apply / 2
+    return max(0.0, (freshness - land - 2 * apply) / 2)
+
 
 log = get_logger(__name__)
 POLL_SECONDS = 0.2

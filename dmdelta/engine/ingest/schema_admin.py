@@ -13,7 +13,7 @@ from dmdelta.ddl.tracking.statement_effects import statement_effects
 from dmdelta.ddl.tracking.tracked_structures import Origin, Structures
 from dmdelta.ddl.types.type_words import is_text
 from dmdelta.engine.ingest.schema_history import DELETE, HistoryRow, SchemaHistory, in_force
-from dmdelta.engine.relay.supervisor import flavor_of_source
+from dmdelta.engine.task.mapping import flavor_of_source
 from dmdelta.engine.task.task import Task, named_source, open_task
 from dmdelta.errors import ConfigError, SchemaError
 from dmdelta.lakehouse.history import newest_own_commit

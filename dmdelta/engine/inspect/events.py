@@ -4,7 +4,6 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from dmdelta.checkpoint import checkpoint_rows
 from dmdelta.config import TaskSpec
 from dmdelta.engine.task.task import open_task
 from dmdelta.errors import ConfigError
@@ -79,13 +78,3 @@ def plan_conditions(query: EventQuery) -> list[str]:
             f"seq >= {seq}" if epoch is None else f"(epoch > {epoch} OR epoch = {epoch} AND seq >= {seq})"
         )
     return conditions
-
-
-def checkpoints(spec: TaskSpec) -> list[dict[str, Any]]:
-    """The newest flushed row of each source and table; none if the task has never flushed.
-
-    Raises:
-        LakehouseError: the checkpoint table cannot be read.
-    """
-    task = open_task(spec, writing=False)
-    return checkpoint_rows(task.spark, task.lakehouse, spec.name)

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dmdelta.config import SourceConfig, TaskSpec
-from dmdelta.engine.relay.supervisor import FIRST_TRY, reading_of, relay_task
-from dmdelta.engine.task.suites import open_suites
-from dmdelta.engine.task.task import open_task
+from dmdelta.engine.task.mapping import FIRST_TRY, reading_of, relay_task
+from dmdelta.engine.task.task import open_suites, open_task
 from dmdelta.errors import DmdeltaError
 from dmdelta.lakehouse.tables import table_state
 from dmdelta.rules import SourceRules

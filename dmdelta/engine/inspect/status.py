@@ -207,3 +207,13 @@ def _server_at(relay: RelayStatus | None) -> str | None:
 
 def _place(row: dict[str, Any], prefix: str) -> str:
     return str(Position(row[f"{prefix}epoch"], row[f"{prefix}binlog_name"], row[f"{prefix}binlog_pos"]))
+
+
+def checkpoints(spec: TaskSpec) -> list[dict[str, Any]]:
+    """The newest flushed row of each source and table; none if the task has never flushed.
+
+    Raises:
+        LakehouseError: the checkpoint table cannot be read.
+    """
+    task = open_task(spec, writing=False)
+    return checkpoint_rows(task.spark, task.lakehouse, spec.name)

@@ -11,8 +11,7 @@ from dmdelta.config import SourceConfig
 from dmdelta.engine.sink import target_server
 from dmdelta.engine.snapshot.store import ChunkStore
 from dmdelta.engine.task.task import Task
-from dmdelta.engine.validation.store import read_progress
-from dmdelta.engine.validation.validator_table import validator_table
+from dmdelta.engine.validation.store import read_progress, validator_table
 from dmdelta.model.position import Position
 from dmdelta.sink.startup import flushed_position
 from dmdelta.sink.target.metadata import Metadata

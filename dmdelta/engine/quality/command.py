@@ -12,9 +12,9 @@ from dmdelta.engine.history.positions import LandedLogOf, Side, find_place
 from dmdelta.engine.history.states import ReplayedHistory, SilverHistory
 from dmdelta.engine.quality.evaluation import JudgedTable, TableJudgement
 from dmdelta.engine.quality.foreign_keys import ForeignKeyEvaluation
-from dmdelta.engine.relay.supervisor import endpoint_of
+from dmdelta.engine.task.mapping import endpoint_of
 from dmdelta.engine.task.source import TaskSource, open_task_source
-from dmdelta.engine.task.suites import open_suites
+from dmdelta.engine.task.task import open_suites
 from dmdelta.errors import ConfigError
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName

@@ -8,7 +8,7 @@ from dmdelta.engine.apply.row_checks import TableChecks
 from dmdelta.engine.control.exclusive import standing_still
 from dmdelta.engine.history.lineage import TablePast
 from dmdelta.engine.task.source import TaskSource, open_task_source
-from dmdelta.engine.task.suites import open_suites
+from dmdelta.engine.task.task import open_suites
 from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.model.schema import TableName
 from dmdelta.model.spark_sql import literal, quote

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dmdelta.bronze.landing import landing_app
 from dmdelta.config import SourceConfig, TaskSpec
-from dmdelta.engine.relay.supervisor import relay_task
+from dmdelta.engine.task.mapping import relay_task
 from dmdelta.engine.task.task import Task, open_task
 from dmdelta.lakehouse.history import newest_own_commit
 from dmdelta.model.position import Position

@@ -6,30 +6,27 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dmdelta.bronze.landing import Landed
-from dmdelta.config import MetaConfig, PurgeConfig, SourceConfig, TaskSpec
+from dmdelta.config import SourceConfig, TaskSpec
+from dmdelta.engine.task.mapping import FIRST_TRY, purging_of, reading_of, relay_task
 from dmdelta.errors import DmdeltaError, SourceError, StageFailed
-from dmdelta.lakehouse.session import tasks_at_once
 from dmdelta.logging import get_logger
 from dmdelta.model.gtid import Flavor
-from dmdelta.model.retry import Retry
 from dmdelta.model.schema import TableSchema
 from dmdelta.rules import SourceRules
 from dmdelta.source.catalog import read_schemas
 from dmdelta.source.catalog_snapshot import StillCatalog, read_still_catalog
 from dmdelta.source.connection import open_connection
-from dmdelta.source.endpoint import Endpoint
 from dmdelta.source.preflight.finding import Finding, Level
 from dmdelta.source.preflight.server_checks import Intent, check_source
-from dmdelta.source.preflight.table_checks import Reading, check_tables
+from dmdelta.source.preflight.table_checks import check_tables
 from dmdelta.source.relay.archive import archive_flavor
 from dmdelta.source.relay.process import RelayProcess, WaitingRelay
 from dmdelta.source.relay.purge import PurgePolicy
 from dmdelta.source.relay.relay_dir import Known
-from dmdelta.source.relay.relay_task import RelayTask, Start, StartAfter, StartAt, StartEdge
+from dmdelta.source.relay.relay_task import RelayTask, StartAt
 from dmdelta.source.server import sends_column_names, server_identity
 
 log = get_logger(__name__)
-FIRST_TRY = Retry(attempts=3)
 RESTARTS = 5
 """How often a relay that was killed is restarted in one run."""
 READY_SECONDS = 30.0
@@ -182,69 +179,6 @@ def open_relaying(spec: TaskSpec, source: SourceConfig, *, until_caught_up: bool
         yield relaying
     finally:
         relaying.stop()
-
-
-def relay_task(spec: TaskSpec, source: SourceConfig, *, until_caught_up: bool) -> RelayTask:
-    """The task of a source's relay."""
-    return RelayTask(
-        source_id=source.source_id,
-        relay_dir=spec.relay_dir(source),
-        endpoint=endpoint_of(source),
-        binlog_dir=source.binlog_dir,
-        start=start_of(source.meta),
-        until_caught_up=until_caught_up,
-    )
-
-
-def purging_of(config: PurgeConfig) -> PurgePolicy:
-    """How long landed segments are kept."""
-    return PurgePolicy(config.expires, config.remain_space << 30)
-
-
-def reading_of(spec: TaskSpec, source: SourceConfig) -> Reading:
-    """How the tables of a source are read for a full load."""
-    if not spec.loads(source):
-        return Reading()
-    return Reading(loads=True, at_once=tasks_at_once(), together=spec.snapshot.consistency == "snapshot")
-
-
-def endpoint_of(source: SourceConfig) -> Endpoint | None:
-    """The server of a source; None for an archive."""
-    if source.host is None or source.user is None:
-        return None
-    return Endpoint(
-        host=source.host,
-        port=source.port,
-        user=source.user,
-        password=source.password.get_secret_value(),
-        tls=source.security.tls if source.security else None,
-        flavor=source.flavor,
-        server_id=source.server_id,
-    )
-
-
-def start_of(meta: MetaConfig | None) -> Start:
-    """Where a first start begins: at the spec's `meta`, else at the oldest file."""
-    if meta is None:
-        return StartEdge.OLDEST
-    if meta.binlog_name is not None:
-        return StartAt(meta.binlog_name, meta.binlog_pos)
-    return StartAfter(meta.binlog_gtid or "")
-
-
-def flavor_of_source(spec: TaskSpec, source: SourceConfig) -> Flavor:
-    """The flavor of a source's log; its server is queried if the spec does not set it.
-
-    Raises:
-        SourceError, SourceUnavailable: the server does not answer.
-    """
-    task = relay_task(spec, source, until_caught_up=True)
-    if source.flavor is not None:
-        return source.flavor
-    if task.endpoint is None:
-        return archive_flavor(Path(task.binlog_dir or ""))
-    with open_connection(task.endpoint, FIRST_TRY) as connection:
-        return server_identity(connection).flavor
 
 
 def _raise_failures(source_id: str, findings: Sequence[Finding]) -> None:

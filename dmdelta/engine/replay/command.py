@@ -23,7 +23,7 @@ def replay(spec: TaskSpec, request: ReplayRequest, report: Report) -> list[Repla
     Raises:
         ConfigError: a place or a table is not there, or what is asked for does not go together.
         QualityError: bronze does not have what it takes, or the result fails what it must fulfil (`check`).
-        DmdeltaError: as `dmdelta.silver.apply_table`.
+        DmdeltaError: as `dmdelta.silver.apply.apply.apply_table`.
     """
     _assert_sense(request)
     source = open_task_source(spec, request.source)

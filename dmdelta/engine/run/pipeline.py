@@ -1,56 +1,31 @@
 """The pipeline of one source: a relay process, a landing loop, an applying loop and a flusher."""
 
+import shutil
 import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
-from pyspark.sql import SparkSession
-
-from dmdelta.bronze.landing import Landed, landed_batches, newest_landed
-from dmdelta.bronze.watermarks import exact_positions
-from dmdelta.changelog.context import SourceContext
+from dmdelta.bronze.landing import Landed
 from dmdelta.checkpoint import (
-    CheckpointStore,
     Flusher,
     FlushReason,
-    Points,
-    Snapshot,
-    SourceEvidence,
-    StoredPoints,
-    TablePoint,
-    inherited_exit,
 )
-from dmdelta.checkpoint.restart_plan import check_bronze
-from dmdelta.engine.apply.failure_log import FailureLog
 from dmdelta.engine.apply.loop import ApplyingLoop
-from dmdelta.engine.apply.requests import RangeRequests
-from dmdelta.engine.apply.row_checks import TableChecks
-from dmdelta.engine.apply.scheduler import TableScheduler
-from dmdelta.engine.apply.shard_locks import join_known_shards
-from dmdelta.engine.apply.writer import TableApply
+from dmdelta.engine.apply.table_state import Phase
 from dmdelta.engine.control.cancellation import StopRequest
 from dmdelta.engine.ingest.loop import LandingLoop
-from dmdelta.engine.ingest.queue import LandedLog
-from dmdelta.engine.ingest.schema_history import SchemaHistory
-from dmdelta.engine.ingest.schema_tracker import StructureTracking
 from dmdelta.engine.maintenance.background import TableCare
 from dmdelta.engine.relay.supervisor import Relaying
-from dmdelta.engine.sink import SinkingLoop, sink_settings
-from dmdelta.engine.snapshot.ad_hoc import AdHocSnapshots, joining_tables
-from dmdelta.engine.snapshot.initial import FullLoad, open_full_load
-from dmdelta.engine.snapshot.store import ChunkStore
+from dmdelta.engine.sink import SinkingLoop
+from dmdelta.engine.snapshot.ad_hoc import AdHocSnapshots
+from dmdelta.engine.snapshot.initial import FullLoad
 from dmdelta.engine.task.live_settings import LiveSettings
-from dmdelta.engine.task.overrides import read_operators
-from dmdelta.engine.task.task import Task
-from dmdelta.engine.telemetry.counters import Tally
+from dmdelta.engine.telemetry.stats import SourceMoment, bytes_beyond
 from dmdelta.engine.validation.validator import ValidatorLoop
-from dmdelta.lakehouse.session import clone_session
 from dmdelta.logging import get_logger
-from dmdelta.model.schema import TableName
-from dmdelta.quality.results import ResultStore
-from dmdelta.sharding import Coordination
-from dmdelta.silver.apply.row_checks import no_checks
+from dmdelta.model.position import Position
+from dmdelta.source.relay.relay_task import RelayStatus, read_status
 
 log = get_logger(__name__)
 CANCEL_SECONDS = 0.5
@@ -192,125 +167,43 @@ class SourcePipeline:
             self.stop.fail(error)
 
 
-def open_pipeline(
-    task: Task, relaying: Relaying, tally: Tally, stop: StopRequest, shards: Coordination
-) -> SourcePipeline:
-    """Determine the state of a source, start its relay and assemble the other stages.
-
-    Args:
-        shards: coordinates the shards of merged tables, across all sources.
-
-    Raises:
-        Fenced: another runner's relay is active.
-        LakehouseError: bronze and the checkpoint are inconsistent.
-    """
-    source_id = relaying.source_id
-    source = task.landing_source(source_id, relaying.flavor)
-    landed = newest_landed(task.spark, source)
-    load = open_full_load(task, relaying, source, landed)
-    chunks = ChunkStore(task.spark, task.lakehouse, task.spec.name, source_id, task.run)
-    joining = waiting = frozenset[TableName]()
-    if load is None and relaying.task.endpoint is not None:
-        joining = joining_tables(task.spark, source, relaying, chunks)
-        waiting = joining | chunks.awaited().tables
-    if load:
-        landed = load.landed
-    begin = load.log_begin if load else landed
-    (relaying.begin_ahead if load or waiting else relaying.begin_behind)(begin)
-    # Before anything is written: the lock on its folder excludes a second runner. It relays while the rest is opened.
-    relaying.start()
-    store = CheckpointStore(task.spark, task.lakehouse, task.spec.name, source_id, task.run)
-    stored = store.open()
-    evidence = SourceEvidence(landed.end if landed else None, stored)
-    check_bronze(evidence)
-    points = Points(source_id, stored, inherited_exit(evidence))
-    flusher = Flusher(_TimedStore(store, tally), points, stored, task.in_force.settings.flush_interval)
-    operators = read_operators(task.spark, task.lakehouse, task.spec.name, source_id)
-    landed_log = LandedLog()
-    for batch in _unapplied(task.spark, source, landed, stored):
-        landed_log.append(batch)
-    history = SchemaHistory(task.spark, task.lakehouse, task.spec.name, source_id)
-    tracking = StructureTracking(task.spark, source, relaying, history)
-    freshness = 0.0 if relaying.until_caught_up else task.spec.syncer.target_freshness.total_seconds()
-    landing = LandingLoop(task.spark, source, relaying, tracking, landed_log, tally, freshness)
-    side = replace(
-        task.silver_side(source_id, relaying.flavor, operators, shards),
-        checks=TableChecks(task.spark, task.suites) if task.suites.by_table else no_checks,
-    )
-    if shards.mode is not None:
-        join_known_shards(side, stored, relaying.read_catalog())
-    shards.begins()
-    read_at = exact_positions(task.spark, source.bronze, source_id) if relaying.loads and not load else {}
-    requests = RangeRequests(side, points, evidence, task.policy)
-    requests.states.read_exactly(read_at)
-    spark = clone_session(task.spark)
-    record = FailureLog(
-        ResultStore(clone_session(task.spark), task.lakehouse, task.spec.name, task.run), side, task.suites
-    )
-    tables = TableApply(spark, side, points, requests, tally, record)
-    scheduler = TableScheduler(spark, tables, lambda: landed_log.waiting, landed)
-    scheduler.pause_tables(waiting)
-    applying = ApplyingLoop(scheduler, landed_log, flusher.request)
-    log.info("source opened", source=source_id, landed=str(landed.end) if landed else None)
-    pipeline = SourcePipeline(source_id, relaying, landing, applying, flusher, landed, stop, load)
-    pipeline.sinking = _open_sinking(task, source, landing, landed)
-    pipeline.validator = _open_validator(task, relaying, applying, stored)
-    if task.spec.maintenance.automatic and not relaying.until_caught_up:
-        pipeline.care = TableCare(task, scheduler, shared=source_id == task.spec.sources[0].source_id)
-    if relaying.task.endpoint is not None:
-        pipeline.ad_hoc = AdHocSnapshots(task, source, relaying, chunks, scheduler, tally, evidence.landed, joining)
-    return pipeline
+_BEHIND_RELAY = ("landed", "applied", "flushed", "sunk")
 
 
-@dataclass(frozen=True, slots=True)
-class _TimedStore:
-    """The checkpoint store, with its writes timed as a phase of the run."""
-
-    store: CheckpointStore
-    tally: Tally
-
-    def write(self, snapshot: Snapshot, changed: Sequence[TablePoint], reason: FlushReason) -> None:
-        with self.tally.spending(self.store.source_id, "flush"):
-            self.store.write(snapshot, changed, reason)
-
-
-def _open_sinking(task: Task, source: SourceContext, landing: LandingLoop, landed: Landed | None) -> SinkingLoop | None:
-    """The sink's loop, which receives what lands from now on; None without a sink."""
-    config = task.spec.sink
-    if config is None:
-        return None
-    ahead = LandedLog()
-    landing.landed_log.follow_with(ahead)
-    operators = read_operators(task.spark, task.lakehouse, task.spec.name, source.source_id)
-    rules = replace(task.rules(source.source_id), operators=operators)
-    own = replace(source, rules=rules)
-    settings = sink_settings(task.spec, config)
-    return SinkingLoop(clone_session(task.spark), own, settings, ahead, landed)
-
-
-def _open_validator(
-    task: Task, relaying: Relaying, applying: ApplyingLoop, stored: StoredPoints | None
-) -> ValidatorLoop | None:
-    """The validator's loop, which receives what is applied from now on; None if the spec does not enable it."""
-    config, endpoint = task.spec.validator, relaying.task.endpoint
-    if config.mode == "none" or endpoint is None:
-        return None
-    applied_log = applying.applied_log = LandedLog()
-    applied = stored.global_point.position if stored else None
-    spark = clone_session(task.spark)
-    return ValidatorLoop(
-        spark, applying.side, endpoint, config, applied_log, applied, lambda: applying.scheduler.states.held
+def moment_of(pipeline: SourcePipeline) -> SourceMoment:
+    """The current state of a source. Reads only memory and the relay's folder."""
+    folder, tables = pipeline.relaying.folder, pipeline.applying.scheduler.tables
+    states = tables.requests.states
+    relay, sinking, validator = read_status(folder), pipeline.sinking, pipeline.validator
+    sink = sinking.metrics if sinking is not None else None
+    flushed = sink.flushed if sink is not None else None
+    positions = {
+        "server": _server(relay),
+        "relayed": Position(relay.epoch, relay.binlog_file, relay.offset) if relay and relay.binlog_file else None,
+        "landed": pipeline.landing.reached,
+        "applied": tables.points.reached,
+        "flushed": pipeline.flusher.flushed,
+        "sunk": Position.parse(flushed) if flushed is not None else None,
+        "validated": validator.reached if validator is not None else None,
+    }
+    reached = {stage: place for stage, place in positions.items() if place is not None and place.epoch > 0}
+    segments = pipeline.landing.segments
+    return SourceMoment(
+        source_id=pipeline.source_id,
+        positions=reached,
+        relay_streams=relay is not None and relay.state in ("streaming", "caught up"),
+        relay_retries=relay.retries if relay else 0,
+        relay_free_bytes=shutil.disk_usage(folder).free if folder.exists() else 0,
+        relay_bytes=sum(segment.size for segment in segments),
+        waiting_bytes={stage: bytes_beyond(segments, reached[stage]) for stage in _BEHIND_RELAY if stage in reached},
+        safe_tables=sum(state.is_safe for state in states),
+        stopped=len(states.in_phase(Phase.STOPPED)),
+        waiting=len(states.in_phase(Phase.WAITING)),
+        sink=sink,
+        sink_stopped=sinking is not None and sinking.failure is not None,
+        validator=validator.figures if validator is not None else None,
     )
 
 
-def _unapplied(
-    spark: SparkSession, source: SourceContext, landed: Landed | None, stored: StoredPoints | None
-) -> list[Landed]:
-    """The batches in bronze that are not applied to every silver table. The first starts at the checkpoint."""
-    applied = stored.global_point.position if stored else None
-    if landed is None or landed.end == applied:
-        return []
-    batches = landed_batches(spark, source, applied)
-    if batches and applied is not None and applied < batches[0].begin:
-        batches[0] = replace(batches[0], begin=applied)
-    return batches
+def _server(relay: RelayStatus | None) -> Position | None:
+    return Position(relay.epoch, relay.server_file, relay.server_offset) if relay and relay.server_file else None

@@ -5,17 +5,18 @@ may already have been applied, so it is applied in safe mode. The mark is a comm
 crash right after it the task resumes at the new position.
 """
 
-from contextlib import closing
-from dataclasses import replace
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dmdelta.bronze.landing import Landed, begin_anew, newest_beginning, newest_landed
 from dmdelta.changelog.context import SourceContext
 from dmdelta.checkpoint import CheckpointStore, FlushReason, Point, Snapshot
+from dmdelta.config import TaskSpec
 from dmdelta.engine.ingest.schema_history import SchemaHistory
-from dmdelta.engine.relay.supervisor import Relaying
+from dmdelta.engine.relay.supervisor import Relaying, open_relaying
 from dmdelta.engine.snapshot.store import ChunkStore
-from dmdelta.engine.task.task import Task
+from dmdelta.engine.task.task import Task, open_task
 from dmdelta.logging import get_logger
 from dmdelta.model.gtid import parse_gtid_set
 from dmdelta.model.position import Position
@@ -116,3 +117,26 @@ def _find(relaying: Relaying, start: Start | StartTime) -> Beginning:
     if task.endpoint is None:
         return find_in_archive(Path(task.binlog_dir or ""), start)
     return find_on_server(task.endpoint, start)
+
+
+@dataclass(frozen=True, slots=True)
+class ResetSource:
+    """A source and where its next run starts."""
+
+    source: str
+    begins: Position
+
+
+def reset_task(spec: TaskSpec) -> list[ResetSource]:
+    """Reset a task.
+
+    Raises:
+        Fenced: it is running.
+        DmdeltaError: a source or the lakehouse is unavailable, or the source lacks the spec's start position.
+    """
+    with ExitStack() as opened:
+        relayings = [opened.enter_context(open_relaying(spec, source, until_caught_up=True)) for source in spec.sources]
+        task = open_task(spec)
+        return [
+            ResetSource(relaying.source_id, begin_source(task, relaying, relaying.task.start)) for relaying in relayings
+        ]

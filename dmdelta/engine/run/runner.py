@@ -13,14 +13,13 @@ from dmdelta.engine.control.cancellation import StopRequest, stopping_on_signals
 from dmdelta.engine.control.listener import obeying, plan_after_failure
 from dmdelta.engine.control.table import ControlTable, State
 from dmdelta.engine.relay.supervisor import Relaying, open_relaying
-from dmdelta.engine.run.pipeline import SourcePipeline, open_pipeline
+from dmdelta.engine.run.assembly import open_pipeline
+from dmdelta.engine.run.pipeline import SourcePipeline, moment_of
 from dmdelta.engine.run.restart import begin_source
 from dmdelta.engine.task.live_settings import InForce
-from dmdelta.engine.task.suites import open_suites
-from dmdelta.engine.task.task import Task, open_task, with_safe_mode
+from dmdelta.engine.task.task import Task, open_suites, open_task, with_safe_mode
 from dmdelta.engine.telemetry.counters import Progress, RunSummary, Tally
-from dmdelta.engine.telemetry.metrics import RunMetrics, serving_metrics
-from dmdelta.engine.telemetry.stats import moment_of
+from dmdelta.engine.telemetry.prometheus import RunMetrics, serving_metrics
 from dmdelta.errors import DmdeltaError, QualityError, SchemaError, StageFailed
 from dmdelta.logging import get_logger
 from dmdelta.model.schema import TableName

@@ -13,7 +13,7 @@ from datetime import datetime, timezone
 
 from pyspark.sql import SparkSession
 
-from dmdelta.bronze.structures import structure_rows
+from dmdelta.bronze.schema_rows import structure_rows
 from dmdelta.bronze.watermarks import exact_positions, heard_of
 from dmdelta.changelog.context import SourceContext
 from dmdelta.checkpoint.points import ORIGIN

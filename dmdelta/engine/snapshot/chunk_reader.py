@@ -6,10 +6,12 @@ from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, cast
 
+from dmdelta.bronze.direct_rows import direct_batches
 from dmdelta.bronze.segment_reader import decoding
 from dmdelta.bronze.snapshot_rows import ChunkOrigin, Packets, Watermark, snapshot_batches
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.model.gtid import Flavor
+from dmdelta.model.position import Position
 from dmdelta.source.endpoint import Endpoint
 from dmdelta.source.server import ServerPosition
 from dmdelta.source.snapshot.barrier import Meeting
@@ -57,3 +59,20 @@ def _landing(parts: Iterator[ServerPosition | RowPackets], *, exact: bool) -> It
             yield Watermark(part.binlog_file, part.offset, gtid_set, exact)
         else:
             yield part.data, part.end
+
+
+def read_rows(
+    chunks: Sequence[Chunk],
+    options: Mapping[str, str],
+    number: int = 0,  # noqa: ARG001 - readers of tables past bronze do not meet
+) -> "Iterator[pa.RecordBatch]":
+    """The rows of chunks of one table, one after the other, in bounded memory. `options` are the data source's."""
+    endpoint = Endpoint.from_dict(json.loads(options["endpoint-secret"]))
+    flavor, epoch = cast("Flavor", options["flavor"]), int(options["epoch"])
+    with decoding():
+        for chunk in chunks:
+            parts = read_chunk(endpoint, chunk, flavor)
+            packets = ((part.data, part.end) for part in parts if isinstance(part, RowPackets))
+            for batch in direct_batches(chunk.schema, Position.of_chunk(epoch, chunk.number), packets):
+                reach(CrashPoint.SNAPSHOT_CHUNK_READ)
+                yield batch

@@ -150,7 +150,7 @@ def _read_chunks(chunks: Sequence[Chunk], options: Mapping[str, str], number: in
 
 
 def _read_rows(chunks: Sequence[Chunk], options: Mapping[str, str], number: int) -> "Iterator[pa.RecordBatch]":
-    from dmdelta.engine.snapshot.row_reading import read_rows  # noqa: PLC0415
+    from dmdelta.engine.snapshot.chunk_reader import read_rows  # noqa: PLC0415
 
     return read_rows(chunks, options, number)
 

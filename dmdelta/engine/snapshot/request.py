@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from dmdelta.bronze.landing import newest_landed
 from dmdelta.config import SourceConfig, TaskSpec
-from dmdelta.engine.relay.supervisor import FIRST_TRY, endpoint_of
 from dmdelta.engine.snapshot.store import ChunkStore
+from dmdelta.engine.task.mapping import FIRST_TRY, endpoint_of
 from dmdelta.engine.task.task import Task, open_task
 from dmdelta.errors import ConfigError
 from dmdelta.model.schema import TableName

@@ -8,7 +8,7 @@ from dmdelta.changelog.context import SourceContext
 from dmdelta.changelog.ranges import of_source
 from dmdelta.checkpoint import load_points
 from dmdelta.config import SourceConfig, TaskSpec
-from dmdelta.engine.relay.supervisor import flavor_of_source
+from dmdelta.engine.task.mapping import flavor_of_source
 from dmdelta.engine.task.overrides import read_operators
 from dmdelta.engine.task.task import Task, named_source, open_task
 from dmdelta.errors import ConfigError

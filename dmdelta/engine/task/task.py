@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -18,7 +19,7 @@ from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.lakehouse.session import open_session
 from dmdelta.model.gtid import Flavor
 from dmdelta.model.position import Position
-from dmdelta.quality.suite import Suites
+from dmdelta.quality.suite import Suites, load_suites
 from dmdelta.rules import SourceRules
 from dmdelta.rules.operators import Operator
 from dmdelta.sharding import Coordination
@@ -101,3 +102,21 @@ def open_task(spec: TaskSpec, *, writing: bool = True) -> Task:
 def with_safe_mode(spec: TaskSpec) -> TaskSpec:
     """The spec with `safe-mode: true`."""
     return spec.model_copy(update={"syncer": spec.syncer.model_copy(update={"safe_mode": True})})
+
+
+def open_suites(spec: TaskSpec) -> Suites:
+    """The suites that the spec names; none without `quality`.
+
+    Raises:
+        ConfigError: a suite is invalid, or Great Expectations is not installed.
+    """
+    if spec.quality is None:
+        return Suites()
+    # Great Expectations takes a second to import, and is only installed where it is needed.
+    from dmdelta.quality.expectations import assert_known  # noqa: PLC0415
+
+    suites = load_suites(Path(spec.quality.schemas))
+    for suite in suites.by_table.values():
+        for expectation in suite.expectations:
+            assert_known(expectation)
+    return suites

@@ -6,18 +6,19 @@ from enum import Enum
 
 from dmdelta.config import TaskSpec
 from dmdelta.engine.task.task import Task, open_task
-from dmdelta.engine.validation.row_errors import (
-    ErrorState,
+from dmdelta.engine.validation.store import (
     RowError,
+    ValidatorProgress,
     count_errors,
     read_errors,
+    read_progress,
     remove_errors,
     set_states,
+    validator_table,
 )
-from dmdelta.engine.validation.store import ValidatorProgress, read_progress
-from dmdelta.engine.validation.validator_table import validator_table
 from dmdelta.engine.validation.validator_tables import validated_tables
 from dmdelta.errors import ConfigError
+from dmdelta.quality.pending import ErrorState
 
 
 @dataclass(frozen=True, slots=True)

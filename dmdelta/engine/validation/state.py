@@ -12,15 +12,13 @@ from pyspark.sql import SparkSession
 from dmdelta.config import ValidatorConfig
 from dmdelta.engine.validation.comparable_tables import TableLooks
 from dmdelta.engine.validation.row_compare import Looked, Range, TableLook
-from dmdelta.engine.validation.row_errors import ErrorState, RowError, error_id
-from dmdelta.engine.validation.store import ValidatorProgress, ValidatorStore
-from dmdelta.engine.validation.validator_table import RowId
+from dmdelta.engine.validation.store import RowError, RowId, ValidatorProgress, ValidatorStore, error_id
 from dmdelta.errors import DmdeltaError, QualityError
 from dmdelta.logging import get_logger
 from dmdelta.model.change import Op
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
-from dmdelta.quality.pending import Patience, PendingRow, newly_pending, plan_settling
+from dmdelta.quality.pending import ErrorState, Patience, PendingRow, newly_pending, plan_settling
 from dmdelta.silver.apply.silver_context import SilverContext
 from dmdelta.silver.schema.range_profile import TableEvents, table_events, tables_with_events
 from dmdelta.source.server import server_position

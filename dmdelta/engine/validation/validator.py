@@ -15,8 +15,8 @@ from dmdelta.config import ValidatorConfig
 from dmdelta.engine.control.cancellation import StopRequest
 from dmdelta.engine.control.supervise import run_beside
 from dmdelta.engine.ingest.queue import LandedLog
+from dmdelta.engine.telemetry.stats import ValidatorFigures
 from dmdelta.engine.validation.comparable_tables import TableLooks
-from dmdelta.engine.validation.row_errors import ErrorState
 from dmdelta.engine.validation.state import Validation
 from dmdelta.engine.validation.store import ValidatorStore
 from dmdelta.errors import DmdeltaError, QualityError, Retryable, as_ours
@@ -34,23 +34,6 @@ GATHER_SECONDS = 10.0
 GRACE_SECONDS = 5.0
 END_SECONDS = 20.0
 """How long the end is waited for; after the first seconds what is under way is given up, to be done by the next run."""
-
-
-@dataclass(frozen=True, slots=True)
-class ValidatorFigures:
-    """What the validator has counted.
-
-    Attributes:
-        validated: rows that were looked at and agreed, since its first start.
-        pending: rows that differ for now.
-        errors: by state.
-        stopped: it has stopped by itself.
-    """
-
-    validated: int
-    pending: int
-    errors: dict[ErrorState, int]
-    stopped: bool
 
 
 @dataclass(slots=True)

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from contextlib import closing
 
 from dmdelta.config import SourceConfig
-from dmdelta.engine.relay.supervisor import endpoint_of
+from dmdelta.engine.task.mapping import endpoint_of
 from dmdelta.engine.task.source import TaskSource, source_of_task
 from dmdelta.engine.task.task import Task
 from dmdelta.errors import ConfigError, SourceError

@@ -6,7 +6,7 @@ from enum import Enum
 from pathlib import Path
 
 from dmdelta.config import SourceConfig, TaskSpec
-from dmdelta.engine.relay.supervisor import FIRST_TRY, endpoint_of, flavor_of_source
+from dmdelta.engine.task.mapping import FIRST_TRY, endpoint_of, flavor_of_source
 from dmdelta.errors import SourceError
 from dmdelta.logging import get_logger
 from dmdelta.model.gtid import Flavor

@@ -14,10 +14,7 @@ from dmdelta.model.spark_sql import literal, quote
 from dmdelta.sharding import Columns, held_type, holds
 from dmdelta.silver.apply.shard_columns import ColumnPlan, ShardChange, own_older, plan_columns
 from dmdelta.silver.schema.evolution import SilverChange, cluster_columns, clustering
-from dmdelta.silver.table.target import Target
-
-LEFT_OUT = "dmdelta.left-out"
-"""The property of a merged table: columns of shards that it goes without, as names separated by commas."""
+from dmdelta.silver.table.target import LEFT_OUT, Target
 
 
 def plan_shard_change(change: ShardChange) -> SilverChange:

@@ -15,9 +15,8 @@ from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.lakehouse.tables import OWNER, SOURCE_ID, SOURCE_TABLE, table_state
 from dmdelta.model.schema import TableSchema
 from dmdelta.sharding import Columns, merged_columns
-from dmdelta.silver.apply.shard_merge import LEFT_OUT
 from dmdelta.silver.schema.evolution import DROPPED, UNMARK, cluster_columns, clustering, indexed_columns
-from dmdelta.silver.table.target import Target
+from dmdelta.silver.table.target import LEFT_OUT, Target
 
 _PROPERTIES = {
     "delta.columnMapping.mode": "name",

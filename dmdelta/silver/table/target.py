@@ -81,3 +81,7 @@ class Target:
             after=self.seen(altered.after),
             origins=(*altered.origins, *kept),
         )
+
+
+LEFT_OUT = "dmdelta.left-out"
+"""The property of a merged table: columns of shards that it goes without, as names separated by commas."""

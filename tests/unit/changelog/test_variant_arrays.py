@@ -10,6 +10,7 @@ from dmdelta.bronze.arrow import VARIANT
 from dmdelta.changelog.variant_arrays import blobs, doubles, texts
 from dmdelta.changelog.variant_layout import Images
 from dmdelta.errors import LakehouseError
+from dmdelta.model import variant_types
 
 KEYS = (b"id", b"c", b"json")
 
@@ -29,7 +30,7 @@ def images_of(rows, keys=KEYS):
 
 
 def float_piece(number):
-    return bytes((variant.FLOAT,)) + struct.pack("<f", number)
+    return bytes((variant_types.FLOAT,)) + struct.pack("<f", number)
 
 
 @pytest.mark.parametrize(
@@ -62,11 +63,11 @@ def test_texts(piece, text):
     """Each type alone, and mixed with NULLs, absent fields, absent images and values of other types."""
     assert texts(images_of([{1: piece}]), "c").to_pylist() == [text]
     rows = [
-        {1: variant.NULL},
+        {1: variant_types.NULL},
         {1: piece},
         None,
         {0: piece},
-        {0: variant.NULL, 1: piece},
+        {0: variant_types.NULL, 1: piece},
         {1: variant.string_piece(b"o")},
     ]
     assert texts(images_of([*rows, {0: piece, 1: piece}]), "c").to_pylist() == [
@@ -85,7 +86,7 @@ def test_doubles_and_bytes():
     rows = [
         {0: float_piece(0.1), 1: variant.binary_piece(b"\0\xff")},
         {0: variant.double_piece(1e300)},
-        {1: variant.NULL},
+        {1: variant_types.NULL},
     ]
     assert doubles(images_of(rows), "id").to_pylist() == [struct.unpack("<f", struct.pack("<f", 0.1))[0], 1e300, None]
     assert blobs(images_of(rows), "c").to_pylist() == [b"\0\xff", None, None]
@@ -103,4 +104,4 @@ def test_many_fields_and_large_images():
 def test_nested_values_have_no_text():
     """A document in a column that is read as text is an error, not a wrong text."""
     with pytest.raises(LakehouseError, match="column c"):
-        texts(images_of([{1: variant.array_piece([variant.NULL])}]), "c")
+        texts(images_of([{1: variant.array_piece([variant_types.NULL])}]), "c")

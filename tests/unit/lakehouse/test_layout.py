@@ -117,7 +117,7 @@ def test_foreign_errors(text, kind):
 def test_a_worker_error_contains_no_values():
     """The exception's class and location in the Python worker, not its message, which may quote a row."""
     text = (
-        '[PYTHON_EXCEPTION] Traceback (most recent call last):\n  File "/x/dmdelta/engine/snapshot/row_reading.py", line 86, in f\n'
+        '[PYTHON_EXCEPTION] Traceback (most recent call last):\n  File "/x/dmdelta/engine/snapshot/chunk_reader.py", line 86, in f\n'
         "    raise it\nTypeError: secret value\n\tat org.apache.spark.Task.run(Task.scala:1)"
     )
 
@@ -126,5 +126,5 @@ def test_a_worker_error_contains_no_values():
             return "PYTHON_EXCEPTION"
 
     message = translate(SparkError(text), "delta.`/x`", "appending to").message
-    assert message.endswith("failed: PYTHON_EXCEPTION TypeError in engine/snapshot/row_reading.py, line 86")
+    assert message.endswith("failed: PYTHON_EXCEPTION TypeError in engine/snapshot/chunk_reader.py, line 86")
     assert translate(SparkError("no traceback"), "t", "reading").message.endswith("failed: PYTHON_EXCEPTION")

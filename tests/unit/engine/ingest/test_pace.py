@@ -2,7 +2,7 @@
 
 import pytest
 
-from dmdelta.engine.ingest.pace import plan_pause
+from dmdelta.engine.ingest.loop import plan_pause
 from dmdelta.engine.telemetry.counters import Tally
 
 

@@ -13,15 +13,13 @@ from dmdelta.config.metrics import MetricsConfig
 from dmdelta.engine.control.table import State
 from dmdelta.engine.telemetry.counters import Tally
 from dmdelta.engine.telemetry.lag import MOST, Sightings
-from dmdelta.engine.telemetry.metrics import RunMetrics, serving_metrics
-from dmdelta.engine.telemetry.prometheus import metrics_page
-from dmdelta.engine.telemetry.stats import SourceMoment, bytes_beyond
-from dmdelta.engine.validation.row_errors import ErrorState
-from dmdelta.engine.validation.validator import ValidatorFigures
+from dmdelta.engine.telemetry.prometheus import RunMetrics, metrics_page, serving_metrics
+from dmdelta.engine.telemetry.stats import SourceMoment, ValidatorFigures, bytes_beyond
 from dmdelta.errors import ConfigError
 from dmdelta.model.change import Op
 from dmdelta.model.position import Position
 from dmdelta.model.segment import Segment
+from dmdelta.quality.pending import ErrorState
 from dmdelta.silver.apply.request import ApplyResult
 from dmdelta.silver.rows.strategy import Step
 from dmdelta.sink.metrics import SinkMetrics, WorkerCounts

@@ -1,8 +1,8 @@
 """What the validator writes down."""
 
-from dmdelta.engine.validation.row_errors import ErrorState, count_errors, error_id
-from dmdelta.engine.validation.store import ValidatorProgress
+from dmdelta.engine.validation.store import ValidatorProgress, count_errors, error_id
 from dmdelta.model.position import Position
+from dmdelta.quality.pending import ErrorState
 
 
 def test_progress_comes_back():

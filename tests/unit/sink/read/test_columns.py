@@ -6,6 +6,7 @@ import pytest
 from dmdelta.binlog.values import variant
 from dmdelta.bronze.arrow import VARIANT
 from dmdelta.errors import SinkError
+from dmdelta.model import variant_types
 from dmdelta.model.schema import Column, TableSchema
 from dmdelta.sink.change import Act
 from dmdelta.sink.plan.table_mapping import plan_table
@@ -18,12 +19,15 @@ SCHEMA = TableSchema("d", "t", (Column("id", "int"), Column("c", "varchar", char
 COLUMNS = {"id": TargetColumn("id", "int", nullable=False), "c": TargetColumn("c", "varchar", "utf8mb4_bin")}
 BY_ID = (TargetKey("PRIMARY", (("id", None),)),)
 BY_BOTH = (*BY_ID, TargetKey("u", (("c", None),)))
-ABSENT = (variant.NULL, variant.metadata_bytes(()))
+ABSENT = (variant_types.NULL, variant.metadata_bytes(()))
 
 
 def image(id_=None, c=None):
     """A row image: (value, dictionary). None for no image of it."""
-    fields = [(1, variant.NULL if c is None else variant.string_piece(c.encode())), (0, variant.int32_piece(id_ or 0))]
+    fields = [
+        (1, variant_types.NULL if c is None else variant.string_piece(c.encode())),
+        (0, variant.int32_piece(id_ or 0)),
+    ]
     return variant.object_piece(fields), variant.metadata_bytes((b"id", b"c"))
 
 

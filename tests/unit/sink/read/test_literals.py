@@ -4,6 +4,7 @@ import pyarrow as pa
 import pytest
 
 from dmdelta.binlog.values import variant
+from dmdelta.model import variant_types
 from dmdelta.model.schema import Column, ConstantColumn
 from dmdelta.sink.read.literals import NAMELESS, Literals
 from tests.unit.changelog.test_variant_arrays import float_piece, images_of
@@ -35,20 +36,20 @@ def string(text):
         (Column("c", "blob"), variant.binary_piece(b""), "x''"),
         (Column("c", "enum", members=("a", "b")), string(""), NAMELESS),
         (Column("c", "enum", members=("a", "")), string(""), "''"),
-        (ConstantColumn("c", "varchar", value="it's"), variant.NULL, "'it''s'"),
+        (ConstantColumn("c", "varchar", value="it's"), variant_types.NULL, "'it''s'"),
     ],
     ids=str,
 )
 def test_literals(column, piece, literal):
     """The literal of each type, next to a NULL."""
-    found = literals_of(piece, variant.NULL)
+    found = literals_of(piece, variant_types.NULL)
     assert found.of(column).to_pylist()[0] == literal
     assert found.values(column).to_pylist() == [literal, literal if isinstance(column, ConstantColumn) else "NULL"]
 
 
 def test_tuples_conditions_and_assignments():
     """A row as a tuple, as a condition that selects it, and as assignments of its known columns."""
-    found, number = literals_of(string("x"), variant.NULL), Column("id", "int")
+    found, number = literals_of(string("x"), variant_types.NULL), Column("id", "int")
     assert found.tuples((number, TEXT)).to_pylist() == ["(0,'x')", "(1,NULL)"]
     assert found.identities((number, TEXT)).to_pylist() == ["(0,'x')", None]
     columns = (("`id`", number), ("`c`", TEXT))
@@ -63,7 +64,7 @@ def test_tuples_conditions_and_assignments():
 def test_a_long_text_is_compared_once():
     """No index covers it, and the packet size is limited."""
     long = "x" * 3073
-    assert literals_of(string(long), string("y"), variant.NULL).conditions([("`c`", TEXT)]).to_pylist() == [
+    assert literals_of(string(long), string("y"), variant_types.NULL).conditions([("`c`", TEXT)]).to_pylist() == [
         f"BINARY CONVERT(`c` USING utf8mb4) = BINARY '{long}'",
         "`c` BETWEEN 'y' AND 'y' AND BINARY CONVERT(`c` USING utf8mb4) = BINARY 'y'",
         "`c` IS NULL",
@@ -91,7 +92,7 @@ def test_conditions_of_values_without_a_comparable_literal():
 )
 def test_key_texts_of_values_that_some_collation_treats_as_equal(one, other):
     """Case, control characters, trailing spaces, and letters that some languages treat as equal."""
-    found = literals_of(string(one), string(other), string("z"), variant.NULL).key_texts(TEXT, None).to_pylist()
+    found = literals_of(string(one), string(other), string("z"), variant_types.NULL).key_texts(TEXT, None).to_pylist()
     assert found[0] == found[1] != found[2]
     assert found[3] is None
 

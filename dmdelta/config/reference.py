@@ -1,0 +1,6 @@
+"""`python -m dmdelta.config.reference`: now `dmdelta.config.docs`; the old name goes in 0.3."""
+
+import runpy
+
+if __name__ == "__main__":
+    runpy.run_module("dmdelta.config.docs", run_name="__main__")
