@@ -16,8 +16,8 @@ from pyspark.sql import Row, SparkSession
 from dmdelta.cli.progress import showing_progress
 from dmdelta.cli.render import console, table_of
 from dmdelta.config import TaskSpec, load_spec
-from dmdelta.engine.quality.command import QualityRequest, judge_tables, write_docs
-from dmdelta.engine.quality.evaluation import JudgedTable
+from dmdelta.engine.quality.command import QualityRequest, evaluate_tables, write_docs
+from dmdelta.engine.quality.evaluation import TableResult
 from dmdelta.engine.run.runner import RunOptions, run_task
 from dmdelta.engine.task.task import place_of
 from dmdelta.lakehouse.layout import Lakehouse
@@ -46,7 +46,7 @@ def main(path: Path = SPEC) -> None:
     show_bronze(spark, lakehouse)
     show_silver(spark, lakehouse)
     show_quarantine(spark, lakehouse, spec.name)
-    show_evaluation(evaluated := judge_tables(spec, RANGE, lambda _: None))
+    show_evaluation(evaluated := evaluate_tables(spec, RANGE, lambda _: None))
     show_pages(spec, evaluated)
 
 
@@ -108,7 +108,7 @@ def show_quarantine(spark: SparkSession, lakehouse: Lakehouse, task: str) -> Non
     say("A row leaves the quarantine when its source corrects it, or with: dmdelta quality release")
 
 
-def show_evaluation(found: Iterable[JudgedTable]) -> None:
+def show_evaluation(found: Iterable[TableResult]) -> None:
     """What the contracts say of the rows that a range of the log wrote, as `dmdelta quality`."""
     results = [(".".join(one.judged.table), result) for one in found for result in one.results]
     shown = [(table, result) for table, result in results if is_of_interest(result)]
@@ -133,7 +133,7 @@ def is_of_interest(result: Result) -> bool:
     return not result.success or (told and not result.expectation.startswith("expect_column_values_to_not_be_null"))
 
 
-def show_pages(spec: TaskSpec, evaluated: list[JudgedTable]) -> None:
+def show_pages(spec: TaskSpec, evaluated: list[TableResult]) -> None:
     """Where to read on: as `dmdelta report SPEC -o FILE` and `dmdelta quality SPEC --docs FOLDER`."""
     folder = Path(str(spec.lakehouse.root))
     report = folder / "report.html"

@@ -40,7 +40,7 @@ def landing_app(task: str, source_id: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Landed:
+class LandedRange:
     """The progress of bronze: the newest landing commit of a source.
 
     Attributes:
@@ -66,7 +66,7 @@ class Landed:
         """The part of `safe_until` that the next batch inherits."""
         return self.safe_until if self.safe_until is not None and self.safe_until > self.end else None
 
-    def join(self, following: "Landed") -> "Landed":
+    def join(self, following: "LandedRange") -> "LandedRange":
         """One range of two adjacent ones; it has the later one's number, which identifies its end."""
         return replace(following, begin=self.begin, safe_until=following.safe_until or self.safe_until)
 
@@ -95,7 +95,7 @@ class LandingBatch:
 
 
 def plan_landing(
-    segments: Sequence[Segment], landed: Landed | None, batch_bytes: int = BATCH_BYTES
+    segments: Sequence[Segment], landed: LandedRange | None, batch_bytes: int = BATCH_BYTES
 ) -> LandingBatch | None:
     """The next batch of a listing, or None if everything in it has landed.
 
@@ -127,7 +127,7 @@ def plan_landing(
     return LandingBatch(landed.batch + 1 if landed else 1, tuple(chosen))
 
 
-def newest_landed(spark: SparkSession, source: SourceContext) -> Landed | None:
+def newest_landed(spark: SparkSession, source: SourceContext) -> LandedRange | None:
     """The progress recorded in bronze itself; None if no rows of this source ever landed."""
     commit = newest_own_commit(spark, source.bronze, landing_app(source.task, source.source_id))
     if commit is None:
@@ -135,7 +135,7 @@ def newest_landed(spark: SparkSession, source: SourceContext) -> Landed | None:
     return replace(_landed(commit.tag, source), at=commit.at)
 
 
-def landed_batches(spark: SparkSession, source: SourceContext, after: Position | None) -> list[Landed]:
+def landed_batches(spark: SparkSession, source: SourceContext, after: Position | None) -> list[LandedRange]:
     """The landed batches that end after `after`, oldest first, as far back as bronze's history is kept.
 
     If it does not reach back to `after`, the first batch starts later: a range that starts at `after` still covers it.
@@ -145,17 +145,19 @@ def landed_batches(spark: SparkSession, source: SourceContext, after: Position |
     return [_landed(tag, source) for tag in reversed(tags) if not tag.again]
 
 
-def _landed(tag: CommitTag, source: SourceContext) -> Landed:
-    return Landed(tag.version, tag.begin, tag.end, parse_gtid_set(tag.gtid_set or "", source.flavor), tag.safe_until)
+def _landed(tag: CommitTag, source: SourceContext) -> LandedRange:
+    return LandedRange(
+        tag.version, tag.begin, tag.end, parse_gtid_set(tag.gtid_set or "", source.flavor), tag.safe_until
+    )
 
 
 def land(
     spark: SparkSession,
     source: SourceContext,
     batch: LandingBatch,
-    landed: Landed | None,
+    landed: LandedRange | None,
     structures: Sequence[StructureFrom] = (),
-) -> Landed:
+) -> LandedRange:
     """Decode a batch on the executors and append it to bronze in one commit.
 
     Args:
@@ -171,7 +173,7 @@ def land(
         with open_segment(segment) as stream:
             runs += scan_gtids(stream, segment)
     safe_until = landed.safe_beyond if landed else None
-    done = Landed(batch.number, batch.begin, batch.end, grown(gtid_set, runs), safe_until)
+    done = LandedRange(batch.number, batch.begin, batch.end, grown(gtid_set, runs), safe_until)
     reach(CrashPoint.LAND_BEFORE_COMMIT)
     with wrapped(source.bronze, "landing in"):
         rows = decoded(spark, source, batch, structures)
@@ -180,15 +182,15 @@ def land(
     return done
 
 
-def begin_anew(
+def start_epoch(
     spark: SparkSession,
     source: SourceContext,
-    landed: Landed | None,
+    landed: LandedRange | None,
     begin: Position,
     *,
     safe_until: Position | None = None,
     gtid_set: GtidSet | None = None,
-) -> Landed:
+) -> LandedRange:
     """Start a new epoch at `begin` for the next batch, with a commit without rows.
 
     Args:
@@ -199,19 +201,19 @@ def begin_anew(
         Fenced: another runner of this task landed a batch.
     """
     number = landed.batch + 1 if landed else 1
-    mark = Landed(number, begin, begin, gtid_set or parse_gtid_set("", source.flavor), safe_until)
+    mark = LandedRange(number, begin, begin, gtid_set or parse_gtid_set("", source.flavor), safe_until)
     _land_nothing(spark, source, _tag(source, mark))
     return mark
 
 
-def say_again(spark: SparkSession, source: SourceContext, landed: Landed) -> Landed:
+def write_keepalive(spark: SparkSession, source: SourceContext, landed: LandedRange) -> LandedRange:
     """Repeat bronze's position in a commit without rows, before its history expires the last landing commit.
 
     Raises:
         Fenced: another runner of this task landed a batch.
     """
     number, end = landed.batch + 1, landed.end
-    repeated = Landed(number, end, end, landed.gtid_set, landed.safe_beyond)
+    repeated = LandedRange(number, end, end, landed.gtid_set, landed.safe_beyond)
     _land_nothing(spark, source, replace(_tag(source, repeated), again=True))
     return repeated
 
@@ -233,7 +235,7 @@ def newest_beginning(spark: SparkSession, source: SourceContext) -> Position | N
     return None
 
 
-def land_rows(spark: SparkSession, source: SourceContext, rows: DataFrame, landed: Landed) -> OwnCommit:
+def land_rows(spark: SparkSession, source: SourceContext, rows: DataFrame, landed: LandedRange) -> OwnCommit:
     """Append the bronze rows of `landed` in one commit.
 
     Raises:
@@ -242,7 +244,7 @@ def land_rows(spark: SparkSession, source: SourceContext, rows: DataFrame, lande
     return append(spark, rows, source.bronze, _tag(source, landed))
 
 
-def _tag(source: SourceContext, landed: Landed) -> CommitTag:
+def _tag(source: SourceContext, landed: LandedRange) -> CommitTag:
     return CommitTag(
         app=landing_app(source.task, source.source_id),
         version=landed.batch,

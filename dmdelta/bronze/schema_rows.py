@@ -19,7 +19,7 @@ from dmdelta.model.statement import LoggedStatement
 
 
 @dataclass(frozen=True, slots=True)
-class ToldRow:
+class SchemaRow:
     """A row of bronze: a structure as JSON, or a statement; `schema` is the database that it names."""
 
     position: Position
@@ -28,7 +28,7 @@ class ToldRow:
     text: str
 
 
-def told_structures(spark: SparkSession, source: SourceContext, end: Position) -> Structures:
+def structures_before(spark: SparkSession, source: SourceContext, end: Position) -> Structures:
     """The structures before `end`, as far as statements can be applied; without default character sets.
 
     If the log was restarted in a new epoch, only that epoch and the snapshot before it are used: older epochs may be
@@ -43,7 +43,7 @@ def told_structures(spark: SparkSession, source: SourceContext, end: Position) -
     with wrapped(source.bronze, "reading"):
         result = spark.sql(query).collect()
     rows = [
-        ToldRow(
+        SchemaRow(
             Position(row["epoch"], row["binlog_file"], row["binlog_pos"]), Op(row["op"]), row["schema_name"], row["ddl"]
         )
         for row in result
@@ -56,7 +56,7 @@ def told_structures(spark: SparkSession, source: SourceContext, end: Position) -
     return structures_of(rows, mariadb=source.flavor == "mariadb")
 
 
-def structures_of(rows: Iterable[ToldRow], *, mariadb: bool) -> Structures:
+def structures_of(rows: Iterable[SchemaRow], *, mariadb: bool) -> Structures:
     """The structures that result from rows in log order."""
     known = Structures()
     applied: tuple[Position, str] | None = None

@@ -41,7 +41,7 @@ def exact_positions(
     }
 
 
-def heard_of(spark: SparkSession, bronze: str, source_id: str, tables: Collection[TableName]) -> set[TableName]:
+def known_tables(spark: SparkSession, bronze: str, source_id: str, tables: Collection[TableName]) -> set[TableName]:
     """The subset of `tables` whose structure has ever appeared in the log.
 
     Raises:

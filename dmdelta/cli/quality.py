@@ -15,7 +15,7 @@ from dmdelta.errors import QualityError
 from dmdelta.logging import configure
 
 if TYPE_CHECKING:  # the engine imports Spark
-    from dmdelta.engine.quality.evaluation import JudgedTable
+    from dmdelta.engine.quality.evaluation import TableResult
     from dmdelta.engine.quality.release import Released
 
 app = typer.Typer(
@@ -59,14 +59,14 @@ def judge(
     if last is not None and (begin is not None or end is not None):
         raise typer.BadParameter("--last and --from, --to do not go together")
     configure(level=logging.WARNING)
-    from dmdelta.engine.quality.command import QualityRequest, judge_tables
+    from dmdelta.engine.quality.command import QualityRequest, evaluate_tables
 
-    def show(found: "JudgedTable") -> None:
+    def show(found: "TableResult") -> None:
         if not json and sys.stdout.isatty():
             name = ".".join(found.judged.table)
             render.console().print(f"{name}: {'fails' if found.failed else 'as it should be'}", markup=False)
 
-    found = judge_tables(task, QualityRequest(table, source, begin, end, last, images, replay), show)
+    found = evaluate_tables(task, QualityRequest(table, source, begin, end, last, images, replay), show)
     if docs is not None:
         from dmdelta.engine.quality.command import write_docs
 

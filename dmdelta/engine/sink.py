@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 
-from dmdelta.bronze.landing import Landed, landed_batches, newest_landed
+from dmdelta.bronze.landing import LandedRange, landed_batches, newest_landed
 from dmdelta.bronze.retention import expired_to
 from dmdelta.bronze.watermarks import exact_positions
 from dmdelta.changelog.context import SourceContext
 from dmdelta.config import SinkConfig, TaskSpec
 from dmdelta.engine.control.cancellation import StopRequest
-from dmdelta.engine.control.supervise import run_beside
-from dmdelta.engine.ingest.queue import LandedLog
+from dmdelta.engine.control.supervise import supervise
+from dmdelta.engine.ingest.queue import RangeQueue
 from dmdelta.errors import DmdeltaError, Retryable, SinkError, as_ours
 from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
@@ -43,8 +43,8 @@ class SinkingLoop:
     spark: SparkSession
     source: SourceContext
     settings: SinkSettings
-    landed_log: LandedLog
-    landed: Landed | None
+    landed_log: RangeQueue
+    landed: LandedRange | None
     failure: DmdeltaError | None = None
     interval: float = 30.0
     _sink: Sink | None = None
@@ -78,7 +78,7 @@ class SinkingLoop:
             self._sink.flusher.interval = seconds
 
     def _run(self, stop: StopRequest) -> None:
-        run_beside(lambda: self._follow(stop), self._should_retry, stop)
+        supervise(lambda: self._follow(stop), self._should_retry, stop)
 
     def _should_retry(self, error: Exception) -> bool:
         source_id = self.source.source_id
@@ -119,7 +119,7 @@ class SinkingLoop:
                 hint="use a separate task for this target, with another name and lakehouse root: it loads everything",
             )
 
-    def _apply(self, sink: Sink, landed: Landed, stop: StopRequest) -> bool:
+    def _apply(self, sink: Sink, landed: LandedRange, stop: StopRequest) -> bool:
         if sink.position is not None and landed.end <= sink.position:
             return True
         if landed.safe_until is not None:  # a full load, which is complete in bronze, may have seen the range

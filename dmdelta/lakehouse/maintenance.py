@@ -26,7 +26,7 @@ _CANNOT_VACUUM_LITE = "DELTA_CANNOT_VACUUM_LITE"
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
+class MaintenanceAction:
     """One commit of a table's history, as far as relevant for maintenance; `metrics` with Delta's names."""
 
     at: datetime
@@ -38,7 +38,7 @@ class Deed:
 
 
 @dataclass(frozen=True, slots=True)
-class Wear:
+class TableHealth:
     """The state of a table that determines its maintenance.
 
     Attributes:
@@ -59,7 +59,7 @@ class Wear:
 
 
 @dataclass(frozen=True, slots=True)
-class CarePlan:
+class MaintenancePlan:
     """The maintenance that a table needs, in order of execution."""
 
     purge: bool = False
@@ -73,7 +73,7 @@ class CarePlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Cared:
+class MaintenanceResult:
     """The maintenance of a table; numbers of removed and added files, None for actions that were not performed.
 
     Attributes:
@@ -89,7 +89,7 @@ class Cared:
     vacuumed: bool = False
 
 
-def read_wear(spark: SparkSession, table: str) -> Wear | None:
+def read_table_health(spark: SparkSession, table: str) -> TableHealth | None:
     """The state of a table that determines its maintenance; None if it does not exist.
 
     Raises:
@@ -104,14 +104,16 @@ def read_wear(spark: SparkSession, table: str) -> Wear | None:
                 return None
             raise
         deeds = [
-            Deed(row["timestamp"].astimezone(timezone.utc), row["operation"], row["operationMetrics"] or {})
+            MaintenanceAction(
+                row["timestamp"].astimezone(timezone.utc), row["operation"], row["operationMetrics"] or {}
+            )
             for row in rows
         ]
         (count,) = spark.sql(f"SELECT count(*) AS rows FROM {table}").collect()  # from the log alone
-    return wear_of(deeds, count["rows"])
+    return table_health_of(deeds, count["rows"])
 
 
-def wear_of(deeds: Sequence[Deed], rows: int) -> Wear:
+def table_health_of(deeds: Sequence[MaintenanceAction], rows: int) -> TableHealth:
     """Derives the state from a history, newest first, of a table with this many rows."""
     new_files = dead_rows = 0
     compacted = purged = False
@@ -130,17 +132,17 @@ def wear_of(deeds: Sequence[Deed], rows: int) -> Wear:
         new_files += 0 if compacted else added
         dead_rows += 0 if purged else deed.sum_of(_DEAD)
     made_at = deeds[-1].at if 0 < len(deeds) < HISTORY_COMMITS else None
-    return Wear(new_files, dead_rows, rows, written_at, vacuumed_at, made_at)
+    return TableHealth(new_files, dead_rows, rows, written_at, vacuumed_at, made_at)
 
 
-def plan_care(wear: Wear, now: datetime, *, thorough: bool = False) -> CarePlan:
+def plan_maintenance(wear: TableHealth, now: datetime, *, thorough: bool = False) -> MaintenancePlan:
     """The maintenance that a table needs; `thorough`: also what could wait."""
     dead = wear.dead_rows > 0 and wear.dead_rows >= DEAD_SHARE * (wear.dead_rows + wear.rows)
     compact = wear.new_files >= (2 if thorough else COMPACT_FILES)
-    return CarePlan(dead, compact, vacuum=_needs_vacuum(wear, now, thorough=thorough))
+    return MaintenancePlan(dead, compact, vacuum=_needs_vacuum(wear, now, thorough=thorough))
 
 
-def _needs_vacuum(wear: Wear, now: datetime, *, thorough: bool) -> bool:
+def _needs_vacuum(wear: TableHealth, now: datetime, *, thorough: bool) -> bool:
     if wear.vacuumed_at is None:
         young = wear.made_at is not None and now - wear.made_at < RETENTION
         return thorough or not young
@@ -148,7 +150,7 @@ def _needs_vacuum(wear: Wear, now: datetime, *, thorough: bool) -> bool:
     return not settled and (thorough or now - wear.vacuumed_at >= VACUUM_EVERY)
 
 
-def care_for(spark: SparkSession, table: str, plan: CarePlan, where: str = "") -> Cared:
+def maintain_table(spark: SparkSession, table: str, plan: MaintenancePlan, where: str = "") -> MaintenanceResult:
     """Perform the planned maintenance. Other writers must not change rows of the table meanwhile; appends and reads are
     allowed.
 
@@ -167,7 +169,7 @@ def care_for(spark: SparkSession, table: str, plan: CarePlan, where: str = "") -
     if plan.vacuum:
         _vacuum(spark, table)
     reach(CrashPoint.CARE_END)
-    return Cared(table, purged, gone, added, plan.vacuum)
+    return MaintenanceResult(table, purged, gone, added, plan.vacuum)
 
 
 def _rewrite(spark: SparkSession, table: str, statement: str) -> tuple[int, int]:

@@ -146,7 +146,7 @@ def clone_session(spark: SparkSession) -> SparkSession:
     return clone
 
 
-def care_session(spark: SparkSession) -> SparkSession:
+def maintenance_session(spark: SparkSession) -> SparkSession:
     """A session for compacting tables. If these confs are rejected, the catalog maintains its tables itself."""
     clone = clone_session(spark)
     _set_confs(clone, _CARE_CONFS)

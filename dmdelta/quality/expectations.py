@@ -103,7 +103,7 @@ def failing(expectation: Expectation, rows: DataFrame) -> Column:
     return found
 
 
-def judge(
+def evaluate(
     rows: DataFrame, table: str, expectations: Sequence[Expectation], keys: Sequence[str]
 ) -> tuple[list[Result], ExpectationSuiteValidationResult]:
     """Judge rows.

@@ -26,7 +26,7 @@ class PendingRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class ErrorThreshold:
     """What makes a pending row an error.
 
     Attributes:
@@ -44,7 +44,7 @@ class Patience:
 
 
 @dataclass(frozen=True, slots=True)
-class Settling:
+class RecheckResult:
     """What another look at pending rows has made of them: those that agree are in neither."""
 
     pending: tuple[PendingRow, ...]
@@ -63,7 +63,7 @@ def newly_pending(
     return {key.text: PendingRow(key, kinds[key.text], now, position) for key in keys if key.text in kinds}
 
 
-def plan_settling(rows: Sequence[PendingRow], kinds: Mapping[str, Kind], patience: Patience) -> Settling:
+def plan_recheck(rows: Sequence[PendingRow], kinds: Mapping[str, Kind], patience: ErrorThreshold) -> RecheckResult:
     """Decide what becomes of pending rows.
 
     Args:
@@ -71,7 +71,7 @@ def plan_settling(rows: Sequence[PendingRow], kinds: Mapping[str, Kind], patienc
     """
     differing = [replace(row, kind=kinds[row.key.text]) for row in rows if row.key.text in kinds]
     errors = tuple(row for row in differing if patience.is_over(row))
-    return Settling(tuple(row for row in differing if not patience.is_over(row)), errors)
+    return RecheckResult(tuple(row for row in differing if not patience.is_over(row)), errors)
 
 
 class ErrorState(str, Enum):

@@ -27,7 +27,7 @@ from dmdelta.rules.comparable_rows import ALL_ROWS, ComparableRows
 
 
 @dataclass(frozen=True, slots=True)
-class RowsTold:
+class SourceRows:
     """What the source said of some rows: to `RowLook.source_query`, and to its `values_query`."""
 
     rows: Sequence[Sequence[object]]
@@ -143,7 +143,7 @@ class RowLook:
         return source_values_query(self.comparison, table, source_among(self.key, keys), [row.text for row in keys])
 
     def differing_values(
-        self, keys: Sequence[RowKey], told: RowsTold, rows: DataFrame
+        self, keys: Sequence[RowKey], told: SourceRows, rows: DataFrame
     ) -> dict[str, dict[str, tuple[str | None, str | None]]]:
         """What differs of rows that do, by the key's text and column.
 

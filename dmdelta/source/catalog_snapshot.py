@@ -34,7 +34,7 @@ WHERE index_name = 'PRIMARY' AND table_schema NOT IN %s
 
 
 @dataclass(frozen=True, slots=True)
-class StillCatalog:
+class CatalogSnapshot:
     """The structures of tables as of a log position.
 
     Attributes:
@@ -59,7 +59,7 @@ class _Catalog:
     keyed: frozenset[TableName]
 
 
-def read_still_catalog(endpoint: Endpoint, wanted: Callable[[str, str], bool]) -> StillCatalog:
+def read_catalog_snapshot(endpoint: Endpoint, wanted: Callable[[str, str], bool]) -> CatalogSnapshot:
     """The structures of the tables for which `wanted(schema, table)` is true, and the position at which they are valid.
 
     Raises:
@@ -74,7 +74,7 @@ def read_still_catalog(endpoint: Endpoint, wanted: Callable[[str, str], bool]) -
             time.sleep(SETTLE_SECONDS)
             reread = _read(connection, wanted)
             if reread == catalog:
-                return StillCatalog(
+                return CatalogSnapshot(
                     server.uuid, here.binlog_file, here.offset, catalog.tables, catalog.charsets, catalog.keyed
                 )
             catalog = reread

@@ -19,7 +19,7 @@ def test_where_an_idle_source_is_stays_known(mysql80, spark, tmp_path, monkeypat
     lakehouse = Lakehouse(root=str(task.root))
     (landed,) = commits(spark, lakehouse, task)
     with monkeypatch.context() as patched:
-        patched.setattr("dmdelta.engine.ingest.loop.SAY_AGAIN", timedelta(seconds=2))
+        patched.setattr("dmdelta.engine.ingest.loop.KEEPALIVE_INTERVAL", timedelta(seconds=2))
         time.sleep(2)
         task.catch_up()
     said, before = commits(spark, lakehouse, task)

@@ -10,7 +10,7 @@ import pytest
 from dmdelta.errors import SourceError, SourceUnavailable
 from dmdelta.source.connection import open_connection
 from dmdelta.source.snapshot import barrier as meetings
-from dmdelta.source.snapshot.barrier import Meeting, call, lead, meet
+from dmdelta.source.snapshot.barrier import SnapshotBarrier, call, lead, meet
 from dmdelta.source.snapshot.chunk import Chunk, RowPackets, read_together
 from tests.support.catalog import structures_of
 from tests.support.relaying import endpoint_of
@@ -27,7 +27,7 @@ def test_readers_see_one_position_while_a_writer_writes(server: str, request: py
     for table in ("a", "b"):
         source.execute(f"CREATE TABLE {table} (id INT AUTO_INCREMENT PRIMARY KEY)", database=database)
     schemas = structures_of(source, database)
-    endpoint, shared = endpoint_of(source), Meeting("one", len(schemas))
+    endpoint, shared = endpoint_of(source), SnapshotBarrier("one", len(schemas))
     begun, over = Event(), Event()
 
     def write() -> None:
@@ -62,7 +62,7 @@ def test_readers_see_one_position_while_a_writer_writes(server: str, request: py
 def test_readers_whose_leader_goes_or_never_comes_do_not_wait(mysql80: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """A meeting that fails ends for all: too few readers for the leader, no leader for a reader."""
     monkeypatch.setattr(meetings, "READY_SECONDS", 0.3)
-    endpoint, shared = endpoint_of(mysql80), Meeting("two", 2)
+    endpoint, shared = endpoint_of(mysql80), SnapshotBarrier("two", 2)
     opened = (closing(open_connection(endpoint)) for _ in range(2))
     with ThreadPoolExecutor() as pool, next(opened) as reader, next(opened) as leader:
         call(leader, shared)
@@ -77,7 +77,7 @@ def test_an_account_that_may_not_lock_is_told_so(mysql80: Server) -> None:
     """RELOAD is missing: the error names it, and nobody waits."""
     mysql80.execute("CREATE USER IF NOT EXISTS 'reader'@'%' IDENTIFIED BY 'reader'")
     mysql80.execute("GRANT SELECT, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO 'reader'@'%'")
-    endpoint, shared = replace(endpoint_of(mysql80), user="reader", password="reader"), Meeting("three", 1)
+    endpoint, shared = replace(endpoint_of(mysql80), user="reader", password="reader"), SnapshotBarrier("three", 1)
     opened = (closing(open_connection(endpoint)) for _ in range(2))
     with ThreadPoolExecutor() as pool, next(opened) as reader, next(opened) as leader:
         call(leader, shared)

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from dmdelta.config import load_spec
-from dmdelta.engine.quality.command import QualityRequest, judge_tables
+from dmdelta.engine.quality.command import QualityRequest, evaluate_tables
 from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.quality.suite import load_suites
 from tests.support.shop import TABLES
@@ -103,7 +103,7 @@ def test_every_shipped_contract_fits_its_table(demo, spec, spark):
     judged = [
         one
         for source in ("shop-mysql", "shop-mariadb")
-        for one in judge_tables(load_spec(spec), QualityRequest(source=source), lambda _: None)
+        for one in evaluate_tables(load_spec(spec), QualityRequest(source=source), lambda _: None)
     ]
     assert {one.judged.table for one in judged} == {(s, table) for s in ("shop", "boutique") for table in TABLES}
     for one in judged:

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from dmdelta.binlog.rows.ddl_scan import scan_statements
 from dmdelta.bronze.datasource import register
 from dmdelta.bronze.landing import (
-    Landed,
+    LandedRange,
     LandingBatch,
     land,
     newest_landed,
@@ -119,7 +119,7 @@ class Pipeline:
             return [Difference(table, f"refused: {self.refused[schema, table]}")]
         return differences(server, schema, table, self.silver(schema, table))
 
-    def _apply(self, source: SourceContext, landed: Landed, apply_to: Collection[str] | None) -> None:
+    def _apply(self, source: SourceContext, landed: LandedRange, apply_to: Collection[str] | None) -> None:
         found = tables_with_events(self.spark, self.lakehouse, source.source_id, landed.begin, landed.end)
         tables = [table for table in found if apply_to is None or table.table in apply_to]
         tables = [table for table in tables if self.rules.wanted(*table.name)]

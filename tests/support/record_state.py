@@ -30,7 +30,7 @@ def main() -> None:
                 _run("run", task.spec, "--until-caught-up")
         _run("binlog", "skip", state.spec, "--position", f"1/{SECOND}:4")
         spark = SparkSession.builder.getOrCreate()
-        ControlTable(spark, state.lakehouse, TASK).tell(TaskState.FAILED, StageFailed(FAILED_BY, hint="go on"))
+        ControlTable(spark, state.lakehouse, TASK).publish(TaskState.FAILED, StageFailed(FAILED_BY, hint="go on"))
         silver = whole.silver(spark)
         assert all(silver.values())
         (state.folder / EXPECTED).write_text(json.dumps(silver))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from dmdelta.checkpoint import FlushReason
 from dmdelta.engine.apply.scheduler import TableScheduler, Threads
 from dmdelta.engine.control.cancellation import StopRequest
-from dmdelta.engine.ingest.queue import LandedLog
+from dmdelta.engine.ingest.queue import RangeQueue
 from dmdelta.logging import get_logger
 from dmdelta.silver.apply.silver_context import SilverContext
 
@@ -29,9 +29,9 @@ class ApplyingLoop:
     """
 
     scheduler: TableScheduler
-    landed_log: LandedLog
+    landed_log: RangeQueue
     request_flush: Callable[[FlushReason], None]
-    applied_log: LandedLog | None = None
+    applied_log: RangeQueue | None = None
 
     @property
     def side(self) -> SilverContext:

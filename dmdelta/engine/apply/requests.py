@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from pyspark.sql import SparkSession
 
-from dmdelta.bronze.landing import Landed
+from dmdelta.bronze.landing import LandedRange
 from dmdelta.checkpoint import Point, Points, RestartPlan, SafeModePolicy, SourceEvidence, TableEvidence, TablePoint
 from dmdelta.checkpoint.points import ORIGIN
 from dmdelta.checkpoint.restart_plan import plan_restart
@@ -37,7 +37,7 @@ class RangeRequests:
     states: TableStates = field(default_factory=TableStates)
     _began: float = field(default_factory=time.monotonic)
 
-    def request(self, spark: SparkSession, table: TableEvents, landed: Landed) -> ApplyRequest:
+    def request(self, spark: SparkSession, table: TableEvents, landed: LandedRange) -> ApplyRequest:
         """What is to be applied of a range to a table; it begins at the end or behind if silver has all of it."""
         state = self.states.of(table.name)
         plan = state.plan or self._plan(spark, state)
@@ -70,11 +70,11 @@ class RangeRequests:
         else:
             state.structure = None
 
-    def is_read_at(self, request: ApplyRequest, landed: Landed) -> bool:
+    def is_read_at(self, request: ApplyRequest, landed: LandedRange) -> bool:
         """All that the range holds of a table is in the snapshot that read it exactly at one position."""
         return request.begin >= landed.end and request.begin == _read_at(self.states.of(request.name), landed)
 
-    def _is_safe(self, state: TableState, plan: RestartPlan, begin: Position, landed: Landed) -> bool:
+    def _is_safe(self, state: TableState, plan: RestartPlan, begin: Position, landed: LandedRange) -> bool:
         """The safe-mode decision: whether something from `begin` on may be in silver already."""
         target = self.side.table(state.name)
         if target.merged and self.side.shards.is_coordinating(target.route.name):
@@ -101,12 +101,12 @@ class RangeRequests:
         return plan
 
 
-def _begin(state: TableState, plan: RestartPlan, landed: Landed) -> Position:
+def _begin(state: TableState, plan: RestartPlan, landed: LandedRange) -> Position:
     read_at = _read_at(state, landed) or landed.begin
     return max(landed.begin, plan.start, read_at, state.caught_up or landed.begin)
 
 
-def _read_at(state: TableState, landed: Landed) -> Position | None:
+def _read_at(state: TableState, landed: LandedRange) -> Position | None:
     """Where the log of a table continues that was read exactly there, if the range is of that log."""
     position = state.read_at
     return position if position is not None and landed.end.epoch >= position.epoch else None

@@ -14,7 +14,7 @@ from itertools import repeat
 
 from pyspark.sql import SparkSession
 
-from dmdelta.bronze.landing import Landed
+from dmdelta.bronze.landing import LandedRange
 from dmdelta.checkpoint import Point
 from dmdelta.checkpoint.points import ORIGIN
 from dmdelta.engine.apply.table_state import Phase, TableError, TableStates
@@ -61,8 +61,8 @@ class TableScheduler:
     spark: SparkSession
     tables: TableApply
     has_backlog: Callable[[], bool]
-    landed: Landed | None = None
-    _last: Landed | None = None
+    landed: LandedRange | None = None
+    _last: LandedRange | None = None
     _overlap_until: Position = ORIGIN
     _loads: bool = False
     _between_ranges: threading.Lock = field(default_factory=threading.Lock)
@@ -91,7 +91,7 @@ class TableScheduler:
         ):
             yield Threads(pool, late)
 
-    def apply_range(self, threads: Threads, landed: Landed, stop: StopRequest) -> list[TableEvents] | None:
+    def apply_range(self, threads: Threads, landed: LandedRange, stop: StopRequest) -> list[TableEvents] | None:
         """Apply a range to all tables that follow.
 
         Returns:
@@ -192,7 +192,9 @@ class TableScheduler:
             state.move(Phase.LATE)
             self._bring_back({name: last.end}, overlap=True)
 
-    def _apply_turns(self, threads: Threads, found: Sequence[TableEvents], landed: Landed, stop: StopRequest) -> None:
+    def _apply_turns(
+        self, threads: Threads, found: Sequence[TableEvents], landed: LandedRange, stop: StopRequest
+    ) -> None:
         """Apply a range to the tables that follow; slow ones are left behind if others would wait for them alone."""
         held = self.states.held
         turns = plan_turns(plan_groups([table for table in found if table.name not in held]), self.side.table)
@@ -205,7 +207,7 @@ class TableScheduler:
         for turn in left:
             self._leave_behind(threads.late.submit(self._follow_late, turn, running[turn], landed, stop), running[turn])
 
-    def _apply_turn(self, groups: Sequence[Sequence[TableEvents]], landed: Landed) -> None:
+    def _apply_turn(self, groups: Sequence[Sequence[TableEvents]], landed: LandedRange) -> None:
         """Apply a range to groups of tables, one after the other; one that silver cannot follow stops alone."""
         for group in groups:
             try:
@@ -213,7 +215,7 @@ class TableScheduler:
             except (SchemaError, QualityError) as error:
                 self._stop_unless_reread([table.name for table in group], error)
 
-    def _apply_group(self, group: Sequence[TableEvents], landed: Landed) -> None:
+    def _apply_group(self, group: Sequence[TableEvents], landed: LandedRange) -> None:
         for result in self.tables.apply(group, landed):
             if result.waits is not None:
                 self._wait_for_shards((result.schema, result.table), result.waits)
@@ -229,7 +231,7 @@ class TableScheduler:
         if needed:
             self.stop_tables(needed, error)
 
-    def _may_leave(self, landed: Landed) -> bool:
+    def _may_leave(self, landed: LandedRange) -> bool:
         """Others wait for slow tables. Not in a run that loads a snapshot: no range is to go from it into the log."""
         loads = self._loads or landed.end.chunk is not None
         return self.has_backlog() and not loads and all(state.read_at is None for state in self.states)
@@ -242,7 +244,9 @@ class TableScheduler:
         self._late[late] = names
         log.info("tables are slow, the others continue", tables=sorted(".".join(name) for name in names))
 
-    def _follow_late(self, turn: Future[None], names: frozenset[TableName], landed: Landed, stop: StopRequest) -> None:
+    def _follow_late(
+        self, turn: Future[None], names: frozenset[TableName], landed: LandedRange, stop: StopRequest
+    ) -> None:
         turn.result()
         late = names & self.states.in_phase(Phase.LATE)
         if late and not stop.requested:
@@ -269,8 +273,8 @@ class TableScheduler:
                     state.move(Phase.FOLLOWING)
 
     def _catch_up_all(
-        self, positions: Mapping[TableName, Position], reached: Landed | None, *, overlap: bool
-    ) -> Landed | None:
+        self, positions: Mapping[TableName, Position], reached: LandedRange | None, *, overlap: bool
+    ) -> LandedRange | None:
         """Apply to late tables what they lack, from `positions` on, or from `reached` if they are there already.
 
         Returns:
@@ -289,7 +293,7 @@ class TableScheduler:
             list(pool.map(self._catch_up, begins, begins.values(), repeat(missed)))
         return last
 
-    def _catch_up(self, name: TableName, begin: Position, missed: Landed) -> None:
+    def _catch_up(self, name: TableName, begin: Position, missed: LandedRange) -> None:
         """Apply to a late table what `missed` ends, from `begin` on."""
         state, side = self.states.of(name), self.side
         if begin >= missed.end or state.phase is not Phase.LATE:

@@ -130,17 +130,17 @@ class ShardLocks:
     Attributes:
         sources: number of sources.
         since: decisions up to this time have been applied.
-        told: the locks that the table lists as waiting, by lock and owner; None for those of an earlier run.
+        last_reported: the locks that the table lists as waiting, by lock and owner; None for those of an earlier run.
     """
 
     table: LockTable
     shards: Coordination
     sources: int
     since: datetime
-    told: dict[tuple[str, str], ShownLock | None] = field(default_factory=dict)
+    last_reported: dict[tuple[str, str], ShownLock | None] = field(default_factory=dict)
     _looked: float = 0.0
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Publish changed locks, and apply new decisions.
 
         Raises:
@@ -148,14 +148,19 @@ class ShardLocks:
         """
         task = self.table.task
         locks = {(lock_id(task, shown.target), str(shown.lock.owner)): shown for shown in self.shards.locks()}
-        rows = [self._row(shown) for key, shown in locks.items() if self.told.get(key) != shown]
+        rows = [self._row(shown) for key, shown in locks.items() if self.last_reported.get(key) != shown]
         # Locks of an earlier run may reappear until the whole log has been applied.
         unheard = self.shards.heard < self.sources
-        resolved = [key for key, shown in self.told.items() if key not in locks and not (shown is None and unheard)]
+        resolved = [
+            key for key, shown in self.last_reported.items() if key not in locks and not (shown is None and unheard)
+        ]
         rows += [{"id": name, "owner": owner, "state": RESOLVED} for name, owner in resolved]
         if rows:
             self.table.append(rows)
-            self.told = {**{key: shown for key, shown in self.told.items() if key not in resolved}, **locks}
+            self.last_reported = {
+                **{key: shown for key, shown in self.last_reported.items() if key not in resolved},
+                **locks,
+            }
         if locks and time.monotonic() > self._looked + LOOK_SECONDS:
             self._looked = time.monotonic()
             self._take_decisions()

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 
-from dmdelta.bronze.landing import Landed
+from dmdelta.bronze.landing import LandedRange
 from dmdelta.checkpoint import Point, Points, TablePoint
 from dmdelta.engine.apply.requests import RangeRequests
-from dmdelta.engine.telemetry.counters import Tally
+from dmdelta.engine.telemetry.counters import RunCounters
 from dmdelta.errors import StageFailed
 from dmdelta.lakehouse.session import clone_session
 from dmdelta.model.position import Position
@@ -63,7 +63,7 @@ class TableApply:
     side: SilverContext
     points: Points
     requests: RangeRequests
-    tally: Tally
+    tally: RunCounters
     record: RecordFailures
     _sessions: ThreadSessions = field(init=False)
     _given_up: threading.Event = field(default_factory=threading.Event)
@@ -71,7 +71,7 @@ class TableApply:
     def __post_init__(self) -> None:
         self._sessions = ThreadSessions(self.spark)
 
-    def apply(self, tables: Sequence[TableEvents], landed: Landed) -> Iterator[ApplyResult]:
+    def apply(self, tables: Sequence[TableEvents], landed: LandedRange) -> Iterator[ApplyResult]:
         """Apply a range to tables that exchange names with each other; nearly always to a single one.
 
         Yields:

@@ -7,8 +7,8 @@ from datetime import timedelta
 from typing import TypeVar
 
 from dmdelta.config import TaskSpec
-from dmdelta.engine.control.table import ControlTable, Request, State, Taken, Told
-from dmdelta.engine.task.live_settings import LiveSettings
+from dmdelta.engine.control.table import ControlTable, Request, State, TaskState, UpdateAck
+from dmdelta.engine.task.live_settings import RunSettings
 from dmdelta.engine.task.task import open_task
 from dmdelta.errors import StageFailed
 
@@ -56,13 +56,13 @@ def ask_task(spec: TaskSpec, request: Request) -> Answer:
     """
     task = open_task(spec, writing=False)
     table = ControlTable(task.spark, task.lakehouse, spec.name)
-    before = table.told()
+    before = table.last_reported()
     if before is not None and before.state is _ANSWERS[request]:
         return _answer(spec.name, before)
     table.ask(request)
 
-    def answer() -> Told | None:
-        reported = table.told()
+    def answer() -> TaskState | None:
+        reported = table.last_reported()
         return (
             reported
             if reported != before and reported and reported.state in (_ANSWERS[request], State.FAILED)
@@ -87,8 +87,8 @@ def update_task(spec: TaskSpec) -> Updated:
         LakehouseError: the control table cannot be read or written.
     """
     task = open_task(spec, writing=False)
-    table, wanted = ControlTable(task.spark, task.lakehouse, spec.name), LiveSettings.of(spec)
-    reported = table.told()
+    table, wanted = ControlTable(task.spark, task.lakehouse, spec.name), RunSettings.of(spec)
+    reported = table.last_reported()
     if reported is not None and reported.state in _ENDED:
         raise StageFailed(f"the task {spec.name} is not running: it has {reported.state.value}", hint=_NEXT_RUN)
     update = table.ask_update(wanted.to_json())
@@ -98,7 +98,7 @@ def update_task(spec: TaskSpec) -> Updated:
     return _updated(spec.name, wanted, taken)
 
 
-def _updated(task: str, wanted: LiveSettings, taken: Taken) -> Updated:
+def _updated(task: str, wanted: RunSettings, taken: UpdateAck) -> Updated:
     if taken.settings != wanted.to_json():
         hint = "restart the task: it runs another version of dmdelta, or another process updated it at the same time"
         raise StageFailed(f"the task {task} has other settings in effect: {taken.settings}", hint=hint)
@@ -116,7 +116,7 @@ def _wait_for(look: Callable[[], _Answered | None]) -> _Answered | None:
     return None
 
 
-def _answer(task: str, reported: Told) -> Answer:
+def _answer(task: str, reported: TaskState) -> Answer:
     if reported.state is State.FAILED:
         raise StageFailed(f"the task {task} has failed: {reported.error}", hint=reported.hint or "see its log")
     return Answer(task, reported.state, reported.process)

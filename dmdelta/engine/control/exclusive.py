@@ -16,7 +16,7 @@ log = get_logger(__name__)
 
 
 @contextmanager
-def standing_still(spec: TaskSpec) -> Iterator[None]:
+def exclusive_access(spec: TaskSpec) -> Iterator[None]:
     """Exclude all runs of the task during the block, by holding its relay folders.
 
     A running task is paused, and resumed at the end.

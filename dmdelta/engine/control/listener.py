@@ -19,14 +19,14 @@ POLL_SECONDS = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class AfterFailure:
+class RetryDecision:
     """The state after a failure; the task retries automatically after `delay` seconds; None: it ends."""
 
     state: State
     delay: float | None = None
 
 
-def plan_after_failure(error: DmdeltaError, failures: int, *, ends: bool) -> AfterFailure:
+def plan_after_failure(error: DmdeltaError, failures: int, *, ends: bool) -> RetryDecision:
     """Decide what follows a failure.
 
     Args:
@@ -34,21 +34,21 @@ def plan_after_failure(error: DmdeltaError, failures: int, *, ends: bool) -> Aft
         ends: the run ends once it has caught up; its caller waits for the result.
     """
     if ends or not isinstance(error, Retryable):
-        return AfterFailure(State.FAILED)
-    return AfterFailure(State.RETRYING, AUTO_RESUME.delay(failures))
+        return RetryDecision(State.FAILED)
+    return RetryDecision(State.RETRYING, AUTO_RESUME.delay(failures))
 
 
 @contextmanager
-def obeying(task: Task, stop: StopRequest) -> Iterator[ControlTable]:
+def serve_commands(task: Task, stop: StopRequest) -> Iterator[ControlTable]:
     """Execute commands in a thread until the block ends; yields a table for the caller's own state reports.
 
     Commands go to `stop`, settings to `task.in_force`. If there were commands or state reports, a normal end is
     reported as STOPPED.
     """
     table, polled = (ControlTable(task.spark, task.lakehouse, task.spec.name) for _ in range(2))
-    known, reported = table.asked(), table.told()
+    known, reported = table.asked(), table.last_reported()
     if reported is not None and reported.state is not State.RUNNING:
-        table.tell(State.RUNNING)
+        table.publish(State.RUNNING)
     over = threading.Event()
 
     def poll() -> None:
@@ -72,9 +72,9 @@ def obeying(task: Task, stop: StopRequest) -> Iterator[ControlTable]:
     finally:
         over.set()
         thread.join()
-    last = table.told()
+    last = table.last_reported()
     if last is not None or table.asked() != known:
-        table.tell(State.STOPPED)
+        table.publish(State.STOPPED)
 
 
 def obey(request: Request, stop: StopRequest) -> None:

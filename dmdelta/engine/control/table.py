@@ -54,7 +54,7 @@ class State(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Command:
     """A command and its id."""
 
     id: str
@@ -70,15 +70,15 @@ class Update:
 
 
 @dataclass(frozen=True, slots=True)
-class AllAsked:
+class PendingCommands:
     """The newest of each kind; None: there is none."""
 
-    request: Asked | None = None
+    request: Command | None = None
     update: Update | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class UpdateAck:
     """The answer to an update: the settings in effect since then, and the run's host and process id."""
 
     settings: str
@@ -86,7 +86,7 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class TaskState:
     """A reported state.
 
     Attributes:
@@ -119,7 +119,7 @@ class ControlTable:
         """
         self._append({"request": request.value})
 
-    def tell(self, state: State, error: DmdeltaError | None = None) -> None:
+    def publish(self, state: State, error: DmdeltaError | None = None) -> None:
         """Report the state of the task.
 
         Raises:
@@ -146,16 +146,16 @@ class ControlTable:
         """
         self._append({"settings": in_force, "answers": update.id})
 
-    def answered(self, update_id: str) -> Taken | None:
+    def answered(self, update_id: str) -> UpdateAck | None:
         """The answer to an update that was requested here; None if there is none yet.
 
         Raises:
             LakehouseError: the table cannot be read.
         """
         row = self._newest(f"answers = '{update_id}'")
-        return None if row is None else Taken(row["settings"], row["process"])
+        return None if row is None else UpdateAck(row["settings"], row["process"])
 
-    def asked(self) -> AllAsked:
+    def asked(self) -> PendingCommands:
         """The newest request and update.
 
         Raises:
@@ -170,12 +170,12 @@ class ControlTable:
         """
         rows = metadata_rows(self._spark, self._table, query)
         request, update = (json.loads(text) if text else None for text in (rows[0] if rows else (None, None)))
-        return AllAsked(
-            None if request is None else Asked(request["id"], Request(request["request"])),
+        return PendingCommands(
+            None if request is None else Command(request["id"], Request(request["request"])),
             None if update is None else Update(update["id"], update["settings"]),
         )
 
-    def told(self) -> Told | None:
+    def last_reported(self) -> TaskState | None:
         """The newest state; None if there is none, or no table.
 
         Raises:
@@ -184,7 +184,9 @@ class ControlTable:
         row = self._newest("state IS NOT NULL")
         if row is None:
             return None
-        return Told(State(row["state"]), row["at"].astimezone(timezone.utc), row["process"], row["error"], row["hint"])
+        return TaskState(
+            State(row["state"]), row["at"].astimezone(timezone.utc), row["process"], row["error"], row["hint"]
+        )
 
     def _newest(self, condition: str) -> T.Row | None:
         query = f"SELECT max_by(struct(*), at) AS newest FROM {self._table} WHERE {condition}"

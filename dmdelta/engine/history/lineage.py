@@ -15,7 +15,7 @@ from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.silver.apply.silver_context import SilverContext
 from dmdelta.silver.history.former_names import Ancestor, plan_lineage, renamings_before
-from dmdelta.silver.history.lineage import Beginnings, Carried, FileRows, Reread, Stretch, files_of, plan_past
+from dmdelta.silver.history.lineage import Beginnings, Carried, FileRows, ReplayRange, Reread, files_of, plan_past
 from dmdelta.silver.schema.lookup import structure_at
 
 
@@ -31,7 +31,7 @@ class NamedPast:
     def shown(self) -> str:
         return ".".join(self.name)
 
-    def until(self, end: Position, carried: Carried | None) -> tuple[Stretch, ...]:
+    def until(self, end: Position, carried: Carried | None) -> tuple[ReplayRange, ...]:
         """The stretches under this name that lead to a position.
 
         Args:
@@ -57,7 +57,7 @@ class NamedPast:
             self._assert_kept(found, source, expired)
         return found
 
-    def _assert_kept(self, past: Sequence[Stretch], source: SourceContext, expired: Position) -> None:
+    def _assert_kept(self, past: Sequence[ReplayRange], source: SourceContext, expired: Position) -> None:
         for stretch in past:
             reread = stretch.begin.epoch < 0
             if is_forgotten(self.task.spark, source, stretch.begin.epoch) if reread else stretch.begin <= expired:
@@ -66,7 +66,7 @@ class NamedPast:
     def newest_read(self, end: Position) -> Position | None:
         """Where the log continues behind the newest ad-hoc snapshot before a position; None without one."""
         newest = Beginnings(self.rereads(self.files())).newest_read(end)
-        return newest.goes_on if newest is not None else None
+        return newest.resume_position if newest is not None else None
 
     def files(self) -> list[FileRows]:
         return files_of(self.task.spark, self.task.lakehouse, self.side.source_id, self.name)
@@ -117,13 +117,13 @@ class TablePast:
     def shown(self) -> str:
         return ".".join(self.name)
 
-    def until(self, end: Position) -> tuple[Stretch, ...]:
+    def until(self, end: Position) -> tuple[ReplayRange, ...]:
         """The stretches that make the table as it was at a position, under each name that it had.
 
         Raises:
             QualityError: there are none, or rows are not in bronze: what a snapshot read, or what has expired.
         """
-        found: tuple[Stretch, ...] = ()
+        found: tuple[ReplayRange, ...] = ()
         for ancestor in self.lineage(end):
             carried = Carried(ancestor.begin, self._is_told(found, ancestor.begin)) if ancestor.begin else None
             past = self._under(ancestor.name).until(ancestor.end, carried)
@@ -132,7 +132,7 @@ class TablePast:
         return found
 
     @staticmethod
-    def _is_told(past: Sequence[Stretch], position: Position) -> bool:
+    def _is_told(past: Sequence[ReplayRange], position: Position) -> bool:
         return any(stretch.begin.epoch != position.epoch for stretch in past)
 
     def lineage(self, end: Position) -> tuple[Ancestor, ...]:
@@ -155,7 +155,7 @@ class TablePast:
     def after_last_read(self, begin: Position) -> Position:
         """What is before the last ad-hoc snapshot is not the past of what is in silver now."""
         past = self._under(self.name)
-        return max([begin, *(reread.goes_on for reread in past.rereads(past.files()))])
+        return max([begin, *(reread.resume_position for reread in past.rereads(past.files()))])
 
     def is_partial(self, begin: Position, end: Position) -> bool:
         """Some images of a range may hold only some of the columns."""
@@ -164,7 +164,7 @@ class TablePast:
         ]
         return any(file.partial for file in files)
 
-    def assert_settled(self, past: Sequence[Stretch], end: Position) -> None:
+    def assert_settled(self, past: Sequence[ReplayRange], end: Position) -> None:
         """A snapshot reads rows while they change: they are those of one position where the log is past its end.
 
         Raises:
@@ -175,7 +175,7 @@ class TablePast:
         first = self._under(past[0].table or self.name)
         begun, epoch = first.begun(first.files()), past[0].begin.epoch
         newest = begun.newest_read(end)
-        until = begun.again_until.get(epoch + 1) if newest is None else newest.until
+        until = begun.overlap_until.get(epoch + 1) if newest is None else newest.until
         if end.chunk is not None or (until is not None and end < until):
             raise QualityError(
                 f"{self.shown} was being read until {until or 'its snapshot ended'}: nobody knows all of it at {end}",

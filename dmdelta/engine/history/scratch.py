@@ -15,8 +15,8 @@ from dmdelta.rules.routes import Route
 from dmdelta.silver.apply.quarantine import Quarantine
 from dmdelta.silver.apply.request import ApplyRequest, ApplyResult, read_request
 from dmdelta.silver.apply.silver_context import SilverContext
-from dmdelta.silver.history.lineage import Stretch
-from dmdelta.silver.history.replay import discard, replay_request, replay_stretches
+from dmdelta.silver.history.lineage import ReplayRange
+from dmdelta.silver.history.replay import discard, replay_ranges, replay_request
 from dmdelta.silver.table.shard_rows import as_held, scratch_constants
 from dmdelta.silver.table.table import Condition, silver_condition
 
@@ -54,7 +54,7 @@ class TableScratch:
     def shown(self) -> str:
         return ".".join(self.name)
 
-    def request(self, past: Sequence[Stretch], use: str, what: str) -> ApplyRequest:
+    def request(self, past: Sequence[ReplayRange], use: str, what: str) -> ApplyRequest:
         """For a table of its own, among the task's metadata; the next replay of the same use takes its place.
 
         Args:
@@ -75,7 +75,9 @@ class TableScratch:
         self._forget_apart(request)
         return request
 
-    def request_to(self, past: Sequence[Stretch], to: Route, lakehouse: Lakehouse, purpose: str = "") -> ApplyRequest:
+    def request_to(
+        self, past: Sequence[ReplayRange], to: Route, lakehouse: Lakehouse, purpose: str = ""
+    ) -> ApplyRequest:
         """For any place; constant columns that the table's own route extracts stay."""
         first = past[0].begin
         what = f"{self.side.task} {self.side.source_id} {self.shown} {to.name} {first} {purpose}"
@@ -88,25 +90,25 @@ class TableScratch:
         """For the table's own place in silver: what to look at."""
         return read_request(self.side, self.name, begin, end)
 
-    def build(self, request: ApplyRequest, past: Sequence[Stretch], *, anew: bool = True) -> int:
+    def build(self, request: ApplyRequest, past: Sequence[ReplayRange], *, anew: bool = True) -> int:
         """Apply the past; how many row changes that were.
 
         Args:
             anew: what another replay has left there goes.
 
         Raises:
-            DmdeltaError: as `replay_stretches`.
+            DmdeltaError: as `replay_ranges`.
         """
         done = 0
 
-        def told(stretch: Stretch, result: ApplyResult | None) -> None:
+        def told(stretch: ReplayRange, result: ApplyResult | None) -> None:
             nonlocal done
             done += 1
             rows = result.row_count if result else 0
             log.info("stretch replayed", table=self.shown, end=str(stretch.end), rows=rows)
             self.report(ReplayProgress(self.shown, done, len(past), rows))
 
-        return replay_stretches(self.task.spark, request, past, told, anew=anew)
+        return replay_ranges(self.task.spark, request, past, told, anew=anew)
 
     def rows(self, request: ApplyRequest, held: DataFrame) -> DataFrame:
         """What was built, with the columns of a silver table (`held`). A replay without a row has made no table."""

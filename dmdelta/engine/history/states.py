@@ -14,9 +14,9 @@ from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.silver.apply.quarantine import Quarantine, without_quarantined
 from dmdelta.silver.apply.request import ApplyRequest
 from dmdelta.silver.apply.silver_context import SilverContext
-from dmdelta.silver.history.lineage import Stretch
+from dmdelta.silver.history.lineage import ReplayRange
 from dmdelta.silver.history.range_changes import schema_behind
-from dmdelta.silver.history.repair import rows_at, standing_at
+from dmdelta.silver.history.repair import rows_at, table_version_at
 from dmdelta.silver.schema.evolution import older_than
 from dmdelta.silver.table.shard_rows import as_held, seen_whole, shape_of, shard_rows
 from dmdelta.silver.table.state import silver_state
@@ -86,7 +86,7 @@ class SilverHistory:
         """
         spark, target = self.task.spark, request.target
         try:
-            at = standing_at(spark, target, request.end)
+            at = table_version_at(spark, target, request.end)
         except QualityError as error:
             raise QualityError(error.message, hint=_REBUILD) from error
         schema = schema_behind(spark, replace(request, end=at.position))
@@ -110,7 +110,7 @@ class SilverHistory:
         if not targets:
             return "it is not in silver"
         try:
-            version = max(standing_at(spark, target, request.end).version for target in targets)
+            version = max(table_version_at(spark, target, request.end).version for target in targets)
         except QualityError as error:
             return error.message
         return rows_at(spark, targets[0], version)
@@ -121,7 +121,7 @@ class SilverHistory:
     def _earlier(self, request: ApplyRequest) -> EarlierState:
         spark, target = self.task.spark, request.target
         try:
-            before = standing_at(spark, target, request.begin)
+            before = table_version_at(spark, target, request.begin)
         except QualityError as error:
             return EarlierState(None, error.message)
         until = before.commit.tag.safe_until
@@ -193,7 +193,7 @@ class ReplayedHistory:
         held = shape_of(spark, target, schema)
         seen = seen_whole(target, schema, held)
         every = scratch.rows(building, held)
-        rows = without_quarantined(spark, target, every, target.seen(schema))
+        rows = without_quarantined(spark, target, every, target.silver_schema(schema))
         return PastState(request, request.end, seen, rows, every, earlier)
 
     def _earlier(
@@ -202,7 +202,7 @@ class ReplayedHistory:
         scratch: TableScratch,
         building: ApplyRequest,
         request: ApplyRequest,
-        past: Sequence[Stretch],
+        past: Sequence[ReplayRange],
     ) -> EarlierState:
         """The scratch table on its way: as it is when the log has been applied up to the range's begin."""
         try:
@@ -246,7 +246,7 @@ def range_requests(past: TablePast, begin: Position, end: Position, base: ApplyR
                 later_name=base.name if ancestor.name != base.name else None,
                 begin=since if since is not None and inside else begin,
                 end=ancestor.end,
-                passed=since if inside else None,
+                ddl_applied_to=since if inside else None,
             )
         )
     return found

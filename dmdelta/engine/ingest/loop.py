@@ -8,13 +8,13 @@ from datetime import datetime, timedelta, timezone
 
 from pyspark.sql import SparkSession
 
-from dmdelta.bronze.landing import Landed, LandingBatch, land, plan_landing, say_again
+from dmdelta.bronze.landing import LandedRange, LandingBatch, land, plan_landing, write_keepalive
 from dmdelta.changelog.context import SourceContext
 from dmdelta.engine.control.cancellation import StopRequest
-from dmdelta.engine.ingest.queue import LandedLog
+from dmdelta.engine.ingest.queue import RangeQueue
 from dmdelta.engine.ingest.schema_tracker import StructureTracking
 from dmdelta.engine.relay.supervisor import Relaying
-from dmdelta.engine.telemetry.counters import Tally
+from dmdelta.engine.telemetry.counters import RunCounters
 from dmdelta.errors import UnknownSchema
 from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
@@ -40,7 +40,7 @@ def plan_pause(freshness: float, land: float, apply: float) -> float:
 
 log = get_logger(__name__)
 POLL_SECONDS = 0.2
-SAY_AGAIN = timedelta(days=7)
+KEEPALIVE_INTERVAL = timedelta(days=7)
 """Delta forgets a table's commits after 30 days while others write to it: an idle source writes a keepalive before."""
 PURGE_SECONDS = 60.0
 """Minimum interval between two purges of segments."""
@@ -63,15 +63,15 @@ class LandingLoop:
     source: SourceContext
     relaying: Relaying
     tracking: StructureTracking
-    landed_log: LandedLog
-    tally: Tally
+    landed_log: RangeQueue
+    tally: RunCounters
     freshness: float = 0.0
     reached: Position | None = None
     segments: Sequence[Segment] = ()
     _purged: float = -PURGE_SECONDS
     _begun: float = float("-inf")
 
-    def run(self, landed: Landed | None, stop: StopRequest) -> None:
+    def run(self, landed: LandedRange | None, stop: StopRequest) -> None:
         """Land until the stop is requested, or the relay has ended and nothing is left."""
         self.reached = landed.end if landed else None
         said_at = (landed.at if landed else None) or datetime.now(timezone.utc)
@@ -91,8 +91,8 @@ class LandingLoop:
                     self.landed_log.append(landed)
                     self.tally.landed(self.source.source_id, str(landed.end))
                     self._purge(landed.end)
-                elif landed is not None and datetime.now(timezone.utc) - said_at >= SAY_AGAIN:
-                    landed, said_at = say_again(self.spark, self.source, landed), datetime.now(timezone.utc)
+                elif landed is not None and datetime.now(timezone.utc) - said_at >= KEEPALIVE_INTERVAL:
+                    landed, said_at = write_keepalive(self.spark, self.source, landed), datetime.now(timezone.utc)
                 elif ended:
                     return
                 else:
@@ -100,7 +100,7 @@ class LandingLoop:
         finally:
             self.landed_log.close()
 
-    def _next_batch(self, landed: Landed | None, stop: StopRequest, *, gather: bool) -> LandingBatch | None:
+    def _next_batch(self, landed: LandedRange | None, stop: StopRequest, *, gather: bool) -> LandingBatch | None:
         """The next batch, once it is due and no longer grows. None also if the stop is requested."""
         until = time.monotonic() + GATHER_SECONDS
         while True:
@@ -131,7 +131,7 @@ class LandingLoop:
         """Cancel the current batch."""
         self.spark.interruptAll()
 
-    def _land(self, batch: LandingBatch, landed: Landed | None, stop: StopRequest) -> Landed | None:
+    def _land(self, batch: LandingBatch, landed: LandedRange | None, stop: StopRequest) -> LandedRange | None:
         """Land a batch; returns the new end of bronze, or None if the stop was requested before."""
         structures = self.tracking.follow(batch, landed, stop)
         if structures is None:
@@ -140,7 +140,7 @@ class LandingLoop:
             done = land(self.spark, self.source, batch, landed, structures)
         except UnknownSchema:
             # The log has no column names, and the known structure does not fit: query the source, once.
-            updated = self.tracking.look_again(batch, landed, stop)
+            updated = self.tracking.recheck(batch, landed, stop)
             if updated is None:
                 if stop.requested:
                     return None

@@ -3,19 +3,19 @@
 import threading
 from collections import deque
 
-from dmdelta.bronze.landing import Landed
+from dmdelta.bronze.landing import LandedRange
 
 
-class LandedLog:
+class RangeQueue:
     """A queue of landed batches of one source. Landing appends, applying takes; a follower gets the same batches."""
 
     def __init__(self) -> None:
-        self._waiting: deque[Landed] = deque()
+        self._waiting: deque[LandedRange] = deque()
         self._changed = threading.Condition()
         self._closed = False
-        self._follower: LandedLog | None = None
+        self._follower: RangeQueue | None = None
 
-    def follow_with(self, follower: "LandedLog") -> None:
+    def follow_with(self, follower: "RangeQueue") -> None:
         """Forward everything that is appended from now on to another queue, too."""
         self._follower = follower
 
@@ -31,7 +31,7 @@ class LandedLog:
         with self._changed:
             return bool(self._waiting)
 
-    def append(self, landed: Landed) -> None:
+    def append(self, landed: LandedRange) -> None:
         with self._changed:
             self._waiting.append(landed)
             self._changed.notify_all()
@@ -45,7 +45,7 @@ class LandedLog:
         if self._follower is not None:
             self._follower.close()
 
-    def take(self, max_bytes: int, timeout: float) -> Landed | None:
+    def take(self, max_bytes: int, timeout: float) -> LandedRange | None:
         """Join waiting batches into one range of about `max_bytes`; None after a timeout (seconds)."""
         with self._changed:
             if not self._waiting and not self._closed:
@@ -58,6 +58,6 @@ class LandedLog:
             return joined
 
 
-def _neighbours(landed: Landed, following: Landed, max_bytes: int) -> bool:
+def _neighbours(landed: LandedRange, following: LandedRange, max_bytes: int) -> bool:
     # Not across an epoch: a snapshot's rows are new, the log after it may already be in silver.
     return landed.end.epoch == following.end.epoch and landed.size + following.size <= max_bytes

@@ -152,7 +152,7 @@ class SchemaHistory:
                 f"OR (epoch = {end.epoch} AND (seq > {end.seq} OR (seq = {end.seq} AND origin <> {literal(ANEW)}))))"
             )
 
-    def begin_anew(self, begin: Position) -> None:
+    def start_epoch(self, begin: Position) -> None:
         """Record that no earlier row is valid once bronze continues at `begin`.
 
         Raises:

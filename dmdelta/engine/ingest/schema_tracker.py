@@ -10,8 +10,8 @@ from datetime import datetime, timezone
 
 from pyspark.sql import SparkSession
 
-from dmdelta.bronze.landing import Landed, LandingBatch
-from dmdelta.bronze.schema_rows import told_structures
+from dmdelta.bronze.landing import LandedRange, LandingBatch
+from dmdelta.bronze.schema_rows import structures_before
 from dmdelta.bronze.segment_scan import statements_of, tables_of
 from dmdelta.changelog.context import SourceContext
 from dmdelta.checkpoint.points import ORIGIN
@@ -26,7 +26,7 @@ from dmdelta.model.schema import StructureFrom, TableName
 from dmdelta.model.segment import Segment
 from dmdelta.model.statement import LoggedStatement
 from dmdelta.segments import list_segments
-from dmdelta.source.catalog_snapshot import StillCatalog
+from dmdelta.source.catalog_snapshot import CatalogSnapshot
 from dmdelta.source.relay.relay_dir import newest_begin
 
 log = get_logger(__name__)
@@ -49,7 +49,9 @@ class StructureTracking:
     _planned: StructurePlan | None = None
     _scanned: dict[str, list[LoggedStatement]] = field(default_factory=dict)
 
-    def follow(self, batch: LandingBatch, landed: Landed | None, stop: StopRequest) -> tuple[StructureFrom, ...] | None:
+    def follow(
+        self, batch: LandingBatch, landed: LandedRange | None, stop: StopRequest
+    ) -> tuple[StructureFrom, ...] | None:
         """The structures that apply in the next batch; empty if the log itself contains them; None if the stop was
         requested before they were known.
 
@@ -64,8 +66,8 @@ class StructureTracking:
             return self._opened(batch, landed, stop)
         return self._follow(batch)
 
-    def look_again(
-        self, batch: LandingBatch, landed: Landed | None, stop: StopRequest
+    def recheck(
+        self, batch: LandingBatch, landed: LandedRange | None, stop: StopRequest
     ) -> tuple[StructureFrom, ...] | None:
         """The same after a table map that fits no known structure: reads the source's current structures.
 
@@ -95,14 +97,14 @@ class StructureTracking:
             self._scanned.pop(segment.path, None)
 
     def _opened(
-        self, batch: LandingBatch, landed: Landed | None, stop: StopRequest
+        self, batch: LandingBatch, landed: LandedRange | None, stop: StopRequest
     ) -> tuple[StructureFrom, ...] | None:
         """`follow` for the first time."""
         end, rows = _end_of(landed), self.history.rows()
         self.history.remove_ahead(rows, end)
         base = Structures()
         if landed is not None and not any(row.counts(end) and not row.is_decision for row in rows):
-            base = told_structures(self.spark, self.source, end)
+            base = structures_before(self.spark, self.source, end)
         known = in_force(rows, end, base)
         self._catalog = self._read_catalog(stop)
         if stop.requested:
@@ -113,7 +115,7 @@ class StructureTracking:
 
     def _read_catalog(self, stop: StopRequest) -> Catalog | None:
         """The contents of information_schema, once the relay has reached its position; None if that is impossible."""
-        still = self.relaying.read_still_catalog(self.source.rules.statements_wanted)
+        still = self.relaying.read_catalog_snapshot(self.source.rules.statements_wanted)
         if still is None:
             return None
         while not stop.requested:
@@ -179,11 +181,11 @@ class StructureTracking:
                 log.warning("statement not parsed: the table's structure is unknown from here on", **where)
 
 
-def _end_of(landed: Landed | None) -> Position:
+def _end_of(landed: LandedRange | None) -> Position:
     return landed.end if landed is not None else ORIGIN
 
 
-def _catalog_of(still: StillCatalog, at: Position) -> Catalog:
+def _catalog_of(still: CatalogSnapshot, at: Position) -> Catalog:
     tables: dict[TableName, TrackedTable] = {
         schema.name: TrackedTable(schema, still.charsets.get(schema.name), Origin.INFORMATION_SCHEMA)
         for schema in still.tables

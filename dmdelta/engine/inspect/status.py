@@ -118,7 +118,7 @@ def task_status(spec: TaskSpec) -> TaskStatus:
         for row in rows
         if not row["is_global"]
     )
-    reported = ControlTable(task.spark, task.lakehouse, spec.name).told()
+    reported = ControlTable(task.spark, task.lakehouse, spec.name).last_reported()
     return TaskStatus(
         task=spec.name,
         state=reported.state.value if reported else None,

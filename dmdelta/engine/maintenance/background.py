@@ -18,8 +18,8 @@ from dmdelta.engine.maintenance.retention import expire_bronze
 from dmdelta.engine.task.task import Task
 from dmdelta.errors import DmdeltaError
 from dmdelta.lakehouse.layout import Lakehouse
-from dmdelta.lakehouse.maintenance import CarePlan, care_for, plan_care, read_wear
-from dmdelta.lakehouse.session import care_session
+from dmdelta.lakehouse.maintenance import MaintenancePlan, maintain_table, plan_maintenance, read_table_health
+from dmdelta.lakehouse.session import maintenance_session
 from dmdelta.logging import get_logger
 from dmdelta.silver.apply.quarantine import Quarantine
 from dmdelta.silver.apply.row_checks import no_checks
@@ -62,7 +62,7 @@ class TableCare:
     _slow: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
-        self.spark = care_session(self.task.spark)
+        self.spark = maintenance_session(self.task.spark)
 
     def follow(self, stop: StopRequest) -> None:
         """Maintain tables that need it until the stop is requested.
@@ -71,13 +71,13 @@ class TableCare:
             DmdeltaError: a table that was paused does not catch up.
         """
         while not stop.wait(LOOK_SECONDS):
-            self.look(stop)
+            self.poll(stop)
 
     def interrupt(self) -> None:
         """Cancel the current operation, which then has changed nothing."""
         self.spark.interruptAll()
 
-    def look(self, stop: StopRequest) -> None:
+    def poll(self, stop: StopRequest) -> None:
         """Maintain the tables that need it now. Raises as `follow`."""
         for state in self.scheduler.states:
             if state.commits >= self.worn and not stop.requested:
@@ -125,24 +125,24 @@ class TableCare:
         if not stop.requested:
             self._execute(table, self._plan(table, stop), stop, where)
 
-    def _plan(self, table: str, stop: StopRequest) -> CarePlan:
+    def _plan(self, table: str, stop: StopRequest) -> MaintenancePlan:
         try:
-            wear = read_wear(self.spark, table)
+            wear = read_table_health(self.spark, table)
         except DmdeltaError as error:
             self._failed(table, error, stop)
-            return CarePlan()
+            return MaintenancePlan()
         if wear is None:
-            return CarePlan()
+            return MaintenancePlan()
         # The history of a busy table only goes back some hours.
         known = replace(wear, vacuumed_at=wear.vacuumed_at or self._vacuumed.get(table))
-        return plan_care(known, datetime.now(timezone.utc))
+        return plan_maintenance(known, datetime.now(timezone.utc))
 
-    def _execute(self, table: str, plan: CarePlan, stop: StopRequest, where: str = "") -> None:
+    def _execute(self, table: str, plan: MaintenancePlan, stop: StopRequest, where: str = "") -> None:
         """Run the planned maintenance."""
         if not plan.deeds:
             return
         try:
-            done = care_for(self.spark, table, plan, where)
+            done = maintain_table(self.spark, table, plan, where)
         except DmdeltaError as error:
             self._failed(table, error, stop)
             return

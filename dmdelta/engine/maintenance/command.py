@@ -7,14 +7,14 @@ from datetime import datetime, timezone
 from fnmatch import fnmatchcase
 
 from dmdelta.config import TaskSpec
-from dmdelta.engine.control.exclusive import standing_still
+from dmdelta.engine.control.exclusive import exclusive_access
 from dmdelta.engine.maintenance.background import metadata_tables
 from dmdelta.engine.maintenance.retention import expire_bronze
 from dmdelta.engine.task.source import source_of_task
 from dmdelta.engine.task.task import Task, open_task
 from dmdelta.errors import ConfigError
-from dmdelta.lakehouse.maintenance import CarePlan, care_for, plan_care, read_wear
-from dmdelta.lakehouse.session import care_session
+from dmdelta.lakehouse.maintenance import MaintenancePlan, maintain_table, plan_maintenance, read_table_health
+from dmdelta.lakehouse.session import maintenance_session
 from dmdelta.silver.apply.quarantine import Quarantine
 
 
@@ -23,7 +23,7 @@ class Maintained:
     """A table, its state, and the maintenance that was done.
 
     Attributes:
-        new_files, dead_rows, rows: before; as in `dmdelta.lakehouse.maintenance.Wear`.
+        new_files, dead_rows, rows: before; as in `dmdelta.lakehouse.maintenance.TableHealth`.
         done: `expire`, `purge`, `compact`, `vacuum`, in this order; for a dry run, what would be done, except the
             first.
         compacted_files, made_files: of the compaction; None without one.
@@ -54,16 +54,16 @@ def maintain(
         LakehouseError: a table cannot be read or written.
     """
     task = open_task(spec, writing=False)
-    spark = care_session(task.spark)
+    spark = maintenance_session(task.spark)
     maintained: list[Maintained] = []
-    with nullcontext() if dry_run else standing_still(spec):
+    with nullcontext() if dry_run else exclusive_access(spec):
         expired = expire_bronze(task, spark) if pattern == "*" and not dry_run else None
         for shown, place in _tables(task, pattern):
-            wear = read_wear(spark, place)
+            wear = read_table_health(spark, place)
             if wear is None:
                 continue
-            plan = plan_care(wear, datetime.now(timezone.utc), thorough=True)
-            result = care_for(spark, place, CarePlan() if dry_run else plan)
+            plan = plan_maintenance(wear, datetime.now(timezone.utc), thorough=True)
+            result = maintain_table(spark, place, MaintenancePlan() if dry_run else plan)
             compacted, made = result.compacted_files, result.new_files
             first = ["expire"] if expired is not None and place == task.lakehouse.bronze else []
             done = (*first, *plan.deeds)

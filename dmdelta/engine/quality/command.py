@@ -10,7 +10,7 @@ from dmdelta.checkpoint.store import load_points
 from dmdelta.config import QualityConfig, TaskSpec
 from dmdelta.engine.history.positions import LandedLogOf, Side, find_place
 from dmdelta.engine.history.states import ReplayedHistory, SilverHistory
-from dmdelta.engine.quality.evaluation import JudgedTable, TableJudgement
+from dmdelta.engine.quality.evaluation import TableEvaluation, TableResult
 from dmdelta.engine.quality.foreign_keys import ForeignKeyEvaluation
 from dmdelta.engine.task.mapping import endpoint_of
 from dmdelta.engine.task.source import TaskSource, open_task_source
@@ -43,7 +43,9 @@ class QualityRequest:
     replay: bool = False
 
 
-def judge_tables(spec: TaskSpec, request: QualityRequest, report: Callable[[JudgedTable], object]) -> list[JudgedTable]:
+def evaluate_tables(
+    spec: TaskSpec, request: QualityRequest, report: Callable[[TableResult], object]
+) -> list[TableResult]:
     """Judge tables one after the other, and write down what was found.
 
     Args:
@@ -62,12 +64,12 @@ def judge_tables(spec: TaskSpec, request: QualityRequest, report: Callable[[Judg
     store = ResultStore(task.spark, task.lakehouse, spec.name, task.run)
     history = ReplayedHistory(task, side) if request.replay else SilverHistory(task, side)
     judgement = open_judgement(spec, source, history)
-    found: list[JudgedTable] = []
+    found: list[TableResult] = []
     try:
         for name in source.tables_like(request.table):
             if not request.replay and silver_condition(task.spark, side.table(name)) is not Condition.PRESENT:
                 continue
-            judged = judgement.judge(name, _scope(request, begin), begin, end)
+            judged = judgement.evaluate(name, _scope(request, begin), begin, end)
             store.add(judged.judged, judged.results)
             found.append(judged)
             report(judged)
@@ -78,7 +80,7 @@ def judge_tables(spec: TaskSpec, request: QualityRequest, report: Callable[[Judg
     return found
 
 
-def write_docs(folder: Path, found: Sequence[JudgedTable]) -> Path | None:
+def write_docs(folder: Path, found: Sequence[TableResult]) -> Path | None:
     """Write Great Expectations' Data Docs of what was judged: the page to open, or None where no table has a suite.
 
     Raises:
@@ -93,7 +95,7 @@ def write_docs(folder: Path, found: Sequence[JudgedTable]) -> Path | None:
     return write_data_docs(folder, validations)
 
 
-def open_judgement(spec: TaskSpec, source: TaskSource, history: SilverHistory | ReplayedHistory) -> TableJudgement:
+def open_judgement(spec: TaskSpec, source: TaskSource, history: SilverHistory | ReplayedHistory) -> TableEvaluation:
     """What judges the tables of a source as a history has them.
 
     Raises:
@@ -101,7 +103,7 @@ def open_judgement(spec: TaskSpec, source: TaskSource, history: SilverHistory | 
     """
     task, side = source.task, source.side
     keys = ForeignKeyEvaluation(task.spark, side, history, endpoint_of(source.config), _sources(source))
-    return TableJudgement(task, side, keys, (spec.quality or QualityConfig()).freshness, open_suites(spec))
+    return TableEvaluation(task, side, keys, (spec.quality or QualityConfig()).freshness, open_suites(spec))
 
 
 def _sources(source: TaskSource) -> Mapping[TableName, Sequence[TableName]]:

@@ -30,11 +30,11 @@ from dmdelta.quality.suite import Expectation, Suite, Suites
 from dmdelta.silver.apply.request import ApplyRequest, read_request
 from dmdelta.silver.apply.silver_context import SilverContext
 from dmdelta.silver.history.range_changes import has_statements, pieces_of, rows_added
-from dmdelta.silver.history.repair import standing
+from dmdelta.silver.history.repair import table_version
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedTable:
+class TableResult:
     """What judging a table has found.
 
     Attributes:
@@ -51,7 +51,7 @@ class JudgedTable:
 
 
 @dataclass(frozen=True, slots=True)
-class TableJudgement:
+class TableEvaluation:
     """The judgement of the tables of one source.
 
     Attributes:
@@ -65,7 +65,7 @@ class TableJudgement:
     freshness: timedelta
     suites: Suites
 
-    def judge(self, name: TableName, scope: Scope, begin: Position | None, end: Position) -> JudgedTable:
+    def evaluate(self, name: TableName, scope: Scope, begin: Position | None, end: Position) -> TableResult:
         """Judge a table as it was when the log had been applied up to `end`.
 
         Args:
@@ -84,14 +84,14 @@ class TableJudgement:
         state = self.foreign_keys.history.state(request, ranged=begin is not None)
         if state is None:
             unknown = Result("structure", "warn", success=True, note=f"not judged: it was not there at {end}")
-            return JudgedTable(judged, (unknown,))
+            return TableResult(judged, (unknown,))
         return self.judge_state(judged, state, state.touched if begin is not None else state.rows)
 
-    def judge_state(self, judged: Judged, state: PastState, rows: DataFrame) -> JudgedTable:
+    def judge_state(self, judged: Judged, state: PastState, rows: DataFrame) -> TableResult:
         """Evaluate rows of a table's state.
 
         Raises:
-            DmdeltaError: as `judge`.
+            DmdeltaError: as `evaluate`.
         """
         suite = self.suites.of(judged.table)
         child = Child(state, rows if judged.begin is not None else None)
@@ -99,9 +99,9 @@ class TableJudgement:
         built_in = [*self._built_in(state, rows), *keys, *_promises(suite, state)]
         wanted = (*_not_null(suite, state), *suite.expectations)
         results, validations = judge_suite(rows, judged, wanted, state.keys)
-        return JudgedTable(judged, (*built_in, *results), validations)
+        return TableResult(judged, (*built_in, *results), validations)
 
-    def _judge_images(self, suite: Suite, judged: Judged, ranges: Sequence[ApplyRequest]) -> JudgedTable:
+    def _judge_images(self, suite: Suite, judged: Judged, ranges: Sequence[ApplyRequest]) -> TableResult:
         found: list[Result] = []
         said: list[Validation] = []
         for request in ranges:
@@ -110,7 +110,7 @@ class TableJudgement:
                 results, validations = judge_suite(piece.images, part, suite.expectations, keys)
                 found += results
                 said += validations
-        return JudgedTable(judged, tuple(found), tuple(said))
+        return TableResult(judged, tuple(found), tuple(said))
 
     def _ranges(self, request: ApplyRequest) -> list[ApplyRequest]:
         past = TablePast(self.task, self.side, request.name)
@@ -135,7 +135,7 @@ class TableJudgement:
             yield _none_of("version never goes back", gone_back, state.keys)
         ranges, spark = self._ranges(state.request), self.task.spark
         reason = earlier.uncountable
-        if ranges[0].passed is not None or len(ranges) > 1 or has_statements(spark, ranges[0]):
+        if ranges[0].ddl_applied_to is not None or len(ranges) > 1 or has_statements(spark, ranges[0]):
             reason = "the range has statements on the table"
         if reason:
             yield Result("row count", "warn", success=True, note=f"not judged: {reason}")
@@ -148,7 +148,7 @@ class TableJudgement:
         """How long silver has lacked the oldest landed change that it lacks."""
         request = table.request
         try:
-            at = standing(self.task.spark, request.target).position
+            at = table_version(self.task.spark, request.target).position
         except QualityError as error:
             return Result("freshness", "warn", success=True, note=f"not judged: {error.message}")
         with wrapped(request.context.lakehouse.bronze, "reading"):
@@ -192,9 +192,9 @@ def judge_suite(
     if not expectations:
         return (), ()
     # Great Expectations takes a second to be imported, and is there only where it is asked for.
-    from dmdelta.quality.expectations import judge  # noqa: PLC0415
+    from dmdelta.quality.expectations import evaluate  # noqa: PLC0415
 
     name = ".".join(judged.table)
-    results, details = judge(rows, name, expectations, keys)
+    results, details = evaluate(rows, name, expectations, keys)
     between = " ".join(str(place) for place in (judged.begin, judged.end) if place is not None)
     return tuple(results), (Validation(name, judged.scope, between, details),)

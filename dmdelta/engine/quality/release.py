@@ -5,7 +5,7 @@ from functools import partial
 
 from dmdelta.config import TaskSpec
 from dmdelta.engine.apply.row_checks import TableChecks
-from dmdelta.engine.control.exclusive import standing_still
+from dmdelta.engine.control.exclusive import exclusive_access
 from dmdelta.engine.history.lineage import TablePast
 from dmdelta.engine.task.source import TaskSource, open_task_source
 from dmdelta.engine.task.task import open_suites
@@ -14,7 +14,7 @@ from dmdelta.model.schema import TableName
 from dmdelta.model.spark_sql import literal, quote
 from dmdelta.silver.apply.gate import failing_any
 from dmdelta.silver.apply.quarantine import Quarantine, silver_rows_of
-from dmdelta.silver.history.repair import damaged_rows, mend, mending_tag, rows_at, standing
+from dmdelta.silver.history.repair import damaged_rows, repair_rows, repair_tag, rows_at, table_version
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def release(spec: TaskSpec, request: ReleaseRequest) -> list[Released]:
         quarantine = Quarantine.of(source.side.table(name))
         if not quarantine.has_rows(source.task.spark):
             continue
-        with standing_still(spec):
+        with exclusive_access(spec):
             found.append(
                 _discard(source, name, quarantine) if request.discard else _release(source, name, quarantine, request)
             )
@@ -83,8 +83,8 @@ def _release(source: TaskSource, name: TableName, quarantine: Quarantine, reques
     task, target = source.task, quarantine.target
     spark, shown = task.spark, ".".join(name)
     apart = quarantine.rows(spark)
-    at = standing(spark, target)
-    schema = target.seen(TablePast(task, source.side, name).schema_before(at.position))
+    at = table_version(spark, target)
+    schema = target.silver_schema(TablePast(task, source.side, name).schema_before(at.position))
     of_now = silver_rows_of(apart.where(f"structure = {literal(schema.to_json())}"), schema)
     checks = () if request.force else TableChecks(spark, open_suites(task.spec))(target, schema)
     passing = of_now.where(~failing_any(checks)) if checks else of_now
@@ -93,6 +93,6 @@ def _release(source: TaskSource, name: TableName, quarantine: Quarantine, reques
     live = rows_at(spark, target, at.version)
     rows = passing.select(*map(quote, live.columns))
     wrong = damaged_rows(live, rows, rows.where("false"), schema)
-    mend(spark, target.place, wrong, schema.primary_key, partial(mending_tag, spark, target, task.run))
+    repair_rows(spark, target.place, wrong, schema.primary_key, partial(repair_tag, spark, target, task.run))
     quarantine.remove(spark, passing)
     return Released(shown, released, failing=fitting - released, outdated=all_of_them - fitting)

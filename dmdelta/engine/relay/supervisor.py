@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from dmdelta.bronze.landing import Landed
+from dmdelta.bronze.landing import LandedRange
 from dmdelta.config import SourceConfig, TaskSpec
 from dmdelta.engine.task.mapping import FIRST_TRY, purging_of, reading_of, relay_task
 from dmdelta.errors import DmdeltaError, SourceError, StageFailed
@@ -14,7 +14,7 @@ from dmdelta.model.gtid import Flavor
 from dmdelta.model.schema import TableSchema
 from dmdelta.rules import SourceRules
 from dmdelta.source.catalog import read_schemas
-from dmdelta.source.catalog_snapshot import StillCatalog, read_still_catalog
+from dmdelta.source.catalog_snapshot import CatalogSnapshot, read_catalog_snapshot
 from dmdelta.source.connection import open_connection
 from dmdelta.source.preflight.finding import Finding, Level
 from dmdelta.source.preflight.server_checks import Intent, check_source
@@ -64,7 +64,7 @@ class Relaying:
         """The folder of the source's segments."""
         return self.task.folder
 
-    def begin_behind(self, landed: Landed | None) -> None:
+    def begin_behind(self, landed: LandedRange | None) -> None:
         """Tell the relay what has landed: it does not fetch that again, even if its folder is lost."""
         self.task = replace(self.task, until_caught_up=self.until_caught_up)
         if landed is None:
@@ -76,7 +76,7 @@ class Relaying:
             known=Known(end, str(landed.gtid_set)),
         )
 
-    def begin_ahead(self, landed: Landed | None) -> None:
+    def begin_ahead(self, landed: LandedRange | None) -> None:
         """Relay from `landed` on without end, while tables are read; then call `catch_up`."""
         self.begin_behind(landed)
         self.task = replace(self.task, until_caught_up=False)
@@ -145,13 +145,13 @@ class Relaying:
         with open_connection(self.task.endpoint, FIRST_TRY) as connection:
             return read_schemas(connection, self.rules.wanted)
 
-    def read_still_catalog(self, wanted: Callable[[str, str], bool]) -> StillCatalog | None:
+    def read_catalog_snapshot(self, wanted: Callable[[str, str], bool]) -> CatalogSnapshot | None:
         """The current contents of information_schema, and the log position at which it is valid; None for an archive.
 
         Raises:
             SourceUnavailable, SourceError: the server does not answer.
         """
-        return read_still_catalog(self.task.endpoint, wanted) if self.task.endpoint is not None else None
+        return read_catalog_snapshot(self.task.endpoint, wanted) if self.task.endpoint is not None else None
 
 
 @contextmanager

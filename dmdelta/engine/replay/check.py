@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 
 from dmdelta.ddl.types.silver_types import SHARD, silver_columns
 from dmdelta.engine.history.states import PastState
-from dmdelta.engine.quality.evaluation import TableJudgement
+from dmdelta.engine.quality.evaluation import TableEvaluation
 from dmdelta.errors import ConfigError, QualityError
 from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.model.schema import TableName, TableSchema
@@ -26,7 +26,7 @@ from dmdelta.silver.table.target import Target
 class ReplayCheck:
     """Evaluates the results of a source's replays, and stores what it finds."""
 
-    judgement: TableJudgement
+    judgement: TableEvaluation
     store: ResultStore
 
     def guard(self, name: TableName) -> Callable[[ApplyRequest], ApplyRequest]:
@@ -89,7 +89,7 @@ def adopted(apart: DataFrame, made_for: Target, target: Target, schema: TableSch
     spark = apart.sparkSession
     with wrapped(target.place, "reading"):
         texts = [str(row["structure"]) for row in apart.select("structure").distinct().collect()]
-    seen = json.loads(target.seen(schema).to_json())
+    seen = json.loads(target.silver_schema(schema).to_json())
     constants = seen["columns"][len(seen["columns"]) - len(target.constants) :]
     pairs = [(text, _renamed(text, len(made_for.constants), target, constants)) for text in texts]
     names = spark.createDataFrame(pairs, "_dm_made STRING, _dm_structure STRING")

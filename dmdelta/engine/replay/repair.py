@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 
 from dmdelta.ddl.types.silver_types import VERSION
-from dmdelta.engine.control.exclusive import standing_still
+from dmdelta.engine.control.exclusive import exclusive_access
 from dmdelta.engine.history.lineage import TablePast
 from dmdelta.engine.history.scratch import TableScratch
 from dmdelta.engine.history.states import PastState
@@ -23,17 +23,17 @@ from dmdelta.quality.results import Result, Scope
 from dmdelta.silver.apply.quarantine import Quarantine, with_quarantined
 from dmdelta.silver.apply.request import ApplyRequest
 from dmdelta.silver.history.deletions import deleted_keys
-from dmdelta.silver.history.lineage import Stretch
+from dmdelta.silver.history.lineage import ReplayRange
 from dmdelta.silver.history.repair import (
     GONE,
     Damage,
-    Standing,
+    TableVersion,
     count_damage,
     damaged_rows,
-    mend,
-    mending_tag,
+    repair_rows,
+    repair_tag,
     rows_at,
-    standing,
+    table_version,
 )
 from dmdelta.silver.schema.evolution import older_than, version_at
 from dmdelta.silver.table.shard_rows import seen_whole, shard_rows
@@ -90,16 +90,16 @@ class TableRepair:
     def run(self, begin: Position, end: Position) -> Replayed:
         """Compare while the task runs; it is paused only to repair damage."""
         target, spark = self._target, self.scratch.task.spark
-        if not self.past.schema_before(standing(spark, target).position).primary_key:
+        if not self.past.schema_before(table_version(spark, target).position).primary_key:
             raise ConfigError(
                 f"{self.scratch.shown} has no key: nothing tells a row from another one like it",
                 hint="replay it --into a new table, or have silver made anew: --rebuild",
             )
-        found = self._compared(begin, end, standing(spark, target), mending=False)
+        found = self._compared(begin, end, table_version(spark, target), mending=False)
         rows = found.rows
         if found.damage:
-            with standing_still(self.scratch.task.spec):
-                found = self._compared(begin, end, standing(spark, target), mending=True)
+            with exclusive_access(self.scratch.task.spec):
+                found = self._compared(begin, end, table_version(spark, target), mending=True)
                 rows += found.rows
         damage = found.damage
         counts = damage.missing, damage.different, damage.extra
@@ -107,12 +107,12 @@ class TableRepair:
             self.scratch.shown, target.place, begin, end, rows, *counts, failing=tuple(map(shown, found.failing))
         )
 
-    def _compared(self, begin: Position, end: Position, at: Standing, *, mending: bool) -> _Compared:
+    def _compared(self, begin: Position, end: Position, at: TableVersion, *, mending: bool) -> _Compared:
         spark, target, position = self.scratch.task.spark, self._target, at.position
         begin, end = self.past.after_last_read(begin), min(end, position)
         if begin >= end:
             return _Compared()
-        past: Sequence[Stretch] = (Stretch(begin, position, again=begin.epoch != position.epoch),)
+        past: Sequence[ReplayRange] = (ReplayRange(begin, position, again=begin.epoch != position.epoch),)
         renamed = self.past.is_renamed(begin, position)
         if renamed or self.past.is_partial(begin, position):
             # A RENAME writes the whole table, and images that lack columns make whole rows from the beginning on only.
@@ -140,8 +140,8 @@ class TableRepair:
         damage = count_damage(wrong)
         if damage and mending:
             parted = _parted(wrong, kept, seen) if kept is not None else wrong
-            mend(
-                spark, target.place, parted, seen.primary_key, lambda: mending_tag(spark, target, self.scratch.task.run)
+            repair_rows(
+                spark, target.place, parted, seen.primary_key, lambda: repair_tag(spark, target, self.scratch.task.run)
             )
             if apart is not None:
                 self._keep_apart(request, wrong, apart)
@@ -156,7 +156,9 @@ class TableRepair:
         Quarantine.of(self._target).adopt(self.scratch.task.spark, rows)
 
 
-def whole_at(spark: SparkSession, target: Target, at: Standing, schema: TableSchema) -> tuple[TableSchema, DataFrame]:
+def whole_at(
+    spark: SparkSession, target: Target, at: TableVersion, schema: TableSchema
+) -> tuple[TableSchema, DataFrame]:
     """A source table's structure as silver has it, and its rows there, with those that are quarantined.
 
     Args:

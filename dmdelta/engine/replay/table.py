@@ -9,7 +9,7 @@ from enum import Enum
 
 from pyspark.sql import DataFrame
 
-from dmdelta.engine.control.exclusive import standing_still
+from dmdelta.engine.control.exclusive import exclusive_access
 from dmdelta.engine.history.lineage import TablePast
 from dmdelta.engine.history.scratch import Report, TableScratch
 from dmdelta.engine.history.states import PastState
@@ -26,11 +26,11 @@ from dmdelta.silver.apply.quarantine import Quarantine, without_quarantined
 from dmdelta.silver.apply.request import ApplyRequest, tag_of
 from dmdelta.silver.apply.silver_context import SilverContext
 from dmdelta.silver.history.deletions import deleted_keys
-from dmdelta.silver.history.lineage import Stretch
+from dmdelta.silver.history.lineage import ReplayRange
 from dmdelta.silver.history.repair import (
-    Standing,
-    standing,
+    TableVersion,
     swap,
+    table_version,
 )
 from dmdelta.silver.schema.range_profile import table_events
 from dmdelta.silver.table.shard_rows import seen_whole, shape_of
@@ -124,7 +124,7 @@ class TableReplay:
             create_silver(self.task.spark, request.target, self.past.schema_before(end), tag_of(request, 0, end, end))
         return Replayed(self.shown, request.target.place, past[0].begin, end, rows, failing=tuple(map(shown, failing)))
 
-    def _judged_apart(self, past: Sequence[Stretch], end: Position) -> list[Result]:
+    def _judged_apart(self, past: Sequence[ReplayRange], end: Position) -> list[Result]:
         """What the table that `--into` makes would fail, evaluated in a scratch table."""
         request = self.scratch.request(past, "check", str(end))
         self.scratch.build(request, past)
@@ -134,19 +134,19 @@ class TableReplay:
 
     def _rebuild(self) -> Replayed:
         spark, target = self.task.spark, self.target
-        at = standing(spark, target).position
+        at = table_version(spark, target).position
         past = self.past.until(at)
         request = self.scratch.request(past, "rebuild", "")
         rows = self.scratch.build(request, past)  # most of it, while the task runs
         failing = self._judge_whole(request, past[0].begin, at)
-        with standing_still(self.task.spec):
-            now = standing(spark, target).position
+        with exclusive_access(self.task.spec):
+            now = table_version(spark, target).position
             past = self.past.until(now)
             rows += self.scratch.build(request, past)
             if now != at:
                 failing = self._judge_whole(request, past[0].begin, now)
             schema = self.past.schema_before(now)
-            built, seen = self.scratch.rows(request, shape_of(spark, target, schema)), target.seen(schema)
+            built, seen = self.scratch.rows(request, shape_of(spark, target, schema)), target.silver_schema(schema)
             if self.check is None:
                 built = without_quarantined(spark, target, built, seen)
             else:
@@ -178,7 +178,7 @@ class TableReplay:
         if apart is not None:
             quarantine.adopt(spark, adopted(apart, request.target, self.target, schema))
 
-    def rows_as_of(self, at: Standing, position: Position) -> DataFrame | None:
+    def rows_as_of(self, at: TableVersion, position: Position) -> DataFrame | None:
         """Silver's rows, and those in quarantine, as they will be at a position behind `at`; None if that takes silver.
 
         Of a merged table, those of this source table alone, with all of the merged table's columns. Nothing is written
@@ -196,7 +196,7 @@ class TableReplay:
             return live
         if events.partial or events.ddl or not seen.primary_key:
             return None
-        past = (Stretch(begin, position, again=begin.epoch != position.epoch),)
+        past = (ReplayRange(begin, position, again=begin.epoch != position.epoch),)
         request = self.scratch.request(past, "as-of", str(position))
         self.scratch.build(request, past)
         gone = deleted_keys(spark, self.scratch.own_request(begin, position), seen, live)

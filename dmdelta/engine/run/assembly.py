@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
-from dmdelta.bronze.landing import Landed, landed_batches, newest_landed
+from dmdelta.bronze.landing import LandedRange, landed_batches, newest_landed
 from dmdelta.bronze.watermarks import exact_positions
 from dmdelta.changelog.context import SourceContext
 from dmdelta.checkpoint import (
@@ -28,7 +28,7 @@ from dmdelta.engine.apply.shard_locks import join_known_shards
 from dmdelta.engine.apply.writer import TableApply
 from dmdelta.engine.control.cancellation import StopRequest
 from dmdelta.engine.ingest.loop import LandingLoop
-from dmdelta.engine.ingest.queue import LandedLog
+from dmdelta.engine.ingest.queue import RangeQueue
 from dmdelta.engine.ingest.schema_history import SchemaHistory
 from dmdelta.engine.ingest.schema_tracker import StructureTracking
 from dmdelta.engine.maintenance.background import TableCare
@@ -40,7 +40,7 @@ from dmdelta.engine.snapshot.initial import open_full_load
 from dmdelta.engine.snapshot.store import ChunkStore
 from dmdelta.engine.task.overrides import read_operators
 from dmdelta.engine.task.task import Task
-from dmdelta.engine.telemetry.counters import Tally
+from dmdelta.engine.telemetry.counters import RunCounters
 from dmdelta.engine.validation.validator import ValidatorLoop
 from dmdelta.lakehouse.session import clone_session
 from dmdelta.logging import get_logger
@@ -53,7 +53,7 @@ log = get_logger(__name__)
 
 
 def open_pipeline(
-    task: Task, relaying: Relaying, tally: Tally, stop: StopRequest, shards: Coordination
+    task: Task, relaying: Relaying, tally: RunCounters, stop: StopRequest, shards: Coordination
 ) -> SourcePipeline:
     """Determine the state of a source, start its relay and assemble the other stages.
 
@@ -86,7 +86,7 @@ def open_pipeline(
     points = Points(source_id, stored, inherited_exit(evidence))
     flusher = Flusher(_TimedStore(store, tally), points, stored, task.in_force.settings.flush_interval)
     operators = read_operators(task.spark, task.lakehouse, task.spec.name, source_id)
-    landed_log = LandedLog()
+    landed_log = RangeQueue()
     for batch in _unapplied(task.spark, source, landed, stored):
         landed_log.append(batch)
     history = SchemaHistory(task.spark, task.lakehouse, task.spec.name, source_id)
@@ -127,19 +127,21 @@ class _TimedStore:
     """The checkpoint store, with its writes timed as a phase of the run."""
 
     store: CheckpointStore
-    tally: Tally
+    tally: RunCounters
 
     def write(self, snapshot: Snapshot, changed: Sequence[TablePoint], reason: FlushReason) -> None:
         with self.tally.spending(self.store.source_id, "flush"):
             self.store.write(snapshot, changed, reason)
 
 
-def _open_sinking(task: Task, source: SourceContext, landing: LandingLoop, landed: Landed | None) -> SinkingLoop | None:
+def _open_sinking(
+    task: Task, source: SourceContext, landing: LandingLoop, landed: LandedRange | None
+) -> SinkingLoop | None:
     """The sink's loop, which receives what lands from now on; None without a sink."""
     config = task.spec.sink
     if config is None:
         return None
-    ahead = LandedLog()
+    ahead = RangeQueue()
     landing.landed_log.follow_with(ahead)
     operators = read_operators(task.spark, task.lakehouse, task.spec.name, source.source_id)
     rules = replace(task.rules(source.source_id), operators=operators)
@@ -155,7 +157,7 @@ def _open_validator(
     config, endpoint = task.spec.validator, relaying.task.endpoint
     if config.mode == "none" or endpoint is None:
         return None
-    applied_log = applying.applied_log = LandedLog()
+    applied_log = applying.applied_log = RangeQueue()
     applied = stored.global_point.position if stored else None
     spark = clone_session(task.spark)
     return ValidatorLoop(
@@ -164,8 +166,8 @@ def _open_validator(
 
 
 def _unapplied(
-    spark: SparkSession, source: SourceContext, landed: Landed | None, stored: StoredPoints | None
-) -> list[Landed]:
+    spark: SparkSession, source: SourceContext, landed: LandedRange | None, stored: StoredPoints | None
+) -> list[LandedRange]:
     """The batches in bronze that are not applied to every silver table. The first starts at the checkpoint."""
     applied = stored.global_point.position if stored else None
     if landed is None or landed.end == applied:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from dmdelta.bronze.landing import Landed
+from dmdelta.bronze.landing import LandedRange
 from dmdelta.checkpoint import (
     Flusher,
     FlushReason,
@@ -20,8 +20,8 @@ from dmdelta.engine.relay.supervisor import Relaying
 from dmdelta.engine.sink import SinkingLoop
 from dmdelta.engine.snapshot.ad_hoc import AdHocSnapshots
 from dmdelta.engine.snapshot.initial import FullLoad
-from dmdelta.engine.task.live_settings import LiveSettings
-from dmdelta.engine.telemetry.stats import SourceMoment, bytes_beyond
+from dmdelta.engine.task.live_settings import RunSettings
+from dmdelta.engine.telemetry.stats import SourceStats, bytes_beyond
 from dmdelta.engine.validation.validator import ValidatorLoop
 from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
@@ -41,7 +41,7 @@ class SourcePipeline:
     landing: LandingLoop
     applying: ApplyingLoop
     flusher: Flusher
-    landed: Landed | None
+    landed: LandedRange | None
     stop: StopRequest
     load: FullLoad | None = None
     ad_hoc: AdHocSnapshots | None = None
@@ -84,7 +84,7 @@ class SourcePipeline:
         self.relaying.check()
         self.flusher.check()
 
-    def use(self, settings: LiveSettings) -> None:
+    def use(self, settings: RunSettings) -> None:
         """Apply settings that may have changed."""
         self.flusher.change_interval(settings.flush_interval)
         if self.sinking is not None:
@@ -170,7 +170,7 @@ class SourcePipeline:
 _BEHIND_RELAY = ("landed", "applied", "flushed", "sunk")
 
 
-def moment_of(pipeline: SourcePipeline) -> SourceMoment:
+def stats_of(pipeline: SourcePipeline) -> SourceStats:
     """The current state of a source. Reads only memory and the relay's folder."""
     folder, tables = pipeline.relaying.folder, pipeline.applying.scheduler.tables
     states = tables.requests.states
@@ -188,7 +188,7 @@ def moment_of(pipeline: SourcePipeline) -> SourceMoment:
     }
     reached = {stage: place for stage, place in positions.items() if place is not None and place.epoch > 0}
     segments = pipeline.landing.segments
-    return SourceMoment(
+    return SourceStats(
         source_id=pipeline.source_id,
         positions=reached,
         relay_streams=relay is not None and relay.state in ("streaming", "caught up"),

@@ -9,7 +9,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dmdelta.bronze.landing import Landed, begin_anew, newest_beginning, newest_landed
+from dmdelta.bronze.landing import LandedRange, newest_beginning, newest_landed, start_epoch
 from dmdelta.changelog.context import SourceContext
 from dmdelta.checkpoint import CheckpointStore, FlushReason, Point, Snapshot
 from dmdelta.config import TaskSpec
@@ -53,8 +53,8 @@ def begin_source(task: Task, relaying: Relaying, start: Start | StartTime) -> Po
 
 
 def _mark(
-    task: Task, source: SourceContext, relaying: Relaying, landed: Landed | None, start: Start | StartTime
-) -> Landed:
+    task: Task, source: SourceContext, relaying: Relaying, landed: LandedRange | None, start: Start | StartTime
+) -> LandedRange:
     """Mark the restart in bronze; a start time at which the newest epoch already started has no effect."""
     beginning = _find(relaying, start)
     if isinstance(start, StartTime) and landed is not None:
@@ -71,38 +71,40 @@ def _mark(
         caveat="rows of tables without a key that are read again are duplicated",
     )
     _forget_structures(task, source, begin)
-    return begin_anew(task.spark, source, landed, begin, safe_until=Position(epoch, *beginning.log_end))
+    return start_epoch(task.spark, source, landed, begin, safe_until=Position(epoch, *beginning.log_end))
 
 
 def _restart_full_load(
-    task: Task, source: SourceContext, relaying: Relaying, landed: Landed | None, endpoint: Endpoint
-) -> Landed:
+    task: Task, source: SourceContext, relaying: Relaying, landed: LandedRange | None, endpoint: Endpoint
+) -> LandedRange:
     """Request a new read of every table, and resume the log at the server's current position."""
     with closing(open_connection(endpoint)) as connection:
         now = server_position(connection)
     begin = Position(_next_epoch(relaying, landed), now.binlog_file, now.offset)
     if landed is None:
-        return Landed(0, begin, begin, now.gtid_set or parse_gtid_set("", source.flavor))  # the first run loads anyway
+        return LandedRange(
+            0, begin, begin, now.gtid_set or parse_gtid_set("", source.flavor)
+        )  # the first run loads anyway
     store = ChunkStore(task.spark, task.lakehouse, task.spec.name, source.source_id, task.run)
     store.open()
     tables = [schema.name for schema in relaying.read_catalog()]
     store.request(tables)
     log.warning("restarting with a full load", source=source.source_id, begin=str(begin), tables=len(tables))
     _forget_structures(task, source, begin)
-    return begin_anew(task.spark, source, landed, begin, gtid_set=now.gtid_set)
+    return start_epoch(task.spark, source, landed, begin, gtid_set=now.gtid_set)
 
 
 def _forget_structures(task: Task, source: SourceContext, begin: Position) -> None:
     """Tracked structures may be newer than the position. Written before the mark: without it, this has no effect."""
-    SchemaHistory(task.spark, task.lakehouse, task.spec.name, source.source_id).begin_anew(begin)
+    SchemaHistory(task.spark, task.lakehouse, task.spec.name, source.source_id).start_epoch(begin)
 
 
-def _next_epoch(relaying: Relaying, landed: Landed | None) -> int:
+def _next_epoch(relaying: Relaying, landed: LandedRange | None) -> int:
     relayed = newest_begin(relaying.folder)
     return 1 + max(landed.end.epoch if landed else 0, relayed.epoch if relayed else 0)
 
 
-def _forget_tables(store: CheckpointStore, restarted: Landed) -> None:
+def _forget_tables(store: CheckpointStore, restarted: LandedRange) -> None:
     """Record that every table resumes where the source restarts."""
     stored = store.open()
     if stored is None:

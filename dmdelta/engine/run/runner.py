@@ -10,15 +10,15 @@ from dmdelta.checkpoint import FlushReason
 from dmdelta.config import TaskSpec
 from dmdelta.engine.apply.shard_locks import ShardLocks, open_shard_locks
 from dmdelta.engine.control.cancellation import StopRequest, stopping_on_signals
-from dmdelta.engine.control.listener import obeying, plan_after_failure
+from dmdelta.engine.control.listener import plan_after_failure, serve_commands
 from dmdelta.engine.control.table import ControlTable, State
 from dmdelta.engine.relay.supervisor import Relaying, open_relaying
 from dmdelta.engine.run.assembly import open_pipeline
-from dmdelta.engine.run.pipeline import SourcePipeline, moment_of
+from dmdelta.engine.run.pipeline import SourcePipeline, stats_of
 from dmdelta.engine.run.restart import begin_source
-from dmdelta.engine.task.live_settings import InForce
+from dmdelta.engine.task.live_settings import LiveSettings
 from dmdelta.engine.task.task import Task, open_suites, open_task, with_safe_mode
-from dmdelta.engine.telemetry.counters import Progress, RunSummary, Tally
+from dmdelta.engine.telemetry.counters import Progress, RunCounters, RunSummary
 from dmdelta.engine.telemetry.prometheus import RunMetrics, serving_metrics
 from dmdelta.errors import DmdeltaError, QualityError, SchemaError, StageFailed
 from dmdelta.logging import get_logger
@@ -75,7 +75,7 @@ def run_task(
         DmdeltaError: a stage failed permanently; the checkpoint then has an exit point.
     """
     stop = stop or StopRequest()
-    tally = Tally(report)
+    tally = RunCounters(report)
     ends = options.until_caught_up or spec.task_mode == "full"
     with stopping_on_signals(stop), ExitStack() as opened:
         # The relays first: their locks exclude a second runner of the task.
@@ -85,7 +85,7 @@ def run_task(
             restart_at = options.restart_at(relaying.task.start)
             if restart_at is not None:
                 begin_source(task, relaying, restart_at)
-        control = opened.enter_context(obeying(task, stop))
+        control = opened.enter_context(serve_commands(task, stop))
         metrics = opened.enter_context(serving_metrics(spec.metrics, tally))
         stopped = _follow_with_retries(_Following(task, relayings, tally, metrics, stop, ends), control)
     return RunSummary(tally.now(), stopped=stopped)
@@ -97,7 +97,7 @@ class _Following:
 
     task: Task
     relayings: Sequence[Relaying]
-    tally: Tally
+    tally: RunCounters
     metrics: RunMetrics | None
     stop: StopRequest
     ends: bool
@@ -111,10 +111,10 @@ def _follow_with_retries(following: _Following, control: ControlTable) -> bool:
     """
     stop, failures = following.stop, 0
 
-    def tell(state: State, error: DmdeltaError | None = None) -> None:
-        control.tell(state, error)
+    def publish(state: State, error: DmdeltaError | None = None) -> None:
+        control.publish(state, error)
         if following.metrics is not None:
-            following.metrics.tell(state)
+            following.metrics.publish(state)
 
     while True:
         began = time.monotonic()
@@ -123,21 +123,21 @@ def _follow_with_retries(following: _Following, control: ControlTable) -> bool:
         except DmdeltaError as error:
             failures = 1 if time.monotonic() - began > HEALTHY_SECONDS else failures + 1
             after = plan_after_failure(error, failures, ends=following.ends)
-            tell(after.state, error)
+            publish(after.state, error)
             if after.delay is None:
                 raise
             log.warning("task failed, retrying automatically", in_s=after.delay, why=error.message, hint=error.hint)
             stopped_by_request = stop.wait(after.delay)
             if not stopped_by_request:
-                tell(State.RUNNING)
+                publish(State.RUNNING)
                 continue
         if not stop.is_pause:
             return stopped_by_request
-        tell(State.PAUSED)
+        publish(State.PAUSED)
         log.warning("paused", task=following.task.spec.name)
         if not stop.wait_for_resume():
             return True
-        tell(State.RUNNING)
+        publish(State.RUNNING)
 
 
 def _follow(following: _Following, control: ControlTable) -> bool:
@@ -158,7 +158,7 @@ def _follow(following: _Following, control: ControlTable) -> bool:
     stopped_by_request = stop.requested and turn.failure is None
     _end(pipelines, turn)
     if locks is not None:
-        locks.look()
+        locks.poll()
     failure = turn.failure or stop.failure
     if failure is None and following.ends and not stopped_by_request:
         sinks = [pipeline.sinking.failure for pipeline in pipelines if pipeline.sinking is not None]
@@ -177,24 +177,24 @@ def _stopped(pipelines: Sequence[SourcePipeline]) -> dict[TableName, SchemaError
 class _TurnControl:
     """Publishes the state of a turn, and applies changed settings to it."""
 
-    in_force: InForce
+    in_force: LiveSettings
     control: ControlTable
     metrics: RunMetrics | None
     locks: ShardLocks | None
-    told: frozenset[TableName] = frozenset()
+    last_reported: frozenset[TableName] = frozenset()
 
     def pass_on(self, pipelines: Sequence[SourcePipeline]) -> None:
         """Apply changed settings, and report which tables have stopped or resumed."""
         if self.metrics is not None:
-            self.metrics.look(lambda: map(moment_of, pipelines))
+            self.metrics.poll(lambda: map(stats_of, pipelines))
         for pipeline in pipelines:
             pipeline.use(self.in_force.settings)
         if self.locks is not None:
-            self.locks.look()
+            self.locks.poll()
         stopped = _stopped(pipelines)
-        if frozenset(stopped) != self.told:
-            self.told = frozenset(stopped)
-            self.control.tell(State.RUNNING, next(iter(stopped.values()), None))
+        if frozenset(stopped) != self.last_reported:
+            self.last_reported = frozenset(stopped)
+            self.control.publish(State.RUNNING, next(iter(stopped.values()), None))
 
 
 def _watch(pipelines: Sequence[SourcePipeline], turn: StopRequest, stop: StopRequest, control: _TurnControl) -> None:

@@ -14,7 +14,7 @@ from datetime import datetime, timezone
 from pyspark.sql import SparkSession
 
 from dmdelta.bronze.schema_rows import structure_rows
-from dmdelta.bronze.watermarks import exact_positions, heard_of
+from dmdelta.bronze.watermarks import exact_positions, known_tables
 from dmdelta.changelog.context import SourceContext
 from dmdelta.checkpoint.points import ORIGIN
 from dmdelta.engine.apply.scheduler import TableScheduler
@@ -24,7 +24,7 @@ from dmdelta.engine.snapshot.chunk_source import ChunkFrames
 from dmdelta.engine.snapshot.plan import LAST_CHUNK, PlannedSnapshot, plan_batches, shares_of
 from dmdelta.engine.snapshot.store import ChunkStore, record_missed
 from dmdelta.engine.task.task import Task
-from dmdelta.engine.telemetry.counters import Tally
+from dmdelta.engine.telemetry.counters import RunCounters
 from dmdelta.errors import QualityError, SchemaError
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.lakehouse.commits import CommitTag, append
@@ -60,7 +60,7 @@ class AdHocSnapshots:
     relaying: Relaying
     store: ChunkStore
     scheduler: TableScheduler
-    tally: Tally
+    tally: RunCounters
     landed: Position | None
     joining: frozenset[TableName]
     spark: SparkSession = field(init=False)
@@ -154,17 +154,19 @@ class AdHocSnapshots:
             self.store.end(snapshot, requeue=snapshot.tables)
             return
         safe_until = Position(snapshot.log_begin.epoch, end.binlog_file, end.offset)
-        goes_on = self._reload(snapshot, safe_until, structures_written=done >= LAST_CHUNK)
+        resume_position = self._reload(snapshot, safe_until, structures_written=done >= LAST_CHUNK)
         reach(CrashPoint.SNAPSHOT_END)
-        self._deferred |= self.store.end(snapshot, requeue=snapshot.tables - goes_on.keys())
-        self.scheduler.resume_tables(goes_on)
+        self._deferred |= self.store.end(snapshot, requeue=snapshot.tables - resume_position.keys())
+        self.scheduler.resume_tables(resume_position)
         if self.task.spec.sink is not None:
             log.warning(
                 "rows of an ad-hoc snapshot do not reach the sink's target: copy these tables there",
                 source=self.source.source_id,
-                tables=sorted(".".join(name) for name in goes_on),
+                tables=sorted(".".join(name) for name in resume_position),
             )
-        log.info("ad-hoc snapshot applied", source=self.source.source_id, tables=len(goes_on), log=str(safe_until))
+        log.info(
+            "ad-hoc snapshot applied", source=self.source.source_id, tables=len(resume_position), log=str(safe_until)
+        )
 
     def _newest_commit(self, snapshot: PlannedSnapshot) -> OwnCommit | None:
         """Bronze's newest commit of this snapshot: of its last landed chunk, or of its structures."""
@@ -191,15 +193,15 @@ class AdHocSnapshots:
         source, log_epoch = self.source, snapshot.log_begin.epoch
         exact = exact_positions(self.spark, source.bronze, source.source_id, (snapshot.epoch, log_epoch))
         schemas = {chunk.schema.name: chunk.schema for chunk in snapshot.chunks}
-        goes_on = {name: exact.get(name, snapshot.log_begin) for name in schemas}
+        resume_position = {name: exact.get(name, snapshot.log_begin) for name in schemas}
         if not structures_written:
-            self._write_structures(snapshot, [(schemas[name], position) for name, position in goes_on.items()])
+            self._write_structures(snapshot, [(schemas[name], position) for name, position in resume_position.items()])
         for name, schema in schemas.items():
             until = None if name in exact else safe_until
-            request = ReloadRequest(self.scheduler.side, schema, snapshot.epoch, goes_on[name], until)
+            request = ReloadRequest(self.scheduler.side, schema, snapshot.epoch, resume_position[name], until)
             if not self._reload_table(name, request):
-                del goes_on[name]
-        return goes_on
+                del resume_position[name]
+        return resume_position
 
     def _reload_table(self, name: TableName, request: ReloadRequest) -> bool:
         """Overwrite a silver table; False if it stops for now: other shards may yet change their structure to match."""
@@ -211,7 +213,7 @@ class AdHocSnapshots:
         except (SchemaError, QualityError) as error:
             scheduler.stop_tables([name], error, reload=lambda: self._reload_table(name, request))
             return False
-        scheduler.tables.tell_failures(name, request.goes_on, done.judged, done.failures)
+        scheduler.tables.tell_failures(name, request.resume_position, done.judged, done.failures)
         return True
 
     def _write_structures(self, snapshot: PlannedSnapshot, structures: Iterable[tuple[TableSchema, Position]]) -> None:
@@ -244,4 +246,4 @@ def joining_tables(
     unknown = {schema.name for schema in relaying.read_catalog()} - store.planned_tables()
     if not unknown:
         return frozenset()
-    return frozenset(unknown - heard_of(spark, source.bronze, source.source_id, unknown))
+    return frozenset(unknown - known_tables(spark, source.bronze, source.source_id, unknown))

@@ -14,7 +14,7 @@ from dmdelta.model.gtid import Flavor
 from dmdelta.model.position import Position
 from dmdelta.source.endpoint import Endpoint
 from dmdelta.source.server import ServerPosition
-from dmdelta.source.snapshot.barrier import Meeting
+from dmdelta.source.snapshot.barrier import SnapshotBarrier
 from dmdelta.source.snapshot.chunk import Chunk, RowPackets, read_chunk, read_together
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def _parts(
     endpoint = Endpoint.from_dict(json.loads(options["endpoint-secret"]))
     flavor = cast("Flavor", options["flavor"])
     if "meeting" in options:
-        yield from read_together(endpoint, chunks, flavor, Meeting(**json.loads(options["meeting"])), number)
+        yield from read_together(endpoint, chunks, flavor, SnapshotBarrier(**json.loads(options["meeting"])), number)
         return
     for chunk in chunks:
         yield chunk, read_chunk(endpoint, chunk, flavor)

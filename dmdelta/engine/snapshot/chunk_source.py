@@ -9,7 +9,7 @@ Options:
     flavor, source-id, epoch: of the source, and of the snapshot.
     landed-at: ISO 8601 with a zone.
     rows: `true`, or `false` for only the structures and watermarks.
-    meeting: `Meeting`, JSON: its readers read all chunks at one position; only for `mysql_chunks`.
+    meeting: `SnapshotBarrier`, JSON: its readers read all chunks at one position; only for `mysql_chunks`.
 """
 
 import json
@@ -26,7 +26,7 @@ from dmdelta.bronze.datasource import neighbours, plain_options, register
 from dmdelta.bronze.schema import BRONZE_SCHEMA
 from dmdelta.model.gtid import Flavor
 from dmdelta.source.endpoint import Endpoint
-from dmdelta.source.snapshot.barrier import Meeting
+from dmdelta.source.snapshot.barrier import SnapshotBarrier
 from dmdelta.source.snapshot.chunk import Chunk
 from dmdelta.source.snapshot.key_ranges import CHUNK_ROWS
 
@@ -85,7 +85,7 @@ class ChunksReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         chunks = _chunks(self.options)
         if "meeting" in self.options:
-            return share_chunks(chunks, Meeting(**json.loads(self.options["meeting"])).readers)
+            return share_chunks(chunks, SnapshotBarrier(**json.loads(self.options["meeting"])).readers)
         return group_chunks(chunks) if self.options["rows"] == "true" else [ChunkGroup(chunks)]
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
@@ -119,7 +119,7 @@ class ChunkFrames:
         """In bronze's form; without `rows` only the structures and watermarks."""
         return self._frame(MySqlChunks, chunks, rows=str(rows).lower())
 
-    def bronze_rows_together(self, chunks: Sequence[Chunk], meeting: Meeting) -> DataFrame:
+    def bronze_rows_together(self, chunks: Sequence[Chunk], meeting: SnapshotBarrier) -> DataFrame:
         """In bronze's form, all read at one position."""
         return self._frame(MySqlChunks, chunks, rows="true", meeting=json.dumps(asdict(meeting)))
 

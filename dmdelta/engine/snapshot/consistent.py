@@ -8,18 +8,18 @@ from uuid import uuid4
 from dmdelta.bronze.landing import land_rows
 from dmdelta.changelog.context import SourceContext
 from dmdelta.engine.snapshot.chunk_source import ChunkFrames
-from dmdelta.engine.snapshot.plan import Share
+from dmdelta.engine.snapshot.plan import ChunkBatch
 from dmdelta.engine.task.task import Task
 from dmdelta.errors import ConfigError
 from dmdelta.lakehouse.history import OwnCommit
 from dmdelta.logging import get_logger
 from dmdelta.source.connection import open_connection
-from dmdelta.source.snapshot.barrier import Meeting, call, lead
+from dmdelta.source.snapshot.barrier import SnapshotBarrier, call, lead
 
 log = get_logger(__name__)
 
 
-def land_together(task: Task, source: SourceContext, frames: ChunkFrames, share: Share) -> OwnCommit:
+def land_consistent(task: Task, source: SourceContext, frames: ChunkFrames, share: ChunkBatch) -> OwnCommit:
     """Land all chunks as of one position, in one commit.
 
     Raises:
@@ -34,7 +34,7 @@ def land_together(task: Task, source: SourceContext, frames: ChunkFrames, share:
             f"consistency: snapshot cannot read {', '.join(unsupported)}: the storage engine has no snapshots",
             hint="exclude the table with the block-allow-list, or use consistency: none",
         )
-    meeting = Meeting(uuid4().hex, min(task.spec.snapshot.readers, len(batch)))
+    meeting = SnapshotBarrier(uuid4().hex, min(task.spec.snapshot.readers, len(batch)))
     over = Event()
     with (
         closing(open_connection(frames.endpoint)) as connection,

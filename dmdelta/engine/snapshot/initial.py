@@ -13,18 +13,18 @@ from functools import reduce
 
 from pyspark.sql import DataFrame
 
-from dmdelta.bronze.landing import Landed, begin_anew, land_rows, landing_app
+from dmdelta.bronze.landing import LandedRange, land_rows, landing_app, start_epoch
 from dmdelta.bronze.watermarks import exact_positions
 from dmdelta.changelog.context import SourceContext
 from dmdelta.engine.control.cancellation import StopRequest
-from dmdelta.engine.ingest.queue import LandedLog
+from dmdelta.engine.ingest.queue import RangeQueue
 from dmdelta.engine.relay.supervisor import Relaying
 from dmdelta.engine.snapshot.chunk_source import ChunkFrames
-from dmdelta.engine.snapshot.consistent import land_together
-from dmdelta.engine.snapshot.plan import PlannedSnapshot, Share, by_table, plan_batches, shares_of
+from dmdelta.engine.snapshot.consistent import land_consistent
+from dmdelta.engine.snapshot.plan import ChunkBatch, PlannedSnapshot, by_table, plan_batches, shares_of
 from dmdelta.engine.snapshot.store import ChunkStore, record_missed
 from dmdelta.engine.task.task import Task
-from dmdelta.engine.telemetry.counters import Tally
+from dmdelta.engine.telemetry.counters import RunCounters
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.lakehouse.history import OwnCommit, newest_own_commit
 from dmdelta.logging import get_logger
@@ -55,15 +55,15 @@ class FullLoad:
     endpoint: Endpoint
     store: ChunkStore
     snapshot: PlannedSnapshot
-    landed: Landed
+    landed: LandedRange
 
     @property
-    def log_begin(self) -> Landed:
+    def log_begin(self) -> LandedRange:
         """Where the relay starts, while the snapshot is read."""
         begin = self.snapshot.log_begin
-        return Landed(0, begin, begin, self.snapshot.gtid_set or parse_gtid_set("", self.source.flavor))
+        return LandedRange(0, begin, begin, self.snapshot.gtid_set or parse_gtid_set("", self.source.flavor))
 
-    def run(self, landed_log: LandedLog, tally: Tally, stop: StopRequest) -> Landed | None:
+    def run(self, landed_log: RangeQueue, tally: RunCounters, stop: StopRequest) -> LandedRange | None:
         """Land what is missing, then mark where the log resumes; None if the stop was requested before.
 
         Raises:
@@ -96,9 +96,9 @@ class FullLoad:
             recorded.result()
         return self._follow_log(landed)
 
-    def _shares(self, missing: Sequence[Chunk]) -> list[Share]:
+    def _shares(self, missing: Sequence[Chunk]) -> list[ChunkBatch]:
         """The shares of the snapshot, one per commit, in order."""
-        landed, shares = self.landed, list[Share]()
+        landed, shares = self.landed, list[ChunkBatch]()
         # Shards of a merged table write to it in turns, which only appliers take.
         rules = self.task.rules(self.source.source_id)
         routes = {schema: rules.route(*schema.name) for schema in self.snapshot.cut_tables}
@@ -108,13 +108,13 @@ class FullLoad:
         if self.task.spec.snapshot.bronze:
             big = frozenset()
         for batch in [missing] if self._together and missing else plan_batches(missing, big):
-            landed = Landed(landed.batch + 1, landed.end, self.snapshot.behind(batch[-1]), landed.gtid_set)
+            landed = LandedRange(landed.batch + 1, landed.end, self.snapshot.behind(batch[-1]), landed.gtid_set)
             kept = [chunk for chunk in batch if chunk.schema not in big]
-            shares.append(Share(batch, landed, kept, [chunk for chunk in batch if chunk.schema in big]))
+            shares.append(ChunkBatch(batch, landed, kept, [chunk for chunk in batch if chunk.schema in big]))
         return shares
 
     @contextmanager
-    def _bypassing_bronze(self, shares: Sequence[Share]) -> Iterator[list[Future[None]]]:
+    def _bypassing_bronze(self, shares: Sequence[ChunkBatch]) -> Iterator[list[Future[None]]]:
         """Append the rows that bypass bronze to silver, share by share, before they land: silver's commits prove it."""
         ahead = ThreadPoolExecutor(1, thread_name_prefix="past-bronze")
         done: dict[TableSchema, Position | None] = {}
@@ -133,9 +133,9 @@ class FullLoad:
             return {}
         return exact_positions(self.task.spark, self.source.bronze, self.source.source_id)
 
-    def _land(self, share: Share) -> OwnCommit:
+    def _land(self, share: ChunkBatch) -> OwnCommit:
         if self._together:
-            return land_together(self.task, self.source, self._frames, share)
+            return land_consistent(self.task, self.source, self._frames, share)
         parts = [(chunks, rows) for chunks, rows in ((share.kept, True), (share.past, False)) if chunks]
         frames = [self._frames.bronze_rows(chunks, rows=rows) for chunks, rows in parts]
         commit = land_rows(self.task.spark, self.source, reduce(DataFrame.unionAll, frames), share.landed)
@@ -146,7 +146,7 @@ class FullLoad:
     def _together(self) -> bool:
         return self.task.spec.snapshot.consistency == "snapshot"
 
-    def _append_to_silver(self, share: Share, done: dict[TableSchema, Position | None]) -> None:
+    def _append_to_silver(self, share: ChunkBatch, done: dict[TableSchema, Position | None]) -> None:
         task, landed = self.task, share.landed
         for chunks in by_table(share.past):
             schema = chunks[0].schema
@@ -167,11 +167,11 @@ class FullLoad:
         source = self.source
         return ChunkFrames(self.task.spark, self.endpoint, source.source_id, source.flavor, self.snapshot.epoch)
 
-    def _follow_log(self, landed: Landed) -> Landed:
+    def _follow_log(self, landed: LandedRange) -> LandedRange:
         end = snapshot_end(self.endpoint)
         begin = self.snapshot.log_begin
         safe_until = Position(begin.epoch, end.binlog_file, end.offset)
-        mark = begin_anew(
+        mark = start_epoch(
             self.task.spark, self.source, landed, begin, safe_until=safe_until, gtid_set=self.snapshot.gtid_set
         )
         reach(CrashPoint.SNAPSHOT_END)
@@ -179,7 +179,9 @@ class FullLoad:
         return mark
 
 
-def open_full_load(task: Task, relaying: Relaying, source: SourceContext, landed: Landed | None) -> FullLoad | None:
+def open_full_load(
+    task: Task, relaying: Relaying, source: SourceContext, landed: LandedRange | None
+) -> FullLoad | None:
     """The full load that a source needs first, started or resumed; None if its log is already applied.
 
     Args:
@@ -214,6 +216,6 @@ def _begin(task: Task, source: SourceContext, endpoint: Endpoint, store: ChunkSt
     begin = Position(epoch + 1, plan.begin.binlog_file, plan.begin.offset)
     snapshot = PlannedSnapshot(epoch, begin, plan.begin.gtid_set, plan.chunks)
     store.plan(snapshot)
-    landed = begin_anew(task.spark, source, None, snapshot.begin, gtid_set=snapshot.gtid_set)
+    landed = start_epoch(task.spark, source, None, snapshot.begin, gtid_set=snapshot.gtid_set)
     log.info("snapshot started", source=source.source_id, chunks=len(plan.chunks), log=str(begin))
     return FullLoad(task, source, endpoint, store, snapshot, landed)

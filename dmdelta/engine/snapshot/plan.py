@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from dmdelta.bronze.datasource import neighbours
-from dmdelta.bronze.landing import Landed
+from dmdelta.bronze.landing import LandedRange
 from dmdelta.model.gtid import GtidSet
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
@@ -66,7 +66,7 @@ class PlannedSnapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class ChunkBatch:
     """The chunks of one commit of bronze.
 
     Attributes:
@@ -74,7 +74,7 @@ class Share:
     """
 
     chunks: Sequence[Chunk]
-    landed: Landed
+    landed: LandedRange
     kept: Sequence[Chunk]
     past: Sequence[Chunk]
 

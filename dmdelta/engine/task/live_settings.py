@@ -8,7 +8,7 @@ from dmdelta.config import TaskSpec
 
 
 @dataclass(frozen=True, slots=True)
-class LiveSettings:
+class RunSettings:
     """The settings of `dmdelta update`: a new one is a new field, and an entry in `of`, `to_json` and `changed_by`.
 
     Attributes:
@@ -18,7 +18,7 @@ class LiveSettings:
     flush_interval: timedelta
 
     @classmethod
-    def of(cls, spec: TaskSpec) -> "LiveSettings":
+    def of(cls, spec: TaskSpec) -> "RunSettings":
         """The settings of a spec."""
         return cls(spec.syncer.checkpoint_flush_interval)
 
@@ -26,15 +26,15 @@ class LiveSettings:
         """By the spec's keys; durations in seconds."""
         return json.dumps({"checkpoint-flush-interval": self.flush_interval.total_seconds()})
 
-    def changed_by(self, text: str) -> "LiveSettings":
+    def changed_by(self, text: str) -> "RunSettings":
         """These settings, replaced by those in `text`, a `to_json` of any version; the others are unchanged."""
         named = json.loads(text)
         seconds = named.get("checkpoint-flush-interval", self.flush_interval.total_seconds())
-        return LiveSettings(timedelta(seconds=seconds))
+        return RunSettings(timedelta(seconds=seconds))
 
 
 @dataclass(slots=True)
-class InForce:
+class LiveSettings:
     """The live settings of a run: an update replaces them, the stages read them."""
 
-    settings: LiveSettings
+    settings: RunSettings

@@ -12,7 +12,7 @@ from dmdelta.bronze.landing import open_bronze
 from dmdelta.changelog.context import SourceContext
 from dmdelta.checkpoint import SafeModePolicy
 from dmdelta.config import SourceConfig, TaskSpec
-from dmdelta.engine.task.live_settings import InForce, LiveSettings
+from dmdelta.engine.task.live_settings import LiveSettings, RunSettings
 from dmdelta.errors import ConfigError
 from dmdelta.lakehouse.creation import make_schema
 from dmdelta.lakehouse.layout import Lakehouse
@@ -40,7 +40,7 @@ class Task:
     spark: SparkSession
     lakehouse: Lakehouse
     run: str
-    in_force: InForce
+    in_force: LiveSettings
     suites: Suites = field(default_factory=Suites)
 
     @property
@@ -92,7 +92,7 @@ def open_task(spec: TaskSpec, *, writing: bool = True) -> Task:
     """
     spark = open_session(f"dmdelta {spec.name}")
     register(spark)
-    task = Task(spec, spark, place_of(spec), uuid.uuid4().hex, InForce(LiveSettings.of(spec)))
+    task = Task(spec, spark, place_of(spec), uuid.uuid4().hex, LiveSettings(RunSettings.of(spec)))
     if writing:
         make_schema(spark, task.lakehouse, task.lakehouse.bronze_name)
         open_bronze(spark, task.lakehouse.bronze, spec.name)

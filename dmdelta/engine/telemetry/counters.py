@@ -106,7 +106,7 @@ class Counts:
 
 
 @dataclass(slots=True)
-class Tally:
+class RunCounters:
     """Counts what the loops report, from any thread, and passes the progress on."""
 
     listener: Callable[[Progress], None]

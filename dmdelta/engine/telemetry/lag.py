@@ -9,7 +9,7 @@ MOST = 10_000
 """Maximum number of observations that some stage has not reached; beyond it every other one is dropped."""
 
 
-class Sightings:
+class LagTracker:
     """The observed ends of a source's log, with their times. Thread-safe.
 
     No row timestamps are needed: the lag of a stage is the time since there is log that it has not reached. It is exact

@@ -16,9 +16,9 @@ from prometheus_client.registry import Collector
 
 from dmdelta.config.metrics import MetricsConfig
 from dmdelta.engine.control.table import State
-from dmdelta.engine.telemetry.counters import Counts, Labels, Tally
-from dmdelta.engine.telemetry.lag import Sightings
-from dmdelta.engine.telemetry.stats import SourceMoment
+from dmdelta.engine.telemetry.counters import Counts, Labels, RunCounters
+from dmdelta.engine.telemetry.lag import LagTracker
+from dmdelta.engine.telemetry.stats import SourceStats
 from dmdelta.errors import ConfigError
 from dmdelta.logging import get_logger
 from dmdelta.model.position import file_number
@@ -98,7 +98,7 @@ def counted(counts: Counts) -> Iterator[Metric]:
     yield spent
 
 
-def placed(moments: Sequence[SourceMoment], sightings: Mapping[str, Sightings], now: float) -> Iterator[Metric]:
+def placed(moments: Sequence[SourceStats], sightings: Mapping[str, LagTracker], now: float) -> Iterator[Metric]:
     """The positions of the stages, and their lag behind the server; `now` is of the lag tracker's clock."""
     at = {(moment.source_id, stage): place for moment in moments for stage, place in moment.positions.items()}
     files = {labels: file_number(place.binlog_file) for labels, place in at.items()}
@@ -125,7 +125,7 @@ def placed(moments: Sequence[SourceMoment], sightings: Mapping[str, Sightings], 
     yield _family("relay_waiting_bytes", "Bytes of segments that a stage has not reached.", _STAGE, waiting)
 
 
-def told(moments: Sequence[SourceMoment]) -> Iterator[Metric]:
+def told(moments: Sequence[SourceStats]) -> Iterator[Metric]:
     """The states of sources, and of their sinks and validators."""
     validators = {moment.source_id: moment.validator for moment in moments if moment.validator is not None}
     errors = {(s, state.value): float(n) for s, each in validators.items() for state, n in each.errors.items()}
@@ -191,16 +191,16 @@ LOOK_SECONDS = 1.0
 class RunMetrics(Collector):
     """A run's metrics: its counters at the time of the request, its sources as of the last poll."""
 
-    def __init__(self, tally: Tally) -> None:
+    def __init__(self, tally: RunCounters) -> None:
         self._tally = tally
-        self._moments: tuple[SourceMoment, ...] = ()
-        self._sightings: dict[str, Sightings] = {}
+        self._moments: tuple[SourceStats, ...] = ()
+        self._sightings: dict[str, LagTracker] = {}
         self._looked = -LOOK_SECONDS
         self._state = State.RUNNING
         self._retries = 0
         self._lock = threading.Lock()
 
-    def look(self, read: Callable[[], Iterable[SourceMoment]]) -> None:
+    def poll(self, read: Callable[[], Iterable[SourceStats]]) -> None:
         """Poll the state of the sources, which `read` returns; may be called at any rate."""
         now = time.monotonic()
         if now - self._looked < LOOK_SECONDS:
@@ -208,18 +208,18 @@ class RunMetrics(Collector):
         self._looked = now
         self.see(read(), now)
 
-    def see(self, moments: Iterable[SourceMoment], now: float) -> None:
+    def see(self, moments: Iterable[SourceStats], now: float) -> None:
         """Store the state of the sources."""
         with self._lock:
             self._moments = tuple(moments)
             for moment in self._moments:
-                tracker = self._sightings.setdefault(moment.source_id, Sightings())
+                tracker = self._sightings.setdefault(moment.source_id, LagTracker())
                 if (end := moment.positions.get("server")) is not None:
                     tracker.saw(end, now)
                 if moment.slowest is not None:
                     tracker.forget(moment.slowest)
 
-    def tell(self, state: State) -> None:
+    def publish(self, state: State) -> None:
         """Set the state of the task."""
         self._state = state
         self._retries += state is State.RETRYING
@@ -236,7 +236,7 @@ class RunMetrics(Collector):
 
 
 @contextmanager
-def serving_metrics(config: MetricsConfig | None, tally: Tally) -> Iterator[RunMetrics | None]:
+def serving_metrics(config: MetricsConfig | None, tally: RunCounters) -> Iterator[RunMetrics | None]:
     """Serve `/metrics` until the block ends; None if the spec does not enable it.
 
     Raises:

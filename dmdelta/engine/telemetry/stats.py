@@ -28,7 +28,7 @@ class ValidatorFigures:
 
 
 @dataclass(frozen=True, slots=True)
-class SourceMoment:
+class SourceStats:
     """
     Attributes:
         positions: by stage, in the order of the data flow: server, relayed, landed, applied, flushed, sunk,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import SparkSession
 
 from dmdelta.engine.control.cancellation import StopRequest
-from dmdelta.engine.validation.row_compare import TableLook
+from dmdelta.engine.validation.row_compare import RowComparer
 from dmdelta.errors import ConfigError, LakehouseError, Retryable, SchemaError, SourceError
 from dmdelta.lakehouse.spark_errors import is_absent, wrapped
 from dmdelta.logging import get_logger
@@ -29,7 +29,7 @@ NOTHING = ""
 
 
 @dataclass(slots=True)
-class TableLooks:
+class ComparableTables:
     """
     Attributes:
         fast: only whether rows are there.
@@ -43,7 +43,7 @@ class TableLooks:
     skipped: dict[str, str] = field(default_factory=dict)
     stop: StopRequest = field(default_factory=StopRequest)
     _connection: "Connection[Any] | None" = None
-    _looks: dict[TableName, TableLook | str] = field(default_factory=dict)
+    _looks: dict[TableName, RowComparer | str] = field(default_factory=dict)
 
     @property
     def connection(self) -> "Connection[Any]":
@@ -76,9 +76,9 @@ class TableLooks:
             if isinstance(planned, str) or schema is None:
                 self._looks[name] = str(planned)
             else:
-                self._looks[name] = TableLook(self.spark, self.side, self.connection, schema, planned)
+                self._looks[name] = RowComparer(self.spark, self.side, self.connection, schema, planned)
 
-    def use(self, name: TableName, work: Callable[[TableLook], None], what: str) -> None:
+    def use(self, name: TableName, work: Callable[[RowComparer], None], what: str) -> None:
         """Look at a table. If that fails, once more with its structure as it is by now; then it is named.
 
         Args:
@@ -103,7 +103,7 @@ class TableLooks:
             else:
                 return
 
-    def _look_of(self, name: TableName) -> TableLook | None:
+    def _look_of(self, name: TableName) -> RowComparer | None:
         """How a table is looked at; None, and named as such, if it is not."""
         look = self._looks[name]
         if not isinstance(look, str):

@@ -43,10 +43,10 @@ from dmdelta.quality.reconcile import (
 )
 from dmdelta.rules.comparable_rows import ComparableRows
 from dmdelta.silver.apply.silver_context import SilverContext
-from dmdelta.silver.history.repair import standing
+from dmdelta.silver.history.repair import table_version
 from dmdelta.silver.table.own_rows import OwnRows, own_rows
 from dmdelta.source.endpoint import Endpoint
-from dmdelta.source.snapshot.consistent_read import SteadyTable, open_steady
+from dmdelta.source.snapshot.consistent_read import ConsistentTable, open_consistent
 
 TRIES = 10
 Values = dict[str, dict[str, tuple[str | None, str | None]]]
@@ -93,8 +93,8 @@ class TableValidation:
         """
         target = self.side.table(self.name)
         for _ in range(TRIES):
-            at = standing(self.task.spark, target)  # before the source is looked at: it is never ahead of it
-            with open_steady(self.endpoint, self.name, self.side.flavor, self.request.threads) as table:
+            at = table_version(self.task.spark, target)  # before the source is looked at: it is never ahead of it
+            with open_consistent(self.endpoint, self.name, self.side.flavor, self.request.threads) as table:
                 position = await_landed(self.task.spark, self.landing, table.position, self.request.wait)
                 rows = self.replay.rows_as_of(at, position)
                 if rows is not None:
@@ -105,7 +105,7 @@ class TableValidation:
             hint="run the task; compare in a quieter hour. `dmdelta status SPEC` shows whether the table stopped",
         )
 
-    def _compare(self, table: SteadyTable, position: Position, silver: OwnRows) -> Validated:
+    def _compare(self, table: ConsistentTable, position: Position, silver: OwnRows) -> Validated:
         comparison = self._comparison(table, silver)
         found = self._differing_rows(table, comparison, silver.rows)
         documents, compared = self._documents(table, comparison, silver.rows)
@@ -137,7 +137,7 @@ class TableValidation:
             fixed=fixed,
         )
 
-    def _comparison(self, table: SteadyTable, silver: OwnRows) -> Comparison:
+    def _comparison(self, table: ConsistentTable, silver: OwnRows) -> Comparison:
         return plan_comparison(
             table.schema,
             silver.rows.columns,
@@ -147,7 +147,7 @@ class TableValidation:
             absent=silver.absent,
         )
 
-    def _differing_rows(self, table: SteadyTable, comparison: Comparison, rows: DataFrame) -> _Found:
+    def _differing_rows(self, table: ConsistentTable, comparison: Comparison, rows: DataFrame) -> _Found:
         """Sums of both sides, then the rows of the buckets whose sums differ."""
         source = add_sums(table.ask([(source_sums_query(comparison, table.name, part), ()) for part in table.parts]))
         silver = silver_sums(comparison, rows)
@@ -165,7 +165,7 @@ class TableValidation:
         counts = [sum(count for count, _ in sums.values()) for sums in (source, silver)]
         return _Found(counts[0], counts[1] - outdated, kinds, suspects.left, self._left_out(table, comparison))
 
-    def _left_out(self, table: SteadyTable, comparison: Comparison) -> int:
+    def _left_out(self, table: ConsistentTable, comparison: Comparison) -> int:
         """How many of the source's rows are not compared."""
         if comparison.left_out is None:
             return 0
@@ -184,7 +184,7 @@ class TableValidation:
             return not spark.sql(f"SELECT 1 FROM {bronze} WHERE {rows} AND key_changed LIMIT 1").isEmpty()
 
     def _fix(
-        self, table: SteadyTable, comparison: Comparison, differences: list[RowDifference]
+        self, table: ConsistentTable, comparison: Comparison, differences: list[RowDifference]
     ) -> tuple[bool, str | None]:
         """Repair silver if that is asked for: whether it was, and why not."""
         if not self.request.fix or not differences:
@@ -196,12 +196,14 @@ class TableValidation:
             return False, f"{error.message}: {error.hint}"
         return True, None
 
-    def _only_in_silver(self, table: SteadyTable, silver: OwnRows) -> tuple[str, ...]:
+    def _only_in_silver(self, table: ConsistentTable, silver: OwnRows) -> tuple[str, ...]:
         own = {column.name for column in (*table.schema.columns, *self.side.table(self.name).constants)}
         own.update(silver.absent)
         return tuple(name for name in silver.rows.columns if name not in own and not name.startswith("_dm_"))
 
-    def _documents(self, table: SteadyTable, comparison: Comparison, rows: DataFrame) -> tuple[Values, list[Column]]:
+    def _documents(
+        self, table: ConsistentTable, comparison: Comparison, rows: DataFrame
+    ) -> tuple[Values, list[Column]]:
         """JSON documents that differ, and the columns of JSON that were compared."""
         columns = [column for column in table.schema.columns if column.type == "json" and column.name in rows.columns]
         if not columns or not table.schema.primary_key:
@@ -212,7 +214,7 @@ class TableValidation:
             found |= differing_documents(comparison, columns, rows, told)
         return found, columns
 
-    def _values(self, table: SteadyTable, comparison: Comparison, rows: DataFrame, keys: list[str]) -> Values:
+    def _values(self, table: ConsistentTable, comparison: Comparison, rows: DataFrame, keys: list[str]) -> Values:
         if not keys:
             return {}
         queries = [(source_values_query(comparison, table.name, part, keys), keys) for part in table.parts]

@@ -7,7 +7,7 @@ in safe mode. The commit is one of the table's own, which says so.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dmdelta.engine.control.exclusive import standing_still
+from dmdelta.engine.control.exclusive import exclusive_access
 from dmdelta.engine.snapshot.chunk_source import ChunkFrames
 from dmdelta.engine.task.task import Task
 from dmdelta.errors import ConfigError, QualityError
@@ -19,7 +19,7 @@ from dmdelta.model.spark_sql import literal, quote
 from dmdelta.quality.reconcile import Comparison
 from dmdelta.silver.apply.direct_load import read_rows_of
 from dmdelta.silver.apply.silver_context import SilverContext
-from dmdelta.silver.history.repair import FOUND, GONE, mend, standing
+from dmdelta.silver.history.repair import FOUND, GONE, repair_rows, table_version
 from dmdelta.silver.table.shard_rows import as_held, seen_whole, shard_rows
 from dmdelta.source.endpoint import Endpoint
 from dmdelta.source.snapshot.chunk import Chunk
@@ -59,14 +59,14 @@ def fix_rows(
             f"{len(keys):,} rows of {schema} differ", hint=f"have it read again: dmdelta snapshot SPEC --table {schema}"
         )
     apart = task.lakehouse.metadata(f"{task.spec.name}_fix")
-    with standing_still(task.spec):
+    with exclusive_access(task.spec):
         frames = ChunkFrames(spark, endpoint, side.source_id, side.flavor, FIXED_EPOCH)
         read = read_rows_of(frames.table_rows([_chunk(comparison, schema, keys)]), schema, target)
         # Written once: reading the source twice might give two answers.
         with wrapped(apart, "writing"):
             read.write.format("delta").mode("overwrite").option("overwriteSchema", "true").saveAsTable(apart)
         end = snapshot_end(endpoint)
-        at = standing(spark, target).commit.tag
+        at = table_version(spark, target).commit.tag
         until = Position(at.end.epoch, end.binlog_file, end.offset)
         live = spark.table(target.place)
         columns, own_key = list(map(quote, live.columns)), list(seen_whole(target, schema, live).primary_key)
@@ -76,11 +76,11 @@ def fix_rows(
         rows = fixed.unionAll(gone.selectExpr(*columns, f"true AS {GONE}", f"true AS {FOUND}"))
 
         def next_tag() -> CommitTag:
-            newest = standing(spark, target).commit.tag
+            newest = table_version(spark, target).commit.tag
             later = max(until, newest.safe_until or until)
             return replace(newest, version=newest.version + 1, run=task.run, begin=newest.end, safe_until=later)
 
-        mend(spark, target.place, rows, own_key, next_tag)
+        repair_rows(spark, target.place, rows, own_key, next_tag)
 
 
 def _chunk(comparison: Comparison, schema: TableSchema, keys: Sequence[str]) -> Chunk:

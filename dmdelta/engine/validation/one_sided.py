@@ -15,13 +15,13 @@ from dmdelta.model.schema import TableName
 from dmdelta.quality.reconcile import count_query
 from dmdelta.rules import Action
 from dmdelta.rules.comparable_rows import ComparableRows
-from dmdelta.silver.history.repair import standing
+from dmdelta.silver.history.repair import table_version
 from dmdelta.silver.schema.range_profile import table_events
 from dmdelta.silver.table.table import Condition, silver_condition
 from dmdelta.source.connection import open_connection
 from dmdelta.source.endpoint import Endpoint
 from dmdelta.source.server import server_position
-from dmdelta.source.snapshot.consistent_read import open_steady
+from dmdelta.source.snapshot.consistent_read import open_consistent
 
 TRIES = 10
 
@@ -52,7 +52,7 @@ class OneSided:
         for _ in range(TRIES):
             if silver_condition(spark, target) is Condition.DROPPED:
                 return self._line(Outcome.EXCLUDED, "dropped in the source; silver's table is marked as dropped")
-            if not self._has_events(standing(spark, target).position, position):
+            if not self._has_events(table_version(spark, target).position, position):
                 return self._left_over(position)
             time.sleep(POLL_SECONDS)
         raise QualityError(f"the source has no {shown(self.name)}, silver is behind", hint="run the task")
@@ -83,7 +83,7 @@ class OneSided:
             DmdeltaError: the source or bronze cannot be read, or silver does not reach where the source is.
         """
         task, side = self.source.task, self.source.side
-        with open_steady(self.endpoint, self.name, side.flavor, 1) as table:
+        with open_consistent(self.endpoint, self.name, side.flavor, 1) as table:
             position = await_landed(task.spark, self.source.landing, table.position, self.request.wait)
             left_out = f"NOT ({compared.source_condition})" if compared.expressions else ""
             ((count,),) = table.ask([(count_query(table.name, left_out), ())])[0]

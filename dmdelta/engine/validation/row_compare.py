@@ -15,7 +15,7 @@ from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.model.spark_sql import quote
 from dmdelta.quality.reconcile import HashedRow, Kind
-from dmdelta.quality.row_compare import RowLook, RowsTold, left_out_of
+from dmdelta.quality.row_compare import RowLook, SourceRows, left_out_of
 from dmdelta.quality.row_keys import RowKey
 from dmdelta.silver.apply.quarantine import with_quarantined
 from dmdelta.silver.apply.row_checks import no_checks
@@ -44,7 +44,7 @@ class Range:
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class RowDifferences:
     """What a look has found.
 
     Attributes:
@@ -64,7 +64,7 @@ class Looked:
 
 
 @dataclass(frozen=True, slots=True)
-class TableLook:
+class RowComparer:
     """One source table whose rows are looked at. The source is asked last: what it has more is in its log."""
 
     spark: SparkSession
@@ -81,7 +81,7 @@ class TableLook:
     def place(self) -> str:
         return self.side.table(self.name).place
 
-    def changed(self, part: Range, events: TableEvents) -> Iterator[Looked]:
+    def changed(self, part: Range, events: TableEvents) -> Iterator[RowDifferences]:
         """The rows that a range of the log has changed, slice by slice.
 
         Args:
@@ -103,7 +103,7 @@ class TableLook:
             if found.old:
                 yield self.again(found.old)
 
-    def again(self, keys: Sequence[RowKey]) -> Looked:
+    def again(self, keys: Sequence[RowKey]) -> RowDifferences:
         """Rows that are known by their keys.
 
         Raises:
@@ -119,13 +119,13 @@ class TableLook:
         Raises:
             LakehouseError, SourceError, SourceUnavailable: as `changed`.
         """
-        told = RowsTold(self._asked(keys), self._asked(keys, values=True))
+        told = SourceRows(self._asked(keys), self._asked(keys, values=True))
         with wrapped(self.place, "reading"):
             return self.look.differing_values(keys, told, self.look.silver_rows(self._silver(), keys))
 
-    def _compared(self, keys: Sequence[RowKey], silver: Sequence[HashedRow], rows: DataFrame) -> Looked:
+    def _compared(self, keys: Sequence[RowKey], silver: Sequence[HashedRow], rows: DataFrame) -> RowDifferences:
         told = self._asked(keys)
-        return Looked(keys, self.look.differences(told, silver, rows), left_out_of(told))
+        return RowDifferences(keys, self.look.differences(told, silver, rows), left_out_of(told))
 
     def _asked(self, keys: Sequence[RowKey], *, values: bool = False) -> list[tuple[Any, ...]]:
         table, told = quoted(*self.name), list[tuple[Any, ...]]()

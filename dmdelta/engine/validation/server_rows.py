@@ -18,7 +18,7 @@ from dmdelta.quality.reconcile import (
 )
 from dmdelta.quality.server_tables import DOCUMENT_ROWS, ServerComparison, differing_texts
 from dmdelta.sink.target.snapshot import TargetSnapshot
-from dmdelta.source.snapshot.consistent_read import SteadyTable
+from dmdelta.source.snapshot.consistent_read import ConsistentTable
 
 KEYS_AT_ONCE = 500
 Values = dict[str, dict[str, tuple[str | None, str | None]]]
@@ -51,7 +51,7 @@ class ServerRows:
         limit: rows that are shown with their values.
     """
 
-    source: SteadyTable
+    source: ConsistentTable
     target: TargetSnapshot
     name: str
     own_rows: str

@@ -40,7 +40,7 @@ from dmdelta.source.catalog import read_schemas
 from dmdelta.source.connection import open_connection, quoted
 from dmdelta.source.endpoint import Endpoint
 from dmdelta.source.server import server_position
-from dmdelta.source.snapshot.consistent_read import SteadyTable, open_steady
+from dmdelta.source.snapshot.consistent_read import ConsistentTable, open_consistent
 
 TRIES = 10
 
@@ -87,17 +87,17 @@ class SinkValidation:
         return self._line(found, list(certain.values()), len(keys or ()))
 
     @contextmanager
-    def _both(self) -> Iterator[tuple[SteadyTable, TargetSnapshot, Position]]:
+    def _both(self) -> Iterator[tuple[ConsistentTable, TargetSnapshot, Position]]:
         """Both tables, the target's at the source's position or behind it."""
         source, spark = self.source, self.source.task.spark
-        with open_steady(self.endpoint, self.table.name, source.side.flavor, self.request.threads) as table:
+        with open_consistent(self.endpoint, self.table.name, source.side.flavor, self.request.threads) as table:
             position = await_landed(spark, source.landing, table.position, self.request.wait)
             self._await_executed(position)
             with open_target_snapshot(self.server) as target:
                 yield table, target, position
 
     def _compare(
-        self, table: SteadyTable, target: TargetSnapshot, position: Position, keys: Sequence[str] | None
+        self, table: ConsistentTable, target: TargetSnapshot, position: Position, keys: Sequence[str] | None
     ) -> tuple[Validated, Differing | None]:
         """The result so far, and the rows that differ; None where there is nothing to compare row by row."""
         name = target.find(self.table.target)

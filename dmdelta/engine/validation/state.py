@@ -10,15 +10,15 @@ from datetime import datetime, timezone
 from pyspark.sql import SparkSession
 
 from dmdelta.config import ValidatorConfig
-from dmdelta.engine.validation.comparable_tables import TableLooks
-from dmdelta.engine.validation.row_compare import Looked, Range, TableLook
+from dmdelta.engine.validation.comparable_tables import ComparableTables
+from dmdelta.engine.validation.row_compare import Range, RowComparer, RowDifferences
 from dmdelta.engine.validation.store import RowError, RowId, ValidatorProgress, ValidatorStore, error_id
 from dmdelta.errors import DmdeltaError, QualityError
 from dmdelta.logging import get_logger
 from dmdelta.model.change import Op
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
-from dmdelta.quality.pending import ErrorState, Patience, PendingRow, newly_pending, plan_settling
+from dmdelta.quality.pending import ErrorState, ErrorThreshold, PendingRow, newly_pending, plan_recheck
 from dmdelta.silver.apply.silver_context import SilverContext
 from dmdelta.silver.schema.range_profile import TableEvents, table_events, tables_with_events
 from dmdelta.source.server import server_position
@@ -50,7 +50,7 @@ class Validation:
     side: SilverContext
     config: ValidatorConfig
     store: ValidatorStore
-    looks: TableLooks
+    looks: ComparableTables
     held: Callable[[], Collection[TableName]]
     position: Position | None = None
     validated: int = 0
@@ -115,7 +115,7 @@ class Validation:
         if news or self.position is None:
             self.position, self._changed = end, True
 
-    def look_again(self, *, at_once: bool = False) -> None:
+    def recheck(self, *, at_once: bool = False) -> None:
         """Look at pending rows again, if it is time: rows that agree now have settled, others have become errors.
 
         Args:
@@ -162,7 +162,7 @@ class Validation:
         if self._opened and self._told.trouble != why:
             self._told = replace(self._told, trouble=why)
             with suppress(DmdeltaError):  # told in the log already; dm_meta may be the trouble
-                self.store.tell(self._told)
+                self.store.publish(self._told)
 
     def see_decisions(self) -> None:
         """Count the errors anew, now and then while there are new ones: somebody may have decided about them.
@@ -207,7 +207,7 @@ class Validation:
         """The rows of one table that a range has changed; a table that cannot be looked at is named."""
         name = events.name
 
-        def look_at_all(look: TableLook) -> None:
+        def look_at_all(look: RowComparer) -> None:
             for looked in look.changed(part, events):
                 self._take_over(name, looked, part.end.epoch)
                 if self.looks.stop.requested:
@@ -217,7 +217,7 @@ class Validation:
         if not self.looks.stop.requested:
             self._left.pop(name, None)
 
-    def _take_over(self, name: TableName, looked: Looked, epoch: int) -> None:
+    def _take_over(self, name: TableName, looked: RowDifferences, epoch: int) -> None:
         """What changed rows are: clocks of those that differ begin anew. The source's log is in `epoch` now."""
         for key in looked.keys:
             self.pending.pop((name, key.text), None)
@@ -246,17 +246,17 @@ class Validation:
         patience = self._patience(reached)
         return any(map(patience.is_over, self.pending.values()))
 
-    def _patience(self, reached: Position) -> Patience:
-        return Patience(self.config.row_error_delay, datetime.now(timezone.utc), reached)
+    def _patience(self, reached: Position) -> ErrorThreshold:
+        return ErrorThreshold(self.config.row_error_delay, datetime.now(timezone.utc), reached)
 
     def _settle(self, name: TableName, rows: Sequence[PendingRow], reached: Position) -> None:
         """Another look at pending rows of a table; those of a table that cannot be looked at are given up."""
         still: tuple[PendingRow, ...] = ()
 
-        def look_at_all(look: TableLook) -> None:
+        def look_at_all(look: RowComparer) -> None:
             nonlocal still
             looked = look.again([row.key for row in rows])
-            settling = plan_settling(rows, looked.kinds, self._patience(reached))
+            settling = plan_recheck(rows, looked.kinds, self._patience(reached))
             self._record(look, settling.errors)
             self._agreed(name, looked.agreed)
             still = settling.pending
@@ -267,7 +267,7 @@ class Validation:
         self.pending |= {(name, row.key.text): row for row in still}
         self._changed = True
 
-    def _record(self, look: TableLook, rows: Sequence[PendingRow]) -> None:
+    def _record(self, look: RowComparer, rows: Sequence[PendingRow]) -> None:
         """Rows that have differed for too long; those that somebody ignores stay so."""
         if not rows:
             return

@@ -270,7 +270,7 @@ class ValidatorStore:
                 self._spark.sql(f"OPTIMIZE {self._table}").collect()
         self._pending = dict(pending)
 
-    def tell(self, progress: ValidatorProgress) -> None:
+    def publish(self, progress: ValidatorProgress) -> None:
         """Write progress alone.
 
         Raises:

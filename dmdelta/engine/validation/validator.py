@@ -13,10 +13,10 @@ from pyspark.sql import SparkSession
 
 from dmdelta.config import ValidatorConfig
 from dmdelta.engine.control.cancellation import StopRequest
-from dmdelta.engine.control.supervise import run_beside
-from dmdelta.engine.ingest.queue import LandedLog
+from dmdelta.engine.control.supervise import supervise
+from dmdelta.engine.ingest.queue import RangeQueue
 from dmdelta.engine.telemetry.stats import ValidatorFigures
-from dmdelta.engine.validation.comparable_tables import TableLooks
+from dmdelta.engine.validation.comparable_tables import ComparableTables
 from dmdelta.engine.validation.state import Validation
 from dmdelta.engine.validation.store import ValidatorStore
 from dmdelta.errors import DmdeltaError, QualityError, Retryable, as_ours
@@ -51,7 +51,7 @@ class ValidatorLoop:
     side: SilverContext
     endpoint: Endpoint
     config: ValidatorConfig
-    applied_log: LandedLog
+    applied_log: RangeQueue
     applied: Position | None
     held: Callable[[], Collection[TableName]]
     interval: float = 30.0
@@ -93,9 +93,9 @@ class ValidatorLoop:
         return self.finished
 
     def _run(self, stop: StopRequest) -> None:
-        run_beside(lambda: self._follow(stop), lambda error: self._goes_on(error, stop), stop)
+        supervise(lambda: self._follow(stop), lambda error: self._may_retry(error, stop), stop)
 
-    def _goes_on(self, error: Exception, stop: StopRequest) -> bool:
+    def _may_retry(self, error: Exception, stop: StopRequest) -> bool:
         if stop.requested:
             return False  # what was under way was given up
         if isinstance(error, (Retryable, QualityError)):  # too many rows differ: for now, mostly
@@ -130,7 +130,7 @@ class ValidatorLoop:
         if self._validation is None:
             side = self.side
             store = ValidatorStore(self.spark, side.lakehouse, side.task, side.source_id)
-            looks = TableLooks(self.spark, side, fast=self.config.mode == "fast")
+            looks = ComparableTables(self.spark, side, fast=self.config.mode == "fast")
             self._validation = Validation(self.spark, side, self.config, store, looks, self.held)
         return self._validation
 
@@ -144,11 +144,11 @@ class ValidatorLoop:
 
     def _look(self, validation: Validation, stop: StopRequest, *, ends: bool) -> None:
         self._looked = time.monotonic()
-        validation.look_again()  # first, because it makes room
+        validation.recheck()  # first, because it makes room
         if self._ahead is not None and not stop.requested:
             validation.look_up_to(self._ahead)
         if ends and not stop.requested:
-            validation.look_again(at_once=True)
+            validation.recheck(at_once=True)
 
     def _tell_trouble(self, why: str) -> None:
         """For `dmdelta status`; the table may be the trouble itself."""

@@ -9,9 +9,9 @@ from dmdelta.model.change import Op
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableSchema
 from dmdelta.sharding import Waiting
-from dmdelta.silver.apply.context import Work, begin_table, open_work
+from dmdelta.silver.apply.context import ApplyContext, begin_table, open_context
 from dmdelta.silver.apply.ddl import follow_statement
-from dmdelta.silver.apply.gate import forget_emptied, guard_batch
+from dmdelta.silver.apply.gate import check_batch, forget_emptied
 from dmdelta.silver.apply.key_conflicts import look_for_clashes
 from dmdelta.silver.apply.request import ApplyRequest, ApplyResult
 from dmdelta.silver.apply.row_filters import may_repeat, plan_counting
@@ -19,7 +19,7 @@ from dmdelta.silver.apply.shard_ddl import join_shard
 from dmdelta.silver.rows.commits import Batch, commits_of, facts_of, run_step
 from dmdelta.silver.schema.lookup import structure_at
 from dmdelta.silver.schema.range_profile import TableEvents, table_events
-from dmdelta.silver.schema.schema_ranges import Piece, known_inside, known_schema, plan_pieces
+from dmdelta.silver.schema.schema_ranges import SchemaRange, known_inside, known_schema, plan_schema_ranges
 from dmdelta.silver.table.table import Condition, assert_shape
 
 
@@ -42,11 +42,11 @@ def apply_table(spark: SparkSession, request: ApplyRequest) -> ApplyResult:
         QualityError: rows fail what stops their table; what is before them has been applied.
     """
     source, begin, end = request.context.source_id, request.begin, request.end
-    work = open_work(spark, request)
+    work = open_context(spark, request)
     events = request.events or table_events(spark, request.context.lakehouse, source, request.name, begin, end)
     log = work.log(events.structure)
     known = request.known or _look_up(work, events)
-    pieces = plan_pieces(log, known, begin, end)
+    pieces = plan_schema_ranges(log, known, begin, end)
     unseen = request.known is None and not request.context.rules.leave_statements_out
     for piece in pieces:
         inside = known_inside(piece, pieces, events)
@@ -73,7 +73,7 @@ def apply_table(spark: SparkSession, request: ApplyRequest) -> ApplyResult:
     return work.result(structure)
 
 
-def _meet(work: Work, schema: TableSchema, at: Position) -> Waiting | None:
+def _meet(work: ApplyContext, schema: TableSchema, at: Position) -> Waiting | None:
     """See that silver fits a structure; of a merged table, have it made to, or say what the shard waits with."""
     if work.request.target.merged:
         return join_shard(work, schema, at)
@@ -82,7 +82,7 @@ def _meet(work: Work, schema: TableSchema, at: Position) -> Waiting | None:
     return None
 
 
-def _look_up(work: Work, events: TableEvents) -> TableSchema | None:
+def _look_up(work: ApplyContext, events: TableEvents) -> TableSchema | None:
     request = work.request
     # A segment tells a structure before its first row; statements before that only matter to a table that is there.
     there = work.condition is Condition.PRESENT
@@ -97,7 +97,7 @@ def _first_told(events: TableEvents, begin: Position) -> Position:
     return max(begin, next((event.position for event in events.structure if event.op is Op.SCHEMA), begin))
 
 
-def _apply_rows(work: Work, piece: Piece, events: TableEvents, *, last: bool) -> None:
+def _apply_rows(work: ApplyContext, piece: SchemaRange, events: TableEvents, *, last: bool) -> None:
     if not events.row_count:
         return
     schema = known_schema(piece, work.request.name)
@@ -109,7 +109,7 @@ def _apply_rows(work: Work, piece: Piece, events: TableEvents, *, last: bool) ->
         work.request.context.lakehouse.bronze,
         work.request.context.source_id,
         work.request.target.place,
-        work.seen(schema),
+        work.silver_schema(schema),
         piece.begin,
         piece.end,
         events,
@@ -121,7 +121,7 @@ def _apply_rows(work: Work, piece: Piece, events: TableEvents, *, last: bool) ->
     )
     work.clashes += look_for_clashes(work, batch)
     target = work.request.target
-    guarded = guard_batch(batch, target, work.request.context.checks(target, batch.schema))
+    guarded = check_batch(batch, target, work.request.context.checks(target, batch.schema))
     work.failures.update(guarded.failures)
     batch = guarded.batch
     facts, keys = facts_of(batch)
@@ -140,9 +140,9 @@ def _apply_rows(work: Work, piece: Piece, events: TableEvents, *, last: bool) ->
         work.rows[op] = work.rows.get(op, 0) + rows
 
 
-def _undropped(work: Work, schema: TableSchema) -> tuple[str, ...]:
+def _undropped(work: ApplyContext, schema: TableSchema) -> tuple[str, ...]:
     """Silver's columns that a statement has dropped which the rules, or somebody, left out."""
-    request, seen = work.request, work.seen(schema)
+    request, seen = work.request, work.silver_schema(schema)
     rules = request.context.rules
     if work.empty or request.target.merged or not seen.primary_key or not (rules.events.rules or rules.operators):
         return ()

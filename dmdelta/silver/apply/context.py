@@ -28,37 +28,37 @@ from dmdelta.silver.table.target import Target
 
 
 @dataclass(slots=True)
-class Work:
+class ApplyContext:
     """
     Attributes:
-        passed: the statement there has been followed, and all before it; None: none of the range.
+        ddl_applied_to: the statement there has been followed, and all before it; None: none of the range.
         empty: the table was made by this call and has no rows.
-        there: the columns of a merged table, None if they have to be looked up.
+        existing: the columns of a merged table, None if they have to be looked up.
     """
 
     spark: SparkSession
     request: ApplyRequest
     condition: Condition
     ordinals: "count[int]"
-    passed: Position | None = None
+    ddl_applied_to: Position | None = None
     empty: bool = False
     steps: list[Step] = field(default_factory=list)
     rows: dict[Op, int] = field(default_factory=dict)
     clashes: int = 0
     failures: Counter[str] = field(default_factory=Counter)
-    there: Columns | None = None
+    existing: Columns | None = None
     commit: OwnCommit | None = None
 
     def tag(self, begin: Position, end: Position, *, last: bool) -> CommitTag:
         """Of the commit after which the table is at `end`: behind the statement there, if that has been followed."""
         made = tag_of(self.request, LAST_STEP if last else next(self.ordinals), begin, end)
-        return replace(made, rest=()) if end == self.passed else made
+        return replace(made, rest=()) if end == self.ddl_applied_to else made
 
     def log(self, structure: Sequence[StructureEvent]) -> TableLog:
         """What the range says about the table's structure."""
-        return table_log(self.spark, self.request.context, self.request.name, structure, self.passed)
+        return table_log(self.spark, self.request.context, self.request.name, structure, self.ddl_applied_to)
 
-    def seen(self, schema: TableSchema) -> TableSchema:
+    def silver_schema(self, schema: TableSchema) -> TableSchema:
         """The structure as silver has it: without the columns that it lacks because a statement was left out.
 
         Raises:
@@ -67,7 +67,7 @@ class Work:
         target, leaves_out = self.request.target, self.request.context.rules.leave_statements_out
         if target.merged:
             return seen_among(target, schema, self.columns(), missing_too=leaves_out)
-        return seen_by(self.spark, target, schema) if leaves_out else target.seen(schema)
+        return seen_by(self.spark, target, schema) if leaves_out else target.silver_schema(schema)
 
     def columns(self) -> Columns:
         """The columns of a merged table, looked up once between changes: shards write it in turns.
@@ -75,9 +75,9 @@ class Work:
         Raises:
             LakehouseError: it cannot be read.
         """
-        if self.there is None:
-            self.there = columns_there(self.spark, self.request.target)
-        return self.there
+        if self.existing is None:
+            self.existing = columns_there(self.spark, self.request.target)
+        return self.existing
 
     def make(self, changes: Sequence[Change], begin: Position, at: Position, *, statement: bool = True) -> None:
         """Make the commits that follow the statement at `at`; each bears what is left behind it.
@@ -88,7 +88,7 @@ class Work:
         Raises:
             Fenced, CommitConflict, LakehouseError: as `dmdelta.lakehouse.commits`.
         """
-        self.there = None
+        self.existing = None
         for number, change in enumerate(changes, 1):
             reach(CrashPoint.SILVER_BEFORE_CHANGE)
             rest = tuple(changes[number:]) if statement else None
@@ -115,7 +115,7 @@ class Work:
         )
 
 
-def open_work(spark: SparkSession, request: ApplyRequest) -> Work:
+def open_context(spark: SparkSession, request: ApplyRequest) -> ApplyContext:
     """Find out where the table is, and finish the statement that a run before this one has begun to follow.
 
     Raises:
@@ -132,9 +132,9 @@ def open_work(spark: SparkSession, request: ApplyRequest) -> Work:
     # After a crash between the commits of a batch its ordinals go on: Delta would skip one that it has seen.
     began = applied is not None and applied >> STEP_BITS == request.batch
     first = (applied & LAST_STEP) + 1 if began and applied is not None else 0
-    work = Work(spark, request, condition, count(first), request.passed)
+    work = ApplyContext(spark, request, condition, count(first), request.ddl_applied_to)
     if newest is not None and newest.tag.rest is not None:
-        work.passed = max(newest.tag.end, request.passed or newest.tag.end)
+        work.ddl_applied_to = max(newest.tag.end, request.ddl_applied_to or newest.tag.end)
         if newest.tag.rest:
             work.make(newest.tag.rest, newest.tag.begin, newest.tag.end)
             work.condition = silver_condition(spark, request.target)
@@ -159,7 +159,7 @@ def finish_statement(spark: SparkSession, target: Target, run: str) -> None:
         make_change(spark, target.place, change, following)
 
 
-def begin_table(work: Work, schema: TableSchema, at: Position) -> None:
+def begin_table(work: ApplyContext, schema: TableSchema, at: Position) -> None:
     """Have the table there, made or begun anew at `at` if it is not.
 
     Raises:
@@ -175,5 +175,5 @@ def begin_table(work: Work, schema: TableSchema, at: Position) -> None:
         work.empty = True
     else:
         fits = has_shape(work.spark, request.target, schema)
-        work.make(plan_creation(request.target.seen(schema), at, fits=fits), at, at)
+        work.make(plan_creation(request.target.silver_schema(schema), at, fits=fits), at, at)
     work.condition = Condition.PRESENT

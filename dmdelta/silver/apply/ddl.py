@@ -9,17 +9,17 @@ from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
 from dmdelta.sharding import Waiting
-from dmdelta.silver.apply.context import Work, begin_table
+from dmdelta.silver.apply.context import ApplyContext, begin_table
 from dmdelta.silver.apply.shard_ddl import follow_in_shard, join_shard
 from dmdelta.silver.rows.strategy import Mode
 from dmdelta.silver.schema.evolution import plan_change, plan_creation, plan_drop, plan_truncation
-from dmdelta.silver.schema.schema_ranges import Piece, refusal
+from dmdelta.silver.schema.schema_ranges import SchemaRange, refusal
 from dmdelta.silver.table.table import Condition, has_rows, has_shape
 
 log = get_logger(__name__)
 
 
-def follow_statement(work: Work, piece: Piece) -> Waiting | None:
+def follow_statement(work: ApplyContext, piece: SchemaRange) -> Waiting | None:
     """Do to the silver table what the statement at the end of a piece did to its source table.
 
     None, or what the source table waits with: as a shard, for the others of its merged table.
@@ -37,7 +37,7 @@ def follow_statement(work: Work, piece: Piece) -> Waiting | None:
     if work.condition is Condition.ABSENT:
         if created is not None and created.schema is not None:
             begin_table(work, created.schema, piece.end)
-        work.passed = piece.end
+        work.ddl_applied_to = piece.end
         joined = created.schema if created is not None and work.request.target.merged else None
         return join_shard(work, joined, piece.end) if joined is not None else None
     if work.request.target.merged:
@@ -49,11 +49,11 @@ def follow_statement(work: Work, piece: Piece) -> Waiting | None:
     except SchemaError as error:
         raise refusal(work.request.name, event, error.message) from error
     work.make(changes, piece.begin, piece.end)
-    work.passed, work.condition = piece.end, condition
+    work.ddl_applied_to, work.condition = piece.end, condition
     return None
 
 
-def plan_following(work: Work, effects: Sequence[Effect], at: Position) -> tuple[list[Change], Condition]:
+def plan_following(work: ApplyContext, effects: Sequence[Effect], at: Position) -> tuple[list[Change], Condition]:
     """The commits that follow the effects of one statement, and whether the table is there afterwards.
 
     Raises:
@@ -72,7 +72,7 @@ def plan_following(work: Work, effects: Sequence[Effect], at: Position) -> tuple
             condition = Condition.DROPPED
         elif isinstance(effect, Created) and effect.schema is not None:
             fits = has_shape(work.spark, target, effect.schema)
-            changes += plan_creation(target.seen(effect.schema), at, fits=fits)
+            changes += plan_creation(target.silver_schema(effect.schema), at, fits=fits)
             condition = Condition.PRESENT
         elif isinstance(effect, Altered) and condition is Condition.PRESENT:
             if seen is not None:
@@ -82,7 +82,7 @@ def plan_following(work: Work, effects: Sequence[Effect], at: Position) -> tuple
     return changes, condition
 
 
-def _altered(work: Work, effect: Altered, at: Position) -> Sequence[Change]:
+def _altered(work: ApplyContext, effect: Altered, at: Position) -> Sequence[Change]:
     target = work.request.target
     plan = plan_change(target.seen_change(effect), at, mariadb=work.request.context.flavor == "mariadb")
     if work.request.mode is Mode.SAFE and has_shape(work.spark, target, effect.after):
@@ -97,7 +97,7 @@ def _altered(work: Work, effect: Altered, at: Position) -> Sequence[Change]:
     return plan.changes
 
 
-def _columns(work: Work) -> set[str]:
+def _columns(work: ApplyContext) -> set[str]:
     """What silver has, where statements may have been left out."""
     with wrapped(work.request.target.place, "looking at"):
         return set(work.spark.table(work.request.target.place).columns)

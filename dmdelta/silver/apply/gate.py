@@ -15,18 +15,18 @@ from dmdelta.ddl.tracking.effects import EMPTYING
 from dmdelta.errors import QualityError
 from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.model.schema import TableSchema
-from dmdelta.silver.apply.context import Work
+from dmdelta.silver.apply.context import ApplyContext
 from dmdelta.silver.apply.quarantine import IMAGE, REASONS, Quarantine
 from dmdelta.silver.apply.request import ApplyRequest
 from dmdelta.silver.apply.row_checks import OnFailure, RowCheck, no_checks
 from dmdelta.silver.rows.commits import Batch
 from dmdelta.silver.rows.compaction import compacted, inserted_rows, keyed_changes, silver_rows
-from dmdelta.silver.schema.schema_ranges import Piece
+from dmdelta.silver.schema.schema_ranges import SchemaRange
 from dmdelta.silver.table.target import Target
 
 
 @dataclass(frozen=True, slots=True)
-class Guarded:
+class CheckedBatch:
     """A batch that was judged.
 
     Attributes:
@@ -38,7 +38,7 @@ class Guarded:
 
 
 @dataclass(frozen=True, slots=True)
-class GuardedReload:
+class CheckedReload:
     """What takes the place of a silver table's rows, judged.
 
     Attributes:
@@ -52,7 +52,7 @@ class GuardedReload:
     failures: Mapping[str, int]
 
 
-def guard_batch(batch: Batch, target: Target, checks: Sequence[RowCheck]) -> Guarded:
+def check_batch(batch: Batch, target: Target, checks: Sequence[RowCheck]) -> CheckedBatch:
     """Judge a batch. Rows that fail are in quarantine, or their table stops, before silver has any of the batch.
 
     Raises:
@@ -60,23 +60,23 @@ def guard_batch(batch: Batch, target: Target, checks: Sequence[RowCheck]) -> Gua
         LakehouseError: bronze cannot be read, or the quarantine not be written.
     """
     if not checks or not batch.events.row_count:
-        return Guarded(batch, {})
+        return CheckedBatch(batch, {})
     _assert_judgeable(batch, target, checks)
     with wrapped(batch.bronze, "reading"):
         _, failures = _count(_judged_rows(batch), checks)
     _assert_none_stops(target, checks, failures)
     apart = [check for check in checks if check.on_failure is OnFailure.QUARANTINE]
     if not apart:
-        return Guarded(batch, failures)
+        return CheckedBatch(batch, failures)
     quarantine, found = Quarantine.of(target), any(check.name in failures for check in apart)
     if found or quarantine.has_rows(batch.spark):
         quarantine.update(batch.spark, _net_rows(batch, apart), batch.schema)
-    return Guarded(replace(batch, failing=failing_any(apart)) if found else batch, failures)
+    return CheckedBatch(replace(batch, failing=failing_any(apart)) if found else batch, failures)
 
 
-def guard_reload(
+def check_reload(
     spark: SparkSession, read: DataFrame, schema: TableSchema, target: Target, checks: Sequence[RowCheck]
-) -> GuardedReload:
+) -> CheckedReload:
     """Judge rows that take the place of a silver table's: those that are kept apart replace its quarantine.
 
     Args:
@@ -89,20 +89,20 @@ def guard_reload(
     """
     rows = inserted_rows(read, schema)
     if not checks:
-        return GuardedReload(rows, 0, {})
+        return CheckedReload(rows, 0, {})
     with wrapped(target.context.lakehouse.bronze, "reading"):
         judged, failures = _count(rows, checks)
     _assert_none_stops(target, checks, failures)
     apart = [check for check in checks if check.on_failure is OnFailure.QUARANTINE]
     if not apart:
-        return GuardedReload(rows, judged, failures)
+        return CheckedReload(rows, judged, failures)
     failing = failing_any(apart)
     reasoned = inserted_rows(read, schema, f"after AS {IMAGE}").withColumn(REASONS, _reasons(apart))
     Quarantine.of(target).replace_all(spark, reasoned.where(failing), schema)
-    return GuardedReload(rows.where(~failing), judged, failures)
+    return CheckedReload(rows.where(~failing), judged, failures)
 
 
-def forget_emptied(work: Work, piece: Piece) -> None:
+def forget_emptied(work: ApplyContext, piece: SchemaRange) -> None:
     """Ahead of the statement at the end of a piece: what it takes out of the table is not kept apart any longer.
 
     Raises:

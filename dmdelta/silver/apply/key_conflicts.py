@@ -10,7 +10,7 @@ from dmdelta.logging import get_logger
 from dmdelta.model.change import Op
 from dmdelta.model.schema import Column
 from dmdelta.model.spark_sql import literal, quote
-from dmdelta.silver.apply.context import Work
+from dmdelta.silver.apply.context import ApplyContext
 from dmdelta.silver.rows.commits import Batch
 from dmdelta.silver.table.target import Target
 
@@ -31,7 +31,7 @@ class Clashes:
     shards: tuple[str, ...]
 
 
-def look_for_clashes(work: Work, batch: Batch) -> int:
+def look_for_clashes(work: ApplyContext, batch: Batch) -> int:
     """Say which keys of a batch other shards have; how many. Their rows stay side by side.
 
     Raises:

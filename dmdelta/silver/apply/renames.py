@@ -26,7 +26,7 @@ from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.model.spark_sql import quote
 from dmdelta.rules import Action, Role, SourceRules
 from dmdelta.silver.apply.apply import apply_table
-from dmdelta.silver.apply.context import Work, open_work
+from dmdelta.silver.apply.context import ApplyContext, open_context
 from dmdelta.silver.apply.gate import keeps_apart
 from dmdelta.silver.apply.request import ApplyRequest, ApplyResult
 from dmdelta.silver.schema.evolution import UNMARK, clustering, plan_change, plan_creation, plan_drop
@@ -121,7 +121,7 @@ def apply_group(
         _rename(spark, waiting, renaming)
         for name, request in waiting.items():
             if request.begin == at:
-                waiting[name] = replace(request, known=None, applied=None, newest=None, passed=at, events=None)
+                waiting[name] = replace(request, known=None, applied=None, newest=None, ddl_applied_to=at, events=None)
     return [apply_table(spark, request) for request in waiting.values() if request.begin < request.end]
 
 
@@ -139,8 +139,12 @@ def carry_over(spark: SparkSession, request: ApplyRequest, renaming: Renaming) -
         Fenced, CommitConflict, LakehouseError: as `dmdelta.lakehouse.commits`.
     """
     at, source = renaming.at, renaming.sources[request.name]
-    work = open_work(spark, request)
-    if source is None or work.condition is not Condition.PRESENT or (work.passed is not None and work.passed >= at):
+    work = open_context(spark, request)
+    if (
+        source is None
+        or work.condition is not Condition.PRESENT
+        or (work.ddl_applied_to is not None and work.ddl_applied_to >= at)
+    ):
         return
     before = structure_at(spark, request.context, source, at)
     if before is not None:
@@ -175,8 +179,8 @@ def _rename(spark: SparkSession, requests: Mapping[TableName, ApplyRequest], ren
             continue  # no table of ours, or one that is farther already
         if request.target.merged or (source is not None and source in requests and requests[source].target.merged):
             raise refusal(name, renaming.event, "a shard that gets another name cannot be told from a new one")
-        work = open_work(spark, replace(request, begin=at, known=None, applied=None, newest=None))
-        if work.passed is not None and work.passed >= at:
+        work = open_context(spark, replace(request, begin=at, known=None, applied=None, newest=None))
+        if work.ddl_applied_to is not None and work.ddl_applied_to >= at:
             continue
         if keeps_apart(spark, request):
             raise refusal(name, renaming.event, "rows of it are in quarantine: see dmdelta quality release")
@@ -192,7 +196,7 @@ def _rename(spark: SparkSession, requests: Mapping[TableName, ApplyRequest], ren
             _take_over(work, requests[source], renaming)
 
 
-def _take_over(work: Work, source: ApplyRequest, renaming: Renaming) -> None:
+def _take_over(work: ApplyContext, source: ApplyRequest, renaming: Renaming) -> None:
     """Copy what another table held ahead of the statement, as the statement leaves it."""
     at, request, spark = renaming.at, work.request, work.spark
     before = structure_at(spark, source.context, source.name, at)
@@ -210,9 +214,9 @@ def _take_over(work: Work, source: ApplyRequest, renaming: Renaming) -> None:
             work.make(changes, at, at)
             return
     elif version is None:
-        work.make((*plan_creation(request.target.seen(schema), at, fits=False), *changes), at, at)
+        work.make((*plan_creation(request.target.silver_schema(schema), at, fits=False), *changes), at, at)
         return
-    anew = (*clustering(request.target.seen(schema)), UNMARK) if work.condition is not Condition.ABSENT else ()
+    anew = (*clustering(request.target.silver_schema(schema)), UNMARK) if work.condition is not Condition.ABSENT else ()
     rest = (*anew, *changes)
     reach(CrashPoint.SILVER_BEFORE_CHANGE)
     rows = _content(spark, source.target, version, request.target)
@@ -231,7 +235,7 @@ def _content(spark: SparkSession, target: Target, version: int, receiver: Target
         return rows.selectExpr(*kept, *receiver.added, *OWN_COLUMNS)
 
 
-def _altered(work: Work, schema: TableSchema, renaming: Renaming) -> tuple[Change, ...]:
+def _altered(work: ApplyContext, schema: TableSchema, renaming: Renaming) -> tuple[Change, ...]:
     """What else the statement does to the table, under its new name."""
     name, old = schema.name, {source: table for table, source in renaming.sources.items()}
     original = next((source for source in old if source is not None and old[source] == name), name)

@@ -30,7 +30,7 @@ class ApplyRequest:
         newest: that commit itself, where `known` is None and it was looked up a moment ago.
         safe_until: what begins before it may be in silver already; a commit that ends before it says so, too.
         whole: the range ends where the batch ends; False for a part of it, up to a rename.
-        passed: statements up to there are in silver, and `known` is the structure behind them; None: none.
+        ddl_applied_to: statements up to there are in silver, and `known` is the structure behind them; None: none.
         later_name: what the table is called where its rows go, if a RENAME gave it another name behind the range.
     """
 
@@ -47,7 +47,7 @@ class ApplyRequest:
     newest: OwnCommit | None = None
     safe_until: Position | None = None
     whole: bool = True
-    passed: Position | None = None
+    ddl_applied_to: Position | None = None
     later_name: TableName | None = None
 
     @property

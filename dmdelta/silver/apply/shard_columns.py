@@ -25,13 +25,13 @@ class ShardChange:
     """A change of a shard's structure, and what it meets.
 
     Attributes:
-        there: the merged table's columns.
+        existing: the merged table's columns.
         others: the other shards' structures, None for one that nobody knows.
     """
 
     target: Target
     altered: Altered
-    there: Columns
+    existing: Columns
     others: Sequence[TableSchema | None]
     at: Position
     mariadb: bool = False
@@ -84,7 +84,7 @@ def plan_columns(change: ShardChange) -> ColumnPlan:
     taken = change.altered.reused_name
     if taken is not None:
         raise SchemaError(f"another column of the shard gets the name {taken} by the same statement")
-    plan = ColumnPlan(dict(change.there.types), unknown=change.altered.doubt)
+    plan = ColumnPlan(dict(change.existing.types), unknown=change.altered.doubt)
     kept = {origin.was for origin in change.altered.origins}
     for column in change.altered.before.columns:
         if column.name not in kept and (name := plan.name(column.name)) is not None:
@@ -92,7 +92,7 @@ def plan_columns(change: ShardChange) -> ColumnPlan:
     before = {column.name: column for column in change.altered.before.columns}
     pairs = list(zip(change.altered.origins, change.altered.after.columns, strict=True))
     for place, (origin, column) in enumerate(pairs):
-        if column.name.lower() in change.there.left_out:
+        if column.name.lower() in change.existing.left_out:
             continue
         previous = pairs[place - 1][1].name if place else None
         if origin.was is None:

@@ -8,15 +8,15 @@ from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableSchema
 from dmdelta.sharding import Action, Columns, Waiting, joining, operations
-from dmdelta.silver.apply.context import Work
+from dmdelta.silver.apply.context import ApplyContext
 from dmdelta.silver.apply.shard_columns import ShardChange, own_older
 from dmdelta.silver.apply.shard_merge import plan_leaving_out, plan_shard_change
-from dmdelta.silver.schema.schema_ranges import Piece, refusal
+from dmdelta.silver.schema.schema_ranges import SchemaRange, refusal
 
 log = get_logger(__name__)
 
 
-def join_shard(work: Work, schema: TableSchema, at: Position) -> Waiting | None:
+def join_shard(work: ApplyContext, schema: TableSchema, at: Position) -> Waiting | None:
     """Have a shard take part with its structure at `at`; what it waits with, None if the merged table holds its rows.
 
     Raises:
@@ -30,7 +30,7 @@ def join_shard(work: Work, schema: TableSchema, at: Position) -> Waiting | None:
     return _settle(work, Waiting(at, "", joining(schema, there)), there, ())
 
 
-def follow_in_shard(work: Work, piece: Piece) -> Waiting | None:
+def follow_in_shard(work: ApplyContext, piece: SchemaRange) -> Waiting | None:
     """Do to a merged table what the statement at the end of a piece did to a shard; what the shard waits with, or None.
 
     Raises:
@@ -58,7 +58,7 @@ def follow_in_shard(work: Work, piece: Piece) -> Waiting | None:
         except SchemaError as error:
             raise refusal(name, event, error.message) from error
     work.make(ahead, piece.begin, piece.end)
-    work.passed = piece.end
+    work.ddl_applied_to = piece.end
     if piece.then.schema is None:
         work.request.context.shards.leaves(target.route.name, work.request.target.shard)
     else:
@@ -73,7 +73,7 @@ def _altered(effects: tuple[Effect, ...], there: Columns) -> list[Altered]:
     return [*found, *(joining(schema, there) for schema in begun)]
 
 
-def _settle(work: Work, waiting: Waiting, there: Columns, ahead: tuple[Change, ...]) -> Waiting | None:
+def _settle(work: ApplyContext, waiting: Waiting, there: Columns, ahead: tuple[Change, ...]) -> Waiting | None:
     """Ask what becomes of a shard's statement, and do it."""
     shards, target = work.request.context.shards, work.request.target
     after = waiting.altered.after
@@ -95,13 +95,13 @@ def _settle(work: Work, waiting: Waiting, there: Columns, ahead: tuple[Change, .
     is_statement = bool(waiting.text)
     work.make((*ahead, *plan.changes), waiting.position, waiting.position, statement=is_statement)
     if is_statement:
-        work.passed = waiting.position
+        work.ddl_applied_to = waiting.position
     shards.sees(target.route.name, work.columns())
     shards.stands(target.route.name, work.request.target.shard, after)
     return None
 
 
-def _has_rows(work: Work) -> bool:
+def _has_rows(work: ApplyContext) -> bool:
     target = work.request.target
     with wrapped(target.place, "reading"):
         return not work.spark.table(target.place).where(target.own_rows).isEmpty()

@@ -28,7 +28,10 @@ def plan_shard_change(change: ShardChange) -> SilverChange:
 
 
 def _changes(plan: ColumnPlan, change: ShardChange) -> tuple[Change, ...]:
-    before, after = change.target.seen(change.altered.before), change.target.seen(change.altered.after)
+    before, after = (
+        change.target.silver_schema(change.altered.before),
+        change.target.silver_schema(change.altered.after),
+    )
     unclustered = bool({*map(str.lower, cluster_columns(before))} & {*map(str.lower, plan.gone)})
     steps = ["CLUSTER BY NONE", *plan.steps] if unclustered else plan.steps
     changes = [*(Change(Verb.ALTER, step) for step in steps), *_own_rows(plan, change)]
@@ -58,7 +61,7 @@ def _rewrite(plan: ColumnPlan, change: ShardChange) -> Change:
     return Change(Verb.REWRITE, ", ".join([*columns, VERSION, COMMITTED_AT]))
 
 
-def seen_among(target: Target, schema: TableSchema, there: Columns, *, missing_too: bool = False) -> TableSchema:
+def seen_among(target: Target, schema: TableSchema, existing: Columns, *, missing_too: bool = False) -> TableSchema:
     """A shard's structure as the merged table has it: in the types that are there, without what is left out.
 
     Args:
@@ -69,16 +72,16 @@ def seen_among(target: Target, schema: TableSchema, there: Columns, *, missing_t
     """
     columns: list[Column] = []
     for column in schema.columns:
-        kind = there.type(column.name)
+        kind = existing.type(column.name)
         if kind is None:
-            left_out = missing_too or column.name.lower() in there.left_out
+            left_out = missing_too or column.name.lower() in existing.left_out
             if not left_out or column.name in schema.primary_key:
                 raise SchemaError(f"the merged table {target.place} has no column {column.name}")
         elif kind == held_type(column):
             columns.append(column)
         else:
             columns.append(StoredColumn.of(column, kind))
-    return target.seen(replace(schema, columns=tuple(columns)))
+    return target.silver_schema(replace(schema, columns=tuple(columns)))
 
 
 def plan_leaving_out(change: ShardChange) -> SilverChange:
@@ -87,15 +90,17 @@ def plan_leaving_out(change: ShardChange) -> SilverChange:
     Raises:
         SchemaError: a value of the shard's new type does not fit.
     """
-    altered, there = change.altered, change.there
+    altered, existing = change.altered, change.existing
     for column in altered.after.columns:
-        present = there.type(column.name)
+        present = existing.type(column.name)
         if present is not None and not holds(present, held_type(column)):
             raise SchemaError(f"{column.name} is {silver_type(column)} from now on, which {present} does not hold")
     kept = {column.name.lower() for column in altered.after.columns}
-    lost = [name for column in altered.before.columns if (name := there.name(column.name)) and name.lower() not in kept]
-    plan = ColumnPlan(dict(there.types), values=dict.fromkeys(lost, "NULL"))
-    gained = {column.name.lower() for column in altered.after.columns if there.name(column.name) is None}
-    names = ",".join(sorted(gained | there.left_out))
+    lost = [
+        name for column in altered.before.columns if (name := existing.name(column.name)) and name.lower() not in kept
+    ]
+    plan = ColumnPlan(dict(existing.types), values=dict.fromkeys(lost, "NULL"))
+    gained = {column.name.lower() for column in altered.after.columns if existing.name(column.name) is None}
+    names = ",".join(sorted(gained | existing.left_out))
     noted = [Change(Verb.ALTER, f"SET TBLPROPERTIES ({literal(LEFT_OUT)} = {literal(names)})")] if gained else []
     return SilverChange((*noted, *_own_rows(plan, change)))

@@ -17,14 +17,14 @@ from dmdelta.silver.rows.compaction import compacted, key_names, keyed_changes
 from dmdelta.silver.schema.evolution import older_than, version_at
 from dmdelta.silver.schema.lookup import structure_at, table_log
 from dmdelta.silver.schema.range_profile import table_events
-from dmdelta.silver.schema.schema_ranges import Piece, plan_pieces
+from dmdelta.silver.schema.schema_ranges import SchemaRange, plan_schema_ranges
 
 
-def deleted_keys(spark: SparkSession, request: ApplyRequest, seen: TableSchema, live: DataFrame) -> DataFrame:
+def deleted_keys(spark: SparkSession, request: ApplyRequest, silver_schema: TableSchema, live: DataFrame) -> DataFrame:
     """The keys whose last change in the request's range takes them away, with `_dm_version`: the event that did.
 
     Args:
-        seen: the table as silver has it now.
+        silver_schema: the table as silver has it now.
         live: silver's rows; a statement that empties the table takes all that are older.
 
     Raises:
@@ -32,10 +32,10 @@ def deleted_keys(spark: SparkSession, request: ApplyRequest, seen: TableSchema, 
         LakehouseError: bronze cannot be read.
     """
     pieces = _pieces(spark, request)
-    found = [_deleted_in(spark, request, piece, seen) for piece in pieces]
+    found = [_deleted_in(spark, request, piece, silver_schema) for piece in pieces]
     frames = [frame for frame in found if frame is not None]
     emptied = [piece.end for piece in pieces if _empties(piece)]
-    keys = [quote(key) for key in seen.primary_key]
+    keys = [quote(key) for key in silver_schema.primary_key]
     if emptied:
         at = max(emptied)
         frames.append(live.where(older_than(at)).selectExpr(*keys, f"{version_at(at)} AS {VERSION}"))
@@ -43,12 +43,12 @@ def deleted_keys(spark: SparkSession, request: ApplyRequest, seen: TableSchema, 
     return reduce(DataFrame.unionAll, frames, nothing)
 
 
-def removed_keys(spark: SparkSession, request: ApplyRequest, seen: TableSchema) -> DataFrame | None:
+def removed_keys(spark: SparkSession, request: ApplyRequest, silver_schema: TableSchema) -> DataFrame | None:
     """The keys whose last change in the request's range takes them away. None if they cannot be listed: a statement
     empties the table, or changes what the key is.
 
     Args:
-        seen: the table as silver has it at the range's end.
+        silver_schema: the table as silver has it at the range's end.
 
     Raises:
         LakehouseError: bronze cannot be read.
@@ -57,41 +57,43 @@ def removed_keys(spark: SparkSession, request: ApplyRequest, seen: TableSchema) 
     if any(map(_empties, pieces)):
         return None
     try:
-        found = [_deleted_in(spark, request, piece, seen) for piece in pieces]
+        found = [_deleted_in(spark, request, piece, silver_schema) for piece in pieces]
     except UnsupportedSchemaChange:
         return None
     frames = [frame.drop(VERSION) for frame in found if frame is not None]
-    kinds = (f"CAST(NULL AS {silver_type(column)}) AS {quote(column.name)}" for column in keys_of(seen))
+    kinds = (f"CAST(NULL AS {silver_type(column)}) AS {quote(column.name)}" for column in keys_of(silver_schema))
     return reduce(DataFrame.unionAll, frames, spark.sql(f"SELECT {', '.join(kinds)} WHERE false"))
 
 
-def _pieces(spark: SparkSession, request: ApplyRequest) -> Sequence[Piece]:
+def _pieces(spark: SparkSession, request: ApplyRequest) -> Sequence[SchemaRange]:
     name, begin, end = request.name, request.begin, request.end
     events = table_events(spark, request.context.lakehouse, request.context.source_id, name, begin, end)
     log = table_log(spark, request.context, name, events.structure)
-    return plan_pieces(log, structure_at(spark, request.context, name, begin), begin, end)
+    return plan_schema_ranges(log, structure_at(spark, request.context, name, begin), begin, end)
 
 
-def _empties(piece: Piece) -> bool:
+def _empties(piece: SchemaRange) -> bool:
     return piece.then is not None and any(isinstance(effect, EMPTYING) for effect in piece.then.effects)
 
 
-def _deleted_in(spark: SparkSession, request: ApplyRequest, piece: Piece, seen: TableSchema) -> DataFrame | None:
+def _deleted_in(
+    spark: SparkSession, request: ApplyRequest, piece: SchemaRange, silver_schema: TableSchema
+) -> DataFrame | None:
     batch = batch_of(spark, request, piece)
     if batch is None:
         return None
     schema = batch.schema
-    if len(schema.primary_key) != len(seen.primary_key):
+    if len(schema.primary_key) != len(silver_schema.primary_key):
         raise UnsupportedSchemaChange(
-            f"the key of {seen} changed inside the range",
+            f"the key of {silver_schema} changed inside the range",
             hint="replay a range behind that statement, or have the table made anew: --rebuild",
             position=str(piece.end),
         )
     changes = compacted(keyed_changes(batch.changes, schema, moves=bool(batch.events.moves)), schema)
-    kinds = [silver_type(column) for column in keys_of(seen)]
+    kinds = [silver_type(column) for column in keys_of(silver_schema)]
     keys = [
         f"CAST({name} AS {kind}) AS {quote(key)}"
-        for name, kind, key in zip(key_names(schema), kinds, seen.primary_key, strict=True)
+        for name, kind, key in zip(key_names(schema), kinds, silver_schema.primary_key, strict=True)
     ]
     version = f"CAST(named_struct('epoch', epoch, 'seq', seq, 'row', row) AS {OWN_COLUMNS[VERSION]}) AS {VERSION}"
     return changes.where("op = 'delete'").selectExpr(*keys, version)

@@ -25,7 +25,7 @@ STRETCH_ROWS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class ReplayRange:
     """[begin, end) of a source's log, or of a snapshot's.
 
     Attributes:
@@ -75,12 +75,12 @@ class Reread:
     """An ad-hoc snapshot of a table.
 
     Attributes:
-        goes_on: where the log goes on behind it.
+        resume_position: where the log goes on behind it.
         until: up to where the log may tell what was read; None: nobody remembers.
     """
 
     epoch: int
-    goes_on: Position
+    resume_position: Position
     until: Position | None = None
 
 
@@ -91,18 +91,18 @@ class Beginnings:
     Attributes:
         rereads: the table's ad-hoc snapshots.
         exact: where the log goes on for a table that a full load read exactly there, by the log's epoch.
-        again_until: up to where the log of an epoch may tell what was told before, by epoch.
+        overlap_until: up to where the log of an epoch may tell what was told before, by epoch.
         carried: a RENAME is where the table begins; None: a snapshot or its first event is.
     """
 
     rereads: Sequence[Reread] = ()
     exact: Mapping[int, Position] = field(default_factory=dict)
-    again_until: Mapping[int, Position] = field(default_factory=dict)
+    overlap_until: Mapping[int, Position] = field(default_factory=dict)
     carried: Carried | None = None
 
     def newest_read(self, to: Position) -> Reread | None:
         """The last ad-hoc snapshot before a position."""
-        return min((one for one in self.rereads if one.goes_on <= to), key=lambda one: one.epoch, default=None)
+        return min((one for one in self.rereads if one.resume_position <= to), key=lambda one: one.epoch, default=None)
 
 
 def files_of(spark: SparkSession, lakehouse: Lakehouse, source_id: str, table: TableName) -> list[FileRows]:
@@ -130,7 +130,7 @@ def files_of(spark: SparkSession, lakehouse: Lakehouse, source_id: str, table: T
 
 def plan_past(
     files: Sequence[FileRows], to: Position, begun: Beginnings, stretch_rows: int = STRETCH_ROWS
-) -> tuple[Stretch, ...]:
+) -> tuple[ReplayRange, ...]:
     """The stretches that lead to the table at `to`; none if it has no past.
 
     Raises:
@@ -139,44 +139,44 @@ def plan_past(
     carried = begun.carried
     newest = begun.newest_read(to) if carried is None else None
     chosen = [file for file in files if file.begin < to and file.begin.epoch > 0]
-    goes_on, again_until = dict(begun.exact), dict(begun.again_until)
+    resume_position, overlap_until = dict(begun.exact), dict(begun.overlap_until)
     if newest is not None:
-        log = [file for file in chosen if _ends_behind(file, newest.goes_on)]
+        log = [file for file in chosen if _ends_behind(file, newest.resume_position)]
         chosen = [*(file for file in files if file.begin.epoch == newest.epoch), *log]
-        goes_on[newest.goes_on.epoch] = newest.goes_on
-        again_until[newest.goes_on.epoch] = newest.until or to
+        resume_position[newest.resume_position.epoch] = newest.resume_position
+        overlap_until[newest.resume_position.epoch] = newest.until or to
     if carried is not None:
         chosen = [file for file in chosen if _ends_behind(file, carried.at)]
-        goes_on[carried.at.epoch] = carried.at
+        resume_position[carried.at.epoch] = carried.at
     _assert_read(chosen)
     logs = [list(group) for _, group in groupby(chosen, key=lambda file: file.begin.epoch)]
-    stretches: list[Stretch] = []
+    stretches: list[ReplayRange] = []
     for log, following in zip_longest(logs, logs[1:]):
-        begin = goes_on.get(log[0].begin.epoch, log[0].begin)
+        begin = resume_position.get(log[0].begin.epoch, log[0].begin)
         last = log[-1].begin
         end = following[0].begin if following else to
         if last.chunk is not None:
             end = Position.of_chunk(last.epoch, last.chunk + 1)
         end = min(end, to)
         told = bool(stretches) or (carried is not None and carried.told)
-        again = min(again_until.get(begin.epoch, end), end) if told else begin
-        stretches += _cut(log, Stretch(begin, again, again=True), stretch_rows)
-        stretches += _cut(log, Stretch(max(begin, again), end), stretch_rows)
+        again = min(overlap_until.get(begin.epoch, end), end) if told else begin
+        stretches += _cut(log, ReplayRange(begin, again, again=True), stretch_rows)
+        stretches += _cut(log, ReplayRange(max(begin, again), end), stretch_rows)
     if stretches and stretches[-1].end < to:  # what drops a database names none of its tables
-        log_begin = newest.goes_on if newest is not None else stretches[-1].end
-        stretches.append(Stretch(goes_on.get(to.epoch, log_begin), to, again=True))
+        log_begin = newest.resume_position if newest is not None else stretches[-1].end
+        stretches.append(ReplayRange(resume_position.get(to.epoch, log_begin), to, again=True))
     return tuple(stretch for stretch in stretches if stretch.begin < stretch.end)
 
 
-def _cut(files: Sequence[FileRows], whole: Stretch, rows: int) -> Iterator[Stretch]:
+def _cut(files: Sequence[FileRows], whole: ReplayRange, rows: int) -> Iterator[ReplayRange]:
     """Parts of a stretch, of about so many rows, cut where files begin."""
     begin, waiting = whole.begin, 0
     for file in files:
         if waiting >= rows and begin < file.begin < whole.end:
-            yield Stretch(begin, file.begin, whole.again)
+            yield ReplayRange(begin, file.begin, whole.again)
             begin, waiting = file.begin, 0
         waiting += file.rows
-    yield Stretch(begin, whole.end, whole.again)
+    yield ReplayRange(begin, whole.end, whole.again)
 
 
 def _ends_behind(file: FileRows, position: Position) -> bool:

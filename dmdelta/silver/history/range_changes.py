@@ -16,7 +16,7 @@ from dmdelta.silver.rows.compaction import inserted_rows, key_names, keyed_chang
 from dmdelta.silver.rows.strategy import Mode
 from dmdelta.silver.schema.lookup import structure_at, table_log
 from dmdelta.silver.schema.range_profile import table_events
-from dmdelta.silver.schema.schema_ranges import Piece, known_schema, plan_pieces
+from dmdelta.silver.schema.schema_ranges import SchemaRange, known_schema, plan_schema_ranges
 
 _ORDER = "named_struct('epoch', epoch, 'seq', seq, 'row', row, 'part', part)"
 
@@ -43,8 +43,8 @@ def pieces_of(spark: SparkSession, request: ApplyRequest) -> Iterator[RangePiece
     """
     name, begin, end = request.name, request.begin, request.end
     events = table_events(spark, request.context.lakehouse, request.context.source_id, name, begin, end)
-    log = table_log(spark, request.context, name, events.structure, request.passed)
-    for piece in plan_pieces(log, structure_at(spark, request.context, name, begin), begin, end):
+    log = table_log(spark, request.context, name, events.structure, request.ddl_applied_to)
+    for piece in plan_schema_ranges(log, structure_at(spark, request.context, name, begin), begin, end):
         batch = batch_of(spark, request, piece)
         if batch is not None:
             yield RangePiece(batch, piece.begin, piece.end)
@@ -58,11 +58,11 @@ def has_statements(spark: SparkSession, request: ApplyRequest) -> bool:
     """
     name, begin, end = request.name, request.begin, request.end
     events = table_events(spark, request.context.lakehouse, request.context.source_id, name, begin, end)
-    log = table_log(spark, request.context, name, events.structure, request.passed)
-    return len(plan_pieces(log, structure_at(spark, request.context, name, begin), begin, end)) > 1
+    log = table_log(spark, request.context, name, events.structure, request.ddl_applied_to)
+    return len(plan_schema_ranges(log, structure_at(spark, request.context, name, begin), begin, end)) > 1
 
 
-def batch_of(spark: SparkSession, request: ApplyRequest, piece: Piece) -> Batch | None:
+def batch_of(spark: SparkSession, request: ApplyRequest, piece: SchemaRange) -> Batch | None:
     """The row changes of a piece that count, to look at; None if there are none.
 
     Raises:
@@ -72,7 +72,7 @@ def batch_of(spark: SparkSession, request: ApplyRequest, piece: Piece) -> Batch 
     events = table_events(spark, context.lakehouse, context.source_id, request.name, piece.begin, piece.end)
     if not events.row_count:
         return None
-    schema = request.target.seen(known_schema(piece, request.name))
+    schema = request.target.silver_schema(known_schema(piece, request.name))
     events, counted = plan_counting(request, schema, events)
     return Batch(
         spark,
@@ -108,4 +108,4 @@ def rows_added(piece: RangePiece) -> int:
 def schema_behind(spark: SparkSession, request: ApplyRequest) -> TableSchema | None:
     """The table's structure at the range's end, as silver has it; None if it was not there."""
     schema = structure_at(spark, request.context, request.name, request.end)
-    return request.target.seen(schema) if schema is not None else None
+    return request.target.silver_schema(schema) if schema is not None else None

@@ -12,8 +12,8 @@ from dmdelta.lakehouse.commits import CommitTag, OwnCommit, overwrite
 from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableSchema
-from dmdelta.silver.apply.context import Work
-from dmdelta.silver.apply.gate import guard_reload
+from dmdelta.silver.apply.context import ApplyContext
+from dmdelta.silver.apply.gate import check_reload
 from dmdelta.silver.apply.request import STEP_BITS, ApplyRequest
 from dmdelta.silver.apply.row_checks import no_checks
 from dmdelta.silver.apply.shard_ddl import join_shard
@@ -30,14 +30,14 @@ class ReloadRequest:
 
     Attributes:
         epoch: of the snapshot, whose rows in bronze are the table.
-        goes_on: the position that the log is applied from.
+        resume_position: the position that the log is applied from.
         safe_until: what of the log begins before it may be in the snapshot already; None: nothing.
     """
 
     context: SilverContext
     schema: TableSchema
     epoch: int
-    goes_on: Position
+    resume_position: Position
     safe_until: Position | None
 
     @property
@@ -94,12 +94,12 @@ def reload_table(spark: SparkSession, request: ReloadRequest) -> Reloaded:
         task=target.context.task,
         source=target.context.source_id,
         run=request.context.run,
-        begin=request.goes_on,
-        end=request.goes_on,
+        begin=request.resume_position,
+        end=request.resume_position,
         safe_until=request.safe_until,
     )
-    seen = seen_among(target, schema, columns_there(spark, target)) if target.merged else target.seen(schema)
-    guarded = guard_reload(spark, rows, seen, target, request.context.checks(target, seen))
+    seen = seen_among(target, schema, columns_there(spark, target)) if target.merged else target.silver_schema(schema)
+    guarded = check_reload(spark, rows, seen, target, request.context.checks(target, seen))
     commit = overwrite(spark, guarded.rows, target.place, tag, columns_too=not same, among=target.own_rows)
     if not same:
         cluster_again(spark, target.place, seen)
@@ -113,11 +113,13 @@ def _join(spark: SparkSession, request: ReloadRequest) -> None:
         context=replace(request.context, checks=no_checks),
         schema=request.schema.schema,
         table=request.schema.table,
-        begin=request.goes_on,
-        end=request.goes_on,
+        begin=request.resume_position,
+        end=request.resume_position,
         batch=(newest.tag.version >> STEP_BITS) + 1 if newest else 0,
     )
-    waits = join_shard(Work(spark, changing, Condition.PRESENT, count()), request.schema, request.goes_on)
+    waits = join_shard(
+        ApplyContext(spark, changing, Condition.PRESENT, count()), request.schema, request.resume_position
+    )
     if waits is not None:
         raise SchemaError(
             f"{target.shard} has other columns than the shards that go to {target.place}",

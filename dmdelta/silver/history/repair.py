@@ -56,7 +56,7 @@ class Damage:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class TableVersion:
     """A silver table at a version.
 
     Attributes:
@@ -74,7 +74,7 @@ class Standing:
         return end if self.commit.tag.rest is None else replace(end, offset=end.offset + 1)
 
 
-def standing(spark: SparkSession, target: Target) -> Standing:
+def table_version(spark: SparkSession, target: Target) -> TableVersion:
     """Where a silver table is. Between two commits of one range or statement it is nowhere: the last one is waited for.
 
     Raises:
@@ -91,28 +91,28 @@ def standing(spark: SparkSession, target: Target) -> Standing:
                 hint=f"have the table read again: dmdelta snapshot SPEC --table {'.'.join(target.source)}",
             )
         if not commit.tag.rest and not _may_be_part(spark, target, commit.tag):
-            return Standing(version, commit)
+            return TableVersion(version, commit)
         if time.monotonic() > deadline:
             hint = "a killed run has left it so: run the task, it finishes that"
             raise QualityError(f"{target.place} is between two commits of one range", hint=hint)
         time.sleep(POLL_SECONDS)
 
 
-def standing_at(spark: SparkSession, target: Target, end: Position) -> Standing:
+def table_version_at(spark: SparkSession, target: Target, end: Position) -> TableVersion:
     """Where a silver table was when the log had been applied up to `end`; where it is, if that is before.
 
     Raises:
-        QualityError: its kept history does not go back so far, or as `standing`.
+        QualityError: its kept history does not go back so far, or as `table_version`.
         LakehouseError: its history cannot be read.
     """
-    now = standing(spark, target)
+    now = table_version(spark, target)
     if now.commit.tag.end <= end:
         return now
     app = target.app
     for commit in own_commits(spark, target.place, app):
         whole = commit.tag.version & LAST_STEP == LAST_STEP  # others may be parts of a range
         if whole and commit.tag.end <= end:
-            return Standing(commit.version, commit)
+            return TableVersion(commit.version, commit)
     raise QualityError(
         f"the history of {target.place} does not go back to {end}",
         hint="judge a later range, or rebuild this one from bronze: dmdelta quality SPEC --replay",
@@ -204,7 +204,7 @@ def count_damage(rows: DataFrame) -> Damage:
     return Damage(found["missing"], found["different"], found["extra"])
 
 
-def mend(
+def repair_rows(
     spark: SparkSession, table: str, rows: DataFrame, keys: Sequence[str], next_tag: Callable[[], CommitTag]
 ) -> None:
     """Put rows of `damaged_rows` in their place. Nobody else may write to the table meanwhile; can be repeated.
@@ -240,21 +240,21 @@ def swap(spark: SparkSession, target: Target, rows: DataFrame, schema: TableSche
         CommitConflict, LakehouseError: the table cannot be written.
     """
     if target.merged:
-        return replace_where(spark, rows, target.place, target.own_rows, mending_tag(spark, target, run))
+        return replace_where(spark, rows, target.place, target.own_rows, repair_tag(spark, target, run))
     same = spark.table(target.place).schema.simpleString() == rows.schema.simpleString()
-    commit = overwrite(spark, rows, target.place, mending_tag(spark, target, run), columns_too=not same)
+    commit = overwrite(spark, rows, target.place, repair_tag(spark, target, run), columns_too=not same)
     if not same:
         cluster_again(spark, target.place, schema)
     return commit
 
 
-def mending_tag(spark: SparkSession, target: Target, run: str) -> CommitTag:
+def repair_tag(spark: SparkSession, target: Target, run: str) -> CommitTag:
     """The tag of the next mending commit: the table's own position and what is still to be done there, unchanged.
 
     Raises:
-        QualityError, LakehouseError: as `standing`.
+        QualityError, LakehouseError: as `table_version`.
     """
     app = f"{target.app}:mend"
-    own, before = standing(spark, target).commit.tag, newest_own_commit(spark, target.place, app)
+    own, before = table_version(spark, target).commit.tag, newest_own_commit(spark, target.place, app)
     version = before.tag.version + 1 if before else 1
     return replace(own, app=app, version=version, run=run, begin=own.end)

@@ -20,7 +20,7 @@ from dmdelta.rules.routes import Route, Routes
 from dmdelta.silver.apply.apply import apply_table
 from dmdelta.silver.apply.renames import carry_over
 from dmdelta.silver.apply.request import STEP_BITS, ApplyRequest, ApplyResult, tag_of
-from dmdelta.silver.history.lineage import Stretch
+from dmdelta.silver.history.lineage import ReplayRange
 from dmdelta.silver.rows.strategy import Mode
 from dmdelta.silver.schema.evolution import DROPPED
 from dmdelta.silver.table.state import silver_position
@@ -46,11 +46,11 @@ def replay_request(request: ApplyRequest, to: Route) -> ApplyRequest:
     return replace(request, context=replace(request.context, rules=rules))
 
 
-def replay_stretches(
+def replay_ranges(
     spark: SparkSession,
     request: ApplyRequest,
-    stretches: Sequence[Stretch],
-    report: Callable[[Stretch, ApplyResult | None], object],
+    stretches: Sequence[ReplayRange],
+    report: Callable[[ReplayRange, ApplyResult | None], object],
     *,
     anew: bool,
 ) -> int:
@@ -96,14 +96,14 @@ def replay_stretches(
         )
         if stretch.renaming is not None and following.begin == stretch.begin:
             carry_over(spark, following, stretch.renaming)
-            following = replace(following, passed=stretch.begin)
+            following = replace(following, ddl_applied_to=stretch.begin)
         result = apply_table(spark, following)
         rows += result.row_count
         report(stretch, result)
     return rows
 
 
-def _under_its_name(request: ApplyRequest, stretch: Stretch) -> ApplyRequest:
+def _under_its_name(request: ApplyRequest, stretch: ReplayRange) -> ApplyRequest:
     """The request for the events of the name that the table had in a stretch."""
     if stretch.table is None or stretch.table == request.name:
         return request

@@ -27,7 +27,7 @@ ShadowChange = Callable[[TableName, TableSchema, Position], Altered | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Followed:
+class DdlOutcome:
     """One statement, or structure that the log tells.
 
     Attributes:
@@ -52,19 +52,19 @@ class TableLog:
         name: schema and table of the source table.
         structure: what the range says about it, in order.
         shadow: what the work of an online DDL on its shadow table, named first, makes of the real table.
-        passed: statements up to there have been followed by silver; None: none of them.
+        ddl_applied_to: statements up to there have been followed by silver; None: none of them.
     """
 
     name: TableName
     flavor: Flavor
     structure: Sequence[StructureEvent]
     other: OtherStructure = lambda _name, _position: None
-    passed: Position | None = None
+    ddl_applied_to: Position | None = None
     rules: SourceRules = NO_RULES
     shadow: ShadowChange = lambda _name, _real, _position: None
 
 
-def follow(log: TableLog, schema: TableSchema | None, event: StructureEvent, told: TableSchema | None) -> Followed:
+def follow(log: TableLog, schema: TableSchema | None, event: StructureEvent, told: TableSchema | None) -> DdlOutcome:
     """The structure behind an event.
 
     Args:
@@ -95,10 +95,10 @@ def follow(log: TableLog, schema: TableSchema | None, event: StructureEvent, tol
             schema = _renamed(log, effect, event)
         effects.append(effect)
     refused = "a filter of the spec says Error" if action is Action.ERROR and effects else unread(effects)
-    return Followed(event, () if action is Action.IGNORE else tuple(effects), schema, refused=refused)
+    return DdlOutcome(event, () if action is Action.IGNORE else tuple(effects), schema, refused=refused)
 
 
-def _operated(log: TableLog, schema: TableSchema | None, event: StructureEvent, operator: Operator) -> Followed:
+def _operated(log: TableLog, schema: TableSchema | None, event: StructureEvent, operator: Operator) -> DdlOutcome:
     """The structure is what the source's statement made of it, whatever silver follows."""
     plain = replace(log, rules=replace(log.rules, operators={}))
     seen, effects = schema, list[Effect]()
@@ -106,7 +106,7 @@ def _operated(log: TableLog, schema: TableSchema | None, event: StructureEvent, 
         followed = follow(plain, seen, replace(event, text=statement), None)
         seen, effects = followed.schema, [*effects, *followed.effects]
     after = follow(_unfiltered(log), schema, event, None).schema
-    return Followed(event, tuple(effects), after, refused=unread(effects))
+    return DdlOutcome(event, tuple(effects), after, refused=unread(effects))
 
 
 def _kept_by_filters(log: TableLog, schema: TableSchema | None, event: StructureEvent) -> str | None:
@@ -129,14 +129,14 @@ def next_told(structure: Iterable[StructureEvent]) -> TableSchema | None:
     return next((TableSchema.from_json(text) for text in texts), None)
 
 
-def _told(schema: TableSchema | None, event: StructureEvent) -> Followed:
+def _told(schema: TableSchema | None, event: StructureEvent) -> DdlOutcome:
     told = TableSchema.from_json(event.text)
     if schema is None or same_shape(schema, told):
-        return Followed(event, (), told)
+        return DdlOutcome(event, (), told)
     # The log knows best: a table map is what the rows behind it are made of.
     before = {column.name.lower(): column.name for column in schema.columns}
     origins = tuple(Origin(before.get(column.name.lower())) for column in told.columns)
-    return Followed(event, (Altered(schema, told, origins),), told, surprise=True)
+    return DdlOutcome(event, (Altered(schema, told, origins),), told, surprise=True)
 
 
 def _effects_on(log: TableLog, schema: TableSchema | None, event: StructureEvent) -> list[Effect]:

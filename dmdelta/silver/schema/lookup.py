@@ -33,7 +33,7 @@ def table_log(
     log: SourceContext,
     table: TableName,
     structure: Sequence[StructureEvent],
-    passed: Position | None = None,
+    ddl_applied_to: Position | None = None,
 ) -> TableLog:
     """What part of a log says about a table's structure; what it leaves open is asked of bronze."""
     return TableLog(
@@ -41,7 +41,7 @@ def table_log(
         log.flavor,
         structure,
         lambda other, at: structure_at(spark, log, other, at),
-        passed,
+        ddl_applied_to,
         log.rules,
         lambda shadow, real, at: _shadow_change(spark, log, shadow, real, at),
     )

@@ -7,12 +7,12 @@ from dmdelta.errors import UnknownSchema, UnsupportedSchemaChange
 from dmdelta.model.change import Op
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
-from dmdelta.silver.schema.ddl_effects import Followed, TableLog, follow, next_told
+from dmdelta.silver.schema.ddl_effects import DdlOutcome, TableLog, follow, next_told
 from dmdelta.silver.schema.range_profile import StructureEvent, TableEvents
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class SchemaRange:
     """Part of a range in which the table has one structure.
 
     Attributes:
@@ -23,7 +23,7 @@ class Piece:
     begin: Position
     end: Position
     schema: TableSchema | None
-    then: Followed | None = None
+    then: DdlOutcome | None = None
 
     @property
     def after(self) -> TableSchema | None:
@@ -31,24 +31,28 @@ class Piece:
         return self.then.schema if self.then else self.schema
 
 
-def plan_pieces(log: TableLog, known: TableSchema | None, begin: Position, end: Position) -> tuple[Piece, ...]:
+def plan_schema_ranges(
+    log: TableLog, known: TableSchema | None, begin: Position, end: Position
+) -> tuple[SchemaRange, ...]:
     """The pieces of [begin, end) in their order; at least one.
 
     Args:
         known: the structure at `begin`, None if it is not known.
     """
-    pieces: list[Piece] = []
+    pieces: list[SchemaRange] = []
     schema = known
     for index, event in enumerate(log.structure):
         followed = follow(log, schema, event, next_told(log.structure[index + 1 :]))
-        if (followed.effects or followed.refused) and (log.passed is None or event.position > log.passed):
-            pieces.append(Piece(begin, event.position, schema, followed))
+        if (followed.effects or followed.refused) and (
+            log.ddl_applied_to is None or event.position > log.ddl_applied_to
+        ):
+            pieces.append(SchemaRange(begin, event.position, schema, followed))
             begin = event.position
         schema = followed.schema
-    return (*pieces, Piece(begin, end, schema))
+    return (*pieces, SchemaRange(begin, end, schema))
 
 
-def known_schema(piece: Piece, name: TableName) -> TableSchema:
+def known_schema(piece: SchemaRange, name: TableName) -> TableSchema:
     """The structure of a piece that has rows.
 
     Raises:
@@ -63,7 +67,7 @@ def known_schema(piece: Piece, name: TableName) -> TableSchema:
     return piece.schema
 
 
-def known_inside(piece: Piece, pieces: Sequence[Piece], events: TableEvents) -> TableEvents | None:
+def known_inside(piece: SchemaRange, pieces: Sequence[SchemaRange], events: TableEvents) -> TableEvents | None:
     """What a piece holds of its range's events, where their first and last place tell it; None where they do not."""
     within = [other for other in pieces if other.begin <= events.last and events.first < other.end]
     if piece not in within:

@@ -20,7 +20,7 @@ def seen_whole(target: Target, schema: TableSchema, held: DataFrame) -> TableSch
     Args:
         held: the silver table.
     """
-    seen = target.seen(schema)
+    seen = target.silver_schema(schema)
     if not target.merged:
         return seen
     own = {column.name.lower(): column for column in seen.columns}
@@ -47,7 +47,7 @@ def shape_of(spark: SparkSession, target: Target, schema: TableSchema) -> DataFr
     if target.merged and table_state(spark, target.place) is not None:
         with wrapped(target.place, "looking at"):
             return spark.table(target.place)
-    columns = silver_columns(target.seen(schema)).items()
+    columns = silver_columns(target.silver_schema(schema)).items()
     values = ", ".join(f"CAST(NULL AS {kind}) AS {quote(name)}" for name, kind in columns)
     return spark.sql(f"SELECT {values} WHERE false")
 

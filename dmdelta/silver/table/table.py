@@ -88,7 +88,7 @@ def create_silver(spark: SparkSession, target: Target, schema: TableSchema, tag:
         SchemaError: a column's name or type is impossible.
         LakehouseError: the table cannot be made.
     """
-    table, schema = target.place, target.seen(schema)
+    table, schema = target.place, target.silver_schema(schema)
     columns = silver_columns(schema)
     cluster = cluster_columns(schema)
     properties = {**_PROPERTIES, "dmdelta.kind": "silver", OWNER: target.context.task}
@@ -143,7 +143,7 @@ def has_shape(spark: SparkSession, target: Target, schema: TableSchema) -> bool:
 
 def _shapes(spark: SparkSession, target: Target, schema: TableSchema) -> tuple[dict[str, str], dict[str, str]]:
     """Names and types (as Spark writes them) of the columns that are there, and of those that should be."""
-    wanted = silver_columns(target.seen(schema))
+    wanted = silver_columns(target.silver_schema(schema))
     with wrapped(target.place, "looking at"):
         fields = spark.table(target.place).schema.fields
         probe = spark.sql("SELECT " + ", ".join(f"CAST(NULL AS {kind})" for kind in wanted.values())).schema.fields
@@ -168,7 +168,7 @@ def seen_by(spark: SparkSession, target: Target, schema: TableSchema) -> TableSc
             f"dmdelta snapshot SPEC --table {schema}",
         )
     _assert_kinds(target.place, schema, present, {name: kind for name, kind in wanted.items() if name in present})
-    seen = target.seen(schema)
+    seen = target.silver_schema(schema)
     return replace(seen, columns=tuple(column for column in seen.columns if column.name in present))
 
 

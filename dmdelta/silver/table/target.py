@@ -67,7 +67,7 @@ class Target:
         """The values of those columns, as the SELECT list (SQL) of rows that lack them."""
         return [f"{literal(column.value)} AS {quote(column.name)}" for column in self.constants]
 
-    def seen(self, schema: TableSchema) -> TableSchema:
+    def silver_schema(self, schema: TableSchema) -> TableSchema:
         """A structure of the source table as silver has it: a merged table's key tells shards apart."""
         key = (*schema.primary_key, SHARD) if self.merged and schema.primary_key else schema.primary_key
         return TableSchema(*self.route.name, (*schema.columns, *self.constants), key)
@@ -77,8 +77,8 @@ class Target:
         kept = tuple(Origin(column.name) for column in self.constants)
         return replace(
             altered,
-            before=self.seen(altered.before),
-            after=self.seen(altered.after),
+            before=self.silver_schema(altered.before),
+            after=self.silver_schema(altered.after),
             origins=(*altered.origins, *kept),
         )
 

@@ -27,7 +27,7 @@ _POLL_SECONDS = 0.02
 
 
 @dataclass(frozen=True, slots=True)
-class Meeting:
+class SnapshotBarrier:
     """A group of readers that share a snapshot; `key`, of at most 32 characters, identifies it."""
 
     key: str
@@ -38,12 +38,12 @@ class Meeting:
         return f"dmdelta-{self.key}-{what}-{number}"
 
 
-def call(connection: "Connection[Any]", meeting: Meeting) -> None:
+def call(connection: "Connection[Any]", meeting: SnapshotBarrier) -> None:
     """Become the leader: readers that arrive after this call wait."""
     _take(connection, meeting.lock("lead"))
 
 
-def lead(connection: "Connection[Any]", meeting: Meeting, over: Callable[[], bool]) -> None:
+def lead(connection: "Connection[Any]", meeting: SnapshotBarrier, over: Callable[[], bool]) -> None:
     """Wait for the readers, lock all tables, wait until each has its snapshot, unlock. On failure the readers stop.
 
     Args:
@@ -75,7 +75,7 @@ def lead(connection: "Connection[Any]", meeting: Meeting, over: Callable[[], boo
         raise
 
 
-def meet(connection: "Connection[Any]", meeting: Meeting, number: int) -> ServerPosition:
+def meet(connection: "Connection[Any]", meeting: SnapshotBarrier, number: int) -> ServerPosition:
     """Open the shared snapshot as reader `number`, starting at 0; returns the position of the snapshot.
 
     Raises:
@@ -125,7 +125,7 @@ def _is_held(connection: "Connection[Any]", name: str) -> bool:
 
 
 def _all_hold(
-    connection: "Connection[Any]", meeting: Meeting, what: str, seconds: float, over: Callable[[], bool]
+    connection: "Connection[Any]", meeting: SnapshotBarrier, what: str, seconds: float, over: Callable[[], bool]
 ) -> bool:
     deadline = time.monotonic() + seconds
     missing = set(range(meeting.readers))

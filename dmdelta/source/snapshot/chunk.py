@@ -12,7 +12,7 @@ from dmdelta.model.schema import Column, TableSchema
 from dmdelta.source.connection import explained, open_connection, query, quoted
 from dmdelta.source.endpoint import Endpoint
 from dmdelta.source.server import ServerPosition, server_position
-from dmdelta.source.snapshot.barrier import Meeting, meet
+from dmdelta.source.snapshot.barrier import SnapshotBarrier, meet
 from dmdelta.source.snapshot.binary_rows import row_packets
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def read_chunk(endpoint: Endpoint, chunk: Chunk, flavor: Flavor) -> Iterator[Ser
 
 
 def read_together(
-    endpoint: Endpoint, chunks: Sequence[Chunk], flavor: Flavor, meeting: Meeting, number: int
+    endpoint: Endpoint, chunks: Sequence[Chunk], flavor: Flavor, meeting: SnapshotBarrier, number: int
 ) -> Iterator[tuple[Chunk, Iterator[ServerPosition | RowPackets]]]:
     """Each chunk with what `read_chunk` yields for it, all read at one position, which the readers of `meeting` share.
 

@@ -27,7 +27,7 @@ _LIMIT = {"mysql": "max_execution_time", "mariadb": "max_statement_time"}
 
 
 @dataclass(frozen=True, slots=True)
-class SteadyTable:
+class ConsistentTable:
     """A table at a position, for as long as the connections are open.
 
     Attributes:
@@ -68,7 +68,7 @@ class SteadyTable:
 
 
 @contextmanager
-def open_steady(endpoint: Endpoint, name: TableName, flavor: Flavor, readers: int) -> Iterator[SteadyTable]:
+def open_consistent(endpoint: Endpoint, name: TableName, flavor: Flavor, readers: int) -> Iterator[ConsistentTable]:
     """Lock a table while `readers` snapshots of it are opened, and read the log position.
 
     A table whose storage engine has no snapshots stays locked for writers and is read by one connection.
@@ -106,4 +106,4 @@ def open_steady(endpoint: Endpoint, name: TableName, flavor: Flavor, readers: in
             query(locker, "UNLOCK TABLES")
         connections = waiting or [locker]
         parts = key_ranges(connections[0], schemas[0], int(rows or 0))
-        yield SteadyTable(schemas[0], position, int(rows or 0), parts, connections)
+        yield ConsistentTable(schemas[0], position, int(rows or 0), parts, connections)

@@ -4,8 +4,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from dmdelta.lakehouse.history import newest_own_commit
-from dmdelta.lakehouse.maintenance import CarePlan, care_for, plan_care, read_wear
-from dmdelta.lakehouse.session import care_session
+from dmdelta.lakehouse.maintenance import MaintenancePlan, maintain_table, plan_maintenance, read_table_health
+from dmdelta.lakehouse.session import maintenance_session
 from dmdelta.silver.table.target import silver_app
 from tests.spark.changelog import ITEMS, SOURCE, TASK, Changelog
 
@@ -14,7 +14,7 @@ def test_a_table_is_compacted_purged_vacuumed_and_continues(spark, lakehouse):
     """As its history implies: after each maintenance a change is applied at the right position, exactly once."""
     changelog = Changelog(spark, lakehouse)
     table = lakehouse.silver(ITEMS.schema, ITEMS.table)
-    assert read_wear(spark, table) is None
+    assert read_table_health(spark, table) is None
     begin = changelog.position
     changelog.tell(ITEMS)
     for number in range(20):
@@ -29,20 +29,20 @@ def test_a_table_is_compacted_purged_vacuumed_and_continues(spark, lakehouse):
         changelog.delete({"id": number, "v": "a"})
     changelog.apply(begin)
     expected, where = changelog.silver(), position(spark, changelog)
-    wear = read_wear(spark, table)
+    wear = read_table_health(spark, table)
     assert (wear.new_files >= 4, wear.dead_rows, wear.rows, wear.vacuumed_at) == (True, 9, 14, None)
-    plan = plan_care(wear, datetime.now(timezone.utc), thorough=True)
+    plan = plan_maintenance(wear, datetime.now(timezone.utc), thorough=True)
     assert plan.deeds == ["purge", "compact", "vacuum"]
 
     spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.deletedFileRetentionDuration' = 'interval 0 hours')")
-    caring = care_session(spark)
-    cared = care_for(caring, table, plan)
+    caring = maintenance_session(spark)
+    cared = maintain_table(caring, table, plan)
     assert cared.purged_files >= 1
     assert cared.vacuumed
     assert changelog.silver() == expected
     assert position(spark, changelog) == where
     assert files(table) == in_table(spark, table) == 1, "old files are gone"
-    after = read_wear(spark, table)
+    after = read_table_health(spark, table)
     assert (after.new_files, after.dead_rows, after.rows) == (0, 0, 14)
     assert after.vacuumed_at is not None
 
@@ -62,16 +62,16 @@ def test_well_clustered_files_are_not_rewritten(spark, lakehouse):
     for number in range(50):
         changelog.insert({"id": number, "v": "x" * 80})
     changelog.apply(begin)
-    caring = care_session(spark)
+    caring = maintenance_session(spark)
     assert int(caring.conf.get(CUBE)) > 1 << 20
     caring.conf.set(CUBE, "1000")
-    only = CarePlan(compact=True)
-    assert care_for(caring, table, only).compacted_files >= 1
+    only = MaintenancePlan(compact=True)
+    assert maintain_table(caring, table, only).compacted_files >= 1
     for number in (60, 61):
         begin = changelog.position
         changelog.insert({"id": number, "v": "late"})
         changelog.apply(begin)
-    cared = care_for(caring, table, only)
+    cared = maintain_table(caring, table, only)
     assert (cared.compacted_files, cared.new_files) == (2, 1)
 
 

@@ -5,7 +5,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 
 from dmdelta.config import ExpectationConfig
 from dmdelta.errors import ConfigError
-from dmdelta.quality.expectations import assert_known, failing, judge
+from dmdelta.quality.expectations import assert_known, evaluate, failing
 from dmdelta.quality.results import SAMPLES
 from dmdelta.quality.suite import ROW_WISE, Expectation
 
@@ -46,7 +46,7 @@ def test_a_row_fails_where_great_expectations_says_so(spark):
     rows = spark.sql(ROWS)
     nothing = rows.where("false")
     by_us = rows.agg(*(_count(failing(each, nothing), n) for n, each in enumerate(CASES))).collect()[0]
-    by_them, validation = judge(rows, "shop.orders", CASES, ["id"])
+    by_them, validation = evaluate(rows, "shop.orders", CASES, ["id"])
     assert list(by_us) == [result.unexpected for result in by_them]
     assert all(result.unexpected for result in by_them), "each finds something"
     assert by_them[0].samples == ({"id": 77},)
@@ -61,7 +61,7 @@ def test_a_query_tells_how_many_rows_it_finds_and_some_of_their_keys(spark):
         "SELECT name FROM {batch} WHERE id < 3",
     )
     wanted = [expectation("unexpected_rows_expectation", unexpected_rows_query=query) for query in queries]
-    (two, all_rows, keyless), _ = judge(spark.sql(ROWS), "shop.orders", wanted, ["id"])
+    (two, all_rows, keyless), _ = evaluate(spark.sql(ROWS), "shop.orders", wanted, ["id"])
     assert (two.success, two.unexpected, two.samples) == (False, 2, ({"id": 3}, {"id": 5}))
     assert (all_rows.unexpected, len(all_rows.samples)) == (1000, SAMPLES)
     assert (keyless.unexpected, keyless.samples) == (3, ())

@@ -3,7 +3,7 @@
 import pytest
 
 from dmdelta.bronze.datasource import PARTITION_BYTES, group_segments
-from dmdelta.bronze.landing import Landed, plan_landing
+from dmdelta.bronze.landing import LandedRange, plan_landing
 from dmdelta.errors import CorruptBinlog
 from dmdelta.model.gtid import parse_gtid_set
 from dmdelta.model.position import Position
@@ -16,8 +16,8 @@ def segment(start: int, end: int, number: int = 1, epoch: int = 1) -> Segment:
     return Segment(f"{number}/{start}", "s", epoch, f"binlog.{number:06d}", start, end)
 
 
-def landed(end: int, number: int = 1, batch: int = 7) -> Landed:
-    return Landed(batch, Position(1, "binlog.000001", 4), Position(1, f"binlog.{number:06d}", end), NOTHING)
+def landed(end: int, number: int = 1, batch: int = 7) -> LandedRange:
+    return LandedRange(batch, Position(1, "binlog.000001", 4), Position(1, f"binlog.{number:06d}", end), NOTHING)
 
 
 def test_the_first_batch_is_number_one_and_takes_all_that_fits():
@@ -69,7 +69,7 @@ def test_joined_batches_have_the_later_number():
     """A joined range identifies the later one's end."""
     first, second = (
         landed(100),
-        Landed(8, Position(1, "binlog.000001", 100), Position(1, "binlog.000001", 300), NOTHING),
+        LandedRange(8, Position(1, "binlog.000001", 100), Position(1, "binlog.000001", 300), NOTHING),
     )
     joined = first.join(second)
     assert (joined.batch, joined.begin, joined.end) == (8, first.begin, second.end)
@@ -91,9 +91,9 @@ def test_a_restarted_task_is_in_safe_mode_until_the_previous_end():
     """Each batch inherits the end of safe mode until it is passed; joined ranges keep it."""
     former_end = Position(2, "binlog.000001", 200)
 
-    def batch(begin: int, end: int, safe_until: Position | None) -> Landed:
+    def batch(begin: int, end: int, safe_until: Position | None) -> LandedRange:
         at = [Position(2, "binlog.000001", offset) for offset in (begin, end)]
-        return Landed(1, *at, NOTHING, safe_until)
+        return LandedRange(1, *at, NOTHING, safe_until)
 
     mark, within, across = batch(4, 4, former_end), batch(4, 150, former_end), batch(150, 300, former_end)
     assert mark.safe_beyond == within.safe_beyond == former_end

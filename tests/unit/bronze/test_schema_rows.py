@@ -1,6 +1,6 @@
 """The structures in bronze's rows, if there is no history of structures."""
 
-from dmdelta.bronze.schema_rows import ToldRow, structures_of
+from dmdelta.bronze.schema_rows import SchemaRow, structures_of
 from dmdelta.ddl.tracking.tracked_structures import Origin
 from dmdelta.model.change import Op
 from dmdelta.model.position import Position
@@ -18,11 +18,11 @@ def test_structure_rows_and_following_statements():
     rename = "RENAME TABLE t TO u, other TO t"
     known = structures_of(
         [
-            ToldRow(Position.of_chunk(1, 1), Op.SCHEMA, "db", T.to_json()),
-            ToldRow(at(4), Op.DDL, "db", "CREATE TABLE other (a INT)"),
-            ToldRow(at(9), Op.DDL, "db", rename),
-            ToldRow(at(9), Op.DDL, "db", rename),
-            ToldRow(at(12), Op.DDL, "db", "ALTER TABLE u ADD x INT"),
+            SchemaRow(Position.of_chunk(1, 1), Op.SCHEMA, "db", T.to_json()),
+            SchemaRow(at(4), Op.DDL, "db", "CREATE TABLE other (a INT)"),
+            SchemaRow(at(9), Op.DDL, "db", rename),
+            SchemaRow(at(9), Op.DDL, "db", rename),
+            SchemaRow(at(12), Op.DDL, "db", "ALTER TABLE u ADD x INT"),
         ],
         mariadb=False,
     )
@@ -33,5 +33,5 @@ def test_structure_rows_and_following_statements():
 def test_the_origin_of_a_structure():
     """A snapshot's chunk, or a table map."""
     for position, origin in ((Position.of_chunk(1, 1), Origin.SNAPSHOT), (at(4), Origin.TABLE_MAP)):
-        known = structures_of([ToldRow(position, Op.SCHEMA, "db", T.to_json())], mariadb=False)
+        known = structures_of([SchemaRow(position, Op.SCHEMA, "db", T.to_json())], mariadb=False)
         assert known.tables["db", "t"].origin is origin

@@ -8,11 +8,11 @@ from dmdelta.lakehouse.maintenance import (
     COMPACT_FILES,
     HISTORY_COMMITS,
     RETENTION,
-    CarePlan,
-    Deed,
-    Wear,
-    plan_care,
-    wear_of,
+    MaintenanceAction,
+    MaintenancePlan,
+    TableHealth,
+    plan_maintenance,
+    table_health_of,
 )
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=timezone.utc)
@@ -20,7 +20,9 @@ JUST_NOW = NOW - timedelta(minutes=1)
 
 
 def deed(operation, hours=1.0, **metrics):
-    return Deed(NOW - timedelta(hours=hours), operation, {name: str(value) for name, value in metrics.items()})
+    return MaintenanceAction(
+        NOW - timedelta(hours=hours), operation, {name: str(value) for name, value in metrics.items()}
+    )
 
 
 def test_counts_start_at_the_last_maintenance():
@@ -37,37 +39,39 @@ def test_counts_start_at_the_last_maintenance():
         deed("DELETE", 9, numDeletedRows=1000),
     ]
     begun = NOW - timedelta(hours=9)
-    assert wear_of(history, 90) == Wear(5, 24, 90, NOW - timedelta(hours=4), NOW - timedelta(hours=1), begun)
-    assert wear_of(history[4:], 90) == Wear(3, 19, 90, NOW - timedelta(hours=5), made_at=begun)
-    assert wear_of([deed("WRITE", numFiles=1)] * HISTORY_COMMITS, 90).made_at is None
-    assert wear_of(history[5:], 90).written_at == NOW - timedelta(hours=6)
-    assert wear_of([], 0) == Wear()
+    assert table_health_of(history, 90) == TableHealth(
+        5, 24, 90, NOW - timedelta(hours=4), NOW - timedelta(hours=1), begun
+    )
+    assert table_health_of(history[4:], 90) == TableHealth(3, 19, 90, NOW - timedelta(hours=5), made_at=begun)
+    assert table_health_of([deed("WRITE", numFiles=1)] * HISTORY_COMMITS, 90).made_at is None
+    assert table_health_of(history[5:], 90).written_at == NOW - timedelta(hours=6)
+    assert table_health_of([], 0) == TableHealth()
 
 
 @pytest.mark.parametrize(
     ("wear", "deeds", "thorough"),
     [
-        (Wear(COMPACT_FILES - 1, vacuumed_at=JUST_NOW), [], ["compact"]),
-        (Wear(COMPACT_FILES, vacuumed_at=JUST_NOW), ["compact"], ["compact"]),
-        (Wear(1, vacuumed_at=JUST_NOW), [], []),
-        (Wear(0, 25, 100, vacuumed_at=JUST_NOW), ["purge"], ["purge"]),
-        (Wear(0, 24, 100, vacuumed_at=JUST_NOW), [], []),
-        (Wear(0, 0, 0, vacuumed_at=JUST_NOW), [], []),
-        (Wear(), ["vacuum"], ["vacuum"]),
-        (Wear(made_at=JUST_NOW), [], ["vacuum"]),
-        (Wear(made_at=NOW - RETENTION), ["vacuum"], ["vacuum"]),
-        (Wear(written_at=JUST_NOW, vacuumed_at=NOW - timedelta(hours=23)), [], ["vacuum"]),
-        (Wear(written_at=JUST_NOW, vacuumed_at=NOW - timedelta(hours=25)), ["vacuum"], ["vacuum"]),
-        (Wear(written_at=NOW - 2 * RETENTION, vacuumed_at=NOW - timedelta(days=3)), [], []),
+        (TableHealth(COMPACT_FILES - 1, vacuumed_at=JUST_NOW), [], ["compact"]),
+        (TableHealth(COMPACT_FILES, vacuumed_at=JUST_NOW), ["compact"], ["compact"]),
+        (TableHealth(1, vacuumed_at=JUST_NOW), [], []),
+        (TableHealth(0, 25, 100, vacuumed_at=JUST_NOW), ["purge"], ["purge"]),
+        (TableHealth(0, 24, 100, vacuumed_at=JUST_NOW), [], []),
+        (TableHealth(0, 0, 0, vacuumed_at=JUST_NOW), [], []),
+        (TableHealth(), ["vacuum"], ["vacuum"]),
+        (TableHealth(made_at=JUST_NOW), [], ["vacuum"]),
+        (TableHealth(made_at=NOW - RETENTION), ["vacuum"], ["vacuum"]),
+        (TableHealth(written_at=JUST_NOW, vacuumed_at=NOW - timedelta(hours=23)), [], ["vacuum"]),
+        (TableHealth(written_at=JUST_NOW, vacuumed_at=NOW - timedelta(hours=25)), ["vacuum"], ["vacuum"]),
+        (TableHealth(written_at=NOW - 2 * RETENTION, vacuumed_at=NOW - timedelta(days=3)), [], []),
     ],
 )
 def test_a_plan_from_the_tables_state(wear, deeds, thorough):
     """Small files and dead rows by their number; old files daily, until none are left to remove."""
-    assert plan_care(wear, NOW).deeds == deeds
-    assert plan_care(wear, NOW, thorough=True).deeds == thorough
+    assert plan_maintenance(wear, NOW).deeds == deeds
+    assert plan_maintenance(wear, NOW, thorough=True).deeds == thorough
 
 
 def test_nothing_to_do():
     """The plan without maintenance has no actions."""
-    assert CarePlan().deeds == []
-    assert CarePlan(purge=True, vacuum=True).deeds == ["purge", "vacuum"]
+    assert MaintenancePlan().deeds == []
+    assert MaintenancePlan(purge=True, vacuum=True).deeds == ["purge", "vacuum"]

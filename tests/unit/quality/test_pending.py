@@ -5,7 +5,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from dmdelta.model.position import Position
-from dmdelta.quality.pending import Patience, PendingRow, Settling, newly_pending, plan_settling
+from dmdelta.quality.pending import ErrorThreshold, PendingRow, RecheckResult, newly_pending, plan_recheck
 from dmdelta.quality.reconcile import Kind
 from dmdelta.quality.row_keys import RowKey
 
@@ -22,7 +22,7 @@ def row(key, since=NOON, position=100, kind=Kind.DIFFERENT):
 
 
 def patience(minutes, reached):
-    return Patience(timedelta(minutes=30), NOON + timedelta(minutes=minutes), reached)
+    return ErrorThreshold(timedelta(minutes=30), NOON + timedelta(minutes=minutes), reached)
 
 
 def test_of_changed_rows_those_that_differ_are_pending():
@@ -33,8 +33,8 @@ def test_of_changed_rows_those_that_differ_are_pending():
 
 def test_rows_that_agree_have_settled():
     """The others stay pending for as long as they may, as they differ now."""
-    settling = plan_settling([row(1), row(2)], {"2": Kind.EXTRA}, patience(29, at(500)))
-    assert settling == Settling((row(2, kind=Kind.EXTRA),), ())
+    settling = plan_recheck([row(1), row(2)], {"2": Kind.EXTRA}, patience(29, at(500)))
+    assert settling == RecheckResult((row(2, kind=Kind.EXTRA),), ())
 
 
 @pytest.mark.parametrize(
@@ -48,5 +48,5 @@ def test_rows_that_agree_have_settled():
 )
 def test_a_row_is_an_error_after_the_delay_and_behind_the_source(minutes, reached, is_error):
     """However long silver is behind where the source was when the row was read, a difference means nothing."""
-    settling = plan_settling([row(1)], {"1": Kind.DIFFERENT}, patience(minutes, reached))
+    settling = plan_recheck([row(1)], {"1": Kind.DIFFERENT}, patience(minutes, reached))
     assert (bool(settling.errors), bool(settling.pending)) == (is_error, not is_error)

@@ -4,7 +4,7 @@ from datetime import datetime, timezone
 
 import pytest
 
-from dmdelta.engine.control.table import COLUMNS, AllAsked, ControlTable, Request, Update
+from dmdelta.engine.control.table import COLUMNS, ControlTable, PendingCommands, Request, Update
 from dmdelta.lakehouse.metadata_table import create_metadata, metadata_frame
 
 OLDER = {name: kind for name, kind in COLUMNS.items() if name not in ("settings", "answers")}
@@ -32,7 +32,7 @@ def test_a_table_of_an_older_version_is_read_and_widened(spark, lakehouse, table
     """It lacks the columns of updates: nobody has asked for one, and the first who does adds them."""
     name = lakehouse.metadata("t_control")
     create_metadata(spark, lakehouse, name, OLDER, "t")
-    assert table.asked() == AllAsked()
+    assert table.asked() == PendingCommands()
     assert spark.sql(f"SELECT * FROM {name}").columns == list(OLDER)
     update = table.ask_update("{}")
     assert spark.sql(f"SELECT * FROM {name}").columns == list(COLUMNS)

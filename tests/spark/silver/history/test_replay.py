@@ -13,9 +13,17 @@ from dmdelta.rules.routes import Route
 from dmdelta.silver.apply.request import tag_of
 from dmdelta.silver.history import repair
 from dmdelta.silver.history.deletions import deleted_keys
-from dmdelta.silver.history.lineage import Stretch
-from dmdelta.silver.history.repair import Damage, count_damage, damaged_rows, mend, mending_tag, rows_at, standing
-from dmdelta.silver.history.replay import discard, replay_request, replay_stretches
+from dmdelta.silver.history.lineage import ReplayRange
+from dmdelta.silver.history.repair import (
+    Damage,
+    count_damage,
+    damaged_rows,
+    repair_rows,
+    repair_tag,
+    rows_at,
+    table_version,
+)
+from dmdelta.silver.history.replay import discard, replay_ranges, replay_request
 from dmdelta.silver.table.state import silver_position
 from tests.spark.changelog import ITEMS, Changelog
 
@@ -50,25 +58,25 @@ def test_a_killed_replay_goes_on_behind_its_last_stretch(spark, lakehouse):
     changelog = Changelog(spark, lakehouse)
     middle, end = write_history(changelog)
     changelog.apply(BEGIN, end)
-    stretches, request = (Stretch(BEGIN, middle), Stretch(middle, end)), replay_of(changelog, end)
+    stretches, request = (ReplayRange(BEGIN, middle), ReplayRange(middle, end)), replay_of(changelog, end)
     told = []
 
     def killing(stretch, result):
         raise Killed
 
     with pytest.raises(Killed):
-        replay_stretches(spark, request, stretches, killing, anew=False)
-    rows = replay_stretches(spark, request, stretches, lambda *one: told.append(one), anew=False)
+        replay_ranges(spark, request, stretches, killing, anew=False)
+    rows = replay_ranges(spark, request, stretches, lambda *one: told.append(one), anew=False)
     assert rows == 4
     assert [result is None for _, result in told] == [True, False]
     assert changelog.silver(THEN) == changelog.silver()
-    assert replay_stretches(spark, request, stretches, lambda *_: None, anew=False) == 0
+    assert replay_ranges(spark, request, stretches, lambda *_: None, anew=False) == 0
     with pytest.raises(QualityError, match="already"):
-        replay_stretches(spark, request, stretches[:1], lambda *_: None, anew=False)
+        replay_ranges(spark, request, stretches[:1], lambda *_: None, anew=False)
     other = replay_of(changelog, end, run="other")
     with pytest.raises(ForeignTable, match="another replay"):
-        replay_stretches(spark, other, stretches, lambda *_: None, anew=False)
-    replay_stretches(spark, other, stretches[:1], lambda *_: None, anew=True)
+        replay_ranges(spark, other, stretches, lambda *_: None, anew=False)
+    replay_ranges(spark, other, stretches[:1], lambda *_: None, anew=True)
     assert [row[0] for row in changelog.silver(THEN)] == [0, 1, 2, 3, 4]
     discard(spark, other)
     assert changelog.silver(THEN) == []
@@ -83,10 +91,10 @@ def test_a_place_that_is_used_again_takes_any_shape(spark, lakehouse):
     changelog.tell(grown)
     changelog.insert({"id": 40, "v": "d", "n": 4})
     last = changelog.land()
-    replay_stretches(spark, replay_of(changelog, last), (Stretch(BEGIN, last),), lambda *_: None, anew=True)
+    replay_ranges(spark, replay_of(changelog, last), (ReplayRange(BEGIN, last),), lambda *_: None, anew=True)
     assert changelog.silver(THEN)[-1] == (5, "c5", 3)
     assert (40, "d", 4) in changelog.silver(THEN)
-    replay_stretches(spark, replay_of(changelog, end, "other"), (Stretch(BEGIN, end),), lambda *_: None, anew=True)
+    replay_ranges(spark, replay_of(changelog, end, "other"), (ReplayRange(BEGIN, end),), lambda *_: None, anew=True)
     assert changelog.silver(THEN)[-1] == (5, "c5")
 
 
@@ -98,22 +106,22 @@ def test_mending_leaves_the_task_where_it_was(spark, lakehouse):
     before = spark.table(lakehouse.silver("d", "items")).collect()
     target = changelog.request(BEGIN, end).target
     request = replay_of(changelog, end)
-    replay_stretches(spark, request, (Stretch(BEGIN, end),), lambda *_: None, anew=True)
+    replay_ranges(spark, request, (ReplayRange(BEGIN, end),), lambda *_: None, anew=True)
     place = lakehouse.silver("d", "items")
     spark.sql(f"DELETE FROM {place} WHERE id = 1")
     spark.sql(f"UPDATE {place} SET v = 'wrong' WHERE id IN (0, 12)")
     spark.sql(
         f"INSERT INTO {place} SELECT 3, v, named_struct('epoch', 1, 'seq', 5L, 'row', 0), _dm_committed_at FROM {place} WHERE id = 4"
     )
-    at = standing(spark, target)
+    at = table_version(spark, target)
     live = rows_at(spark, target, at.version)
     gone = deleted_keys(spark, replace(request, begin=BEGIN, end=end), ITEMS, live)
-    wrong = damaged_rows(live, spark.table(lakehouse.silver(*THEN)), gone, target.seen(ITEMS))
+    wrong = damaged_rows(live, spark.table(lakehouse.silver(*THEN)), gone, target.silver_schema(ITEMS))
     assert count_damage(wrong) == Damage(missing=1, different=2, extra=1)
-    mend(spark, place, wrong, ("id",), lambda: mending_tag(spark, target, "mender"))
+    repair_rows(spark, place, wrong, ("id",), lambda: repair_tag(spark, target, "mender"))
     assert sorted(map(str, spark.table(place).collect())) == sorted(map(str, before))
     assert silver_position(spark, target) == result.commit
-    assert standing(spark, target).position == at.position == end
+    assert table_version(spark, target).position == at.position == end
     later = changelog.position
     changelog.update({"id": 0, "v": "a0"}, {"id": 0, "v": "b0"})
     changelog.apply(later)
@@ -129,8 +137,8 @@ def test_between_two_commits_of_a_range_a_table_is_nowhere(spark, lakehouse, mon
     request = changelog.request(end, end)
     part = Change(Verb.DELETE, "id = 0")
     make_change(spark, request.target.place, part, tag_of(request, 0, end, end))
-    assert standing(spark, request.target).position == end
+    assert table_version(spark, request.target).position == end
     changelog.delete({"id": 0, "v": "a0"})
     changelog.land()
     with pytest.raises(QualityError, match="between two commits"):
-        standing(spark, request.target)
+        table_version(spark, request.target)

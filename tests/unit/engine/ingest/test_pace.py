@@ -3,7 +3,7 @@
 import pytest
 
 from dmdelta.engine.ingest.loop import plan_pause
-from dmdelta.engine.telemetry.counters import Tally
+from dmdelta.engine.telemetry.counters import RunCounters
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ def test_recent_durations_of_phases(monkeypatch):
     """The newest has the highest weight; failures are ignored; sources are separate."""
     now = [100.0]
     monkeypatch.setattr("dmdelta.engine.telemetry.counters.time.monotonic", lambda: now[0])
-    tally = Tally(lambda _: None)
+    tally = RunCounters(lambda _: None)
     assert tally.recent("s1", "apply") == 0
     for seconds in (4.0, 4.0, 8.0):
         with tally.spending("s1", "apply"):

@@ -1,7 +1,7 @@
 """What lands in one commit, what one Spark task reads, what is applied as one range."""
 
-from dmdelta.bronze.landing import Landed
-from dmdelta.engine.ingest.queue import LandedLog
+from dmdelta.bronze.landing import LandedRange
+from dmdelta.engine.ingest.queue import RangeQueue
 from dmdelta.engine.snapshot.chunk_source import group_chunks, share_chunks
 from dmdelta.engine.snapshot.plan import BATCH_CHUNKS, BATCH_ROWS, by_table, plan_batches
 from dmdelta.model.gtid import parse_gtid_set
@@ -56,10 +56,10 @@ def test_a_snapshot_is_not_joined_with_the_log_after_it() -> None:
     """The snapshot's rows are new, the log after it may already be in silver: they are never one range."""
     gtids = parse_gtid_set("", "mysql")
     log = Position(2, "binlog.000001", 4)
-    mark = Landed(3, log, log, gtids, safe_until=Position(2, "binlog.000001", 900))
-    read = Landed(2, Position.of_chunk(1, 1), Position.of_chunk(1, 4), gtids)
-    first = Landed(4, log, Position(2, "binlog.000001", 500), gtids)
-    queue = LandedLog()
+    mark = LandedRange(3, log, log, gtids, safe_until=Position(2, "binlog.000001", 900))
+    read = LandedRange(2, Position.of_chunk(1, 1), Position.of_chunk(1, 4), gtids)
+    first = LandedRange(4, log, Position(2, "binlog.000001", 500), gtids)
+    queue = RangeQueue()
     for landed in (read, mark, first):
         queue.append(landed)
     assert queue.take(1 << 40, 0) == read

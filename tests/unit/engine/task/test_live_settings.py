@@ -3,14 +3,14 @@
 from dataclasses import fields, replace
 from datetime import timedelta
 
-from dmdelta.engine.task.live_settings import LiveSettings
+from dmdelta.engine.task.live_settings import RunSettings
 
-HERE = LiveSettings(flush_interval=timedelta(seconds=30))
+HERE = RunSettings(flush_interval=timedelta(seconds=30))
 
 
 def test_settings_round_trip() -> None:
     """Regardless of the current ones, to the millisecond."""
-    wanted = LiveSettings(flush_interval=timedelta(milliseconds=1500))
+    wanted = RunSettings(flush_interval=timedelta(milliseconds=1500))
     assert HERE.changed_by(wanted.to_json()) == wanted
     assert all(getattr(wanted, field.name) != getattr(HERE, field.name) for field in fields(wanted))
 

@@ -1,12 +1,12 @@
 """The counters of a run."""
 
-from dmdelta.engine.telemetry.counters import Progress, Tally
+from dmdelta.engine.telemetry.counters import Progress, RunCounters
 
 
 def test_the_rate_of_a_resumed_load_is_that_of_this_run() -> None:
     """Chunks that landed before count as done, not for the rate; the time left follows from the rate."""
     seen: list[Progress] = []
-    tally = Tally(seen.append)
+    tally = RunCounters(seen.append)
     chunks = [("s.big", 100), ("s.big", 100), ("s.big", 200), ("s.small", 5)]
     tally.loading(chunks, chunks[:1])
     big = seen[-1].loads["s.big"]

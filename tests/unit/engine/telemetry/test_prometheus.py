@@ -11,10 +11,10 @@ from prometheus_client import CollectorRegistry
 
 from dmdelta.config.metrics import MetricsConfig
 from dmdelta.engine.control.table import State
-from dmdelta.engine.telemetry.counters import Tally
-from dmdelta.engine.telemetry.lag import MOST, Sightings
+from dmdelta.engine.telemetry.counters import RunCounters
+from dmdelta.engine.telemetry.lag import MOST, LagTracker
 from dmdelta.engine.telemetry.prometheus import RunMetrics, metrics_page, serving_metrics
-from dmdelta.engine.telemetry.stats import SourceMoment, ValidatorFigures, bytes_beyond
+from dmdelta.engine.telemetry.stats import SourceStats, ValidatorFigures, bytes_beyond
 from dmdelta.errors import ConfigError
 from dmdelta.model.change import Op
 from dmdelta.model.position import Position
@@ -31,7 +31,7 @@ def at(offset, file="binlog.000002", epoch=1):
 
 def test_lag_is_the_age_of_the_log_that_a_stage_has_not_reached():
     """Not the age of the last row: a stage that has reached the end has no lag."""
-    seen = Sightings()
+    seen = LagTracker()
     assert seen.lag(None, 0.0) == 0.0
     for moment, end in ((10.0, 100), (20.0, 100), (30.0, 300)):
         seen.saw(at(end), moment)
@@ -46,7 +46,7 @@ def test_lag_is_the_age_of_the_log_that_a_stage_has_not_reached():
 @given(st.lists(st.integers(0, 1000), min_size=1), st.integers(0, 1000))
 def test_lag_is_that_of_the_first_end_beyond_the_position(ends, reached):
     """Equal to a linear search over all observations."""
-    seen = Sightings()
+    seen = LagTracker()
     for moment, end in enumerate(ends):
         seen.saw(at(end), float(moment))
     first = next((moment for moment, end in enumerate(ends) if end > reached), None)
@@ -55,7 +55,7 @@ def test_lag_is_that_of_the_first_end_beyond_the_position(ends, reached):
 
 def test_observations_are_bounded():
     """The oldest relevant one is kept."""
-    seen = Sightings()
+    seen = LagTracker()
     for number in range(3 * MOST):
         seen.saw(at(number + 1), float(number))
     assert seen.lag(None, float(3 * MOST)) == 3 * MOST
@@ -64,7 +64,7 @@ def test_observations_are_bounded():
 
 def test_the_exposed_metrics():
     """Counts by source, table and op; positions and lags by stage; the sink by worker."""
-    tally = Tally(lambda _: None)
+    tally = RunCounters(lambda _: None)
     result = ApplyResult("shop", "orders", at(80), {Op.INSERT: 3, Op.DELETE: 1}, (Step.APPEND,), None, None, clashes=2)
     tally.applied("s1", result)
     tally.applied("s2", result)
@@ -74,10 +74,10 @@ def test_the_exposed_metrics():
     positions = {"server": at(500, "binlog.000003"), "landed": at(400, "binlog.000003"), "applied": at(80)}
     metrics = RunMetrics(tally)
     waiting = {"landed": 0, "applied": 420}
-    moment = SourceMoment("s1", positions, relay_streams=True, stopped=1, sink=sink)
+    moment = SourceStats("s1", positions, relay_streams=True, stopped=1, sink=sink)
     metrics.see([replace(moment, relay_bytes=900, waiting_bytes=waiting, safe_tables=3)], 0.0)
     for state in (State.RETRYING, State.RUNNING, State.RETRYING):
-        metrics.tell(state)
+        metrics.publish(state)
     registry = CollectorRegistry()
     registry.register(metrics)
 
@@ -128,8 +128,8 @@ def test_the_validators_metrics():
     """Rows, errors by state, and its position as a stage."""
     figures = ValidatorFigures(70, 3, {ErrorState.NEW: 2, ErrorState.IGNORED: 0}, stopped=True)
     positions = {"server": at(500), "validated": at(400)}
-    metrics = RunMetrics(Tally(lambda _: None))
-    metrics.see([SourceMoment("s1", positions, validator=figures), SourceMoment("s2")], 0.0)
+    metrics = RunMetrics(RunCounters(lambda _: None))
+    metrics.see([SourceStats("s1", positions, validator=figures), SourceStats("s2")], 0.0)
     registry = CollectorRegistry()
     registry.register(metrics)
 
@@ -151,7 +151,7 @@ def test_an_address_in_use_is_reported():
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        serving = serving_metrics(MetricsConfig(port=port), Tally(lambda _: None))
+        serving = serving_metrics(MetricsConfig(port=port), RunCounters(lambda _: None))
         with pytest.raises(ConfigError, match=f"127.0.0.1:{port}"), serving:
             pass
 
@@ -161,7 +161,7 @@ def test_by_default_only_this_machine_is_served():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    with serving_metrics(MetricsConfig(port=port), Tally(lambda _: None)):
+    with serving_metrics(MetricsConfig(port=port), RunCounters(lambda _: None)):
         socket.create_connection(("127.0.0.1", port), timeout=5).close()
         for address in ("127.0.0.2", "::1"):
             with pytest.raises(OSError):

@@ -5,7 +5,7 @@ from dmdelta.model.position import Position
 from dmdelta.rules import NO_RULES
 from dmdelta.silver.apply.renames import plan_renamings
 from dmdelta.silver.history.former_names import plan_lineage
-from dmdelta.silver.history.lineage import Beginnings, Carried, FileRows, Stretch, plan_past
+from dmdelta.silver.history.lineage import Beginnings, Carried, FileRows, ReplayRange, plan_past
 from dmdelta.silver.schema.ddl_effects import statement_targets
 from dmdelta.silver.schema.range_profile import StructureEvent, TableEvents
 
@@ -71,17 +71,17 @@ FILES = [FileRows(log(4), 5), FileRows(log(4, 9), 5), FileRows(log(4, 1, epoch=3
 
 def test_the_log_behind_a_statement_is_one_stretch():
     """It begins at the statement, in normal mode if nothing was told before; a later log may tell again."""
-    carried = Beginnings(again_until={3: log(50, 1, epoch=3)}, carried=Carried(log(100)))
-    assert plan_past(FILES, log(900, 9), carried) == (Stretch(log(100), log(900, 9)),)
+    carried = Beginnings(overlap_until={3: log(50, 1, epoch=3)}, carried=Carried(log(100)))
+    assert plan_past(FILES, log(900, 9), carried) == (ReplayRange(log(100), log(900, 9)),)
     assert plan_past(FILES, log(900, 2, epoch=3), carried)[1:] == (
-        Stretch(log(4, 1, epoch=3), log(50, 1, epoch=3), again=True),
-        Stretch(log(50, 1, epoch=3), log(900, 2, epoch=3)),
+        ReplayRange(log(4, 1, epoch=3), log(50, 1, epoch=3), again=True),
+        ReplayRange(log(50, 1, epoch=3), log(900, 2, epoch=3)),
     )
 
 
 def test_what_a_snapshot_may_have_told_is_told_again():
     """A statement behind a snapshot, in a log whose overlap with it nobody remembers."""
     unknown = Beginnings(carried=Carried(log(100), told=True))
-    assert plan_past(FILES, log(900, 9), unknown) == (Stretch(log(100), log(900, 9), again=True),)
-    known = Beginnings(again_until={2: log(50)}, carried=Carried(log(100), told=True))
-    assert plan_past(FILES, log(900, 9), known) == (Stretch(log(100), log(900, 9)),)
+    assert plan_past(FILES, log(900, 9), unknown) == (ReplayRange(log(100), log(900, 9), again=True),)
+    known = Beginnings(overlap_until={2: log(50)}, carried=Carried(log(100), told=True))
+    assert plan_past(FILES, log(900, 9), known) == (ReplayRange(log(100), log(900, 9)),)

@@ -14,7 +14,7 @@ from dmdelta.rules.filters import Rule
 from dmdelta.rules.operators import Operator, Verb
 from dmdelta.silver.schema.ddl_effects import TableLog
 from dmdelta.silver.schema.range_profile import StructureEvent, TableEvents
-from dmdelta.silver.schema.schema_ranges import known_inside, known_schema, plan_pieces
+from dmdelta.silver.schema.schema_ranges import known_inside, known_schema, plan_schema_ranges
 
 NAME = ("db", "t")
 ID = Column("id", "int", nullable=False)
@@ -35,7 +35,7 @@ def ddl(offset, sql):
 
 
 def pieces(known, structure, **facts):
-    return plan_pieces(TableLog(NAME, "mysql", structure, **facts), known, at(4), at(99))
+    return plan_schema_ranges(TableLog(NAME, "mysql", structure, **facts), known, at(4), at(99))
 
 
 def test_nothing_changes():
@@ -94,7 +94,7 @@ def test_columns_before_any_row():
 
 def test_a_statement_that_was_followed():
     """What silver has followed before only moves the structure on."""
-    (piece,) = pieces(OLD, [ddl(20, "ALTER TABLE t ADD c INT")], passed=at(20))
+    (piece,) = pieces(OLD, [ddl(20, "ALTER TABLE t ADD c INT")], ddl_applied_to=at(20))
     assert [column.name for column in piece.schema.columns] == ["id", "c"]
 
 
