@@ -12,7 +12,7 @@ from dmdelta.sharding.group import Shard, ShardingGroup, Waiting
 from dmdelta.sharding.lock import Lock, Mode, plan_lock
 from dmdelta.sharding.operations import Columns, Operation, operations
 
-JOINS = "(its initial columns)"
+JOINS = "(the columns that it begins with)"
 """The displayed statement of a shard that waits with the columns it starts with, not with a statement."""
 
 

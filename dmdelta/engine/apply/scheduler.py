@@ -1,7 +1,7 @@
 """Which tables of a source follow its ranges, which ones are paused, and how those catch up.
 
-The scheduler alone moves the phases of `dmdelta.engine.apply.table_state`. Whoever needs a table for itself asks for it:
-`pause_tables`, `resume_tables`, `stop_tables`, `maintenance`.
+The scheduler alone moves the phases of `dmdelta.engine.apply.table_state`. Whoever needs a table for itself asks for
+it: `pause_tables`, `resume_tables`, `stop_tables`, `maintenance`.
 """
 
 import threading

@@ -2,7 +2,7 @@
 
 A table begins with the rows that a snapshot read, or with its first event. An ad-hoc snapshot begins it again: what the
 log said before may be what silver could not follow, so the newest snapshot before the position counts. What a RENAME
-gave a table is in the past of another one (`dmdelta.silver.history.former_names`): the stretches name the table that they are of.
+gave a table is in the past of another one (`dmdelta.silver.history.former_names`): each range names its own table.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -113,4 +113,4 @@ def phase_moves(tree):
 def test_only_the_scheduler_moves_phases():
     modules = Path(dmdelta.__file__).parent.rglob("*.py")
     movers = {path.stem for path in modules if any(phase_moves(ast.parse(path.read_text())))}
-    assert movers == {"table_scheduler", "table_state"}
+    assert movers == {"scheduler", "table_state"}
