@@ -4,10 +4,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from dmdelta.bronze.landing import LandingSource
+from dmdelta.changelog.context import SourceContext
 from dmdelta.engine.verify import command
 from dmdelta.engine.verify.command import _SourceCheck
 from dmdelta.engine.verify.source_log import LogPart, Origin, SourceLog
+from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.model.position import Position, seq_of
 from dmdelta.rules import NO_RULES
 from tests.support.golden import SERVERS, recording
@@ -40,7 +41,8 @@ def checked(name, *, without=None):
         for segment in recorded.segments()
         if segment.binlog_file != without
     ]
-    landing = LandingSource("t", "run", "bronze", NO_RULES, "mariadb" if name == "mariadb" else "mysql")
+    flavor = "mariadb" if name == "mariadb" else "mysql"
+    landing = SourceContext(Lakehouse(root="/lake"), "t", "s1", "run", flavor, NO_RULES)
     bronze = RowsInMemory(bronze_rows(recorded))
     ends = (Position(1, "binlog.000001", 4), list(recorded.segments())[-1].end_position)
     reported = []
