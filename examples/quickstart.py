@@ -2,7 +2,8 @@
 
 .venv/bin/python examples/quickstart.py
 
-Each section of the output is one function below, and uses what a command of dmdelta uses: run, quality and report.
+Each section of the output is one function below, and uses what a command of dmdelta uses: run, quality, verify and
+report.
 """
 
 import logging
@@ -15,11 +16,13 @@ from pyspark.sql import Row, SparkSession
 
 from dmdelta.cli.progress import showing_progress
 from dmdelta.cli.render import console, table_of
+from dmdelta.cli.verify import print_verified
 from dmdelta.config import TaskSpec, load_spec
 from dmdelta.engine.quality.command import QualityRequest, evaluate_tables, write_docs
 from dmdelta.engine.quality.evaluation import TableResult
 from dmdelta.engine.run.runner import RunOptions, run_task
 from dmdelta.engine.task.task import place_of
+from dmdelta.engine.verify.command import Verified, VerifyRequest, verify
 from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.logging import configure
 from dmdelta.quality.results import Result
@@ -34,8 +37,8 @@ SAMPLES = {
 }
 GUARDED = {"orders": "total", "customers": "email"}
 """Tables of both databases with rows in quarantine, and the column to show of them."""
-RANGE = QualityRequest(table="shop.order*", source="shop-mysql", begin="binlog.000002:4")
-"""The rows of shop.orders and shop.order_items that the shop's second binlog file wrote."""
+RANGE = QualityRequest(table="shop.order*", source="shop-mysql", begin="binlog.000002:4", replay=True)
+"""The rows of shop.orders and shop.order_items that the shop's second binlog file wrote, rebuilt from bronze."""
 
 
 def main(path: Path = SPEC) -> None:
@@ -47,6 +50,7 @@ def main(path: Path = SPEC) -> None:
     show_silver(spark, lakehouse)
     show_quarantine(spark, lakehouse, spec.name)
     show_evaluation(evaluated := evaluate_tables(spec, RANGE, lambda _: None))
+    show_verification(verify(spec, VerifyRequest(), lambda _source, _at, _end: None))
     show_pages(spec, evaluated)
 
 
@@ -109,10 +113,10 @@ def show_quarantine(spark: SparkSession, lakehouse: Lakehouse, task: str) -> Non
 
 
 def show_evaluation(found: Iterable[TableResult]) -> None:
-    """What the contracts say of the rows that a range of the log wrote, as `dmdelta quality`."""
+    """What the contracts say of the rows that a range of the log wrote, as `dmdelta quality SPEC --replay`."""
     results = [(".".join(one.judged.table), result) for one in found for result in one.results]
     shown = [(table, result) for table, result in results if is_of_interest(result)]
-    heading(f"Evaluation: the rows of {RANGE.table} that the log wrote from {RANGE.begin} on")
+    heading(f"Evaluation: the rows of {RANGE.table} that the log wrote from {RANGE.begin} on, replayed from bronze")
     show(
         {
             "table": table,
@@ -131,6 +135,14 @@ def is_of_interest(result: Result) -> bool:
     """What a contract says of values and of other tables, and whatever fails."""
     told = result.expectation.startswith(("expect_", "foreign key"))
     return not result.success or (told and not result.expectation.startswith("expect_column_values_to_not_be_null"))
+
+
+def show_verification(found: list[Verified]) -> None:
+    """Every row event of both logs, read by mysql-replication, against bronze: as `dmdelta verify`."""
+    heading("Verification: bronze against the logs, read by an independent decoder")
+    print_verified(found)
+    clean = all(one.is_clean for one in found)
+    say("No difference: bronze is what the logs say" if clean else "Bronze differs from the logs: see above")
 
 
 def show_pages(spec: TaskSpec, evaluated: list[TableResult]) -> None:

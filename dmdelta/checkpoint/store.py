@@ -15,9 +15,8 @@ from dmdelta.checkpoint.points import FlushReason, Point, Snapshot, StoredPoints
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.lakehouse.commits import CommitTag, append
 from dmdelta.lakehouse.layout import Lakehouse
-from dmdelta.lakehouse.metadata_table import create_metadata, metadata_frame, metadata_rows
+from dmdelta.lakehouse.metadata_table import COMPACT_EVERY, MetadataTable, TaskMetadata, utc
 from dmdelta.lakehouse.session import clone_session
-from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
 from dmdelta.model.spark_sql import literal
@@ -25,38 +24,38 @@ from dmdelta.model.spark_sql import literal
 GLOBAL: TableName = ("", "")
 """Schema and table of a global row."""
 
-COLUMNS: dict[str, T.DataType] = {
-    "id": T.StringType(),
-    "cp_schema": T.StringType(),
-    "cp_table": T.StringType(),
-    "is_global": T.BooleanType(),
-    "binlog_name": T.StringType(),
-    "binlog_pos": T.LongType(),
-    "binlog_gtid": T.StringType(),
-    "epoch": T.IntegerType(),
-    "exit_point_binlog_name": T.StringType(),
-    "exit_point_binlog_pos": T.LongType(),
-    "exit_point_binlog_gtid": T.StringType(),
-    "exit_point_epoch": T.IntegerType(),
-    "table_info": T.StringType(),
-    "delta_version": T.LongType(),
-    "reason": T.StringType(),
-    "flush_id": T.LongType(),
-    "created_at": T.TimestampType(),
-    "updated_at": T.TimestampType(),
-}
-COMPACT_EVERY = 100
-"""Number of flushes, each of which adds a small file. Delta's auto compaction would add a second to a process's first
-flush."""
+CHECKPOINT = MetadataTable(
+    "checkpoint",
+    {
+        "id": T.StringType(),
+        "cp_schema": T.StringType(),
+        "cp_table": T.StringType(),
+        "is_global": T.BooleanType(),
+        "binlog_name": T.StringType(),
+        "binlog_pos": T.LongType(),
+        "binlog_gtid": T.StringType(),
+        "epoch": T.IntegerType(),
+        "exit_point_binlog_name": T.StringType(),
+        "exit_point_binlog_pos": T.LongType(),
+        "exit_point_binlog_gtid": T.StringType(),
+        "exit_point_epoch": T.IntegerType(),
+        "table_info": T.StringType(),
+        "delta_version": T.LongType(),
+        "reason": T.StringType(),
+        "flush_id": T.LongType(),
+        "created_at": T.TimestampType(),
+        "updated_at": T.TimestampType(),
+    },
+    keys=("id", "cp_schema", "cp_table"),
+    order="flush_id",
+)
 
 
 class CheckpointStore:
     """The rows of one source of a task. Has its own session; not thread-safe."""
 
     def __init__(self, spark: SparkSession, lakehouse: Lakehouse, task: str, source_id: str, run: str) -> None:
-        self._spark = clone_session(spark)
-        self._table = checkpoint_table(lakehouse, task)
-        self._lakehouse = lakehouse
+        self._table = CHECKPOINT.of(clone_session(spark), lakehouse, task)
         self._task = task
         self.source_id = source_id
         self._run = run
@@ -71,9 +70,8 @@ class CheckpointStore:
             ForeignTable: the existing table does not belong to this task.
             LakehouseError: it cannot be created or read.
         """
-        exists = create_metadata(self._spark, self._lakehouse, self._table, COLUMNS, self._task)
-        rows = _newest_rows(self._spark, self._table, self.source_id) if exists else []
-        self._created = {(row["cp_schema"], row["cp_table"]): _utc(row["created_at"]) for row in rows}
+        rows = _newest_rows(self._table, self.source_id) if self._table.create() else []
+        self._created = {(row["cp_schema"], row["cp_table"]): utc(row["created_at"]) for row in rows}
         stored = _stored(rows)
         if stored is not None:
             self._flush_id = stored.flush_id
@@ -100,15 +98,14 @@ class CheckpointStore:
         for row in rows:
             name = (row.setdefault("cp_schema", ""), row.setdefault("cp_table", ""))
             row["created_at"] = created.setdefault(name, now)
-        frame = metadata_frame(self._spark, COLUMNS, rows)
+        frame = self._table.frame(rows)
         reach(CrashPoint.CHECKPOINT_MID_FLUSH)
-        append(self._spark, frame, self._table, self._tag(flush_id, snapshot))
+        append(self._table.spark, frame, self._table.place, self._tag(flush_id, snapshot))
         self._flush_id = flush_id
         self._begin = snapshot.global_point.position
         self._created = created
         if flush_id % COMPACT_EVERY == 0:
-            with wrapped(self._table, "compacting"):
-                self._spark.sql(f"OPTIMIZE {self._table}").collect()
+            self._table.compact()
 
     def _tag(self, flush_id: int, snapshot: Snapshot) -> CommitTag:
         end = snapshot.global_point
@@ -124,18 +121,13 @@ class CheckpointStore:
         )
 
 
-def checkpoint_table(lakehouse: Lakehouse, task: str) -> str:
-    """The SQL identifier of a task's checkpoint table."""
-    return lakehouse.metadata(f"{task}_checkpoint")
-
-
 def load_points(spark: SparkSession, lakehouse: Lakehouse, task: str, source_id: str) -> StoredPoints | None:
     """The points of the last flush of a source, read-only; None if there was none.
 
     Raises:
         LakehouseError: the table cannot be read.
     """
-    return _stored(_newest_rows(spark, checkpoint_table(lakehouse, task), source_id))
+    return _stored(_newest_rows(CHECKPOINT.of(spark, lakehouse, task), source_id))
 
 
 def checkpoint_rows(spark: SparkSession, lakehouse: Lakehouse, task: str) -> list[dict[str, Any]]:
@@ -144,16 +136,14 @@ def checkpoint_rows(spark: SparkSession, lakehouse: Lakehouse, task: str) -> lis
     Raises:
         LakehouseError: the table cannot be read.
     """
-    rows = [row.asDict() for row in _newest_rows(spark, checkpoint_table(lakehouse, task), None)]
+    rows = [row.asDict() for row in _newest_rows(CHECKPOINT.of(spark, lakehouse, task), None)]
     for row in rows:
-        row["created_at"], row["updated_at"] = _utc(row["created_at"]), _utc(row["updated_at"])
+        row["created_at"], row["updated_at"] = utc(row["created_at"]), utc(row["updated_at"])
     return sorted(rows, key=lambda row: (row["id"], row["cp_schema"], row["cp_table"]))
 
 
-def _newest_rows(spark: SparkSession, table: str, source_id: str | None) -> list[Row]:
-    condition = "" if source_id is None else f"WHERE id = {literal(source_id)} "
-    query = f"SELECT max_by(struct(*), flush_id) AS newest FROM {table} {condition}GROUP BY id, cp_schema, cp_table"
-    return [row["newest"] for row in metadata_rows(spark, table, query)]
+def _newest_rows(table: TaskMetadata, source_id: str | None) -> list[Row]:
+    return table.newest("true" if source_id is None else f"id = {literal(source_id)}")
 
 
 def _stored(rows: Sequence[Row]) -> StoredPoints | None:
@@ -191,8 +181,3 @@ def _at(point: Point) -> Mapping[str, Any]:
 
 def _exit(point: Point | None) -> Mapping[str, Any]:
     return {f"exit_point_{name}": value for name, value in _at(point).items()} if point else {}
-
-
-def _utc(moment: datetime) -> datetime:
-    """Spark returns timestamps as naive values in the local time zone."""
-    return moment.astimezone(timezone.utc)

@@ -44,7 +44,7 @@ def printed(demo, spec, capfd):
     """What a run prints, by the headings of its sections."""
     capfd.readouterr()
     demo.main(spec)
-    names = "Run|Bronze|Silver|Quarantine|Evaluation|Pages"
+    names = "Run|Bronze|Silver|Quarantine|Evaluation|Verification|Pages"
     out = capfd.readouterr().out
     sections = re.findall(rf"\n({names})\b(.*?)(?=\n(?:{names})\b|\Z)", out, re.DOTALL)
     found = {}
@@ -61,10 +61,13 @@ def lines_with(text, *words):
 def test_the_demo_shows_quarantine_and_evaluation_twice(demo, spec, spark, capfd):
     """Planned violations, with reasons and counts; the pages are written; a second run finds nothing new and the same."""
     first = printed(demo, spec, capfd)
-    assert list(first) == ["Run", "Bronze", "Silver", "Quarantine", "Evaluation", "Pages"]
+    assert list(first) == ["Run", "Bronze", "Silver", "Quarantine", "Evaluation", "Verification", "Pages"]
     changes = int(re.search(r"([\d,]+) row changes of 12 tables", first["Run"])[1].replace(",", ""))
     lake = Lakehouse(root=str(spec.parent / "lake"))
     assert changes == spark.table(lake.bronze).where("op IN ('insert', 'update', 'delete')").count() > 1000
+    assert "No difference: bronze is what the logs say" in first["Verification"]
+    for table in ("shop.orders", "boutique.orders"):
+        assert lines_with(first["Verification"], table)
     for database in ("shop", "boutique"):
         (total,) = lines_with(first["Quarantine"], f"{database}.orders")
         assert all(word in total for word in ('{"id":9102}', "-25.5", "column=total, min_value=0"))

@@ -8,17 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
-from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812 - Spark's convention
 
 from dmdelta.checkpoint import StoredPoints
 from dmdelta.config import TaskSpec
 from dmdelta.engine.task.task import Task, open_task
 from dmdelta.errors import ConfigError
-from dmdelta.lakehouse.layout import Lakehouse
-from dmdelta.lakehouse.metadata_table import create_metadata, metadata_frame, metadata_rows
+from dmdelta.lakehouse.metadata_table import MetadataTable, TaskMetadata
 from dmdelta.lakehouse.session import clone_session
-from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.logging import get_logger
 from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.model.spark_sql import literal
@@ -29,19 +26,24 @@ log = get_logger(__name__)
 LOOK_SECONDS = 3.0
 """How often a running task polls for decisions while shards wait."""
 _TEXTS = T.ArrayType(T.StringType())
-COLUMNS: dict[str, T.DataType] = {
-    "id": T.StringType(),
-    "target_schema": T.StringType(),
-    "target_table": T.StringType(),
-    "mode": T.StringType(),
-    "owner": T.StringType(),
-    "ddls": _TEXTS,
-    "ready": _TEXTS,
-    "remain": _TEXTS,
-    "conflicts": _TEXTS,
-    "state": T.StringType(),
-    "at": T.TimestampType(),
-}
+SHARD_DDL_LOCKS = MetadataTable(
+    "shard_ddl_locks",
+    {
+        "id": T.StringType(),
+        "target_schema": T.StringType(),
+        "target_table": T.StringType(),
+        "mode": T.StringType(),
+        "owner": T.StringType(),
+        "ddls": _TEXTS,
+        "ready": _TEXTS,
+        "remain": _TEXTS,
+        "conflicts": _TEXTS,
+        "state": T.StringType(),
+        "at": T.TimestampType(),
+    },
+    keys=("id", "owner"),
+    order="at",
+)
 WAITING, RESOLVED = "waiting", "resolved"
 
 
@@ -81,13 +83,7 @@ def lock_id(task: str, target: TableName) -> str:
 class LockTable:
     """The table of one task. Has its own session; not thread-safe."""
 
-    spark: SparkSession
-    lakehouse: Lakehouse
-    task: str
-
-    @property
-    def _table(self) -> str:
-        return self.lakehouse.metadata(f"{self.task}_shard_ddl_locks")
+    table: TaskMetadata
 
     def waiting(self) -> list[T.Row]:
         """The unresolved locks.
@@ -95,10 +91,8 @@ class LockTable:
         Raises:
             LakehouseError: the table cannot be read.
         """
-        newest = f"""SELECT newest.* FROM (SELECT max_by(struct(*), at) AS newest FROM {self._table}
-            WHERE state IN ('{WAITING}', '{RESOLVED}') GROUP BY id, owner)
-            WHERE newest.state = '{WAITING}' ORDER BY newest.id, newest.at"""
-        return metadata_rows(self.spark, self._table, newest)
+        rows = self.table.newest(f"state IN ('{WAITING}', '{RESOLVED}')")
+        return sorted((row for row in rows if row["state"] == WAITING), key=lambda row: (row["id"], row["at"]))
 
     def decisions(self, since: datetime) -> list[T.Row]:
         """The decisions after `since`, in order.
@@ -106,9 +100,9 @@ class LockTable:
         Raises:
             LakehouseError: the table cannot be read.
         """
-        query = f"""SELECT * FROM {self._table} WHERE state IN ('exec', 'skip')
+        query = f"""SELECT * FROM {self.table.place} WHERE state IN ('exec', 'skip')
             AND at > TIMESTAMP {literal(since.isoformat())} ORDER BY at"""
-        return metadata_rows(self.spark, self._table, query)
+        return self.table.query(query)
 
     def append(self, rows: Sequence[dict[str, object]]) -> None:
         """
@@ -116,11 +110,9 @@ class LockTable:
             ForeignTable: the existing table belongs to another task.
             LakehouseError: the commit failed.
         """
-        create_metadata(self.spark, self.lakehouse, self._table, COLUMNS, self.task)
+        self.table.create()
         now = datetime.now(timezone.utc)
-        listed = [{**dict.fromkeys(COLUMNS), "at": now, **row} for row in rows]
-        with wrapped(self._table, "appending to"):
-            metadata_frame(self.spark, COLUMNS, listed).writeTo(self._table).append()
+        self.table.append([{"at": now, **row} for row in rows])
 
 
 @dataclass(slots=True)
@@ -146,7 +138,7 @@ class ShardLocks:
         Raises:
             LakehouseError: the table cannot be read or written.
         """
-        task = self.table.task
+        task = self.table.table.task
         locks = {(lock_id(task, shown.target), str(shown.lock.owner)): shown for shown in self.shards.locks()}
         rows = [self._row(shown) for key, shown in locks.items() if self.last_reported.get(key) != shown]
         # Locks of an earlier run may reappear until the whole log has been applied.
@@ -176,7 +168,7 @@ class ShardLocks:
         schema, table = shown.target
         mode, lock = self.shards.mode, shown.lock
         return {
-            "id": lock_id(self.table.task, shown.target),
+            "id": lock_id(self.table.table.task, shown.target),
             "target_schema": schema,
             "target_table": table,
             "mode": mode.value if mode else None,
@@ -197,7 +189,7 @@ def open_shard_locks(task: Task, shards: Coordination) -> ShardLocks | None:
     """
     if shards.mode is None:
         return None
-    table = LockTable(clone_session(task.spark), task.lakehouse, task.spec.name)
+    table = LockTable(SHARD_DDL_LOCKS.of(clone_session(task.spark), task.lakehouse, task.spec.name))
     waiting = {(row["id"], row["owner"]): row for row in table.waiting()}
     since = min((_utc(row) for row in waiting.values()), default=datetime.now(timezone.utc))
     for row in table.decisions(since) if waiting else ():
@@ -230,7 +222,7 @@ def list_locks(spec: TaskSpec) -> list[LockRow]:
         LakehouseError: the table cannot be read.
     """
     task = open_task(spec, writing=False)
-    return [LockRow.of(row) for row in LockTable(task.spark, task.lakehouse, spec.name).waiting()]
+    return [LockRow.of(row) for row in LockTable(SHARD_DDL_LOCKS.of(task.spark, task.lakehouse, spec.name)).waiting()]
 
 
 def unlock(spec: TaskSpec, id_: str, action: Action, owner: str | None) -> LockRow:
@@ -244,7 +236,7 @@ def unlock(spec: TaskSpec, id_: str, action: Action, owner: str | None) -> LockR
         LakehouseError: the decision cannot be written.
     """
     task = open_task(spec, writing=False)
-    table = LockTable(task.spark, task.lakehouse, spec.name)
+    table = LockTable(SHARD_DDL_LOCKS.of(task.spark, task.lakehouse, spec.name))
     matching = [row for row in table.waiting() if row["id"] == id_ and owner in (None, row["owner"])]
     if len(matching) != 1:
         known = ", ".join(f"{row['id']} of {row['owner']}" for row in table.waiting()) or "none"

@@ -17,21 +17,24 @@ from pyspark.sql import types as T  # noqa: N812 - Spark's convention
 
 from dmdelta.errors import DmdeltaError
 from dmdelta.lakehouse.layout import Lakehouse
-from dmdelta.lakehouse.metadata_table import create_metadata, metadata_frame, metadata_rows
+from dmdelta.lakehouse.metadata_table import MetadataTable, utc
 from dmdelta.lakehouse.session import clone_session
-from dmdelta.lakehouse.spark_errors import wrapped
 
-COLUMNS: dict[str, T.DataType] = {
-    "id": T.StringType(),
-    "at": T.TimestampType(),
-    "process": T.StringType(),
-    "request": T.StringType(),
-    "state": T.StringType(),
-    "error": T.StringType(),
-    "hint": T.StringType(),
-    "settings": T.StringType(),
-    "answers": T.StringType(),
-}
+CONTROL = MetadataTable(
+    "control",
+    {
+        "id": T.StringType(),
+        "at": T.TimestampType(),
+        "process": T.StringType(),
+        "request": T.StringType(),
+        "state": T.StringType(),
+        "error": T.StringType(),
+        "hint": T.StringType(),
+        "settings": T.StringType(),
+        "answers": T.StringType(),
+    },
+    order="at",
+)
 
 
 class Request(str, Enum):
@@ -105,10 +108,7 @@ class ControlTable:
     """The control table of one task. Has its own session; not thread-safe."""
 
     def __init__(self, spark: SparkSession, lakehouse: Lakehouse, task: str) -> None:
-        self._spark = clone_session(spark)
-        self._table = lakehouse.metadata(f"{task}_control")
-        self._lakehouse = lakehouse
-        self._task = task
+        self._table = CONTROL.of(clone_session(spark), lakehouse, task)
 
     def ask(self, request: Request) -> None:
         """Send a command.
@@ -165,10 +165,10 @@ class ControlTable:
         query = f"""
             SELECT max_by(row, at) FILTER (WHERE request IS NOT NULL) AS request,
                    max_by(row, at) FILTER (WHERE settings IS NOT NULL AND answers IS NULL) AS update
-            FROM (SELECT at, to_json(struct(*)) AS row FROM {self._table}),
+            FROM (SELECT at, to_json(struct(*)) AS row FROM {self._table.place}),
             LATERAL json_tuple(row, 'request', 'settings', 'answers') AS named(request, settings, answers)
         """
-        rows = metadata_rows(self._spark, self._table, query)
+        rows = self._table.query(query)
         request, update = (json.loads(text) if text else None for text in (rows[0] if rows else (None, None)))
         return PendingCommands(
             None if request is None else Command(request["id"], Request(request["request"])),
@@ -184,19 +184,14 @@ class ControlTable:
         row = self._newest("state IS NOT NULL")
         if row is None:
             return None
-        return TaskState(
-            State(row["state"]), row["at"].astimezone(timezone.utc), row["process"], row["error"], row["hint"]
-        )
+        return TaskState(State(row["state"]), utc(row["at"]), row["process"], row["error"], row["hint"])
 
     def _newest(self, condition: str) -> T.Row | None:
-        query = f"SELECT max_by(struct(*), at) AS newest FROM {self._table} WHERE {condition}"
-        rows = metadata_rows(self._spark, self._table, query)
-        return rows[0]["newest"] if rows else None
+        return next(iter(self._table.newest(condition)), None)
 
     def _append(self, fields: dict[str, str | None]) -> str:
         process = f"{socket.gethostname()}:{os.getpid()}"
         row = {"id": uuid.uuid4().hex, "at": datetime.now(timezone.utc), "process": process, **fields}
-        create_metadata(self._spark, self._lakehouse, self._table, COLUMNS, self._task)
-        with wrapped(self._table, "appending to"):
-            metadata_frame(self._spark, COLUMNS, [row]).writeTo(self._table).append()
+        self._table.create()
+        self._table.append([row])
         return str(row["id"])

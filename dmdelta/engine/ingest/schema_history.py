@@ -16,25 +16,30 @@ from pyspark.sql import types as T  # noqa: N812 - Spark's convention
 from dmdelta.ddl.tracking.structure_plan import StructureChange
 from dmdelta.ddl.tracking.tracked_structures import Origin, Structures, TrackedTable
 from dmdelta.lakehouse.layout import Lakehouse
-from dmdelta.lakehouse.metadata_table import create_metadata, metadata_frame, metadata_rows
+from dmdelta.lakehouse.metadata_table import MetadataTable, utc
 from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableSchema
 from dmdelta.model.spark_sql import literal
 
-COLUMNS: dict[str, T.DataType] = {
-    "source_id": T.StringType(),
-    "epoch": T.IntegerType(),
-    "seq": T.LongType(),
-    "binlog_file": T.StringType(),
-    "binlog_pos": T.LongType(),
-    "schema_name": T.StringType(),
-    "table_name": T.StringType(),
-    "structure": T.StringType(),
-    "charset": T.StringType(),
-    "origin": T.StringType(),
-    "flushed_at": T.TimestampType(),
-}
+SCHEMA_HISTORY = MetadataTable(
+    "schema_history",
+    {
+        "source_id": T.StringType(),
+        "epoch": T.IntegerType(),
+        "seq": T.LongType(),
+        "binlog_file": T.StringType(),
+        "binlog_pos": T.LongType(),
+        "schema_name": T.StringType(),
+        "table_name": T.StringType(),
+        "structure": T.StringType(),
+        "charset": T.StringType(),
+        "origin": T.StringType(),
+        "flushed_at": T.TimestampType(),
+    },
+    keys=("source_id", "epoch", "seq", "schema_name", "table_name"),
+    order="flushed_at",
+)
 DELETE = "delete"
 """An operator requests that the structure is read from information_schema again."""
 ANEW = "anew"
@@ -107,11 +112,8 @@ class SchemaHistory:
     """The history of one source's structures. One thread at a time."""
 
     def __init__(self, spark: SparkSession, lakehouse: Lakehouse, task: str, source_id: str) -> None:
-        self._spark = spark
-        self._lakehouse = lakehouse
-        self._task = task
+        self._table = SCHEMA_HISTORY.of(spark, lakehouse, task)
         self._source_id = source_id
-        self._table = lakehouse.metadata(f"{task}_schema_history")
 
     def rows(self) -> list[HistoryRow]:
         """All rows in log order, at the same position in the order of writing; empty without a table.
@@ -119,8 +121,8 @@ class SchemaHistory:
         Raises:
             LakehouseError: the table cannot be read.
         """
-        query = f"SELECT * FROM {self._table} WHERE {self._ours} ORDER BY epoch, seq, flushed_at"
-        return [_history_row(row) for row in metadata_rows(self._spark, self._table, query)]
+        query = f"SELECT * FROM {self._table.place} WHERE {self._ours} ORDER BY epoch, seq, flushed_at"
+        return [_history_row(row) for row in self._table.query(query)]
 
     def append(self, rows: Sequence[HistoryRow]) -> None:
         """Add rows in one commit; for one table at one position the last row wins.
@@ -131,10 +133,9 @@ class SchemaHistory:
         """
         if not rows:
             return
-        create_metadata(self._spark, self._lakehouse, self._table, COLUMNS, self._task)
+        self._table.create()
         last = {(row.position, row.schema, row.table): self._fields(row) for row in rows}
-        with wrapped(self._table, "appending to"):
-            metadata_frame(self._spark, COLUMNS, list(last.values())).writeTo(self._table).append()
+        self._table.append(list(last.values()))
 
     def remove_ahead(self, rows: Iterable[HistoryRow], end: Position) -> None:
         """Remove those of `rows` after the end of bronze (`end`), except decisions.
@@ -146,9 +147,10 @@ class SchemaHistory:
         if not ahead:
             return
         kept = ", ".join(literal(origin) for origin in (Origin.UPDATE.value, DELETE))
-        with wrapped(self._table, "deleting from"):
-            self._spark.sql(
-                f"DELETE FROM {self._table} WHERE {self._ours} AND origin NOT IN ({kept}) AND (epoch > {end.epoch} "
+        table = self._table.place
+        with wrapped(table, "deleting from"):
+            self._table.spark.sql(
+                f"DELETE FROM {table} WHERE {self._ours} AND origin NOT IN ({kept}) AND (epoch > {end.epoch} "
                 f"OR (epoch = {end.epoch} AND (seq > {end.seq} OR (seq = {end.seq} AND origin <> {literal(ANEW)}))))"
             )
 
@@ -190,5 +192,5 @@ def _history_row(row: Row) -> HistoryRow:
         structure,
         row["charset"],
         row["origin"],
-        row["flushed_at"].astimezone(timezone.utc),
+        utc(row["flushed_at"]),
     )

@@ -18,32 +18,35 @@ from dmdelta.errors import LakehouseError
 from dmdelta.lakehouse.commits import CommitTag, append
 from dmdelta.lakehouse.history import OwnCommit
 from dmdelta.lakehouse.layout import Lakehouse
-from dmdelta.lakehouse.metadata_table import create_metadata, metadata_frame, metadata_rows
+from dmdelta.lakehouse.metadata_table import MetadataTable
 from dmdelta.lakehouse.session import clone_session
-from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.model.gtid import Flavor, parse_gtid_set
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
 from dmdelta.model.spark_sql import literal
 from dmdelta.source.snapshot.chunk import Chunk
 
-COLUMNS: dict[str, T.DataType] = {
-    "id": T.StringType(),
-    "kind": T.StringType(),
-    "epoch": T.IntegerType(),
-    "chunk": T.IntegerType(),
-    "cp_schema": T.StringType(),
-    "cp_table": T.StringType(),
-    "chunk_info": T.StringType(),
-    "estimated_rows": T.LongType(),
-    "log_epoch": T.IntegerType(),
-    "binlog_name": T.StringType(),
-    "binlog_pos": T.LongType(),
-    "binlog_gtid": T.StringType(),
-    "landed_version": T.LongType(),
-    "request": T.StringType(),
-    "updated_at": T.TimestampType(),
-}
+SNAPSHOT = MetadataTable(
+    "snapshot",
+    {
+        "id": T.StringType(),
+        "kind": T.StringType(),
+        "epoch": T.IntegerType(),
+        "chunk": T.IntegerType(),
+        "cp_schema": T.StringType(),
+        "cp_table": T.StringType(),
+        "chunk_info": T.StringType(),
+        "estimated_rows": T.LongType(),
+        "log_epoch": T.IntegerType(),
+        "binlog_name": T.StringType(),
+        "binlog_pos": T.LongType(),
+        "binlog_gtid": T.StringType(),
+        "landed_version": T.LongType(),
+        "request": T.StringType(),
+        "updated_at": T.TimestampType(),
+    },
+    keys=("id", "kind", "epoch", "chunk", "request"),
+)
 
 
 class Kind(str, Enum):
@@ -84,9 +87,7 @@ class ChunkStore:
     """The snapshots of one source of a task. Has its own session; not thread-safe."""
 
     def __init__(self, spark: SparkSession, lakehouse: Lakehouse, task: str, source_id: str, run: str) -> None:
-        self._spark = clone_session(spark)
-        self._table = lakehouse.metadata(f"{task}_snapshot")
-        self._lakehouse = lakehouse
+        self._table = SNAPSHOT.of(clone_session(spark), lakehouse, task)
         self._task = task
         self._source_id = source_id
         self._run = run
@@ -98,7 +99,7 @@ class ChunkStore:
             ForeignTable: the existing table belongs to another task.
             LakehouseError: it cannot be created.
         """
-        create_metadata(self._spark, self._lakehouse, self._table, COLUMNS, self._task)
+        self._table.create()
 
     def newest_epoch(self) -> int:
         """The epoch of the newest full load's plan; 0 if there is none."""
@@ -143,8 +144,7 @@ class ChunkStore:
         """
         requests = [_mark(Kind.REQUESTED, name, uuid4().hex) for name in tables]
         rows = [{"id": self._source_id, "updated_at": datetime.now(timezone.utc), **row} for row in requests]
-        with wrapped(self._table, "appending to"):
-            metadata_frame(self._spark, COLUMNS, rows).writeTo(self._table).append()
+        self._table.append(rows)
 
     def awaited(self) -> Awaited:
         """The unfinished snapshots, except a full load.
@@ -153,7 +153,7 @@ class ChunkStore:
             LakehouseError: the table cannot be read.
         """
         rows = self._collect(
-            f"SELECT DISTINCT kind, epoch, request, cp_schema, cp_table FROM {self._table} "
+            f"SELECT DISTINCT kind, epoch, request, cp_schema, cp_table FROM {self._table.place} "
             f"WHERE id = {literal(self._source_id)} AND (epoch < 0 OR request IS NOT NULL) AND kind <> 'landed'"
         )
         served = {row["request"] for row in rows if row["kind"] == Kind.SERVED.value}
@@ -202,7 +202,7 @@ class ChunkStore:
         rows = self._collect(f"SELECT {columns} FROM {self._rows(Kind.PLANNED)} AND epoch = {epoch} ORDER BY chunk")
         if not rows:
             raise LakehouseError(
-                f"{self._table} lacks the plan of a snapshot that has started in bronze",
+                f"{self._table.place} lacks the plan of a snapshot that has started in bronze",
                 hint="restore it, or remove the task's bronze and silver tables and start over",
                 epoch=epoch,
             )
@@ -217,10 +217,10 @@ class ChunkStore:
 
     def _rows(self, kind: Kind) -> str:
         """FROM clause for this source's rows of a kind; a condition may follow."""
-        return f"{self._table} WHERE id = {literal(self._source_id)} AND kind = {literal(kind.value)}"
+        return f"{self._table.place} WHERE id = {literal(self._source_id)} AND kind = {literal(kind.value)}"
 
     def _collect(self, query: str) -> list[Row]:
-        return metadata_rows(self._spark, self._table, query)
+        return self._table.query(query)
 
     def _extremes(self) -> tuple[int, int]:
         """The minimum and the maximum epoch of all plans; 0 if there are none."""
@@ -247,8 +247,8 @@ class ChunkStore:
             "landed_version": commit.version if commit else None,
         }
         rows = [{**common, **_fields(chunk)} for chunk in chunks] or [common]  # an empty plan has a begin, too
-        frame = metadata_frame(self._spark, COLUMNS, [*rows, *({**plain, **row} for row in extra)])
-        append(self._spark, frame, self._table, self._tag(snapshot, kind, chunks))
+        frame = self._table.frame([*rows, *({**plain, **row} for row in extra)])
+        append(self._table.spark, frame, self._table.place, self._tag(snapshot, kind, chunks))
 
     def _tag(self, snapshot: PlannedSnapshot, kind: Kind, chunks: Sequence[Chunk]) -> CommitTag:
         """Versions increase from plan to landed chunks to the end, and from one ad-hoc snapshot to the next."""

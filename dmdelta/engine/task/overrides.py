@@ -13,20 +13,24 @@ from pyspark.sql import types as T  # noqa: N812 - Spark's convention
 from dmdelta.config import TaskSpec
 from dmdelta.engine.task.task import Task, named_source, open_task
 from dmdelta.lakehouse.layout import Lakehouse
-from dmdelta.lakehouse.metadata_table import create_metadata, metadata_frame, metadata_rows
-from dmdelta.lakehouse.spark_errors import wrapped
+from dmdelta.lakehouse.metadata_table import MetadataTable
 from dmdelta.model.position import Position
 from dmdelta.rules.operators import Operator, Verb
 
-COLUMNS: dict[str, T.DataType] = {
-    "source_id": T.StringType(),
-    "epoch": T.IntegerType(),
-    "binlog_file": T.StringType(),
-    "binlog_pos": T.LongType(),
-    "operator": T.StringType(),
-    "statements": T.ArrayType(T.StringType()),
-    "at": T.TimestampType(),
-}
+BINLOG_OPERATORS = MetadataTable(
+    "binlog_operators",
+    {
+        "source_id": T.StringType(),
+        "epoch": T.IntegerType(),
+        "binlog_file": T.StringType(),
+        "binlog_pos": T.LongType(),
+        "operator": T.StringType(),
+        "statements": T.ArrayType(T.StringType()),
+        "at": T.TimestampType(),
+    },
+    keys=("source_id", "epoch", "binlog_file", "binlog_pos"),
+    order="at",
+)
 REVERT = "revert"
 
 
@@ -86,8 +90,8 @@ def decide(
 
 def _append(task: Task, decision: tuple[str, Position, str, list[str]], at: datetime) -> None:
     source, position, operator, statements = decision
-    table = task.lakehouse.metadata(f"{task.spec.name}_binlog_operators")
-    create_metadata(task.spark, task.lakehouse, table, COLUMNS, task.spec.name)
+    table = BINLOG_OPERATORS.of(task.spark, task.lakehouse, task.spec.name)
+    table.create()
     row = {
         "source_id": source,
         "epoch": position.epoch,
@@ -97,17 +101,14 @@ def _append(task: Task, decision: tuple[str, Position, str, list[str]], at: date
         "statements": statements,
         "at": at,
     }
-    with wrapped(table, "appending to"):
-        metadata_frame(task.spark, COLUMNS, [row]).writeTo(table).append()
+    table.append([row])
 
 
 def _newest(spark: SparkSession, lakehouse: Lakehouse, task: str) -> list[T.Row]:
-    table = lakehouse.metadata(f"{task}_binlog_operators")
-    query = f"""SELECT newest.* FROM (
-        SELECT max_by(struct(*), at) AS newest FROM {table} GROUP BY source_id, epoch, binlog_file, binlog_pos)
-        WHERE newest.operator <> '{REVERT}'
-        ORDER BY newest.source_id, newest.epoch, newest.binlog_file, newest.binlog_pos"""
-    return metadata_rows(spark, table, query)
+    rows = BINLOG_OPERATORS.of(spark, lakehouse, task).newest()
+    return sorted(
+        (row for row in rows if row["operator"] != REVERT), key=lambda row: (row["source_id"], _position(row))
+    )
 
 
 def _position(row: T.Row) -> Position:

@@ -11,7 +11,7 @@ from dmdelta.checkpoint import (
     checkpoint_rows,
     load_points,
 )
-from dmdelta.checkpoint.store import COLUMNS, checkpoint_table
+from dmdelta.checkpoint.store import CHECKPOINT
 from dmdelta.errors import Fenced, ForeignTable, LakehouseError
 from dmdelta.lakehouse.history import newest_own_commit
 from dmdelta.lakehouse.layout import Lakehouse
@@ -64,11 +64,11 @@ def test_each_flush_is_one_tagged_commit_and_old_rows_are_kept(spark, lakehouse)
     tables = (TablePoint(*A, at(100), 5),)
     store.write(Snapshot("one", at(100), tables, at(100)), tables, FlushReason.INTERVAL)
     store.write(Snapshot("one", at(200), tables[:0], at(200)), (), FlushReason.INTERVAL)
-    table = checkpoint_table(lakehouse, "shop")
+    table = CHECKPOINT.place(lakehouse, "shop")
     commit = newest_own_commit(spark, table, "dmdelta:shop:one:checkpoint")
     assert (commit.tag.version, commit.tag.begin, commit.tag.end) == (2, at(100).position, at(200).position)
     assert spark.sql(f"SELECT * FROM {table}").count() == 3
-    assert spark.sql(f"SELECT * FROM {table}").columns == list(COLUMNS)
+    assert spark.sql(f"SELECT * FROM {table}").columns == list(CHECKPOINT.columns)
 
 
 def test_sources_of_a_task_share_the_table_and_nothing_else(spark, lakehouse):
@@ -115,7 +115,7 @@ def test_reading_a_task_that_never_flushed_creates_nothing(spark, lakehouse, tmp
 
 def test_a_foreign_table_is_refused(spark, lakehouse):
     """An existing Delta table at the checkpoint's path that belongs to something else is an error."""
-    spark.sql(f"CREATE TABLE {checkpoint_table(lakehouse, 'shop')} (x INT) USING delta")
+    spark.sql(f"CREATE TABLE {CHECKPOINT.place(lakehouse, 'shop')} (x INT) USING delta")
     with pytest.raises(ForeignTable, match="did not create"):
         opened(spark, lakehouse)
 
