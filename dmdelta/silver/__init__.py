@@ -1,6 +1,7 @@
-"""Silver: one typed Delta table per source table, at every commit exactly the source table at one position.
+"""Silver: one typed Delta table per source table, equal to the source table at one position after every commit.
 
-Reads bronze only, by position; compacts row changes per key; picks append, replace, delete or MERGE; follows ADD
-COLUMN; guards every row by the version of the event that wrote it. All of it is Spark SQL on bronze: no row passes
-through Python. Knows nothing of binlogs, of checkpoints or of how a task runs.
+Silver reads ranges of bronze by position, compacts row changes per key, and writes them with append, replace, delete or
+MERGE. It applies DDL statements to the silver table, and checks every row's version before it overwrites the row.
+Everything is Spark SQL on bronze: no row passes through Python. The package does not depend on binlogs, checkpoints or
+the run loop.
 """

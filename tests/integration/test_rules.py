@@ -82,7 +82,7 @@ def test_a_filter_that_stops(follow):
     rule = {"f": {"schema-pattern": "{db}", "events": ["drop column"], "action": "Error"}}
     followed, database = follow(["ALTER TABLE t DROP b"], {"filters": rule})
     (error,) = followed.refused.values()
-    assert "a filter of the spec says Error" in str(error)
+    assert "a filter of the spec has the action Error" in str(error)
     assert "ALTER TABLE t DROP b" in str(error)
     assert len(rows(followed, database)) == 3
 

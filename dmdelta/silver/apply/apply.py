@@ -1,4 +1,4 @@
-"""Applying: a range of bronze becomes commits of one silver table, the last of which names the range's end."""
+"""Apply a range of bronze to one silver table, in one or more commits. The last commit records the range's end."""
 
 from pyspark.sql import SparkSession
 
@@ -11,8 +11,8 @@ from dmdelta.model.schema import TableSchema
 from dmdelta.sharding import Waiting
 from dmdelta.silver.apply.context import ApplyContext, begin_table, open_context
 from dmdelta.silver.apply.ddl import follow_statement
-from dmdelta.silver.apply.gate import check_batch, forget_emptied
-from dmdelta.silver.apply.key_conflicts import look_for_clashes
+from dmdelta.silver.apply.gate import check_batch, clear_emptied
+from dmdelta.silver.apply.key_conflicts import check_key_clashes
 from dmdelta.silver.apply.request import ApplyRequest, ApplyResult
 from dmdelta.silver.apply.row_filters import may_repeat, plan_counting
 from dmdelta.silver.apply.shard_ddl import join_shard
@@ -24,22 +24,22 @@ from dmdelta.silver.table.table import Condition, assert_shape
 
 
 def apply_table(spark: SparkSession, request: ApplyRequest) -> ApplyResult:
-    """Apply a range to a silver table, making the table if it is not there.
+    """Apply a range to a silver table. Creates the table if it does not exist.
 
-    Every commit but the last of a range can be repeated; so after a crash anywhere, the same range from the newest own
-    commit's end gives the same table.
+    Every commit of a range except the last is idempotent. After a crash, applying the same range from the end of the
+    task's newest commit gives the same table.
 
     Args:
-        spark: a session that no other writer uses at the time.
+        spark: a session that no other writer uses during the call.
 
     Raises:
-        ForeignTable: the table is not this task's.
-        UnknownSchema: bronze does not tell the table's structure.
-        UnsupportedSchemaChange: a DDL in the range is not followed; what is before it has been applied.
+        ForeignTable: the table belongs to another task.
+        UnknownSchema: bronze does not contain the table's structure.
+        UnsupportedSchemaChange: silver cannot apply a DDL statement in the range. Everything before it is applied.
         Fenced: another run of this task applied the range.
-        CommitConflict: another writer was faster; the call can be repeated.
+        CommitConflict: another writer committed first; the call can be retried.
         LakehouseError: a table cannot be read or written.
-        QualityError: rows fail what stops their table; what is before them has been applied.
+        QualityError: rows fail an expectation that stops the table. Everything before them is applied.
     """
     source, begin, end = request.context.source_id, request.begin, request.end
     work = open_context(spark, request)
@@ -54,18 +54,18 @@ def apply_table(spark: SparkSession, request: ApplyRequest) -> ApplyResult:
             inside = table_events(spark, request.context.lakehouse, source, request.name, piece.begin, piece.end)
         has_rows = bool(inside.row_count or inside.read)
         if has_rows:
-            told = piece.begin if known is not None else _first_told(events, piece.begin)
-            begin_table(work, known_schema(piece, request.name), told)
-        # A shard without rows need not fit yet: the others may have passed the statement that it stands ahead of.
-        meets = has_rows or not request.target.merged
-        if unseen and meets and piece.schema is not None and work.condition is Condition.PRESENT:
-            waits = _meet(work, piece.schema, piece.begin)
+            start = piece.begin if known is not None else _first_structure(events, piece.begin)
+            begin_table(work, known_schema(piece, request.name), start)
+        # A shard without rows need not match yet: other shards may have applied a statement that it has not reached.
+        must_match = has_rows or not request.target.merged
+        if unseen and must_match and piece.schema is not None and work.condition is Condition.PRESENT:
+            waits = _ensure_structure(work, piece.schema, piece.begin)
             if waits is not None:
                 return work.result(piece.schema, waits)
             unseen = False
         _apply_rows(work, piece, inside, last=piece.then is None and request.whole)
         if piece.then is not None:
-            forget_emptied(work, piece)
+            clear_emptied(work, piece)
         waits = follow_statement(work, piece) if piece.then is not None else None
         if waits is not None:
             return work.result(piece.schema, waits)
@@ -73,8 +73,8 @@ def apply_table(spark: SparkSession, request: ApplyRequest) -> ApplyResult:
     return work.result(structure)
 
 
-def _meet(work: ApplyContext, schema: TableSchema, at: Position) -> Waiting | None:
-    """See that silver fits a structure; of a merged table, have it made to, or say what the shard waits with."""
+def _ensure_structure(work: ApplyContext, schema: TableSchema, at: Position) -> Waiting | None:
+    """Check that silver has a structure. A merged table is altered to it; returns the statement if the shard waits."""
     if work.request.target.merged:
         return join_shard(work, schema, at)
     if not work.empty:
@@ -84,16 +84,16 @@ def _meet(work: ApplyContext, schema: TableSchema, at: Position) -> Waiting | No
 
 def _look_up(work: ApplyContext, events: TableEvents) -> TableSchema | None:
     request = work.request
-    # A segment tells a structure before its first row; statements before that only matter to a table that is there.
-    there = work.condition is Condition.PRESENT
-    matter = events.structure if there else [event for event in events.structure if event.op is Op.SCHEMA]
-    if not events.groups and matter and matter[0].op is Op.SCHEMA:
+    # A segment records the structure before its first row. Earlier statements matter only to an existing table.
+    existing = work.condition is Condition.PRESENT
+    relevant = events.structure if existing else [event for event in events.structure if event.op is Op.SCHEMA]
+    if not events.groups and relevant and relevant[0].op is Op.SCHEMA:
         return None
     return structure_at(work.spark, request.context, request.name, request.begin)
 
 
-def _first_told(events: TableEvents, begin: Position) -> Position:
-    """Where a table begins whose structure the range tells: with no rows, its silver table stands nowhere else."""
+def _first_structure(events: TableEvents, begin: Position) -> Position:
+    """The position at which a new table starts: that of the first structure in the range."""
     return max(begin, next((event.position for event in events.structure if event.op is Op.SCHEMA), begin))
 
 
@@ -119,7 +119,7 @@ def _apply_rows(work: ApplyContext, piece: SchemaRange, events: TableEvents, *, 
         undropped=_undropped(work, schema),
         repeats=may_repeat(work.request),
     )
-    work.clashes += look_for_clashes(work, batch)
+    work.clashes += check_key_clashes(work, batch)
     target = work.request.target
     guarded = check_batch(batch, target, work.request.context.checks(target, batch.schema))
     work.failures.update(guarded.failures)
@@ -141,11 +141,11 @@ def _apply_rows(work: ApplyContext, piece: SchemaRange, events: TableEvents, *, 
 
 
 def _undropped(work: ApplyContext, schema: TableSchema) -> tuple[str, ...]:
-    """Silver's columns that a statement has dropped which the rules, or somebody, left out."""
+    """Columns of silver that the source has dropped, by a statement that a filter or an operator override skipped."""
     request, seen = work.request, work.silver_schema(schema)
     rules = request.context.rules
     if work.empty or request.target.merged or not seen.primary_key or not (rules.events.rules or rules.operators):
         return ()
-    with wrapped(request.target.place, "looking at"):
-        there = work.spark.table(request.target.place).columns
-    return tuple(name for name in there if name not in silver_columns(seen))
+    with wrapped(request.target.place, "reading the columns of"):
+        existing = work.spark.table(request.target.place).columns
+    return tuple(name for name in existing if name not in silver_columns(seen))

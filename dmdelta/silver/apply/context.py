@@ -1,4 +1,4 @@
-"""One call of apply: what it knows of the silver table, and what it has done to it."""
+"""The state of one `apply_table` call: what is known about the silver table, and what the call has committed."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -23,17 +23,26 @@ from dmdelta.silver.schema.evolution import plan_creation
 from dmdelta.silver.schema.lookup import table_log
 from dmdelta.silver.schema.range_profile import StructureEvent
 from dmdelta.silver.table.state import silver_position
-from dmdelta.silver.table.table import Condition, columns_there, create_silver, has_shape, seen_by, silver_condition
+from dmdelta.silver.table.table import (
+    Condition,
+    create_silver,
+    has_shape,
+    merged_table_columns,
+    seen_by,
+    silver_condition,
+)
 from dmdelta.silver.table.target import Target
 
 
 @dataclass(slots=True)
 class ApplyContext:
-    """
+    """An `apply_table` call in progress.
+
     Attributes:
-        ddl_applied_to: the statement there has been followed, and all before it; None: none of the range.
-        empty: the table was made by this call and has no rows.
-        existing: the columns of a merged table, None if they have to be looked up.
+        ordinals: the ordinals of the next commits.
+        ddl_applied_to: the statements up to this position are applied; None: none of the range.
+        empty: this call created the table, and it has no rows.
+        existing: the columns of a merged table; None if they have to be looked up.
     """
 
     spark: SparkSession
@@ -50,19 +59,19 @@ class ApplyContext:
     commit: OwnCommit | None = None
 
     def tag(self, begin: Position, end: Position, *, last: bool) -> CommitTag:
-        """Of the commit after which the table is at `end`: behind the statement there, if that has been followed."""
-        made = tag_of(self.request, LAST_STEP if last else next(self.ordinals), begin, end)
-        return replace(made, rest=()) if end == self.ddl_applied_to else made
+        """The tag of a commit that leaves the table at `end`, after the statement there if that has been applied."""
+        tag = tag_of(self.request, LAST_STEP if last else next(self.ordinals), begin, end)
+        return replace(tag, rest=()) if end == self.ddl_applied_to else tag
 
     def log(self, structure: Sequence[StructureEvent]) -> TableLog:
-        """What the range says about the table's structure."""
+        """The part of the log that determines the table's structure."""
         return table_log(self.spark, self.request.context, self.request.name, structure, self.ddl_applied_to)
 
     def silver_schema(self, schema: TableSchema) -> TableSchema:
-        """The structure as silver has it: without the columns that it lacks because a statement was left out.
+        """A structure in silver, without the columns that silver lacks because a statement was ignored.
 
         Raises:
-            SchemaError: a key column, or a column's type, is not silver's.
+            SchemaError: silver lacks a key column, or a column has another type.
         """
         target, leaves_out = self.request.target, self.request.context.rules.leave_statements_out
         if target.merged:
@@ -70,20 +79,21 @@ class ApplyContext:
         return seen_by(self.spark, target, schema) if leaves_out else target.silver_schema(schema)
 
     def columns(self) -> Columns:
-        """The columns of a merged table, looked up once between changes: shards write it in turns.
+        """The columns of a merged table. Cached between changes, which is safe because shards write it in turns.
 
         Raises:
             LakehouseError: it cannot be read.
         """
         if self.existing is None:
-            self.existing = columns_there(self.spark, self.request.target)
+            self.existing = merged_table_columns(self.spark, self.request.target)
         return self.existing
 
     def make(self, changes: Sequence[Change], begin: Position, at: Position, *, statement: bool = True) -> None:
-        """Make the commits that follow the statement at `at`; each bears what is left behind it.
+        """Commit the changes that apply the statement at `at`. Each commit records the remaining changes.
 
         Args:
-            statement: False: the changes follow no statement, and whoever plans them again plans what is missing.
+            statement: False if the changes belong to no statement: the commits then record no remaining changes,
+                because planning them again gives those that are missing.
 
         Raises:
             Fenced, CommitConflict, LakehouseError: as `dmdelta.lakehouse.commits`.
@@ -99,7 +109,7 @@ class ApplyContext:
                 reach(CrashPoint.SILVER_AFTER_CHANGE)
 
     def result(self, structure: TableSchema | None, waits: Waiting | None = None) -> ApplyResult:
-        """What was done, to the range's end or up to what the table waits with."""
+        """The result, up to the range's end or to the statement that the table waits with."""
         end = waits.position if waits else self.request.end
         steps = tuple(self.steps)
         return ApplyResult(
@@ -116,22 +126,22 @@ class ApplyContext:
 
 
 def open_context(spark: SparkSession, request: ApplyRequest) -> ApplyContext:
-    """Find out where the table is, and finish the statement that a run before this one has begun to follow.
+    """Look up the table's position, and complete a statement that an earlier run has applied partially.
 
     Raises:
-        ForeignTable: the table is not this task's.
+        ForeignTable: the table belongs to another task.
         Fenced, CommitConflict, LakehouseError: as `dmdelta.lakehouse.commits`.
     """
     if request.known is not None:
         condition, applied, newest = Condition.PRESENT, request.applied, None
     else:
         condition = silver_condition(spark, request.target)
-        there = condition is not Condition.ABSENT
-        newest = request.newest or silver_position(spark, request.target) if there else None
+        existing = condition is not Condition.ABSENT
+        newest = request.newest or silver_position(spark, request.target) if existing else None
         applied = newest.tag.version if newest else None
-    # After a crash between the commits of a batch its ordinals go on: Delta would skip one that it has seen.
-    began = applied is not None and applied >> STEP_BITS == request.batch
-    first = (applied & LAST_STEP) + 1 if began and applied is not None else 0
+    # After a crash between the commits of a batch the ordinals continue: Delta skips transaction versions that it has.
+    resumed = applied is not None and applied >> STEP_BITS == request.batch
+    first = (applied & LAST_STEP) + 1 if resumed and applied is not None else 0
     work = ApplyContext(spark, request, condition, count(first), request.ddl_applied_to)
     if newest is not None and newest.tag.rest is not None:
         work.ddl_applied_to = max(newest.tag.end, request.ddl_applied_to or newest.tag.end)
@@ -142,9 +152,9 @@ def open_context(spark: SparkSession, request: ApplyRequest) -> ApplyContext:
 
 
 def finish_statement(spark: SparkSession, target: Target, run: str) -> None:
-    """Finish the statement that a run before this one has begun to follow on a merged table, for whichever shard.
+    """Complete a statement that an earlier run has applied partially to a merged table, for any shard.
 
-    Shards take turns, so it is the table's newest commit of ours.
+    Shards take turns, so the table's newest own commit is that of the statement.
 
     Raises:
         Fenced, CommitConflict, LakehouseError: as `dmdelta.lakehouse.commits`.
@@ -160,7 +170,7 @@ def finish_statement(spark: SparkSession, target: Target, run: str) -> None:
 
 
 def begin_table(work: ApplyContext, schema: TableSchema, at: Position) -> None:
-    """Have the table there, made or begun anew at `at` if it is not.
+    """Create the table at position `at` if it does not exist, or recreate it if its source table was dropped.
 
     Raises:
         ForeignTable, SchemaError, LakehouseError: as `create_silver`.

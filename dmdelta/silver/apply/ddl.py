@@ -1,4 +1,4 @@
-"""A silver table follows a statement on its source table."""
+"""Apply a DDL statement on a source table to its silver table."""
 
 from collections.abc import Sequence
 
@@ -20,19 +20,20 @@ log = get_logger(__name__)
 
 
 def follow_statement(work: ApplyContext, piece: SchemaRange) -> Waiting | None:
-    """Do to the silver table what the statement at the end of a piece did to its source table.
+    """Apply the statement at the end of a schema range to the silver table.
 
-    None, or what the source table waits with: as a shard, for the others of its merged table.
+    Returns:
+        The statement that a shard of a merged table waits with for the other shards, or None.
 
     Raises:
-        UnsupportedSchemaChange: silver cannot follow; the table is as it was before the statement.
+        UnsupportedSchemaChange: silver cannot apply the statement; the table is unchanged.
         Fenced, CommitConflict, LakehouseError: as `dmdelta.lakehouse.commits`.
     """
     assert piece.then is not None
     event, effects = piece.then.event, piece.then.effects
     if piece.then.surprise:
         table = ".".join(work.request.name)
-        log.warning("the log tells another structure than the statements before it", table=table, at=str(piece.end))
+        log.warning("structure in the log differs from the preceding DDL statements", table=table, at=str(piece.end))
     created = next((effect for effect in effects if isinstance(effect, Created)), None)
     if work.condition is Condition.ABSENT:
         if created is not None and created.schema is not None:
@@ -54,17 +55,17 @@ def follow_statement(work: ApplyContext, piece: SchemaRange) -> Waiting | None:
 
 
 def plan_following(work: ApplyContext, effects: Sequence[Effect], at: Position) -> tuple[list[Change], Condition]:
-    """The commits that follow the effects of one statement, and whether the table is there afterwards.
+    """The commits that apply the effects of one statement, and the table's condition afterwards.
 
     Raises:
-        SchemaError: silver cannot follow.
+        SchemaError: silver cannot apply an effect.
     """
     changes: list[Change] = []
     condition, target = work.condition, work.request.target
     seen = _columns(work) if work.request.context.rules.leave_statements_out else None
     for effect in effects:
-        if isinstance(effect, Renamed):  # one that counts cuts its range: apply_group
-            raise SchemaError("a rename can neither stand in for another statement nor be part of one that is replaced")
+        if isinstance(effect, Renamed):  # apply_group handles the renames of the log
+            raise SchemaError("an operator override cannot contain a RENAME, nor replace a statement that renames")
         if isinstance(effect, Truncated):
             changes += plan_truncation(at)
         elif isinstance(effect, Dropped):
@@ -76,7 +77,7 @@ def plan_following(work: ApplyContext, effects: Sequence[Effect], at: Position) 
             condition = Condition.PRESENT
         elif isinstance(effect, Altered) and condition is Condition.PRESENT:
             if seen is not None:
-                effect = effect.among(seen)  # noqa: PLW2901 - the same effect, as silver sees it
+                effect = effect.among(seen)  # noqa: PLW2901 - the same effect on silver's columns
                 seen = {column.name for column in effect.after.columns}
             changes += _altered(work, effect, at)
     return changes, condition
@@ -88,9 +89,9 @@ def _altered(work: ApplyContext, effect: Altered, at: Position) -> Sequence[Chan
     if work.request.mode is Mode.SAFE and has_shape(work.spark, target, effect.after):
         if effect.reused_name is not None:
             raise SchemaError(
-                f"it lets the name {effect.reused_name} stand for another column, and may have been followed before"
+                f"it reuses the name {effect.reused_name} for another column, and may have been applied before"
             )
-        # It was followed before, or the snapshot was taken behind it; rows that are older may be missing values.
+        # It was applied before, or the snapshot is newer than it. Older rows may lack values.
         return [change for change in plan.changes if change.verb in (Verb.UPDATE, Verb.DELETE)]
     if plan.unknown and has_rows(work.spark, target.place):
         raise SchemaError(plan.unknown)
@@ -98,6 +99,6 @@ def _altered(work: ApplyContext, effect: Altered, at: Position) -> Sequence[Chan
 
 
 def _columns(work: ApplyContext) -> set[str]:
-    """What silver has, where statements may have been left out."""
-    with wrapped(work.request.target.place, "looking at"):
+    """The columns of silver, which lacks those of ignored statements."""
+    with wrapped(work.request.target.place, "reading the columns of"):
         return set(work.spark.table(work.request.target.place).columns)

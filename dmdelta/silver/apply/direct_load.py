@@ -1,4 +1,4 @@
-"""Rows that a snapshot read go straight to silver, past bronze."""
+"""Direct load: snapshot rows go to silver, bypassing bronze."""
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import VariantType
@@ -16,11 +16,11 @@ from dmdelta.silver.table.target import Target
 
 
 def reached(spark: SparkSession, request: ApplyRequest, schema: TableSchema) -> Position | None:
-    """Up to where of its snapshot a table is, None for nowhere: it is made then.
+    """The position in its snapshot up to which a table is loaded; None if nothing is. Creates the table if necessary.
 
     Raises:
-        ForeignTable: the table is not this task's.
-        LakehouseError: it cannot be read or made.
+        ForeignTable: the table belongs to another task.
+        LakehouseError: it cannot be read or created.
     """
     if not open_silver(spark, request.target, schema):
         return None
@@ -31,28 +31,27 @@ def reached(spark: SparkSession, request: ApplyRequest, schema: TableSchema) -> 
 def append_read(
     spark: SparkSession, request: ApplyRequest, schema: TableSchema, rows: DataFrame, done: Position | None
 ) -> OwnCommit | None:
-    """Append rows as they were read; None if that was done before.
+    """Append snapshot rows; None if an earlier commit contains them.
 
     Args:
-        request: the range that the rows are of, as an applier would be told.
-        rows: first the table's columns in their order, as VARIANT or as silver has them; then epoch, seq, row and
-            committed_at.
-        done: up to where the table is (`reached`).
+        request: the range of the rows, as for `apply_table`.
+        rows: the table's columns in order, as VARIANT or in silver's types; then epoch, seq, row and committed_at.
+        done: the position up to which the table is loaded (`reached`).
 
     Raises:
-        Fenced: another run of this task did it meanwhile.
+        Fenced: another run of this task wrote the table.
         CommitConflict, LakehouseError: the table cannot be written.
     """
     if done is not None and done >= request.end:
         return None
     if done is not None and done > request.begin:
-        rows = rows.where(f"seq >= {done.seq}")  # a run that was killed had cut its ranges otherwise
+        rows = rows.where(f"seq >= {done.seq}")  # an interrupted run may have used other range boundaries
     target = request.target
     return append(spark, read_rows_of(rows, schema, target), target.place, last_tag(request))
 
 
 def read_rows_of(rows: DataFrame, schema: TableSchema, target: Target) -> DataFrame:
-    """Rows as `append_read` is given them, as the silver table has them."""
+    """The rows that `append_read` takes, with the silver table's columns."""
     read = zip(rows.schema.fields, schema.columns, strict=False)
     columns = [
         f"{converted(field.name, column) if isinstance(field.dataType, VariantType) else field.name} "

@@ -1,7 +1,7 @@
-"""Rows are judged on their way to silver: those that fail are counted, kept apart, or stop the table.
+"""Evaluate row expectations before rows reach silver: rows that fail are counted, are quarantined, or stop the table.
 
-A row is in silver or in quarantine, by what it is now. So what is where depends on the rows alone, not on how the log
-was cut into batches: a row that begins to fail leaves silver, one that is put right at the source comes back.
+A row is in silver or in quarantine, according to its current values. The result therefore depends on the rows alone,
+not on the batch boundaries. A row that starts to fail leaves silver; a row that the source repairs returns to it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,10 +27,10 @@ from dmdelta.silver.table.target import Target
 
 @dataclass(frozen=True, slots=True)
 class CheckedBatch:
-    """A batch that was judged.
+    """A batch whose expectations were evaluated.
 
     Attributes:
-        failures: how many of its rows failed, by the name of what they should fulfil; only what failed.
+        failures: the number of failing rows by the name of the expectation; only expectations that failed.
     """
 
     batch: Batch
@@ -39,12 +39,12 @@ class CheckedBatch:
 
 @dataclass(frozen=True, slots=True)
 class CheckedReload:
-    """What takes the place of a silver table's rows, judged.
+    """The rows that replace a silver table's, after evaluation.
 
     Attributes:
-        rows: those that are to be in silver.
-        judged: how many rows were judged; 0 if nothing is expected of them.
-        failures: as of a batch.
+        rows: the rows that go to silver.
+        judged: the number of rows that were evaluated; 0 without expectations.
+        failures: as for a batch.
     """
 
     rows: DataFrame
@@ -53,57 +53,57 @@ class CheckedReload:
 
 
 def check_batch(batch: Batch, target: Target, checks: Sequence[RowCheck]) -> CheckedBatch:
-    """Judge a batch. Rows that fail are in quarantine, or their table stops, before silver has any of the batch.
+    """Evaluate a batch. Failing rows are quarantined, or stop the table, before silver gets any row of the batch.
 
     Raises:
-        QualityError: rows fail that stop their table, or they cannot be judged as it takes.
-        LakehouseError: bronze cannot be read, or the quarantine not be written.
+        QualityError: rows fail an expectation that stops the table, or the batch cannot be evaluated.
+        LakehouseError: bronze cannot be read, or the quarantine cannot be written.
     """
     if not checks or not batch.events.row_count:
         return CheckedBatch(batch, {})
-    _assert_judgeable(batch, target, checks)
+    _assert_evaluable(batch, target, checks)
     with wrapped(batch.bronze, "reading"):
-        _, failures = _count(_judged_rows(batch), checks)
+        _, failures = _count(_evaluated_rows(batch), checks)
     _assert_none_stops(target, checks, failures)
-    apart = [check for check in checks if check.on_failure is OnFailure.QUARANTINE]
-    if not apart:
+    quarantining = [check for check in checks if check.on_failure is OnFailure.QUARANTINE]
+    if not quarantining:
         return CheckedBatch(batch, failures)
-    quarantine, found = Quarantine.of(target), any(check.name in failures for check in apart)
-    if found or quarantine.has_rows(batch.spark):
-        quarantine.update(batch.spark, _net_rows(batch, apart), batch.schema)
-    return CheckedBatch(replace(batch, failing=failing_any(apart)) if found else batch, failures)
+    quarantine, fails = Quarantine.of(target), any(check.name in failures for check in quarantining)
+    if fails or quarantine.has_rows(batch.spark):
+        quarantine.update(batch.spark, _net_rows(batch, quarantining), batch.schema)
+    return CheckedBatch(replace(batch, failing=failing_any(quarantining)) if fails else batch, failures)
 
 
 def check_reload(
     spark: SparkSession, read: DataFrame, schema: TableSchema, target: Target, checks: Sequence[RowCheck]
 ) -> CheckedReload:
-    """Judge rows that take the place of a silver table's: those that are kept apart replace its quarantine.
+    """Evaluate rows that replace a silver table's. The failing rows replace the contents of its quarantine.
 
     Args:
-        read: rows of bronze, that a snapshot read.
-        schema: the table as silver has it.
+        read: rows of bronze that a snapshot read.
+        schema: the table's structure in silver.
 
     Raises:
-        QualityError: rows fail that stop their table.
-        LakehouseError: bronze cannot be read, or the quarantine not be written.
+        QualityError: rows fail an expectation that stops the table.
+        LakehouseError: bronze cannot be read, or the quarantine cannot be written.
     """
     rows = inserted_rows(read, schema)
     if not checks:
         return CheckedReload(rows, 0, {})
     with wrapped(target.context.lakehouse.bronze, "reading"):
-        judged, failures = _count(rows, checks)
+        evaluated, failures = _count(rows, checks)
     _assert_none_stops(target, checks, failures)
-    apart = [check for check in checks if check.on_failure is OnFailure.QUARANTINE]
-    if not apart:
-        return CheckedReload(rows, judged, failures)
-    failing = failing_any(apart)
-    reasoned = inserted_rows(read, schema, f"after AS {IMAGE}").withColumn(REASONS, _reasons(apart))
+    quarantining = [check for check in checks if check.on_failure is OnFailure.QUARANTINE]
+    if not quarantining:
+        return CheckedReload(rows, evaluated, failures)
+    failing = failing_any(quarantining)
+    reasoned = inserted_rows(read, schema, f"after AS {IMAGE}").withColumn(REASONS, _reasons(quarantining))
     Quarantine.of(target).replace_all(spark, reasoned.where(failing), schema)
-    return CheckedReload(rows.where(~failing), judged, failures)
+    return CheckedReload(rows.where(~failing), evaluated, failures)
 
 
-def forget_emptied(work: ApplyContext, piece: SchemaRange) -> None:
-    """Ahead of the statement at the end of a piece: what it takes out of the table is not kept apart any longer.
+def clear_emptied(work: ApplyContext, piece: SchemaRange) -> None:
+    """Remove rows from the quarantine that the statement at the end of a schema range deletes. Call it before that.
 
     Raises:
         LakehouseError: the quarantine cannot be written.
@@ -114,11 +114,11 @@ def forget_emptied(work: ApplyContext, piece: SchemaRange) -> None:
         Quarantine.of(work.request.target).clear(work.spark, piece.end)
 
 
-def keeps_apart(spark: SparkSession, request: ApplyRequest) -> bool:
-    """Rows of a table are in quarantine.
+def has_quarantined(spark: SparkSession, request: ApplyRequest) -> bool:
+    """Whether rows of a table are in quarantine.
 
     Raises:
-        LakehouseError: it cannot be told.
+        LakehouseError: the quarantine cannot be read.
     """
     return request.context.checks is not no_checks and Quarantine.of(request.target).has_rows(spark)
 
@@ -126,43 +126,43 @@ def keeps_apart(spark: SparkSession, request: ApplyRequest) -> bool:
 def _assert_none_stops(target: Target, checks: Sequence[RowCheck], failures: Mapping[str, int]) -> None:
     """
     Raises:
-        QualityError: rows failed that stop their table.
+        QualityError: rows fail an expectation that stops the table.
     """
     for check in checks:
         if check.on_failure is OnFailure.STOP and check.name in failures:
             raise QualityError(
                 f"{failures[check.name]:,} rows of {'.'.join(target.source)} fail {check.name}",
-                hint="silver has none of them: mend the suite, or let it warn or quarantine, and run again",
+                hint="none of them is in silver: fix the suite, or use the action warn or quarantine, and run again",
             )
 
 
 def failing_any(checks: Sequence[RowCheck]) -> Column:
-    """Whether a row fails one of them."""
+    """Whether a row fails at least one check."""
     return reduce(lambda one, other: one | other, (check.failing for check in checks))
 
 
 def _reasons(checks: Sequence[RowCheck]) -> Column:
-    """The names of what a row fails."""
+    """The names of the checks that a row fails."""
     named = (F.when(check.failing, F.lit(check.name)) for check in checks)
     return F.array_compact(F.array(*named))
 
 
-def _assert_judgeable(batch: Batch, target: Target, checks: Sequence[RowCheck]) -> None:
+def _assert_evaluable(batch: Batch, target: Target, checks: Sequence[RowCheck]) -> None:
     table = ".".join(target.source)
     if batch.events.partial:
         raise QualityError(
-            f"the log has parts of rows of {table} alone, which cannot be judged",
-            hint="SET GLOBAL binlog_row_image = FULL, or take the table's suite away",
+            f"the binlog contains partial row images of {table}: its expectations cannot be evaluated",
+            hint="SET GLOBAL binlog_row_image = FULL, or remove the table's suite",
         )
     if not batch.keyed and any(check.on_failure is OnFailure.QUARANTINE for check in checks):
         raise QualityError(
-            f"{table} has no key: nothing tells a row in quarantine from another one like it",
-            hint="let its suite warn or stop",
+            f"{table} has no primary key: equal rows in quarantine cannot be distinguished",
+            hint="use the action warn or stop in its suite",
         )
 
 
-def _judged_rows(batch: Batch) -> DataFrame:
-    """The rows as they are at the batch's end; of a table without a key, each that was written."""
+def _evaluated_rows(batch: Batch) -> DataFrame:
+    """The rows as of the batch's end; for a table without a key, every row that was written."""
     if not batch.keyed:
         return inserted_rows(batch.changes.where("op <> 'delete'"), batch.schema)
     if batch.inserts_only:
@@ -175,15 +175,15 @@ def _net_changes(batch: Batch) -> DataFrame:
 
 
 def _net_rows(batch: Batch, checks: Sequence[RowCheck]) -> DataFrame:
-    """The net changes as `Quarantine.update` takes them."""
-    gone = "_dm_gone"
-    rows = silver_rows(_net_changes(batch), batch.schema, f"op = 'delete' AS {gone}", f"after AS {IMAGE}")
+    """The net changes with the columns that `Quarantine.update` takes."""
+    deleted = "_dm_deleted"
+    rows = silver_rows(_net_changes(batch), batch.schema, f"op = 'delete' AS {deleted}", f"after AS {IMAGE}")
     nothing = F.array().cast("array<string>")
-    return rows.withColumn(REASONS, F.when(F.col(gone), nothing).otherwise(_reasons(checks)))
+    return rows.withColumn(REASONS, F.when(F.col(deleted), nothing).otherwise(_reasons(checks)))
 
 
 def _count(rows: DataFrame, checks: Sequence[RowCheck]) -> tuple[int, dict[str, int]]:
-    """How many rows there are, and how many fail which check."""
+    """The number of rows, and the number of failing rows by check."""
     failing = [F.count_if(check.failing).alias(f"c{n}") for n, check in enumerate(checks)]
-    ((judged, *found),) = rows.agg(F.count("*"), *failing).collect()
-    return judged, {check.name: failures for check, failures in zip(checks, found, strict=True) if failures}
+    ((evaluated, *counts),) = rows.agg(F.count("*"), *failing).collect()
+    return evaluated, {check.name: failures for check, failures in zip(checks, counts, strict=True) if failures}

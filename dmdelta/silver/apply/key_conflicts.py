@@ -1,4 +1,4 @@
-"""Keys that shards of a merged table share: each keeps its row, and the run says how many there are."""
+"""Key conflicts between shards of a merged table. Each shard keeps its row; the run counts the conflicts."""
 
 from dataclasses import dataclass
 
@@ -16,52 +16,55 @@ from dmdelta.silver.table.target import Target
 
 log = get_logger(__name__)
 SHOWN = 5
-"""Other shards that are named."""
+"""How many of the other shards a message names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clashes:
-    """
+    """Key conflicts between a batch and other shards.
+
     Attributes:
-        keys: keys of a batch's new rows that rows of other shards have, too.
-        shards: some of those shards.
+        keys: how many keys of a batch's new rows exist in other shards, too.
+        shards: up to SHOWN of those shards.
     """
 
     keys: int
     shards: tuple[str, ...]
 
 
-def look_for_clashes(work: ApplyContext, batch: Batch) -> int:
-    """Say which keys of a batch other shards have; how many. Their rows stay side by side.
+def check_key_clashes(work: ApplyContext, batch: Batch) -> int:
+    """Count and report the keys of a batch that exist in other shards. Silver keeps the rows of all shards.
 
     Raises:
-        SchemaError: the spec says that it is an error.
-        LakehouseError: as `find_clashes`.
+        SchemaError: there are some, and the spec sets `shard-key-clash: error`.
+        LakehouseError: bronze or silver cannot be read.
     """
-    target, says = work.request.target, work.request.context.rules.shard_key_clash
+    target, policy = work.request.target, work.request.context.rules.shard_key_clash
     new = batch.events.moves or batch.events.rows.get(Op.INSERT) or batch.events.rows.get(Op.READ)
-    if not target.merged or not batch.keyed or not new or work.empty or says == "ignore":
+    if not target.merged or not batch.keyed or not new or work.empty or policy == "ignore":
         return 0
-    found = find_clashes(batch, target)
-    if not found.keys:
+    clashes = _find_clashes(batch, target)
+    if not clashes.keys:
         return 0
-    others, schema = ", ".join(found.shards), batch.schema
-    if says == "error":
+    others, schema = ", ".join(clashes.shards), batch.schema
+    if policy == "error":
         raise SchemaError(
-            f"{found.keys} keys of {target.shard} are keys of {others}, too",
-            hint=f"the spec says shard-key-clash: error. Give the shards keys of their own, have a route extract what "
-            f"tells them apart, or let silver keep both rows (shard-key-clash: warn); both are in {target.place} by "
-            f"{', '.join(schema.primary_key)}",
+            f"{clashes.keys} keys of {target.shard} also exist in {others}",
+            hint=f"the spec sets shard-key-clash: error. Use distinct keys in the shards, let a route extract a column "
+            f"that distinguishes them, or keep both rows in silver (shard-key-clash: warn). Find the conflicts in "
+            f"{target.place} by {', '.join(schema.primary_key)}",
             position=str(batch.begin),
         )
-    log.warning("keys of several shards", shard=str(target.shard), keys=found.keys, others=others, table=str(schema))
-    return found.keys
+    log.warning(
+        "shards have keys in common", shard=str(target.shard), keys=clashes.keys, others=others, table=str(schema)
+    )
+    return clashes.keys
 
 
-def find_clashes(batch: Batch, target: Target) -> Clashes:
-    """The keys of a batch's new rows that other shards have, as silver is ahead of the batch.
+def _find_clashes(batch: Batch, target: Target) -> Clashes:
+    """The keys of a batch's new rows that exist in other shards, in silver before the batch.
 
-    The columns that the route extracts tell shards apart: with them in it, a key is another one.
+    Columns that the route extracts are part of the comparison: keys that differ in them do not conflict.
 
     Raises:
         LakehouseError: bronze or silver cannot be read.
@@ -74,25 +77,25 @@ def find_clashes(batch: Batch, target: Target) -> Clashes:
     on += [f"_dm_target.{quote(name)} = {literal(value)}" for name, value in target.route.extracted]
     with wrapped(target.place, "reading"):
         batch.changes.where(new).selectExpr(*chosen).distinct().createOrReplaceTempView("dmdelta_new_keys")
-        # Literals, by which Delta skips files.
+        # Delta skips files by literals.
         (low, high) = batch.spark.sql(
             "SELECT CAST(min(_dm_k0) AS STRING), CAST(max(_dm_k0) AS STRING) FROM dmdelta_new_keys"
         ).collect()[0]
         if low is None:
             return Clashes(0, ())
-        (found,) = batch.spark.sql(
+        (row,) = batch.spark.sql(
             f"""SELECT count(DISTINCT {", ".join(names)}) AS keys,
             slice(array_sort(collect_set(_dm_target.{SHARD})), 1, {SHOWN}) AS shards
             FROM dmdelta_new_keys JOIN {target.place} AS _dm_target
             ON {" AND ".join(on)} AND _dm_target.{SHARD} <> {literal(str(target.shard))}
             WHERE {_between(keys[0], low, high)}"""
         ).collect()
-    return Clashes(found["keys"], tuple(found["shards"]))
+    return Clashes(row["keys"], tuple(row["shards"]))
 
 
 def _between(key: Column, low: str, high: str) -> str:
-    """The rows of the merged table whose first key column is within bounds, given as text (SQL)."""
+    """The condition (SQL) that the first key column is within bounds, which are given as text."""
     kind = silver_type(key)
     if kind == "BINARY":
-        return "true"  # no text stands for every value
+        return "true"  # text does not represent every binary value
     return f"_dm_target.{quote(key.name)} BETWEEN CAST({literal(low)} AS {kind}) AND CAST({literal(high)} AS {kind})"

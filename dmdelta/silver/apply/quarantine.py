@@ -1,7 +1,7 @@
-"""The rows of a silver table that are kept apart: a Delta table beside it, with the reasons.
+"""The quarantine of a silver table: a Delta table with the rows that fail expectations, and the reasons.
 
-It has each row once, as its source told it last. A row leaves it when the source deletes it or tells it anew, in a way
-that passes, and when somebody releases it.
+It contains each row once, with its newest image. A row leaves the quarantine when the source deletes it, when a newer
+image passes, or when an operator releases it.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,8 @@ from dmdelta.silver.schema.evolution import older_than
 from dmdelta.silver.table.target import Target
 
 IMAGE, REASONS = "_dm_image", "_dm_reasons"
-"""What `Quarantine.update` needs of a row besides silver's columns: its image and what it fails; nothing if deleted."""
+"""Columns that `Quarantine.update` takes besides silver's: the image, and the names of the failed expectations; none of
+a deleted row."""
 ROW_KEY = "_dm_row_key"
 _VERSION = T.StructType(
     [T.StructField("epoch", T.IntegerType()), T.StructField("seq", T.LongType()), T.StructField("row", T.IntegerType())]
@@ -42,7 +43,7 @@ _VIEW = "dmdelta_quarantine"
 
 @dataclass(frozen=True, slots=True)
 class Quarantine:
-    """The quarantine of one silver table. A row's `image` is that of the log, `structure` the table's at that time."""
+    """The quarantine of one silver table. `image` is a row's image in the log, `structure` the table's at that time."""
 
     target: Target
     place: str
@@ -53,7 +54,8 @@ class Quarantine:
         return cls(target, target.context.lakehouse.metadata(f"{target.context.task}_quarantine__{schema}__{table}"))
 
     def has_rows(self, spark: SparkSession) -> bool:
-        """
+        """Whether the quarantine exists and has rows of the source table.
+
         Raises:
             LakehouseError: it cannot be read.
         """
@@ -63,14 +65,14 @@ class Quarantine:
             return not self.rows(spark).limit(1).isEmpty()
 
     def rows(self, spark: SparkSession) -> DataFrame:
-        """The source table's rows that are kept apart. The table has to be there."""
+        """The source table's quarantined rows. The quarantine table must exist."""
         return spark.table(self.place).where(self._own)
 
     def update(self, spark: SparkSession, net: DataFrame, schema: TableSchema) -> None:
-        """Have the rows of a batch in it that fail, and no other of the batch. Can be repeated.
+        """Quarantine the failing rows of a batch, and remove its other rows from quarantine. Idempotent.
 
         Args:
-            net: silver's columns, and IMAGE and REASONS.
+            net: the batch's net changes with silver's columns, IMAGE and REASONS.
 
         Raises:
             CommitConflict, LakehouseError: it cannot be written.
@@ -79,19 +81,19 @@ class Quarantine:
         self._rows_of(net, schema).createOrReplaceTempView(_VIEW)
         names = ", ".join(map(quote, COLUMNS))
         values = ", ".join(f"source.{quote(name)}" for name in COLUMNS)
-        taken = ", ".join(f"{quote(name)} = source.{quote(name)}" for name in COLUMNS)
+        assigned = ", ".join(f"{quote(name)} = source.{quote(name)}" for name in COLUMNS)
         newer = f"target.{VERSION} < source.{VERSION}"
         self._run(
             spark,
             f"""MERGE INTO {self.place} AS target USING {_VIEW} AS source
             ON target.row_key = source.row_key AND target.source_table = source.source_table
             WHEN MATCHED AND {newer} AND size(source.reasons) = 0 THEN DELETE
-            WHEN MATCHED AND {newer} THEN UPDATE SET {taken}
+            WHEN MATCHED AND {newer} THEN UPDATE SET {assigned}
             WHEN NOT MATCHED AND size(source.reasons) > 0 THEN INSERT ({names}) VALUES ({values})""",
         )
 
     def replace_all(self, spark: SparkSession, failing: DataFrame, schema: TableSchema) -> None:
-        """Have these rows in it alone, which a snapshot read: the columns are those of `update`.
+        """Replace the source table's quarantined rows by those of a snapshot, with the columns that `update` takes.
 
         Raises:
             CommitConflict, LakehouseError: it cannot be written.
@@ -102,7 +104,7 @@ class Quarantine:
             self._rows_of(failing, schema).writeTo(self.place).append()
 
     def adopt(self, spark: SparkSession, rows: DataFrame) -> None:
-        """Have rows of another quarantine in it, in the place of those of the same keys. Can be repeated.
+        """Add rows of another quarantine, or replace those with the same keys. Idempotent.
 
         Args:
             rows: with the columns of a quarantine.
@@ -121,7 +123,7 @@ class Quarantine:
         )
 
     def forget(self, spark: SparkSession) -> None:
-        """Have none of the source table's rows in it.
+        """Delete the source table's rows from the quarantine.
 
         Raises:
             CommitConflict, LakehouseError: it cannot be written.
@@ -129,7 +131,7 @@ class Quarantine:
         self._run(spark, f"DELETE FROM {self.place} WHERE {self._own}")
 
     def clear(self, spark: SparkSession, before: Position) -> None:
-        """Forget rows that are older than a statement which emptied the table.
+        """Delete rows that are older than a statement that empties the table.
 
         Raises:
             CommitConflict, LakehouseError: it cannot be written.
@@ -138,7 +140,7 @@ class Quarantine:
             self._run(spark, f"DELETE FROM {self.place} WHERE {self._own} AND {older_than(before)}")
 
     def remove(self, spark: SparkSession, rows: DataFrame) -> None:
-        """Take rows of `silver_rows_of` out.
+        """Delete rows that `silver_rows_of` returned.
 
         Raises:
             CommitConflict, LakehouseError: it cannot be written.
@@ -171,7 +173,7 @@ class Quarantine:
 
     @property
     def _own(self) -> str:
-        """The source table's rows, as a condition (SQL)."""
+        """The condition (SQL) for the source table's rows."""
         return f"source_table = {literal(str(self.target.shard))}"
 
 
@@ -182,10 +184,10 @@ def key_text(schema: TableSchema) -> str:
 
 
 def with_quarantined(spark: SparkSession, target: Target, live: DataFrame, schema: TableSchema) -> DataFrame:
-    """The rows of a silver table and those that are kept apart from it: together they are the source's.
+    """The rows of a silver table and its quarantined rows: together they are the source's rows.
 
     Raises:
-        LakehouseError: it cannot be told whether there are any.
+        LakehouseError: the quarantine cannot be read.
     """
     quarantine = Quarantine.of(target)
     if not quarantine.has_rows(spark):
@@ -194,23 +196,22 @@ def with_quarantined(spark: SparkSession, target: Target, live: DataFrame, schem
 
 
 def without_quarantined(spark: SparkSession, target: Target, rows: DataFrame, schema: TableSchema) -> DataFrame:
-    """Those rows of a table that are not kept apart, as they are.
+    """The rows of a table without those that are quarantined with the same version.
 
     Raises:
-        LakehouseError: it cannot be told whether there are any.
+        LakehouseError: the quarantine cannot be read.
     """
     quarantine = Quarantine.of(target)
     if not quarantine.has_rows(spark):
         return rows
-    apart = quarantine.rows(spark).select(
-        F.col("row_key").alias("_dm_apart_key"), F.col(VERSION).alias("_dm_apart_version")
-    )
-    same = (F.expr(key_text(schema)) == F.col("_dm_apart_key")) & (F.col(VERSION) == F.col("_dm_apart_version"))
-    return rows.join(apart, same, "left_anti")
+    key, version = "_dm_quarantined_key", "_dm_quarantined_version"
+    quarantined = quarantine.rows(spark).select(F.col("row_key").alias(key), F.col(VERSION).alias(version))
+    same = (F.expr(key_text(schema)) == F.col(key)) & (F.col(VERSION) == F.col(version))
+    return rows.join(quarantined, same, "left_anti")
 
 
 def silver_rows_of(quarantined: DataFrame, schema: TableSchema) -> DataFrame:
-    """Rows of a quarantine as the silver table has them, with ROW_KEY."""
+    """Rows of a quarantine with the silver table's columns and ROW_KEY."""
     flat = quarantined.selectExpr(
         f"row_key AS {ROW_KEY}",
         "image AS after",

@@ -1,7 +1,7 @@
-"""Tables that change names with each other: they are applied together, up to each such statement and behind it.
+"""RENAME TABLE: tables that one statement renames into each other are applied together, up to the statement and after.
 
-A silver table has its files where its name says, so what is renamed is copied: from the version that the other table
-had at the statement. Its own commits tell which that is, whatever was done to it since: a crash repeats nothing.
+The location of a silver table depends on its name, so a rename copies rows: from the version that the other table had
+at the statement. That version follows from the table's own commits, even after later commits, so a crash is safe.
 """
 
 from collections import defaultdict
@@ -27,7 +27,7 @@ from dmdelta.model.spark_sql import quote
 from dmdelta.rules import Action, Role, SourceRules
 from dmdelta.silver.apply.apply import apply_table
 from dmdelta.silver.apply.context import ApplyContext, open_context
-from dmdelta.silver.apply.gate import keeps_apart
+from dmdelta.silver.apply.gate import has_quarantined
 from dmdelta.silver.apply.request import ApplyRequest, ApplyResult
 from dmdelta.silver.schema.evolution import UNMARK, clustering, plan_change, plan_creation, plan_drop
 from dmdelta.silver.schema.lookup import structure_at
@@ -45,8 +45,8 @@ class Renaming:
 
     Attributes:
         default_schema: the database of names without one.
-        sources: for every table whose content changes, the table that it had the content of before; None for a name
-            that is free afterwards.
+        sources: for every table whose content changes, the table that had this content before; None for a name that
+            is free afterwards.
     """
 
     event: StructureEvent
@@ -59,7 +59,7 @@ class Renaming:
 
 
 def plan_groups(tables: Sequence[TableEvents]) -> list[list[TableEvents]]:
-    """Tables that a statement of the range renames into each other are together, every other one is alone."""
+    """Group tables that a statement of the range renames into each other; every other table is a group of its own."""
     group_of: dict[TableName, list[TableEvents]] = {table.name: [table] for table in tables}
     for table in tables:
         for name in _renamed_with(table):
@@ -72,23 +72,23 @@ def plan_groups(tables: Sequence[TableEvents]) -> list[list[TableEvents]]:
 
 
 def plan_renamings(tables: Sequence[TableEvents], rules: SourceRules, *, mariadb: bool) -> list[Renaming]:
-    """The statements of a range that rename tables of a group, in their order.
+    """The statements of a range that rename tables of a group, in order.
 
-    Those that the rules leave out are not among them, nor the cut-over of an online DDL: its rows stay where they are.
+    Excludes those that the rules ignore, and the cut-over of an online DDL, which moves no rows.
     """
-    found: dict[Position, list[tuple[TableName, StructureEvent]]] = defaultdict(list)
+    statements: dict[Position, list[tuple[TableName, StructureEvent]]] = defaultdict(list)
     for table in tables:
         for event in table.structure:
             if event.op is Op.DDL and any(target.op == _RENAMES for target in statement_targets(event.text, "")):
-                found[event.position].append((table.name, event))
-    planned = [_renaming(*_as_executed(rows), rules, mariadb=mariadb) for _, rows in sorted(found.items())]
+                statements[event.position].append((table.name, event))
+    planned = [_renaming(*_as_executed(rows), rules, mariadb=mariadb) for _, rows in sorted(statements.items())]
     return [renaming for renaming in planned if renaming is not None]
 
 
 def _as_executed(rows: Sequence[tuple[TableName, StructureEvent]]) -> tuple[TableName, StructureEvent]:
-    """Of a statement's rows, one for each of its tables, one whose schema is that of names without one.
+    """Select the bronze row of a statement (one row per table) that has the default schema of the statement.
 
-    It is the schema by which the statement names all of these tables.
+    With the default schema, the statement's unqualified names resolve to all of these tables.
     """
     names = {name for name, _ in rows}
 
@@ -102,40 +102,40 @@ def _as_executed(rows: Sequence[tuple[TableName, StructureEvent]]) -> tuple[Tabl
 def apply_group(
     spark: SparkSession, tables: Sequence[TableEvents], requests: Sequence[ApplyRequest]
 ) -> list[ApplyResult]:
-    """Apply a range to tables that are renamed into each other; one table alone is just applied.
+    """Apply a range to a group of tables that are renamed into each other, or to a single table.
 
     Args:
-        tables: what the range holds of each table.
-        requests: for the same tables; one that begins where the range ends, or behind, has nothing left to do.
+        tables: the events of the range by table.
+        requests: for the same tables. A request that begins at the range's end or later has nothing to apply.
 
     Raises:
         DmdeltaError: as `apply_table`.
     """
-    waiting = {request.name: request for request in requests}
+    pending = {request.name: request for request in requests}
     for renaming in plan_renamings(tables, requests[0].context.rules, mariadb=requests[0].context.flavor == "mariadb"):
         at = renaming.at
-        for name, request in waiting.items():
+        for name, request in pending.items():
             if request.begin < at:
                 apply_table(spark, replace(request, end=at, events=None, whole=False))
-                waiting[name] = replace(request, begin=at, known=None, applied=None, newest=None)
-        _rename(spark, waiting, renaming)
-        for name, request in waiting.items():
+                pending[name] = replace(request, begin=at, known=None, applied=None, newest=None)
+        _rename(spark, pending, renaming)
+        for name, request in pending.items():
             if request.begin == at:
-                waiting[name] = replace(request, known=None, applied=None, newest=None, ddl_applied_to=at, events=None)
-    return [apply_table(spark, request) for request in waiting.values() if request.begin < request.end]
+                pending[name] = replace(request, known=None, applied=None, newest=None, ddl_applied_to=at, events=None)
+    return [apply_table(spark, request) for request in pending.values() if request.begin < request.end]
 
 
 def carry_over(spark: SparkSession, request: ApplyRequest, renaming: Renaming) -> None:
-    """Follow a statement that renames tables with a table that holds the source's rows already. Can be repeated.
+    """Apply a RENAME to a replay table, which contains the source's rows already. Idempotent.
 
-    A replay collects a table's rows in one place, whatever the table's name is: what the statement does besides the
-    RENAME is all that is left to do.
+    A replay collects a table's rows in one Delta table, whatever the source table's name is. Only the statement's
+    changes besides the RENAME remain to be applied.
 
     Args:
-        request: of the table under the name that it has behind the statement; begins there.
+        request: the request for the table under its new name; it begins at the statement.
 
     Raises:
-        UnsupportedSchemaChange: silver cannot follow.
+        UnsupportedSchemaChange: silver cannot apply the statement.
         Fenced, CommitConflict, LakehouseError: as `dmdelta.lakehouse.commits`.
     """
     at, source = renaming.at, renaming.sources[request.name]
@@ -171,33 +171,33 @@ def _counts(effect: Renamed, event: StructureEvent, rules: SourceRules) -> bool:
 
 
 def _rename(spark: SparkSession, requests: Mapping[TableName, ApplyRequest], renaming: Renaming) -> None:
-    """Give every table the content that it has behind a statement."""
+    """Give every table the content that it has after a statement."""
     at = renaming.at
     for name, source in renaming.sources.items():
         request = requests.get(name)
         if request is None or request.begin > at:
-            continue  # no table of ours, or one that is farther already
+            continue  # not a table of this task, or already past the statement
         if request.target.merged or (source is not None and source in requests and requests[source].target.merged):
-            raise refusal(name, renaming.event, "a shard that gets another name cannot be told from a new one")
+            raise refusal(name, renaming.event, "a renamed shard cannot be distinguished from a new shard")
         work = open_context(spark, replace(request, begin=at, known=None, applied=None, newest=None))
         if work.ddl_applied_to is not None and work.ddl_applied_to >= at:
             continue
-        if keeps_apart(spark, request):
-            raise refusal(name, renaming.event, "rows of it are in quarantine: see dmdelta quality release")
+        if has_quarantined(spark, request):
+            raise refusal(name, renaming.event, "it has quarantined rows: see dmdelta quality release")
         if source is None:
             if work.condition is Condition.PRESENT:
                 work.make(plan_drop(at), at, at)
         elif source not in requests:
-            reason = f"it takes over the rows of {'.'.join(source)}, of which nothing is known"
+            reason = f"it gets the rows of {'.'.join(source)}, which is not in silver"
             raise refusal(name, renaming.event, reason)
         elif request.safe_until is not None and at < request.safe_until:
-            raise refusal(name, renaming.event, "it was renamed while a snapshot was read")
+            raise refusal(name, renaming.event, "it was renamed during a snapshot")
         else:
             _take_over(work, requests[source], renaming)
 
 
 def _take_over(work: ApplyContext, source: ApplyRequest, renaming: Renaming) -> None:
-    """Copy what another table held ahead of the statement, as the statement leaves it."""
+    """Copy the rows that another table had before the statement, and apply the statement's other changes."""
     at, request, spark = renaming.at, work.request, work.spark
     before = structure_at(spark, source.context, source.name, at)
     if before is None:
@@ -216,8 +216,10 @@ def _take_over(work: ApplyContext, source: ApplyRequest, renaming: Renaming) -> 
     elif version is None:
         work.make((*plan_creation(request.target.silver_schema(schema), at, fits=False), *changes), at, at)
         return
-    anew = (*clustering(request.target.silver_schema(schema)), UNMARK) if work.condition is not Condition.ABSENT else ()
-    rest = (*anew, *changes)
+    replaced = (
+        (*clustering(request.target.silver_schema(schema)), UNMARK) if work.condition is not Condition.ABSENT else ()
+    )
+    rest = (*replaced, *changes)
     reach(CrashPoint.SILVER_BEFORE_CHANGE)
     rows = _content(spark, source.target, version, request.target)
     tag = replace(work.tag(at, at, last=False), rest=rest)
@@ -227,16 +229,16 @@ def _take_over(work: ApplyContext, source: ApplyRequest, renaming: Renaming) -> 
 
 
 def _content(spark: SparkSession, target: Target, version: int, receiver: Target) -> DataFrame:
-    """The rows of a version of a silver table, with the receiver's constant columns in the place of its own."""
-    given = {column.name for column in target.constants}
+    """The rows of a version of a silver table, with the receiver's constant columns instead of its own."""
+    constants = {column.name for column in target.constants}
     with wrapped(target.place, "reading"):
         rows = spark.sql(f"SELECT * FROM {target.place} VERSION AS OF {version}")
-        kept = [quote(name) for name in rows.columns if name not in given and name not in OWN_COLUMNS]
+        kept = [quote(name) for name in rows.columns if name not in constants and name not in OWN_COLUMNS]
         return rows.selectExpr(*kept, *receiver.added, *OWN_COLUMNS)
 
 
 def _altered(work: ApplyContext, schema: TableSchema, renaming: Renaming) -> tuple[Change, ...]:
-    """What else the statement does to the table, under its new name."""
+    """The statement's changes of the table besides the RENAME, under the table's new name."""
     name, old = schema.name, {source: table for table, source in renaming.sources.items()}
     original = next((source for source in old if source is not None and old[source] == name), name)
     effects = statement_effects(
@@ -257,7 +259,7 @@ def _altered(work: ApplyContext, schema: TableSchema, renaming: Renaming) -> tup
 
 
 def _version_before(spark: SparkSession, request: ApplyRequest, at: Position) -> int | None:
-    """The Delta version of a silver table ahead of the statement at `at`; None if it had none."""
+    """The Delta version of a silver table before the statement at `at`; None if there is none."""
     app = request.context.table(request.name).app
     for commit in own_commits(spark, request.target.place, app):
         tag = commit.tag
@@ -268,5 +270,5 @@ def _version_before(spark: SparkSession, request: ApplyRequest, at: Position) ->
 
 def _renamed_with(table: TableEvents) -> list[TableName]:
     statements = [event.text for event in table.structure if event.op is Op.DDL]
-    found = [target for text in statements for target in statement_targets(text, table.schema)]
-    return [(target.schema, target.table) for target in found if target.op == _RENAMES and target.table]
+    targets = [target for text in statements for target in statement_targets(text, table.schema)]
+    return [(target.schema, target.table) for target in targets if target.op == _RENAMES and target.table]

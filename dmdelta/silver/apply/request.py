@@ -1,4 +1,4 @@
-"""What applying is asked to do, and what it did."""
+"""The request and the result of applying a range to a silver table."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,18 +20,18 @@ LAST_STEP = (1 << STEP_BITS) - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyRequest:
-    """What to apply: [begin, end) of one source table.
+    """Apply [begin, end) of one source table.
 
     Attributes:
         batch: the landing batch that ends at `end`.
-        known: the table's structure at `begin`, None to look it up.
-        events: what the range holds (`tables_with_events`), None to look it up.
-        applied: the transaction version of the table's newest own commit, None to look it up.
-        newest: that commit itself, where `known` is None and it was looked up a moment ago.
-        safe_until: what begins before it may be in silver already; a commit that ends before it says so, too.
-        whole: the range ends where the batch ends; False for a part of it, up to a rename.
-        ddl_applied_to: statements up to there are in silver, and `known` is the structure behind them; None: none.
-        later_name: what the table is called where its rows go, if a RENAME gave it another name behind the range.
+        known: the table's structure at `begin`; None to look it up.
+        events: the table's events in the range (`tables_with_events`); None to look them up.
+        applied: the transaction version of the table's newest own commit; None to look it up.
+        newest: that commit, if it was just looked up and `known` is None.
+        safe_until: events before this position may be in silver already; a commit that ends before it records it.
+        whole: the range ends where the batch ends; False for a part of the batch, up to a RENAME.
+        ddl_applied_to: statements up to this position are applied, and `known` is the structure after them; None: none.
+        later_name: the table's name in silver, if a RENAME after the range gave it another name.
     """
 
     context: SilverContext
@@ -56,7 +56,7 @@ class ApplyRequest:
 
     @property
     def target(self) -> Target:
-        """Where the rows go.
+        """The silver table of the rows.
 
         Raises:
             ConfigError: two routes match the table.
@@ -65,23 +65,23 @@ class ApplyRequest:
 
 
 def read_request(context: SilverContext, name: TableName, begin: Position, end: Position) -> ApplyRequest:
-    """The request that stands for a range of a table where nothing is applied to its silver table."""
+    """A request for reading a range of a table, without applying it to silver."""
     schema, table = name
     return ApplyRequest(context=context.uncoordinated, schema=schema, table=table, begin=begin, end=end, batch=0)
 
 
 @dataclass(frozen=True, slots=True)
 class ApplyResult:
-    """What was done.
+    """The result of a request.
 
     Attributes:
         rows: row changes read from bronze, by op, before compaction.
-        steps: the commits, in order.
-        commit: the last one, None if nothing changed.
-        structure: the source table's structure at the end, None if the log never told it.
-        waits: what it waits with at the end, which then lies before that of the range.
-        clashes: keys of a shard's new rows that other shards have, too.
-        failures: rows that fail what they should fulfil, by its name.
+        steps: the operations of the commits, in order.
+        commit: the last commit; None if nothing changed.
+        structure: the source table's structure at `end`; None if the log does not contain it.
+        waits: the statement that the shard waits with at `end`, which is then before the range's end.
+        clashes: how many keys of a shard's new rows exist in other shards, too.
+        failures: the number of failing rows by the name of the expectation.
     """
 
     schema: str
@@ -110,7 +110,7 @@ class ApplyResult:
 
 
 def tag_of(request: ApplyRequest, ordinal: int, begin: Position, end: Position) -> CommitTag:
-    """The tag of one commit of a request: the `ordinal`th, after which the table is at `end`."""
+    """The tag of the `ordinal`th commit of a request, after which the table is at `end`."""
     version = (request.batch << STEP_BITS) | ordinal
     inherited = request.safe_until if request.safe_until is not None and end < request.safe_until else None
     context = request.context

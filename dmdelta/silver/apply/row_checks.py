@@ -1,4 +1,4 @@
-"""What the rows of a table should fulfil, as the applier is told it."""
+"""Row expectations as the applier evaluates them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from dmdelta.silver.table.target import Target
 
 
 class OnFailure(str, Enum):
-    """What is done about rows that fail."""
+    """The action for rows that fail."""
 
     WARN = "warn"
     QUARANTINE = "quarantine"
@@ -20,11 +20,11 @@ class OnFailure(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class RowCheck:
-    """One thing that each row should fulfil.
+    """One expectation of each row.
 
     Attributes:
-        name: as people know it.
-        failing: whether a row of silver fails; never NULL.
+        name: the name of the expectation, as in the suite.
+        failing: true for a row of silver that fails; never NULL.
     """
 
     name: str
@@ -33,9 +33,9 @@ class RowCheck:
 
 
 RowChecks = Callable[[Target, TableSchema], Sequence[RowCheck]]
-"""What the rows of a table, as silver has it, should fulfil."""
+"""The expectations of a table's rows, given its structure in silver."""
 
 
-def no_checks(target: Target, schema: TableSchema) -> Sequence[RowCheck]:  # noqa: ARG001 - of no table
-    """Nothing is expected."""
+def no_checks(target: Target, schema: TableSchema) -> Sequence[RowCheck]:  # noqa: ARG001 - the signature of RowChecks
+    """No expectations."""
     return ()

@@ -1,4 +1,4 @@
-"""Which row changes of a range count: what the spec's filters leave out never reaches silver."""
+"""Row filters: row changes that the spec's filters exclude are not applied to silver."""
 
 from dataclasses import replace
 
@@ -11,12 +11,12 @@ from dmdelta.silver.schema.range_profile import TableEvents
 
 
 def plan_counting(request: ApplyRequest, schema: TableSchema, events: TableEvents) -> tuple[TableEvents, str]:
-    """The events of a range without those of kinds that do not count, and a condition (SQL) for the rows that do.
+    """The events of a range without the excluded ops, and a condition (SQL) that selects the remaining rows.
 
-    The condition is '' if all rows do.
+    The condition is '' if it selects all rows.
 
     Raises:
-        SchemaError: a filter says Error, or an expression cannot be computed.
+        SchemaError: a filter has the action Error, or an expression cannot be evaluated.
     """
     ignored = ignored_ops(request.context.rules, request.name, events.rows)
     rows = {op: count for op, count in events.rows.items() if op not in ignored}
@@ -30,7 +30,7 @@ def plan_counting(request: ApplyRequest, schema: TableSchema, events: TableEvent
 
 
 def may_repeat(request: ApplyRequest) -> bool:
-    """A key that is inserted may be in silver: what took it away, or another key from it, was left out."""
+    """An inserted key may exist in silver: a filter may have excluded the change that removed it."""
     compared = plan_comparable_rows(request.context.rules, request.name)
     if isinstance(compared, str) or compared.outdated or compared.deletes:
         return True

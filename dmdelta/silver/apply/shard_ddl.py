@@ -1,4 +1,4 @@
-"""A shard's statements on a merged table: asked about, held, or followed."""
+"""Shard DDL: apply a shard's statement to the merged table, skip it, or wait for other shards."""
 
 from dmdelta.ddl.tracking.effects import Altered, Created, Dropped, Effect, Renamed, Truncated
 from dmdelta.errors import SchemaError, UnsupportedSchemaChange
@@ -17,24 +17,30 @@ log = get_logger(__name__)
 
 
 def join_shard(work: ApplyContext, schema: TableSchema, at: Position) -> Waiting | None:
-    """Have a shard take part with its structure at `at`; what it waits with, None if the merged table holds its rows.
+    """Add a shard with its structure at `at` to the merged table.
+
+    Returns:
+        The statement that the shard waits with, or None if the merged table can hold its rows.
 
     Raises:
         UnsupportedSchemaChange: the merged table cannot hold the shard's rows.
         Fenced, CommitConflict, LakehouseError: as `dmdelta.lakehouse.commits`.
     """
-    there = work.columns()
+    existing = work.columns()
     if work.request.context.rules.leave_statements_out:
         work.request.context.shards.stands(work.request.target.route.name, work.request.target.shard, schema)
         return None
-    return _settle(work, Waiting(at, "", joining(schema, there)), there, ())
+    return _decide(work, Waiting(at, "", joining(schema, existing)), existing, ())
 
 
 def follow_in_shard(work: ApplyContext, piece: SchemaRange) -> Waiting | None:
-    """Do to a merged table what the statement at the end of a piece did to a shard; what the shard waits with, or None.
+    """Apply the statement on a shard at the end of a schema range to the merged table.
+
+    Returns:
+        The statement that the shard waits with, or None.
 
     Raises:
-        UnsupportedSchemaChange: the merged table cannot follow; the shard is as it was before the statement.
+        UnsupportedSchemaChange: the merged table cannot apply the statement; the shard's rows are unchanged.
         Fenced, CommitConflict, LakehouseError: as `dmdelta.lakehouse.commits`.
     """
     assert piece.then is not None
@@ -42,22 +48,22 @@ def follow_in_shard(work: ApplyContext, piece: SchemaRange) -> Waiting | None:
     if piece.then.refused:
         raise refusal(name, event, piece.then.refused)
     if any(isinstance(effect, Renamed) for effect in piece.then.effects):
-        raise refusal(name, event, "a shard that gets another name cannot be told from a new one")
+        raise refusal(name, event, "a renamed shard cannot be distinguished from a new shard")
     emptied = any(isinstance(effect, Truncated | Dropped | Created) for effect in piece.then.effects)
     target = work.request.target
-    ahead = (Change(Verb.DELETE, own_older(target, piece.end)),) if emptied else ()
-    there = work.columns()
-    altered = _altered(piece.then.effects, there)
+    first = (Change(Verb.DELETE, own_older(target, piece.end)),) if emptied else ()
+    existing = work.columns()
+    altered = _altered(piece.then.effects, existing)
     if len(altered) > 1:
-        raise refusal(name, event, "more than one change of a shard's columns stands in for one statement")
+        raise refusal(name, event, "an operator override contains more than one ALTER of a shard")
     if altered:
         try:
-            return _settle(work, Waiting(piece.end, event.text, altered[0]), there, ahead)
+            return _decide(work, Waiting(piece.end, event.text, altered[0]), existing, first)
         except UnsupportedSchemaChange:
             raise
         except SchemaError as error:
             raise refusal(name, event, error.message) from error
-    work.make(ahead, piece.begin, piece.end)
+    work.make(first, piece.begin, piece.end)
     work.ddl_applied_to = piece.end
     if piece.then.schema is None:
         work.request.context.shards.leaves(target.route.name, work.request.target.shard)
@@ -66,34 +72,38 @@ def follow_in_shard(work: ApplyContext, piece: SchemaRange) -> Waiting | None:
     return None
 
 
-def _altered(effects: tuple[Effect, ...], there: Columns) -> list[Altered]:
-    """The changes of a shard's structure; a table that begins joins with the one that it begins with."""
-    found = [effect for effect in effects if isinstance(effect, Altered)]
-    begun = [effect.schema for effect in effects if isinstance(effect, Created) and effect.schema is not None]
-    return [*found, *(joining(schema, there) for schema in begun)]
+def _altered(effects: tuple[Effect, ...], existing: Columns) -> list[Altered]:
+    """The changes of a shard's structure; a created table joins with its initial structure."""
+    altered = [effect for effect in effects if isinstance(effect, Altered)]
+    created = [effect.schema for effect in effects if isinstance(effect, Created) and effect.schema is not None]
+    return [*altered, *(joining(schema, existing) for schema in created)]
 
 
-def _settle(work: ApplyContext, waiting: Waiting, there: Columns, ahead: tuple[Change, ...]) -> Waiting | None:
-    """Ask what becomes of a shard's statement, and do it."""
+def _decide(work: ApplyContext, waiting: Waiting, existing: Columns, first: tuple[Change, ...]) -> Waiting | None:
+    """Let the shard coordination decide about a shard's statement, and carry out the decision.
+
+    Args:
+        first: the changes to commit before those of the statement.
+    """
     shards, target = work.request.context.shards, work.request.target
     after = waiting.altered.after
-    if shards.mode is None and operations(waiting.altered, there):
+    if shards.mode is None and operations(waiting.altered, existing):
         raise SchemaError(
-            f"{target.shard} would change the columns of {target.place}, to which other tables go, too",
-            hint="say in the spec how shards agree on a change: shard-mode: pessimistic, or optimistic",
+            f"{target.shard} changes the columns of {target.place}, which is merged from several source tables",
+            hint="set the shard mode in the spec: shard-mode: pessimistic, or optimistic",
         )
-    verdict = shards.ask(target.route.name, work.request.target.shard, waiting, there)
-    if verdict.action is Action.WAIT:
+    decision = shards.ask(target.route.name, work.request.target.shard, waiting, existing)
+    if decision.action is Action.WAIT:
         log.info("shard waits", shard=str(target.shard), at=str(waiting.position), ddl=waiting.text)
         return waiting
     change = ShardChange(
-        target, waiting.altered, there, verdict.others, waiting.position, work.request.context.flavor == "mariadb"
+        target, waiting.altered, existing, decision.others, waiting.position, work.request.context.flavor == "mariadb"
     )
-    plan = (plan_leaving_out if verdict.action is Action.SKIP else plan_shard_change)(change)
-    if plan.unknown and not ahead and _has_rows(work):
+    plan = (plan_leaving_out if decision.action is Action.SKIP else plan_shard_change)(change)
+    if plan.unknown and not first and _has_rows(work):
         raise SchemaError(plan.unknown)
     is_statement = bool(waiting.text)
-    work.make((*ahead, *plan.changes), waiting.position, waiting.position, statement=is_statement)
+    work.make((*first, *plan.changes), waiting.position, waiting.position, statement=is_statement)
     if is_statement:
         work.ddl_applied_to = waiting.position
     shards.sees(target.route.name, work.columns())

@@ -1,7 +1,7 @@
-"""How a merged table follows a statement on one of its shards: a pure plan of single Delta commits.
+"""Shard merge: the Delta commits that apply a statement on one shard to the merged table, as a pure plan.
 
-What the statement did to the shard's rows is done to the shard's rows; what it did to the columns is done once, by
-whichever shard comes first with it. A column that other shards still have stays for them.
+Changes of rows apply to the shard's own rows. Changes of columns apply once, for the first shard that makes them. A
+column that other shards have remains.
 """
 
 from dataclasses import replace
@@ -18,10 +18,10 @@ from dmdelta.silver.table.target import LEFT_OUT, Target
 
 
 def plan_shard_change(change: ShardChange) -> SilverChange:
-    """What a change of a shard's structure does to the merged table.
+    """The commits that apply a change of a shard's structure to the merged table.
 
     Raises:
-        SchemaError: a name stands for another column afterwards, or a type does not fit.
+        SchemaError: the statement reuses a column name, or a type does not fit.
     """
     plan = plan_columns(change)
     return SilverChange(_changes(plan, change), plan.unknown)
@@ -62,13 +62,13 @@ def _rewrite(plan: ColumnPlan, change: ShardChange) -> Change:
 
 
 def seen_among(target: Target, schema: TableSchema, existing: Columns, *, missing_too: bool = False) -> TableSchema:
-    """A shard's structure as the merged table has it: in the types that are there, without what is left out.
+    """A shard's structure in the merged table: with the merged table's types, without the omitted columns.
 
     Args:
-        missing_too: statements may have been left out, so that what is not there is left out, too.
+        missing_too: statements may have been ignored: also omit columns that the merged table lacks.
 
     Raises:
-        SchemaError: a column that is not left out is not there, or one of the key is.
+        SchemaError: the merged table lacks a column that is not omitted, or a key column.
     """
     columns: list[Column] = []
     for column in schema.columns:
@@ -85,22 +85,21 @@ def seen_among(target: Target, schema: TableSchema, existing: Columns, *, missin
 
 
 def plan_leaving_out(change: ShardChange) -> SilverChange:
-    """A statement is not followed: the merged table keeps its columns, and goes without those that the shard gained.
+    """Ignore a statement: the merged table keeps its columns, and omits those that the shard added.
 
     Raises:
-        SchemaError: a value of the shard's new type does not fit.
+        SchemaError: the merged table's type cannot hold the shard's new type.
     """
     altered, existing = change.altered, change.existing
     for column in altered.after.columns:
         present = existing.type(column.name)
         if present is not None and not holds(present, held_type(column)):
-            raise SchemaError(f"{column.name} is {silver_type(column)} from now on, which {present} does not hold")
+            raise SchemaError(f"{column.name} becomes {silver_type(column)}, which {present} cannot hold")
     kept = {column.name.lower() for column in altered.after.columns}
-    lost = [
-        name for column in altered.before.columns if (name := existing.name(column.name)) and name.lower() not in kept
-    ]
-    plan = ColumnPlan(dict(existing.types), values=dict.fromkeys(lost, "NULL"))
-    gained = {column.name.lower() for column in altered.after.columns if existing.name(column.name) is None}
-    names = ",".join(sorted(gained | existing.left_out))
-    noted = [Change(Verb.ALTER, f"SET TBLPROPERTIES ({literal(LEFT_OUT)} = {literal(names)})")] if gained else []
-    return SilverChange((*noted, *_own_rows(plan, change)))
+    in_both = [name for column in altered.before.columns if (name := existing.name(column.name))]
+    dropped = [name for name in in_both if name.lower() not in kept]
+    plan = ColumnPlan(dict(existing.types), values=dict.fromkeys(dropped, "NULL"))
+    added = {column.name.lower() for column in altered.after.columns if existing.name(column.name) is None}
+    names = ",".join(sorted(added | existing.left_out))
+    recorded = [Change(Verb.ALTER, f"SET TBLPROPERTIES ({literal(LEFT_OUT)} = {literal(names)})")] if added else []
+    return SilverChange((*recorded, *_own_rows(plan, change)))

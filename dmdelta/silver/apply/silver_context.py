@@ -1,4 +1,4 @@
-"""A source as silver sees it: its facts, what its merged tables agree by, and what its rows should fulfil."""
+"""The context of a source in silver: the source's facts, the shard coordination and the row expectations."""
 
 from dataclasses import dataclass, field, replace
 
@@ -11,9 +11,10 @@ from dmdelta.silver.table.target import Target
 
 @dataclass(frozen=True, slots=True)
 class SilverContext(SourceContext):
-    """
+    """The facts of a source that silver needs.
+
     Attributes:
-        shards: coordinates the shards of merged tables, of all sources.
+        shards: coordinates the shards of merged tables across all sources.
         checks: the expectations of a table's rows.
     """
 
@@ -21,14 +22,14 @@ class SilverContext(SourceContext):
     checks: RowChecks = no_checks
 
     def table(self, name: TableName) -> Target:
-        """Where a source table's rows go.
+        """The silver table of a source table.
 
         Raises:
-            ConfigError: two routes match it.
+            ConfigError: two routes match the source table.
         """
         return Target(self, name, self.rules.route(*name))
 
     @property
     def uncoordinated(self) -> "SilverContext":
-        """The same without shards that wait and without row checks: for reads, and for replays elsewhere."""
+        """A copy without shard coordination and row checks: for reads, and for replays into another table."""
         return replace(self, shards=Coordination(), checks=no_checks)

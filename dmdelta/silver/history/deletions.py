@@ -1,4 +1,4 @@
-"""What a stretch of the log took away from a table, as keys: what must not be in silver any more."""
+"""The keys that a range of the log deletes from a table, and that silver must no longer contain."""
 
 from collections.abc import Sequence
 from functools import reduce
@@ -21,19 +21,19 @@ from dmdelta.silver.schema.schema_ranges import SchemaRange, plan_schema_ranges
 
 
 def deleted_keys(spark: SparkSession, request: ApplyRequest, silver_schema: TableSchema, live: DataFrame) -> DataFrame:
-    """The keys whose last change in the request's range takes them away, with `_dm_version`: the event that did.
+    """The keys whose last change in the request's range is a delete, with `_dm_version`: that of the deleting event.
 
     Args:
-        silver_schema: the table as silver has it now.
-        live: silver's rows; a statement that empties the table takes all that are older.
+        silver_schema: the table's current structure in silver.
+        live: silver's rows. A statement that empties the table deletes all rows that are older.
 
     Raises:
-        UnsupportedSchemaChange: the range has changed what the key is.
+        UnsupportedSchemaChange: the primary key's columns change within the range.
         LakehouseError: bronze cannot be read.
     """
     pieces = _pieces(spark, request)
-    found = [_deleted_in(spark, request, piece, silver_schema) for piece in pieces]
-    frames = [frame for frame in found if frame is not None]
+    deleted = [_deleted_in(spark, request, piece, silver_schema) for piece in pieces]
+    frames = [frame for frame in deleted if frame is not None]
     emptied = [piece.end for piece in pieces if _empties(piece)]
     keys = [quote(key) for key in silver_schema.primary_key]
     if emptied:
@@ -44,11 +44,11 @@ def deleted_keys(spark: SparkSession, request: ApplyRequest, silver_schema: Tabl
 
 
 def removed_keys(spark: SparkSession, request: ApplyRequest, silver_schema: TableSchema) -> DataFrame | None:
-    """The keys whose last change in the request's range takes them away. None if they cannot be listed: a statement
-    empties the table, or changes what the key is.
+    """The keys whose last change in the request's range is a delete. None if they cannot be listed: a statement
+    empties the table, or changes the columns of its primary key.
 
     Args:
-        silver_schema: the table as silver has it at the range's end.
+        silver_schema: the table's structure in silver at the range's end.
 
     Raises:
         LakehouseError: bronze cannot be read.
@@ -57,10 +57,10 @@ def removed_keys(spark: SparkSession, request: ApplyRequest, silver_schema: Tabl
     if any(map(_empties, pieces)):
         return None
     try:
-        found = [_deleted_in(spark, request, piece, silver_schema) for piece in pieces]
+        deleted = [_deleted_in(spark, request, piece, silver_schema) for piece in pieces]
     except UnsupportedSchemaChange:
         return None
-    frames = [frame.drop(VERSION) for frame in found if frame is not None]
+    frames = [frame.drop(VERSION) for frame in deleted if frame is not None]
     kinds = (f"CAST(NULL AS {silver_type(column)}) AS {quote(column.name)}" for column in keys_of(silver_schema))
     return reduce(DataFrame.unionAll, frames, spark.sql(f"SELECT {', '.join(kinds)} WHERE false"))
 
@@ -85,8 +85,8 @@ def _deleted_in(
     schema = batch.schema
     if len(schema.primary_key) != len(silver_schema.primary_key):
         raise UnsupportedSchemaChange(
-            f"the key of {silver_schema} changed inside the range",
-            hint="replay a range behind that statement, or have the table made anew: --rebuild",
+            f"the primary key of {silver_schema} changes within the range",
+            hint="replay a range after that statement, or rebuild the table: --rebuild",
             position=str(piece.end),
         )
     changes = compacted(keyed_changes(batch.changes, schema, moves=bool(batch.events.moves)), schema)

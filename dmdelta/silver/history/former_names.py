@@ -1,8 +1,8 @@
-"""Under which names a table had its rows: RENAMEs in the past of a table, from the statements that bronze holds.
+"""Table lineage: the names that a table had, from the RENAME statements in bronze.
 
-`RENAME TABLE log TO audit` leaves what `audit` holds in the past of `log`; a swap by way of a third name crosses two
-pasts. Statements that the rules leave out, and the cut-over of an online DDL, change no silver table
-and do not count.
+After `RENAME TABLE log TO audit` the history of `audit` is that of `log`; a swap through a temporary name exchanges two
+histories. Statements that the rules ignore, and the cut-over of an online DDL, move no rows in silver and are not part
+of the lineage.
 """
 
 from collections import defaultdict
@@ -22,17 +22,17 @@ from dmdelta.silver.apply.renames import Renaming, plan_renamings
 from dmdelta.silver.schema.range_profile import StructureEvent, TableEvents
 
 NewestRead = Callable[[TableName, Position], Position | None]
-"""Where the log of a table continues behind its newest ad-hoc snapshot before a position; None without a snapshot."""
+"""The position from which a table's log is applied after its newest ad-hoc snapshot before a position; None without."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ancestor:
-    """A name under which a table had its rows.
+    """A name that a table had.
 
     Attributes:
-        end: behind the last event under this name.
-        renaming: the statement that gave the name its rows, or took away the rows that it had; None: the name has its
-            rows from its beginning.
+        end: the position after the last event under this name.
+        renaming: the statement that gave the table this name, or freed the name; None if the table was created under
+            this name.
     """
 
     name: TableName
@@ -41,35 +41,35 @@ class Ancestor:
 
     @property
     def begin(self) -> Position | None:
-        """Where the name got its rows; None: at its beginning."""
+        """The position of that statement; None if the table was created under this name."""
         return self.renaming.at if self.renaming is not None else None
 
 
 def plan_lineage(
     renamings: Sequence[Renaming], name: TableName, end: Position, newest_read: NewestRead
 ) -> tuple[Ancestor, ...]:
-    """The names of the table that is called `name` at `end`, oldest first; the last one is `name`.
+    """The names of the table that has the name `name` at `end`, oldest first; the last one is `name`.
 
-    An ad-hoc snapshot begins a table again: RENAMEs before it are not part of the table's past.
+    An ad-hoc snapshot starts a new history: RENAMEs before it are not part of the lineage.
 
     Args:
-        renamings: of the source, in the log's order.
+        renamings: those of the source, in log order.
     """
-    found: list[Ancestor] = []
+    ancestors: list[Ancestor] = []
     while True:
         renaming = next((one for one in reversed(renamings) if one.at < end and name in one.sources), None)
         read = newest_read(name, end) if renaming is not None else None
         if renaming is not None and read is not None and renaming.at < read:
             renaming = None
-        found.append(Ancestor(name, end, renaming))
+        ancestors.append(Ancestor(name, end, renaming))
         source = renaming.sources[name] if renaming is not None else None
         if renaming is None or source is None:
-            return tuple(reversed(found))
+            return tuple(reversed(ancestors))
         name, end = source, renaming.at
 
 
 def renamings_before(spark: SparkSession, log: SourceContext, end: Position | None) -> list[Renaming]:
-    """The statements before `end` (None: all) that rename tables of a source, in the log's order.
+    """The statements before `end` (None: all) that rename tables of a source, in log order.
 
     Raises:
         LakehouseError: bronze cannot be read.

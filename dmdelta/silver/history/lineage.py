@@ -1,8 +1,8 @@
-"""A table's past in bronze: which stretches of it, one after the other, make the table as it was at a position.
+"""A table's history in bronze: the sequence of replay ranges that rebuilds the table as of a position.
 
-A table begins with the rows that a snapshot read, or with its first event. An ad-hoc snapshot begins it again: what the
-log said before may be what silver could not follow, so the newest snapshot before the position counts. What a RENAME
-gave a table is in the past of another one (`dmdelta.silver.history.former_names`): each range names its own table.
+The history starts with the rows of a snapshot, or with the table's first event. It restarts at the newest ad-hoc
+snapshot before the position, because silver may have been unable to apply the log before that. Rows that a RENAME moved
+are in the history of another table (`dmdelta.silver.history.former_names`), so each range names its table.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,17 +21,17 @@ from dmdelta.model.segment import FIRST_OFFSET
 from dmdelta.silver.apply.renames import Renaming
 
 STRETCH_ROWS = 1_000_000
-"""About so many row changes are applied by one commit: a replay that was killed goes on behind the last one."""
+"""The approximate number of row changes per commit. An interrupted replay resumes after the last commit."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayRange:
-    """[begin, end) of a source's log, or of a snapshot's.
+    """A range [begin, end) of a source's log, or of a snapshot.
 
     Attributes:
-        again: it may tell what was told before it: by a snapshot, or by a log that was begun anew.
-        table: the table whose events it has; None: the one that is replayed.
-        renaming: the statement at `begin` behind which the rows have the name `table`.
+        again: it may repeat changes of earlier ranges: the log overlaps a snapshot, or was restarted in a new epoch.
+        table: the table whose events it contains; None for the table that is replayed.
+        renaming: the statement at `begin` that gave the table the name `table`.
     """
 
     begin: Position
@@ -43,12 +43,12 @@ class ReplayRange:
 
 @dataclass(frozen=True, slots=True)
 class FileRows:
-    """What one file of a source's log, or one chunk of a snapshot, holds of a table.
+    """The row counts of a table in one file of a source's log, or in one chunk of a snapshot.
 
     Attributes:
-        begin: of the file, or where the chunk stands.
-        reads: rows that a snapshot read.
-        partial: row images with only some of the columns.
+        begin: the position of the file or the chunk.
+        reads: snapshot rows.
+        partial: partial row images.
     """
 
     begin: Position
@@ -59,11 +59,11 @@ class FileRows:
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """What a RENAME made of a table's past.
+    """A RENAME at which a table's history starts.
 
     Attributes:
-        at: where the table got its rows from another one, or lost those that it had.
-        told: epochs before that of `at` have told some of the rows.
+        at: the position at which the table got its rows from another table, or lost its rows.
+        told: epochs before that of `at` contain some of the rows.
     """
 
     at: Position
@@ -75,8 +75,8 @@ class Reread:
     """An ad-hoc snapshot of a table.
 
     Attributes:
-        resume_position: where the log goes on behind it.
-        until: up to where the log may tell what was read; None: nobody remembers.
+        resume_position: the position from which the log is applied after it.
+        until: the position up to which the log may overlap the snapshot; None if unknown.
     """
 
     epoch: int
@@ -86,13 +86,14 @@ class Reread:
 
 @dataclass(frozen=True, slots=True)
 class Beginnings:
-    """How the logs of a source began for a table.
+    """Where a table's history starts in the logs of a source.
 
     Attributes:
         rereads: the table's ad-hoc snapshots.
-        exact: where the log goes on for a table that a full load read exactly there, by the log's epoch.
-        overlap_until: up to where the log of an epoch may tell what was told before, by epoch.
-        carried: a RENAME is where the table begins; None: a snapshot or its first event is.
+        exact: the position at which a full load read the table consistently, by the log's epoch. The log is applied
+            from there.
+        overlap_until: the position up to which the log of an epoch may repeat earlier changes, by epoch.
+        carried: the RENAME at which the history starts; None if it starts with a snapshot or the first event.
     """
 
     rereads: Sequence[Reread] = ()
@@ -101,12 +102,12 @@ class Beginnings:
     carried: Carried | None = None
 
     def newest_read(self, to: Position) -> Reread | None:
-        """The last ad-hoc snapshot before a position."""
+        """The newest ad-hoc snapshot before a position."""
         return min((one for one in self.rereads if one.resume_position <= to), key=lambda one: one.epoch, default=None)
 
 
 def files_of(spark: SparkSession, lakehouse: Lakehouse, source_id: str, table: TableName) -> list[FileRows]:
-    """What bronze holds of a table, file by file in the log's order, snapshots first.
+    """A table's row counts in bronze by file, in log order, snapshots first.
 
     Raises:
         LakehouseError: bronze cannot be read.
@@ -116,7 +117,7 @@ def files_of(spark: SparkSession, lakehouse: Lakehouse, source_id: str, table: T
         WHERE {of_source(source_id)} AND {of_table(*table)} GROUP BY epoch, binlog_file"""
     with wrapped(lakehouse.bronze, "reading"):
         rows = spark.sql(query).collect()
-    found = [
+    files = [
         FileRows(
             Position(row["epoch"], row["binlog_file"], FIRST_OFFSET if row["last"] else 0),
             row["rows"],
@@ -125,28 +126,28 @@ def files_of(spark: SparkSession, lakehouse: Lakehouse, source_id: str, table: T
         )
         for row in rows
     ]
-    return sorted(found, key=lambda file: file.begin)
+    return sorted(files, key=lambda file: file.begin)
 
 
 def plan_past(
     files: Sequence[FileRows], to: Position, begun: Beginnings, stretch_rows: int = STRETCH_ROWS
 ) -> tuple[ReplayRange, ...]:
-    """The stretches that lead to the table at `to`; none if it has no past.
+    """The ranges that rebuild the table as of `to`; none if it has no history.
 
     Raises:
-        QualityError: rows that a snapshot read are not in bronze.
+        QualityError: bronze does not contain the rows of a snapshot.
     """
     carried = begun.carried
     newest = begun.newest_read(to) if carried is None else None
     chosen = [file for file in files if file.begin < to and file.begin.epoch > 0]
     resume_position, overlap_until = dict(begun.exact), dict(begun.overlap_until)
     if newest is not None:
-        log = [file for file in chosen if _ends_behind(file, newest.resume_position)]
+        log = [file for file in chosen if _may_end_after(file, newest.resume_position)]
         chosen = [*(file for file in files if file.begin.epoch == newest.epoch), *log]
         resume_position[newest.resume_position.epoch] = newest.resume_position
         overlap_until[newest.resume_position.epoch] = newest.until or to
     if carried is not None:
-        chosen = [file for file in chosen if _ends_behind(file, carried.at)]
+        chosen = [file for file in chosen if _may_end_after(file, carried.at)]
         resume_position[carried.at.epoch] = carried.at
     _assert_read(chosen)
     logs = [list(group) for _, group in groupby(chosen, key=lambda file: file.begin.epoch)]
@@ -158,29 +159,29 @@ def plan_past(
         if last.chunk is not None:
             end = Position.of_chunk(last.epoch, last.chunk + 1)
         end = min(end, to)
-        told = bool(stretches) or (carried is not None and carried.told)
-        again = min(overlap_until.get(begin.epoch, end), end) if told else begin
-        stretches += _cut(log, ReplayRange(begin, again, again=True), stretch_rows)
-        stretches += _cut(log, ReplayRange(max(begin, again), end), stretch_rows)
-    if stretches and stretches[-1].end < to:  # what drops a database names none of its tables
+        has_earlier = bool(stretches) or (carried is not None and carried.told)
+        overlap_end = min(overlap_until.get(begin.epoch, end), end) if has_earlier else begin
+        stretches += _split(log, ReplayRange(begin, overlap_end, again=True), stretch_rows)
+        stretches += _split(log, ReplayRange(max(begin, overlap_end), end), stretch_rows)
+    if stretches and stretches[-1].end < to:  # DROP DATABASE does not name its tables
         log_begin = newest.resume_position if newest is not None else stretches[-1].end
         stretches.append(ReplayRange(resume_position.get(to.epoch, log_begin), to, again=True))
     return tuple(stretch for stretch in stretches if stretch.begin < stretch.end)
 
 
-def _cut(files: Sequence[FileRows], whole: ReplayRange, rows: int) -> Iterator[ReplayRange]:
-    """Parts of a stretch, of about so many rows, cut where files begin."""
-    begin, waiting = whole.begin, 0
+def _split(files: Sequence[FileRows], whole: ReplayRange, rows: int) -> Iterator[ReplayRange]:
+    """Split a range at file boundaries into parts of approximately `rows` rows."""
+    begin, pending = whole.begin, 0
     for file in files:
-        if waiting >= rows and begin < file.begin < whole.end:
+        if pending >= rows and begin < file.begin < whole.end:
             yield ReplayRange(begin, file.begin, whole.again)
-            begin, waiting = file.begin, 0
-        waiting += file.rows
+            begin, pending = file.begin, 0
+        pending += file.rows
     yield ReplayRange(begin, whole.end, whole.again)
 
 
-def _ends_behind(file: FileRows, position: Position) -> bool:
-    """Some of a file's events may be behind a position."""
+def _may_end_after(file: FileRows, position: Position) -> bool:
+    """Whether some of a file's events may be after a position."""
     begin = file.begin
     return begin >= Position(position.epoch, position.binlog_file, FIRST_OFFSET)
 
@@ -189,6 +190,6 @@ def _assert_read(files: Sequence[FileRows]) -> None:
     chunks = [file for file in files if file.begin.chunk is not None]
     if len(chunks) > 1 and not any(file.reads for file in chunks):
         raise QualityError(
-            "the rows that the snapshot read are not in bronze: snapshot.bronze was false",
-            hint="have the table read again, which goes by bronze: dmdelta snapshot SPEC --table SCHEMA.TABLE",
+            "bronze does not contain the rows of the snapshot: snapshot.bronze was false",
+            hint="take an ad-hoc snapshot, which goes through bronze: dmdelta snapshot SPEC --table SCHEMA.TABLE",
         )

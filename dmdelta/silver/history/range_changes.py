@@ -1,4 +1,4 @@
-"""What a range of the log did to a table, asked of bronze alone: for judging silver by something else than itself."""
+"""The row changes of a range, read from bronze alone: to check silver independently of its own contents."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _ORDER = "named_struct('epoch', epoch, 'seq', seq, 'row', row, 'part', part)"
 
 @dataclass(frozen=True, slots=True)
 class RangePiece:
-    """A part of a range under one structure."""
+    """A part of a range with one table structure."""
 
     batch: Batch
     begin: Position
@@ -31,7 +31,7 @@ class RangePiece:
 
     @property
     def images(self) -> DataFrame:
-        """Each row that was written, as it was then."""
+        """Every row image that was written, with the silver table's columns."""
         return inserted_rows(self.batch.changes.where("op <> 'delete'"), self.batch.schema)
 
 
@@ -39,7 +39,8 @@ def pieces_of(spark: SparkSession, request: ApplyRequest) -> Iterator[RangePiece
     """The parts of a request's range that have row changes, in order.
 
     Raises:
-        SchemaError: a structure is not known. LakehouseError: bronze cannot be read.
+        SchemaError: a structure is unknown.
+        LakehouseError: bronze cannot be read.
     """
     name, begin, end = request.name, request.begin, request.end
     events = table_events(spark, request.context.lakehouse, request.context.source_id, name, begin, end)
@@ -51,7 +52,7 @@ def pieces_of(spark: SparkSession, request: ApplyRequest) -> Iterator[RangePiece
 
 
 def has_statements(spark: SparkSession, request: ApplyRequest) -> bool:
-    """Statements in a request's range change the table, or empty it.
+    """Whether statements in a request's range change the table's structure, or empty it.
 
     Raises:
         LakehouseError: bronze cannot be read.
@@ -63,10 +64,11 @@ def has_statements(spark: SparkSession, request: ApplyRequest) -> bool:
 
 
 def batch_of(spark: SparkSession, request: ApplyRequest, piece: SchemaRange) -> Batch | None:
-    """The row changes of a piece that count, to look at; None if there are none.
+    """The row changes of a schema range that the rules select, for reading; None if there are none.
 
     Raises:
-        SchemaError: its structure is not known. LakehouseError: bronze cannot be read.
+        SchemaError: its structure is unknown.
+        LakehouseError: bronze cannot be read.
     """
     context = request.context
     events = table_events(spark, context.lakehouse, context.source_id, request.name, piece.begin, piece.end)
@@ -90,7 +92,7 @@ def batch_of(spark: SparkSession, request: ApplyRequest, piece: SchemaRange) -> 
 
 
 def rows_added(piece: RangePiece) -> int:
-    """How many more rows a table has behind a piece than ahead of it.
+    """The number of rows that a part of a range adds to a table; negative if it deletes more.
 
     Raises:
         LakehouseError: bronze cannot be read.
@@ -101,11 +103,11 @@ def rows_added(piece: RangePiece) -> int:
         F.expr(f"min_by(op, {_ORDER}) AS first"), F.expr(f"max_by(op, {_ORDER}) AS last")
     )
     with wrapped(batch.bronze, "reading"):
-        (found,) = ends.selectExpr("count_if(last <> 'delete') - count_if(first <> 'insert') AS added").collect()
-    return int(found["added"] or 0)
+        (row,) = ends.selectExpr("count_if(last <> 'delete') - count_if(first <> 'insert') AS added").collect()
+    return int(row["added"] or 0)
 
 
 def schema_behind(spark: SparkSession, request: ApplyRequest) -> TableSchema | None:
-    """The table's structure at the range's end, as silver has it; None if it was not there."""
+    """The table's structure in silver at the range's end; None if it did not exist."""
     schema = structure_at(spark, request.context, request.name, request.end)
     return request.target.silver_schema(schema) if schema is not None else None

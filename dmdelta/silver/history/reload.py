@@ -1,4 +1,4 @@
-"""A silver table made anew of what a snapshot of its source table has left in bronze."""
+"""Reload: replace the rows of a silver table by those of an ad-hoc snapshot in bronze."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -20,18 +20,18 @@ from dmdelta.silver.apply.shard_ddl import join_shard
 from dmdelta.silver.apply.shard_merge import seen_among
 from dmdelta.silver.apply.silver_context import SilverContext
 from dmdelta.silver.table.state import silver_position
-from dmdelta.silver.table.table import Condition, cluster_again, columns_there, has_shape, open_silver
+from dmdelta.silver.table.table import Condition, has_shape, merged_table_columns, open_silver, restore_clustering
 from dmdelta.silver.table.target import Target
 
 
 @dataclass(frozen=True, slots=True)
 class ReloadRequest:
-    """Which table, from what, and where its log goes on.
+    """A table to reload, from which snapshot, and the position from which its log is applied.
 
     Attributes:
-        epoch: of the snapshot, whose rows in bronze are the table.
-        resume_position: the position that the log is applied from.
-        safe_until: what of the log begins before it may be in the snapshot already; None: nothing.
+        epoch: the epoch of the snapshot's rows in bronze.
+        resume_position: the position from which the log is applied.
+        safe_until: the position up to which the log may overlap the snapshot; None if there is no overlap.
     """
 
     context: SilverContext
@@ -52,11 +52,11 @@ class ReloadRequest:
 
 @dataclass(frozen=True, slots=True)
 class Reloaded:
-    """What was done.
+    """The result of a reload.
 
     Attributes:
-        judged: rows that were judged; 0 if nothing is expected of them.
-        failures: rows that fail what they should fulfil, by its name.
+        judged: the number of rows that were evaluated; 0 without expectations.
+        failures: the number of failing rows by the name of the expectation.
     """
 
     commit: OwnCommit
@@ -65,20 +65,20 @@ class Reloaded:
 
 
 def reload_table(spark: SparkSession, request: ReloadRequest) -> Reloaded:
-    """Put a snapshot's rows in the place of a silver table's, in one commit, making the table if it is not there.
+    """Replace a silver table's rows by those of a snapshot, in one commit. Creates the table if it does not exist.
 
-    Its columns become the source's. Can be repeated as long as nothing was applied to the table since.
+    The table gets the source's columns. Idempotent until the log is applied to the table again.
 
     Raises:
-        ForeignTable: the table is not this task's.
-        SchemaError: a merged table waits for other shards to have the columns of this one.
-        QualityError: rows fail what stops their table.
-        Fenced: another run of this task wrote to it meanwhile.
+        ForeignTable: the table belongs to another task.
+        SchemaError: a merged table waits for other shards to get the columns of this one.
+        QualityError: rows fail an expectation that stops the table.
+        Fenced: another run of this task wrote to it.
         LakehouseError: it cannot be read or written.
     """
     target, schema, bronze = request.target, request.schema, request.target.context.lakehouse.bronze
     open_silver(spark, target, schema)
-    # A merged table keeps its columns: its other shards need them.
+    # A merged table keeps its columns, because other shards use them.
     same = target.merged or has_shape(spark, target, schema)
     if target.merged:
         _join(spark, request)
@@ -98,16 +98,20 @@ def reload_table(spark: SparkSession, request: ReloadRequest) -> Reloaded:
         end=request.resume_position,
         safe_until=request.safe_until,
     )
-    seen = seen_among(target, schema, columns_there(spark, target)) if target.merged else target.silver_schema(schema)
+    seen = (
+        seen_among(target, schema, merged_table_columns(spark, target))
+        if target.merged
+        else target.silver_schema(schema)
+    )
     guarded = check_reload(spark, rows, seen, target, request.context.checks(target, seen))
     commit = overwrite(spark, guarded.rows, target.place, tag, columns_too=not same, among=target.own_rows)
     if not same:
-        cluster_again(spark, target.place, seen)
+        restore_clustering(spark, target.place, seen)
     return Reloaded(commit, guarded.judged, guarded.failures)
 
 
 def _join(spark: SparkSession, request: ReloadRequest) -> None:
-    """Have a merged table hold the rows of a shard that was read."""
+    """Alter a merged table so that it can hold the rows of the shard."""
     target, newest = request.target, silver_position(spark, request.target)
     changing = ApplyRequest(
         context=replace(request.context, checks=no_checks),
@@ -122,6 +126,6 @@ def _join(spark: SparkSession, request: ReloadRequest) -> None:
     )
     if waits is not None:
         raise SchemaError(
-            f"{target.shard} has other columns than the shards that go to {target.place}",
-            hint="ALTER it, or the others, to have the same columns, or use shard-mode: optimistic",
+            f"{target.shard} has other columns than the shards in {target.place}",
+            hint="ALTER the shards to the same columns, or use shard-mode: optimistic",
         )

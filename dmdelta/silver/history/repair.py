@@ -1,7 +1,7 @@
-"""Mending a silver table: rows that are not what they should be are replaced, and nothing else is touched.
+"""Repair a silver table: replace, add and delete the rows that differ from the expected ones, and no others.
 
-What should be there comes as a frame with silver's columns. A mending commit has an application of its own and names
-the position that the table has anyway, so the task goes on where it would have gone on.
+The expected rows are a frame with silver's columns. A repair commit has its own transaction application and records the
+table's current position, so the task resumes where it would without the repair.
 """
 
 import time
@@ -24,27 +24,27 @@ from dmdelta.model.spark_sql import quote
 from dmdelta.silver.apply.request import LAST_STEP
 from dmdelta.silver.rows.keyless import identity
 from dmdelta.silver.table.state import silver_state
-from dmdelta.silver.table.table import cluster_again
+from dmdelta.silver.table.table import restore_clustering
 from dmdelta.silver.table.target import Target
 
 GONE = "_dm_gone"
-"""Of a row that should not be there: only its key counts."""
+"""The flag of a row that must be deleted; only its key matters."""
 FOUND = "_dm_found"
-"""Whether there is a row of its key."""
-_VIEW = "dmdelta_mended"
+"""The flag of a row whose key exists in silver."""
+_VIEW = "dmdelta_repaired"
 PART_SECONDS = 30.0
-"""How long the commits of one range may take."""
+"""How long, in seconds, to wait for the last commit of a range."""
 POLL_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Rows that are not what they should be.
+    """The numbers of rows that differ from the expected ones.
 
     Attributes:
-        missing: not there.
-        different: another value, an older version, or there twice.
-        extra: should not be there.
+        missing: rows that silver lacks.
+        different: rows with another value or an older version, and duplicates.
+        extra: rows that the source does not have.
     """
 
     missing: int = 0
@@ -57,11 +57,11 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class TableVersion:
-    """A silver table at a version.
+    """A version of a silver table and the position that it represents.
 
     Attributes:
-        version: Delta's newest, whoever made it.
-        commit: the newest of the task, whose end is the position that the version stands for.
+        version: the newest Delta version, by any writer.
+        commit: the task's newest commit, whose end is the position of the version.
     """
 
     version: int
@@ -69,16 +69,17 @@ class TableVersion:
 
     @property
     def position(self) -> Position:
-        """Behind all that is in it: behind the statement at the commit's end, if that has been followed."""
+        """The position after everything in it: after the statement at the commit's end, if that has been applied."""
         end = self.commit.tag.end
         return end if self.commit.tag.rest is None else replace(end, offset=end.offset + 1)
 
 
 def table_version(spark: SparkSession, target: Target) -> TableVersion:
-    """Where a silver table is. Between two commits of one range or statement it is nowhere: the last one is waited for.
+    """The current version of a silver table. Waits for the last commit of a range or statement that is being applied.
 
     Raises:
-        QualityError: it is not there, its history does not tell, or a killed run has left it half changed.
+        QualityError: the table does not exist, its history has no commit of the task, or an interrupted run left a
+            range incomplete.
         LakehouseError: its history cannot be read.
     """
     deadline = time.monotonic() + PART_SECONDS
@@ -87,51 +88,51 @@ def table_version(spark: SparkSession, target: Target) -> TableVersion:
         version, commit = state.delta_version, state.commit
         if version is None or commit is None:
             raise QualityError(
-                f"{target.place} is not there, or its history does not say where it is",
-                hint=f"have the table read again: dmdelta snapshot SPEC --table {'.'.join(target.source)}",
+                f"{target.place} does not exist, or its history does not contain its position",
+                hint=f"take a new snapshot of the table: dmdelta snapshot SPEC --table {'.'.join(target.source)}",
             )
         if not commit.tag.rest and not _may_be_part(spark, target, commit.tag):
             return TableVersion(version, commit)
         if time.monotonic() > deadline:
-            hint = "a killed run has left it so: run the task, it finishes that"
-            raise QualityError(f"{target.place} is between two commits of one range", hint=hint)
+            hint = "an earlier run was interrupted: run the task, which completes the range"
+            raise QualityError(f"{target.place} contains an incompletely applied range", hint=hint)
         time.sleep(POLL_SECONDS)
 
 
 def table_version_at(spark: SparkSession, target: Target, end: Position) -> TableVersion:
-    """Where a silver table was when the log had been applied up to `end`; where it is, if that is before.
+    """The version of a silver table when the log had been applied up to `end`; the current one if that is earlier.
 
     Raises:
-        QualityError: its kept history does not go back so far, or as `table_version`.
+        QualityError: its history does not reach back to `end`, or as `table_version`.
         LakehouseError: its history cannot be read.
     """
-    now = table_version(spark, target)
-    if now.commit.tag.end <= end:
-        return now
+    current = table_version(spark, target)
+    if current.commit.tag.end <= end:
+        return current
     app = target.app
     for commit in own_commits(spark, target.place, app):
-        whole = commit.tag.version & LAST_STEP == LAST_STEP  # others may be parts of a range
+        whole = commit.tag.version & LAST_STEP == LAST_STEP  # other commits may be parts of a range
         if whole and commit.tag.end <= end:
             return TableVersion(commit.version, commit)
     raise QualityError(
-        f"the history of {target.place} does not go back to {end}",
-        hint="judge a later range, or rebuild this one from bronze: dmdelta quality SPEC --replay",
+        f"the history of {target.place} does not reach back to {end}",
+        hint="evaluate a later range, or rebuild this one from bronze: dmdelta quality SPEC --replay",
     )
 
 
 def _may_be_part(spark: SparkSession, target: Target, tag: CommitTag) -> bool:
-    """A commit may be one of several of a range, but not the last one: such name the range's begin alone."""
+    """Whether a commit may be one of several of a range, but not the last: such a commit records the range's begin."""
     if tag.begin != tag.end or tag.version & LAST_STEP == LAST_STEP:
         return False
-    # So does the commit of a table that was made, or read again; but then nothing behind it has been begun.
+    # The commit of a created or reloaded table does so, too, but there are no row changes after its position yet.
     bronze, end = target.context.lakehouse.bronze, tag.end
     with wrapped(bronze, "reading"):
-        behind = spark.sql(
+        later = spark.sql(
             f"""SELECT 1 FROM {bronze} WHERE {of_source(target.context.source_id)} AND {of_table(*target.source)}
             AND op IN ('read', 'insert', 'update', 'delete')
             AND (epoch > {end.epoch} OR (epoch = {end.epoch} AND seq >= {end.seq})) LIMIT 1"""
         )
-        return not behind.isEmpty()
+        return not later.isEmpty()
 
 
 def rows_at(spark: SparkSession, target: Target, version: int) -> DataFrame:
@@ -145,72 +146,72 @@ def rows_at(spark: SparkSession, target: Target, version: int) -> DataFrame:
 
 
 def damaged_rows(live: DataFrame, expected: DataFrame, gone: DataFrame, schema: TableSchema) -> DataFrame:
-    """What mends a table: rows of `expected` that are not so in `live`, and keys of `gone` that are older than that.
+    """The rows that repair a table: rows of `expected` that differ in `live`, and rows of `live` that `gone` deletes.
 
     Args:
-        live, expected: with silver's columns; a row of `live` that is newer than the expected one is left alone.
-        gone: the key columns under their names, and `_dm_version`: the event that took the row away.
-        schema: the table as silver has it.
+        live, expected: frames with silver's columns. A row of `live` that is newer than the expected one is kept.
+        gone: the key columns under their names, and `_dm_version`: that of the event that deleted the row.
+        schema: the table's structure in silver.
 
     Returns:
-        Silver's columns, `_gone` and `_found`: whether `live` has a row of the key.
+        Silver's columns, GONE, and FOUND: whether `live` has a row with the key.
     """
     keys, columns = schema.primary_key, list(silver_columns(schema))
     listed = ", ".join(map(quote, keys))
-    there = live.selectExpr(
+    existing = live.selectExpr(
         *(f"{quote(key)} AS _dm_l{number}" for number, key in enumerate(keys)),
         f"{VERSION} AS _dm_live_version",
         f"{identity(schema)} AS _dm_live_identity",
     )
-    there = there.groupBy(*(f"_dm_l{number}" for number in range(len(keys)))).agg(
+    existing = existing.groupBy(*(f"_dm_l{number}" for number in range(len(keys)))).agg(
         F.max("_dm_live_version").alias("_dm_live_version"),
         F.min("_dm_live_identity").alias("_dm_live_identity"),
         F.count("*").alias("_dm_times"),
     )
     on = " AND ".join(f"_dm_e.{quote(key)} = _dm_t._dm_l{number}" for number, key in enumerate(keys))
     spark = live.sparkSession
-    wanted = expected.selectExpr(*map(quote, columns), f"{identity(schema)} AS _dm_wanted_identity")
+    required = expected.selectExpr(*map(quote, columns), f"{identity(schema)} AS _dm_expected_identity")
     values = ", ".join(f"_dm_e.{quote(name)}" for name in columns)
-    differs = "_dm_t._dm_live_identity <> _dm_e._dm_wanted_identity OR _dm_t._dm_times > 1"
+    differs = "_dm_t._dm_live_identity <> _dm_e._dm_expected_identity OR _dm_t._dm_times > 1"
     changed = spark.sql(
         f"""SELECT {values}, false AS {GONE}, _dm_t._dm_times IS NOT NULL AS {FOUND}
-        FROM {{wanted}} AS _dm_e LEFT JOIN {{there}} AS _dm_t ON {on} WHERE _dm_t._dm_times IS NULL
+        FROM {{required}} AS _dm_e LEFT JOIN {{existing}} AS _dm_t ON {on} WHERE _dm_t._dm_times IS NULL
         OR _dm_t._dm_live_version < _dm_e.{VERSION} OR (_dm_t._dm_live_version = _dm_e.{VERSION} AND ({differs}))""",
-        wanted=wanted,
-        there=there,
+        required=required,
+        existing=existing,
     )
     empty = ", ".join(
         f"_dm_e.{quote(name)}" if name in keys or name == VERSION else f"CAST(NULL AS {kind}) AS {quote(name)}"
         for name, kind in silver_columns(schema).items()
     )
-    taken = spark.sql(
+    deleted = spark.sql(
         f"""SELECT {empty}, true AS {GONE}, true AS {FOUND} FROM
         (SELECT {listed}, max({VERSION}) AS {VERSION} FROM {{gone}} GROUP BY {listed}) AS _dm_e
-        JOIN {{there}} AS _dm_t ON {on} WHERE _dm_t._dm_live_version < _dm_e.{VERSION}""",
+        JOIN {{existing}} AS _dm_t ON {on} WHERE _dm_t._dm_live_version < _dm_e.{VERSION}""",
         gone=gone,
-        there=there,
+        existing=existing,
     )
-    still = expected.selectExpr(*(quote(key) for key in keys))
-    return changed.unionAll(taken.join(still, list(keys), "left_anti").select(*map(quote, changed.columns)))
+    expected_keys = expected.selectExpr(*(quote(key) for key in keys))
+    return changed.unionAll(deleted.join(expected_keys, list(keys), "left_anti").select(*map(quote, changed.columns)))
 
 
 def count_damage(rows: DataFrame) -> Damage:
-    """What `damaged_rows` found."""
-    (found,) = rows.selectExpr(
+    """The counts of the rows that `damaged_rows` returned."""
+    (counts,) = rows.selectExpr(
         f"count_if(NOT {GONE} AND NOT {FOUND}) AS missing",
         f"count_if(NOT {GONE} AND {FOUND}) AS different",
         f"count_if({GONE}) AS extra",
     ).collect()
-    return Damage(found["missing"], found["different"], found["extra"])
+    return Damage(counts["missing"], counts["different"], counts["extra"])
 
 
 def repair_rows(
     spark: SparkSession, table: str, rows: DataFrame, keys: Sequence[str], next_tag: Callable[[], CommitTag]
 ) -> None:
-    """Put rows of `damaged_rows` in their place. Nobody else may write to the table meanwhile; can be repeated.
+    """Write the rows of `damaged_rows` to the table. Requires that no other writer changes the table. Idempotent.
 
     Args:
-        next_tag: the tag of the next of at most two commits.
+        next_tag: returns the tag of the next commit; there are at most two.
 
     Raises:
         CommitConflict, LakehouseError: the table cannot be written.
@@ -234,7 +235,7 @@ def repair_rows(
 
 
 def swap(spark: SparkSession, target: Target, rows: DataFrame, schema: TableSchema, run: str) -> OwnCommit:
-    """Put rows in the place of all of a source table's, in one commit. Nobody else may write to silver meanwhile.
+    """Replace all rows of a source table, in one commit. Requires that no other writer changes silver.
 
     Raises:
         CommitConflict, LakehouseError: the table cannot be written.
@@ -244,12 +245,12 @@ def swap(spark: SparkSession, target: Target, rows: DataFrame, schema: TableSche
     same = spark.table(target.place).schema.simpleString() == rows.schema.simpleString()
     commit = overwrite(spark, rows, target.place, repair_tag(spark, target, run), columns_too=not same)
     if not same:
-        cluster_again(spark, target.place, schema)
+        restore_clustering(spark, target.place, schema)
     return commit
 
 
 def repair_tag(spark: SparkSession, target: Target, run: str) -> CommitTag:
-    """The tag of the next mending commit: the table's own position and what is still to be done there, unchanged.
+    """The tag of the next repair commit: the table's current position and remaining changes, unchanged.
 
     Raises:
         QualityError, LakehouseError: as `table_version`.

@@ -1,8 +1,8 @@
-"""Replaying: stretches of a table's past applied again, to a table of their own.
+"""Replay: apply ranges of a table's history to another Delta table.
 
-Whatever they are for, rows come about by `apply_table`, as they did the first time: compaction, XA groups, statements,
-filters. The table's own commits say how far a replay is, and their `run` which replay it is; so one that was killed
-goes on, and one that is through does nothing.
+Every replay uses `apply_table`, like the run: compaction, XA groups, statements and filters are the same. The table's
+own commits record the replay's position, and `run` identifies the replay. An interrupted replay resumes from there, and
+a complete one does nothing.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,16 +30,16 @@ _NOWHERE = Route("", "")
 
 @dataclass(frozen=True, slots=True)
 class RouteTo(Routes):
-    """The rows go to one place, whatever the spec's routes say."""
+    """Routes every table to one silver table, regardless of the spec's routes."""
 
     to: Route = _NOWHERE
 
-    def route(self, source_id: str, schema: str, table: str) -> Route:  # noqa: ARG002 - the one place
+    def route(self, source_id: str, schema: str, table: str) -> Route:  # noqa: ARG002 - the interface of Routes
         return self.to
 
 
 def replay_request(request: ApplyRequest, to: Route) -> ApplyRequest:
-    """The same events for another place; constant columns that a route extracts stay, unless `to` has some."""
+    """The request with another silver table. Keeps the columns that the route extracts, unless `to` extracts some."""
     own = request.target.route
     routes = RouteTo(to=replace(to, extracted=to.extracted or own.extracted))
     rules = replace(request.context.rules, routes=routes)
@@ -54,32 +54,36 @@ def replay_ranges(
     *,
     anew: bool,
 ) -> int:
-    """Apply stretches to the place of a request, from where an earlier call with the same `run` was killed. Rows read.
+    """Apply replay ranges to the target of a request. Resumes an interrupted call with the same `run`.
 
     Args:
-        request: `run` stands for this replay; its range is not looked at.
-        report: told of each stretch; of one that was there already, without a result.
-        anew: what another replay has left there goes.
+        request: its `run` identifies the replay; its range is ignored.
+        report: called for each range, with the result; with None if an earlier call has applied the range.
+        anew: delete the rows of another replay. Without it, those are an error.
+
+    Returns:
+        The number of row changes that were read.
 
     Raises:
-        ForeignTable: something else is at the place.
+        ForeignTable: the target is the table of another replay, or not a replay table.
+        QualityError: the target is past the last range.
         DmdeltaError: as `apply_table`.
     """
     target, first = request.target, stretches[0].begin
     newest = silver_position(spark, target)
     if newest is not None and newest.tag.run == request.context.run and newest.tag.end > stretches[-1].end:
         raise QualityError(
-            f"{target.place} is at {newest.tag.end} already, behind {stretches[-1].end}", hint="choose another name"
+            f"{target.place} is at {newest.tag.end}, after {stretches[-1].end}", hint="choose another name"
         )
     if newest is not None and newest.tag.run != request.context.run:
         if not anew:
             raise ForeignTable(
-                f"{target.place} is the work of another replay", hint="choose another name, or remove that table"
+                f"{target.place} belongs to another replay", hint="choose another name, or drop that table"
             )
         _empty(spark, request, first, newest.tag.version)
         newest = silver_position(spark, target)
     elif newest is None and table_state(spark, target.place) is not None:
-        raise ForeignTable(f"{target.place} was there before", hint="choose another name, or remove that table")
+        raise ForeignTable(f"{target.place} already exists", hint="choose another name, or drop that table")
     reached = newest.tag.end if newest else None
     rows = 0
     for stretch in stretches:
@@ -104,7 +108,7 @@ def replay_ranges(
 
 
 def _under_its_name(request: ApplyRequest, stretch: ReplayRange) -> ApplyRequest:
-    """The request for the events of the name that the table had in a stretch."""
+    """The request for the events of the name that the table had in a range."""
     if stretch.table is None or stretch.table == request.name:
         return request
     schema, table = stretch.table
@@ -112,12 +116,12 @@ def _under_its_name(request: ApplyRequest, stretch: ReplayRange) -> ApplyRequest
 
 
 def _next_batch(version: int | None) -> int:
-    """A batch whose commits are behind a version."""
+    """A batch number whose commits come after a transaction version."""
     return 1 if version is None else (version >> STEP_BITS) + 1
 
 
 def discard(spark: SparkSession, request: ApplyRequest) -> None:
-    """Take the rows out of a place that has served its purpose; the next replay there begins with an empty table.
+    """Delete the rows of a replay table that is no longer needed; the next replay starts with an empty table.
 
     Raises:
         LakehouseError: it cannot be written.
@@ -128,7 +132,7 @@ def discard(spark: SparkSession, request: ApplyRequest) -> None:
 
 
 def _empty(spark: SparkSession, request: ApplyRequest, at: Position, version: int) -> None:
-    """Have a table that another replay has left taken for one that was dropped: the first rows make it anew."""
+    """Empty the table of another replay and mark it as dropped, so that the first rows recreate it."""
     _delete_all(spark, request, version)
     newest = silver_position(spark, request.target)
     emptying = replace(request, batch=_next_batch(newest.tag.version if newest else version))
@@ -137,7 +141,7 @@ def _empty(spark: SparkSession, request: ApplyRequest, at: Position, version: in
 
 
 def _delete_all(spark: SparkSession, request: ApplyRequest, version: int) -> None:
-    """Until it is marked an empty table is nobody's: a replay that is killed meanwhile begins again."""
+    """Delete all rows with a commit that belongs to no replay: a replay that is interrupted here starts over."""
     at = request.begin
-    nobodys = replace(request, batch=_next_batch(version), context=replace(request.context, run=""))
-    make_change(spark, request.target.place, Change(Verb.DELETE, "true"), tag_of(nobodys, 0, at, at))
+    unowned = replace(request, batch=_next_batch(version), context=replace(request.context, run=""))
+    make_change(spark, request.target.place, Change(Verb.DELETE, "true"), tag_of(unowned, 0, at, at))

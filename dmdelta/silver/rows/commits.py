@@ -1,4 +1,4 @@
-"""The effects: one commit for each step of a plan."""
+"""Carry out the plan of a batch: one commit per step."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -31,22 +31,22 @@ from dmdelta.silver.rows.strategy import MAX_LITERAL_KEYS, MAX_REPLACED_KEYS, Ba
 from dmdelta.silver.schema.range_profile import TableEvents
 
 NET_OP = "_dm_op"
-"""The net op of a row; what is ours is called so because the source's columns may be called anything."""
+"""The column of a row's net op. The prefix avoids conflicts with the source's column names."""
 SOURCE_VIEW = "dmdelta_changes"
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The rows of one table in one range, under one structure.
+    """The rows of one table in one range, with one structure.
 
     Attributes:
         bronze, target: SQL identifiers.
-        empty: the silver table was made for this batch.
-        part: the slice of the range's rows that is meant, None for all.
-        counted: which of the rows count, as SQL; '' for all.
-        failing: rows of silver that are kept out of it, in quarantine; None: there are none.
-        undropped: columns of silver that the structure has no more, because a rule left the statement out.
-        repeats: a key that is inserted may be there, because a filter has left its delete out.
+        empty: the silver table was created for this batch.
+        part: the slice of the range's rows; None for all.
+        counted: the condition (SQL) for rows that filters do not exclude; '' for all.
+        failing: true for rows that are quarantined; None if there are none.
+        undropped: columns of silver that the source has dropped, by a statement that the rules ignored.
+        repeats: an inserted key may exist in silver, because a filter excluded its delete.
     """
 
     spark: SparkSession
@@ -67,10 +67,10 @@ class Batch:
 
     @property
     def changes(self) -> DataFrame:
-        """The bronze rows that take effect in the range."""
+        """The row changes in bronze that take effect in the range."""
         table = of_table(self.events.schema, self.events.table)
         effective = row_changes(self.begin, self.end, self.events.groups)
-        # A row that a snapshot read is new, like an inserted one.
+        # A snapshot row is a new row, like an insert.
         columns = "* EXCEPT (op), IF(op = 'read', 'insert', op) AS op" if Op.READ in self.events.rows else "*"
         query = f"SELECT {columns} FROM {self.bronze} WHERE {of_source(self.source_id)} AND {table} AND {effective}"
         query += f" AND {self.part.condition}" if self.part else ""
@@ -82,7 +82,7 @@ class Batch:
 
     @property
     def inserts_only(self) -> bool:
-        """Every row is new: there is nothing to compact."""
+        """Whether every row is new, so that compaction is unnecessary."""
         rows = self.events.rows
         if self.repeats and self.keyed:
             return False
@@ -90,17 +90,17 @@ class Batch:
 
     @property
     def folds(self) -> bool:
-        """Rows have columns of which a change tells nothing: they stay, whatever becomes of the others."""
+        """Whether row images lack columns of silver, which must keep their values."""
         return bool(self.events.partial) or (bool(self.undropped) and self.failing is None)
 
     def kept(self, rows: DataFrame) -> DataFrame:
-        """Those rows of silver that are not kept out of it."""
+        """The rows that are not quarantined."""
         return rows if self.failing is None else rows.where(~self.failing)
 
 
 def facts_of(batch: Batch) -> tuple[BatchFacts, Sequence[str]]:
-    """What the plan depends on, and SQL literals of the keys that it needs: those of the batch, if they are few, else
-    those that are gone at the end.
+    """The input of the plan, and SQL literals of the keys that it needs: all keys of a batch with few keys, else those
+    whose last change is a delete.
 
     Raises:
         LakehouseError: bronze cannot be read.
@@ -110,10 +110,10 @@ def facts_of(batch: Batch) -> tuple[BatchFacts, Sequence[str]]:
     moves, keys, few = batch.events.moves, list[str](), False
     lists = batch.mode is Mode.NORMAL and not batch.empty and batch.failing is None and not batch.folds
     if batch.keyed and (deletes or moves) and lists:
-        # A change has a key, or two.
+        # A change affects one key or two.
         few = bool(inserts + reads + updates) and sum(rows.values()) + moves <= MAX_REPLACED_KEYS
         with wrapped(batch.bronze, "reading"):
-            keys = _keys(batch, gone=not few)
+            keys = _keys(batch, deleted_only=not few)
     return BatchFacts(
         inserts + reads,
         updates,
@@ -131,10 +131,10 @@ def facts_of(batch: Batch) -> tuple[BatchFacts, Sequence[str]]:
 
 
 def commits_of(batch: Batch, facts: BatchFacts) -> list[tuple[Batch, Step]]:
-    """The commits of a batch: the plan's, or slices where keys change in images that lack columns.
+    """The commits of a batch: those of the plan, or slices if there are key changes with partial images.
 
     Raises:
-        UnsupportedEvent: too many key changes to cut apart.
+        UnsupportedEvent: there are more than MAX_MOVES key changes with partial images.
         LakehouseError: bronze cannot be read.
     """
     steps = plan_apply(facts, batch.mode)
@@ -146,10 +146,10 @@ def commits_of(batch: Batch, facts: BatchFacts) -> list[tuple[Batch, Step]]:
 
 
 def run_step(batch: Batch, step: Step, tag: CommitTag, keys: Sequence[str]) -> OwnCommit | None:
-    """Make the commit of a step; None if there was nothing to delete.
+    """Commit a step; None if there was nothing to delete.
 
     Args:
-        keys: SQL literals of the keys that are deleted by literals.
+        keys: SQL literals of the keys for the steps that delete by literals.
 
     Raises:
         Fenced, CommitConflict, LakehouseError: as `dmdelta.lakehouse.commits`.
@@ -162,7 +162,7 @@ def run_step(batch: Batch, step: Step, tag: CommitTag, keys: Sequence[str]) -> O
         return merge(spark, statement, target, tag)
     if step is Step.MERGE_MOVES:
         moved_rows(batch.changes, schema, target).createOrReplaceTempView(SOURCE_VIEW)
-        return merge(spark, _merge(batch, _taken(schema)), target, tag)
+        return merge(spark, _merge(batch, _assigned(schema)), target, tag)
     if step is Step.DELETE:
         return delete(spark, target, _among(schema, keys), tag)
     changes = keyed_changes(batch.changes, schema, moves=bool(batch.events.moves) and batch.part is None)
@@ -175,10 +175,10 @@ def run_step(batch: Batch, step: Step, tag: CommitTag, keys: Sequence[str]) -> O
         return merge(spark, _delete_merge(batch), target, tag)
     if step is Step.MERGE:
         rows = silver_rows(compact, schema, f"op AS {NET_OP}")
-        if batch.failing is not None:  # silver has no row of theirs, whatever it was before
+        if batch.failing is not None:  # silver must not have a failing row, even if an earlier version passed
             rows = rows.withColumn(NET_OP, F.when(batch.failing, F.lit("delete")).otherwise(F.col(NET_OP)))
         rows.createOrReplaceTempView(SOURCE_VIEW)
-        return merge(spark, _merge(batch, _taken(schema)), target, tag)
+        return merge(spark, _merge(batch, _assigned(schema)), target, tag)
     upserts = batch.kept(silver_rows(compact.where("op <> 'delete'"), schema))
     if step is Step.REPLACE_LITERALS:
         return replace_where(spark, upserts, target, _among(schema, keys), tag)
@@ -187,14 +187,15 @@ def run_step(batch: Batch, step: Step, tag: CommitTag, keys: Sequence[str]) -> O
     return append(spark, upserts, target, tag)
 
 
-def _keys(batch: Batch, *, gone: bool) -> list[str]:
-    """SQL literals of a batch's keys, or of those whose last change is a delete. A DELETE may not take all of them."""
+def _keys(batch: Batch, *, deleted_only: bool) -> list[str]:
+    """SQL literals of a batch's keys, or of the net deletes: at most MAX_LITERAL_KEYS + 1, to detect too many."""
     changes = keyed_changes(batch.changes, batch.schema, moves=bool(batch.events.moves))
-    frame = net_deletes(changes, batch.schema) if gone else changes.select(*key_names(batch.schema)).distinct()
+    names = key_names(batch.schema)
+    frame = net_deletes(changes, batch.schema) if deleted_only else changes.select(*names).distinct()
     kinds = [silver_type(key) for key in keys_of(batch.schema)]
     texts = [_text_of(name, kind) for name, kind in zip(key_names(batch.schema), kinds, strict=True)]
-    found = frame.selectExpr(*texts).limit(MAX_LITERAL_KEYS + 1).collect()
-    return [", ".join(_literal(text, kind) for text, kind in zip(row, kinds, strict=True)) for row in found]
+    rows = frame.selectExpr(*texts).limit(MAX_LITERAL_KEYS + 1).collect()
+    return [", ".join(_literal(text, kind) for text, kind in zip(row, kinds, strict=True)) for row in rows]
 
 
 def _text_of(name: str, kind: str) -> str:
@@ -214,10 +215,10 @@ def _among(schema: TableSchema, keys: Sequence[str]) -> str:
     return f"({names}) IN ({', '.join(f'({key})' for key in keys)})"
 
 
-def _taken(schema: TableSchema) -> list[str]:
-    """The SET clauses that take every value from the source."""
-    kept = (*schema.primary_key, VERSION, COMMITTED_AT)
-    return [f"{quote(name)} = _dm_source.{quote(name)}" for name in silver_columns(schema) if name not in kept]
+def _assigned(schema: TableSchema) -> list[str]:
+    """The SET clauses that assign every column from the source of the MERGE."""
+    excluded = (*schema.primary_key, VERSION, COMMITTED_AT)
+    return [f"{quote(name)} = _dm_source.{quote(name)}" for name in silver_columns(schema) if name not in excluded]
 
 
 def _on(schema: TableSchema, names: Sequence[str]) -> str:
@@ -231,7 +232,7 @@ def _delete_merge(batch: Batch) -> str:
 
 
 def _merge(batch: Batch, updated: Sequence[str]) -> str:
-    """Replace semantics for every net change; an older event never touches a newer row."""
+    """Replace semantics for every net change; an older event never changes a newer row."""
     schema = batch.schema
     newer = f"_dm_target.{VERSION} < _dm_source.{VERSION}"
     own = (f"{VERSION} = _dm_source.{VERSION}", f"{COMMITTED_AT} = _dm_source.{COMMITTED_AT}")

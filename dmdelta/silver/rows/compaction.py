@@ -1,8 +1,8 @@
-"""Compaction: many changes of a row become one, after DM's algebra.
+"""Compaction: combine all changes of a row into one, by the rules of DM's compactor.
 
 INSERT+UPDATE → INSERT, INSERT+DELETE → DELETE, UPDATE+UPDATE → UPDATE, UPDATE+DELETE → DELETE, DELETE+INSERT → UPDATE;
-an update that changes the key is a delete of the old one and an insert of the new one. The image of the last change is
-chosen whole, as VARIANT: typed columns are extracted for the survivors only.
+an update that changes the key is a delete of the old key and an insert of the new key. The image of the last change is
+selected as one VARIANT. Typed columns are extracted from the remaining changes only.
 """
 
 from collections.abc import Sequence
@@ -15,36 +15,38 @@ from dmdelta.model.schema import TableSchema
 from dmdelta.model.spark_sql import quote
 
 NET_OP = "CASE WHEN op = 'delete' THEN 'delete' WHEN first = 'insert' THEN 'insert' ELSE 'update' END"
-"""Of a key whose last change is `op` and whose first is `first`."""
+"""The net op of a key whose last change is `op` and whose first is `first` (SQL)."""
 _ORDER = "named_struct('epoch', epoch, 'seq', seq, 'row', row, 'part', part)"
 
 
 def key_names(schema: TableSchema) -> list[str]:
-    """The names that a compacted frame gives to the key columns: k0, k1 and so on."""
+    """The names of the key columns in a compacted frame: k0, k1 and so on."""
     return [f"k{index}" for index in range(len(schema.primary_key))]
 
 
 def keyed_changes(changes: DataFrame, schema: TableSchema, *, moves: bool) -> DataFrame:
-    """Changes under the key that they touch: columns k0…, op, part, after, image, epoch, seq, row, committed_at.
+    """Changes by the key that they affect: columns k0…, op, part, after, image, epoch, seq, row, committed_at.
 
     Args:
-        moves: some updates change the key: each becomes two changes, part 0 deletes the old key, part 1 inserts.
+        moves: some updates change the key. Each becomes two changes: part 0 deletes the old key, part 1 inserts the
+            new one.
     """
     keys, names = keys_of(schema), key_names(schema)
     rest = ("image", "epoch", "seq", "row", "committed_at")
-    touched = [f"{extracted(_touched_image(), key)} AS {name}" for key, name in zip(keys, names, strict=True)]
+    key_values = [f"{extracted(_key_image(), key)} AS {name}" for key, name in zip(keys, names, strict=True)]
     if not moves:
-        return changes.selectExpr(*touched, "op", "1 AS part", "after", *rest)
-    left = [f"old_{name}" for name in names]
-    old = [f"{extracted('before', key)} AS {name}" for key, name in zip(keys, left, strict=True)]
-    halves = f"array({_change(left, 'delete', 0)}, {_change(names, 'insert', 1)})"
+        return changes.selectExpr(*key_values, "op", "1 AS part", "after", *rest)
+    old_names = [f"old_{name}" for name in names]
+    old_values = [f"{extracted('before', key)} AS {name}" for key, name in zip(keys, old_names, strict=True)]
+    halves = f"array({_change(old_names, 'delete', 0)}, {_change(names, 'insert', 1)})"
     parts = f"IF(key_changed, {halves}, array({_change(names)}))"
-    return changes.selectExpr(*touched, *old, "op", "key_changed", "after", *rest).selectExpr(f"inline({parts})", *rest)
+    both = changes.selectExpr(*key_values, *old_values, "op", "key_changed", "after", *rest)
+    return both.selectExpr(f"inline({parts})", *rest)
 
 
 def compacted(changes: DataFrame, schema: TableSchema) -> DataFrame:
     """One row per key of `keyed_changes`: k0…, op (the net one), after, epoch, seq, row, committed_at."""
-    # Ranked, not aggregated: an aggregate over VARIANT sorts all rows twice.
+    # A window function instead of an aggregate: an aggregate over VARIANT sorts all rows twice.
     keys = ", ".join(key_names(schema))
     newest_first = f"(PARTITION BY {keys} ORDER BY epoch DESC, seq DESC, row DESC, part DESC"
     ranked = changes.selectExpr(
@@ -63,7 +65,7 @@ def net_deletes(changes: DataFrame, schema: TableSchema) -> DataFrame:
 
 
 def silver_rows(compact: DataFrame, schema: TableSchema, *also: str) -> DataFrame:
-    """The rows of a compacted frame as the silver table has them, and the columns named in `also`."""
+    """The rows of a compacted frame with the silver table's columns and the columns named in `also`."""
     names = dict(zip(schema.primary_key, key_names(schema), strict=True))
     columns = [
         f"{names.get(column.name) or extracted('after', column)} AS {quote(column.name)}" for column in schema.columns
@@ -72,17 +74,17 @@ def silver_rows(compact: DataFrame, schema: TableSchema, *also: str) -> DataFram
 
 
 def inserted_rows(changes: DataFrame, schema: TableSchema, *also: str) -> DataFrame:
-    """The rows of changes that are all inserts, as the silver table has them, and `also`: nothing to compact."""
+    """The rows of changes that need no compaction, with the silver table's columns and those named in `also`."""
     columns = [f"{extracted('after', column)} AS {quote(column.name)}" for column in schema.columns]
     return changes.selectExpr(*columns, *own_values(), *also)
 
 
-def _touched_image() -> str:
+def _key_image() -> str:
     return "IF(op = 'delete', before, after)"
 
 
 def _change(keys: Sequence[str], op: str | None = None, part: int = 1) -> str:
-    """A change as a struct (SQL): under `keys`, as it is in the log or as one half of a key change."""
+    """A change as a struct (SQL) with the key columns `keys`: the change itself, or one half of a key change."""
     values = [f"'k{index}', {key}" for index, key in enumerate(keys)]
     values += [f"'op', '{op}'" if op else "'op', op", f"'part', {part}"]
     values += ["'after', CAST(NULL AS VARIANT)" if op == "delete" else "'after', after"]

@@ -1,7 +1,7 @@
-"""Key changes in images with only some of the columns: the row under the new key takes the others from the old one.
+"""Key changes with partial row images: the row with the new key gets the missing columns from the row with the old key.
 
-Such a row is not in the log as a whole, only in silver; so the batch is cut before and after each run of key changes,
-and every slice is a commit. A slice may be repeated: versions guard it.
+Only silver has such a row completely, so the batch is split before and after each run of key changes, and every slice
+is one commit. A slice is idempotent because of the row versions.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ from dmdelta.model.schema import Column, TableSchema
 from dmdelta.model.spark_sql import quote
 
 MAX_MOVES = 10_000
-"""Key changes in one batch that are cut apart; more would take hours of commits."""
+"""The maximum number of key changes in one batch with partial images; more would take hours of commits."""
 
 At = tuple[int, int, int]
 """(epoch, seq, row)."""
@@ -24,7 +24,7 @@ At = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A key change: which row of the batch it is (1, 2, …), where it is, and its keys as text."""
+    """A key change: its ordinal in the batch (1, 2, …), its version, and its old and new key as text."""
 
     rank: int
     at: At
@@ -34,7 +34,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Rows from `begin` up to before `end` (None: open); all of them key changes, or none."""
+    """The rows in [begin, end), None for open; either all of them are key changes or none is."""
 
     begin: At | None
     end: At | None
@@ -42,16 +42,16 @@ class Slice:
 
     @property
     def condition(self) -> str:
-        """The slice in SQL."""
+        """The condition (SQL) for the rows of the slice."""
         row = "struct(epoch, seq, row)"
         bounds = [(">=", self.begin), ("<", self.end)]
         return " AND ".join(f"{row} {sign} {_struct(at)}" for sign, at in bounds if at is not None) or "true"
 
 
 def plan_slices(moves: Sequence[Move], rows: int) -> tuple[Slice, ...]:
-    """The slices of a batch of `rows` changes in their order.
+    """The slices of a batch of `rows` changes, in order.
 
-    Key changes one after the other are one slice, unless one takes up a key that another of them has just given.
+    Consecutive key changes are one slice, unless the old key of one is the new key of another.
     """
     return tuple(_slices(moves, rows))
 
@@ -63,9 +63,9 @@ def _slices(moves: Sequence[Move], rows: int) -> Iterator[Slice]:
         first, last = run[0], run[-1]
         if first.rank > done + 1:
             yield Slice(begin, first.at, moves=False)
-        behind = (*last.at[:2], last.at[2] + 1)
-        yield Slice(first.at, behind, moves=True)
-        begin, done = behind, last.rank
+        following = (*last.at[:2], last.at[2] + 1)
+        yield Slice(first.at, following, moves=True)
+        begin, done = following, last.rank
     if done < rows:
         yield Slice(begin, None, moves=False)
 
@@ -93,23 +93,25 @@ def find_moves(changes: DataFrame, schema: TableSchema) -> list[Move]:
         for image in ("before", "after")
     )
     ranked = changes.selectExpr("*", "row_number() OVER (ORDER BY epoch, seq, row) AS rank")
-    found = ranked.where("key_changed").selectExpr("rank", "epoch", "seq", "row", f"{old} AS old", f"{new} AS new")
+    key_changes = ranked.where("key_changed").selectExpr(
+        "rank", "epoch", "seq", "row", f"{old} AS old", f"{new} AS new"
+    )
     moves = [
         Move(rank, (epoch, seq, row), old, new)
-        for rank, epoch, seq, row, old, new in found.limit(MAX_MOVES + 1).collect()
+        for rank, epoch, seq, row, old, new in key_changes.limit(MAX_MOVES + 1).collect()
     ]
     if len(moves) > MAX_MOVES:
         raise UnsupportedEvent(
-            f"over {MAX_MOVES} updates of {schema} change the key and log only some of the columns",
-            hint="set binlog_row_image=FULL at the source for sessions that change keys",
+            f"more than {MAX_MOVES} updates of {schema} change the primary key and have partial row images",
+            hint="set binlog_row_image=FULL at the source for sessions that update primary keys",
         )
     return moves
 
 
 def moved_rows(changes: DataFrame, schema: TableSchema, table: str) -> DataFrame:
-    """What a slice of key changes leaves: old keys as deletes, rows under their new keys whole, with `_dm_op`.
+    """The net changes of a slice of key changes, with `_dm_op`: deletes of old keys, complete rows with the new keys.
 
-    A row that silver does not have under its old key, or has newer, has been moved before.
+    If silver has no row with the old key, or a newer one, the key change was applied before.
     """
     keys = keys_of(schema)
     version = "named_struct('epoch', epoch, 'seq', seq, 'row', row)"
@@ -118,14 +120,14 @@ def moved_rows(changes: DataFrame, schema: TableSchema, table: str) -> DataFrame
         f"{version} AS {VERSION}_of",
         "committed_at AS _dm_committed",
         "after AS _dm_new_image",
-        "image AS _dm_told",
+        "image AS _dm_image",
     ).createOrReplaceTempView("dmdelta_moves")
     old = {key.name: f"_dm_o{index}" for index, key in enumerate(keys)}
-    gone = [
+    deleted = [
         f"{old.get(column.name, f'CAST(NULL AS {silver_type(column)})')} AS {quote(column.name)}"
         for column in schema.columns
     ]
-    arrived = [_arrived(column) for column in schema.columns]
+    inserted = [_inserted(column) for column in schema.columns]
     on = " AND ".join(f"_dm_target.{quote(name)} = {alias}" for name, alias in old.items())
     own = f"{VERSION}_of AS {VERSION}, _dm_committed AS {COMMITTED_AT}"
     partition = ", ".join(quote(key.name) for key in keys)
@@ -133,17 +135,17 @@ def moved_rows(changes: DataFrame, schema: TableSchema, table: str) -> DataFrame
         f"""SELECT {column_list(schema)}, _dm_op FROM (
             SELECT *, row_number() OVER (PARTITION BY {partition} ORDER BY {VERSION} DESC, _dm_part DESC) AS _dm_nth
             FROM (
-                SELECT {", ".join(gone)}, {own}, 'delete' AS _dm_op, 0 AS _dm_part FROM dmdelta_moves
+                SELECT {", ".join(deleted)}, {own}, 'delete' AS _dm_op, 0 AS _dm_part FROM dmdelta_moves
                 UNION ALL
-                SELECT {", ".join(arrived)}, {own}, 'insert' AS _dm_op, 1 AS _dm_part FROM dmdelta_moves
+                SELECT {", ".join(inserted)}, {own}, 'insert' AS _dm_op, 1 AS _dm_part FROM dmdelta_moves
                 JOIN {table} AS _dm_target ON {on} AND _dm_target.{VERSION} < {VERSION}_of))
         WHERE _dm_nth = 1"""
     )
 
 
-def _arrived(column: Column) -> str:
+def _inserted(column: Column) -> str:
     name, value = quote(column.name), extracted("_dm_new_image", column)
-    return f"IF({tells('_dm_told', column)}, {value}, _dm_target.{name}) AS {name}"
+    return f"IF({tells('_dm_image', column)}, {value}, _dm_target.{name}) AS {name}"
 
 
 def _struct(at: At) -> str:

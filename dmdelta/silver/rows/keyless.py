@@ -1,7 +1,7 @@
-"""Tables without a key: a multiset of rows, each kept under the (epoch, seq, row) of the event that wrote it.
+"""Tables without a key: a multiset of rows, each identified by the (epoch, seq, row) of the event that wrote it.
 
-Of several equal rows nobody can tell which one was deleted, and it does not matter: as many go as were deleted, the
-oldest first. What is known of each full row value is its net count: rows inserted less rows deleted.
+Which of several equal rows was deleted is unknown and does not matter: silver deletes as many as the source did, the
+oldest first. Each full row value has a net count: rows inserted minus rows deleted.
 """
 
 from pyspark.sql import DataFrame
@@ -15,18 +15,18 @@ _VERSION_AS_TEXT = ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ")
 
 
 def identity(schema: TableSchema) -> str:
-    """The SQL of a row's value: equal for rows that are equal in every column, NULLs included."""
+    """A hash of a row's values (SQL): equal for rows that are equal in every column, including NULLs."""
     return f"sha2(to_json(struct({', '.join(_comparable(c.name, silver_type(c)) for c in schema.columns)})), 256)"
 
 
 def _comparable(name: str, kind: str) -> str:
-    # JSON text of a timestamp stops at milliseconds.
+    # to_json truncates timestamps to milliseconds.
     column = quote(name)
     return f"CAST({column} AS STRING) AS {column}" if kind in _VERSION_AS_TEXT else column
 
 
 def keyless_changes(changes: DataFrame, schema: TableSchema) -> DataFrame:
-    """Every row that came (`_dm_sign` 1) or went (-1), typed, with its identity; an update is one of each."""
+    """Every row that was added (`_dm_sign` 1) or removed (-1), typed, with its identity; an update is one of each."""
 
     def side(image: str, ops: str, sign: int) -> DataFrame:
         columns = [f"{extracted(image, column)} AS {quote(column.name)}" for column in schema.columns]
@@ -37,25 +37,25 @@ def keyless_changes(changes: DataFrame, schema: TableSchema) -> DataFrame:
 
 
 def merge_keyless(changes: DataFrame, schema: TableSchema, table: str) -> str:
-    """The MERGE statement of a batch; makes the temporary view that it reads.
+    """The MERGE statement of a batch. Creates the temporary view that it reads.
 
-    Rows added and taken away again within the batch cancel out. A row that is there already under its version is not
-    added again, and a delete takes only rows that are older than itself.
+    Rows that are added and removed within the batch cancel out. A row whose version exists in silver is not added
+    again. A delete removes only rows that are older than itself.
     """
     changes.createOrReplaceTempView("dmdelta_keyless")
     columns = column_list(schema)
     added = f"""SELECT {columns}, 'insert' AS _dm_op FROM (
-        SELECT *, sum(IF(_dm_sign < 0, 1, 0)) OVER (PARTITION BY _dm_identity) AS _dm_gone,
+        SELECT *, sum(IF(_dm_sign < 0, 1, 0)) OVER (PARTITION BY _dm_identity) AS _dm_deletes,
             row_number() OVER (PARTITION BY _dm_identity, _dm_sign ORDER BY {VERSION}) AS _dm_nth FROM dmdelta_keyless)
-        WHERE _dm_sign > 0 AND _dm_nth > _dm_gone"""
-    gone = f"""SELECT _dm_identity, sum(-_dm_sign) AS _dm_many, max(IF(_dm_sign < 0, {VERSION}, NULL)) AS _dm_newest
+        WHERE _dm_sign > 0 AND _dm_nth > _dm_deletes"""
+    deletes = f"""SELECT _dm_identity, sum(-_dm_sign) AS _dm_count, max(IF(_dm_sign < 0, {VERSION}, NULL)) AS _dm_newest
         FROM dmdelta_keyless GROUP BY _dm_identity HAVING sum(-_dm_sign) > 0"""
     removed = f"""SELECT {columns}, 'delete' AS _dm_op FROM (
-        SELECT _dm_target.*, _dm_taken._dm_many,
+        SELECT _dm_target.*, _dm_net._dm_count,
             row_number() OVER (PARTITION BY _dm_target._dm_identity ORDER BY _dm_target.{VERSION}) AS _dm_nth
-        FROM (SELECT *, {identity(schema)} AS _dm_identity FROM {table}) AS _dm_target JOIN ({gone}) AS _dm_taken
-        ON _dm_target._dm_identity = _dm_taken._dm_identity AND _dm_target.{VERSION} < _dm_taken._dm_newest)
-        WHERE _dm_nth <= _dm_many"""
+        FROM (SELECT *, {identity(schema)} AS _dm_identity FROM {table}) AS _dm_target JOIN ({deletes}) AS _dm_net
+        ON _dm_target._dm_identity = _dm_net._dm_identity AND _dm_target.{VERSION} < _dm_net._dm_newest)
+        WHERE _dm_nth <= _dm_count"""
     values = ", ".join(f"_dm_source.{quote(column.name)}" for column in schema.columns)
     own = "".join(
         f" AND _dm_target.{quote(c.name)} = _dm_source.{quote(c.name)}" for c in schema.columns if c.name == SHARD

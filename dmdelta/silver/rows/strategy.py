@@ -1,73 +1,73 @@
-"""How a batch is applied: a pure decision, by the figures of DESIGN.md §2 (2 cores, Delta 4.4).
+"""The apply strategy of a batch: a pure decision, based on the measurements in DESIGN.md §2 (2 cores, Delta 4.4).
 
 500,000 new rows: append 5 s, MERGE 21 s. 10,000 random keys of 16 million rows: replace 2.2 s, MERGE 9 s;
-`DELETE … IN (literals)` 3.5 s, a matched-delete MERGE 8 s. So MERGE is for what the others cannot do. Of small batches
-with deletes the number of commits counts: replacing 20 keys of a million by literals takes 1.3 s of CPU, a DELETE of
-them and a replace by key 3.2 s, a MERGE 4.3 s; with 2,000 keys 2.2, 3.2 and 4.1 s.
+`DELETE … IN (literals)` 3.5 s, a matched-delete MERGE 8 s. MERGE is therefore used only where the others do not apply.
+For small batches with deletes the number of commits dominates: replacing 20 keys of a million by literals takes 1.3 s
+of CPU, a DELETE and a replace by key 3.2 s, a MERGE 4.3 s; with 2,000 keys 2.2, 3.2 and 4.1 s.
 """
 
 from dataclasses import dataclass
 from enum import Enum
 
 MAX_LITERAL_KEYS = 10_000
-"""Keys that a DELETE takes as literals, by which Delta skips files; more go through a MERGE."""
+"""The maximum number of literal keys in a DELETE, by which Delta skips files; more keys use a MERGE."""
 
 
 MAX_REPLACED_KEYS = 2_000
-"""Keys of a batch that are replaced by literals in one commit; with more, deletes and upserts have one each."""
+"""The maximum number of keys replaced by literals in one commit; with more, deletes and upserts are two commits."""
 
 
 class Mode(Enum):
-    """What is known about the range."""
+    """Whether some of the range may have been applied before."""
 
     NORMAL = "normal"
-    """The table is exactly at the range's begin: a net insert is new for certain."""
+    """The table is exactly at the range's begin: a net insert is certainly a new row."""
     SAFE = "safe"
-    """Some of the range may have been applied before: replace semantics, guarded by each row's version."""
+    """DM's safe mode. Some of the range may have been applied before: replace semantics, checked by row version."""
 
 
 class Step(Enum):
-    """One commit."""
+    """The operation of one commit."""
 
     APPEND = "append"
-    """The inserted rows as they are: each key occurs once and is new."""
+    """Append the inserted rows: each key occurs once and is new."""
     APPEND_COMPACTED = "append compacted"
-    """What is left of each key, into an empty table."""
+    """Append the compacted rows to an empty table."""
     DELETE = "delete"
-    """Net deletes by literal keys."""
+    """Delete the net deletes by literal keys."""
     DELETE_MERGE = "delete merge"
-    """Net deletes, too many for literals."""
+    """Delete the net deletes with a MERGE: too many for literals."""
     REPLACE_LITERALS = "replace literals"
-    """Delete what is there of all keys of the batch, as literals, and append what is left of them."""
+    """Delete the existing rows of all keys of the batch by literals, and append the compacted rows."""
     REPLACE = "replace"
-    """Delete by key what is there of the net inserts and updates, and append them."""
+    """Delete the existing rows of the net inserts and updates by key, and append those."""
     MERGE = "merge"
-    """Everything in one MERGE, each row guarded by its version."""
+    """Apply all net changes with one MERGE, which checks each row's version."""
     MERGE_FOLDED = "merge folded"
-    """As MERGE, from images that hold only some of the columns."""
+    """As MERGE, from partial row images."""
     MERGE_MOVES = "merge moves"
-    """Key changes in images that hold only some of the columns: the old row's other columns move with it."""
+    """Apply key changes with partial row images: the missing columns come from the old row."""
     APPEND_KEYLESS = "append keyless"
-    """Rows of a table without a key, under their (epoch, seq, row)."""
+    """Append rows of a table without a key."""
     MERGE_KEYLESS = "merge keyless"
-    """Multiset arithmetic: removes as many of the equal rows as were deleted, adds what was inserted."""
+    """Apply changes of a table without a key: delete as many equal rows as the source did, add the inserted rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchFacts:
-    """What the plan depends on.
+    """The input of the plan.
 
     Attributes:
         inserts, updates, deletes: row changes by op.
         moves: updates that change the key.
-        net_deletes: keys that are gone at the end, counted up to MAX_LITERAL_KEYS + 1.
-        few_keys: the batch has deletes and upserts of at most MAX_REPLACED_KEYS keys, and these are known.
+        net_deletes: keys whose last change is a delete, counted up to MAX_LITERAL_KEYS + 1.
+        few_keys: the batch has deletes and upserts of at most MAX_REPLACED_KEYS keys, which have been collected.
         keyed: the table has a key.
-        partial: some images hold only some of the columns.
-        empty: the silver table was made for this batch.
-        replace: the lakehouse can replace by condition (Delta 4.3 on).
-        failing: some rows are kept out of silver.
-        repeats: a key that is inserted may be there, because a filter has left its delete out.
+        partial: there are partial row images.
+        empty: the silver table was created for this batch.
+        replace: the lakehouse supports replace by condition (since Delta 4.3).
+        failing: some rows are quarantined.
+        repeats: an inserted key may exist in silver, because a filter excluded its delete.
     """
 
     inserts: int
@@ -85,7 +85,7 @@ class BatchFacts:
 
 
 def plan_apply(facts: BatchFacts, mode: Mode) -> tuple[Step, ...]:
-    """The commits of a batch in their order. Only the last one names the batch's end: those before can be repeated."""
+    """The commits of a batch in order. Only the last one records the batch's end; the others are idempotent."""
     if not facts.inserts + facts.updates + facts.deletes:
         return ()
     only_inserts = not facts.updates and not facts.deletes

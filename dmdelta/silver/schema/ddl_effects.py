@@ -1,4 +1,4 @@
-"""What one statement, or structure that the log tells, does to a table, and to its structure: pure decisions."""
+"""The effects of one statement, or of a structure in the log, on a table and its structure: pure decisions."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -19,22 +19,22 @@ from dmdelta.rules.operators import Operator
 from dmdelta.silver.schema.range_profile import StructureEvent
 
 OtherStructure = Callable[[TableName, Position], TableSchema | None]
-"""The structure of another table at a position, None if nobody told it."""
+"""The structure of another table at a position; None if unknown."""
 
 
 ShadowChange = Callable[[TableName, TableSchema, Position], Altered | None]
-"""What the statements on a shadow table before a position make of the real table's structure; None if nobody knows."""
+"""The change that statements on a shadow table before a position make to the real table; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class DdlOutcome:
-    """One statement, or structure that the log tells.
+    """The effects of one statement, or of one structure in the log.
 
     Attributes:
-        effects: what it does to the table, in order.
-        schema: the structure behind it, None where it is not known or the table is gone.
-        surprise: the log told a structure that no statement leads to.
-        refused: why it must not be followed, '' if it may be.
+        effects: its effects on the table, in order.
+        schema: the structure after it; None if unknown or the table is dropped.
+        surprise: the log contains a structure that differs from the result of the statements.
+        refused: why silver must not apply it; '' if it may.
     """
 
     event: StructureEvent
@@ -46,13 +46,14 @@ class DdlOutcome:
 
 @dataclass(frozen=True, slots=True)
 class TableLog:
-    """What is needed to follow a table's structure.
+    """The part of a log that determines a table's structure.
 
     Attributes:
         name: schema and table of the source table.
-        structure: what the range says about it, in order.
-        shadow: what the work of an online DDL on its shadow table, named first, makes of the real table.
-        ddl_applied_to: statements up to there have been followed by silver; None: none of them.
+        structure: the statements and structures of the range, in order.
+        other: looks up another table's structure.
+        ddl_applied_to: silver has applied the statements up to this position; None: none.
+        shadow: looks up the change of an online DDL; the first argument is its shadow table.
     """
 
     name: TableName
@@ -64,42 +65,45 @@ class TableLog:
     shadow: ShadowChange = lambda _name, _real, _position: None
 
 
-def follow(log: TableLog, schema: TableSchema | None, event: StructureEvent, told: TableSchema | None) -> DdlOutcome:
-    """The structure behind an event.
+def follow(
+    log: TableLog, schema: TableSchema | None, event: StructureEvent, recorded: TableSchema | None
+) -> DdlOutcome:
+    """The effects of an event, and the structure after it.
 
     Args:
-        told: the next structure that the log tells behind it, None if it tells none.
+        recorded: the next structure in the log after the event; None if there is none.
     """
     if event.op is Op.SCHEMA:
-        return _told(schema, event)
+        return _recorded(schema, event)
     operator = log.rules.operators.get(event.position)
     if operator is not None:
-        return _operated(log, schema, event, operator)
+        return _overridden(log, schema, event, operator)
     kept = _kept_by_filters(log, schema, event)
     if kept is not None:
-        followed = follow(log, schema, replace(event, text=kept), told)
-        return replace(followed, event=event, schema=follow(_unfiltered(log), schema, event, told).schema)
-    found = _effects_on(log, schema, event)
+        followed = follow(log, schema, replace(event, text=kept), recorded)
+        return replace(followed, event=event, schema=follow(_unfiltered(log), schema, event, recorded).schema)
+    source_effects = _effects_on(log, schema, event)
     action = _action(log, schema, event)
     effects: list[Effect] = []
-    for effect in found:
+    for effect in source_effects:
         if isinstance(effect, Altered):
-            effect = settled(replace(effect, before=schema or effect.before), told)  # noqa: PLW2901 - the same effect
+            completed = settled(replace(effect, before=schema or effect.before), recorded)
+            effect = completed  # noqa: PLW2901 - the same effect
             schema = effect.after
         elif isinstance(effect, Created):
-            schema = _settled_creation(effect, told) or told
+            schema = _settled_creation(effect, recorded) or recorded
             effect = Created(effect.table, schema)  # noqa: PLW2901 - the same effect
         elif isinstance(effect, Dropped):
             schema = None
         elif isinstance(effect, Renamed):
             schema = _renamed(log, effect, event)
         effects.append(effect)
-    refused = "a filter of the spec says Error" if action is Action.ERROR and effects else unread(effects)
+    refused = "a filter of the spec has the action Error" if action is Action.ERROR and effects else unread(effects)
     return DdlOutcome(event, () if action is Action.IGNORE else tuple(effects), schema, refused=refused)
 
 
-def _operated(log: TableLog, schema: TableSchema | None, event: StructureEvent, operator: Operator) -> DdlOutcome:
-    """The structure is what the source's statement made of it, whatever silver follows."""
+def _overridden(log: TableLog, schema: TableSchema | None, event: StructureEvent, operator: Operator) -> DdlOutcome:
+    """Silver applies the operator's statements; the structure is the result of the source's statement."""
     plain = replace(log, rules=replace(log.rules, operators={}))
     seen, effects = schema, list[Effect]()
     for statement in operator.followed(event.text):
@@ -110,7 +114,7 @@ def _operated(log: TableLog, schema: TableSchema | None, event: StructureEvent, 
 
 
 def _kept_by_filters(log: TableLog, schema: TableSchema | None, event: StructureEvent) -> str | None:
-    """What filters leave of an ALTER TABLE if they leave some of its actions out, and only some; else None."""
+    """The rest of an ALTER TABLE if filters ignore some of its actions, but not all; else None."""
     statement = split_alter(event.text) if log.rules.events.rules else None
     if statement is None:
         return None
@@ -124,23 +128,23 @@ def _unfiltered(log: TableLog) -> TableLog:
 
 
 def next_told(structure: Iterable[StructureEvent]) -> TableSchema | None:
-    """The first structure that is told."""
+    """The first structure among the events."""
     texts = (event.text for event in structure if event.op is Op.SCHEMA)
     return next((TableSchema.from_json(text) for text in texts), None)
 
 
-def _told(schema: TableSchema | None, event: StructureEvent) -> DdlOutcome:
-    told = TableSchema.from_json(event.text)
-    if schema is None or same_shape(schema, told):
-        return DdlOutcome(event, (), told)
-    # The log knows best: a table map is what the rows behind it are made of.
+def _recorded(schema: TableSchema | None, event: StructureEvent) -> DdlOutcome:
+    recorded = TableSchema.from_json(event.text)
+    if schema is None or same_shape(schema, recorded):
+        return DdlOutcome(event, (), recorded)
+    # The log takes precedence: the row images after a table map have its structure.
     before = {column.name.lower(): column.name for column in schema.columns}
-    origins = tuple(Origin(before.get(column.name.lower())) for column in told.columns)
-    return DdlOutcome(event, (Altered(schema, told, origins),), told, surprise=True)
+    origins = tuple(Origin(before.get(column.name.lower())) for column in recorded.columns)
+    return DdlOutcome(event, (Altered(schema, recorded, origins),), recorded, surprise=True)
 
 
 def _effects_on(log: TableLog, schema: TableSchema | None, event: StructureEvent) -> list[Effect]:
-    """What a statement does to this table; a database that goes takes its tables along."""
+    """The effects of a statement on this table; DROP DATABASE drops it."""
     name = log.name
     targets = statement_targets(event.text, name[0])
     if any(target.op == "drop_database" and target.schema == name[0] for target in targets):
@@ -159,7 +163,7 @@ def _action(log: TableLog, schema: TableSchema | None, event: StructureEvent) ->
 
 
 def _seen_online(log: TableLog, schema: TableSchema | None, effect: Effect, at: Position) -> list[Effect]:
-    """The cut-over of an online DDL changes the real table, whose rows stay: the shadow's are the same."""
+    """Replace the cut-over of an online DDL by its change of the real table. The shadow table has the same rows."""
     if not isinstance(effect, Renamed):
         return [effect]
     online = log.rules.online
@@ -171,16 +175,16 @@ def _seen_online(log: TableLog, schema: TableSchema | None, effect: Effect, at: 
     if schema is None:
         return []
     change = log.shadow(effect.table, schema, at)
-    return [change or Unread(log.name, f"what was done to {'.'.join(effect.table)} is not in bronze")]
+    return [change or Unread(log.name, f"bronze does not contain the statements on {'.'.join(effect.table)}")]
 
 
-def _settled_creation(effect: Created, told: TableSchema | None) -> TableSchema | None:
-    """The structure that CREATE tells, with the types that the log tells if it is the same table."""
+def _settled_creation(effect: Created, recorded: TableSchema | None) -> TableSchema | None:
+    """The structure of a CREATE TABLE, with the types in the log if they are of the same table."""
     schema = effect.schema
-    if schema is None or told is None:
+    if schema is None or recorded is None:
         return schema
-    found = settled(Altered(schema, schema, tuple(Origin(None) for _ in schema.columns)), told)
-    return found.after
+    completed = settled(Altered(schema, schema, tuple(Origin(None) for _ in schema.columns)), recorded)
+    return completed.after
 
 
 def _renamed(log: TableLog, effect: Renamed, event: StructureEvent) -> TableSchema | None:
@@ -190,12 +194,14 @@ def _renamed(log: TableLog, effect: Renamed, event: StructureEvent) -> TableSche
     renames = statement_effects(event.text, log.name[0], lambda _: None, mariadb=mariadb)
     source = content_after(renames[: renames.index(effect) + 1])[effect.to]
     was = log.other(source, event.position)
-    # The same statement may change the structure, too.
-    found = statement_effects(event.text, log.name[0], lambda name: was if name == source else None, mariadb=mariadb)
-    was = next((effect.after for effect in found if isinstance(effect, Altered)), was)
+    # The statement may also alter the table.
+    same_statement = statement_effects(
+        event.text, log.name[0], lambda name: was if name == source else None, mariadb=mariadb
+    )
+    was = next((effect.after for effect in same_statement if isinstance(effect, Altered)), was)
     return replace(was, schema=log.name[0], table=log.name[1]) if was else None
 
 
 def unread(effects: Iterable[Effect]) -> str:
-    """Why a statement cannot be understood, '' if it can."""
+    """Why a statement cannot be parsed; '' if it can."""
     return next((effect.reason for effect in effects if isinstance(effect, Unread)), "")

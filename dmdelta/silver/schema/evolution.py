@@ -1,8 +1,8 @@
-"""How a silver table follows a change of its source table's structure: a pure plan of single Delta commits.
+"""Schema evolution: the Delta commits that apply an ALTER of the source table to its silver table, as a pure plan.
 
-Names, places and widened types are metadata and rewrite no file. A type that MySQL converted otherwise is converted by
-one commit that writes the table anew. Rows that were there get the values that MySQL gave them; where nobody can tell
-these, the plan says so, and a table that has rows cannot follow.
+Names, column order and widened types are metadata and rewrite no files. Any other type conversion is one commit that
+rewrites the table. Existing rows get the values that MySQL gives them. Where these cannot be determined, the plan says
+so, and a table that has rows cannot apply the statement.
 """
 
 from collections.abc import Sequence
@@ -19,38 +19,42 @@ from dmdelta.model.spark_sql import literal, quote
 CLUSTERED_COLUMNS = 4
 _CLUSTERABLE = ("TINYINT", "SMALLINT", "INT", "BIGINT", "DECIMAL", "FLOAT", "DOUBLE", "DATE", "TIMESTAMP", "STRING")
 INDEXED_COLUMNS = 32
-"""As many columns at a table's begin have statistics; clustering needs them."""
+"""Delta collects statistics for this many leading columns by default; clustering requires statistics."""
 
 
 @dataclass(frozen=True, slots=True)
 class SilverChange:
-    """The commits that follow a statement, and why a table that has rows cannot make them, '' if it can."""
+    """The commits that apply a statement.
+
+    Attributes:
+        unknown: why a table that has rows cannot apply it; '' if it can.
+    """
 
     changes: tuple[Change, ...]
     unknown: str = ""
 
 
 def plan_change(altered: Altered, at: Position, *, mariadb: bool = False) -> SilverChange:
-    """What an ALTER at `at` does to silver."""
+    """The commits that apply an ALTER at position `at` to silver."""
     before = {column.name: column for column in altered.before.columns}
     conversions: list[Conversion | None] = [
         plan_conversion(before[origin.was], column, mariadb=mariadb) if origin.was is not None else None
         for origin, column in zip(altered.origins, altered.after.columns, strict=True)
     ]
-    stops = [found.reason for found in conversions if found and found.kind is ConversionKind.STOP]
+    stops = [conversion.reason for conversion in conversions if conversion and conversion.kind is ConversionKind.STOP]
     fills = [origin.fill.unknown for origin in altered.origins if origin.was is None and origin.fill.unknown]
     unknown = next((reason for reason in (altered.doubt, *stops, *fills) if reason), "")
-    if any(_changes_type(found, altered, place) for place, found in enumerate(conversions)):
-        return SilverChange(_written_anew(altered, conversions), unknown)
+    if any(_changes_type(conversion, altered, index) for index, conversion in enumerate(conversions)):
+        return SilverChange(_rewritten(altered, conversions), unknown)
     return SilverChange(_in_place(altered, conversions, at), unknown)
 
 
-def _changes_type(conversion: Conversion | None, altered: Altered, place: int) -> bool:
-    """Every row of a column has to be written, of a type that Delta does not widen to."""
+def _changes_type(conversion: Conversion | None, altered: Altered, index: int) -> bool:
+    """Whether every row of a column has to be rewritten, because Delta cannot widen to the new type."""
     if conversion is None or conversion.kind in (ConversionKind.SAME, ConversionKind.WIDEN):
         return False
-    old = next(column for column in altered.before.columns if column.name == altered.origins[place].was)
-    kinds = {silver_type(old), silver_type(altered.after.columns[place])}
+    old = next(column for column in altered.before.columns if column.name == altered.origins[index].was)
+    kinds = {silver_type(old), silver_type(altered.after.columns[index])}
     return len(kinds) > 1 or "VARIANT" in kinds
 
 
@@ -62,7 +66,7 @@ def cluster_columns(schema: TableSchema) -> tuple[str, ...]:
 
 
 def indexed_columns(schema: TableSchema) -> int | None:
-    """How many columns must have statistics so that the key has them; None: as many as Delta takes by itself."""
+    """How many leading columns need statistics so that the key has them; None if Delta's default is enough."""
     names = [column.name for column in schema.columns]
     last = max((names.index(name) for name in schema.primary_key), default=0)
     return last + 1 if last >= INDEXED_COLUMNS else None
@@ -79,11 +83,11 @@ def clustering(schema: TableSchema) -> tuple[Change, ...]:
     return (Change(Verb.ALTER, counted), by_key) if count else (by_key,)
 
 
-def _written_anew(altered: Altered, conversions: Sequence[Conversion | None]) -> tuple[Change, ...]:
-    """One commit with every row as it is now. Delta then forgets what the table is clustered by."""
+def _rewritten(altered: Altered, conversions: Sequence[Conversion | None]) -> tuple[Change, ...]:
+    """One commit that rewrites every row, then the clustering, which Delta drops with the rewrite."""
     values = []
     for origin, column, conversion in zip(altered.origins, altered.after.columns, conversions, strict=True):
-        value = "NULL"  # of a conversion that nobody knows, too: then the table has no rows
+        value = "NULL"  # also for an unknown conversion: the table has no rows then
         if origin.was is None or conversion is None:
             value = origin.fill.sql or value
         elif conversion.kind is not ConversionKind.STOP:
@@ -101,24 +105,24 @@ def _in_place(altered: Altered, conversions: Sequence[Conversion | None], at: Po
     clustered = cluster_columns(altered.before)
     steps: list[str] = []
     names = [column.name for column in altered.before.columns]
-    gone = [name for name in names if name not in kept]
-    if any(name in gone for name in clustered):
+    dropped = [name for name in names if name not in kept]
+    if any(name in dropped for name in clustered):
         steps.append("CLUSTER BY NONE")
         clustered = ()
-    if gone:
-        steps.append(f"DROP COLUMNS ({', '.join(map(quote, gone))})")
-        names = [name for name in names if name not in gone]
+    if dropped:
+        steps.append(f"DROP COLUMNS ({', '.join(map(quote, dropped))})")
+        names = [name for name in names if name not in dropped]
     for old, new in plan_renames({was: name for was, name in kept.items() if was != name}, names):
         steps.append(f"RENAME COLUMN {quote(old)} TO {quote(new)}")
         names[names.index(old)] = new
     steps += [
         f"ALTER COLUMN {quote(column.name)} TYPE {silver_type(column)}"
-        for column, found in zip(after.columns, conversions, strict=True)
-        if found and found.kind is ConversionKind.WIDEN
+        for column, conversion in zip(after.columns, conversions, strict=True)
+        if conversion and conversion.kind is ConversionKind.WIDEN
     ]
-    steps += _placed(after.columns, names)
+    steps += _ordered(after.columns, names)
     changes = [Change(Verb.ALTER, step) for step in steps]
-    changes += _adjusted(altered, conversions, at)
+    changes += _converted(altered, conversions, at)
     changes += _filled(altered, at)
     if cluster_columns(after) != tuple(kept.get(name, name) for name in clustered):
         changes += clustering(after)
@@ -126,7 +130,7 @@ def _in_place(altered: Altered, conversions: Sequence[Conversion | None], at: Po
 
 
 def plan_renames(renames: dict[str, str], names: Sequence[str]) -> list[tuple[str, str]]:
-    """Renames, one after the other, of columns among `names`: none takes a name (in any case) while it is in use."""
+    """Order renames of columns among `names` so that no rename uses a name (in any letter case) that is in use."""
     steps: list[tuple[str, str]] = []
     waiting, used = dict(renames), {name.lower() for name in names}
     while waiting:
@@ -143,38 +147,38 @@ def plan_renames(renames: dict[str, str], names: Sequence[str]) -> list[tuple[st
     return steps
 
 
-def _placed(columns: Sequence[Column], names: Sequence[str]) -> list[str]:
-    """Add what is missing and move what stands elsewhere, from the first column on; `names` are there now."""
+def _ordered(columns: Sequence[Column], names: Sequence[str]) -> list[str]:
+    """Add missing columns and move others into order, from the first column on. `names` are the existing columns."""
     present, steps = list(names), []
-    for place, column in enumerate(columns):
-        where = f"AFTER {quote(columns[place - 1].name)}" if place else "FIRST"
+    for index, column in enumerate(columns):
+        where = f"AFTER {quote(columns[index - 1].name)}" if index else "FIRST"
         if column.name not in present:
             steps.append(f"ADD COLUMNS ({quote(column.name)} {silver_type(column)} {where})")
-        elif present[place] != column.name:
+        elif present[index] != column.name:
             steps.append(f"ALTER COLUMN {quote(column.name)} {where}")
             present.remove(column.name)
         else:
             continue
-        present.insert(place, column.name)
+        present.insert(index, column.name)
     return steps
 
 
-def _adjusted(altered: Altered, conversions: Sequence[Conversion | None], at: Position) -> tuple[Change, ...]:
-    """Give the rows that were there the values that MySQL made of theirs, where silver's type stays."""
-    found = {
+def _converted(altered: Altered, conversions: Sequence[Conversion | None], at: Position) -> tuple[Change, ...]:
+    """Update existing rows to the values that MySQL converts theirs to, where silver's type does not change."""
+    expressions = {
         quote(column.name): conversion.expression(quote(column.name))
         for column, conversion in zip(altered.after.columns, conversions, strict=True)
         if conversion is not None and conversion.kind is ConversionKind.REWRITE
     }
-    if not found:
+    if not expressions:
         return ()
-    values = ", ".join(f"{name} = {value}" for name, value in found.items())
-    differ = " OR ".join(f"NOT ({name} <=> ({value}))" for name, value in found.items())
+    values = ", ".join(f"{name} = {value}" for name, value in expressions.items())
+    differ = " OR ".join(f"NOT ({name} <=> ({value}))" for name, value in expressions.items())
     return (Change(Verb.UPDATE, f"SET {values} WHERE {older_than(at)} AND ({differ})"),)
 
 
 def _filled(altered: Altered, at: Position) -> tuple[Change, ...]:
-    """Give the rows that were there what new columns hold."""
+    """Update existing rows with the values of new columns."""
     pairs = zip(altered.origins, altered.after.columns, strict=True)
     filled = {quote(column.name): origin.fill.sql for origin, column in pairs if origin.was is None and origin.fill.sql}
     if not filled:
@@ -185,36 +189,36 @@ def _filled(altered: Altered, at: Position) -> tuple[Change, ...]:
 
 
 def version_at(at: Position) -> str:
-    """What the first row of an event at a position writes as `_dm_version` (SQL)."""
+    """The `_dm_version` (SQL) of the first row of an event at a position."""
     return f"named_struct('epoch', {at.epoch}, 'seq', {at.seq}L, 'row', 0)"
 
 
 def older_than(at: Position) -> str:
-    """Rows that an event before `at` wrote (SQL)."""
+    """The condition (SQL) for rows that an event before `at` wrote."""
     return f"{VERSION} < {version_at(at)}"
 
 
 def plan_truncation(at: Position) -> tuple[Change, ...]:
-    """A table's rows go."""
+    """Delete a table's rows."""
     return (Change(Verb.DELETE, older_than(at)),)
 
 
 DROPPED = "dmdelta.dropped"
-"""The property of a silver table whose source table was dropped: since where."""
+"""The property of a silver table whose source table was dropped; its value is the position of the DROP."""
 UNMARK = Change(Verb.ALTER, f"UNSET TBLPROPERTIES IF EXISTS ({literal(DROPPED)})")
-"""The source table is there again."""
+"""Removes the property: the source table exists again."""
 
 
 def plan_drop(at: Position) -> tuple[Change, ...]:
-    """A table goes: its rows are deleted, and a property says so. Its files stay as long as its history is kept."""
+    """Delete a table's rows and set the property DROPPED. The files remain as long as the table's history is kept."""
     return (*plan_truncation(at), Change(Verb.ALTER, f"SET TBLPROPERTIES ({literal(DROPPED)} = {literal(str(at))})"))
 
 
 def plan_creation(schema: TableSchema, at: Position, *, fits: bool) -> tuple[Change, ...]:
-    """A table begins in the place of one that was there.
+    """Create a table where a silver table exists already.
 
     Args:
-        fits: its columns are those that are there.
+        fits: the existing table has the same columns.
     """
     if fits:
         return (*plan_truncation(at), UNMARK)

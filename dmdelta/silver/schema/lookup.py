@@ -1,4 +1,4 @@
-"""The structure of a source table at a position, from what bronze says before it."""
+"""The structure of a source table at a position, from the structures and statements before it in bronze."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,16 +15,16 @@ from dmdelta.silver.schema.range_profile import StructureEvent, structure_before
 
 
 def structure_at(spark: SparkSession, log: SourceContext, table: TableName, end: Position) -> TableSchema | None:
-    """The structure that everything before `end` leads to; None if nothing tells it, or the table is gone.
+    """The structure of a table at `end`; None if bronze does not contain it, or the table is dropped.
 
     Raises:
         LakehouseError: bronze cannot be read.
     """
     earlier = structure_before(spark, log.lakehouse, log.source_id, table, end)
-    told = table_log(spark, log, table, earlier)
+    history = table_log(spark, log, table, earlier)
     schema: TableSchema | None = None
     for index, event in enumerate(earlier):
-        schema = follow(told, schema, event, next_told(earlier[index + 1 :])).schema
+        schema = follow(history, schema, event, next_told(earlier[index + 1 :])).schema
     return schema
 
 
@@ -35,7 +35,7 @@ def table_log(
     structure: Sequence[StructureEvent],
     ddl_applied_to: Position | None = None,
 ) -> TableLog:
-    """What part of a log says about a table's structure; what it leaves open is asked of bronze."""
+    """The part of a log that determines a table's structure. Looks up other tables' structures in bronze."""
     return TableLog(
         table,
         log.flavor,
@@ -50,21 +50,23 @@ def table_log(
 def _shadow_change(
     spark: SparkSession, log: SourceContext, shadow: TableName, real: TableSchema, at: Position
 ) -> Altered | None:
-    """What the statements on a shadow table, from its making on, make of the real one's structure."""
+    """The change that the statements on a shadow table, from its CREATE on, make to the real table's structure."""
     earlier = structure_before(spark, log.lakehouse, log.source_id, shadow, at)
     as_real = replace(log, rules=NO_RULES)
-    told = table_log(spark, as_real, shadow, earlier)
+    history = table_log(spark, as_real, shadow, earlier)
     schema: TableSchema | None = None
     origins: dict[str, Origin] = {}
     for event in earlier:
-        followed = follow(told, schema, event, None)
+        followed = follow(history, schema, event, None)
         for effect in followed.effects:
             if isinstance(effect, Created) and followed.schema is not None:
                 names = {column.name.lower(): column.name for column in real.columns}
                 origins = {column.name: Origin(names.get(column.name.lower())) for column in followed.schema.columns}
             elif isinstance(effect, Altered):
                 pairs = zip(effect.after.columns, effect.origins, strict=True)
-                origins = {column.name: origins[way.was] if way.was is not None else way for column, way in pairs}
+                origins = {
+                    column.name: origins[origin.was] if origin.was is not None else origin for column, origin in pairs
+                }
         schema = followed.schema
     if schema is None or set(origins) != {column.name for column in schema.columns}:
         return None

@@ -1,4 +1,4 @@
-"""What lies in a range of bronze: which tables have events, of which kinds, and what happens to their structure."""
+"""Range profile: which tables have events in a range of bronze, how many of which op, and their DDL statements."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -27,7 +27,7 @@ _COUNTS = f"""
 
 @dataclass(frozen=True, slots=True)
 class StructureEvent:
-    """A `schema`, `ddl` or `truncate` row: where it is and its text."""
+    """A `schema`, `ddl` or `truncate` row: its position, row ordinal, op and text."""
 
     position: Position
     row: int
@@ -37,16 +37,16 @@ class StructureEvent:
 
 @dataclass(frozen=True, slots=True)
 class TableEvents:
-    """What a range holds of one table.
+    """The events of one table in a range.
 
     Attributes:
         rows: row changes that take effect in the range, by op.
-        structure: what happens to its structure, in order.
-        first, last: where its first and its last event are; an XA commit counts where it commits.
-        partial: row images with only some of the columns.
-        moves: updates that change the primary key.
+        structure: its structures and statements, in order.
+        first, last: the positions of its first and last event; an XA transaction has the position of its commit.
+        partial: the number of partial row images.
+        moves: the number of updates that change the primary key.
         groups: XA transactions with rows of this table that commit in the range.
-        read: a snapshot read the table, if only to find it empty.
+        read: a snapshot read the table, which may have been empty.
     """
 
     schema: str
@@ -66,7 +66,7 @@ class TableEvents:
 
     @property
     def ddl(self) -> int:
-        """DDL statements on the table."""
+        """The number of DDL statements on the table."""
         return sum(event.op is not Op.SCHEMA for event in self.structure)
 
     @property
@@ -76,7 +76,7 @@ class TableEvents:
 
 @dataclass(slots=True)
 class _Gathered:
-    """The events of one table while they are added up."""
+    """The events of one table while they are collected."""
 
     rows: dict[Op, int] = field(default_factory=lambda: defaultdict(int))
     structure: list[StructureEvent] = field(default_factory=list)
@@ -90,10 +90,10 @@ class _Gathered:
 def tables_with_events(
     spark: SparkSession, lakehouse: Lakehouse, source_id: str, begin: Position, end: Position
 ) -> list[TableEvents]:
-    """Every table with events in [begin, end), by one pass over the range.
+    """Every table with events in [begin, end), from one scan of the range.
 
     Args:
-        source_id: the source whose log the positions are in.
+        source_id: the source of the positions.
 
     Raises:
         LakehouseError: bronze cannot be read.
@@ -105,20 +105,20 @@ def tables_with_events(
 def table_events(
     spark: SparkSession, lakehouse: Lakehouse, source_id: str, table: tuple[str, str], begin: Position, end: Position
 ) -> TableEvents:
-    """What [begin, end) holds of one table, named by (schema, table).
+    """The events of one table, given as (schema, table), in [begin, end).
 
     Raises:
         LakehouseError: bronze cannot be read.
     """
     with wrapped(lakehouse.bronze, "reading"):
-        found = _gather(spark, lakehouse, (of_source(source_id), within(begin, end)), of_table(*table))
-    return found[0] if found else TableEvents(*table, {}, begin, begin)
+        tables = _gather(spark, lakehouse, (of_source(source_id), within(begin, end)), of_table(*table))
+    return tables[0] if tables else TableEvents(*table, {}, begin, begin)
 
 
 def structure_before(
     spark: SparkSession, lakehouse: Lakehouse, source_id: str, table: tuple[str, str], end: Position
 ) -> tuple[StructureEvent, ...]:
-    """The last `schema` row of a table before `end` and every DDL row behind it, in order; all of them if none told it.
+    """The last `schema` row of a table before `end` and every DDL row after it, in order; without one all DDL rows.
 
     Raises:
         LakehouseError: bronze cannot be read.
@@ -126,43 +126,43 @@ def structure_before(
     of_database = f"({_OF_DATABASE} AND schema_name = {literal(table[0])})"
     with wrapped(lakehouse.bronze, "reading"):
         event = f"struct({AT} AS at, op, ddl)"
-        query = f"""SELECT max_by({event}, struct(epoch, seq, -row)) FILTER (WHERE op = 'schema') AS told,
+        query = f"""SELECT max_by({event}, struct(epoch, seq, -row)) FILTER (WHERE op = 'schema') AS recorded,
             collect_list({event}) FILTER (WHERE op <> 'schema') AS statements
             FROM {lakehouse.bronze} WHERE {of_source(source_id)} AND {before(end)}
             AND (({of_table(*table)} AND op IN ('schema', 'ddl', 'truncate')) OR {of_database})"""
-        (found,) = spark.sql(query).collect()
-    told = _structure_event(found["told"]) if found["told"] is not None else None
-    statements = map(_structure_event, found["statements"])
-    later = [event for event in statements if told is None or event.position > told.position]
-    return (*((told,) if told else ()), *_once(sorted(later, key=lambda event: (event.position, event.row))))
+        (row,) = spark.sql(query).collect()
+    recorded = _structure_event(row["recorded"]) if row["recorded"] is not None else None
+    statements = map(_structure_event, row["statements"])
+    later = [event for event in statements if recorded is None or event.position > recorded.position]
+    return (*((recorded,) if recorded else ()), *_once(sorted(later, key=lambda event: (event.position, event.row))))
 
 
 def _gather(spark: SparkSession, lakehouse: Lakehouse, scope: tuple[str, str], of_tables: str) -> list[TableEvents]:
-    """The events of the rows of `scope` (source and range, SQL) and of the tables that `of_tables` (SQL) lets pass."""
+    """The events by table, for rows that match `scope` (source and range, SQL) and `of_tables` (SQL)."""
     source, inside = scope
     lines = spark.sql(
         f"""SELECT {_COUNTS} FROM {lakehouse.bronze}
         WHERE {source} AND {inside} AND ((xid IS NULL AND {of_tables}) OR op = 'xa_commit' OR {_OF_DATABASE})
         GROUP BY schema_name, table_name, op, epoch, binlog_file"""
     ).collect()
-    found: dict[tuple[str, str], _Gathered] = defaultdict(_Gathered)
+    tables: dict[tuple[str, str], _Gathered] = defaultdict(_Gathered)
     if any(line["op"] == Op.XA_COMMIT.value for line in lines):
-        _add_committed(found, spark, lakehouse, scope, of_tables)
+        _add_committed(tables, spark, lakehouse, scope, of_tables)
     for line in lines:
         if line["op"] == Op.XA_COMMIT.value:
             continue
         if line["table_name"] is None:
             for table in _dropped_tables(spark, lakehouse, source, line, of_tables):
-                _add(found[line["schema_name"], table], line)
+                _add(tables[line["schema_name"], table], line)
         else:
-            _add(found[line["schema_name"], line["table_name"]], line)
-    return [_finished(schema, table, gathered) for (schema, table), gathered in sorted(found.items())]
+            _add(tables[line["schema_name"], line["table_name"]], line)
+    return [_finished(schema, table, gathered) for (schema, table), gathered in sorted(tables.items())]
 
 
 def _dropped_tables(spark: SparkSession, lakehouse: Lakehouse, source: str, line: Row, of_tables: str) -> list[str]:
-    """The tables that bronze knows of in a database with statements on itself, if one of them drops it.
+    """The tables in bronze of a database, if one of the statements on the database drops it.
 
-    A table that was renamed has a statement under its new name, and a structure only if rows followed.
+    A renamed table always has a statement under its new name, but a structure only if row changes follow.
     """
     texts = [event["ddl"] or "" for event in line["structure"]]
     targets = [target for text in texts for target in statement_targets(text, line["schema_name"])]
@@ -176,14 +176,14 @@ def _dropped_tables(spark: SparkSession, lakehouse: Lakehouse, source: str, line
 
 
 def _add_committed(
-    found: dict[tuple[str, str], _Gathered],
+    tables: dict[tuple[str, str], _Gathered],
     spark: SparkSession,
     lakehouse: Lakehouse,
     scope: tuple[str, str],
     of_tables: str,
 ) -> None:
     for group, at, line in _committed(spark, lakehouse, scope, of_tables):
-        gathered = found[line["schema_name"], line["table_name"]]
+        gathered = tables[line["schema_name"], line["table_name"]]
         gathered.rows[Op(line["op"])] += line["rows"]
         gathered.partial += line["partial"]
         gathered.moves += line["moves"]
@@ -204,7 +204,7 @@ def _add(gathered: _Gathered, line: Row) -> None:
 
 
 def _finished(schema: str, table: str, gathered: _Gathered) -> TableEvents:
-    # Rows of structure have negative ordinals at their event, -1 first; the rows of the event follow.
+    # Structure rows have negative ordinals within their event, starting with -1; the event's other rows follow.
     structure = _once(sorted(gathered.structure, key=lambda event: (event.position, event.row >= 0, abs(event.row))))
     return TableEvents(
         schema,
@@ -221,14 +221,14 @@ def _finished(schema: str, table: str, gathered: _Gathered) -> TableEvents:
 
 
 def _once(events: Iterable[StructureEvent]) -> tuple[StructureEvent, ...]:
-    """A statement that names a table twice has two rows."""
+    """Remove duplicates: a statement that names a table twice has two rows."""
     return tuple({(event.position, event.text): event for event in events}.values())
 
 
 def _committed(
     spark: SparkSession, lakehouse: Lakehouse, scope: tuple[str, str], of_tables: str
 ) -> list[tuple[XaGroup, Position, Row]]:
-    """The row changes of XA transactions that commit in the range, counted per transaction, table and op."""
+    """The row changes of XA transactions that commit in the range, counted by transaction, table and op."""
     source, inside = scope
     counted: list[tuple[XaGroup, Position, Row]] = []
     for group, at in committed_groups(spark, lakehouse.bronze, source, inside):

@@ -1,4 +1,4 @@
-"""Cutting a range where the structure of the table changes: a pure plan."""
+"""Schema ranges: split a range where the structure of the table changes, as a pure plan."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,11 +13,11 @@ from dmdelta.silver.schema.range_profile import StructureEvent, TableEvents
 
 @dataclass(frozen=True, slots=True)
 class SchemaRange:
-    """Part of a range in which the table has one structure.
+    """A part of a range in which the table has one structure.
 
     Attributes:
-        schema: the structure, None if the log has not told it yet: then there are no rows.
-        then: what happens to the structure at the end of the piece, None at the range's end.
+        schema: the structure; None if the log has not recorded it yet, then there are no rows.
+        then: the statement or structure at the end of this part; None at the range's end.
     """
 
     begin: Position
@@ -27,17 +27,17 @@ class SchemaRange:
 
     @property
     def after(self) -> TableSchema | None:
-        """The structure behind the piece."""
+        """The structure after this part."""
         return self.then.schema if self.then else self.schema
 
 
 def plan_schema_ranges(
     log: TableLog, known: TableSchema | None, begin: Position, end: Position
 ) -> tuple[SchemaRange, ...]:
-    """The pieces of [begin, end) in their order; at least one.
+    """The schema ranges of [begin, end) in order; at least one.
 
     Args:
-        known: the structure at `begin`, None if it is not known.
+        known: the structure at `begin`; None if unknown.
     """
     pieces: list[SchemaRange] = []
     schema = known
@@ -53,22 +53,22 @@ def plan_schema_ranges(
 
 
 def known_schema(piece: SchemaRange, name: TableName) -> TableSchema:
-    """The structure of a piece that has rows.
+    """The structure of a schema range that has rows.
 
     Raises:
-        UnknownSchema: the log does not tell it.
+        UnknownSchema: the log does not contain it.
     """
     if piece.schema is None:
         raise UnknownSchema(
-            f"bronze tells no structure of {name[0]}.{name[1]}",
-            hint="rows are only applied from where bronze begins: start the task again with --remove-meta",
+            f"bronze does not contain the structure of {name[0]}.{name[1]}",
+            hint="silver can only apply rows from the start of bronze: restart the task with --remove-meta",
             position=str(piece.begin),
         )
     return piece.schema
 
 
 def known_inside(piece: SchemaRange, pieces: Sequence[SchemaRange], events: TableEvents) -> TableEvents | None:
-    """What a piece holds of its range's events, where their first and last place tell it; None where they do not."""
+    """The events of a schema range, if the positions of the range's first and last event determine them; else None."""
     within = [other for other in pieces if other.begin <= events.last and events.first < other.end]
     if piece not in within:
         return TableEvents(*events.name, {}, piece.begin, piece.begin)
@@ -76,13 +76,13 @@ def known_inside(piece: SchemaRange, pieces: Sequence[SchemaRange], events: Tabl
 
 
 def refusal(name: TableName, event: StructureEvent, reason: str) -> UnsupportedSchemaChange:
-    """The error of a statement that silver cannot follow."""
+    """The error for a statement that silver cannot apply."""
     statement = "" if event.op is Op.SCHEMA else " ".join(event.text.split())[:200]
     return UnsupportedSchemaChange(
-        f"silver cannot follow a change of {name[0]}.{name[1]}: {reason}",
-        hint="silver stays where it is and bronze keeps every event: have the table read again "
-        f"(dmdelta snapshot SPEC --table {name[0]}.{name[1]}), do something else instead (dmdelta binlog skip, replace "
-        "or inject SPEC --position …), or leave the table out with the block-allow-list",
+        f"silver cannot apply a change of {name[0]}.{name[1]}: {reason}",
+        hint="the silver table is unchanged and bronze contains every event: take a new snapshot of the table "
+        f"(dmdelta snapshot SPEC --table {name[0]}.{name[1]}), override the statement (dmdelta binlog skip, replace "
+        "or inject SPEC --position …), or exclude the table with the block-allow-list",
         position=str(event.position),
         **({"ddl": statement} if statement else {}),
     )

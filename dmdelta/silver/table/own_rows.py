@@ -1,4 +1,4 @@
-"""The rows of one shard among those of a merged table, in the types that the shard itself has."""
+"""The rows of one shard in a merged table, converted to the shard's own types."""
 
 from dataclasses import dataclass
 
@@ -18,8 +18,8 @@ class OwnRows:
     """The rows of one source table in silver.
 
     Attributes:
-        rows: the columns that both sides have, under the source's names, then silver's own.
-        absent: columns of other shards, which are NULL in these rows. `rows` has them, too.
+        rows: the common columns under the source's names, then silver's own columns.
+        absent: columns of other shards, which are NULL in these rows. `rows` contains them, too.
     """
 
     rows: DataFrame
@@ -27,14 +27,14 @@ class OwnRows:
 
 
 def own_rows(target: Target, schema: TableSchema, rows: DataFrame) -> OwnRows:
-    """The rows of a source table among those of its silver table; all of them if no other table goes there.
+    """The rows of a source table in its silver table; all rows if the silver table is not merged.
 
-    A column that other shards have made wider is cast back to the shard's own type. One that holds the shard's values
-    in a type that has no way back is left out.
+    A column that other shards have widened is cast back to the shard's own type. A column whose type cannot be cast
+    back is omitted.
 
     Args:
         schema: the source table's structure.
-        rows: silver's.
+        rows: the rows of the silver table.
     """
     if not target.merged:
         return OwnRows(rows)
@@ -53,7 +53,7 @@ def own_rows(target: Target, schema: TableSchema, rows: DataFrame) -> OwnRows:
 
 
 def _value(column: Column, name: str, kind: str) -> str:
-    """The SQL of a column's values in its own type; '' if there is no way back to it."""
+    """The SQL of a column's values in the shard's type; '' if they cannot be cast back."""
     if plain_type(kind) == held_type(column):
         return quote(name)
     if held_type(column).startswith(_NOT_CAST) or plain_type(kind).startswith(_NOT_CAST):

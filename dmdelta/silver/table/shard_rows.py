@@ -1,4 +1,4 @@
-"""The rows of one shard as its merged table holds them: to compare them with what the log says of the shard."""
+"""The rows of one shard in the merged table's structure, to compare them with the shard's rows in the log."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ from dmdelta.silver.table.target import Target
 
 
 def seen_whole(target: Target, schema: TableSchema, held: DataFrame) -> TableSchema:
-    """A source table's structure as silver has it; a merged table's with the columns of all shards.
+    """A source table's structure in silver; for a merged table with the columns of all shards.
 
     Args:
         held: the silver table.
@@ -39,13 +39,13 @@ def seen_whole(target: Target, schema: TableSchema, held: DataFrame) -> TableSch
 
 
 def shape_of(spark: SparkSession, target: Target, schema: TableSchema) -> DataFrame:
-    """A frame with the columns that silver has for a structure; of a merged table, those of all shards as they are now.
+    """A frame with the columns of silver for a structure; for a merged table, its current columns.
 
     Raises:
         LakehouseError: the merged table cannot be read.
     """
     if target.merged and table_state(spark, target.place) is not None:
-        with wrapped(target.place, "looking at"):
+        with wrapped(target.place, "reading the columns of"):
             return spark.table(target.place)
     columns = silver_columns(target.silver_schema(schema)).items()
     values = ", ".join(f"CAST(NULL AS {kind}) AS {quote(name)}" for name, kind in columns)
@@ -53,7 +53,7 @@ def shape_of(spark: SparkSession, target: Target, schema: TableSchema) -> DataFr
 
 
 def as_held(rows: DataFrame, held: DataFrame) -> DataFrame:
-    """Rows with the columns of a silver table, in its types and order; NULL in those that the rows lack."""
+    """Rows with the columns, types and column order of a silver table; NULL in columns that the rows lack."""
     kinds = {field.name: field.dataType.simpleString() for field in rows.schema.fields}
     columns = []
     for field in held.schema.fields:
@@ -65,10 +65,10 @@ def as_held(rows: DataFrame, held: DataFrame) -> DataFrame:
 
 
 def shard_rows(target: Target, rows: DataFrame) -> DataFrame:
-    """The source table's rows among those of its silver table."""
+    """The source table's rows in its silver table."""
     return rows.where(target.own_rows) if target.merged else rows
 
 
 def scratch_constants(target: Target) -> tuple[tuple[str, str], ...]:
-    """The constant columns of a shard's rows in a table of their own, as a route extracts them."""
+    """The constant columns of a shard's rows in a replay table, in the form of a route's extracted columns."""
     return (*target.route.extracted, *(((SHARD, str(target.shard)),) if target.merged else ()))

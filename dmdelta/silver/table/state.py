@@ -1,4 +1,4 @@
-"""How far a source table's rows are in silver, as silver's own commits tell it."""
+"""The position of a source table in silver, from silver's commit history."""
 
 from dataclasses import dataclass
 
@@ -11,11 +11,11 @@ from dmdelta.silver.table.target import Target
 
 @dataclass(frozen=True, slots=True)
 class SilverState:
-    """What a silver table says of itself.
+    """The state of a silver table in its Delta history.
 
     Attributes:
-        commit: its newest own commit, whose tag's `end` is where the table is; None if its kept history has none.
-        delta_version: its newest Delta version, whoever made it; None if there is no table.
+        commit: its newest own commit, whose tag's `end` is the table's position; None if the history has none.
+        delta_version: its newest Delta version, by any writer; None if the table does not exist.
     """
 
     commit: OwnCommit | None
@@ -27,9 +27,9 @@ class SilverState:
 
 
 def silver_position(spark: SparkSession, target: Target) -> OwnCommit | None:
-    """The newest commit of a silver table for a source table: its tag's `end` is where the source table's rows are.
+    """The newest commit for a source table in its silver table. Its tag's `end` is the source table's position.
 
-    None if its kept history has none or it is not there.
+    None if the history has none, or the table does not exist.
 
     Raises:
         LakehouseError: the history cannot be read.
@@ -38,7 +38,7 @@ def silver_position(spark: SparkSession, target: Target) -> OwnCommit | None:
 
 
 def silver_state(spark: SparkSession, target: Target) -> SilverState:
-    """How far a source table's rows are in silver, asked at the start of a run.
+    """The state of a source table in silver, for the start of a run.
 
     Raises:
         LakehouseError: the history cannot be read.

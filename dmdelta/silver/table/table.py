@@ -1,4 +1,4 @@
-"""The silver table itself: made from a source table's structure, owned by its task."""
+"""The silver table: its creation from a source table's structure, its owner and its columns."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -22,29 +22,29 @@ _PROPERTIES = {
     "delta.columnMapping.mode": "name",
     "delta.enableDeletionVectors": "true",
     "delta.enableTypeWidening": "true",
-    # A column that is widened to it does not bring the feature along.
+    # Widening a column to TIMESTAMP_NTZ does not enable the feature.
     "delta.feature.timestampNtz": "supported",
-    # A checkpoint takes as long as several small commits; 10 commits is too often for a stream of them.
+    # A checkpoint takes as long as several small commits: every 10 commits is too often for a stream.
     "delta.checkpointInterval": "50",
 }
 
 
 class Condition(Enum):
-    """Whether a silver table is there."""
+    """Whether a silver table exists."""
 
     ABSENT = "absent"
     PRESENT = "present"
     DROPPED = "dropped"
-    """It is there, but its source table was dropped."""
+    """It exists, but its source table was dropped."""
 
 
 def silver_condition(spark: SparkSession, target: Target) -> Condition:
-    """Whether a source table's silver table is there.
+    """Whether a source table's silver table exists.
 
     Raises:
-        ForeignTable: a table is there that this task did not make.
-        SchemaError: another source table goes there, and no route merges them.
-        LakehouseError: it cannot be told.
+        ForeignTable: the table belongs to another task, or to none.
+        SchemaError: the table has the rows of another source table, and no route merges them.
+        LakehouseError: the table cannot be read.
     """
     state = table_state(spark, target.place)
     if state is None:
@@ -55,20 +55,21 @@ def silver_condition(spark: SparkSession, target: Target) -> Condition:
         others = f"{rows_of[1]} of {rows_of[0]}" if rows_of[0] else "shards"
         ours = f"{'.'.join(target.source)} of {target.context.source_id}"
         raise SchemaError(
-            f"{target.place} has the rows of {others}, and {ours} goes there",
-            hint="a route that sends both there merges them, into a table that is made anew: delete what is there, and "
-            "run with --remove-meta; or leave one out with the block-allow-list",
+            f"{target.place} contains the rows of {others}, but {ours} is routed to it, too",
+            hint="to merge them, route both to this table, drop the existing table and run with --remove-meta; or "
+            "exclude one of them with the block-allow-list",
         )
     return Condition.DROPPED if DROPPED in state.properties else Condition.PRESENT
 
 
 def _rows_of(target: Target) -> tuple[str | None, str | None]:
-    """The source and its table whose rows a silver table has; of a merged one, neither."""
+    """The source and the source table of a silver table's rows; both None for a merged table."""
     return (None, None) if target.merged else (target.context.source_id, ".".join(target.source))
 
 
 def has_rows(spark: SparkSession, table: str) -> bool:
-    """
+    """Whether a table has rows.
+
     Raises:
         LakehouseError: the table cannot be read.
     """
@@ -77,16 +78,16 @@ def has_rows(spark: SparkSession, table: str) -> bool:
 
 
 def create_silver(spark: SparkSession, target: Target, schema: TableSchema, tag: CommitTag | None = None) -> None:
-    """Make the silver table of a source table.
+    """Create the silver table of a source table.
 
     Args:
         schema: the source table's structure.
-        tag: where the empty table is, None for nowhere yet.
+        tag: records the position of the empty table; None if it has no position yet.
 
     Raises:
-        ForeignTable: files are there that are no Delta table.
-        SchemaError: a column's name or type is impossible.
-        LakehouseError: the table cannot be made.
+        ForeignTable: the location contains files that are not a Delta table.
+        SchemaError: Delta does not support a column's name or type.
+        LakehouseError: the table cannot be created.
     """
     table, schema = target.place, target.silver_schema(schema)
     columns = silver_columns(schema)
@@ -100,9 +101,9 @@ def create_silver(spark: SparkSession, target: Target, schema: TableSchema, tag:
 
 
 def open_silver(spark: SparkSession, target: Target, schema: TableSchema) -> bool:
-    """Have the silver table of a source table there, whose rows a snapshot will tell; False if it was made now.
+    """Create or open the silver table of a source table for a snapshot. True if it existed.
 
-    The mark of a table that was dropped goes while it is still empty: what is marked so is taken for empty.
+    Removes the mark of a dropped table while the table is empty, because a marked table is treated as empty.
 
     Raises:
         ForeignTable, SchemaError, LakehouseError: as `create_silver`.
@@ -115,7 +116,7 @@ def open_silver(spark: SparkSession, target: Target, schema: TableSchema) -> boo
     return condition is not Condition.ABSENT
 
 
-def cluster_again(spark: SparkSession, table: str, schema: TableSchema) -> None:
+def restore_clustering(spark: SparkSession, table: str, schema: TableSchema) -> None:
     """Cluster a table whose columns were replaced.
 
     Raises:
@@ -132,48 +133,50 @@ def _alter(spark: SparkSession, table: str, changes: Iterable[Change]) -> None:
 
 
 def has_shape(spark: SparkSession, target: Target, schema: TableSchema) -> bool:
-    """Silver's columns are those of the source table and its route, with their types, and no others.
+    """Whether silver has exactly the columns and types of the source table and its route.
 
     Raises:
         LakehouseError: the table cannot be read.
     """
-    present, wanted = _shapes(spark, target, schema)
-    return present == wanted
+    present, required = _shapes(spark, target, schema)
+    return present == required
 
 
 def _shapes(spark: SparkSession, target: Target, schema: TableSchema) -> tuple[dict[str, str], dict[str, str]]:
-    """Names and types (as Spark writes them) of the columns that are there, and of those that should be."""
-    wanted = silver_columns(target.silver_schema(schema))
-    with wrapped(target.place, "looking at"):
+    """Names and types (in Spark's notation) of the existing columns, and of the required columns."""
+    required = silver_columns(target.silver_schema(schema))
+    with wrapped(target.place, "reading the columns of"):
         fields = spark.table(target.place).schema.fields
-        probe = spark.sql("SELECT " + ", ".join(f"CAST(NULL AS {kind})" for kind in wanted.values())).schema.fields
+        probe = spark.sql("SELECT " + ", ".join(f"CAST(NULL AS {kind})" for kind in required.values())).schema.fields
     return (
         {field.name: field.dataType.simpleString() for field in fields},
-        {name: field.dataType.simpleString() for name, field in zip(wanted, probe, strict=True)},
+        {name: field.dataType.simpleString() for name, field in zip(required, probe, strict=True)},
     )
 
 
 def seen_by(spark: SparkSession, target: Target, schema: TableSchema) -> TableSchema:
-    """The source table's structure as silver has it, without the columns that are not there.
+    """The source table's structure in silver, without the columns that silver lacks.
 
     Raises:
-        UnsupportedSchemaChange: a key column is not there, or a column is of another type.
+        UnsupportedSchemaChange: silver lacks a key column, or a column has another type.
     """
-    present, wanted = _shapes(spark, target, schema)
+    present, required = _shapes(spark, target, schema)
     missing = [name for name in schema.primary_key if name not in present]
     if missing:
         raise UnsupportedSchemaChange(
-            f"the key of {schema} has the column {missing[0]}, which is not in {target.place}",
-            hint="let the statement that made it pass the filters, and have the table read again: "
-            f"dmdelta snapshot SPEC --table {schema}",
+            f"the primary key of {schema} contains the column {missing[0]}, which {target.place} lacks",
+            hint="change the filters so that they do not ignore the statement that added it, and take a new snapshot "
+            f"of the table: dmdelta snapshot SPEC --table {schema}",
         )
-    _assert_kinds(target.place, schema, present, {name: kind for name, kind in wanted.items() if name in present})
+    _assert_kinds(target.place, schema, present, {name: kind for name, kind in required.items() if name in present})
     seen = target.silver_schema(schema)
     return replace(seen, columns=tuple(column for column in seen.columns if column.name in present))
 
 
 def assert_shape(spark: SparkSession, target: Target, schema: TableSchema) -> None:
-    """Every column of the source table is in silver with its type. Silver may have more: an ALTER may be ahead.
+    """Check that silver has every column of the source table, with its type.
+
+    Silver may have more columns: it may have applied a later ALTER.
 
     Raises:
         UnsupportedSchemaChange: a column is missing or of another type.
@@ -181,23 +184,23 @@ def assert_shape(spark: SparkSession, target: Target, schema: TableSchema) -> No
     _assert_kinds(target.place, schema, *_shapes(spark, target, schema))
 
 
-def _assert_kinds(table: str, schema: TableSchema, present: Mapping[str, str], wanted: Mapping[str, str]) -> None:
-    for name, kind in wanted.items():
+def _assert_kinds(table: str, schema: TableSchema, present: Mapping[str, str], required: Mapping[str, str]) -> None:
+    for name, kind in required.items():
         if present.get(name) != kind:
             raise UnsupportedSchemaChange(
-                f"the column {name} of {schema} is {kind} by the log and {present.get(name, 'not there')} in {table}",
-                hint=f"have the table read again: dmdelta snapshot SPEC --table {schema}",
+                f"the column {name} of {schema} is {kind} in the log and {present.get(name, 'missing')} in {table}",
+                hint=f"take a new snapshot of the table: dmdelta snapshot SPEC --table {schema}",
             )
 
 
-def columns_there(spark: SparkSession, target: Target) -> Columns:
+def merged_table_columns(spark: SparkSession, target: Target) -> Columns:
     """The columns of a merged table.
 
     Raises:
         LakehouseError: it cannot be read.
     """
     own = {*OWN_COLUMNS, *(column.name for column in target.constants)}
-    with wrapped(target.place, "looking at"):
+    with wrapped(target.place, "reading the columns of"):
         types = {field.name: field.dataType.simpleString() for field in spark.table(target.place).schema.fields}
         properties: dict[str, str] = dict(spark.sql(f"SHOW TBLPROPERTIES {target.place}").collect())
     return merged_columns(types, properties.get(LEFT_OUT, "").split(","), own)

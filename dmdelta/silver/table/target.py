@@ -1,4 +1,4 @@
-"""Where a source table's rows go: its silver table, alone or with the rows of other shards."""
+"""The silver table that a source table is routed to, alone or merged with other shards."""
 
 from dataclasses import dataclass, replace
 
@@ -12,7 +12,7 @@ from dmdelta.sharding import Shard
 
 
 def silver_app(task: str, source_id: str, schema: str, table: str) -> str:
-    """The Delta transaction application of a source table's commits in silver."""
+    """The transaction application (Delta's txnAppId) of a source table's commits in silver."""
     return f"dmdelta:{task}:{source_id}:apply:{schema}.{table}"
 
 
@@ -22,7 +22,7 @@ class Target:
 
     Attributes:
         source: schema and table at the source.
-        route: where it goes, and the columns that silver adds to its rows.
+        route: the silver table, and the columns that silver adds to the rows.
     """
 
     context: SourceContext
@@ -36,44 +36,44 @@ class Target:
 
     @property
     def app(self) -> str:
-        """The Delta transaction application of the source table's commits."""
+        """The transaction application (Delta's txnAppId) of the source table's commits."""
         return silver_app(self.context.task, self.context.source_id, *self.source)
 
     @property
     def merged(self) -> bool:
-        """Other source tables go to the same silver table."""
+        """Whether several source tables are routed to the silver table."""
         return self.route.merged
 
     @property
     def shard(self) -> Shard:
-        """The source table among all of the task's; a merged table's rows have its text."""
+        """The identity of the source table within the task; the rows of a merged table contain its text."""
         return Shard(self.context.source_id, *self.source)
 
     @property
     def own_rows(self) -> str:
-        """The source table's rows among those of the silver table, as a condition; '' for all."""
+        """The condition (SQL) for the source table's rows in the silver table; '' for all rows."""
         return f"{SHARD} = {literal(str(self.shard))}" if self.merged else ""
 
     @property
     def constants(self) -> tuple[ConstantColumn, ...]:
-        """The columns that silver adds: what the route extracts, and in a merged table which shard a row is of."""
-        found = [ConstantColumn(name, "varchar", value=value) for name, value in self.route.extracted]
+        """The columns that silver adds: those that the route extracts, and the shard in a merged table."""
+        columns = [ConstantColumn(name, "varchar", value=value) for name, value in self.route.extracted]
         if self.merged:
-            found.append(ConstantColumn(SHARD, "varchar", nullable=False, value=str(self.shard)))
-        return tuple(found)
+            columns.append(ConstantColumn(SHARD, "varchar", nullable=False, value=str(self.shard)))
+        return tuple(columns)
 
     @property
     def added(self) -> list[str]:
-        """The values of those columns, as the SELECT list (SQL) of rows that lack them."""
+        """The constant columns as SELECT expressions (SQL)."""
         return [f"{literal(column.value)} AS {quote(column.name)}" for column in self.constants]
 
     def silver_schema(self, schema: TableSchema) -> TableSchema:
-        """A structure of the source table as silver has it: a merged table's key tells shards apart."""
+        """A structure of the source table in silver; the key of a merged table includes the shard."""
         key = (*schema.primary_key, SHARD) if self.merged and schema.primary_key else schema.primary_key
         return TableSchema(*self.route.name, (*schema.columns, *self.constants), key)
 
     def seen_change(self, altered: Altered) -> Altered:
-        """A change of the source table's structure as silver has it."""
+        """A change of the source table's structure in silver."""
         kept = tuple(Origin(column.name) for column in self.constants)
         return replace(
             altered,
@@ -84,4 +84,4 @@ class Target:
 
 
 LEFT_OUT = "dmdelta.left-out"
-"""The property of a merged table: columns of shards that it goes without, as names separated by commas."""
+"""The property of a merged table that lists the shards' columns which it omits, separated by commas."""

@@ -1,4 +1,4 @@
-"""Which tables a statement renames into each other, and what each holds afterwards."""
+"""RENAME TABLE: groups of tables, and the content of each afterwards."""
 
 import pytest
 
@@ -28,8 +28,8 @@ def events(name, *statements):
         ("RENAME TABLE t TO x, x TO t", {"x": None}),
     ],
 )
-def test_what_each_table_holds(sql, sources):
-    """Names are followed through the statement, temporary ones too."""
+def test_content_after_a_rename(sql, sources):
+    """Every name has the content of its source table, also through temporary names."""
     (renaming,) = plan_renamings([events("t", sql)], NO_RULES, mariadb=False)
     assert renaming.sources == {("db", to): source and ("db", source) for to, source in sources.items()}
 
@@ -38,19 +38,19 @@ def test_what_each_table_holds(sql, sources):
     "sql", ["RENAME TABLE t TO _t_del, _t_gho TO t", "RENAME TABLE t TO _t_old, _t_new TO t", "ALTER TABLE t ADD c INT"]
 )
 def test_the_cut_over_of_an_online_ddl_moves_no_rows(sql):
-    """It is a change of structure."""
+    """The cut-over is an ALTER of the real table, not a RENAME."""
     assert plan_renamings([events("t", sql)], ONLINE, mariadb=False) == []
 
 
-def test_names_of_another_database():
-    """The row of a statement whose schema is that of names without one tells what they mean."""
+def test_rename_across_databases():
+    """The bronze row with the statement's default schema resolves unqualified names."""
     sql = "RENAME TABLE t TO other.u"
     (renaming,) = plan_renamings([events("other.u", sql), events("t", sql)], NO_RULES, mariadb=False)
     assert renaming.sources == {("other", "u"): ("db", "t"), ("db", "t"): None}
 
 
 def test_groups():
-    """Tables that are renamed into each other are applied together, by way of a third one, too."""
+    """Tables that are renamed into each other are one group, also through a third table."""
     swap = "RENAME TABLE a TO tmp, b TO a, tmp TO b"
     tables = [events("a", swap), events("b", swap, "RENAME TABLE b TO c"), events("c"), events("d", "TRUNCATE d")]
     groups = plan_groups(tables)

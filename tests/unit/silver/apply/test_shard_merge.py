@@ -1,4 +1,4 @@
-"""How a merged table follows a statement on one of its shards: the commits, without a table."""
+"""Shard merge: the planned commits for a statement on one shard, without a table."""
 
 import pytest
 
@@ -49,15 +49,15 @@ def after(actions):
         ("MODIFY v BIGINT", ["ALTER COLUMN `v` TYPE BIGINT"], ["ALTER COLUMN `v` TYPE BIGINT"]),
     ],
 )  # fmt: skip
-def test_columns_that_others_have_stay_for_them(actions, alone, among_others):
-    """Alone, or once all others are behind it, a shard changes the table's columns; otherwise its own rows."""
+def test_columns_of_other_shards_remain(actions, alone, among_others):
+    """A statement changes the columns if no other shard has the old ones; otherwise only the shard's own rows."""
     done = after(actions)
     assert texts(plan_shard_change(change(actions, others=(done,)))) == alone
     assert texts(plan_shard_change(change(actions))) == (alone if among_others is None else among_others)
 
 
-def test_what_was_done_before_is_not_done_again():
-    """The second shard's statement is its own rows' alone."""
+def test_the_second_shard_changes_its_own_rows():
+    """If the columns exist already, the second shard's statement changes only its own rows."""
     there = Columns({**THERE.types, "a": "INT"})
     assert texts(plan_shard_change(change("ADD a INT", there=there))) == []
     assert texts(plan_shard_change(change("ADD a INT DEFAULT 5", there=there))) == [
@@ -65,13 +65,13 @@ def test_what_was_done_before_is_not_done_again():
     ]
 
 
-def test_a_shard_that_fits_joins_without_a_commit():
-    """Its key is the merged table's, by which that is clustered already."""
+def test_a_matching_shard_joins_without_a_commit():
+    """A shard with the merged table's columns and key needs no change."""
     assert plan_shard_change(ShardChange(TARGET, joining(T, THERE), THERE, (T,), AT)).changes == ()
 
 
-def test_a_type_that_delta_does_not_widen():
-    """All rows are written anew once all shards have it; a text holds the numbers of the others, too."""
+def test_type_conversion():
+    """All rows are rewritten once all shards have the type, or if it is a text that holds the others' values."""
     rewritten = plan_shard_change(change("MODIFY v VARCHAR(9)", others=(after("MODIFY v VARCHAR(9)"),)))
     assert rewritten.changes[0].text.startswith("`id`, CAST(")
     assert [found.text for found in rewritten.changes[1:]] == ["CLUSTER BY (`id`, `_dm_shard`)"]
@@ -79,14 +79,14 @@ def test_a_type_that_delta_does_not_widen():
     assert ", CAST(left(CAST(`v` AS STRING), 9) AS STRING), CAST(CAST(`v` AS STRING) AS STRING)) " in among_others
     as_floats = change("MODIFY v VARCHAR(9)", (after("MODIFY v FLOAT"),), Columns({**THERE.types, "v": "FLOAT"}))
     assert "format a FLOAT or DOUBLE as text differently" in plan_shard_change(as_floats).unknown
-    with pytest.raises(SchemaError, match="v becomes DATE, and other shards hold INT"):
+    with pytest.raises(SchemaError, match="v becomes DATE, which does not hold the INT values"):
         plan_shard_change(change("MODIFY v DATE"))
-    with pytest.raises(SchemaError, match="another column of the shard gets the name w"):
+    with pytest.raises(SchemaError, match="reuses the name w for another column"):
         plan_shard_change(change("DROP w, ADD w INT"))
 
 
-def test_a_new_column_that_others_have_with_another_type():
-    """A text holds what they have; a number does not hold a text, and nobody knows what a shard of no structure has."""
+def test_a_new_column_that_other_shards_have_with_another_type():
+    """A text holds the others' values; a date does not, and the values of a shard of unknown structure are unknown."""
     there, others = Columns({**THERE.types, "a": "INT"}), (after("ADD a INT"), T)
     (rewritten, _) = plan_shard_change(change("ADD a VARCHAR(9)", others, there)).changes
     assert ", CAST(CAST(`a` AS STRING) AS STRING)) AS STRING) AS `a`" in rewritten.text  # and not 9 digits of it
@@ -97,23 +97,23 @@ def test_a_new_column_that_others_have_with_another_type():
             plan_shard_change(change("ADD a DATE", known, there))
 
 
-def test_a_column_that_leaves_the_key():
-    """Delta clusters by a column that goes: that ends first."""
+def test_a_dropped_clustering_column():
+    """The clustering ends before its column is dropped."""
     plan = plan_shard_change(change("DROP PRIMARY KEY, DROP id, ADD PRIMARY KEY (v)", others=()))
     first, _, *last = texts(plan)
     assert [first, *last] == ["CLUSTER BY NONE", "DROP COLUMNS (`id`)", "CLUSTER BY (`v`, `_dm_shard`)"]
 
 
-def test_a_statement_that_is_left_out():
-    """The table remembers which columns it goes without; a type must fit all the same."""
+def test_a_skipped_statement():
+    """The table records the columns that it omits; a new type must fit nevertheless."""
     assert texts(plan_leaving_out(change("ADD a INT"))) == ["SET TBLPROPERTIES ('dmdelta.left-out' = 'a')"]
     assert texts(plan_leaving_out(change("DROP w"))) == ["SET `w` = NULL "]
-    with pytest.raises(SchemaError, match="v is DATE from now on, which INT does not hold"):
+    with pytest.raises(SchemaError, match="v becomes DATE, which INT cannot hold"):
         plan_leaving_out(change("MODIFY v DATE"))
 
 
-def test_a_shard_as_the_merged_table_has_it():
-    """Wider types are stored as they are there; what is left out is left out; the key tells shards apart."""
+def test_structure_in_the_merged_table():
+    """A shard's structure has the merged table's wider types, lacks omitted columns, and has the shard in its key."""
     schema = TableSchema("d", "t1", (*T.columns, Column("x", "int")), ("id",))
     there = Columns({"id": "BIGINT", "v": "INT", "w": "STRING"}, frozenset({"x"}))
     seen = seen_among(TARGET, schema, there)

@@ -1,4 +1,4 @@
-"""Under which names a table had its rows."""
+"""Table lineage through RENAMEs."""
 
 from dmdelta.model.change import Op
 from dmdelta.model.position import Position
@@ -15,7 +15,7 @@ def log(offset, number=7, epoch=2):
 
 
 def renamings(*statements):
-    """Of statements at 100, 200, …, each with a row for every table that it names."""
+    """The renamings of statements at offsets 100, 200, …, with one bronze row for every table that they name."""
     tables = {}
     for number, text in enumerate(statements, 1):
         for target in statement_targets(text, "d"):
@@ -35,30 +35,30 @@ def names(planned, table, end=END, newest_read=lambda _name, _end: None):
     return [(one.name[1], one.begin and one.begin.offset, one.end.offset) for one in found]
 
 
-def test_rows_are_followed_through_every_name():
-    """One RENAME, several, and what stays where it is."""
+def test_lineage_through_renames():
+    """The lineage contains every earlier name of a table; a table that was never renamed has one name."""
     planned = renamings("RENAME TABLE log TO audit", "ALTER TABLE audit RENAME TO trail")
     assert names(planned, "trail") == [("log", None, 100), ("audit", 100, 200), ("trail", 200, 9_000)]
     assert names(planned, "audit", log(150)) == [("log", None, 100), ("audit", 100, 150)]
     assert names(planned, "other") == [("other", None, 9_000)]
 
 
-def test_a_name_that_was_freed_begins_behind_the_statement():
-    """A new table of the old name has none of its rows; at the statement itself it is the old one."""
+def test_a_freed_name_starts_after_the_rename():
+    """After a RENAME the old name is a new table; at the statement it is still the old table."""
     planned = renamings("RENAME TABLE log TO audit")
     assert names(planned, "log") == [("log", 100, 9_000)]
     assert names(planned, "log", log(100)) == [("log", None, 100)]
 
 
-def test_two_tables_that_swap_their_names():
-    """By way of a third name, in one statement and back again."""
+def test_swapped_names():
+    """Two tables swap their names through a temporary name, once and back."""
     swap = "RENAME TABLE a TO tmp, b TO a, tmp TO b"
     assert names(renamings(swap), "a") == [("b", None, 100), ("a", 100, 9_000)]
     assert names(renamings(swap, swap), "a") == [("a", None, 100), ("b", 100, 200), ("a", 200, 9_000)]
 
 
 def test_a_snapshot_ends_the_lineage():
-    """What was read again has no past under another name, until it is renamed behind the snapshot."""
+    """An ad-hoc snapshot starts a new history; only RENAMEs after it are part of the lineage."""
     planned = renamings("RENAME TABLE log TO audit", "RENAME TABLE audit TO trail")
     assert names(planned, "audit", log(150), lambda *_: log(120)) == [("audit", None, 150)]
     read = {"trail": None, "audit": log(120)}
@@ -69,8 +69,8 @@ def test_a_snapshot_ends_the_lineage():
 FILES = [FileRows(log(4), 5), FileRows(log(4, 9), 5), FileRows(log(4, 1, epoch=3), 5)]
 
 
-def test_the_log_behind_a_statement_is_one_stretch():
-    """It begins at the statement, in normal mode if nothing was told before; a later log may tell again."""
+def test_the_log_after_a_rename_is_one_range():
+    """The range starts at the RENAME, in normal mode if there are no earlier changes; a later epoch may repeat some."""
     carried = Beginnings(overlap_until={3: log(50, 1, epoch=3)}, carried=Carried(log(100)))
     assert plan_past(FILES, log(900, 9), carried) == (ReplayRange(log(100), log(900, 9)),)
     assert plan_past(FILES, log(900, 2, epoch=3), carried)[1:] == (
@@ -79,8 +79,8 @@ def test_the_log_behind_a_statement_is_one_stretch():
     )
 
 
-def test_what_a_snapshot_may_have_told_is_told_again():
-    """A statement behind a snapshot, in a log whose overlap with it nobody remembers."""
+def test_a_rename_after_a_snapshot_is_replayed_in_safe_mode():
+    """The log after the RENAME may overlap the snapshot, unless the overlap is known to end before."""
     unknown = Beginnings(carried=Carried(log(100), told=True))
     assert plan_past(FILES, log(900, 9), unknown) == (ReplayRange(log(100), log(900, 9), again=True),)
     known = Beginnings(overlap_until={2: log(50)}, carried=Carried(log(100), told=True))

@@ -1,4 +1,4 @@
-"""Which stretches of a table's past make the table as it was."""
+"""The replay ranges that rebuild a table."""
 
 from itertools import pairwise
 
@@ -21,37 +21,37 @@ READ = Beginnings(overlap_until={2: log(7, 50)})
 LOADED = [FileRows(chunk(3), 12, reads=10), FileRows(chunk(4), 9, reads=7), FileRows(log(7), 5), FileRows(log(9), 5)]
 
 
-def test_a_load_and_the_log_behind_it():
-    """The snapshot is a stretch of its own, the log ends at the position and not with its file."""
+def test_a_snapshot_and_the_log_after_it():
+    """The snapshot is a separate range; the log ends at the position, not at the end of its file."""
     read, again = ReplayRange(chunk(3), chunk(5)), ReplayRange(log(7), log(7, 50), again=True)
     assert plan_past(LOADED, log(9, 400), READ) == (read, again, ReplayRange(log(7, 50), log(9, 400)))
     assert plan_past(LOADED, log(8, 9), READ) == (read, again, ReplayRange(log(7, 50), log(8, 9)))
     assert plan_past(LOADED, log(7, 9), READ) == (read, ReplayRange(log(7), log(7, 9), again=True))
 
 
-def test_a_beginning_that_nobody_remembers():
-    """What may have been told before is applied as such; the first log has nothing before it."""
+def test_an_unknown_overlap():
+    """A log with an unknown overlap is replayed in safe mode, unless it is the first."""
     assert plan_past(LOADED, log(9, 400), Beginnings())[1] == ReplayRange(log(7), log(9, 400), again=True)
-    anew = [FileRows(log(7, epoch=1), 5), FileRows(log(7), 5)]
-    assert [stretch.again for stretch in plan_past(anew, log(9), Beginnings())] == [False, True]
+    epochs = [FileRows(log(7, epoch=1), 5), FileRows(log(7), 5)]
+    assert [stretch.again for stretch in plan_past(epochs, log(9), Beginnings())] == [False, True]
 
 
-def test_long_logs_are_cut_at_files():
-    """A replay that is killed need not begin again."""
+def test_long_logs_are_split_at_files():
+    """A long log is several ranges, from which an interrupted replay resumes."""
     cut = plan_past(LOADED, log(9, 400), READ, stretch_rows=5)
     assert cut[-2:] == (ReplayRange(log(7, 50), log(9)), ReplayRange(log(9), log(9, 400)))
 
 
-def test_stretches_follow_one_another():
-    """What a stretch ends with, the next one begins with, but for what lies between two logs."""
+def test_ranges_are_ordered_and_disjoint():
+    """Every range starts at or after the end of the previous one."""
     for rows in (1, 6, 100):
         cut = plan_past(LOADED, log(9, 400), READ, stretch_rows=rows)
         assert all(one.begin < one.end for one in cut)
         assert all(one.end <= other.begin for one, other in pairwise(cut))
 
 
-def test_the_newest_reading_before_the_position_counts():
-    """What the log said before an ad-hoc snapshot is left out, that of a later one is not known yet."""
+def test_the_newest_snapshot_before_the_position_is_used():
+    """The log before an ad-hoc snapshot is not replayed, and later snapshots are ignored."""
     files = [FileRows(chunk(1, -2), 3, reads=1), FileRows(chunk(1, -1), 3, reads=1), *LOADED]
     rereads = Beginnings([Reread(-1, log(7, 300)), Reread(-2, log(9, 100), log(9, 150))])
     assert plan_past(files, log(9, 400), rereads) == (
@@ -63,19 +63,19 @@ def test_the_newest_reading_before_the_position_counts():
     assert plan_past(files, log(7, 200), rereads)[0] == ReplayRange(chunk(3), chunk(5))
 
 
-def test_a_table_without_a_key_goes_on_exactly_where_it_was_read():
-    """What the reader has seen of the log is not applied again."""
+def test_a_table_without_a_key_resumes_exactly_at_its_snapshot():
+    """The log before the consistent read of a table is not replayed."""
     exact = Beginnings(exact={2: log(7, 90)}, overlap_until={2: log(7, 50)})
     assert plan_past(LOADED, log(9, 400), exact)[1:] == (ReplayRange(log(7, 90), log(9, 400)),)
 
 
-def test_rows_that_went_past_bronze_are_missed():
-    """A table that cannot be made is not made by halves."""
+def test_a_snapshot_that_bypassed_bronze_is_an_error():
+    """A table whose snapshot rows are not in bronze cannot be rebuilt."""
     past = [FileRows(chunk(3), 2), FileRows(chunk(4), 2), FileRows(log(7), 5)]
-    with pytest.raises(QualityError, match="not in bronze"):
+    with pytest.raises(QualityError, match="bronze does not contain the rows of the snapshot"):
         plan_past(past, log(9), READ)
 
 
-def test_a_table_without_a_past():
-    """Nothing before the position: nothing to replay."""
+def test_a_table_without_history():
+    """Without events before the position there are no ranges."""
     assert plan_past(LOADED[2:], log(6), READ) == ()

@@ -1,4 +1,4 @@
-"""Cutting a batch at key changes."""
+"""Slices of a batch at key changes."""
 
 from dmdelta.silver.rows.key_changes import Move, Slice, plan_slices
 
@@ -12,7 +12,7 @@ def at(rank, row=0):
 
 
 def test_slices():
-    """What is between key changes is a slice of its own; neighbours go together."""
+    """The rows between key changes are separate slices; consecutive key changes are one slice."""
     assert plan_slices([move(3, "a", "b"), move(4, "c", "d")], 9) == (
         Slice(None, at(3), moves=False),
         Slice(at(3), at(4, 1), moves=True),
@@ -20,16 +20,14 @@ def test_slices():
     )
 
 
-def test_chains_are_cut():
-    """A key change of a row that has just come under its key waits for the one before it; a key that has been left
-    may be taken at once.
-    """
+def test_chains_are_split():
+    """A key change of a key that the previous one created is a new slice; the reuse of a freed key is not."""
     assert [part.begin for part in plan_slices([move(1, "a", "b"), move(2, "b", "c")], 2)] == [at(1), at(2)]
     assert len(plan_slices([move(1, "b", "c"), move(2, "a", "b")], 2)) == 1
 
 
 def test_condition():
-    """A slice's rows in SQL."""
+    """The SQL condition selects the slice's rows."""
     assert Slice(at(1), at(2), moves=True).condition == (
         "struct(epoch, seq, row) >= named_struct('epoch', 1, 'seq', 10L, 'row', 0)"
         " AND struct(epoch, seq, row) < named_struct('epoch', 1, 'seq', 20L, 'row', 0)"

@@ -1,4 +1,4 @@
-"""How a batch is applied."""
+"""The apply strategy of a batch."""
 
 import pytest
 
@@ -35,5 +35,5 @@ CASES = [
 
 @pytest.mark.parametrize(("facts", "mode", "steps"), CASES)
 def test_plan(facts, mode, steps):
-    """The cheapest commits that are right for the batch; appends only where rows are new for certain."""
+    """The plan has the cheapest correct commits for the batch; it appends only rows that are certainly new."""
     assert plan_apply(facts, mode) == steps

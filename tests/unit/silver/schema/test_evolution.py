@@ -1,4 +1,4 @@
-"""How silver follows a change of structure: the commits, without a table."""
+"""Schema evolution: the planned commits, without a table."""
 
 import pytest
 
@@ -42,22 +42,22 @@ def changes_of(actions):
     ],
 )
 def test_changes_in_place(actions, texts):
-    """Names, places, keys and widened types are metadata alone."""
+    """Changes of names, column order, keys and widened types are metadata only."""
     plan = changes_of(actions)
     assert [(change.verb, change.text) for change in plan.changes] == [(Verb.ALTER, text) for text in texts]
     assert not plan.unknown
 
 
-def test_filled_column():
-    """The rows that were there get the default, those of later events keep what they have."""
+def test_column_default():
+    """Existing rows get the default; rows of later events keep their values."""
     added, filled = changes_of("ADD c INT DEFAULT 7").changes
     assert added.verb is Verb.ALTER
     assert filled.verb is Verb.UPDATE
     assert filled.text.startswith("SET `c` = coalesce(`c`, CAST('7' AS INT)) WHERE _dm_version < ")
 
 
-def test_converted_column():
-    """A type that Delta does not widen is one commit that writes every row, then the clustering again."""
+def test_type_conversion():
+    """A type that Delta cannot widen to is one commit that rewrites every row, then the clustering."""
     rewrite, cluster = changes_of("MODIFY b VARCHAR(12), DROP a, ADD c INT DEFAULT 3").changes
     assert rewrite.verb is Verb.REWRITE
     assert "AS `b`" in rewrite.text
@@ -66,8 +66,8 @@ def test_converted_column():
     assert cluster.text == "CLUSTER BY (`id`)"
 
 
-def test_another_key():
-    """NULLs in a column that becomes one of the key got values from the server; then the clustering follows."""
+def test_primary_key_change():
+    """NULLs in a new key column get the server's values before the table is clustered by it."""
     *first, update, cluster = changes_of("DROP id, ADD PRIMARY KEY (b)").changes
     assert [change.text for change in first] == ["CLUSTER BY NONE", "DROP COLUMNS (`id`)"]
     assert update.verb is Verb.UPDATE
@@ -79,8 +79,8 @@ def test_another_key():
     "actions",
     ["ADD c TIMESTAMP DEFAULT NOW()", "ADD c INT AS (id) STORED", "ADD c INT AUTO_INCREMENT UNIQUE", "MODIFY b JSON"],
 )
-def test_values_that_nobody_can_tell(actions):
-    """The plan says what it does not know; it can still be made in a table without rows."""
+def test_unknown_values(actions):
+    """The plan contains the reason why values are unknown; an empty table can still apply it."""
     plan = changes_of(actions)
     assert plan.unknown
     assert plan.changes
@@ -96,24 +96,24 @@ def test_values_that_nobody_can_tell(actions):
     ],
 )
 def test_renames(renames, steps):
-    """A name is taken once it is free; circles go by way of a name of ours."""
+    """A name is used once it is free; cycles use a temporary name."""
     assert plan_renames(renames, ["id", "a", "b"]) == steps
 
 
-def test_a_drop_is_a_mark():
-    """A dropped table loses its rows, not its files."""
+def test_drop_marks_the_table():
+    """DROP TABLE deletes the rows and marks the table."""
     assert [change.verb for change in plan_drop(AT)] == [Verb.DELETE, Verb.ALTER]
 
 
-def test_a_table_in_the_place_of_another():
-    """The columns become the new table's, unless they are already."""
-    anew = plan_creation(BEFORE, AT, fits=False)
-    assert [change.verb for change in anew] == [Verb.REWRITE, Verb.ALTER, Verb.ALTER]
+def test_creation_over_an_existing_table():
+    """The table is rewritten with the new columns, unless it has them already."""
+    rewritten = plan_creation(BEFORE, AT, fits=False)
+    assert [change.verb for change in rewritten] == [Verb.REWRITE, Verb.ALTER, Verb.ALTER]
     assert [change.verb for change in plan_creation(BEFORE, AT, fits=True)] == [Verb.DELETE, Verb.ALTER]
 
 
-def test_clustering_by_a_far_column():
-    """A key behind the columns that have statistics gets them first."""
+def test_clustering_by_a_column_without_statistics():
+    """A key column after the indexed columns gets statistics first."""
     columns = tuple(Column(f"c{number}", "int") for number in range(40))
     texts = [change.text for change in clustering(TableSchema("db", "t", columns, ("c35",)))]
     assert texts == ["SET TBLPROPERTIES ('delta.dataSkippingNumIndexedCols' = '36')", "CLUSTER BY (`c35`)"]

@@ -1,4 +1,4 @@
-"""Cutting a range where the structure changes."""
+"""Schema ranges: splitting a range where the structure changes."""
 
 from dataclasses import replace
 
@@ -26,7 +26,7 @@ def at(offset):
     return Position(1, "b.000001", offset)
 
 
-def told(offset, schema):
+def recorded(offset, schema):
     return StructureEvent(at(offset), -1, Op.SCHEMA, schema.to_json())
 
 
@@ -39,14 +39,14 @@ def pieces(known, structure, **facts):
 
 
 def test_nothing_changes():
-    """Without statements a range is one piece."""
-    (piece,) = pieces(None, [told(10, OLD)])
+    """Without statements a range is one schema range."""
+    (piece,) = pieces(None, [recorded(10, OLD)])
     assert (piece.begin, piece.end, piece.schema, piece.then) == (at(4), at(99), OLD, None)
 
 
 def test_add_column():
-    """A statement cuts the range where it stands; the types behind it are those that the log tells."""
-    first, second = pieces(OLD, [ddl(20, "ALTER TABLE t ADD c INT"), told(30, NEW)])
+    """A statement splits the range at its position; the structure after it has the types in the log."""
+    first, second = pieces(OLD, [ddl(20, "ALTER TABLE t ADD c INT"), recorded(30, NEW)])
     assert (first.end, first.schema, second.begin, second.schema) == (at(20), OLD, at(20), NEW)
     (effect,) = first.then.effects
     assert isinstance(effect, Altered)
@@ -57,11 +57,11 @@ def test_add_column():
     [
         ("Ignore", "ALTER TABLE t DROP c, ADD d INT", ["id", "c", "d"]),
         ("Ignore", "ALTER TABLE t DROP c", None),
-        ("Error", "ALTER TABLE t DROP c, ADD d INT", "a filter of the spec says Error"),
+        ("Error", "ALTER TABLE t DROP c, ADD d INT", "a filter of the spec has the action Error"),
     ],
 )
-def test_a_filter_leaves_actions_out(action, statement, names):
-    """Of a statement of several actions silver follows those that are left; the structure is the source's all the same."""
+def test_a_filter_ignores_actions(action, statement, names):
+    """Silver applies the actions of a statement that no filter ignores; the structure is that of the source."""
     rules = replace(NO_RULES, events=EventFilter((Rule("f", "db", None, ("drop column",), (), Action(action)),)))
     first, *more = pieces(NEW, [ddl(20, statement)], rules=rules)
     after = (more or [first])[-1].schema
@@ -75,32 +75,32 @@ def test_a_filter_leaves_actions_out(action, statement, names):
         assert first.then.event.text == statement
 
 
-def test_what_a_piece_holds_by_the_places_of_the_events():
-    """Pieces before the first and behind the last event are empty; one that alone has events has all of them."""
-    cut = pieces(OLD, [ddl(20, "ALTER TABLE t ADD c INT"), ddl(40, "ALTER TABLE t DROP c")])
+def test_events_of_a_schema_range():
+    """Schema ranges before the first and after the last event are empty; the only one with events has all of them."""
+    parts = pieces(OLD, [ddl(20, "ALTER TABLE t ADD c INT"), ddl(40, "ALTER TABLE t DROP c")])
     events = TableEvents(*NAME, {Op.INSERT: 3}, at(20), at(35))
-    before, inside, behind = (known_inside(piece, cut, events) for piece in cut)
-    assert (before.row_count, behind.row_count) == (0, 0)
+    before, inside, after = (known_inside(piece, parts, events) for piece in parts)
+    assert (before.row_count, after.row_count) == (0, 0)
     assert inside is events
     over_two = replace(events, last=at(40))
-    assert [known_inside(piece, cut, over_two) is None for piece in cut] == [False, True, True]
+    assert [known_inside(piece, parts, over_two) is None for piece in parts] == [False, True, True]
 
 
-def test_columns_before_any_row():
-    """Two statements without a row between them and after them are both known from their text."""
+def test_structure_without_rows():
+    """The structure after statements without row changes follows from their text."""
     *_, last = pieces(OLD, [ddl(20, "ALTER TABLE t ADD c INT"), ddl(30, "ALTER TABLE t ADD d INT AFTER c")])
     assert [column.name for column in last.schema.columns] == ["id", "c", "d"]
 
 
-def test_a_statement_that_was_followed():
-    """What silver has followed before only moves the structure on."""
+def test_an_applied_statement():
+    """A statement that silver has applied changes the structure without splitting the range."""
     (piece,) = pieces(OLD, [ddl(20, "ALTER TABLE t ADD c INT")], ddl_applied_to=at(20))
     assert [column.name for column in piece.schema.columns] == ["id", "c"]
 
 
-def test_structure_that_no_statement_explains():
-    """The log is believed: silver becomes what the table map says."""
-    first, second = pieces(OLD, [told(30, NEW)])
+def test_a_structure_without_a_statement():
+    """The structure in the log takes precedence over that of the statements."""
+    first, second = pieces(OLD, [recorded(30, NEW)])
     assert first.then.surprise
     assert second.schema == NEW
 
@@ -114,8 +114,8 @@ def test_structure_that_no_statement_explains():
         ("CREATE OR REPLACE TABLE t (id INT PRIMARY KEY, c INT)", [Dropped, Created], NEW),
     ],
 )
-def test_tables_that_come_and_go(sql, kinds, schema):
-    """The structure is gone with the table, and there with the next one."""
+def test_dropped_and_created_tables(sql, kinds, schema):
+    """A dropped table has no structure; a created one has that of its statement."""
     first, second = pieces(OLD, [ddl(20, sql)])
     assert [type(effect) for effect in first.then.effects] == kinds
     assert (second.schema and [column.name for column in second.schema.columns]) == (
@@ -123,19 +123,19 @@ def test_tables_that_come_and_go(sql, kinds, schema):
     )
 
 
-def test_another_table_makes_no_cut():
-    """A statement that touches the table's columns not at all is no boundary."""
+def test_a_statement_without_effect():
+    """A statement that does not change the table's columns does not split the range."""
     (piece,) = pieces(OLD, [ddl(20, "ALTER TABLE t ADD INDEX i (id)"), ddl(30, "ALTER TABLE u DROP id")])
     assert piece.schema == OLD
 
 
 def test_a_copied_structure():
-    """CREATE … LIKE takes the other table's structure as it was then."""
+    """CREATE … LIKE copies the other table's structure at the statement."""
     other = TableSchema("db", "u", NEW.columns, NEW.primary_key)
-    asked = []
-    *_, last = pieces(None, [ddl(20, "CREATE TABLE t LIKE u")], other=lambda *which: asked.append(which) or other)
+    lookups = []
+    *_, last = pieces(None, [ddl(20, "CREATE TABLE t LIKE u")], other=lambda *which: lookups.append(which) or other)
     assert last.schema == NEW
-    assert asked == [(("db", "u"), at(20))]
+    assert lookups == [(("db", "u"), at(20))]
 
 
 @pytest.mark.parametrize(
@@ -148,8 +148,8 @@ def test_a_copied_structure():
         ("RENAME TABLE u TO tmp, t TO u, tmp TO t", "u"),
     ],
 )
-def test_a_structure_that_comes_by_rename(sql, source):
-    """A table takes over the structure that the other one has behind the statement, by way of other names or not."""
+def test_structure_after_a_rename(sql, source):
+    """A renamed table has the structure of the other table after the statement, also through temporary names."""
     other = {("db", source): TableSchema("db", source, NEW.columns, NEW.primary_key)}
     *_, last = pieces(None, [ddl(20, sql)], other=lambda name, _: other.get(name))
     assert last.schema == (OLD if "DROP" in sql else NEW)
@@ -164,7 +164,7 @@ def test_a_structure_that_comes_by_rename(sql, source):
     ],
 )
 def test_operators(operator, columns):
-    """Silver follows what was decided; the structure of the rows is what the source made of it."""
+    """Silver applies the operator's statements; the structure of the rows is that of the source's statement."""
     rules = replace(NO_RULES, operators={at(20): operator})
     *first, last = pieces(OLD, [ddl(20, "ALTER TABLE t ADD c CHAR(36) DEFAULT (UUID())")], rules=rules)
     assert [
