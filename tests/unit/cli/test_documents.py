@@ -1,4 +1,4 @@
-"""What the pages say can be done: commands that there are, links that lead somewhere, an answer to each alert and error."""
+"""The documents match the code: their commands exist, their links resolve, and the runbook covers each alert and error."""
 
 import re
 from functools import cache
@@ -12,7 +12,9 @@ from dmdelta.cli.main import app
 from dmdelta.errors import EXIT_RETRIES_SPENT, DmdeltaError, Retryable, all_errors
 
 PAGES = sorted([*Path().glob("*.md"), *Path("docs").rglob("*.md")])
-COMMAND = re.compile(r"(?:^|`)(?:\.venv/bin/)?dmdelta ([a-z][^`\n#]*)", re.MULTILINE)
+BLOCK = re.compile(r"^ *```[a-z]*\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
+BLOCK_COMMAND = re.compile(r"^ *(?:\.venv/bin/)?dmdelta ([a-z][^`\n#]*)", re.MULTILINE)
+INLINE_COMMAND = re.compile(r"`(?:\.venv/bin/)?dmdelta ([a-z][^`\n#]*)")
 LINK = re.compile(r"\]\((?!https?:)([^)\s]+)\)")
 
 
@@ -22,11 +24,11 @@ def commands():
 
 
 def unknown_words(words):
-    """What of a command line is neither a command nor one of its options; quoted values may be of several words."""
+    """The words of a command line that are neither commands nor their options."""
     command = commands()
     while words and hasattr(command, "commands"):
         if hasattr(command, "default") and not re.fullmatch(r"[a-z|/\\-]+", words[0]):
-            words = [command.default, *words]  # an argument of the command that needs no name
+            words = [command.default, *words]  # an argument of the group's default command
         named = re.split(r"[|/]", words[0].replace("\\", ""))
         unknown = [name for name in named if name not in command.commands]
         if unknown or len(named) > 1:
@@ -36,32 +38,35 @@ def unknown_words(words):
     return [word for word in words if word.startswith("-") and word not in options]
 
 
-def told_commands(page):
-    """The command lines of a page."""
-    return [re.sub(r'"[^"]*"', "X", line).strip(" ).,;:").split() for line in COMMAND.findall(page.read_text("utf-8"))]
+def shown_commands(page):
+    """The command lines of a page, in code blocks and in inline code."""
+    text = page.read_text("utf-8")
+    found = [line for block in BLOCK.findall(text) for line in BLOCK_COMMAND.findall(block)]
+    found += INLINE_COMMAND.findall(BLOCK.sub("", text))
+    return [re.sub(r'"[^"]*"', "X", line).strip(" ).,;:").split() for line in found]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=str)
-def test_a_page_tells_of_commands_that_there_are(page):
-    """Each `dmdelta …` is a command, with options that it has."""
-    wrong = {" ".join(words): unknown for words in told_commands(page) if (unknown := unknown_words(words))}
+def test_a_page_shows_existing_commands_only(page):
+    """Each `dmdelta …` is a command with options that it has."""
+    wrong = {" ".join(words): unknown for words in shown_commands(page) if (unknown := unknown_words(words))}
     assert wrong == {}
 
 
-def test_a_command_that_is_not_there_is_found():
-    """So the test above can fail."""
+def test_an_unknown_command_is_found():
+    """The test above can fail."""
     assert unknown_words(["fly", "SPEC"]) == ["fly"]
     assert unknown_words(["binlog", "skip|fly", "SPEC"]) == ["fly"]
     assert unknown_words(["run", "SPEC", "--fly"]) == ["--fly"]
     assert unknown_words(["quality", "SPEC", "--fly"]) == ["--fly"]
     assert unknown_words(["validate", "task.yml", "--fly"]) == ["--fly"]
     assert unknown_words(["validate", "fly", "SPEC"]) == ["fly"]
-    assert sum(len(told_commands(page)) for page in PAGES) > 100
+    assert sum(len(shown_commands(page)) for page in PAGES) > 100
 
 
 @pytest.mark.parametrize("page", PAGES, ids=str)
-def test_links_lead_somewhere(page):
-    """To a file that there is, and to a heading of it."""
+def test_links_resolve(page):
+    """Each link leads to an existing file and to a heading in it."""
     for link in LINK.findall(page.read_text("utf-8")):
         path, _, heading = link.partition("#")
         target = page.parent / path if path else page
@@ -70,26 +75,26 @@ def test_links_lead_somewhere(page):
 
 
 def anchors(page):
-    """GitHub's names of a page's headings."""
+    """GitHub's anchors of a page's headings."""
     headings = re.findall(r"^#+ (.*)$", page.read_text("utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def test_the_runbook_answers_each_alert():
-    """By a heading of its name, and no heading is of an alert that is gone."""
+def test_the_runbook_covers_each_alert():
+    """The alert headings are the alerts of the rules, in their order."""
     rules = yaml.safe_load(Path("monitoring/dmdelta.rules.yml").read_text("utf-8"))
     alerts = [rule["alert"] for group in rules["groups"] for rule in group["rules"]]
-    told = re.findall(r"^### (Dmdelta\w+)$", Path("docs/runbook.md").read_text("utf-8"), re.MULTILINE)
-    assert told == alerts
+    covered = re.findall(r"^### (Dmdelta\w+)$", Path("docs/runbook.md").read_text("utf-8"), re.MULTILINE)
+    assert covered == alerts
 
 
-def test_the_runbook_answers_each_error():
-    """By its class and its exit code, in one line of the table."""
+def test_the_runbook_covers_each_error():
+    """The table has each error class with its exit code."""
     table = re.findall(r"^\| (\d+) \| (.*?) \|", Path("docs/runbook.md").read_text("utf-8"), re.MULTILINE)
-    told = {name: int(code) for code, names in table for name in re.findall(r"`(\w+)`", names)}
+    covered = {name: int(code) for code, names in table for name in re.findall(r"`(\w+)`", names)}
     errors = {
         name: EXIT_RETRIES_SPENT if issubclass(kind, Retryable) else kind.exit_code
         for name, kind in all_errors().items()
         if kind is not DmdeltaError
     }
-    assert told == errors
+    assert covered == errors
