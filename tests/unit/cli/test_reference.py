@@ -1,4 +1,4 @@
-"""docs/cli.md and README.md against the commands themselves."""
+"""docs/cli.md and docs/operate.md against the commands themselves."""
 
 import re
 from pathlib import Path
@@ -23,9 +23,9 @@ def test_every_command_says_what_it_is_for_and_what_its_parameters_mean():
         assert "|  |" not in command, command
 
 
-def test_readme_has_every_command():
+def test_the_page_by_task_has_every_command():
     """By its name, or by that of its group."""
-    readme = Path("README.md").read_text(encoding="utf-8")
+    page = Path("docs/operate.md").read_text(encoding="utf-8")
     names = {name.split(" ")[0] for name in HEADING.findall(cli_reference())}
-    missing = [name for name in names if not re.search(rf"dmdelta {name}\b|`{name}`", readme)]
+    missing = [name for name in names if not re.search(rf"dmdelta {name}\b|`{name}`", page)]
     assert missing == []
