@@ -16,6 +16,7 @@ BLOCK = re.compile(r"^ *```[a-z]*\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 BLOCK_COMMAND = re.compile(r"^ *(?:\.venv/bin/)?dmdelta ([a-z][^`\n#]*)", re.MULTILINE)
 INLINE_COMMAND = re.compile(r"`(?:\.venv/bin/)?dmdelta ([a-z][^`\n#]*)")
 NAMED_FILE = re.compile(r"`([\w.-]+/[\w./-]+\.(?:py|yml|md|txt|json|lock))`")
+SUMMARY = re.compile(r"^\*\*In one line:\*\* (.*)$", re.MULTILINE)
 TO_COME = (
     "ARCHITECTURE.md",
     "CHANGELOG.md",
@@ -97,6 +98,21 @@ def anchors(page):
     """GitHub's anchors of a page's headings."""
     headings = re.findall(r"^#+ (.*)$", page.read_text("utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_the_index_has_every_page():
+    """docs/README.md links to each page, and shows each decision record's summary."""
+    index = Path("docs/README.md").read_text("utf-8")
+    pages = [page for page in Path("docs").rglob("*.md") if page.name != "README.md"]
+    assert [str(page) for page in pages if f"({page.relative_to('docs')})" not in index] == []
+    records = sorted(Path("docs/decisions").glob("*.md"))
+    summaries = [SUMMARY.search(record.read_text("utf-8"))[1] for record in records]
+    assert [summary for summary in summaries if summary[1:] not in index] == []
+
+
+def test_the_readme_is_short():
+    """At most 120 lines: details are in docs/."""
+    assert len(Path("README.md").read_text("utf-8").splitlines()) <= 120
 
 
 def test_the_runbook_covers_each_alert():
