@@ -1,9 +1,11 @@
 """The documents match the code: their commands exist, their links resolve, and the runbook covers each alert and error."""
 
+import ast
 import re
 from functools import cache
 from pathlib import Path
 
+import importlinter.api
 import pytest
 import typer
 import yaml
@@ -17,16 +19,13 @@ BLOCK_COMMAND = re.compile(r"^ *(?:\.venv/bin/)?dmdelta ([a-z][^`\n#]*)", re.MUL
 INLINE_COMMAND = re.compile(r"`(?:\.venv/bin/)?dmdelta ([a-z][^`\n#]*)")
 NAMED_FILE = re.compile(r"`([\w.-]+/[\w./-]+\.(?:py|yml|md|txt|json|lock))`")
 SUMMARY = re.compile(r"^\*\*In one line:\*\* (.*)$", re.MULTILINE)
-TO_COME = (
-    "ARCHITECTURE.md",
-    "CHANGELOG.md",
-    "docs/decisions/0008-replay.md",
-    "docs/decisions/0009-reconciliation.md",
-    "docs/decisions/0010-expectations.md",
-)
-"""Pages that name modules of the layout and of the replay to come, and the changelog, which is history."""
-USER_FILES = ("task/", "pipelines/my.yml", "schemas/")
-"""Files of a reader's own, and contracts to come."""
+USER_FILES = ("task/", "pipelines/my.yml")
+"""Files of a reader's own."""
+CALL = re.compile(r"^\| \d+ \| `([\w/]+\.py)`: ((?:`\w+`(?:, )?)+) \|", re.MULTILINE)
+"""A row of ARCHITECTURE.md's table of calls: a module and its functions."""
+NAME = re.compile(r"`(\w+)`")
+MOVING = (("silver/apply/apply.py", "apply_group"),)
+"""Functions that a change under way moves to the module that the page names."""
 LINK = re.compile(r"\]\((?!https?:)([^)\s]+)\)")
 
 
@@ -86,12 +85,39 @@ def test_links_resolve(page):
         assert not heading or heading in anchors(target), link
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if str(page) not in TO_COME], ids=str)
+@pytest.mark.parametrize("page", PAGES, ids=str)
 def test_named_files_exist(page):
     """A file that a page names exists, below the repository or below dmdelta/."""
     named = NAMED_FILE.findall(page.read_text("utf-8"))
     missing = [name for name in named if not Path(name).exists() and not Path("dmdelta", name).exists()]
     assert [name for name in missing if not name.startswith(USER_FILES)] == []
+
+
+def test_the_calls_of_the_architecture_exist():
+    """Each function of the path of a row is defined in its module; the path has at most 15 calls and 10 modules."""
+    page = Path("ARCHITECTURE.md").read_text("utf-8")
+    calls = [(module, name) for module, names in CALL.findall(page) for name in NAME.findall(names)]
+    missing = [call for call in calls if call[1] not in functions(Path("dmdelta", call[0]))]
+    assert [call for call in missing if call not in MOVING] == []
+    assert 10 <= len(CALL.findall(page)) <= 15
+    assert len({module for module, _ in calls}) <= 10
+
+
+def functions(module):
+    """The functions and methods that a module defines."""
+    tree = ast.parse(module.read_text("utf-8"))
+    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+
+
+@pytest.mark.parametrize("package", ["engine", "silver", "source", "sink", "binlog", "ddl"])
+def test_the_ladders_of_the_architecture_are_those_that_are_checked(package):
+    """ARCHITECTURE.md shows the layers inside a package as import-linter checks them."""
+    contracts = importlinter.api.read_configuration("pyproject.toml")["contracts_options"]
+    layers = next(one["layers"] for one in contracts if one.get("containers") == [f"dmdelta.{package}"])
+    ladder = " \N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK} ".join(
+        ", ".join(f"`{name}`" for name in layer.split(" | ")) for layer in layers
+    )
+    assert ladder in Path("ARCHITECTURE.md").read_text("utf-8")
 
 
 def anchors(page):
