@@ -40,7 +40,11 @@ GENERATED = {
 """Pages by the member of `dmdelta/` that generates them: they are checked together with it."""
 DOCUMENTS = [
     page
-    for page in (*sorted(Path().glob("*.md")), *sorted(Path("docs").rglob("*.md")))
+    for page in (
+        *sorted(Path().glob("*.md")),
+        *sorted(Path("benchmarks").glob("*.md")),
+        *sorted(Path("docs").rglob("*.md")),
+    )
     if str(page) not in GENERATED or GENERATED[str(page)] in COVERED
 ]
 

@@ -11,6 +11,7 @@ import typer
 import yaml
 
 from dmdelta.cli.main import app
+from dmdelta.engine.apply.table_state import TRANSITIONS
 from dmdelta.errors import EXIT_RETRIES_SPENT, DmdeltaError, Retryable, all_errors
 
 PAGES = sorted([*Path().glob("*.md"), *Path("docs").rglob("*.md")])
@@ -23,6 +24,7 @@ USER_FILES = ("task/", "pipelines/my.yml")
 """Files of a reader's own."""
 CALL = re.compile(r"^\| \d+ \| `([\w/]+\.py)`: ((?:`\w+`(?:, )?)+) \|", re.MULTILINE)
 """A row of ARCHITECTURE.md's table of calls: a module and its functions."""
+PHASE = re.compile(r"^\| ([A-Z]+) \| .* \| ([A-Z, ]+) \|$", re.MULTILINE)
 NAME = re.compile(r"`(\w+)`")
 MOVING = (("silver/apply/apply.py", "apply_group"),)
 """Functions that a change under way moves to the module that the page names."""
@@ -107,6 +109,13 @@ def functions(module):
     """The functions and methods that a module defines."""
     tree = ast.parse(module.read_text("utf-8"))
     return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+
+
+def test_the_phases_of_the_architecture_are_those_of_the_scheduler():
+    """ARCHITECTURE.md shows each phase of a table with the phases that can follow."""
+    page = Path("ARCHITECTURE.md").read_text("utf-8")
+    shown = {phase: set(following.split(", ")) for phase, following in PHASE.findall(page)}
+    assert shown == {phase.name: {each.name for each in following} for phase, following in TRANSITIONS.items()}
 
 
 @pytest.mark.parametrize("package", ["engine", "silver", "source", "sink", "binlog", "ddl"])
