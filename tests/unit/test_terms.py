@@ -44,6 +44,8 @@ DOCUMENTS = [
         *sorted(Path().glob("*.md")),
         *sorted(Path("benchmarks").glob("*.md")),
         *sorted(Path("docs").rglob("*.md")),
+        *sorted(Path("monitoring").glob("*.yml")),
+        Path("Makefile"),
     )
     if str(page) not in GENERATED or GENERATED[str(page)] in COVERED
 ]
