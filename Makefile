@@ -1,4 +1,4 @@
-# Two commands are enough for a newcomer: make demo, make test.
+# Start with: make demo, make test.
 PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -7,10 +7,10 @@ LOCKING := --universal --python-version 3.10 --generate-hashes --no-header --no-
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-long test-unit test-crash soak test-connect test-cluster test-mysql97 test-tidb check fmt bench bench-load bench-sink bench-validate bench-commits bench-freshness bench-long docs clean fuzz audit lock
 
-help: ## what can be made
+help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
-# Only what is pinned, with the hash that was seen; nothing is resolved, nothing else is fetched to build it.
+# Only pinned versions with their recorded hashes: pip resolves nothing, and a build fetches nothing else.
 $(VENV)/installed: pyproject.toml requirements.lock requirements-build.lock
 	$(PYTHON) -m venv $(VENV)
 	$(PY) -m pip install --quiet --require-hashes -r requirements-build.lock
@@ -22,14 +22,14 @@ $(VENV)/installed: pyproject.toml requirements.lock requirements-build.lock
 
 install: $(VENV)/installed ## install dmdelta with Spark, Delta and the development tools into .venv
 
-demo: install ## relay, land and apply the shipped binlogs, without a server
+demo: install ## replicate the shipped binlogs to Delta tables, without a server
 	$(PY) examples/quickstart.py
 
 servers: install ## install the real servers and the browser that the tests start
 	$(PY) -m tests.support.servers install mysql80 mysql57 mariadb
 	$(PY) -m tests.support.browser
 
-# Two processes share the files out: each waits half of its time for processes that it has started.
+# Two processes share the test files: each waits half of its time for processes that it has started.
 test: servers ## unit, spark and integration tests against real servers; what CI runs
 	$(PY) -m pytest tests -m "not mysql97 and not tidb and not long" -n 2 --dist loadfile --no-loadscope-reorder
 
@@ -37,16 +37,16 @@ test: servers ## unit, spark and integration tests against real servers; what CI
 test-connect: servers ## the extra lane: spark and integration tests over Spark Connect, against a server on this machine
 	$(PY) -m tests.support.connect_server $(PY) -m pytest tests/spark tests/integration -m "not mysql97 and not tidb and not long"
 
-test-cluster: servers ## the same on a standalone cluster of two workers, which have the wheel installed
+test-cluster: servers ## the same on a standalone cluster of two workers with the wheel
 	$(PY) -m tests.support.cluster $(PY) -m pytest tests/spark tests/integration -m "not mysql97 and not tidb and not long"
 
-test-long: servers ## the long lane, hours on 2 cores: DDL suite, shard merge, event matrix, random kills, two machines, pauses, a server switch, full loads of every server and killed ones, table care
+test-long: servers ## the long lane, hours on 2 cores: DDL suite, shard merge, event matrix, random kills, two machines, pauses, a server switch, full loads of every server, killed loads, table maintenance
 	$(PY) -m pytest tests -m "long and not mysql97 and not tidb" --timeout 1800
 
 test-crash: servers ## the fault matrix, less than an hour: each fault at each point and at each moment of a source's stream
 	$(PY) -m pytest tests/crash/test_fault_matrix.py tests/crash/test_source_faults.py tests/crash/test_care_kills.py tests/crash/test_sabotage.py -n 2 --dist load
 
-soak: servers ## random load and faults over MySQL and MariaDB for MINUTES (60), every table compared again and again; SEED repeats one
+soak: servers ## random load and faults over MySQL and MariaDB for MINUTES (60), every table compared repeatedly; SEED repeats a run
 	$(PY) -m tests.soak --minutes $(or $(MINUTES),60) $(if $(SEED),--seed $(SEED))
 
 test-unit: install ## the tests without a JVM and without a server
@@ -61,7 +61,7 @@ test-mysql97: install ## the extra lane: MySQL 9.7
 	$(PY) -m pytest tests -m mysql97
 
 # Not pinned with the others: atheris has wheels for Linux on x86-64 only.
-fuzz: install ## atheris on the codec for SECONDS (600): recorded transactions, damaged where no checksum tells; inputs that fail are left in var/fuzz
+fuzz: install ## atheris on the codec for SECONDS (600): recorded transactions, with damage that no checksum detects; failing inputs are in var/fuzz
 	$(PY) -m pip install --quiet 'atheris>=2.3'
 	mkdir -p var/fuzz
 	$(PY) -m tests.fuzz -max_total_time=$(or $(SECONDS),600) -artifact_prefix=var/fuzz/
@@ -72,13 +72,13 @@ check: install ## ruff, mypy strict and the import contracts
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 
-# --strict: what could not be asked about counts as a failure, not as safe.
-audit: build/tools/installed ## ask the Python Packaging Advisory Database about every pinned version; needs its service, and fails without
+# --strict: a version that the service cannot report on counts as a failure.
+audit: build/tools/installed ## look up every pinned version in the Python Packaging Advisory Database; fails if the service is unreachable
 	build/tools/bin/pip-audit --strict --require-hashes --disable-pip -r requirements.lock \
 	  || { echo "audit: a version has a known vulnerability, or the service could not be asked: see above"; exit 1; }
 
-# Versions that are pinned already stay unless NEW is given: make lock NEW=--upgrade
-lock: build/tools/installed ## pin what pyproject.toml asks for anew, for Python 3.10 and newer (uv: set UV_DEFAULT_INDEX for a mirror)
+# Pinned versions stay unless NEW is given: make lock NEW=--upgrade
+lock: build/tools/installed ## pin the dependencies of pyproject.toml again, for Python 3.10 and later (uv: set UV_DEFAULT_INDEX for a mirror)
 	build/tools/bin/uv pip compile --quiet $(LOCKING) --all-extras pyproject.toml -o requirements.lock
 	sed -n 's/^requires = \["\(.*\)"\]/\1/p' pyproject.toml \
 	  | build/tools/bin/uv pip compile --quiet $(LOCKING) --constraints requirements.lock - -o requirements-build.lock
@@ -92,29 +92,29 @@ fmt: install ## format
 	$(VENV)/bin/ruff format .
 	$(VENV)/bin/ruff check --fix .
 
-bench: servers ## codec, landing and binlog-to-silver speed beside mysql-replication; writes benchmarks/RESULTS.md
+bench: servers ## speed of codec, landing and binlog-to-silver, beside mysql-replication; writes benchmarks/RESULTS.md
 	$(PY) -m benchmarks.pipeline
 
-bench-sink: servers ## the sink's speed to MariaDB, asynchronous and synchronous flush; writes benchmarks/SINK.md; TARGET=tidb: to TiDB
+bench-sink: servers ## speed of the sink to MariaDB, asynchronous and synchronous flush; writes benchmarks/SINK.md; TARGET=tidb: to TiDB
 	$(PY) -m benchmarks.sink --target $(or $(TARGET),mariadb)
 
-bench-validate: servers ## reconciliation's speed and memory; writes benchmarks/VALIDATE.md
+bench-validate: servers ## speed and memory of reconciliation; writes benchmarks/VALIDATE.md
 	$(PY) -m benchmarks.validate
 
-bench-freshness: servers ## how fresh silver is under a steady load on 20 tables, and on 200; writes benchmarks/FRESHNESS-*.md
+bench-freshness: servers ## freshness of silver under a steady load on 20 and on 200 tables; writes benchmarks/FRESHNESS-*.md
 	$(PY) -m benchmarks.freshness
 	$(PY) -m benchmarks.freshness --tables 200 --rows 400 --seconds 300
 
-bench-commits: install ## what a Delta commit of three rows costs, by its kind; writes benchmarks/COMMITS.md
+bench-commits: install ## cost of a Delta commit of three rows, by kind; writes benchmarks/COMMITS.md
 	$(PY) -m benchmarks.commits
 
-bench-long: servers ## whether a task stays as fast as it was: 10,000 small batches, hours; writes benchmarks/LONG_RUN.md
+bench-long: servers ## whether a task keeps its speed: 10,000 small batches, hours; writes benchmarks/LONG_RUN.md
 	$(PY) -m benchmarks.long_run
 
-bench-load: servers ## full load speed and memory; writes benchmarks/FULL_LOAD.md
+bench-load: servers ## speed and memory of a full load; writes benchmarks/FULL_LOAD.md
 	$(PY) -m benchmarks.full_load
 
-docs: install ## rewrite what is generated: the type tables, the spec's reference, the JSON schemas, the metrics, the commands
+docs: install ## regenerate pages and schemas: types, spec, JSON schemas, metrics, commands
 	$(PY) -m dmdelta.ddl.types.silver_types > docs/types.md
 	$(PY) -m dmdelta.ddl.type_changes > docs/type-changes.md
 	$(PY) -m dmdelta.config.schema > schemas/pipeline.schema.json
@@ -123,5 +123,5 @@ docs: install ## rewrite what is generated: the type tables, the spec's referenc
 	$(PY) -m dmdelta.engine.telemetry.prometheus > docs/metrics.md
 	$(PY) -m dmdelta.cli.reference > docs/cli.md
 
-clean: ## remove what demo and tests left
+clean: ## remove the output of demo and tests
 	rm -rf var .pytest_cache .mypy_cache .ruff_cache

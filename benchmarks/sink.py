@@ -117,7 +117,7 @@ def main() -> None:
     setting = (
         f"{measured_by(f'python -m benchmarks.sink --target {chosen.target}')} shared with the target,\n"
         f"{chosen.workers} workers, {batch} rows a transaction, checkpoint every {INTERVAL:g} s, from bronze.\n"
-        f"The load average was {os.getloadavg()[1]:.0f}: beyond 3, seconds tell of others' work, CPU does not."
+        f"The load average was {os.getloadavg()[1]:.0f}: above 3, seconds include other processes' work, CPU not."
     )
     name = "SINK.md" if chosen.target == "mariadb" else f"SINK-{chosen.target}.md"
     write_page(name, "Sink", setting, lines)

@@ -10,6 +10,19 @@ from dmdelta.config.section import parse_duration
 
 Spec = Annotated[Path, typer.Argument(metavar="SPEC", help="The task's YAML file.")]
 Source = Annotated[str | None, typer.Option("--source", metavar="ID", help="The source, if the task has several.")]
+Tables = Annotated[str, typer.Option("--table", metavar="SCHEMA.TABLE", help="A table; * and ? match several.")]
+Begin = Annotated[
+    str | None,
+    typer.Option(
+        "--from",
+        metavar="POSITION",
+        help="Start of the range: binlog.000012:4711, a GTID, a time such as 2026-11-21T10:00:00Z, or batch:17.",
+    ),
+]
+End = Annotated[
+    str | None,
+    typer.Option("--to", metavar="POSITION", help="End of the range, exclusive; a GTID or a batch is included."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 

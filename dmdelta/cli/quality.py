@@ -1,4 +1,4 @@
-"""`dmdelta quality`: what is expected of tables, and the rows that are kept apart."""
+"""`dmdelta quality`: expectations of tables, and quarantined rows."""
 
 import logging
 import sys
@@ -9,7 +9,7 @@ import typer
 
 from dmdelta.cli import render
 from dmdelta.cli.default_command import DefaultCommandGroup
-from dmdelta.cli.options import Json, Source, Spec
+from dmdelta.cli.options import Begin, End, Json, Source, Spec, Tables
 from dmdelta.config import load_spec
 from dmdelta.errors import QualityError
 from dmdelta.logging import configure
@@ -21,31 +21,30 @@ if TYPE_CHECKING:  # the engine imports Spark
 app = typer.Typer(
     cls=DefaultCommandGroup,
     no_args_is_help=True,
-    help="What is expected of tables, and whether it is so.",
+    help="Evaluate tables against their expectations.",
     rich_markup_mode=None,
 )
-_TABLE = typer.Option(metavar="SCHEMA.TABLE", help="A table; * and ? stand for several.")
-_PLACE = "binlog.000012:4711, a GTID, a time such as 2026-11-21T10:00:00Z, or batch:17"
 
 
 @app.callback()
 def group() -> None:
-    """What is expected of tables, and the rows that are kept apart."""
+    """Evaluate tables against their expectations; release quarantined rows."""
 
 
 @app.command("judge")
 def judge(
     spec: Spec,
-    table: Annotated[str, _TABLE] = "*",
-    begin: Annotated[str | None, typer.Option("--from", metavar="PLACE", help=f"From there on: {_PLACE}.")] = None,
-    end: Annotated[str | None, typer.Option("--to", metavar="PLACE", help="Up to there.")] = None,
-    last: Annotated[int | None, typer.Option(min=1, metavar="N", help="The N batches that landed last.")] = None,
+    table: Tables = "*",
+    begin: Begin = None,
+    end: End = None,
+    last: Annotated[int | None, typer.Option(min=1, metavar="N", help="The range of the last N batches.")] = None,
     images: Annotated[
-        bool, typer.Option("--images", help="Judge each row that the range wrote, each time, instead of silver.")
+        bool,
+        typer.Option("--images", help="Evaluate each version of each row that the range wrote, instead of silver."),
     ] = False,
     replay: Annotated[
         bool,
-        typer.Option("--replay", help="Rebuild the range from bronze and evaluate it: silver's history is not needed."),
+        typer.Option("--replay", help="Rebuild the range from bronze and evaluate it; silver's history is not needed."),
     ] = False,
     docs: Annotated[
         Path | None,
@@ -54,7 +53,7 @@ def judge(
     source: Source = None,
     json: Json = False,
 ) -> None:
-    """Judge silver's tables, or the rows that a range touched, by their suites; exit code 6 if anything fails."""
+    """Evaluate silver, or the rows that a range wrote, against the suites; exit code 6 if an expectation fails."""
     task = load_spec(spec)
     if last is not None and (begin is not None or end is not None):
         raise typer.BadParameter("--last and --from, --to do not go together")
@@ -64,7 +63,7 @@ def judge(
     def show(found: "TableResult") -> None:
         if not json and sys.stdout.isatty():
             name = ".".join(found.judged.table)
-            render.console().print(f"{name}: {'fails' if found.failed else 'as it should be'}", markup=False)
+            render.console().print(f"{name}: {'fails' if found.failed else 'passes'}", markup=False)
 
     found = evaluate_tables(task, QualityRequest(table, source, begin, end, last, images, replay), show)
     if docs is not None:
@@ -80,7 +79,7 @@ def judge(
         for one in found
         for result in one.results
     ]
-    render.rows(lines, as_json=json, empty="nothing is expected")
+    render.rows(lines, as_json=json, empty="no expectations")
     if any(one.failed for one in found):
         raise typer.Exit(QualityError.exit_code)
 
@@ -88,13 +87,15 @@ def judge(
 @app.command("release")
 def release(
     spec: Spec,
-    table: Annotated[str, _TABLE] = "*",
-    force: Annotated[bool, typer.Option("--force", help="Send on what still fails, too.")] = False,
-    discard: Annotated[bool, typer.Option("--discard", help="Forget the rows; silver gets none of them.")] = False,
+    table: Tables = "*",
+    force: Annotated[bool, typer.Option("--force", help="Also move rows that still fail.")] = False,
+    discard: Annotated[
+        bool, typer.Option("--discard", help="Delete the quarantined rows instead of moving them.")
+    ] = False,
     source: Source = None,
     json: Json = False,
 ) -> None:
-    """Send rows that were kept apart on to silver, if they pass now; a task that runs pauses meanwhile."""
+    """Move quarantined rows that now pass to silver; a running task pauses meanwhile."""
     task = load_spec(spec)
     if force and discard:
         raise typer.BadParameter("--force and --discard do not go together")
@@ -102,4 +103,4 @@ def release(
     from dmdelta.engine.quality.release import ReleaseRequest, release
 
     found: list[Released] = release(task, ReleaseRequest(table, source, force, discard))
-    render.rows(found, as_json=json, empty="no rows are kept apart")
+    render.rows(found, as_json=json, empty="no rows are in quarantine")

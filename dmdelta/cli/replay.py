@@ -1,4 +1,4 @@
-"""`dmdelta replay`: ranges of history applied again."""
+"""`dmdelta replay`: apply ranges of history again."""
 
 import logging
 import sys
@@ -9,40 +9,36 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dmdelta.cli import render
-from dmdelta.cli.options import Json, Source, Spec
+from dmdelta.cli.options import Begin, End, Json, Source, Spec, Tables
 from dmdelta.config import load_spec
 from dmdelta.logging import configure
 
 if TYPE_CHECKING:  # the engine imports Spark
     from dmdelta.engine.history.scratch import ReplayProgress
 
-_PLACE = "binlog.000012:4711, a GTID, a time such as 2026-11-21T10:00:00Z, or batch:17"
-
 
 def replay(
     spec: Spec,
-    table: Annotated[str, typer.Option(metavar="SCHEMA.TABLE", help="A table; * and ? stand for several.")],
-    begin: Annotated[str | None, typer.Option("--from", metavar="PLACE", help=f"From there on: {_PLACE}.")] = None,
-    end: Annotated[
-        str | None, typer.Option("--to", metavar="PLACE", help="Up to there: before it, behind a GTID.")
-    ] = None,
+    table: Tables,
+    begin: Begin = None,
+    end: End = None,
     into: Annotated[
         str | None,
-        typer.Option(metavar="SCHEMA.TABLE", help="Make this new table: as the source's was at --to."),
+        typer.Option(metavar="SCHEMA.TABLE", help="Create this new table, in the source's state at --to."),
     ] = None,
     rebuild: Annotated[
-        bool, typer.Option("--rebuild", help="Make the silver table anew from bronze, and put it in its place.")
+        bool, typer.Option("--rebuild", help="Rebuild the silver table from bronze and replace it.")
     ] = False,
     check: Annotated[
         bool,
         typer.Option(
-            "--check", help="Evaluate the result first; if a `stop` expectation fails, nothing is written: exit code 6."
+            "--check", help="Evaluate the result first; if a `stop` expectation fails, write nothing (exit code 6)."
         ),
     ] = False,
     source: Source = None,
     json: Json = False,
 ) -> None:
-    """Apply a range of history again: what it wrote to the silver table is repaired, what is newer stays."""
+    """Apply a range of history again: repair what the range wrote to silver, keep newer rows."""
     task = load_spec(spec)
     if into is not None and rebuild:
         raise typer.BadParameter("--into and --rebuild do not go together")
@@ -50,18 +46,18 @@ def replay(
     from dmdelta.engine.replay.table import ReplayRequest, ReplayTo
 
     to = ReplayTo.NEW if into is not None else ReplayTo.REBUILD if rebuild else ReplayTo.LIVE
-    with _showing_stretches() as report:
+    with _showing_ranges() as report:
         found = carry_out(task, ReplayRequest(table, to, begin, end, into, source, check), report)
     render.rows(found, as_json=json, empty="no tables")
 
 
 @contextmanager
-def _showing_stretches() -> Iterator[Callable[["ReplayProgress"], object]]:
-    """A line that changes on a terminal; a pipe gets the log, as JSON lines on stderr."""
+def _showing_ranges() -> Iterator[Callable[["ReplayProgress"], object]]:
+    """A line that updates on a terminal; a pipe gets the log, as JSON lines on stderr."""
     if not sys.stderr.isatty():
         configure(level=logging.INFO)
         yield lambda _: None
         return
     configure(level=logging.WARNING)
     with render.console(stderr=True).status("starting Spark …") as status:
-        yield lambda step: status.update(f"{step.table}: {step.done:,} of {step.stretches:,} stretches")
+        yield lambda step: status.update(f"{step.table}: {step.done:,} of {step.stretches:,} ranges")

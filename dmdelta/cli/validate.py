@@ -1,4 +1,4 @@
-"""`dmdelta validate`: silver compared with the source, now; and what the validator of a running task has found."""
+"""`dmdelta validate`: compare silver with the source; show the findings of a running task's validator."""
 
 import logging
 import sys
@@ -8,41 +8,43 @@ import typer
 
 from dmdelta.cli import render, validator
 from dmdelta.cli.default_command import DefaultCommandGroup
-from dmdelta.cli.options import Json, Source, Spec
+from dmdelta.cli.options import Json, Source, Spec, Tables
 from dmdelta.config import load_spec
 from dmdelta.errors import QualityError
 from dmdelta.logging import configure
 
 app = typer.Typer(
-    cls=DefaultCommandGroup, help="Silver compared with the source.", add_completion=False, rich_markup_mode=None
+    cls=DefaultCommandGroup, help="Compare silver with the source.", add_completion=False, rich_markup_mode=None
 )
 
 
 @app.callback()
 def group() -> None:
-    """Silver compared with the source: now (`validate SPEC`), or what the validator of the task has found."""
+    """Compare silver with the source (`validate SPEC`), or manage the findings of the task's validator."""
 
 
 @app.command("now")
 def validate(
     spec: Spec,
-    table: Annotated[str, typer.Option(metavar="SCHEMA.TABLE", help="A table; * and ? stand for several.")] = "*",
-    threads: Annotated[int, typer.Option(min=1, max=64, help="Connections that read the source at once.")] = 2,
-    limit: Annotated[int, typer.Option(min=0, help="Rows of each table that are shown with their values.")] = 20,
-    wait: Annotated[float, typer.Option(min=0, help="Seconds to wait for what the source has to land.")] = 60.0,
-    fix: Annotated[bool, typer.Option("--fix", help="Read the rows that differ again, into silver.")] = False,
+    table: Tables = "*",
+    threads: Annotated[
+        int, typer.Option(min=1, max=64, help="Number of connections that read the source in parallel.")
+    ] = 2,
+    limit: Annotated[int, typer.Option(min=0, help="Maximum number of rows per table to show with their values.")] = 20,
+    wait: Annotated[float, typer.Option(min=0, help="Seconds to wait until the source's changes have landed.")] = 60.0,
+    fix: Annotated[bool, typer.Option("--fix", help="Repair silver: read the differing rows again.")] = False,
     against: Annotated[
-        str, typer.Option(metavar="SIDE", help="What the source is compared with: `silver`, or `sink`: its target.")
+        str, typer.Option(metavar="SIDE", help="Compare the source with `silver`, or with the target of the `sink`.")
     ] = "silver",
     source: Source = None,
     json: Json = False,
 ) -> None:
-    """Compare every table with the source, row by row where they differ; exit code 6 if one differs or is not compared.
+    """Compare every table with the source, down to rows; exit code 6 if a table differs or is not compared.
 
-    Each table of the source and of silver has a line with its status. `same`, `differs`, `partly compared`: it was
-    compared, the latter without the columns that are listed. `not compared`: it should have been; the reason says what
-    is in the way. `excluded`: there is nothing to compare, or the spec makes both sides differ. All but `same` and
-    `excluded` make the exit code 6.
+    The output lists each table of the source and of silver with its status. `same`: no differences. `differs`: rows
+    differ. `partly compared`: no differences, but the listed columns cannot be compared. `not compared`: the reason
+    states what prevents the comparison. `excluded`: there is nothing to compare, or the spec makes both sides differ.
+    Every status except `same` and `excluded` causes exit code 6.
     """
     task = load_spec(spec)
     configure(level=logging.WARNING)
@@ -50,9 +52,9 @@ def validate(
     from dmdelta.engine.validation.results import Against, Validated, ValidateRequest
 
     if against not in (sides := [side.value for side in Against]):
-        raise typer.BadParameter(f"{against!r} is none of {', '.join(sides)}", param_hint="--against")
+        raise typer.BadParameter(f"{against!r} is not one of {', '.join(sides)}", param_hint="--against")
     if fix and Against(against) is Against.SINK:
-        raise typer.BadParameter("it repairs silver, not the sink's target", param_hint="--fix")
+        raise typer.BadParameter("--fix repairs silver, not the sink's target", param_hint="--fix")
 
     def show(found: Validated) -> None:
         if not json and sys.stdout.isatty():

@@ -1,15 +1,15 @@
-"""`dmdelta verify`: bronze compared with the log, read by an independent decoder."""
+"""`dmdelta verify`: compare bronze with the log, read by an independent decoder."""
 
 import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from dmdelta.cli import render
-from dmdelta.cli.options import Json, Source, Spec
+from dmdelta.cli.options import Begin, End, Json, Source, Spec, Tables
 from dmdelta.config import load_spec
 from dmdelta.errors import QualityError
 from dmdelta.logging import configure
@@ -19,21 +19,19 @@ if TYPE_CHECKING:  # the engine imports Spark
     from dmdelta.engine.verify.command import Verified
     from dmdelta.verification.results import NotCovered
 
-_PLACE = "binlog.000012:4711, a GTID, a time such as 2026-11-21T10:00:00Z, or batch:17"
-
 
 def verify(
     spec: Spec,
-    table: Annotated[str, typer.Option(metavar="SCHEMA.TABLE", help="A table; * and ? stand for several.")] = "*",
-    begin: Annotated[str | None, typer.Option("--from", metavar="PLACE", help=f"From there on: {_PLACE}.")] = None,
-    end: Annotated[str | None, typer.Option("--to", metavar="PLACE", help="Up to there.")] = None,
+    table: Tables = "*",
+    begin: Begin = None,
+    end: End = None,
     source: Source = None,
     json: Json = False,
 ) -> None:
     """Compare every row event in bronze with the source's log, read by mysql-replication; exit code 6 on a difference.
 
-    The log comes from the archive, from the server while it has the range, else from the relay's segments. What
-    mysql-replication does not read is listed as not covered, with the reason.
+    The log is read from the archive or the server; for ranges that neither has, from the relay's segments. What
+    mysql-replication does not read faithfully is listed as not covered, with the reason.
     """
     task = load_spec(spec)
     configure(level=logging.WARNING)
@@ -51,7 +49,7 @@ def verify(
 
 
 def print_verified(found: "Sequence[Verified]") -> None:
-    """What was read, the table of results, and the differences, if there are any."""
+    """Print the ranges that were read, the results by table, and the differences."""
     ranges = [
         {"source": part.source, "from": str(part.begin), "to": str(part.end), "read_from": part.read_from.value}
         for one in found
@@ -61,7 +59,7 @@ def print_verified(found: "Sequence[Verified]") -> None:
     tables = [
         {
             "source": table.source,
-            "table": table.table or "(not known)",
+            "table": table.table or "(unknown)",
             "events": table.events,
             "rows": table.rows,
             "values": table.values,
@@ -85,7 +83,7 @@ def _missed(one: "NotCovered") -> str:
 
 @contextmanager
 def _progress(*, shown: bool) -> "Iterator[Callable[[str, Position, Position], object]]":
-    """On a terminal, a line that says how far the comparison is."""
+    """On a terminal, a line with the progress of the comparison."""
     if not shown:
         yield lambda _source, _at, _end: None
         return

@@ -109,7 +109,7 @@ def _float(source: str, silver: str) -> Sides:
     """Sign, mantissa as a whole number, and exponent; powers of two and their products are exact everywhere."""
 
     def parts(value: str, whole: str, log2: str) -> str:
-        # A logarithm may be off by one near a power of two; the mantissa then says so, and both sides mend it.
+        # A logarithm may be off by one near a power of two; the mantissa shows this, and both sides correct it.
         power = f"GREATEST(LEAST(FLOOR({log2}(ABS({value}))), 1023), -1074)"
         scaled = f"(ABS({value}) / POW(2, {power}))"
         mend = f"CASE WHEN {scaled} >= 2 THEN 1 WHEN {scaled} < 1 THEN -1 ELSE 0 END"

@@ -25,7 +25,7 @@ os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")  # it would tell its make
 def _as_a_program() -> Iterator[None]:
     """PySpark takes a process whose main module has no file (`python -c`, a worker of others) for its own doctests.
 
-    It ends the process then, as soon as somebody asks whether there is Spark Connect and there is not.
+    It ends the process then, as soon as a library checks for Spark Connect and does not find it.
     """
     main = sys.modules["__main__"]
     if hasattr(main, "__file__"):

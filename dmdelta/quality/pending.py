@@ -54,7 +54,7 @@ class RecheckResult:
 def newly_pending(
     keys: Iterable[RowKey], kinds: Mapping[str, Kind], now: datetime, position: Position
 ) -> dict[str, PendingRow]:
-    """Of rows that the log has just changed, those that differ, by the key's text; their clocks begin anew.
+    """Of rows that the log has just changed, those that differ, by the key's text; their clocks restart.
 
     Args:
         kinds: how rows differ, by the key's text.
@@ -75,10 +75,10 @@ def plan_recheck(rows: Sequence[PendingRow], kinds: Mapping[str, Kind], patience
 
 
 class ErrorState(str, Enum):
-    """What somebody has made of an error."""
+    """The operator's decision about an error."""
 
     NEW = "new"
     IGNORED = "ignored"
     """The row may differ; it stays so when it is found to differ again."""
     RESOLVED = "resolved"
-    """It was put right; if it is found to differ again, it is new."""
+    """It was repaired; if it is found to differ again, it is new."""

@@ -99,7 +99,7 @@ def load_suites(folder: Path) -> Suites:
     """
     files = sorted(folder.glob("*/*.yml"))
     if not files:
-        raise ConfigError(f"no suite in {folder}", hint="write one as <schema>/<table>.yml, or mend quality.schemas")
+        raise ConfigError(f"no suite in {folder}", hint="write one as <schema>/<table>.yml, or correct quality.schemas")
     return Suites({(file.parent.name, file.stem): _suite(file) for file in files})
 
 

@@ -1,7 +1,7 @@
 """The only importer of mysql-replication (pymysqlreplication): events as bytes in, rows out.
 
-Each event goes to its packet reader alone, so that one that it cannot read spoils no other, and none is dropped
-without being counted.
+Each event goes to its packet reader alone, so an event that it cannot read affects no other, and every event is
+counted.
 """
 
 import warnings

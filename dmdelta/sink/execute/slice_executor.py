@@ -17,12 +17,13 @@ MANY = 1000
 
 @dataclass(slots=True)
 class SliceExecution:
-    """
-    compacts: changes of a row are merged where possible.
-    ordered: changes of different tables may depend on each other: foreign keys are checked.
-    merges: similar rows are merged into one statement.
-    whole: tables whose changes stay in one order, and the key that all these changes get.
-    whole: tables whose changes stay in one order, and the key that these have.
+    """Executes slices.
+
+    Attributes:
+        compacts: changes of a row are merged where possible.
+        ordered: changes of different tables may depend on each other: foreign keys are checked.
+        merges: similar rows are merged into one statement.
+        whole: tables whose changes stay in one order, and the key that all these changes get.
     """
 
     dispatcher: Dispatcher

@@ -1,4 +1,4 @@
-"""docs/cli.md and README.md against the commands themselves."""
+"""docs/cli.md and docs/operate.md against the commands themselves."""
 
 import re
 from pathlib import Path
@@ -9,12 +9,12 @@ HEADING = re.compile(r"^## `dmdelta ([a-z-]+(?: [a-z-]+)?)", re.MULTILINE)
 
 
 def test_the_page_is_current():
-    """docs/cli.md equals the output of `python -m dmdelta.cli.reference`."""
+    """docs/cli.md is what `python -m dmdelta.cli.reference` prints."""
     assert Path("docs/cli.md").read_text(encoding="utf-8") == cli_reference()
 
 
-def test_every_command_and_parameter_has_help():
-    """No help text and no table cell is empty."""
+def test_every_command_says_what_it_is_for_and_what_its_parameters_mean():
+    """No empty line of help, no empty cell."""
     page = cli_reference()
     commands = re.split(r"^## `dmdelta ", page, flags=re.MULTILINE)[1:]
     assert len(commands) >= 20
@@ -23,9 +23,9 @@ def test_every_command_and_parameter_has_help():
         assert "|  |" not in command, command
 
 
-def test_readme_has_every_command():
-    """With its name, or with that of its group."""
-    readme = Path("README.md").read_text(encoding="utf-8")
+def test_the_page_by_task_has_every_command():
+    """By its name, or by that of its group."""
+    page = Path("docs/operate.md").read_text(encoding="utf-8")
     names = {name.split(" ")[0] for name in HEADING.findall(cli_reference())}
-    missing = [name for name in names if not re.search(rf"dmdelta {name}\b|`{name}`", readme)]
+    missing = [name for name in names if not re.search(rf"dmdelta {name}\b|`{name}`", page)]
     assert missing == []
