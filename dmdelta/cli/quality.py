@@ -1,4 +1,4 @@
-"""`dmdelta quality`: what is expected of tables, and the rows that are kept apart."""
+"""`dmdelta quality`: evaluate expectations on silver tables, and release quarantined rows."""
 
 import logging
 import sys
@@ -21,67 +21,67 @@ if TYPE_CHECKING:  # the engine imports Spark
 app = typer.Typer(
     cls=DefaultCommandGroup,
     no_args_is_help=True,
-    help="What is expected of tables, and whether it is so.",
+    help="Evaluate expectations on silver tables, and release quarantined rows.",
     rich_markup_mode=None,
 )
-_TABLE = typer.Option(metavar="SCHEMA.TABLE", help="A table; * and ? stand for several.")
+_TABLE = typer.Option(metavar="SCHEMA.TABLE", help="Table name; * and ? match several.")
 _PLACE = "binlog.000012:4711, a GTID, a time such as 2026-11-21T10:00:00Z, or batch:17"
 
 
 @app.callback()
 def group() -> None:
-    """What is expected of tables, and the rows that are kept apart."""
+    """Evaluate expectations on silver tables, and release quarantined rows."""
 
 
 @app.command("judge")
 def judge(
     spec: Spec,
     table: Annotated[str, _TABLE] = "*",
-    begin: Annotated[str | None, typer.Option("--from", metavar="PLACE", help=f"From there on: {_PLACE}.")] = None,
-    end: Annotated[str | None, typer.Option("--to", metavar="PLACE", help="Up to there.")] = None,
-    last: Annotated[int | None, typer.Option(min=1, metavar="N", help="The N batches that landed last.")] = None,
+    begin: Annotated[str | None, typer.Option("--from", metavar="PLACE", help=f"Start of the range: {_PLACE}.")] = None,
+    end: Annotated[str | None, typer.Option("--to", metavar="PLACE", help="End of the range.")] = None,
+    last: Annotated[int | None, typer.Option(min=1, metavar="N", help="Evaluate the N newest batches.")] = None,
     images: Annotated[
-        bool, typer.Option("--images", help="Judge each row that the range wrote, each time, instead of silver.")
+        bool, typer.Option("--images", help="Evaluate every row image in the range, instead of silver's rows.")
     ] = False,
     replay: Annotated[
         bool,
-        typer.Option("--replay", help="Rebuild the range from bronze and evaluate it: silver's history is not needed."),
+        typer.Option(
+            "--replay", help="Rebuild the range from bronze and evaluate it; does not require silver's history."
+        ),
     ] = False,
     docs: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Write Great Expectations' Data Docs there: HTML pages."),
+        typer.Option(metavar="FOLDER", help="Write Great Expectations' Data Docs (HTML) to this folder."),
     ] = None,
     source: Source = None,
     json: Json = False,
 ) -> None:
-    """Judge silver's tables, or the rows that a range touched, by their suites; exit code 6 if anything fails."""
+    """Evaluate expectations on silver tables, or on the rows that a range wrote; exit code 6 if one fails."""
     task = load_spec(spec)
     if last is not None and (begin is not None or end is not None):
-        raise typer.BadParameter("--last and --from, --to do not go together")
+        raise typer.BadParameter("--last cannot be combined with --from or --to")
     configure(level=logging.WARNING)
     from dmdelta.engine.quality.command import QualityRequest, evaluate_tables
 
-    def show(found: "TableResult") -> None:
+    def show(result: "TableResult") -> None:
         if not json and sys.stdout.isatty():
-            name = ".".join(found.judged.table)
-            render.console().print(f"{name}: {'fails' if found.failed else 'as it should be'}", markup=False)
+            name = ".".join(result.judged.table)
+            render.console().print(f"{name}: {'failed' if result.failed else 'passed'}", markup=False)
 
-    found = evaluate_tables(task, QualityRequest(table, source, begin, end, last, images, replay), show)
+    evaluated = evaluate_tables(task, QualityRequest(table, source, begin, end, last, images, replay), show)
     if docs is not None:
         from dmdelta.engine.quality.command import write_docs
 
-        page = write_docs(docs, found)
+        page = write_docs(docs, evaluated)
         if not json:
-            render.console().print(
-                f"Data Docs: {page}" if page else "no Data Docs: no table has a contract", markup=False
-            )
+            render.console().print(f"Data Docs: {page}" if page else "no Data Docs: no table has a suite", markup=False)
     lines = [
-        {"table": ".".join(one.judged.table), "scope": one.judged.scope, **render.plain(result)}
-        for one in found
-        for result in one.results
+        {"table": ".".join(table_result.judged.table), "scope": table_result.judged.scope, **render.plain(result)}
+        for table_result in evaluated
+        for result in table_result.results
     ]
-    render.rows(lines, as_json=json, empty="nothing is expected")
-    if any(one.failed for one in found):
+    render.rows(lines, as_json=json, empty="no expectations")
+    if any(result.failed for result in evaluated):
         raise typer.Exit(QualityError.exit_code)
 
 
@@ -89,17 +89,19 @@ def judge(
 def release(
     spec: Spec,
     table: Annotated[str, _TABLE] = "*",
-    force: Annotated[bool, typer.Option("--force", help="Send on what still fails, too.")] = False,
-    discard: Annotated[bool, typer.Option("--discard", help="Forget the rows; silver gets none of them.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Release rows that still fail, too.")] = False,
+    discard: Annotated[
+        bool, typer.Option("--discard", help="Delete the quarantined rows instead of releasing them.")
+    ] = False,
     source: Source = None,
     json: Json = False,
 ) -> None:
-    """Send rows that were kept apart on to silver, if they pass now; a task that runs pauses meanwhile."""
+    """Release quarantined rows that pass now to silver; a running task pauses meanwhile."""
     task = load_spec(spec)
     if force and discard:
-        raise typer.BadParameter("--force and --discard do not go together")
+        raise typer.BadParameter("--force and --discard are mutually exclusive")
     configure(level=logging.WARNING)
     from dmdelta.engine.quality.release import ReleaseRequest, release
 
-    found: list[Released] = release(task, ReleaseRequest(table, source, force, discard))
-    render.rows(found, as_json=json, empty="no rows are kept apart")
+    released: list[Released] = release(task, ReleaseRequest(table, source, force, discard))
+    render.rows(released, as_json=json, empty="no rows are quarantined")

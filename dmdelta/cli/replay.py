@@ -1,4 +1,4 @@
-"""`dmdelta replay`: ranges of history applied again."""
+"""`dmdelta replay`: apply a range of the log again."""
 
 import logging
 import sys
@@ -21,47 +21,53 @@ _PLACE = "binlog.000012:4711, a GTID, a time such as 2026-11-21T10:00:00Z, or ba
 
 def replay(
     spec: Spec,
-    table: Annotated[str, typer.Option(metavar="SCHEMA.TABLE", help="A table; * and ? stand for several.")],
-    begin: Annotated[str | None, typer.Option("--from", metavar="PLACE", help=f"From there on: {_PLACE}.")] = None,
+    table: Annotated[str, typer.Option(metavar="SCHEMA.TABLE", help="Table name; * and ? match several.")],
+    begin: Annotated[str | None, typer.Option("--from", metavar="PLACE", help=f"Start of the range: {_PLACE}.")] = None,
     end: Annotated[
-        str | None, typer.Option("--to", metavar="PLACE", help="Up to there: before it, behind a GTID.")
+        str | None,
+        typer.Option(
+            "--to", metavar="PLACE", help="End of the range, exclusive; of a GTID, the end of its transaction."
+        ),
     ] = None,
     into: Annotated[
         str | None,
-        typer.Option(metavar="SCHEMA.TABLE", help="Make this new table: as the source's was at --to."),
+        typer.Option(
+            metavar="SCHEMA.TABLE", help="Create this table, with the rows that the source table had at --to."
+        ),
     ] = None,
     rebuild: Annotated[
-        bool, typer.Option("--rebuild", help="Make the silver table anew from bronze, and put it in its place.")
+        bool, typer.Option("--rebuild", help="Rebuild the silver table from bronze and replace its content.")
     ] = False,
     check: Annotated[
         bool,
         typer.Option(
-            "--check", help="Evaluate the result first; if a `stop` expectation fails, nothing is written: exit code 6."
+            "--check",
+            help="Evaluate the result first; if a `stop` expectation fails, write nothing and exit with code 6.",
         ),
     ] = False,
     source: Source = None,
     json: Json = False,
 ) -> None:
-    """Apply a range of history again: what it wrote to the silver table is repaired, what is newer stays."""
+    """Apply a range of the log again: rows that it wrote to silver are repaired, newer rows are kept."""
     task = load_spec(spec)
     if into is not None and rebuild:
-        raise typer.BadParameter("--into and --rebuild do not go together")
-    from dmdelta.engine.replay.command import replay as carry_out
+        raise typer.BadParameter("--into and --rebuild are mutually exclusive")
+    from dmdelta.engine.replay.command import replay as run_replay
     from dmdelta.engine.replay.table import ReplayRequest, ReplayTo
 
     to = ReplayTo.NEW if into is not None else ReplayTo.REBUILD if rebuild else ReplayTo.LIVE
-    with _showing_stretches() as report:
-        found = carry_out(task, ReplayRequest(table, to, begin, end, into, source, check), report)
-    render.rows(found, as_json=json, empty="no tables")
+    with _progress() as report:
+        replayed = run_replay(task, ReplayRequest(table, to, begin, end, into, source, check), report)
+    render.rows(replayed, as_json=json, empty="no tables")
 
 
 @contextmanager
-def _showing_stretches() -> Iterator[Callable[["ReplayProgress"], object]]:
-    """A line that changes on a terminal; a pipe gets the log, as JSON lines on stderr."""
+def _progress() -> Iterator[Callable[["ReplayProgress"], object]]:
+    """Shows a status line on a terminal; otherwise stderr gets the log as JSON lines."""
     if not sys.stderr.isatty():
         configure(level=logging.INFO)
         yield lambda _: None
         return
     configure(level=logging.WARNING)
     with render.console(stderr=True).status("starting Spark …") as status:
-        yield lambda step: status.update(f"{step.table}: {step.done:,} of {step.stretches:,} stretches")
+        yield lambda step: status.update(f"{step.table}: {step.done:,} of {step.stretches:,} ranges")

@@ -1,4 +1,4 @@
-"""`dmdelta validate status`, `show-error`, `ignore-error`, `resolve-error`, `clear-error`: the validator of a task."""
+"""`dmdelta validate status`, `show-error`, `ignore-error`, `resolve-error`, `clear-error`: the task's validator."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,44 +12,45 @@ if TYPE_CHECKING:  # the engine imports Spark
     from dmdelta.engine.validation.admin import ErrorChoice
 
 _NO_ERRORS = "no errors"
-Ids = Annotated[list[str] | None, typer.Argument(metavar="ERROR", help="Errors, by the ids that `show-error` shows.")]
-All = Annotated[bool, typer.Option("--all", help="All errors, of the table if one is given.")]
-OfTable = Annotated[str | None, typer.Option("--table", metavar="SCHEMA.TABLE", help="Those of one table alone.")]
+Ids = Annotated[list[str] | None, typer.Argument(metavar="ERROR", help="Error ids, as listed by `show-error`.")]
+All = Annotated[bool, typer.Option("--all", help="All errors; with --table, all errors of that table.")]
+OfTable = Annotated[str | None, typer.Option("--table", metavar="SCHEMA.TABLE", help="Only errors of this table.")]
 OfState = Annotated[
-    str | None, typer.Option("--state", metavar="STATE", help="Only `new`, `ignored` or `resolved` ones.")
+    str | None,
+    typer.Option("--state", metavar="STATE", help="Only errors in this state: `new`, `ignored` or `resolved`."),
 ]
 
 
 def status(spec: Spec, json: Json = False) -> None:
-    """How far changed rows are compared with the source, each table's status, pending rows, and errors by state."""
+    """Show the validator's position, the status of each table, pending rows, and errors by state."""
     task = load_spec(spec)
     from dmdelta.engine.validation.admin import show_status
 
-    found = show_status(task)
+    sources = show_status(task)
     if json:
-        render.print_json(found)
+        render.print_json(sources)
         return
-    for each in found:
+    for each in sources:
         render.record(each, as_json=False)
-    if not found:
+    if not sources:
         render.rows([], as_json=False, empty="the validator has not run: set validator.mode in the spec")
 
 
 def show_error(spec: Spec, table: OfTable = None, state: OfState = None, json: Json = False) -> None:
-    """The rows that have differed from the source for too long, with both sides' values."""
+    """Show the rows that kept differing from the source beyond the validator's delay, with both sides' values."""
     task = load_spec(spec)
     from dmdelta.engine.validation.admin import ErrorChoice, show_errors
     from dmdelta.quality.pending import ErrorState
 
     known = [each.value for each in ErrorState]
     if state is not None and state not in known:
-        raise typer.BadParameter(f"{state!r} is none of {', '.join(known)}", param_hint="--state")
+        raise typer.BadParameter(f"{state!r} is not one of {', '.join(known)}", param_hint="--state")
     choice = ErrorChoice(None, table, ErrorState(state) if state else None)
     render.rows(show_errors(task, choice), as_json=json, empty=_NO_ERRORS)
 
 
 def ignore_error(spec: Spec, ids: Ids = None, all_: All = False, table: OfTable = None, json: Json = False) -> None:
-    """Let rows differ: they stay ignored when they are found to differ again."""
+    """Mark errors as ignored; they stay ignored if the rows differ again."""
     task, choice = load_spec(spec), _choice(ids, all_, table)
     from dmdelta.engine.validation.admin import decide_errors
     from dmdelta.quality.pending import ErrorState
@@ -58,7 +59,7 @@ def ignore_error(spec: Spec, ids: Ids = None, all_: All = False, table: OfTable 
 
 
 def resolve_error(spec: Spec, ids: Ids = None, all_: All = False, table: OfTable = None, json: Json = False) -> None:
-    """Take rows for put right: they are new errors if they are found to differ again."""
+    """Mark errors as resolved; they become new errors if the rows differ again."""
     task, choice = load_spec(spec), _choice(ids, all_, table)
     from dmdelta.engine.validation.admin import decide_errors
     from dmdelta.quality.pending import ErrorState
@@ -67,7 +68,7 @@ def resolve_error(spec: Spec, ids: Ids = None, all_: All = False, table: OfTable
 
 
 def clear_error(spec: Spec, ids: Ids = None, all_: All = False, table: OfTable = None, json: Json = False) -> None:
-    """Remove errors, and with them the values of their rows."""
+    """Delete errors, including the stored values of their rows."""
     task, choice = load_spec(spec), _choice(ids, all_, table)
     from dmdelta.engine.validation.admin import clear_errors
 
@@ -78,5 +79,5 @@ def _choice(ids: list[str] | None, all_: bool, table: str | None) -> "ErrorChoic
     from dmdelta.engine.validation.admin import ErrorChoice
 
     if bool(ids) == all_:
-        raise typer.BadParameter("name errors, or say --all")
+        raise typer.BadParameter("pass error ids or --all")
     return ErrorChoice(None if all_ else ids, table)

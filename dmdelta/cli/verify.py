@@ -1,4 +1,4 @@
-"""`dmdelta verify`: bronze compared with the log, read by an independent decoder."""
+"""`dmdelta verify`: compare bronze with the source's log, decoded by an independent library."""
 
 import logging
 import sys
@@ -24,16 +24,16 @@ _PLACE = "binlog.000012:4711, a GTID, a time such as 2026-11-21T10:00:00Z, or ba
 
 def verify(
     spec: Spec,
-    table: Annotated[str, typer.Option(metavar="SCHEMA.TABLE", help="A table; * and ? stand for several.")] = "*",
-    begin: Annotated[str | None, typer.Option("--from", metavar="PLACE", help=f"From there on: {_PLACE}.")] = None,
-    end: Annotated[str | None, typer.Option("--to", metavar="PLACE", help="Up to there.")] = None,
+    table: Annotated[str, typer.Option(metavar="SCHEMA.TABLE", help="Table name; * and ? match several.")] = "*",
+    begin: Annotated[str | None, typer.Option("--from", metavar="PLACE", help=f"Start of the range: {_PLACE}.")] = None,
+    end: Annotated[str | None, typer.Option("--to", metavar="PLACE", help="End of the range.")] = None,
     source: Source = None,
     json: Json = False,
 ) -> None:
     """Compare every row event in bronze with the source's log, read by mysql-replication; exit code 6 on a difference.
 
-    The log comes from the archive, from the server while it has the range, else from the relay's segments. What
-    mysql-replication does not read is listed as not covered, with the reason.
+    The log is read from the archive, from the server if it still has the range, or else from the relay's segments.
+    Events that mysql-replication cannot read are listed as not covered, with the reason.
     """
     task = load_spec(spec)
     configure(level=logging.WARNING)
@@ -41,51 +41,51 @@ def verify(
     from dmdelta.engine.verify.command import verify as compare
 
     with _progress(shown=not json and sys.stdout.isatty()) as report:
-        found = compare(task, VerifyRequest(table, source, begin, end), report)
+        results = compare(task, VerifyRequest(table, source, begin, end), report)
     if json:
-        render.print_json(found)
+        render.print_json(results)
     else:
-        print_verified(found)
-    if not all(one.is_clean for one in found):
+        print_verified(results)
+    if not all(result.is_clean for result in results):
         raise typer.Exit(QualityError.exit_code)
 
 
-def print_verified(found: "Sequence[Verified]") -> None:
-    """What was read, the table of results, and the differences, if there are any."""
+def print_verified(results: "Sequence[Verified]") -> None:
+    """Print the ranges that were read, the results per table, and the differences, if any."""
     ranges = [
         {"source": part.source, "from": str(part.begin), "to": str(part.end), "read_from": part.read_from.value}
-        for one in found
-        for part in one.ranges
+        for result in results
+        for part in result.ranges
     ]
     render.rows(ranges, as_json=False, empty="nothing to verify")
     tables = [
         {
             "source": table.source,
-            "table": table.table or "(not known)",
+            "table": table.table or "(unknown)",
             "events": table.events,
             "rows": table.rows,
             "values": table.values,
             "differences": table.differences,
-            "not_covered": "; ".join(map(_missed, table.not_covered)),
+            "not_covered": "; ".join(map(_not_covered, table.not_covered)),
         }
-        for one in found
-        for table in one.tables
+        for result in results
+        for table in result.tables
     ]
     render.rows(tables, as_json=False, empty="no row events")
-    differences = [render.plain(difference) for one in found for difference in one.differences]
+    differences = [render.plain(difference) for result in results for difference in result.differences]
     if differences:
         render.rows(differences, as_json=False, empty="")
 
 
-def _missed(one: "NotCovered") -> str:
-    counts = {"events": one.events, "rows": one.rows, "values": one.values}
+def _not_covered(missed: "NotCovered") -> str:
+    counts = {"events": missed.events, "rows": missed.rows, "values": missed.values}
     counted = ", ".join(f"{number:,} {what}" for what, number in counts.items() if number)
-    return f"{one.reason}: {counted}"
+    return f"{missed.reason}: {counted}"
 
 
 @contextmanager
 def _progress(*, shown: bool) -> "Iterator[Callable[[str, Position, Position], object]]":
-    """On a terminal, a line that says how far the comparison is."""
+    """Shows the comparison's position as a status line on a terminal."""
     if not shown:
         yield lambda _source, _at, _end: None
         return
