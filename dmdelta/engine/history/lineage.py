@@ -58,9 +58,9 @@ class NamedPast:
         return ranges
 
     def _assert_kept(self, past: Sequence[ReplayRange], source: SourceContext, expired: Position) -> None:
-        for stretch in past:
-            reread = stretch.begin.epoch < 0
-            if is_forgotten(self.task.spark, source, stretch.begin.epoch) if reread else stretch.begin <= expired:
+        for part in past:
+            reread = part.begin.epoch < 0
+            if is_forgotten(self.task.spark, source, part.begin.epoch) if reread else part.begin <= expired:
                 raise forgotten(source.source_id, expired)
 
     def newest_read(self, end: Position) -> Position | None:
@@ -127,13 +127,13 @@ class TablePast:
         for ancestor in self.lineage(end):
             carried = Carried(ancestor.begin, self._is_repeated(ranges, ancestor.begin)) if ancestor.begin else None
             past = self._under(ancestor.name).until(ancestor.end, carried)
-            named = [replace(stretch, table=ancestor.name) for stretch in past]
+            named = [replace(part, table=ancestor.name) for part in past]
             ranges += (replace(named[0], renaming=ancestor.renaming), *named[1:])
         return ranges
 
     @staticmethod
     def _is_repeated(past: Sequence[ReplayRange], position: Position) -> bool:
-        return any(stretch.begin.epoch != position.epoch for stretch in past)
+        return any(part.begin.epoch != position.epoch for part in past)
 
     def lineage(self, end: Position) -> tuple[Ancestor, ...]:
         """The names that the table had before a position, oldest first.

@@ -106,11 +106,11 @@ class TableScratch:
         """
         done = 0
 
-        def report(stretch: ReplayRange, result: ApplyResult | None) -> None:
+        def report(part: ReplayRange, result: ApplyResult | None) -> None:
             nonlocal done
             done += 1
             rows = result.row_count if result else 0
-            log.info("range replayed", table=self.shown, end=str(stretch.end), rows=rows)
+            log.info("range replayed", table=self.shown, end=str(part.end), rows=rows)
             self.report(ReplayProgress(self.shown, done, len(past), rows))
 
         return replay_ranges(self.task.spark, request, past, report, anew=anew)

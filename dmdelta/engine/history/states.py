@@ -218,7 +218,7 @@ class ReplayedHistory:
         rows = held.where("false")
         if version is not None:
             rows = as_held(rows_at(self.task.spark, building.target, version), held)
-        repeated = any(stretch.again and stretch.end > request.begin for stretch in past)
+        repeated = any(part.again and part.end > request.begin for part in past)
         return EarlierState(rows, _REPEATED if repeated else "")
 
     def _scratch(self, name: TableName) -> TableScratch:

@@ -92,7 +92,7 @@ class TableRepair:
         target, spark = self._target, self.scratch.task.spark
         if not self.past.schema_before(table_version(spark, target).position).primary_key:
             raise ConfigError(
-                f"{self.scratch.shown} has no key: identical rows cannot be told quarantined",
+                f"{self.scratch.shown} has no key: identical rows cannot be distinguished",
                 hint="replay it --into a new table, or use --rebuild",
             )
         compared = self._compared(begin, end, table_version(spark, target), repairing=False)

@@ -250,7 +250,7 @@ class Validation:
         return ErrorThreshold(self.config.row_error_delay, datetime.now(timezone.utc), reached)
 
     def _recheck_rows(self, name: TableName, rows: Sequence[PendingRow], reached: Position) -> None:
-        """Another look at pending rows of a table; those of a table that cannot be looked at are given up."""
+        """Compare pending rows of a table again; rows of a table that cannot be compared are no longer pending."""
         still: tuple[PendingRow, ...] = ()
 
         def compare(comparer: RowComparer) -> None:

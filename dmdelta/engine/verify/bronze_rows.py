@@ -45,9 +45,9 @@ class BronzeStretches:
         places = ", ".join(str(position.seq) for position in unread)
         condition = self._condition(begin, end)
         readable = f"{condition} AND seq NOT IN ({places})" if unread else condition
-        ranges = self._query(f"SELECT {_COLUMNS} FROM {self.source.bronze} WHERE {readable}")
-        self._load_schemas({int(row["schema_version"]) for row in ranges if row["schema_version"] is not None})
-        rows = [self._row(row) for row in sorted(ranges, key=lambda row: (row["seq"], row["row"]))]
+        selected = self._query(f"SELECT {_COLUMNS} FROM {self.source.bronze} WHERE {readable}")
+        self._load_schemas({int(row["schema_version"]) for row in selected if row["schema_version"] is not None})
+        rows = [self._row(row) for row in sorted(selected, key=lambda row: (row["seq"], row["row"]))]
         return rows, self.counts(f"{condition} AND seq IN ({places})") if unread else []
 
     def count(self, begin: Position, end: Position) -> list[BronzeCount]:
@@ -122,8 +122,8 @@ def _name(row: Row) -> TableName:
     return row["schema_name"], row["table_name"]
 
 
-def _position(row: Row, behind: int) -> Position:
-    return Position(row["epoch"], row["binlog_file"], row["binlog_pos"] + behind)
+def _position(row: Row, after: int) -> Position:
+    return Position(row["epoch"], row["binlog_file"], row["binlog_pos"] + after)
 
 
 Range = tuple[Position, Position]
@@ -149,8 +149,8 @@ def plan_ranges(landed: Sequence[CommitTag], held: Sequence[Range], expired: Pos
     older = [(first, last) for first, last in held if oldest is None or first < oldest]
     ranges = [(first, last if oldest is None else min(last, oldest)) for first, last in older] + ranges
     if expired is not None:
-        behind = Position(expired.epoch, expired.binlog_file, expired.offset + 1)
-        ranges = [(max(begin, behind), end) for begin, end in ranges if end > behind]
+        after = Position(expired.epoch, expired.binlog_file, expired.offset + 1)
+        ranges = [(max(begin, after), end) for begin, end in ranges if end > after]
     return [(begin, end) for begin, end in ranges if begin < end]
 
 

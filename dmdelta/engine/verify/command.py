@@ -176,21 +176,21 @@ class _SourceCheck:
         """Compare a range of the log, part by part."""
         begin, until = one
         self.tally.epoch = begin.epoch
-        stretch = _Stretch(begin)
+        window = _Window(begin)
         for part in plan_parts(begin, until, self.log.parts):
             self._note(part)
             if part.origin is Origin.NONE:
-                self._compare(stretch, part.begin, end)
+                self._compare(window, part.begin, end)
                 self._leave_out(part)
-                stretch = _Stretch(part.end)
+                window = _Window(part.end)
                 continue
             for raw, event in self._events(part):
-                stretch.take(raw, event)
-                if stretch.is_full and raw.end is not None:
+                window.take(raw, event)
+                if window.is_full and raw.end is not None:
                     upto = Position(part.begin.epoch, raw.file, min(raw.end, part.end.offset))
-                    self._compare(stretch, upto, end)
-                    stretch = _Stretch(upto)
-        self._compare(stretch, until, end)
+                    self._compare(window, upto, end)
+                    window = _Window(upto)
+        self._compare(window, until, end)
 
     def _note(self, part: LogPart) -> None:
         last = self.ranges[-1] if self.ranges else None
@@ -206,10 +206,10 @@ class _SourceCheck:
             missed.unread_events[LOG_IS_GONE] += 1
             missed.unread_rows[LOG_IS_GONE] += count.rows
 
-    def _compare(self, stretch: "_Stretch", upto: Position, end: Position) -> None:
-        if stretch.begin < upto:
-            rows, counts = self.bronze.read(stretch.begin, upto, stretch.unread)
-            self._comparison.compare(stretch.events, rows, counts)
+    def _compare(self, window: "_Window", upto: Position, end: Position) -> None:
+        if window.begin < upto:
+            rows, counts = self.bronze.read(window.begin, upto, window.unread)
+            self._comparison.compare(window.events, rows, counts)
         self.report(self.landing.source_id, upto, end)
 
     def _events(self, part: LogPart) -> Iterator[tuple[RawEvent, LoggedEvent | None]]:
@@ -229,7 +229,7 @@ class _SourceCheck:
 
 
 @dataclass(slots=True)
-class _Stretch:
+class _Window:
     """The part of the log that is compared at a time."""
 
     begin: Position
