@@ -1,4 +1,4 @@
-"""What landing must know of segments before they land: their DDL statements, and which tables they have rows of."""
+"""Scans segments before they land: for their DDL statements, and for the tables whose rows they contain."""
 
 from collections.abc import Iterable
 
@@ -10,7 +10,7 @@ from dmdelta.segments import open_segment
 
 
 def statements_of(segment: Segment) -> list[LoggedStatement]:
-    """The statements of a segment that change structures, in log order.
+    """The DDL statements of a segment, in log order.
 
     Raises:
         CorruptBinlog: not a binlog file, an event cut short, or sizes that do not add up.
@@ -20,7 +20,7 @@ def statements_of(segment: Segment) -> list[LoggedStatement]:
 
 
 def tables_of(segments: Iterable[Segment]) -> set[TableName] | None:
-    """The tables that segments have rows of; None: all, for all one can see.
+    """The tables whose rows the segments contain; None if they cannot be listed: any table may be among them.
 
     Raises:
         CorruptBinlog: as `statements_of`, or a table map that is cut short.

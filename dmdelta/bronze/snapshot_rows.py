@@ -1,4 +1,4 @@
-"""The bronze rows of a snapshot's chunk: rows of a binary result set in, Arrow record batches out."""
+"""The bronze rows of a snapshot chunk: converts the rows of a binary result set to Arrow record batches."""
 
 import json
 import time
@@ -18,12 +18,12 @@ from dmdelta.model.schema import TableSchema
 
 BATCH_BYTES = 8 << 20
 Packets = tuple[bytes, int]
-"""Whole row packets of a binary result set up to a place; what is behind it is to be ignored."""
+"""Whole row packets of a binary result set, and the offset where they end; bytes from there on are ignored."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkOrigin:
-    """Where a chunk's rows stand in bronze: all at the place that `number` gives the chunk in its epoch."""
+    """The position of a chunk's rows in bronze: they share the one that `number` gives the chunk in its epoch."""
 
     source_id: str
     epoch: int
@@ -41,7 +41,7 @@ class ChunkOrigin:
 
 @dataclass(frozen=True, slots=True)
 class Watermark:
-    """Where the source's log was before rows were read; `exact`: the rows are those of that position."""
+    """The position of the source's log before rows were read; `exact`: the rows are as of that position."""
 
     binlog_file: str
     offset: int
@@ -57,11 +57,11 @@ class Watermark:
 def snapshot_batches(
     origin: ChunkOrigin, parts: Iterator[Watermark | Packets], landed_at: datetime
 ) -> Iterator[pa.RecordBatch]:
-    """The structure, where the log was, and the rows, numbered, in bounded memory.
+    """The table's schema, the log position, and the numbered rows, in bounded memory.
 
     Raises:
         CorruptBinlog: the packets are not rows of the table.
-        UnsupportedEvent: a value that cannot be shown without loss, or a row larger than a VARIANT may be.
+        UnsupportedEvent: a value has no lossless representation, or a row exceeds the size limit of a VARIANT.
     """
     for batch in _batches(origin, parts):
         yield to_record_batch(batch, origin, landed_at)
@@ -69,11 +69,11 @@ def snapshot_batches(
 
 def _batches(origin: ChunkOrigin, parts: Iterator[Watermark | Packets]) -> Iterator[ChangeBatch]:
     schema, seq, count = origin.schema, origin.position.seq, 0
-    moment = time.time_ns() // 1000
+    now = time.time_ns() // 1000
     reader, batch = RowReader(schema), ChangeBatch()
 
     def shared(op: Op, text: str | None, version: int | None, metadata: bytes) -> Shared:
-        return Shared(None, moment, *schema.name, op, None, None, text, version, metadata)
+        return Shared(None, now, *schema.name, op, None, None, text, version, metadata)
 
     batch.add_note(seq, -1, shared(Op.SCHEMA, schema.to_json(), schema.version, b""))
     for part in parts:

@@ -1,5 +1,5 @@
-"""Whether silver is what it should be: by what is expected of it, and compared with the source.
+"""Data quality of silver: expectations on its rows, and the comparison with the source.
 
-Owns suites, what an expectation means (the only importer of Great Expectations), results, the text that both sides make
-of a row and what follows from comparing. Must not know how rows came to silver.
+Owns suites, the evaluation of expectations (the only importer of Great Expectations), results, the canonical text of
+rows, and the decisions from comparing them. Must not know how rows are written to silver.
 """

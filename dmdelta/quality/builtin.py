@@ -1,6 +1,6 @@
-"""What is expected of every table without anybody writing it down: frames of the rows that are not so.
+"""The built-in expectations of every table, as data frames of the failing rows.
 
-Each takes frames with silver's columns and gives one with the columns of the key, a row for each row that fails.
+Each takes data frames with silver's columns and returns one with the key's columns: one row for each failing row.
 """
 
 from collections.abc import Sequence
@@ -16,69 +16,73 @@ from dmdelta.model.spark_sql import quote
 
 
 def doubled_keys(rows: DataFrame, table: DataFrame, schema: TableSchema) -> DataFrame:
-    """Keys of `rows` that are in `table` more than once."""
+    """Keys of `rows` that occur more than once in `table`."""
     keys = list(map(quote, schema.primary_key))
-    asked = rows.select(*keys).distinct()
+    wanted = rows.select(*keys).distinct()
     return (
-        table.select(*keys).join(asked, list(schema.primary_key), "left_semi").groupBy(*keys).count().where("count > 1")
+        table.select(*keys)
+        .join(wanted, list(schema.primary_key), "left_semi")
+        .groupBy(*keys)
+        .count()
+        .where("count > 1")
     )
 
 
 def keys_with_nulls(rows: DataFrame, schema: TableSchema) -> DataFrame:
-    """Rows whose key has a NULL."""
+    """Rows with a NULL in the key."""
     return rows.where(" OR ".join(f"{quote(name)} IS NULL" for name in schema.primary_key))
 
 
 def versions_from_nowhere(rows: DataFrame, at: Position) -> DataFrame:
-    """Rows that claim to be written by an event which the table has not come to, or by none."""
+    """Rows whose version is missing, or is at or after the table's position."""
     return rows.where(
         f"{VERSION} IS NULL OR NOT ({VERSION} < named_struct('epoch', {at.epoch}, 'seq', {at.seq}L, 'row', 0))"
     )
 
 
 def versions_gone_back(rows: DataFrame, before: DataFrame, schema: TableSchema) -> DataFrame:
-    """Rows that were written by an older event than the row of the same key before."""
+    """Rows with an older version than the row of the same key in `before`."""
     keys = list(schema.primary_key)
     earlier = before.selectExpr(*map(quote, keys), f"{VERSION} AS _dm_earlier")
     return rows.join(earlier, keys).where(f"{VERSION} < _dm_earlier")
 
 
 def orphans(rows: DataFrame, parents: DataFrame, key: ForeignKey) -> DataFrame:
-    """Rows that refer to a row which is not in `parents`; those with a NULL in the foreign key refer to nothing."""
+    """Rows that refer to a row which `parents` lacks; rows with a NULL in the foreign key refer to none."""
     refers = " AND ".join(f"{quote(own)} IS NOT NULL" for own, _ in key.columns)
     return referring(rows.where(refers), parents, key, "left_anti")
 
 
 def referring(rows: DataFrame, parents: DataFrame, key: ForeignKey, join: str) -> DataFrame:
     """Rows that refer to one of `parents` (`left_semi`), or to none of them (`left_anti`)."""
-    there = parents.selectExpr(*(f"{quote(theirs)} AS _dm_p{n}" for n, (_, theirs) in enumerate(key.columns)))
+    referenced = parents.selectExpr(*(f"{quote(theirs)} AS _dm_p{n}" for n, (_, theirs) in enumerate(key.columns)))
     same = [F.col(quote(own)) == F.col(f"_dm_p{n}") for n, (own, _) in enumerate(key.columns)]
-    return rows.join(there, same, join)
+    return rows.join(referenced, same, join)
 
 
 def broken_promises(contract: SuiteConfig, table: DataFrame, schema: TableSchema) -> list[str]:
-    """What of a suite's columns and key is not so, as words."""
-    there = {field.name: field.dataType for field in table.schema.fields}
-    found = []
+    """Violations of a suite's contract on columns and key, as messages."""
+    existing = {field.name: field.dataType for field in table.schema.fields}
+    broken = []
     for name, column in contract.columns.items():
-        if name not in there:
-            found.append(f"there is no column {name}")
-        elif column.type is not None and there[name] != _parsed(table, column.type):
-            found.append(f"{name} is {there[name].simpleString()}, not {column.type}")
+        if name not in existing:
+            broken.append(f"there is no column {name}")
+        elif column.type is not None and existing[name] != _parsed(table, column.type):
+            broken.append(f"{name} is {existing[name].simpleString()}, not {column.type}")
     if contract.key is not None and contract.key != schema.primary_key:
-        found.append(f"the key is {list(schema.primary_key)}, not {list(contract.key)}")
-    return found
+        broken.append(f"the key is {list(schema.primary_key)}, not {list(contract.key)}")
+    return broken
 
 
-def not_null_columns(contract: SuiteConfig, there: Sequence[str]) -> list[str]:
-    """The columns that a suite does not let be NULL."""
-    return [name for name, column in contract.columns.items() if not column.nullable and name in there]
+def not_null_columns(contract: SuiteConfig, existing: Sequence[str]) -> list[str]:
+    """The existing columns that a suite declares as not nullable."""
+    return [name for name, column in contract.columns.items() if not column.nullable and name in existing]
 
 
 def _parsed(table: DataFrame, kind: str) -> object:
-    """A type as Spark writes it.
+    """The Spark type of a type's SQL name.
 
     Raises:
-        ParseException: it is none.
+        ParseException: there is no such type.
     """
     return table.sparkSession.sql(f"SELECT CAST(NULL AS {kind}) AS v").schema.fields[0].dataType

@@ -1,10 +1,10 @@
-"""One text of a row that MySQL, MariaDB and Spark each make by one SQL expression, so that equal texts mean equal rows.
+"""The canonical text of a row: SQL expressions for MySQL, MariaDB and Spark, so that equal texts mean equal rows.
 
-Fixed forms (numbers, times, digests) stand as they are, free text behind its length in bytes, NULL as `~`; `|` goes
-between them. No value can look like another one's border.
+Values with a fixed form (numbers, times, digests) are written without a prefix, free text is prefixed with its length
+in bytes, NULL is `~`, and `|` separates values. No value can be mistaken for a separator.
 
-Floats are compared by their bits, as mantissa and exponent: their decimal texts differ between servers, Java and
-display widths. -0 equals 0. A date that no calendar knows is NULL, as in silver (docs/types.md).
+Floats are compared as mantissa and exponent: their decimal texts differ between servers, Java and display widths. -0
+equals 0. An invalid date is NULL, as in silver (docs/types.md).
 """
 
 from collections.abc import Sequence
@@ -17,29 +17,29 @@ from dmdelta.model.spark_sql import quote
 from dmdelta.model.type_names import BYTES, NAMED, TEXTS, WHOLE
 
 HASH_DIGITS = 15
-"""Hexadecimal digits of a row's MD5 that are added up: 60 bits."""
+"""Hexadecimal digits of a row's MD5 that are summed: 60 bits."""
 _NULL = "'~'"
 _FLOATS = frozenset({"float", "double"})
 _TIMES = frozenset({"date", "datetime", "timestamp"})
 _MANTISSA = 4503599627370496
-"""2^52: a mantissa of [1, 2) becomes a whole number."""
+"""2^52: scales a mantissa in [1, 2) to an integer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """One thing to compute, as SQL of the source and of Spark."""
+    """One expression in the SQL of the source and of Spark."""
 
     source: str
     silver: str
 
 
 def is_comparable(column: Column) -> bool:
-    """A column has a canonical text. JSON documents have not: servers and Spark write them differently."""
+    """Whether a column has a canonical text. JSON documents have none: servers and Spark write them differently."""
     return column.type not in ("json", "vector")
 
 
 def canonical(columns: Sequence[Column], flavor: Flavor) -> Sides:
-    """The text of some columns of a row, never NULL."""
+    """The canonical text of columns of a row, never NULL."""
     sides = [value_text(column, flavor) for column in columns]
     return Sides(
         f"CONCAT_WS('|', {', '.join(side.source for side in sides)})",
@@ -48,7 +48,7 @@ def canonical(columns: Sequence[Column], flavor: Flavor) -> Sides:
 
 
 def row_hash(text: Sides) -> Sides:
-    """A whole number of 60 bits of a row's text."""
+    """The hash of a row's text: an integer of 60 bits."""
     return Sides(
         f"CAST(CONV(LEFT(MD5({text.source}), {HASH_DIGITS}), 16, 10) AS UNSIGNED)",
         f"CAST(conv(left(md5({text.silver}), {HASH_DIGITS}), 16, 10) AS DECIMAL(20,0))",
@@ -56,13 +56,13 @@ def row_hash(text: Sides) -> Sides:
 
 
 def bucket(text: Sides, buckets: int) -> Sides:
-    """Which of the buckets a row is in, by the text of its key."""
+    """The number of a row's bucket, by the text of its key."""
     return Sides(f"CRC32({text.source}) % {buckets}", f"crc32({text.silver}) % {buckets}")
 
 
 def value_text(column: Column, flavor: Flavor) -> Sides:
-    """The text of one column's value, never NULL."""
-    source = silver = quote(column.name)  # both have backquotes, doubled inside
+    """The canonical text of one column's value, never NULL."""
+    source = silver = quote(column.name)  # both quote with backquotes, doubled inside
     if column.type in WHOLE:
         return _or_null(f"CAST({source} + 0 AS CHAR)", f"CAST({silver} AS STRING)")
     if column.type == "decimal":
@@ -72,7 +72,7 @@ def value_text(column: Column, flavor: Flavor) -> Sides:
     if column.type in _FLOATS:
         return _float(f"({source} * 1e0)", f"CAST({silver} AS DOUBLE)")
     if column.type in _TIMES:
-        return _or_null(_moment(source, column), f"CAST({silver} AS STRING)")
+        return _or_null(_date_time(source, column), f"CAST({silver} AS STRING)")
     if column.type == "time":
         return _or_null(f"CAST({source} AS CHAR)", silver)
     if column.type in ("char", "varchar", *NAMED):
@@ -93,8 +93,8 @@ def _or_null(source: str, silver: str) -> Sides:
     return Sides(f"IFNULL({source}, {_NULL})", f"coalesce({silver}, {_NULL})")
 
 
-def _moment(source: str, column: Column) -> str:
-    """A date or a time without zeros at its end, as Spark writes it; NULL for one that no calendar knows."""
+def _date_time(source: str, column: Column) -> str:
+    """A date or a time without trailing zeros, as Spark writes it; NULL for an invalid date."""
     text = f"CAST({source} AS CHAR)"
     year, month, day = (f"CAST(SUBSTRING({text}, {at}, {size}) AS UNSIGNED)" for at, size in ((1, 4), (6, 2), (9, 2)))
     leap = f"({year} % 4 = 0 AND ({year} % 100 <> 0 OR {year} % 400 = 0))"
@@ -106,15 +106,15 @@ def _moment(source: str, column: Column) -> str:
 
 
 def _float(source: str, silver: str) -> Sides:
-    """Sign, mantissa as a whole number, and exponent; powers of two and their products are exact everywhere."""
+    """Sign, mantissa as an integer, and exponent; powers of two and their products are exact on all sides."""
 
     def parts(value: str, whole: str, log2: str) -> str:
-        # A logarithm may be off by one near a power of two; the mantissa shows this, and both sides correct it.
+        # A logarithm may be off by one near a power of two; both sides detect that by the mantissa and correct it.
         power = f"GREATEST(LEAST(FLOOR({log2}(ABS({value}))), 1023), -1074)"
         scaled = f"(ABS({value}) / POW(2, {power}))"
-        mend = f"CASE WHEN {scaled} >= 2 THEN 1 WHEN {scaled} < 1 THEN -1 ELSE 0 END"
-        mantissa = f"CAST({scaled} / POW(2, {mend}) * {_MANTISSA} AS {whole})"
-        exponent = f"CAST({power} + {mend} AS {whole})"
+        correction = f"CASE WHEN {scaled} >= 2 THEN 1 WHEN {scaled} < 1 THEN -1 ELSE 0 END"
+        mantissa = f"CAST({scaled} / POW(2, {correction}) * {_MANTISSA} AS {whole})"
+        exponent = f"CAST({power} + {correction} AS {whole})"
         return f"CASE WHEN {value} = 0 THEN '0' ELSE CONCAT(IF({value} < 0, '-', ''), {mantissa}, 'p', {exponent}) END"
 
     return _or_null(
@@ -124,7 +124,7 @@ def _float(source: str, silver: str) -> Sides:
 
 
 def _geometry(source: str, silver: str) -> Sides:
-    """The SRID, of four bytes, least first, at the source, and a digest of the shape."""
+    """The SRID, four bytes in little-endian order at the source, and a digest of the shape."""
     hexadecimal = f"lpad(hex({silver}.srid), 8, '0')"
     srid = f"concat({', '.join(f'substr({hexadecimal}, {at}, 2)' for at in (7, 5, 3, 1))})"
     return _or_null(

@@ -1,4 +1,4 @@
-"""Great Expectations' Data Docs of evaluations: an index, a page of each suite and a page of each validation."""
+"""Writes Great Expectations' Data Docs of evaluations: an index, a page per suite and a page per validation."""
 
 import re
 import shutil
@@ -23,22 +23,22 @@ _NO_FILE_NAME = re.compile(r"[^\w.-]+")
 
 
 def write_data_docs(folder: Path, validations: Sequence[Validation]) -> Path:
-    """Write the site. Nothing in the folder is removed: pages of an earlier site stay, without a link to them.
+    """Write the site. Removes nothing from the folder: pages of an earlier site stay, without a link to them.
 
     Returns:
-        The page to open.
+        The index page.
 
     Raises:
         ConfigError: the folder cannot be written.
     """
-    # Great Expectations empties the folder that it builds in.
+    # Great Expectations empties its target folder.
     with tempfile.TemporaryDirectory() as built:
         _build(Path(built), validations)
         try:
             shutil.copytree(built, folder, dirs_exist_ok=True)
         except OSError as error:
-            reason = error.strerror or "a page cannot be copied there"
-            raise ConfigError(f"{folder} cannot be written: {reason}", hint="name another folder") from error
+            reason = error.strerror or "a page cannot be copied"
+            raise ConfigError(f"{folder} cannot be written: {reason}", hint="use another folder") from error
     return folder / "index.html"
 
 
@@ -48,17 +48,17 @@ def _build(folder: Path, validations: Sequence[Validation]) -> None:
         "class_name": "SiteBuilder",
         "site_index_builder": {"class_name": "DefaultSiteIndexBuilder"},
         "store_backend": {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(folder)},
-        "show_how_to_buttons": False,  # they explain Great Expectations' own projects; its TypedDict lacks the key
+        "show_how_to_buttons": False,  # they are about Great Expectations projects; its TypedDict lacks the key
     }
     context.add_data_docs_site(_SITE, site)
     for name in dict.fromkeys(validation.suite for validation in validations):
         newest = [validation for validation in validations if validation.suite == name][-1]
         # Copies: the expectations belong to the suite that was evaluated.
-        expected = [copy(result.expectation_config.to_domain_obj()) for result in newest.told.results]
+        expected = [copy(result.expectation_config.to_domain_obj()) for result in newest.details.results]
         context.suites.add(gx.ExpectationSuite(name, expectations=expected))
     for validation in validations:
-        run = RunIdentifier(run_name=validation.scope.value, run_time=validation.told.meta["run_id"].run_time)
+        run = RunIdentifier(run_name=validation.scope.value, run_time=validation.details.meta["run_id"].run_time)
         batch = _NO_FILE_NAME.sub("-", validation.range)
         key = ValidationResultIdentifier(ExpectationSuiteIdentifier(name=validation.suite), run, batch)
-        context.validation_results_store.store_validation_results(validation.told, key)
+        context.validation_results_store.store_validation_results(validation.details, key)
     context.build_data_docs(site_names=[_SITE])

@@ -1,4 +1,4 @@
-"""Whether two JSON texts say the same: servers and Spark write numbers, times and the order of keys differently."""
+"""Compares JSON texts by meaning: servers and Spark write numbers, times and the order of keys differently."""
 
 import json
 import re
@@ -8,14 +8,14 @@ from typing import Any
 
 
 def same_text(left: str | None, right: str | None) -> bool:
-    """Two texts of documents mean the same; None is SQL's NULL, which is not JSON's."""
+    """Whether two JSON texts are equal by meaning; None is the SQL NULL, which differs from the JSON null."""
     if left is None or right is None:
         return left is right
     return left == right or same_document(parse_document(left), parse_document(right))
 
 
 def same_document(left: Any, right: Any) -> bool:
-    """Two parsed documents mean the same: whole numbers by their digits, others as doubles, times by instant."""
+    """Whether two parsed documents are equal: integers exactly, other numbers as doubles, times by instant."""
     if isinstance(left, dict) and isinstance(right, dict):
         return left.keys() == right.keys() and all(same_document(left[key], right[key]) for key in left)
     if isinstance(left, list) and isinstance(right, list):
@@ -31,7 +31,7 @@ def same_document(left: Any, right: Any) -> bool:
 
 
 def parse_document(text: str) -> Any:
-    """JSON with every number as an exact Decimal."""
+    """Parse JSON, with every number as an exact Decimal."""
     return json.loads(text, parse_float=Decimal, parse_int=Decimal)
 
 

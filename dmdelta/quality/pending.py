@@ -1,4 +1,4 @@
-"""Rows that differ from the source for now: which settle, and which have differed for too long. Pure decisions."""
+"""Decides which differing rows stay pending, and which become errors. Pure decisions."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,11 +12,11 @@ from dmdelta.quality.row_keys import RowKey
 
 @dataclass(frozen=True, slots=True)
 class PendingRow:
-    """A row that differs, perhaps only because the source is ahead.
+    """A row that differs, possibly only because the source is ahead.
 
     Attributes:
-        since: when it was first seen to differ, with no newer change in the log since.
-        position: where the source's log was then: before all up to there is in silver, a difference means nothing.
+        since: when it was first found to differ, without a newer change in the log since.
+        position: the position of the source's log then; a difference counts only after silver has reached it.
     """
 
     key: RowKey
@@ -27,12 +27,12 @@ class PendingRow:
 
 @dataclass(frozen=True, slots=True)
 class ErrorThreshold:
-    """What makes a pending row an error.
+    """The threshold at which a pending row becomes an error.
 
     Attributes:
-        delay: how long it may differ.
-        now: the present.
-        reached: how far silver was looked at.
+        delay: how long a row may differ.
+        now: the current time.
+        reached: the position up to which silver was compared.
     """
 
     delay: timedelta
@@ -45,7 +45,7 @@ class ErrorThreshold:
 
 @dataclass(frozen=True, slots=True)
 class RecheckResult:
-    """What another look at pending rows has made of them: those that agree are in neither."""
+    """The pending rows after a recheck; rows that are equal now are in neither list."""
 
     pending: tuple[PendingRow, ...]
     errors: tuple[PendingRow, ...]
@@ -54,31 +54,31 @@ class RecheckResult:
 def newly_pending(
     keys: Iterable[RowKey], kinds: Mapping[str, Kind], now: datetime, position: Position
 ) -> dict[str, PendingRow]:
-    """Of rows that the log has just changed, those that differ, by the key's text; their clocks restart.
+    """The pending rows among rows that the log has changed, by the key's text; their delay starts now.
 
     Args:
         kinds: how rows differ, by the key's text.
-        position: where the source's log was when they were read, or later.
+        position: a position of the source's log at or after the time when the rows were read.
     """
     return {key.text: PendingRow(key, kinds[key.text], now, position) for key in keys if key.text in kinds}
 
 
-def plan_recheck(rows: Sequence[PendingRow], kinds: Mapping[str, Kind], patience: ErrorThreshold) -> RecheckResult:
-    """Decide what becomes of pending rows.
+def plan_recheck(rows: Sequence[PendingRow], kinds: Mapping[str, Kind], threshold: ErrorThreshold) -> RecheckResult:
+    """Decide which rows stay pending, and which become errors.
 
     Args:
-        kinds: how those that still differ do, by the key's text.
+        kinds: how the rows that still differ do, by the key's text.
     """
     differing = [replace(row, kind=kinds[row.key.text]) for row in rows if row.key.text in kinds]
-    errors = tuple(row for row in differing if patience.is_over(row))
-    return RecheckResult(tuple(row for row in differing if not patience.is_over(row)), errors)
+    errors = tuple(row for row in differing if threshold.is_over(row))
+    return RecheckResult(tuple(row for row in differing if not threshold.is_over(row)), errors)
 
 
 class ErrorState(str, Enum):
-    """The operator's decision about an error."""
+    """The state of an error, as decided by operators."""
 
     NEW = "new"
     IGNORED = "ignored"
-    """The row may differ; it stays so when it is found to differ again."""
+    """The row may differ; the error stays ignored if the row differs again."""
     RESOLVED = "resolved"
-    """It was repaired; if it is found to differ again, it is new."""
+    """The row was repaired; if it differs again, the error is new."""

@@ -1,6 +1,6 @@
-"""Comparing two tables by sums over buckets, then row by row where the sums differ: pure decisions and Spark frames.
+"""Compares two tables by sums over buckets, then row by row in differing buckets: pure decisions and data frames.
 
-The rows of a bucket have keys of the same hash, so both sides find them without agreeing on any order of keys.
+A bucket has the rows whose keys share a hash, so both sides find its rows without a common order of keys.
 """
 
 from collections import Counter, defaultdict
@@ -18,23 +18,23 @@ from dmdelta.quality.json_compare import same_text
 
 BUCKET_ROWS = 1_000
 BUCKETS = (16, 1 << 14)
-"""The least and the most."""
+"""Minimum and maximum number of buckets."""
 MAX_ROWS = 500_000
-"""So many rows of differing buckets are looked at one by one: what a process can hold of either side."""
+"""Maximum number of rows in differing buckets that are compared one by one: one process holds them for each side."""
 
 Sums = Mapping[int, tuple[int, int]]
-"""By bucket: how many rows, and the sum of their hashes."""
+"""Row count and sum of the rows' hashes, by bucket."""
 HashedRow = tuple[str, int, int]
-"""A row's key and hash, and whether it is left out of the comparison."""
+"""A row's key and hash, and whether it is excluded from the comparison."""
 
 
 class Kind(str, Enum):
     """How a row differs."""
 
     MISSING = "missing"
-    """It is in the source alone."""
+    """Only the source has it."""
     EXTRA = "extra"
-    """It is in silver alone, or there more often."""
+    """Only silver has it, or silver has it more often."""
     DIFFERENT = "different"
     """A value differs."""
 
@@ -44,8 +44,8 @@ class Comparison:
     """The columns of a table that are compared, and the SQL of both sides.
 
     Attributes:
-        key: the columns that tell rows apart; all of them for a table without a key.
-        left_out: the condition of the rows that are not compared, never NULL; None: all are.
+        key: the columns that identify rows; all columns for a table without a key.
+        left_out: the condition of the rows that are not compared, never NULL; None: all rows are compared.
         absent: silver's columns of other shards, which are NULL in the table's rows.
     """
 
@@ -73,32 +73,32 @@ class Comparison:
         return bucket(self.key_text, self.buckets)
 
     def values(self) -> list[tuple[str, Sides]]:
-        """Each column's name and text."""
+        """The name and text of each column."""
         own = [(column.name, value_text(column, self.flavor)) for column in self.columns]
         return own + [(name, Sides("'~'", f"IF({quote(name)} IS NULL, '~', '(a value)')")) for name in self.absent]
 
     def source_where(self, *conditions: str) -> str:
-        """The WHERE clause (SQL) of the source's rows that are compared and fulfil conditions; '' for all."""
+        """The WHERE clause (SQL) of the compared rows of the source that meet the conditions; '' for all rows."""
         return _where(*conditions, f"NOT ({self.left_out.source})" if self.left_out else "")
 
 
 def plan_comparison(
     schema: TableSchema,
-    there: Iterable[str],
+    existing: Iterable[str],
     flavor: Flavor,
     rows: int,
     *,
     left_out: Sides | None = None,
     absent: tuple[str, ...] = (),
 ) -> Comparison:
-    """How a table is compared.
+    """Plan how a table is compared.
 
     Args:
-        there: silver's columns.
-        rows: how many the source has, about.
-        left_out, absent: as of a `Comparison`.
+        existing: silver's columns.
+        rows: approximate number of rows in the source.
+        left_out, absent: as in `Comparison`.
     """
-    names = set(there)
+    names = set(existing)
     columns = tuple(column for column in schema.columns if column.name in names and is_comparable(column))
     key = tuple(column for name in schema.primary_key for column in columns if column.name == name)
     least, most = BUCKETS
@@ -114,7 +114,7 @@ def source_sums_query(comparison: Comparison, table: str, condition: str) -> str
 
 
 def source_rows_query(comparison: Comparison, table: str, condition: str, buckets: Sequence[int]) -> str:
-    """Of the rows of some buckets in a part of the source table: key, hash, and whether they are left out (1 or 0)."""
+    """Key, hash, and whether it is excluded (1 or 0), for the rows of some buckets in a part of the source table."""
     within = f"{comparison.bucket.source} IN ({', '.join(map(str, buckets))})"
     left_out = f"IF({comparison.left_out.source}, 1, 0)" if comparison.left_out else "0"
     chosen = f"{comparison.key_text.source}, {comparison.hash.source}, {left_out}"
@@ -122,7 +122,7 @@ def source_rows_query(comparison: Comparison, table: str, condition: str, bucket
 
 
 def source_values_query(comparison: Comparison, table: str, condition: str, keys: Sequence[str]) -> str:
-    """Key and each column's text of the rows of some keys in a part of the source table; keys are its arguments."""
+    """Key and text of each column, for the rows of some keys in a part of the source table; arguments are the keys."""
     values = ", ".join(side.source for _, side in comparison.values())
     where = f"({condition}) AND {comparison.key_text.source}" if condition else comparison.key_text.source
     query = f"SELECT {comparison.key_text.source}, {values} FROM {table} WHERE {where} IN"
@@ -130,45 +130,47 @@ def source_values_query(comparison: Comparison, table: str, condition: str, keys
 
 
 def source_documents_query(comparison: Comparison, documents: Sequence[Column], table: str, condition: str) -> str:
-    """Key and documents, as text, of a part of the source table."""
+    """Key and JSON documents as text, for a part of the source table."""
     texts = ", ".join(f"CAST({quote(column.name)} AS CHAR)" for column in documents)
     return f"SELECT {comparison.key_text.source}, {texts} FROM {table}{comparison.source_where(condition)}"
 
 
 def count_query(table: str, *conditions: str) -> str:
-    """How many rows of a source table fulfil conditions, of which '' is none."""
+    """The number of rows of a source table that meet the conditions; '' means no condition."""
     return f"SELECT COUNT(*) FROM {table}{_where(*conditions)}"
 
 
 def _where(*conditions: str) -> str:
-    """The WHERE clause (SQL) of conditions, of which '' is none; '' for all rows."""
+    """The WHERE clause (SQL) of conditions, ignoring empty ones; '' for all rows."""
     joined = " AND ".join(f"({condition})" for condition in conditions if condition)
     return f" WHERE {joined}" if joined else ""
 
 
 def differing_documents(
-    comparison: Comparison, documents: Sequence[Column], rows: DataFrame, told: Sequence[Sequence[str | None]]
+    comparison: Comparison, documents: Sequence[Column], rows: DataFrame, source_rows: Sequence[Sequence[str | None]]
 ) -> dict[str, dict[str, tuple[str | None, str | None]]]:
-    """The documents that differ, by key and column: the source's text and silver's. Most are found equal by Spark.
+    """The differing documents, by key and column: the source's text and silver's. Spark filters out most equal ones.
 
     Args:
-        told: what `source_documents_query` gave.
+        source_rows: the result of `source_documents_query`.
     """
-    if not told:
+    if not source_rows:
         return {}
     spark = rows.sparkSession
     names = [f"d{number}" for number in range(len(documents))]
-    source = spark.createDataFrame([tuple(row) for row in told], ", ".join(f"{name} STRING" for name in ("k", *names)))
+    source = spark.createDataFrame(
+        [tuple(row) for row in source_rows], ", ".join(f"{name} STRING" for name in ("k", *names))
+    )
     texts = [f"to_json({quote(column.name)}) AS t{number}" for number, column in enumerate(documents)]
     silver = rows.selectExpr(f"{comparison.key_text.silver} AS k", *texts)
     unlike = " OR ".join(f"NOT (to_json(try_parse_json(d{n})) <=> t{n})" for n in range(len(documents)))
-    found: dict[str, dict[str, tuple[str | None, str | None]]] = {}
+    documents_by_key: dict[str, dict[str, tuple[str | None, str | None]]] = {}
     for row in source.join(silver, "k").where(unlike).collect():
         values = {column.name: (row[f"d{n}"], row[f"t{n}"]) for n, column in enumerate(documents)}
         differing = {name: pair for name, pair in values.items() if not same_text(*pair)}
         if differing:
-            found[row["k"]] = differing
-    return found
+            documents_by_key[row["k"]] = differing
+    return documents_by_key
 
 
 def silver_sums(comparison: Comparison, rows: DataFrame) -> Sums:
@@ -181,7 +183,7 @@ def silver_sums(comparison: Comparison, rows: DataFrame) -> Sums:
 
 
 def silver_hashes(comparison: Comparison, rows: DataFrame, buckets: Sequence[int]) -> list[HashedRow]:
-    """The rows of some buckets."""
+    """Key and hash of silver's rows in some buckets."""
     chosen = rows.where(f"{comparison.bucket.silver} IN ({', '.join(map(str, buckets))})")
     left_out = comparison.left_out.silver if comparison.left_out else "false"
     texts = (f"{comparison.key_text.silver} AS k", f"{comparison.hash.silver} AS h", f"{left_out} AS l")
@@ -190,10 +192,10 @@ def silver_hashes(comparison: Comparison, rows: DataFrame, buckets: Sequence[int
 
 @dataclass(frozen=True, slots=True)
 class ComparedRows:
-    """Key and hash of the rows that are compared, of both sides.
+    """Key and hash of the compared rows, for both sides.
 
     Attributes:
-        outdated: rows of silver that are not, though they do not look left out themselves.
+        outdated: number of silver's rows that are not compared although the filter does not exclude them.
     """
 
     source: Sequence[tuple[str, int]]
@@ -202,21 +204,21 @@ class ComparedRows:
 
 
 def compared_rows(source: Iterable[HashedRow], silver: Iterable[HashedRow]) -> ComparedRows:
-    """The rows that are compared.
+    """Select the rows that are compared.
 
-    Of a key that the source's row leaves open, silver may have any row or none. What the source's row does not leave
-    open has to be in silver, even if silver's row looks left out.
+    If the filter excludes the source's row of a key, silver may have any row or none. If it does not, silver must have
+    the row, even if the filter excludes silver's row.
     """
     rows, others = list(source), list(silver)
     wanted = [(key, value) for key, value, left_out in rows if not left_out]
     known = {key for key, _ in wanted}
-    unsure = {key for key, _, left_out in rows if left_out} - known
-    found = [(key, value) for key, value, left_out in others if key in known or not (left_out or key in unsure)]
-    return ComparedRows(wanted, found, sum(key in unsure and not left_out for key, _, left_out in others))
+    uncertain = {key for key, _, left_out in rows if left_out} - known
+    found = [(key, value) for key, value, left_out in others if key in known or not (left_out or key in uncertain)]
+    return ComparedRows(wanted, found, sum(key in uncertain and not left_out for key, _, left_out in others))
 
 
 def silver_values(comparison: Comparison, rows: DataFrame, keys: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Each column's text of the rows of some keys."""
+    """The text of each column of silver's rows, by key."""
     if not keys:
         return {}
     among = f"{comparison.key_text.silver} IN ({', '.join(map(literal, keys))})"
@@ -226,7 +228,7 @@ def silver_values(comparison: Comparison, rows: DataFrame, keys: Sequence[str]) 
 
 
 def add_sums(parts: Iterable[Iterable[tuple[int, int, int]]]) -> Sums:
-    """The sums of a table from those of its parts."""
+    """Add the sums of a table's parts."""
     sums: dict[int, tuple[int, int]] = defaultdict(lambda: (0, 0))
     for part in parts:
         for number, count, total in part:
@@ -237,14 +239,19 @@ def add_sums(parts: Iterable[Iterable[tuple[int, int, int]]]) -> Sums:
 
 @dataclass(frozen=True, slots=True)
 class Suspects:
-    """The buckets that differ: those whose rows are looked at, and how many are too many for that."""
+    """The differing buckets.
+
+    Attributes:
+        buckets: those whose rows are compared one by one.
+        left: number of the others, which exceed `MAX_ROWS`.
+    """
 
     buckets: tuple[int, ...]
     left: int = 0
 
 
 def plan_suspects(source: Sums, silver: Sums, max_rows: int = MAX_ROWS) -> Suspects:
-    """Which buckets are looked at row by row."""
+    """Select the buckets that are compared row by row."""
     nothing = (0, 0)
     differing = sorted(
         number for number in {*source, *silver} if source.get(number, nothing) != silver.get(number, nothing)

@@ -1,4 +1,4 @@
-"""The table `dm_meta.<task>_quality`: what judging rows has found, one row an expectation."""
+"""The table `dm_meta.<task>_quality`: the results of evaluations, one row per expectation."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -34,32 +34,32 @@ COLUMNS: dict[str, T.DataType] = {
     "note": T.StringType(),
 }
 SAMPLES = 20
-"""Keys of failing rows that a result shows."""
+"""Maximum number of failing rows whose keys a result shows."""
 
 
 class Scope(str, Enum):
-    """Which rows were judged."""
+    """The rows that were evaluated."""
 
     RUN = "run"
-    """Those that a running task applied: results are there for what fails alone."""
+    """Rows that a running task applied; only failing expectations have results."""
     RANGE = "range"
-    """The rows of silver that a range of the log touched, as they were at its end."""
+    """The rows of silver that a range of the log wrote, in their state at its end."""
     TABLE = "table"
     """All rows of silver."""
     REPLAY = "replay"
-    """The rows that a range of the log touched, as a replay from bronze leaves them at its end."""
+    """The rows that a range of the log wrote, in their state at its end, rebuilt by a replay from bronze."""
     REPLAY_CHECK = "replay-check"
-    """The result of `dmdelta replay --check`, ahead of silver."""
+    """The result of `dmdelta replay --check`, before it is written."""
     IMAGES = "images"
-    """The rows that a range of the log wrote, each time it did: bronze's images."""
+    """Every row image that a range of the log wrote, from bronze."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Which rows were judged by what.
+    """The table and the rows that were evaluated.
 
     Attributes:
-        begin, end: the range of the log; of a whole table, `end` alone: where it is.
+        begin, end: the range of the log; for a whole table, `begin` is None and `end` is its position.
     """
 
     source: str
@@ -71,11 +71,11 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What was found by one expectation.
+    """The result of one expectation.
 
     Attributes:
-        evaluated, unexpected: rows judged, and rows that fail; None where it is not about rows, or was not told.
-        samples: keys of some rows that fail.
+        evaluated, unexpected: number of evaluated and of failing rows; None if unknown, or not about rows.
+        samples: keys of some failing rows.
     """
 
     expectation: str
@@ -89,29 +89,29 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """What Great Expectations says about judged rows, for its Data Docs.
+    """Great Expectations' result of an evaluation, for its Data Docs.
 
     Attributes:
-        suite: its name: the table's.
-        range: of the log, as text; of a whole table, where it is.
-        told: Great Expectations' ExpectationSuiteValidationResult.
+        suite: the suite's name, which is the table's.
+        range: the range of the log as text; for a whole table, its position.
+        details: Great Expectations' ExpectationSuiteValidationResult.
     """
 
     suite: str
     scope: Scope
     range: str
-    told: Any
+    details: Any
 
 
 @dataclass(slots=True)
 class ResultStore:
-    """The table. Has a session of its own; any thread may add to it."""
+    """Writes the table. Thread-safe."""
 
     spark: SparkSession
     lakehouse: Lakehouse
     task: str
     run: str
-    _there: bool = False
+    _exists: bool = False
 
     def add(self, judged: Judged, results: Sequence[Result]) -> None:
         """
@@ -119,9 +119,9 @@ class ResultStore:
             LakehouseError: it cannot be written.
         """
         table = results_table(self.lakehouse, self.task)
-        if not self._there:
+        if not self._exists:
             create_metadata(self.spark, self.lakehouse, table, COLUMNS, self.task)
-            self._there = True
+            self._exists = True
         common = {
             "run": self.run,
             "at": datetime.now(timezone.utc),
@@ -150,10 +150,10 @@ class ResultStore:
 
 
 def plain(value: object) -> object:
-    """A value of a key as JSON knows it."""
+    """A key value as a JSON type."""
     return value if isinstance(value, (int, str)) or value is None else str(value)
 
 
 def results_table(lakehouse: Lakehouse, task: str) -> str:
-    """The SQL identifier of a task's results."""
+    """The SQL identifier of a task's results table."""
     return lakehouse.metadata(f"{task}_quality")

@@ -1,4 +1,4 @@
-"""Rows found by their keys on both sides: values that Spark tells, as SQL of the source and of Spark."""
+"""Finds rows by their keys on both sides: key values read by Spark, as literals in the source's and Spark's SQL."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ class RowKey:
     """The key of one row.
 
     Attributes:
-        text: its canonical text, which tells rows apart (`dmdelta.quality.canonical`).
-        parts: the value of each key column, as `part_columns` tells it.
+        text: its canonical text, which identifies the row (`dmdelta.quality.canonical`).
+        parts: the value of each key column, in the form of `part_columns`.
     """
 
     text: str
@@ -26,28 +26,28 @@ class RowKey:
 
 
 def is_askable(key: Sequence[Column]) -> bool:
-    """Rows can be asked for by these columns: the values of floats are not exact in SQL."""
+    """Whether rows can be looked up by these columns; floats cannot: their SQL literals are not exact."""
     return bool(key) and all(column.type in {*_NUMBERS, *_TIMES, *TEXTUAL, *BYTES} for column in key)
 
 
 def part_columns(key: Sequence[Column]) -> list[str]:
-    """The values of key columns as text, in Spark's SQL: bytes in hexadecimal."""
+    """The values of key columns as text, in Spark's SQL; bytes are hexadecimal."""
     names = [(quote(column.name), silver_type(column)) for column in key]
     return [f"hex({name})" if kind == "BINARY" else f"CAST({name} AS STRING)" for name, kind in names]
 
 
 def source_among(key: Sequence[Column], keys: Sequence[RowKey]) -> str:
-    """The condition (SQL) of the source's rows of some keys; an index finds them, whatever the key's columns."""
+    """The condition (SQL) of the source's rows of some keys; the primary key's index serves it."""
     if len(key) == 1:
         return f"{quote(key[0].name)} IN ({', '.join(_source_literal(key[0], row.parts[0]) for row in keys)})"
     return " OR ".join(f"({' AND '.join(_equals(key, row))})" for row in keys)
 
 
 def silver_among(key: Sequence[Column], key_text: str, keys: Sequence[RowKey]) -> str:
-    """The condition (Spark's SQL) of silver's rows of some keys; statistics of the first column skip files.
+    """The condition (Spark's SQL) of silver's rows of some keys; Delta skips files by the first column's statistics.
 
     Args:
-        key_text: the SQL of a row's canonical key.
+        key_text: the SQL of the key's canonical text.
     """
     firsts = dict.fromkeys(row.parts[0] for row in keys)
     first = f"{quote(key[0].name)} IN ({', '.join(_silver_literal(key[0], part) for part in firsts)})"
@@ -62,7 +62,7 @@ def _equals(key: Sequence[Column], row: RowKey) -> list[str]:
 
 
 def _source_literal(column: Column, part: str) -> str:
-    """A value as the source's SQL; nothing in it depends on the server's way with backslashes."""
+    """A value as a literal in the source's SQL, independent of NO_BACKSLASH_ESCAPES."""
     if column.type in _NUMBERS:
         return part
     if column.type in BYTES:

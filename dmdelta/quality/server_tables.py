@@ -1,4 +1,4 @@
-"""Comparing a table on two servers: the same SQL on both, each with its own names and dialect."""
+"""Compares a table on two servers: the same SQL on both, each with its own names and dialect."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +12,7 @@ from dmdelta.quality.json_compare import same_text
 from dmdelta.quality.reconcile import BUCKET_ROWS, BUCKETS, Comparison
 
 DOCUMENT_ROWS = 20_000
-"""Rows whose documents are read at once, about."""
+"""Approximate number of rows whose documents are read at once."""
 _FAMILIES = (
     frozenset(WHOLE),
     frozenset(("datetime", "timestamp")),
@@ -24,7 +24,7 @@ _DOCUMENTS = frozenset(("json", "longtext", "mediumtext", "text"))
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """The columns of JSON, under each server's names."""
+    """The names of the JSON columns on each server."""
 
     source: tuple[str, ...] = ()
     target: tuple[str, ...] = ()
@@ -32,10 +32,10 @@ class Documents:
 
 @dataclass(frozen=True, slots=True)
 class ServerComparison:
-    """How a table is compared: `source` and `target` stand for the same columns in the same order.
+    """How a table is compared: `source` and `target` have corresponding columns in the same order.
 
     Attributes:
-        uncompared: columns of the source that the target lacks, or has in another type.
+        uncompared: columns of the source that the target lacks, or has with another type.
     """
 
     source: Comparison
@@ -44,7 +44,7 @@ class ServerComparison:
     uncompared: tuple[str, ...] = ()
 
     def documents_query(self, comparison: Comparison, table: str, group: int, groups: int, condition: str = "") -> str:
-        """Key and documents, as text, of one of so many groups of rows, in that side's SQL."""
+        """Key and documents as text, for one of `groups` groups of rows, in the SQL of that side."""
         names = self.documents.source if comparison is self.source else self.documents.target
         texts = ", ".join(f"CAST({quote(name)} AS CHAR)" for name in names)
         among = f"CRC32({comparison.key_text.source}) % {groups} = {group}"
@@ -54,17 +54,17 @@ class ServerComparison:
 def plan_server_comparison(
     schema: TableSchema, target: TableSchema, flavors: tuple[Flavor, Flavor], rows: int, left_out: str = ""
 ) -> ServerComparison:
-    """How a source table is compared with its table in the target.
+    """Plan how a source table is compared with its table in the target.
 
     Args:
-        target: the target's structure.
+        target: the target table's schema.
         flavors: the source's and the target's.
-        rows: how many the source has, about.
+        rows: approximate number of rows in the source.
         left_out: the condition of the rows that are not compared, '' for none.
     """
     others = {column.name.lower(): column for column in target.columns}
     pairs = [(column, others.get(column.name.lower())) for column in schema.columns]
-    # The source's type says how a value is written; the families are such that both write it alike.
+    # The source's type decides a value's text; types of a family have the same text on both servers.
     alike = [(one, replace(one, name=other.name)) for one, other in pairs if other and _is_alike(one, other)]
     documents = [
         (one, other)
@@ -99,13 +99,13 @@ def plan_server_comparison(
 def differing_texts(
     names: Sequence[str], source: Sequence[Sequence[str | None]], target: Sequence[Sequence[str | None]]
 ) -> dict[str, dict[str, tuple[str | None, str | None]]]:
-    """The documents that differ by meaning, by key and column; of the keys that both sides have.
+    """The documents that differ by meaning, by key and column, for the keys that both sides have.
 
     Args:
-        source, target: key and documents of rows.
+        source, target: key and documents of each row.
     """
     others: Mapping[str, Sequence[str | None]] = {str(row[0]): row[1:] for row in target}
-    found: dict[str, dict[str, tuple[str | None, str | None]]] = {}
+    documents: dict[str, dict[str, tuple[str | None, str | None]]] = {}
     for key, *texts in source:
         theirs = others.get(str(key))
         if theirs is None:
@@ -113,12 +113,12 @@ def differing_texts(
         pairs = zip(names, texts, theirs, strict=True)
         differing = {name: (one, other) for name, one, other in pairs if not same_text(one, other)}
         if differing:
-            found[str(key)] = differing
-    return found
+            documents[str(key)] = differing
+    return documents
 
 
 def _is_alike(one: Column, other: Column) -> bool:
-    """Both servers write the column's values alike."""
+    """Whether the column's values have the same text on both servers."""
     if not is_comparable(one) or not is_comparable(other):
         return False
     if one.type == "decimal" or other.type == "decimal":

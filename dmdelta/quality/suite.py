@@ -1,4 +1,4 @@
-"""The suites of a folder: what is expected of which silver table."""
+"""Loads the suites of a folder: the expectations of each silver table."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -29,8 +29,8 @@ ROW_WISE = frozenset(
         "expect_select_column_values_to_be_unique_within_record",
     }
 )
-"""Expectations that judge a row by itself, as one expression of Spark's. A running task judges these alone: others need
-a whole table, or Python for each row."""
+"""Expectations on single rows, as one Spark expression. A running task evaluates only these: others require the whole
+table, or Python code for each row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Expectation:
     """One expectation of a table.
 
     Attributes:
-        place: the file and line it is written at.
+        place: its file and line.
     """
 
     config: ExpectationConfig
@@ -49,32 +49,32 @@ class Expectation:
         return self.config.type in ROW_WISE and "mostly" not in self.config.kwargs
 
     def __str__(self) -> str:
-        """As results name it: `expect_column_values_to_be_between(column=amount, min_value=0)`."""
+        """Its name in results: `expect_column_values_to_be_between(column=amount, min_value=0)`."""
         arguments = ", ".join(f"{name}={value}" for name, value in self.config.kwargs.items())
         return f"{self.config.type}({arguments})"
 
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """What is expected of a silver table."""
+    """The contract and the expectations of a silver table."""
 
     contract: SuiteConfig = field(default_factory=SuiteConfig)
     expectations: tuple[Expectation, ...] = ()
 
     @property
     def row_wise(self) -> tuple[Expectation, ...]:
-        """Those that a running task judges."""
+        """The expectations that a running task evaluates."""
         return tuple(expectation for expectation in self.expectations if expectation.is_row_wise)
 
     def foreign_keys(self, table: TableName) -> tuple[ForeignKey, ...]:
-        """The contract's, of a silver table; the parents are silver tables, too."""
-        found = []
+        """The contract's foreign keys of a silver table; the parents are silver tables, too."""
+        keys = []
         for key in self.contract.foreign_keys:
             schema, _, parent = key.references.partition(".")
             name = f"({', '.join(key.columns)}) references {key.references} ({', '.join(key.referenced_columns)})"
             columns = tuple(zip(key.columns, key.referenced_columns, strict=True))
-            found.append(ForeignKey(name, table, (schema, parent), columns))
-        return tuple(found)
+            keys.append(ForeignKey(name, table, (schema, parent), columns))
+        return tuple(keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class Suites:
         return self.by_table.get(table, Suite())
 
     def guards(self, table: TableName) -> bool:
-        """A running task judges the table's rows."""
+        """Whether a running task evaluates the table's rows."""
         return bool(self.of(table).row_wise)
 
 
@@ -95,24 +95,26 @@ def load_suites(folder: Path) -> Suites:
     """Read `<schema>/<table>.yml` of a folder.
 
     Raises:
-        ConfigError: the folder is not there or has no suite, or one of them is wrong: with file, line and key.
+        ConfigError: the folder does not exist or has no suite, or a suite is invalid: with file, line and key.
     """
     files = sorted(folder.glob("*/*.yml"))
     if not files:
-        raise ConfigError(f"no suite in {folder}", hint="write one as <schema>/<table>.yml, or correct quality.schemas")
+        raise ConfigError(
+            f"no suite in {folder}", hint="create one as <schema>/<table>.yml, or correct quality.schemas"
+        )
     return Suites({(file.parent.name, file.stem): _suite(file) for file in files})
 
 
 def _suite(file: Path) -> Suite:
     contract, document = load_suite(file)
-    found = []
+    expectations = []
     for number, config in enumerate(contract.expectations):
         place = f"{file}:{document.line_of(('expectations', number))}"
         expectation = Expectation(config, place)
         if config.on_failure != "warn" and not expectation.is_row_wise:
             raise ConfigError(
-                f"{place}: {config.type} does not judge a row by itself, so that on-failure can only be warn",
-                hint="docs/quality.md lists those that do; mostly is for what warns",
+                f"{place}: {config.type} does not evaluate single rows: on-failure must be warn",
+                hint="docs/quality.md lists the expectations on single rows; those with `mostly` can only warn",
             )
-        found.append(expectation)
-    return Suite(contract, tuple(found))
+        expectations.append(expectation)
+    return Suite(contract, tuple(expectations))

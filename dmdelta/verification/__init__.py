@@ -1,5 +1,5 @@
-"""A second opinion on bronze: the log read by mysql-replication, and its row events compared with bronze's rows.
+"""Independent verification of bronze: compares its rows with the row events that mysql-replication reads from the log.
 
-Independent of dmdelta's own decoder: nothing here imports `dmdelta.binlog`, and events are cut by code of this package.
-What mysql-replication does not read faithfully is never compared: it is counted with the reason.
+Independent of dmdelta's own decoder: nothing here imports `dmdelta.binlog`, and this package frames events itself.
+Values that mysql-replication does not read correctly are not compared, but counted with the reason.
 """

@@ -1,4 +1,4 @@
-"""The row events of a stretch of the log against bronze's rows of the same stretch."""
+"""Compares the row events of a range of the log with bronze's rows of the same range."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,7 +10,7 @@ from dmdelta.verification.events import LoggedColumn, LoggedEvent, LoggedImage, 
 from dmdelta.verification.results import Tally
 from dmdelta.verification.values import ABSENT, DIFFERENT, Comparison, comparison_of, null_verdict
 
-NOT_IN_IMAGE = "column that the row image leaves out"
+NOT_IN_IMAGE = "column that the row image omits"
 _LEFT_OUT = "cols bitmap"
 _REMEMBERED = 1024
 _Columns = Mapping[str, tuple[str, Comparison]]
@@ -18,7 +18,7 @@ _Columns = Mapping[str, tuple[str, Comparison]]
 
 @dataclass(frozen=True, slots=True)
 class BronzeRow:
-    """A row change in bronze; images are values by column, None where there is none."""
+    """A row change in bronze; images are values by column, None if there is no image."""
 
     place: Place
     table: TableName
@@ -32,7 +32,7 @@ class BronzeRow:
 
 @dataclass(frozen=True, slots=True)
 class BronzeCount:
-    """How many rows bronze has of a table and op at a place."""
+    """The number of rows that bronze has of a table and op at a place."""
 
     place: Place
     table: TableName
@@ -42,10 +42,10 @@ class BronzeCount:
 
 @dataclass(slots=True)
 class EventComparison:
-    """Compares a source's events, and counts.
+    """Compares a source's events, and counts the results.
 
     Attributes:
-        wanted: whether bronze is to have the rows of a table.
+        wanted: whether bronze should have the rows of a table.
     """
 
     wanted: Callable[[TableName], bool]
@@ -55,15 +55,15 @@ class EventComparison:
     )
 
     def compare(self, events: Iterable[LoggedEvent], rows: Iterable[BronzeRow], counts: Iterable[BronzeCount]) -> None:
-        """Compare all events of a stretch with all of bronze's rows there.
+        """Compare all events of a range with all of bronze's rows in it.
 
         Args:
-            rows: of the places whose events were read, or have no event.
-            counts: of the places whose events were not read.
+            rows: rows at the places whose events were read, or that have no event.
+            counts: row counts at the places whose events were not read.
         """
-        found: dict[Place, list[BronzeRow]] = {}
+        by_place: dict[Place, list[BronzeRow]] = {}
         for row in rows:
-            found.setdefault(row.place, []).append(row)
+            by_place.setdefault(row.place, []).append(row)
         counted: dict[Place, list[BronzeCount]] = {}
         for count in counts:
             counted.setdefault(count.place, []).append(count)
@@ -71,13 +71,13 @@ class EventComparison:
             if event.unread is not None:
                 self._count(event, counted.pop(event.place, []))
             else:
-                self._event(event, found.pop(event.place, []))
-        for place, strangers in found.items():
-            for (table, op), number in Counter((row.table, row.op) for row in strangers).items():
+                self._event(event, by_place.pop(event.place, []))
+        for place, unmatched in by_place.items():
+            for (table, op), number in Counter((row.table, row.op) for row in unmatched).items():
                 self.tally.differs(place, table, op, f"{number} rows in bronze, no such row event in the log")
 
     def _count(self, event: LoggedEvent, found: Sequence[BronzeCount]) -> None:
-        """An event that was not read: its table and op may be known all the same."""
+        """Count an event that was not read; its table and op may still be known."""
         why = event.unread or ""
         if not found:
             if event.table is None:
@@ -91,7 +91,7 @@ class EventComparison:
         for count in found:
             self.tally.of(count.table).unread_rows[why] += count.rows
             if event.table is not None and (count.table, count.op) != (event.table, event.op):
-                self.tally.differs(event.place, event.table, event.op, f"is {_said(count)} in bronze")
+                self.tally.differs(event.place, event.table, event.op, f"is {_shown(count)} in bronze")
 
     def _event(self, event: LoggedEvent, found: Sequence[BronzeRow]) -> None:
         if event.table is None or event.rows is None or (not found and not self.wanted(event.table)):
@@ -119,9 +119,9 @@ class EventComparison:
                 self._row(event, number, by_number[number])
 
     def _facts(self, event: LoggedEvent, row: BronzeRow) -> None:
-        """What a row has of its event."""
+        """Compare table, op and GTID of a row with its event."""
         if row.table != event.table or row.op != event.op:
-            self.tally.differs(event.place, event.table, event.op, f"is {_said(row)} in bronze", row.row)
+            self.tally.differs(event.place, event.table, event.op, f"is {_shown(row)} in bronze", row.row)
         if event.unread_gtid is not None:
             self.tally.of(event.table).unread_values[event.unread_gtid] += 1
         elif row.gtid != event.gtid:
@@ -130,7 +130,7 @@ class EventComparison:
     def _row(self, event: LoggedEvent, number: int, row: BronzeRow) -> None:
         assert event.rows is not None
         if not _fits(event, row.structure):
-            self.tally.differs(event.place, event.table, event.op, "has no structure in bronze that fits", number)
+            self.tally.differs(event.place, event.table, event.op, "has no matching schema in bronze", number)
             return
         logged = event.rows[number]
         comparisons = self._of_columns(event, row.structure)
@@ -156,7 +156,7 @@ class EventComparison:
         """The columns that differ.
 
         Args:
-            logged: the image, and the one before: bronze takes from it what the image itself leaves out.
+            logged: the image, and the before image: bronze takes the columns from it that the image omits.
         """
         counts = self.tally.of(event.table)
         wrong = []
@@ -185,7 +185,7 @@ class EventComparison:
         return wrong + sorted(found.keys() - {name for name, _ in comparisons.values()})
 
     def _of_columns(self, event: LoggedEvent, structure: TableSchema | None) -> _Columns:
-        """By the log's name of a column: bronze's, and how its values are compared."""
+        """For each column of the log, its name in bronze, and how its values are compared."""
         key = (id(event.columns), id(structure))
         known = self._known.get(key)
         if known is None or known[0] is not event.columns or known[1] is not structure:
@@ -201,7 +201,7 @@ class EventComparison:
 
 
 def _fits(event: LoggedEvent, structure: TableSchema | None) -> bool:
-    """Whether the columns of an event have names: the log's, or those of bronze's structure."""
+    """Whether the columns of an event have names: in the log, or in bronze's schema."""
     if all(column.named for column in event.columns):
         return True
     return structure is not None and len(structure.columns) == len(event.columns)
@@ -211,5 +211,5 @@ def _described(structure: TableSchema | None, number: int) -> Column | None:
     return structure.columns[number] if structure is not None and number < len(structure.columns) else None
 
 
-def _said(row: BronzeRow | BronzeCount) -> str:
+def _shown(row: BronzeRow | BronzeCount) -> str:
     return f"{row.op} of {'.'.join(row.table)}"

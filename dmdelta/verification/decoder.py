@@ -1,7 +1,6 @@
-"""The only importer of mysql-replication (pymysqlreplication): events as bytes in, rows out.
+"""Decodes events with mysql-replication (pymysqlreplication); no other module imports it.
 
-Each event goes to its packet reader alone, so an event that it cannot read affects no other, and every event is
-counted.
+Each event is decoded by itself, so that an unreadable event does not affect others, and each one is counted.
 """
 
 import warnings
@@ -19,7 +18,7 @@ try:
     from pymysqlreplication.constants import FIELD_TYPE
     from pymysqlreplication.packet import BinLogPacketWrapper
 except ImportError as error:
-    raise ConfigError(f"verify needs mysql-replication: {error}", hint="pip install 'dmdelta[verify]'") from error
+    raise ConfigError(f"verify requires mysql-replication: {error}", hint="pip install 'dmdelta[verify]'") from error
 
 COMPRESSED_TRANSACTION = "compressed transaction"
 COMPRESSED_ROWS = "compressed row event"
@@ -52,7 +51,7 @@ _ALLOWED = frozenset(
 
 
 class _Context:
-    """What mysql-replication asks its connection to the server for."""
+    """The attributes that mysql-replication reads from its connection to the server."""
 
     charset = "utf8"
 
@@ -64,10 +63,10 @@ class _Context:
 
 
 class Decoder:
-    """Reads a log event by event; it keeps the table maps of the file.
+    """Decodes a log event by event; keeps the table maps of the current file.
 
     Args:
-        mariadb: the log is MariaDB's.
+        mariadb: whether the log is MariaDB's.
     """
 
     def __init__(self, *, mariadb: bool) -> None:
@@ -81,7 +80,7 @@ class Decoder:
         self._unread_gtid: str | None = None
 
     def feed(self, event: RawEvent) -> LoggedEvent | None:
-        """What an event says about rows; None for one that says nothing."""
+        """The row changes of an event; None for an event without any."""
         kind = event.kind
         if kind == FORMAT_DESCRIPTION:
             self._begin_file(event)
@@ -97,7 +96,7 @@ class Decoder:
         return None
 
     def _begin_file(self, event: RawEvent) -> None:
-        # The server numbers tables anew when it starts, and then begins a file.
+        # The server restarts table ids when it starts, and then begins a new file.
         self._tables, self._columns, self._unread = {}, {}, {}
         self._lengths = None
         described = self._wrapped(event.data, {}).event
@@ -123,7 +122,7 @@ class Decoder:
                 self._tables[number], self._columns[number] = table, _columns(table)
                 return
             why = f"column type {unknown[0]}"
-        except Exception as error:  # noqa: BLE001 - whatever a foreign decoder raises: it is counted as not read
+        except Exception as error:  # noqa: BLE001 - the library may raise anything; the event is counted as not read
             why = f"table map: {type(error).__name__}"
         self._unread[number] = _mapped_name(event.data), why
 
@@ -149,18 +148,18 @@ class Decoder:
         )
 
     def _read(self, event: RawEvent, table: Any) -> tuple[list[LoggedRow] | None, str | None]:
-        """The rows of an event, or why mysql-replication does not read them."""
+        """The rows of an event, or why mysql-replication cannot read them."""
         try:
             read = self._wrapped(event.data, {table.table_id: table}).event
             rows = [_row(_OPS[event.kind], row) for row in read.rows]
-        except Exception as error:  # noqa: BLE001 - likewise
+        except Exception as error:  # noqa: BLE001 - as above
             return None, f"row event: {type(error).__name__}"
         if read.packet.read_bytes != read.event_size:
             return None, "row event: read beyond its end"
         return rows, None
 
     def _wrapped(self, data: bytes, tables: dict[int, Any]) -> Any:
-        size = len(data).to_bytes(4, "little")  # with the checksum that may have been added
+        size = len(data).to_bytes(4, "little")  # includes the checksum, which may have been added
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # it calls datetime.utcfromtimestamp
             return BinLogPacketWrapper(
@@ -188,7 +187,7 @@ def _table_id(event: RawEvent) -> int:
 
 
 def _mapped_name(data: bytes) -> TableName | None:
-    """Schema and table of a table map that mysql-replication does not read."""
+    """Schema and table of a table map that mysql-replication cannot read."""
     try:
         size = data[27]
         schema, rest = data[28 : 28 + size], data[29 + size :]
@@ -200,16 +199,16 @@ def _mapped_name(data: bytes) -> TableName | None:
 def _columns(table: Any) -> tuple[LoggedColumn, ...]:
     """The columns of a mapped table.
 
-    Text is read as bytes: one that Python cannot decode would hide the rows of its event.
+    Text is read as bytes: a text that Python cannot decode would make all rows of its event unreadable.
     """
-    found = []
+    columns = []
     for number, column in enumerate(table.columns, 1):
         named = column.name is not None
         encoding, column.character_set_name = column.character_set_name, "binary"
         if not named:
             column.name = f"@{number}"
         members = column.enum_values or column.set_values
-        found.append(
+        columns.append(
             LoggedColumn(
                 column.name,
                 column.type,
@@ -220,7 +219,7 @@ def _columns(table: Any) -> tuple[LoggedColumn, ...]:
                 getattr(column, "fsp", 0),
             )
         )
-    return tuple(found)
+    return tuple(columns)
 
 
 def _row(op: str, row: dict[str, Any]) -> LoggedRow:

@@ -1,4 +1,4 @@
-"""Row events as mysql-replication reads them, in plain records."""
+"""Records for the row events that mysql-replication reads."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ class LoggedColumn:
 
     Attributes:
         kind: MySQL's number of the type on the wire (`pymysqlreplication.constants.FIELD_TYPE`).
-        named: the log tells names, signs and character sets; else `name` is the column's place, `@1` for the first.
+        named: the log has names, signs and character sets; otherwise `name` is the column's number, `@1` for the first.
         encoding: mysql-replication's name of the character set; None: none, or not in the log.
-        members: of an ENUM or SET.
-        fraction: digits of fractional seconds.
+        members: the members of an ENUM or SET.
+        fraction: number of digits of fractional seconds.
     """
 
     name: str
@@ -36,7 +36,7 @@ class LoggedImage:
     """A row image: the values of all columns by name.
 
     Attributes:
-        values: None for NULL, for what is not in the image, and for what Python cannot hold.
+        values: None for NULL, for columns that the image omits, and for values that Python cannot represent.
         nones: why a value is None (`pymysqlreplication.constants.NONE_SOURCE`).
     """
 
@@ -57,12 +57,12 @@ class LoggedEvent:
     """An event that changes rows.
 
     Attributes:
-        table, op: None for an event that holds others (a compressed transaction).
-        gtid: of its transaction; None: it has none.
-        unread_gtid: why the transaction's GTID is not known; None: it is.
-        columns: of the table, in its order.
+        table, op: None for an event that contains other events (a compressed transaction).
+        gtid: the transaction's GTID; None: it has none.
+        unread_gtid: why the transaction's GTID is unknown; None: it is known.
+        columns: the table's columns, in order.
         rows: None if they could not be read.
-        unread: why not; None if they could.
+        unread: why the rows could not be read; None if they could.
     """
 
     place: Place

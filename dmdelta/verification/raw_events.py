@@ -1,4 +1,4 @@
-"""The events of a log as bytes: from segments and whole binlog files, or from a server's stream.
+"""Reads the events of a log as bytes: from segments and whole binlog files, or from a server's stream.
 
 Format: https://dev.mysql.com/doc/dev/mysql-server/latest/page_protocol_replication_binlog_event.html
 """
@@ -35,9 +35,9 @@ class RawEvent:
 
     Attributes:
         file: the server's name of the binlog file.
-        start: byte offset of the event in that file; None: it is not in the file at this place (a repeated or
-            artificial format description).
-        data: header and body, always with 4 bytes of checksum behind them; zeros where the log has none.
+        start: byte offset of the event in that file; None for an event that the file does not have at this place (a
+            repeated or artificial format description).
+        data: header and body, followed by 4 bytes of checksum; zeros if the log has none.
     """
 
     file: str
@@ -47,13 +47,13 @@ class RawEvent:
 
     @property
     def end(self) -> int | None:
-        """Byte offset behind the event, without the checksum that was added."""
+        """Byte offset after the event, without an added checksum."""
         return None if self.start is None else self.start + int.from_bytes(self.data[9:13], "little")
 
 
 @dataclass(slots=True)
 class _Checksums:
-    """Whether the events of a file end in a checksum: its format description says so."""
+    """Whether the events of a file end in a checksum, according to its format description."""
 
     used: bool = False
 
@@ -68,15 +68,17 @@ def segment_events(segment: Segment) -> Iterator[RawEvent]:
     """The events of a segment or of a whole binlog file, in order.
 
     Raises:
-        CorruptBinlog: it is no binlog, ends inside an event, or is gone.
+        CorruptBinlog: the file is not a binlog, ends inside an event, or does not exist.
     """
     try:
         stream = open_segment(segment)
     except FileNotFoundError as error:
-        raise CorruptBinlog(f"{segment.path} is gone", hint="it was purged meanwhile: run the command again") from error
+        raise CorruptBinlog(
+            f"{segment.path} does not exist", hint="it was purged meanwhile: run the command again"
+        ) from error
     with stream:
         if stream.read(len(MAGIC)) != MAGIC:
-            raise CorruptBinlog(f"{segment.path} is no binlog file", hint="restore it, or remove it from the folder")
+            raise CorruptBinlog(f"{segment.path} is not a binlog file", hint="restore it, or remove it from the folder")
         checksums, at = _Checksums(), segment.start
         repeated = segment.start != FIRST_OFFSET
         while repeated or at < segment.end:
@@ -99,14 +101,14 @@ def _read_event(stream: BinaryIO, segment: Segment) -> tuple[int, bytes]:
 
 @dataclass(slots=True)
 class _Stream:
-    """Where a server's stream is."""
+    """The position of a server's stream."""
 
     file: str
     end: int
     checksums: _Checksums = field(default_factory=_Checksums)
 
     def take(self, event: bytes) -> RawEvent | None:
-        """The event at its place; None for one that only names a place."""
+        """The event with its position; None for an event that only states a position."""
         timestamp, kind, _, size, end, flags = _HEADER.unpack_from(event)
         artificial = end == 0 or bool(flags & _ARTIFICIAL)
         if kind in (_HEARTBEAT, _HEARTBEAT_V2):
@@ -115,7 +117,7 @@ class _Stream:
             self.file, self.end = _named(event)
             return None
         if artificial:
-            # Of a format description's repetition the body still counts.
+            # An artificial format description is still needed for its body.
             return RawEvent(self.file, None, kind, self.checksums.padded(kind, event))
         while end < self.end % _WRAP:
             end += _WRAP  # within 4 GiB of the last event
@@ -125,7 +127,7 @@ class _Stream:
 
 
 def _named(event: bytes) -> tuple[str, int]:
-    """The file and offset that a rotate event names; it may carry a checksum before the format is known."""
+    """The file and offset of a rotate event; it may have a checksum before the format is known."""
     if crc32(event[:-_CHECKSUM]) == int.from_bytes(event[-_CHECKSUM:], "little"):
         event = event[:-_CHECKSUM]
     at = int.from_bytes(event[_HEADER.size : _HEADER.size + 8], "little")
@@ -133,16 +135,16 @@ def _named(event: bytes) -> tuple[str, int]:
 
 
 def server_events(connection: "Connection[Any]", file: str, offset: int = FIRST_OFFSET) -> Iterator[RawEvent]:
-    """The events of a server's log from an offset (bytes, of an event) to the log's present end.
+    """The events of a server's log from an offset (bytes, the start of an event) to the current end of the log.
 
-    The connection is of no use for anything else afterwards; the caller closes it.
+    The connection cannot be used for anything else afterwards; the caller closes it.
 
     Raises:
         pymysql.MySQLError: the server refuses, or the connection breaks.
     """
     wire: Any = connection
     with connection.cursor() as cursor:
-        # It says that checksums are understood; files without them are sent as they are.
+        # Announces support for checksums; files without them are sent unchanged.
         cursor.execute("SET @master_binlog_checksum = 'CRC32', @source_binlog_checksum = 'CRC32'")
         cursor.execute("SET @mariadb_slave_capability = 4")
         cursor.execute("SET net_write_timeout = 3600")  # bronze is read between two packets

@@ -1,4 +1,4 @@
-"""What a check of bronze has found: counts and places, never values."""
+"""The results of verifying bronze: counts and positions, never values."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -8,18 +8,18 @@ from dmdelta.model.schema import TableName
 from dmdelta.verification.events import Place
 
 MOST_DIFFERENCES = 100
-"""So many of a table's differences are listed; all are counted."""
+"""Maximum number of differences that are listed per table; all are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Something that bronze and the log do not have alike.
+    """A difference between bronze and the log.
 
     Attributes:
-        position: `1/binlog.000001:4711`, with the epoch, where the row event begins.
-        what: in plain words.
-        row: its number in the event, from 0; None: the event as a whole.
-        columns: those whose values differ, with the image: `after.total`.
+        position: the start of the row event, with the epoch: `1/binlog.000001:4711`.
+        what: a description.
+        row: the row's number in the event, from 0; None: the whole event.
+        columns: the columns whose values differ, with the image: `after.total`.
     """
 
     source: str
@@ -33,7 +33,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class NotCovered:
-    """What was not compared, and why: row events, rows (as bronze counts them) or single values."""
+    """The numbers of row events, rows (in bronze) and single values that were not compared for one reason."""
 
     reason: str
     events: int = 0
@@ -43,11 +43,11 @@ class NotCovered:
 
 @dataclass(frozen=True, slots=True)
 class TableResult:
-    """The check of one table; `table` is empty for what no table is known of.
+    """The result of one table; `table` is empty for events of unknown tables.
 
     Attributes:
-        events, rows, values: that were compared.
-        differences: their number.
+        events, rows, values: numbers of what was compared.
+        differences: number of differences.
     """
 
     source: str
@@ -85,7 +85,7 @@ class Tally:
     """The counts of a source's tables while the check runs.
 
     Attributes:
-        epoch: of the log that is being compared.
+        epoch: the epoch of the log that is being compared.
     """
 
     def __init__(self, source: str, epoch: int = 1) -> None:
@@ -105,13 +105,13 @@ class Tally:
         row: int | None = None,
         columns: Sequence[str] = (),
     ) -> None:
-        """Count a difference, and list it while there is room."""
-        found = self.of(table)
-        found.differences += 1
-        if len(found.listed) < MOST_DIFFERENCES:
+        """Count a difference, and list it unless `MOST_DIFFERENCES` are listed."""
+        counts = self.of(table)
+        counts.differences += 1
+        if len(counts.listed) < MOST_DIFFERENCES:
             name = ".".join(table) if table is not None else ""
             position = f"{self.epoch}/{place[0]}:{place[1]}"
-            found.listed.append(Difference(self._source, position, name, op or "", what, row, tuple(columns)))
+            counts.listed.append(Difference(self._source, position, name, op or "", what, row, tuple(columns)))
 
     def tables(self) -> list[TableResult]:
         """Each table's result, by name."""

@@ -1,6 +1,6 @@
-"""One value as mysql-replication reads it against the same value in bronze: the same, different, or not covered.
+"""Compares a value that mysql-replication reads with the value in bronze: same, different, or not covered.
 
-Each reason for `not covered` is a limit of mysql-replication 1.0.17 that was seen with real servers.
+Each reason for `not covered` is a limit of mysql-replication 1.0.17 that was observed with real servers.
 """
 
 import re
@@ -16,19 +16,19 @@ ABSENT = object()
 """The image in bronze has no such field."""
 DIFFERENT = "different"
 Verdict = str | None
-"""None: the same. `DIFFERENT`. Anything else is why the value is not covered."""
+"""None: the same; `DIFFERENT`; any other text is the reason why the value is not covered."""
 Comparison = Callable[[Any, Any], Verdict]
 """(value of the log, value in bronze, neither of them NULL) → verdict."""
 
-NO_DATE = "date that Python does not have"
+NO_DATE = "date that Python cannot represent"
 NO_TIMESTAMP = "TIMESTAMP of 0 or after 2038"
 NEGATIVE_TIME = "negative TIME with a fraction"
 OLD_TIME = "negative TIME of a format before MySQL 5.6"
-JSON_NULL = "SQL NULL and JSON null, which are read alike"
+JSON_NULL = "SQL NULL and JSON null, which it does not distinguish"
 JSON_OTHER = "JSON with a value of an SQL type other than DECIMAL"
 PARTIAL_JSON = "partial JSON"
 NO_MEMBERS = "ENUM or SET without names in the log"
-UNREAD_ENUM = "ENUM or SET with names that are no ASCII, in a character set other than UTF-8"
+UNREAD_ENUM = "ENUM or SET with non-ASCII names, in a character set other than UTF-8"
 
 _TINY, _SHORT, _LONG, _FLOAT, _DOUBLE, _OLD_TIMESTAMP, _LONGLONG, _INT24 = 1, 2, 3, 4, 5, 7, 8, 9
 _DATE, _OLD_TIME, _OLD_DATETIME, _YEAR, _VARCHAR, _BIT, _TIMESTAMP, _DATETIME, _TIME = (
@@ -66,14 +66,14 @@ _CODECS = {
     "cp1256": "cp1256",
     "cp1257": "cp1257",
 }
-"""MySQL's and mysql-replication's names of character sets that Python decodes as MySQL does → Python's codecs."""
+"""MySQL's and mysql-replication's names of character sets that Python decodes like MySQL → Python's codecs."""
 
 
 def comparison_of(column: LoggedColumn, described: Column | None) -> Comparison:
     """How the values of a column are compared.
 
     Args:
-        described: what bronze tells about the column, for logs that do not name columns; None: nothing.
+        described: the column in bronze's schema, for logs without column names; None: unknown.
     """
     if column.kind in _BITS:
         return _integer if column.named else _unsigned_unknown(_BITS[column.kind])
@@ -90,7 +90,7 @@ def null_verdict(column: LoggedColumn, why: str, found: Any) -> Verdict:
     """The verdict on a value that is None in the log.
 
     Args:
-        why: mysql-replication's word for it (`NONE_SOURCE`).
+        why: mysql-replication's reason (`NONE_SOURCE`).
     """
     if why.startswith("out of date"):
         return NO_DATE if isinstance(found, str) else DIFFERENT
@@ -103,12 +103,12 @@ def null_verdict(column: LoggedColumn, why: str, found: Any) -> Verdict:
     if column.kind == _JSON and why == "same with before values":
         return PARTIAL_JSON
     if column.kind == _JSON:
-        # Whatever it says it was: the word is left from the value before where the document is JSON null.
+        # The reason is not reliable: for a JSON null, it is that of the previous value.
         return JSON_NULL if found is None or found is ABSENT else DIFFERENT
     return None if found is None else DIFFERENT
 
 
-def _judged(*, same: bool) -> Verdict:
+def _verdict(*, same: bool) -> Verdict:
     return None if same else DIFFERENT
 
 
@@ -117,21 +117,21 @@ def _is_number(found: Any) -> bool:
 
 
 def _integer(logged: Any, found: Any) -> Verdict:
-    return _judged(same=_is_number(found) and found == logged)
+    return _verdict(same=_is_number(found) and found == logged)
 
 
 def _unsigned_unknown(bits: int) -> Comparison:
-    """The log does not tell signs: the bits of the value must be the same."""
+    """For logs without signedness: the bits of the value must be the same."""
 
     def compare(logged: Any, found: Any) -> Verdict:
-        return _judged(same=_is_number(found) and (found - logged) % (1 << bits) == 0)
+        return _verdict(same=_is_number(found) and (found - logged) % (1 << bits) == 0)
 
     return compare
 
 
 def _decimal(logged: Any, found: Any) -> Verdict:
-    if isinstance(found, str):  # more digits than VARIANT has
-        return _judged(same=re.fullmatch(r"-?\d+(\.\d+)?", found) is not None and Decimal(found) == logged)
+    if isinstance(found, str):  # more digits than VARIANT supports
+        return _verdict(same=re.fullmatch(r"-?\d+(\.\d+)?", found) is not None and Decimal(found) == logged)
     return _integer(logged, found)
 
 
@@ -140,22 +140,22 @@ def _bit(logged: Any, found: Any) -> Verdict:
 
 
 def _year(logged: Any, found: Any) -> Verdict:
-    return _integer(0 if logged == 1900 else logged, found)  # the byte 0 is the year 0, and 1900 no YEAR has
+    return _integer(0 if logged == 1900 else logged, found)  # the byte 0 is the year 0, and no YEAR is 1900
 
 
 def _bytes_as(charset: str | None) -> Comparison:
-    """Bytes that bronze has as they are, or as text of a character set."""
+    """Bytes that bronze stores unchanged, or as text of a character set."""
     codec = _CODECS.get(charset or "")
     is_text = charset not in (None, "binary")
 
     def compare(logged: Any, found: Any) -> Verdict:
-        logged = logged or b""  # empty bytes it makes an empty text
+        logged = logged or b""  # it returns an empty text for empty bytes
         if not is_text or not isinstance(found, str):
-            return _judged(same=not is_text and isinstance(found, bytes) and _trimmed(found) == _trimmed(logged))
+            return _verdict(same=not is_text and isinstance(found, bytes) and _trimmed(found) == _trimmed(logged))
         if codec is None:
             return f"text in the character set {charset}"
         try:
-            return _judged(same=logged.decode(codec) == found)
+            return _verdict(same=logged.decode(codec) == found)
         except UnicodeDecodeError:
             return f"text in the character set {charset} that Python does not decode"
 
@@ -163,7 +163,7 @@ def _bytes_as(charset: str | None) -> Comparison:
 
 
 def _trimmed(data: bytes) -> bytes:
-    return data.rstrip(b"\0")  # a BINARY(n) is logged without its last zeros
+    return data.rstrip(b"\0")  # a BINARY(n) is logged without trailing zeros
 
 
 def _members(column: LoggedColumn) -> Comparison:
@@ -171,27 +171,27 @@ def _members(column: LoggedColumn) -> Comparison:
     if members is None:
         return lambda _logged, _found: NO_MEMBERS
     plain = all(name.isascii() for name in members) and (column.encoding or "") in _CODECS
-    # A name that it cannot decode it makes empty.
+    # It replaces names that it cannot decode by empty ones.
     whole = all(name or (column.kind == _ENUM and number == 0) for number, name in enumerate(members))
     if not whole or not (plain or column.encoding in _UTF8):
         return lambda _logged, _found: UNREAD_ENUM
     if column.kind == _ENUM:
-        return lambda logged, found: _judged(same=found == logged)
-    return lambda logged, found: _judged(same=isinstance(found, str) and set(found.split(",")) == logged)
+        return lambda logged, found: _verdict(same=found == logged)
+    return lambda logged, found: _verdict(same=isinstance(found, str) and set(found.split(",")) == logged)
 
 
 def _date(logged: Any, found: Any) -> Verdict:
-    return _judged(same=isinstance(found, date) and not isinstance(found, datetime) and found == logged)
+    return _verdict(same=isinstance(found, date) and not isinstance(found, datetime) and found == logged)
 
 
 def _datetime(logged: Any, found: Any) -> Verdict:
-    return _judged(same=isinstance(found, datetime) and found.tzinfo is None and found == logged)
+    return _verdict(same=isinstance(found, datetime) and found.tzinfo is None and found == logged)
 
 
 def _timestamp(logged: Any, found: Any) -> Verdict:
-    if logged <= datetime(1970, 1, 1):  # noqa: DTZ001 - UTC without a zone is what mysql-replication gives
+    if logged <= datetime(1970, 1, 1):  # noqa: DTZ001 - mysql-replication returns UTC without a zone
         return NO_TIMESTAMP
-    return _judged(same=isinstance(found, datetime) and found.astimezone(timezone.utc).replace(tzinfo=None) == logged)
+    return _verdict(same=isinstance(found, datetime) and found.astimezone(timezone.utc).replace(tzinfo=None) == logged)
 
 
 def _time(logged: Any, found: Any) -> Verdict:
@@ -201,7 +201,7 @@ def _time(logged: Any, found: Any) -> Verdict:
     sign, hours, minutes, seconds, fraction = read.groups()
     micros = int((fraction or "").ljust(6, "0"))
     value = timedelta(hours=int(hours), minutes=int(minutes), seconds=int(seconds), microseconds=micros)
-    return _judged(same=(-value if sign else value) == logged)
+    return _verdict(same=(-value if sign else value) == logged)
 
 
 def _time_with_fraction(logged: Any, found: Any) -> Verdict:
@@ -217,7 +217,7 @@ def _old_time(logged: Any, found: Any) -> Verdict:
 def _geometry(logged: Any, found: Any) -> Verdict:
     if not isinstance(found, dict) or not isinstance(logged, bytes):
         return DIFFERENT
-    return _judged(same=int.from_bytes(logged[:4], "little") == found.get("srid") and logged[4:] == found.get("wkb"))
+    return _verdict(same=int.from_bytes(logged[:4], "little") == found.get("srid") and logged[4:] == found.get("wkb"))
 
 
 def _json(logged: Any, found: Any) -> Verdict:
@@ -230,12 +230,12 @@ def _json(logged: Any, found: Any) -> Verdict:
             return DIFFERENT
         return _worst(_json(one, other) for one, other in zip(logged, found, strict=True))
     if isinstance(logged, bytes):
-        return _judged(same=found == logged.decode())
+        return _verdict(same=found == logged.decode())
     if logged is None or isinstance(logged, bool):
-        return _judged(same=found is logged)
+        return _verdict(same=found is logged)
     if isinstance(logged, (int, float, Decimal)):
-        return _judged(same=_is_number(found) and found == logged)
-    # Its own strings are bytes; text is what it makes of an opaque value, and dates have lost their kind.
+        return _verdict(same=_is_number(found) and found == logged)
+    # JSON strings are bytes; it converts opaque values to text, and dates lose their SQL type.
     if isinstance(logged, (str, date, datetime, timedelta)) or type(logged).__name__ == "time":
         return JSON_OTHER
     return PARTIAL_JSON

@@ -222,7 +222,7 @@ def test_silver_and_ranges_are_judged(mysql80, spark, tmp_path, capsys):
         line["expectation"]: line["note"]
         for line in ranged
         if line["expectation"] == "row count" and line["table"].endswith("orders")
-    } == {"row count": "4, and 4 by the log"}
+    } == {"row count": "4; the log gives 4"}
     images = shop.command(capsys, "quality", str(task.spec), "--last=1", "--images", code=6)
     assert [(line["evaluated"], line["unexpected"], line["samples"]) for line in images if not line["success"]] == [
         (3, 1, [{"id": 2}])

@@ -214,8 +214,8 @@ def test_places_in_the_log(shop, spark):
     [
         (("--from=batch:1",), 2, "needs a range"),
         (("--into=then.x",), 2, "one position"),
-        (("--from=batch:2", "--to=binlog.009999:4"), 2, "nothing of binlog.009999"),
-        (("--from=yesterday", "--to=batch:1"), 2, "no place in the log"),
+        (("--from=batch:2", "--to=binlog.009999:4"), 2, "no changes of binlog.009999"),
+        (("--from=yesterday", "--to=batch:1"), 2, "not a place in the log"),
         (("--from=batch:3", "--to=batch:2"), 2, "before it begins"),
     ],
 )

@@ -78,7 +78,7 @@ def test_damage_is_found_and_mended_and_a_source_that_is_ahead_is_waited_for(mys
     validate(task, capsys, "--fix")
     validate(task, capsys)
     mysql80.execute("INSERT INTO a (id) VALUES (4)", database=task.database)
-    assert "is the task running?" in complaint(task, capsys, "--wait=0")
+    assert "--until-caught-up" in complaint(task, capsys, "--wait=0")
 
 
 def complaint(task, capsys, *arguments):

@@ -104,7 +104,9 @@ def test_damage_is_found_where_rows_changed_and_decided_about(task, spark, capsy
         "idle": ("no changes", 0),
         "keyless": ("not validated", 0),
     }
-    assert told["not_validated"] == [{"source_id": "s1", "table": f"{task.database}.keyless", "why": "it has no key"}]
+    assert told["not_validated"] == [
+        {"source_id": "s1", "table": f"{task.database}.keyless", "why": "the table has no key"}
+    ]
 
     # Without the validator, so that the damage is there before it looks.
     task.settings["validator"] = {"mode": "none"}

@@ -20,12 +20,12 @@ from dmdelta.verification.events import LoggedEvent
 from dmdelta.verification.raw_events import segment_events
 from tests.support.golden import Recording, recording
 
-JSON_NULL = "SQL NULL and JSON null, which are read alike"
+JSON_NULL = "SQL NULL and JSON null, which it does not distinguish"
 JSON_OTHER = "JSON with a value of an SQL type other than DECIMAL"
 NO_NAMES = "ENUM or SET without names in the log"
 _TYPES = {
     ("types", "TIMESTAMP of 0 or after 2038"): (0, 0, 1),
-    ("types", "date that Python does not have"): (0, 0, 5),
+    ("types", "date that Python cannot represent"): (0, 0, 5),
     ("types", "negative TIME with a fraction"): (0, 0, 3),
     ("types", "text in the character set gbk"): (0, 0, 6),
     ("types", "text in the character set utf16"): (0, 0, 7),

@@ -1,1 +1,1 @@
-"""The applying loop: which tables of a range are written when, by whom, and in which state each table is."""
+"""Applies ranges of the log to silver: the loop, the scheduler, and the state of each table."""

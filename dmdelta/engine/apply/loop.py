@@ -1,4 +1,4 @@
-"""The applying loop of one source: ranges of its log go to the silver tables."""
+"""The apply loop of one source: applies ranges of its log to the silver tables."""
 
 import time
 from collections.abc import Callable
@@ -14,9 +14,9 @@ from dmdelta.silver.apply.silver_context import SilverContext
 log = get_logger(__name__)
 WAIT_SECONDS = 0.5
 IDLE_SECONDS = 30.0
-"""After so long without a new range, a table that the log did not mention is as the source's catalog describes it."""
+"""After this long without a range, a shard that the log has not mentioned has the schema of the source's catalog."""
 RANGE_BYTES = 256 << 20
-"""One range's share of the log: applying is cheaper in bulk, stopping is quicker in pieces."""
+"""Maximum bytes of log in one range: large ranges apply more cheaply, small ones stop sooner."""
 
 
 @dataclass(slots=True)
@@ -25,7 +25,7 @@ class ApplyingLoop:
 
     Attributes:
         request_flush: asks the flusher to write the checkpoint soon.
-        applied_log: gets the ranges that are applied; None if nobody takes them.
+        applied_log: receives the applied ranges; None if there is no consumer.
     """
 
     scheduler: TableScheduler
@@ -35,11 +35,14 @@ class ApplyingLoop:
 
     @property
     def side(self) -> SilverContext:
-        """Where the source's rows go."""
+        """The silver tables of the source."""
         return self.scheduler.side
 
     def run(self, stop: StopRequest) -> None:
-        """Apply until the stop comes, or until landing is done and the queue is empty. Ends at a range's end."""
+        """Apply ranges until a stop is requested, or until landing has finished and the queue is empty.
+
+        Returns at the end of a range.
+        """
         busy = time.monotonic()
         with self.scheduler.threads() as threads:
             while not stop.requested:
@@ -55,17 +58,17 @@ class ApplyingLoop:
                     return
 
     def _apply_next(self, threads: Threads, stop: StopRequest) -> bool:
-        """Apply the next range; False if none came in time."""
+        """Apply the next range; False if none arrives in time."""
         landed = self.landed_log.take(RANGE_BYTES, WAIT_SECONDS)
         if landed is None:
             return False
-        while (found := self.scheduler.apply_range(threads, landed, stop)) is None:
+        while (tables := self.scheduler.apply_range(threads, landed, stop)) is None:
             if stop.wait(WAIT_SECONDS):
                 return True
             self.scheduler.check_late()
-        if any(table.ddl for table in found):
+        if any(table.ddl for table in tables):
             self.request_flush(FlushReason.DDL)
-        log.info("range applied", source=self.side.source_id, end=str(landed.end), tables=len(found))
+        log.info("range applied", source=self.side.source_id, end=str(landed.end), tables=len(tables))
         if self.applied_log is not None:
             self.applied_log.append(landed)
         return True

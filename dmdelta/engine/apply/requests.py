@@ -1,4 +1,4 @@
-"""What is to be applied of a range to each table: planned from its own history first, then from its last range."""
+"""Plans what to apply of a range to each table: first from the table's own history, then from its last range."""
 
 import time
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ class RangeRequests:
     """The requests of one source's tables.
 
     Attributes:
-        evidence: what was known of the source when the run began: a table's first range is planned from it.
+        evidence: the state of the source when the run started; the first range of each table is planned from it.
     """
 
     side: SilverContext
@@ -38,7 +38,7 @@ class RangeRequests:
     _began: float = field(default_factory=time.monotonic)
 
     def request(self, spark: SparkSession, table: TableEvents, landed: LandedRange) -> ApplyRequest:
-        """What is to be applied of a range to a table; it begins at the end or behind if silver has all of it."""
+        """Plan what to apply of a range to a table; the request begins at or after its end if silver has all of it."""
         state = self.states.of(table.name)
         plan = state.plan or self._plan(spark, state)
         begin, side = _begin(state, plan, landed), self.side
@@ -60,7 +60,7 @@ class RangeRequests:
         )
 
     def applied(self, result: ApplyResult) -> None:
-        """Take over what is known of a table after a range."""
+        """Update a table's state after a range."""
         state = self.states.of((result.schema, result.table))
         state.commits += len(result.steps)
         if result.waits is not None:
@@ -71,11 +71,11 @@ class RangeRequests:
             state.structure = None
 
     def is_read_at(self, request: ApplyRequest, landed: LandedRange) -> bool:
-        """All that the range holds of a table is in the snapshot that read it exactly at one position."""
+        """Whether an exact snapshot of the table already contains everything that the range has of it."""
         return request.begin >= landed.end and request.begin == _read_at(self.states.of(request.name), landed)
 
     def _is_safe(self, state: TableState, plan: RestartPlan, begin: Position, landed: LandedRange) -> bool:
-        """The safe-mode decision: whether something from `begin` on may be in silver already."""
+        """Whether to apply in safe mode: silver may already contain changes from `begin` on."""
         target = self.side.table(state.name)
         if target.merged and self.side.shards.is_coordinating(target.route.name):
             return True
@@ -88,15 +88,15 @@ class RangeRequests:
         return begin < max(position or ORIGIN for position in until) or plan.is_safe(begin, elapsed)
 
     def _plan(self, spark: SparkSession, state: TableState) -> RestartPlan:
-        """The plan of a table's first range; each later range follows the one before."""
-        found = silver_state(spark, self.side.table(state.name))
-        evidence = TableEvidence(*state.name, found.position, found.delta_version)
+        """Plan a table's first range; each later range continues from the one before."""
+        silver = silver_state(spark, self.side.table(state.name))
+        evidence = TableEvidence(*state.name, silver.position, silver.delta_version)
         plan = state.plan = plan_restart(evidence, self.evidence, self.policy)
-        if found.commit is not None:
-            state.version, state.newest = found.commit.tag.version, found.commit
-            state.safe_until = found.commit.tag.safe_until or state.safe_until
-        if found.position is not None:
-            self.points.applied(TablePoint(*state.name, Point(found.position), found.delta_version))
+        if silver.commit is not None:
+            state.version, state.newest = silver.commit.tag.version, silver.commit
+            state.safe_until = silver.commit.tag.safe_until or state.safe_until
+        if silver.position is not None:
+            self.points.applied(TablePoint(*state.name, Point(silver.position), silver.delta_version))
         log.info("table resumed", table=".".join(state.name), start=str(plan.start), why=plan.reason)
         return plan
 
@@ -107,6 +107,6 @@ def _begin(state: TableState, plan: RestartPlan, landed: LandedRange) -> Positio
 
 
 def _read_at(state: TableState, landed: LandedRange) -> Position | None:
-    """Where the log of a table continues that was read exactly there, if the range is of that log."""
+    """Where a table's log continues after an exact snapshot, if the range belongs to that log."""
     position = state.read_at
     return position if position is not None and landed.end.epoch >= position.epoch else None

@@ -1,4 +1,4 @@
-"""The row-level expectations of the suites, for the appliers: built once per table structure."""
+"""The row-level expectations of the suites as Spark expressions, built once per table schema."""
 
 import threading
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ class TableChecks:
 
     spark: SparkSession
     suites: Suites
-    _made: dict[TableSchema, Sequence[RowCheck]] = field(default_factory=dict)
+    _checks: dict[TableSchema, Sequence[RowCheck]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self, target: Target, schema: TableSchema) -> Sequence[RowCheck]:
@@ -36,15 +36,15 @@ class TableChecks:
         if not expectations:
             return ()
         with self._lock:
-            if schema not in self._made:
-                # Great Expectations takes a second to import, and is only installed where it is needed.
+            if schema not in self._checks:
+                # Importing Great Expectations takes a second, and it is an optional dependency.
                 from dmdelta.quality.expectations import failing  # noqa: PLC0415
 
                 rows = self._empty(schema)
-                self._made[schema] = [
+                self._checks[schema] = [
                     RowCheck(str(each), failing(each, rows), OnFailure(each.config.on_failure)) for each in expectations
                 ]
-            return self._made[schema]
+            return self._checks[schema]
 
     def _empty(self, schema: TableSchema) -> DataFrame:
         columns = ", ".join(f"CAST(NULL AS {kind}) AS {quote(name)}" for name, kind in silver_columns(schema).items())
@@ -56,7 +56,7 @@ log = get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class FailureLog:
-    """Receives the failures found when a range is applied to a table, or the table is reloaded."""
+    """Stores the expectation failures that are found when a range is applied to a table, or the table is reloaded."""
 
     store: ResultStore
     side: SilverContext

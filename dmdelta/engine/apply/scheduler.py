@@ -1,7 +1,7 @@
-"""Which tables of a source follow its ranges, which ones are paused, and how those catch up.
+"""Schedules the tables of a source: which ones follow its ranges, which ones are paused, and how those catch up.
 
-The scheduler alone moves the phases of `dmdelta.engine.apply.table_state`. Whoever needs a table for itself asks for
-it: `pause_tables`, `resume_tables`, `stop_tables`, `maintenance`.
+Only the scheduler changes the phases of `dmdelta.engine.apply.table_state`. Other components request exclusive use of
+a table with `pause_tables`, `resume_tables`, `stop_tables` and `maintenance`.
 """
 
 import threading
@@ -34,16 +34,16 @@ log = get_logger(__name__)
 WAIT_SECONDS = 0.5
 TABLES_AT_ONCE = 4
 LATE_AT_ONCE = 2
-"""So many turns may be late at a time: the others still have threads."""
+"""Maximum number of late turns: the other tables keep their threads."""
 SHORT_SECONDS = 30.0
-"""A table that catches up in less than that takes its last step while the others wait."""
+"""A table that catches up in less time takes its last step while the others wait."""
 LATE_SHORT_SECONDS = 5.0
-"""The same for a slow table: one that never catches up so fast stays behind the others."""
+"""The same limit for a slow table: one that never catches up as fast stays behind the others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Threads:
-    """Those that apply a range, and those that follow what is late."""
+    """The threads that apply a range, and those that wait for late turns."""
 
     pool: ThreadPoolExecutor
     late: ThreadPoolExecutor
@@ -54,8 +54,8 @@ class TableScheduler:
     """The scheduler of one source's tables.
 
     Attributes:
-        has_backlog: more of the log has landed than the range under way.
-        landed: bronze's newest batch when the run began; None: nothing had landed.
+        has_backlog: whether more of the log has landed than the current range.
+        landed: bronze's newest batch when the run started; None if nothing had landed.
     """
 
     spark: SparkSession
@@ -70,7 +70,7 @@ class TableScheduler:
 
     @property
     def side(self) -> SilverContext:
-        """Where the source's rows go."""
+        """The silver tables of the source."""
         return self.tables.side
 
     @property
@@ -84,7 +84,7 @@ class TableScheduler:
 
     @contextmanager
     def threads(self) -> Iterator[Threads]:
-        """The threads that `apply_range` needs."""
+        """The thread pools for `apply_range`."""
         with (
             ThreadPoolExecutor(TABLES_AT_ONCE, thread_name_prefix="apply") as pool,
             ThreadPoolExecutor(LATE_AT_ONCE, thread_name_prefix="late") as late,
@@ -92,10 +92,10 @@ class TableScheduler:
             yield Threads(pool, late)
 
     def apply_range(self, threads: Threads, landed: LandedRange, stop: StopRequest) -> list[TableEvents] | None:
-        """Apply a range to all tables that follow.
+        """Apply a range to all tables in the phase FOLLOWING.
 
         Returns:
-            What the range holds of each table; None if it renames a table that has to catch up first.
+            The events of each table in the range; None if the range renames a table that has to catch up first.
 
         Raises:
             DmdeltaError: as `apply_group`.
@@ -103,25 +103,29 @@ class TableScheduler:
         side, tables = self.side, self.tables
         with self._between_ranges, tables.tally.spending(side.source_id, "apply"):
             events = tables_with_events(self.spark, side.lakehouse, side.source_id, landed.begin, landed.end)
-            found = [table for table in events if side.rules.wanted(*table.name)]  # a shadow table has statements alone
+            wanted = [table for table in events if side.rules.wanted(*table.name)]  # shadow tables have only statements
             behind = self.states.in_phase(Phase.LATE, Phase.MAINTENANCE)
-            if any(len(group) > 1 and behind & names_of([group]) for group in plan_groups(found)):
+            if any(len(group) > 1 and behind & names_of([group]) for group in plan_groups(wanted)):
                 return None
-            tables.points.hand_over(Point(landed.end, str(landed.gtid_set) or None), [table.name for table in found])
-            self._apply_turns(threads, found, landed, stop)
+            tables.points.hand_over(Point(landed.end, str(landed.gtid_set) or None), [table.name for table in wanted])
+            self._apply_turns(threads, wanted, landed, stop)
             self._last = landed
             self._overlap_until = max(self._overlap_until, landed.safe_until or ORIGIN)
             self._loads = self._loads or landed.end.chunk is not None
-        return found
+        return wanted
 
     def check_late(self, *, wait_for_all: bool = False) -> None:
-        """Raise what made a late table fail."""
-        for following in [following for following in self._late if wait_for_all or following.done()]:
-            following.result()
-            del self._late[following]
+        """Raise the error of a late table that failed.
+
+        Raises:
+            DmdeltaError: as `apply_group`.
+        """
+        for late in [late for late in self._late if wait_for_all or late.done()]:
+            late.result()
+            del self._late[late]
 
     def pause_tables(self, names: Collection[TableName]) -> None:
-        """Leave tables as they are for a snapshot; a range under way is waited for. The global point waits for them."""
+        """Pause tables for a snapshot; waits for the current range. The global checkpoint does not pass them."""
         with self._between_ranges:
             for state in map(self.states.of, names):
                 if state.phase is not Phase.SNAPSHOT:
@@ -129,7 +133,7 @@ class TableScheduler:
         wait([late for late, members in list(self._late.items()) if not members.isdisjoint(names)])
 
     def resume_tables(self, positions: Mapping[TableName, Position]) -> None:
-        """Have paused tables catch up, from where the log of each continues, and then follow the ranges again.
+        """Let paused tables catch up from the position where the log of each continues, then follow the ranges again.
 
         Raises:
             DmdeltaError: as `apply_group`.
@@ -143,7 +147,7 @@ class TableScheduler:
         self._bring_back(positions, overlap=False)
 
     def resync(self, stop: StopRequest) -> None:
-        """Have shards that need not wait any longer catch up, until the stop comes or none ever will in this run."""
+        """Let released shards catch up, until a stop is requested or no more shard can be released in this run."""
         shards, source_id = self.side.shards, self.side.source_id
         while not stop.requested:
             with shards.working():
@@ -161,10 +165,10 @@ class TableScheduler:
     def stop_tables(
         self, names: Collection[TableName], error: TableError, reload: Callable[[], object] | None = None
     ) -> None:
-        """Leave tables that silver cannot follow as they are. The checkpoint waits for them: a new run tries again.
+        """Stop tables that silver cannot follow. The checkpoint does not pass them, so the next run tries again.
 
         Args:
-            reload: replaces the silver table before it catches up, once it may.
+            reload: replaces the silver table before it catches up, when it is resumed.
         """
         for state in map(self.states.of, names):
             state.move(Phase.STOPPED, error=error, reload=reload)
@@ -173,42 +177,42 @@ class TableScheduler:
 
     @contextmanager
     def maintenance(self, name: TableName, stop: StopRequest) -> Iterator[bool]:
-        """Leave a table to the block; behind it the table catches up. False: it does not follow now.
+        """Pause a table for the block, then let it catch up. Yields False if the table is not in the phase FOLLOWING.
 
-        If the block raises, or the stop has come, the table stays where it is, and the next run resumes it.
+        If the block raises, or a stop is requested, the table stays paused, and the next run resumes it.
 
         Raises:
             DmdeltaError: as `apply_group`.
         """
         state = self.states.of(name)
         with self._between_ranges:
-            # A snapshot's rows are still to come: no range goes from them into the log behind them.
+            # Rows of a snapshot are still being applied: no range may span them and the log after them.
             last = self._last if self._last is not None and self._last.end.chunk is None else None
-            ours = state.phase is Phase.FOLLOWING and last is not None
-            if ours:
+            paused = state.phase is Phase.FOLLOWING and last is not None
+            if paused:
                 state.move(Phase.MAINTENANCE)
-        yield ours
-        if ours and last is not None and state.phase is Phase.MAINTENANCE and not stop.requested:
+        yield paused
+        if paused and last is not None and state.phase is Phase.MAINTENANCE and not stop.requested:
             state.move(Phase.LATE)
             self._bring_back({name: last.end}, overlap=True)
 
     def _apply_turns(
-        self, threads: Threads, found: Sequence[TableEvents], landed: LandedRange, stop: StopRequest
+        self, threads: Threads, tables: Sequence[TableEvents], landed: LandedRange, stop: StopRequest
     ) -> None:
-        """Apply a range to the tables that follow; slow ones are left behind if others would wait for them alone."""
+        """Apply a range to the tables that follow; slow tables become late if the others only wait for them."""
         held = self.states.held
-        turns = plan_turns(plan_groups([table for table in found if table.name not in held]), self.side.table)
+        turns = plan_turns(plan_groups([table for table in tables if table.name not in held]), self.side.table)
         running = {threads.pool.submit(self._apply_turn, turn, landed): names_of(turn) for turn in turns}
-        left = await_turns(running, LATE_AT_ONCE - len(self._late), lambda: self._may_leave(landed))
-        # Every table is tried even when one fails: the others' commits need no repeating.
-        failures = [error for turn in running.keys() - left if (error := turn.exception())]
+        slow = await_turns(running, LATE_AT_ONCE - len(self._late), lambda: self._may_leave(landed))
+        # All tables finish even when one fails, so that the next run need not repeat their commits.
+        failures = [error for turn in running.keys() - slow if (error := turn.exception())]
         if failures:
             raise failures[0]
-        for turn in left:
+        for turn in slow:
             self._leave_behind(threads.late.submit(self._follow_late, turn, running[turn], landed, stop), running[turn])
 
     def _apply_turn(self, groups: Sequence[Sequence[TableEvents]], landed: LandedRange) -> None:
-        """Apply a range to groups of tables, one after the other; one that silver cannot follow stops alone."""
+        """Apply a range to groups of tables, one after the other; a group that silver cannot follow stops alone."""
         for group in groups:
             try:
                 self._apply_group(group, landed)
@@ -222,22 +226,25 @@ class TableScheduler:
 
     def _wait_for_shards(self, name: TableName, waits: Waiting) -> None:
         state = self.states.of(name)
-        if state.phase is not Phase.SNAPSHOT:  # a late turn may end after the table was paused to be read again
+        if state.phase is not Phase.SNAPSHOT:  # a late turn may end after a new snapshot has paused the table
             state.move(Phase.WAITING, waits=waits)
 
     def _stop_unless_reread(self, names: Collection[TableName], error: TableError) -> None:
-        """A table that is read again meanwhile does not need what failed."""
-        needed = set(names) - self.states.in_phase(Phase.SNAPSHOT)
-        if needed:
-            self.stop_tables(needed, error)
+        """Stop tables after an error, except those that a snapshot is reading again: it replaces their rows."""
+        failed = set(names) - self.states.in_phase(Phase.SNAPSHOT)
+        if failed:
+            self.stop_tables(failed, error)
 
     def _may_leave(self, landed: LandedRange) -> bool:
-        """Others wait for slow tables. Not in a run that loads a snapshot: no range is to go from it into the log."""
+        """Whether slow tables may become late: others wait for them, and this run loads no snapshot.
+
+        A late table catches up with one range, which may not span a snapshot and the log after it.
+        """
         loads = self._loads or landed.end.chunk is not None
         return self.has_backlog() and not loads and all(state.read_at is None for state in self.states)
 
     def _leave_behind(self, late: Future[None], names: frozenset[TableName]) -> None:
-        """Continue without tables whose turn takes long; they catch up when it ends."""
+        """Continue without the tables of a slow turn; they catch up when it ends."""
         for state in map(self.states.of, names):
             if state.phase is Phase.FOLLOWING:
                 state.move(Phase.LATE)
@@ -255,11 +262,11 @@ class TableScheduler:
     def _bring_back(
         self, positions: Mapping[TableName, Position], *, overlap: bool, short: float = SHORT_SECONDS
     ) -> None:
-        """Have late tables catch up, from where the log of each continues, and follow again.
+        """Let late tables catch up from the position where the log of each continues, then follow again.
 
         Args:
-            overlap: the ranges that they missed say what may be in silver already; False: their own commits do.
-            short: seconds; the last step is taken while the others wait, so it is as short as that.
+            overlap: take what silver may already contain from the missed ranges; False: from the tables' own commits.
+            short: seconds; limits the last step, because the other tables wait for it.
         """
         reached, took = None, short
         while took >= short:
@@ -275,12 +282,12 @@ class TableScheduler:
     def _catch_up_all(
         self, positions: Mapping[TableName, Position], reached: LandedRange | None, *, overlap: bool
     ) -> LandedRange | None:
-        """Apply to late tables what they lack, from `positions` on, or from `reached` if they are there already.
+        """Apply the missing log to late tables, from `positions` on, or from the end of `reached` if that is later.
 
         Returns:
-            The range up to which they are.
+            The range up to which it was applied.
         """
-        # Before the first range of this run, bronze may hold more than that range: the checkpoint is ahead of it.
+        # Before the first range of this run, bronze may be ahead of the checkpoint, where that range begins.
         last = self._last or self.landed
         if last is None or last is reached:
             return last
@@ -294,7 +301,7 @@ class TableScheduler:
         return last
 
     def _catch_up(self, name: TableName, begin: Position, missed: LandedRange) -> None:
-        """Apply to a late table what `missed` ends, from `begin` on."""
+        """Apply the log from `begin` to the end of `missed` to a late table."""
         state, side = self.states.of(name), self.side
         if begin >= missed.end or state.phase is not Phase.LATE:
             return

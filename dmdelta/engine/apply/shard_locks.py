@@ -23,7 +23,7 @@ from dmdelta.sharding import Action, Coordination, Shard, ShownLock
 from dmdelta.silver.apply.silver_context import SilverContext
 
 log = get_logger(__name__)
-LOOK_SECONDS = 3.0
+POLL_SECONDS = 3.0
 """How often a running task polls for decisions while shards wait."""
 _TEXTS = T.ArrayType(T.StringType())
 SHARD_DDL_LOCKS = MetadataTable(
@@ -130,7 +130,7 @@ class ShardLocks:
     sources: int
     since: datetime
     last_reported: dict[tuple[str, str], ShownLock | None] = field(default_factory=dict)
-    _looked: float = 0.0
+    _polled_at: float = 0.0
 
     def poll(self) -> None:
         """Publish changed locks, and apply new decisions.
@@ -142,9 +142,9 @@ class ShardLocks:
         locks = {(lock_id(task, shown.target), str(shown.lock.owner)): shown for shown in self.shards.locks()}
         rows = [self._row(shown) for key, shown in locks.items() if self.last_reported.get(key) != shown]
         # Locks of an earlier run may reappear until the whole log has been applied.
-        unheard = self.shards.heard < self.sources
+        incomplete = self.shards.heard < self.sources
         resolved = [
-            key for key, shown in self.last_reported.items() if key not in locks and not (shown is None and unheard)
+            key for key, shown in self.last_reported.items() if key not in locks and not (shown is None and incomplete)
         ]
         rows += [{"id": name, "owner": owner, "state": RESOLVED} for name, owner in resolved]
         if rows:
@@ -153,16 +153,16 @@ class ShardLocks:
                 **{key: shown for key, shown in self.last_reported.items() if key not in resolved},
                 **locks,
             }
-        if locks and time.monotonic() > self._looked + LOOK_SECONDS:
-            self._looked = time.monotonic()
+        if locks and time.monotonic() > self._polled_at + POLL_SECONDS:
+            self._polled_at = time.monotonic()
             self._take_decisions()
 
     def _take_decisions(self) -> None:
         for row in self.table.decisions(self.since):
             self.since = max(self.since, _utc(row))
             target = (row["target_schema"], row["target_table"])
-            taken = self.shards.decide(target, Action(row["state"]), row["owner"])
-            log.info("lock decided", id=row["id"], owner=row["owner"], action=row["state"], found=taken)
+            outcome = self.shards.decide(target, Action(row["state"]), row["owner"])
+            log.info("lock decided", id=row["id"], owner=row["owner"], action=row["state"], found=outcome)
 
     def _row(self, shown: ShownLock) -> dict[str, object]:
         schema, table = shown.target

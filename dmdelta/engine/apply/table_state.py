@@ -1,6 +1,6 @@
-"""What a run knows of each table of a source: its phase, and where its log continues.
+"""The state of each table of a source during a run: its phase, and where its log continues.
 
-One record per table. Only the scheduler (`dmdelta.engine.apply.scheduler`) moves phases; all others ask it to.
+One record per table. Only the scheduler (`dmdelta.engine.apply.scheduler`) changes phases.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -15,18 +15,18 @@ from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.sharding import Waiting
 
 TableError = SchemaError | QualityError
-"""Why a table stops alone: silver cannot follow its structure, or its rows violate a contract."""
+"""An error that stops only its table: silver cannot follow its schema, or its rows violate a contract."""
 
 
 class Phase(Enum):
-    """What happens to a table while a run applies ranges."""
+    """The phase of a table while a run applies ranges."""
 
     FOLLOWING = "following"
-    """Each range is applied to it, together with the other tables."""
+    """Every range is applied to it, together with the other tables."""
     MAINTENANCE = "maintenance"
-    """It is compacted or vacuumed; nothing is applied meanwhile."""
+    """It is being compacted or vacuumed; no range is applied meanwhile."""
     SNAPSHOT = "snapshot"
-    """It is read from the source again; its silver table is replaced at the end."""
+    """A snapshot reads it from the source again, and replaces its silver table at the end."""
     LATE = "late"
     """It is behind the other tables and catches up, while they follow."""
     WAITING = "waiting"
@@ -43,11 +43,11 @@ TRANSITIONS: Mapping[Phase, frozenset[Phase]] = {
     Phase.WAITING: frozenset({Phase.LATE, Phase.SNAPSHOT, Phase.STOPPED}),
     Phase.STOPPED: frozenset({Phase.LATE, Phase.SNAPSHOT}),
 }
-"""Where a table may go from each phase. A table that returns to FOLLOWING catches up first, so it passes LATE."""
+"""The phases that may follow each phase. A table returns to FOLLOWING only through LATE: it catches up first."""
 
 
 class ForbiddenTransition(RuntimeError):
-    """A phase was assigned that cannot follow the table's current one: a defect of the scheduler."""
+    """The phase cannot follow the table's current one: a defect of the scheduler."""
 
 
 @dataclass(slots=True)
@@ -55,19 +55,19 @@ class TableState:
     """One source table during a run.
 
     Attributes:
-        error: why it is STOPPED.
+        error: the reason for STOPPED.
         waits: what it waits for in WAITING.
         reload: replaces the rows of a STOPPED table whose snapshot could not be applied yet; called before it resumes.
-        read_at: where its log continues after a snapshot that read it exactly at one position.
-        caught_up: up to where it was applied apart from the ranges.
-        resync_until: what begins before it was held back from a shard, and is applied in safe mode.
-        safe_until: the same, as the table's newest own commit says.
+        read_at: where its log continues after an exact snapshot, which reads a table as of one position.
+        caught_up: the position up to which it was applied outside the ranges.
+        resync_until: requests that begin before it were deferred for a shard, and are applied in safe mode.
+        safe_until: the same limit, from the table's newest own commit.
         plan: how it continues after the start of the run, or after it was paused; None: not planned yet.
-        structure: its structure behind the last range that was applied; None: unknown.
+        structure: its schema after the last applied range; None: unknown.
         version: the transaction version of its newest own commit.
         newest: that commit itself, until the first request has used it.
         is_safe: its last range was applied in safe mode.
-        commits: so many since its last maintenance.
+        commits: number of commits since its last maintenance.
     """
 
     name: TableName
@@ -98,23 +98,23 @@ class TableState:
         waits: Waiting | None = None,
         reload: Callable[[], object] | None = None,
     ) -> None:
-        """Enter a phase, with what belongs to it.
+        """Enter a phase, with its details.
 
         Raises:
-            ForbiddenTransition: it cannot follow the current one.
+            ForbiddenTransition: the phase cannot follow the current one.
         """
         if phase not in TRANSITIONS[self._phase]:
             raise ForbiddenTransition(f"{'.'.join(self.name)}: {self._phase.value} → {phase.value}")
         self._phase, self.error, self.waits, self.reload = phase, error, waits, reload
 
     def forget(self) -> None:
-        """Drop what is known of the silver table: the next request reads its history again."""
+        """Discard the known state of the silver table, so that the next request reads its history again."""
         self.plan = self.structure = self.version = self.newest = None
 
 
 @dataclass(slots=True)
 class TableStates:
-    """The states of a source's tables. Any thread may read; a table that nobody has met is FOLLOWING."""
+    """The states of a source's tables. Any thread may read; a table without a state yet is FOLLOWING."""
 
     _states: dict[TableName, TableState] = field(default_factory=dict)
 
@@ -122,7 +122,7 @@ class TableStates:
         return self._states.setdefault(name, TableState(name))
 
     def __iter__(self) -> Iterator[TableState]:
-        return iter(list(self._states.values()))  # appliers meet new tables meanwhile
+        return iter(list(self._states.values()))  # other threads add tables meanwhile
 
     def in_phase(self, *phases: Phase) -> frozenset[TableName]:
         return frozenset(state.name for state in self if state.phase in phases)
@@ -134,10 +134,10 @@ class TableStates:
 
     @property
     def stopped(self) -> dict[TableName, TableError]:
-        """The stopped tables and why."""
+        """The stopped tables, with the error of each."""
         return {state.name: state.error for state in self if state.error is not None}
 
     def read_exactly(self, positions: Mapping[TableName, Position]) -> None:
-        """Take over where the log of tables continues that a snapshot read exactly at one position."""
+        """Set where the log of tables continues after an exact snapshot."""
         for name, position in positions.items():
             self.of(name).read_at = position

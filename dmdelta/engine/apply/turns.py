@@ -10,7 +10,7 @@ from dmdelta.silver.table.target import Target
 
 SLOW_SECONDS = 10.0
 """How long to wait for the last turns of a range, once the others are done and more of the log is available."""
-_LOOK_SECONDS = 0.5
+_POLL_SECONDS = 0.5
 
 
 def plan_turns(
@@ -29,18 +29,18 @@ def names_of(turn: Sequence[Sequence[TableEvents]]) -> frozenset[TableName]:
     return frozenset(table.name for group in turn for table in group)
 
 
-def await_turns(running: Collection[Future[None]], room: int, more: Callable[[], bool]) -> set[Future[None]]:
-    """Wait for turns to end; returns the slow ones, if only they would make others wait.
+def await_turns(running: Collection[Future[None]], max_slow: int, has_backlog: Callable[[], bool]) -> set[Future[None]]:
+    """Wait for turns to end; returns the slow ones once the other tables would wait only for them.
 
     Args:
-        room: maximum number of slow turns.
-        more: returns whether others wait.
+        max_slow: maximum number of slow turns.
+        has_backlog: whether more of the log is available.
     """
     unfinished, since = set(running), time.monotonic()
     while unfinished:
-        _, unfinished = wait(unfinished, timeout=_LOOK_SECONDS)
-        if len(unfinished) > room:
+        _, unfinished = wait(unfinished, timeout=_POLL_SECONDS)
+        if len(unfinished) > max_slow:
             since = time.monotonic()
-        elif time.monotonic() - since >= SLOW_SECONDS and more():
+        elif time.monotonic() - since >= SLOW_SECONDS and has_backlog():
             break
     return unfinished

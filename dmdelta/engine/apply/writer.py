@@ -1,4 +1,4 @@
-"""Applies a range of one source's log to tables, and reports the commits of silver."""
+"""Applies a range of one source's log to tables, and reports silver's commits."""
 
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -46,7 +46,7 @@ class ThreadSessions:
 
 
 RecordFailures = Callable[[TableName, Position, int, Mapping[str, int]], None]
-"""Records how many of the judged rows fail each of a table's expectations, up to a position."""
+"""Records how many of the evaluated rows fail each of a table's expectations, up to a position."""
 
 
 @dataclass(slots=True)
@@ -66,7 +66,7 @@ class TableApply:
     tally: RunCounters
     record: RecordFailures
     _sessions: ThreadSessions = field(init=False)
-    _given_up: threading.Event = field(default_factory=threading.Event)
+    _cancelled: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
         self._sessions = ThreadSessions(self.spark)
@@ -80,7 +80,7 @@ class TableApply:
         Raises:
             DmdeltaError: as `apply_group`.
         """
-        if self._given_up.is_set():
+        if self._cancelled.is_set():
             raise StageFailed("the range was cancelled", hint="run again")
         spark, end = self.session(), Point(landed.end, str(landed.gtid_set) or None)
         with self.turns(spark, [table.name for table in tables]):
@@ -130,7 +130,7 @@ class TableApply:
 
     def interrupt(self) -> None:
         """Cancel the current range: running jobs are cancelled, waiting tables are not started."""
-        self._given_up.set()
+        self._cancelled.set()
         self.spark.interruptAll()
         self._sessions.interrupt_all()
 

@@ -1,1 +1,1 @@
-"""A table's past: its lineage in bronze, positions in the log, and earlier states of its rows."""
+"""The history of a table: its lineage in bronze, positions in the log, and earlier states of its rows."""

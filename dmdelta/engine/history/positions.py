@@ -1,4 +1,4 @@
-"""Places in a source's log as people write them: a position, a GTID, a time or a landed batch, looked up in bronze."""
+"""Resolves places in a source's log in bronze: a position, a GTID, a time, or a landed batch."""
 
 import re
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ _IN_LOG = "op NOT IN ('read', 'schema', 'watermark')"
 
 
 class Side(Enum):
-    """Which end of a range a place is."""
+    """Whether a place is the start or the end of a range."""
 
     FROM = "from"
     TO = "to"
@@ -44,14 +44,14 @@ class LandedLogOf:
 
 
 def find_place(log: LandedLogOf, text: str, side: Side) -> Position:
-    """The position that a place stands for: of a transaction, a time or a batch its begin, or behind it.
+    """Resolve a place: of a transaction or a batch, its begin (FROM) or its end (TO); of a time, the first event since.
 
     Args:
         text: `binlog.000012:4711`, with an epoch as `2/binlog.000012:4711`; a GTID; an ISO 8601 time; `batch:17`.
 
     Raises:
-        ConfigError: it is none of these, or bronze does not have it.
-        QualityError: it may be among what has expired.
+        ConfigError: the text has another form, or bronze does not have the place.
+        QualityError: the place may have expired from bronze.
         LakehouseError: bronze cannot be read.
     """
     if found := _BATCH.fullmatch(text):
@@ -62,21 +62,21 @@ def find_place(log: LandedLogOf, text: str, side: Side) -> Position:
         return _inside(log, Position.parse(text), text)
     if _GTIDS[log.source.flavor].fullmatch(text):
         return _transaction(log, text, side)
-    return _moment(log, text, side)
+    return _time(log, text, side)
 
 
 def _inside(log: LandedLogOf, position: Position, text: str) -> Position:
     if position > log.end:
-        raise ConfigError(f"{text} is behind what has landed", hint=f"bronze ends at {log.end}: run the task first")
+        raise ConfigError(f"{text} has not landed yet", hint=f"bronze ends at {log.end}: run the task first")
     return position
 
 
 def _epoch_of(log: LandedLogOf, file: str) -> int:
     if file == log.end.binlog_file:
-        return log.end.epoch  # bronze need not have rows of it yet
+        return log.end.epoch  # bronze may have no rows of it yet
     row = _one(log, f"SELECT max(epoch) AS epoch FROM {{bronze}} AND epoch > 0 AND binlog_file = {literal(file)}")
     if row["epoch"] is None:
-        raise ConfigError(f"bronze has nothing of {file}", hint="`dmdelta events SPEC` shows what it has")
+        raise ConfigError(f"bronze has no changes of {file}", hint="`dmdelta events SPEC` shows the changes in bronze")
     return int(row["epoch"])
 
 
@@ -87,30 +87,30 @@ def _transaction(log: LandedLogOf, gtid: str, side: Side) -> Position:
         f"AND lower(gtid) = {literal(gtid.lower())}",
     )
     if row["first"] is None:
-        raise ConfigError(f"bronze has no row of the transaction {gtid}", hint="give a position or a time")
+        raise ConfigError(f"bronze has no row of the transaction {gtid}", hint="use a position or a time")
     if side is Side.FROM:
         return position_of(row["first"]["at"])
     return _first(log, f"(epoch, seq) > ({row['last']['epoch']}, {row['last']['seq']})")
 
 
-def _moment(log: LandedLogOf, text: str, side: Side) -> Position:
+def _time(log: LandedLogOf, text: str, side: Side) -> Position:
     try:
-        moment = datetime.fromisoformat(f"{text[:-1]}+00:00" if text.endswith("Z") else text)
+        time = datetime.fromisoformat(f"{text[:-1]}+00:00" if text.endswith("Z") else text)
     except ValueError:
         raise ConfigError(
-            f"{text!r} is no place in the log",
-            hint="write binlog.000012:4711, a GTID, a time such as 2026-11-21T10:00:00Z, or batch:17",
+            f"{text!r} is not a place in the log",
+            hint="use binlog.000012:4711, a GTID, a time such as 2026-11-21T10:00:00Z, or batch:17",
         ) from None
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
-    found = _first(log, f"committed_at >= timestamp_micros({int(moment.timestamp() * 1_000_000)})")
+    time = time if time.tzinfo else time.replace(tzinfo=timezone.utc)
+    found = _first(log, f"committed_at >= timestamp_micros({int(time.timestamp() * 1_000_000)})")
     expired = expired_to(log.spark, log.source) if side is Side.FROM else None
     if expired is not None and found <= _first(log, f"(epoch, seq) > ({expired.epoch}, {expired.seq})"):
-        raise forgotten(log.source.source_id, expired)  # the first event of that time may have been an earlier one
+        raise forgotten(log.source.source_id, expired)  # the first event of that time may have expired
     return found
 
 
 def _first(log: LandedLogOf, condition: str) -> Position:
-    """Of the first event in the log for which a condition (SQL) holds; bronze's end if there is none."""
+    """The position of the first event in the log that meets a condition (SQL); bronze's end if there is none."""
     query = f"SELECT min(struct(epoch, seq, {AT} AS at)) AS first FROM {{bronze}} AND epoch > 0 AND {_IN_LOG}"
     row = _one(log, f"{query} AND {condition}")
     return position_of(row["first"]["at"]) if row["first"] is not None else log.end
@@ -120,11 +120,11 @@ def _batch(log: LandedLogOf, number: int, side: Side) -> Position:
     for commit in own_commits(log.spark, log.source.bronze, landing_app(log.source.task, log.source.source_id)):
         if commit.tag.version == number:
             return commit.tag.begin if side is Side.FROM else commit.tag.end
-    raise ConfigError(f"bronze's history has no batch {number}", hint="give a position or a time")
+    raise ConfigError(f"bronze's history has no batch {number}", hint="use a position or a time")
 
 
 def _one(log: LandedLogOf, query: str) -> Row:
-    """The one row of a query on `{bronze}`, behind which a condition follows."""
+    """The only row of a query; `{bronze}` in it includes a WHERE clause, which the query extends."""
     source = log.source
     with wrapped(source.bronze, "reading"):
         (row,) = log.spark.sql(query.format(bronze=f"{source.bronze} WHERE {of_source(source.source_id)}")).collect()

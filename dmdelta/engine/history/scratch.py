@@ -1,4 +1,4 @@
-"""A table's past applied to a table of its own: what every replay begins with, whatever its result is for."""
+"""Scratch tables: every replay first applies a table's history to one of them."""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -25,7 +25,11 @@ log = get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ReplayProgress:
-    """A stretch of a table's past is through: the `done`th of `stretches`."""
+    """Progress of a replay: `done` of `stretches` ranges are applied.
+
+    Attributes:
+        rows: row changes of the last range.
+    """
 
     table: str
     done: int
@@ -41,7 +45,7 @@ class TableScratch:
     """Scratch tables for the replays of one source table.
 
     Attributes:
-        guard: has the rows that fail go to the scratch table's own quarantine; None: all rows are in the table.
+        guard: sends failing rows to the scratch table's own quarantine; None: the table gets all rows.
     """
 
     task: Task
@@ -55,88 +59,89 @@ class TableScratch:
         return ".".join(self.name)
 
     def request(self, past: Sequence[ReplayRange], use: str, what: str) -> ApplyRequest:
-        """For a table of its own, among the task's metadata; the next replay of the same use takes its place.
+        """A request to write a scratch table in the metadata schema; the next replay with the same `use` replaces it.
 
         Args:
-            use: those that are written to silver from are only used while the task is paused, by one process.
-            what: what is replayed, besides the past's begin: the same replay continues where it was killed. Not if
-                rows are guarded, whose quarantine has no position.
+            use: part of the table's name. A scratch table that silver is written from is used by one process only,
+                while the task is paused.
+            what: identifies the replay, besides the begin of its history: the same replay resumes where it was killed.
+                It starts over if rows are guarded, because their quarantine has no position.
 
         Raises:
             LakehouseError: the quarantine cannot be emptied.
         """
         lakehouse = self.task.lakehouse
         name = f"{self.task.spec.name}.{self.side.source_id}.{self.shown}.{use}"
-        apart = replace(lakehouse, silver_name=lakehouse.metadata_name)
+        scratch_lakehouse = replace(lakehouse, silver_name=lakehouse.metadata_name)
         to = Route("replay", name, scratch_constants(self.side.table(self.name)))
         if self.guard is None:
-            return self.request_to(past, to, apart, what)
-        request = self.request_to(past, to, apart, f"{what} {self.task.run}")
-        self._forget_apart(request)
+            return self.request_to(past, to, scratch_lakehouse, what)
+        request = self.request_to(past, to, scratch_lakehouse, f"{what} {self.task.run}")
+        self._clear_quarantine(request)
         return request
 
     def request_to(
         self, past: Sequence[ReplayRange], to: Route, lakehouse: Lakehouse, purpose: str = ""
     ) -> ApplyRequest:
-        """For any place; constant columns that the table's own route extracts stay."""
+        """A request to write any table; constant columns that the table's own route extracts are kept."""
         first = past[0].begin
         what = f"{self.side.task} {self.side.source_id} {self.shown} {to.name} {first} {purpose}"
         request = self.own_request(first, past[-1].end)
         run = hashlib.sha256(what.encode()).hexdigest()[:32]
-        made = replay_request(replace(request, context=replace(request.context, lakehouse=lakehouse, run=run)), to)
-        return made if self.guard is None else self.guard(made)
+        replayed = replay_request(replace(request, context=replace(request.context, lakehouse=lakehouse, run=run)), to)
+        return replayed if self.guard is None else self.guard(replayed)
 
     def own_request(self, begin: Position, end: Position) -> ApplyRequest:
-        """For the table's own place in silver: what to look at."""
+        """A request to read the table's own silver table."""
         return read_request(self.side, self.name, begin, end)
 
     def build(self, request: ApplyRequest, past: Sequence[ReplayRange], *, anew: bool = True) -> int:
-        """Apply the past; how many row changes that were.
+        """Apply the history. Returns the number of row changes.
 
         Args:
-            anew: what another replay has left there goes.
+            anew: delete what another replay has left in the table.
 
         Raises:
             DmdeltaError: as `replay_ranges`.
         """
         done = 0
 
-        def told(stretch: ReplayRange, result: ApplyResult | None) -> None:
+        def report(part: ReplayRange, result: ApplyResult | None) -> None:
             nonlocal done
             done += 1
             rows = result.row_count if result else 0
-            log.info("stretch replayed", table=self.shown, end=str(stretch.end), rows=rows)
+            log.info("range replayed", table=self.shown, end=str(part.end), rows=rows)
             self.report(ReplayProgress(self.shown, done, len(past), rows))
 
-        return replay_ranges(self.task.spark, request, past, told, anew=anew)
+        return replay_ranges(self.task.spark, request, past, report, anew=anew)
 
     def rows(self, request: ApplyRequest, held: DataFrame) -> DataFrame:
-        """What was built, with the columns of a silver table (`held`). A replay without a row has made no table."""
+        """The scratch table's rows, with the columns of a silver table (`held`); none if the replay had no rows."""
         if silver_condition(self.task.spark, request.target) is not Condition.PRESENT:
             return held.where("false")
         return as_held(self.task.spark.table(request.target.place), held)
 
     def discard(self, request: ApplyRequest) -> None:
-        """Take the rows out, those of the quarantine, too.
+        """Delete the rows of the scratch table and of its quarantine.
 
         Raises:
-            LakehouseError: it cannot be written.
+            LakehouseError: a table cannot be written.
         """
         discard(self.task.spark, request)
         if self.guard is not None:
-            self._forget_apart(request)
+            self._clear_quarantine(request)
 
-    def apart(self, request: ApplyRequest) -> DataFrame | None:
-        """The rows in the quarantine of a scratch table; None: there are none.
+    def quarantined(self, request: ApplyRequest) -> DataFrame | None:
+        """The rows in the quarantine of a scratch table; None if it is empty.
 
         Raises:
             LakehouseError: it cannot be read.
         """
         quarantine = Quarantine.of(request.target)
-        there = self.guard is not None and quarantine.has_rows(self.task.spark)
-        return quarantine.rows(self.task.spark) if there else None
+        has_rows = self.guard is not None and quarantine.has_rows(self.task.spark)
+        return quarantine.rows(self.task.spark) if has_rows else None
 
-    def _forget_apart(self, request: ApplyRequest) -> None:
+    def _clear_quarantine(self, request: ApplyRequest) -> None:
         quarantine = Quarantine.of(request.target)
         if quarantine.has_rows(self.task.spark):
             quarantine.forget(self.task.spark)

@@ -1,4 +1,4 @@
-"""A table as a range of the log left it, to evaluate it: looked up in silver's history, or rebuilt from bronze."""
+"""The state of a table at the end of a range, to evaluate it: from silver's history, or rebuilt from bronze."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -22,18 +22,18 @@ from dmdelta.silver.table.shard_rows import as_held, seen_whole, shape_of, shard
 from dmdelta.silver.table.state import silver_state
 from dmdelta.silver.table.table import Condition, silver_condition
 
-_TOLD_AGAIN = "some of the range may have been in silver before"
+_REPEATED = "silver may have contained some of the range before"
 _PRESENT = Condition.PRESENT
 _REBUILD = "rebuild the range from bronze: dmdelta quality SPEC --replay --from PLACE --to PLACE"
 
 
 @dataclass(frozen=True, slots=True)
 class EarlierState:
-    """What a table was ahead of a range.
+    """The state of a table before a range.
 
     Attributes:
-        rows: None if nobody knows.
-        uncountable: why the range does not tell how many rows there are behind it; '' if it does.
+        rows: None if unknown.
+        uncountable: why the row count after the range cannot be computed from it; '' if it can.
     """
 
     rows: DataFrame | None
@@ -42,13 +42,13 @@ class EarlierState:
 
 @dataclass(frozen=True, slots=True)
 class PastState:
-    """A source table's rows as the log up to `request.end` left them.
+    """A source table's rows after the log up to `request.end` was applied.
 
     Attributes:
-        request: of the range that is evaluated.
-        position: where the rows are; the range's end, or before it if there was nothing more.
-        rows: those of silver.
-        every: those that are in quarantine, too, as far as they are known.
+        request: selects the range that is evaluated.
+        position: the position of the rows: the range's end, or the end of the table's last commit before it.
+        rows: the rows of silver.
+        every: the rows of silver and of the quarantine, if the latter are known.
     """
 
     request: ApplyRequest
@@ -64,25 +64,25 @@ class PastState:
 
     @property
     def touched(self) -> DataFrame:
-        """The rows that the range wrote last."""
+        """The rows whose newest version is from the range."""
         return self.rows.where(f"NOT ({older_than(self.request.begin)}) AND {older_than(self.request.end)}")
 
 
 @dataclass(frozen=True, slots=True)
 class SilverHistory:
-    """The states of a source's tables as Delta's time travel shows them."""
+    """The states of a source's tables, read with Delta's time travel."""
 
     task: Task
     side: SilverContext
 
     def state(self, request: ApplyRequest, *, ranged: bool) -> PastState | None:
-        """The state at a request's end; None if bronze tells no structure there.
+        """The state at a request's end; None if bronze has no schema of the table there.
 
         Args:
-            ranged: the state at its begin, too.
+            ranged: include the state at the request's begin.
 
         Raises:
-            QualityError: silver's history does not go back so far. LakehouseError: a table cannot be read.
+            QualityError: silver's history does not go back to the request. LakehouseError: a table cannot be read.
         """
         spark, target = self.task.spark, request.target
         try:
@@ -97,10 +97,10 @@ class SilverHistory:
         return PastState(request, at.position, schema, rows, rows, earlier)
 
     def parent_rows(self, names: Sequence[TableName], request: ApplyRequest) -> DataFrame | str:
-        """The rows that others refer to, as of a request's end, with those of all shards; why they are not known.
+        """The rows of a referenced table at a request's end, including all shards; or why they are unknown.
 
         Args:
-            names: the source tables whose rows go to the referenced silver table.
+            names: the source tables that are routed to the referenced silver table.
 
         Raises:
             LakehouseError: as `state`.
@@ -116,7 +116,7 @@ class SilverHistory:
         return rows_at(spark, targets[0], version)
 
     def close(self) -> None:
-        """Nothing was made."""
+        """Does nothing: there are no scratch tables."""
 
     def _earlier(self, request: ApplyRequest) -> EarlierState:
         spark, target = self.task.spark, request.target
@@ -125,40 +125,40 @@ class SilverHistory:
         except QualityError as error:
             return EarlierState(None, error.message)
         until = before.commit.tag.safe_until
-        again = until is not None and before.position < until
-        reason = _TOLD_AGAIN if again else ""
+        repeated = until is not None and before.position < until
+        reason = _REPEATED if repeated else ""
         if Quarantine.of(target).has_rows(spark):
-            reason = "rows of the table are in quarantine"
+            reason = "rows of the table are quarantined"
         return EarlierState(shard_rows(target, rows_at(spark, target, before.version)), reason)
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayedHistory:
-    """The states of a source's tables, rebuilt from bronze in scratch tables that go when it is closed."""
+    """The states of a source's tables, rebuilt from bronze in scratch tables, which `close` empties."""
 
     task: Task
     side: SilverContext
-    _made: list[tuple[TableScratch, ApplyRequest]] = field(default_factory=list)
+    _built: list[tuple[TableScratch, ApplyRequest]] = field(default_factory=list)
     _states: dict[TableName, PastState] = field(default_factory=dict)
 
     def state(self, request: ApplyRequest, *, ranged: bool = True) -> PastState | None:
-        """As of `SilverHistory`; a table is rebuilt once, the same range for all.
+        """As `SilverHistory.state`; each table is rebuilt once, for the first request.
 
         Raises:
-            QualityError: bronze does not have what it takes. DmdeltaError: as `replay_stretches`.
+            QualityError: bronze does not have the table's history. DmdeltaError: as `replay_ranges`.
         """
         name = request.name
-        if name not in self._states and (found := self._rebuilt(request, ranged=ranged)) is not None:
-            self._states[name] = found
+        if name not in self._states and (rebuilt := self._rebuilt(request, ranged=ranged)) is not None:
+            self._states[name] = rebuilt
         return self._states.get(name)
 
     def parent_rows(self, names: Sequence[TableName], request: ApplyRequest) -> DataFrame | str:
-        """As of `SilverHistory`; of a merged table, the shards of this source.
+        """As `SilverHistory.parent_rows`; of a merged table, only the shards of this source.
 
         Raises:
             DmdeltaError: as `state`.
         """
-        found: DataFrame | None = None
+        rows: DataFrame | None = None
         reason = "it is not in bronze"
         for name in names:
             try:
@@ -167,16 +167,16 @@ class ReplayedHistory:
                 reason = error.message
                 continue
             if state is not None:
-                found = state.rows if found is None else found.unionByName(state.rows, allowMissingColumns=True)
-        return reason if found is None else found
+                rows = state.rows if rows is None else rows.unionByName(state.rows, allowMissingColumns=True)
+        return reason if rows is None else rows
 
     def close(self) -> None:
-        """Take the rows out of all scratch tables.
+        """Delete the rows of all scratch tables.
 
         Raises:
-            LakehouseError: one cannot be written.
+            LakehouseError: a scratch table cannot be written.
         """
-        for scratch, request in self._made:
+        for scratch, request in self._built:
             scratch.discard(request)
 
     def _rebuilt(self, request: ApplyRequest, *, ranged: bool) -> PastState | None:
@@ -186,7 +186,7 @@ class ReplayedHistory:
         scratch, table_past = self._scratch(name), TablePast(self.task, self.side, name)
         past = table_past.until(request.end)
         building = scratch.request(past, "quality", self.task.run)
-        self._made.append((scratch, building))
+        self._built.append((scratch, building))
         earlier = self._earlier(table_past, scratch, building, request, past) if ranged else None
         scratch.build(building, past)
         schema = table_past.schema_before(request.end)
@@ -204,41 +204,41 @@ class ReplayedHistory:
         request: ApplyRequest,
         past: Sequence[ReplayRange],
     ) -> EarlierState:
-        """The scratch table on its way: as it is when the log has been applied up to the range's begin."""
+        """The state of the scratch table after the log was applied up to the range's begin."""
         try:
             earlier = table_past.until(request.begin)
             schema = table_past.schema_before(request.begin)
         except QualityError as error:
             return EarlierState(None, error.message)
         if (earlier[0].begin, earlier[0].table) != (past[0].begin, past[0].table):
-            return EarlierState(None, "the table begins again in the range")
+            return EarlierState(None, "a snapshot reloads the table in the range")
         scratch.build(building, earlier)
         held = shape_of(self.task.spark, request.target, schema)
         version = silver_state(self.task.spark, building.target).delta_version
         rows = held.where("false")
         if version is not None:
             rows = as_held(rows_at(self.task.spark, building.target, version), held)
-        again = any(stretch.again and stretch.end > request.begin for stretch in past)
-        return EarlierState(rows, _TOLD_AGAIN if again else "")
+        repeated = any(part.again and part.end > request.begin for part in past)
+        return EarlierState(rows, _REPEATED if repeated else "")
 
     def _scratch(self, name: TableName) -> TableScratch:
         return TableScratch(self.task, self.side, name, lambda _: None)
 
 
 def range_requests(past: TablePast, begin: Position, end: Position, base: ApplyRequest) -> list[ApplyRequest]:
-    """A range of a table's events, under each name that the table had in it.
+    """The requests for a range of a table's events, one for each name that the table had in it.
 
     Raises:
         LakehouseError: bronze cannot be read.
     """
-    found: list[ApplyRequest] = []
+    requests: list[ApplyRequest] = []
     for ancestor in past.lineage(end):
         since = ancestor.begin
         if ancestor.end <= begin:
             continue
         schema, table = ancestor.name
         inside = since is not None and since >= begin
-        found.append(
+        requests.append(
             replace(
                 base,
                 schema=schema,
@@ -249,4 +249,4 @@ def range_requests(past: TablePast, begin: Position, end: Position, base: ApplyR
                 ddl_applied_to=since if inside else None,
             )
         )
-    return found
+    return requests

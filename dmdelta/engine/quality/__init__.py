@@ -1,1 +1,1 @@
-"""`dmdelta quality`: tables evaluated by their suites, and quarantined rows released."""
+"""`dmdelta quality`: evaluates the suites of tables, and releases quarantined rows."""

@@ -1,4 +1,4 @@
-"""`dmdelta quality`: what is expected of tables, and whether it is so."""
+"""`dmdelta quality`: evaluates expectations on silver tables."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,14 +24,14 @@ from dmdelta.silver.table.table import Condition, silver_condition
 
 @dataclass(frozen=True, slots=True)
 class QualityRequest:
-    """What to judge.
+    """What to evaluate.
 
     Attributes:
-        table: `schema.table` at the source, with `*` and `?` for several.
-        begin, end: places in the log as people write them (`find_place`); None for all of silver as it is.
-        last: so many of the batches that landed last, in place of `begin` and `end`.
-        images: judge each row that the range wrote, each time it did, instead of silver.
-        replay: rebuild the range's state from bronze; silver's history is not needed.
+        table: `schema.table` at the source; `*` and `?` match several.
+        begin, end: places in the log (`find_place`); None for the current rows of silver.
+        last: number of the newest batches to evaluate, instead of `begin` and `end`.
+        images: evaluate every row image in the range, instead of silver's rows.
+        replay: rebuild the range's state from bronze; does not require silver's history.
     """
 
     table: str = "*"
@@ -46,13 +46,13 @@ class QualityRequest:
 def evaluate_tables(
     spec: TaskSpec, request: QualityRequest, report: Callable[[TableResult], object]
 ) -> list[TableResult]:
-    """Judge tables one after the other, and write down what was found.
+    """Evaluate tables one after the other, and store the results.
 
     Args:
-        report: told of each table.
+        report: called with the result of each table.
 
     Raises:
-        ConfigError: there is no such table or place, or a suite does not fit.
+        ConfigError: there is no such table or place, or a suite does not fit its table.
         QualityError: silver's history does not go back to the range, or bronze does not have it.
         DmdeltaError: as `open_task_source`.
     """
@@ -63,43 +63,43 @@ def evaluate_tables(
         assert_kept(task.spark, source.landing, begin)
     store = ResultStore(task.spark, task.lakehouse, spec.name, task.run)
     history = ReplayedHistory(task, side) if request.replay else SilverHistory(task, side)
-    judgement = open_judgement(spec, source, history)
-    found: list[TableResult] = []
+    evaluation = open_judgement(spec, source, history)
+    results: list[TableResult] = []
     try:
         for name in source.tables_like(request.table):
             if not request.replay and silver_condition(task.spark, side.table(name)) is not Condition.PRESENT:
                 continue
-            judged = judgement.evaluate(name, _scope(request, begin), begin, end)
-            store.add(judged.judged, judged.results)
-            found.append(judged)
-            report(judged)
+            result = evaluation.evaluate(name, _scope(request, begin), begin, end)
+            store.add(result.judged, result.results)
+            results.append(result)
+            report(result)
     finally:
         history.close()
-    if not found:
-        raise ConfigError(f"silver has no table {request.table}", hint="names are as the source writes them")
-    return found
+    if not results:
+        raise ConfigError(f"silver has no table {request.table}", hint="use its name at the source: schema.table")
+    return results
 
 
-def write_docs(folder: Path, found: Sequence[TableResult]) -> Path | None:
-    """Write Great Expectations' Data Docs of what was judged: the page to open, or None where no table has a suite.
+def write_docs(folder: Path, results: Sequence[TableResult]) -> Path | None:
+    """Write Great Expectations' Data Docs of results. Returns the index page, or None if no table has a suite.
 
     Raises:
         ConfigError: the folder cannot be written.
     """
-    validations = [validation for one in found for validation in one.validations]
+    validations = [validation for result in results for validation in result.validations]
     if not validations:
         return None
-    # Great Expectations is there only where a suite is.
+    # Great Expectations is an optional dependency, which suites require.
     from dmdelta.quality.data_docs import write_data_docs  # noqa: PLC0415
 
     return write_data_docs(folder, validations)
 
 
 def open_judgement(spec: TaskSpec, source: TaskSource, history: SilverHistory | ReplayedHistory) -> TableEvaluation:
-    """What judges the tables of a source as a history has them.
+    """The evaluation of a source's tables, with their states from a history.
 
     Raises:
-        ConfigError: a suite is wrong.
+        ConfigError: a suite is invalid.
     """
     task, side = source.task, source.side
     keys = ForeignKeyEvaluation(task.spark, side, history, endpoint_of(source.config), _sources(source))
@@ -107,11 +107,11 @@ def open_judgement(spec: TaskSpec, source: TaskSource, history: SilverHistory | 
 
 
 def _sources(source: TaskSource) -> Mapping[TableName, Sequence[TableName]]:
-    """By the name of a silver table, the tables of a source whose rows it has."""
-    found: dict[TableName, list[TableName]] = {}
+    """The source tables that are routed to each silver table, by its name."""
+    sources: dict[TableName, list[TableName]] = {}
     for name in source.known_tables():
-        found.setdefault(source.side.table(name).route.name, []).append(name)
-    return found
+        sources.setdefault(source.side.table(name).route.name, []).append(name)
+    return sources
 
 
 def _scope(request: QualityRequest, begin: Position | None) -> Scope:
@@ -121,24 +121,24 @@ def _scope(request: QualityRequest, begin: Position | None) -> Scope:
 
 
 def _range(source: TaskSource, request: QualityRequest) -> tuple[Position | None, Position]:
-    """From where to where of the log; all tables are at the end, or behind it."""
+    """The range of the log to evaluate; every table has reached its end."""
     task, landing = source.task, source.landing
     landed = newest_landed(task.spark, landing)
     stored = load_points(task.spark, task.lakehouse, task.spec.name, source.config.source_id)
     if landed is None or (stored is None and not request.replay):
-        raise ConfigError(f"nothing of {source.config.source_id} is in silver", hint="run the task first")
+        raise ConfigError(f"silver has no data of {source.config.source_id} yet", hint="run the task first")
     applied = landed.end if stored is None or request.replay else stored.global_point.position
     if request.last is not None:
         batches = [batch for batch in landed_batches(task.spark, landing, None) if batch.end <= applied]
         chosen = [batch for batch in batches if batch.begin != batch.end][-request.last :]
         if not chosen:
-            raise ConfigError("no batch is in silver", hint="run the task first")
+            raise ConfigError("silver has no batch yet", hint="run the task first")
         return chosen[0].begin, chosen[-1].end
     places = LandedLogOf(task.spark, landing, landed.end)
     end = min(applied, find_place(places, request.end, Side.TO)) if request.end is not None else applied
     if request.begin is None:
         if request.end is not None or request.images or request.replay:
-            raise ConfigError("a range has a begin", hint="give --from, or --last")
+            raise ConfigError("the range has no begin", hint="pass --from or --last")
         return None, end
     begin = find_place(places, request.begin, Side.FROM)
     if begin >= end:

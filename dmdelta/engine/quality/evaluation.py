@@ -1,4 +1,4 @@
-"""Judging one table: by what is expected of every table, and by its suite."""
+"""Evaluates one table: the built-in expectations, and those of its suite."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -35,10 +35,10 @@ from dmdelta.silver.history.repair import table_version
 
 @dataclass(frozen=True, slots=True)
 class TableResult:
-    """What judging a table has found.
+    """The results of evaluating a table.
 
     Attributes:
-        validations: what Great Expectations says of it; none without a suite, one for each structure of images.
+        validations: Great Expectations' results; none without a suite, one per schema for row images.
     """
 
     judged: Judged
@@ -52,11 +52,11 @@ class TableResult:
 
 @dataclass(frozen=True, slots=True)
 class TableEvaluation:
-    """The judgement of the tables of one source.
+    """The evaluation of the tables of one source.
 
     Attributes:
-        foreign_keys: theirs, and where the tables' states come from.
-        freshness: how old the oldest landed change that a table lacks may be.
+        foreign_keys: evaluates foreign keys, and has the history of the tables' states.
+        freshness: maximum age of the oldest landed change that a table lacks.
     """
 
     task: Task
@@ -66,13 +66,13 @@ class TableEvaluation:
     suites: Suites
 
     def evaluate(self, name: TableName, scope: Scope, begin: Position | None, end: Position) -> TableResult:
-        """Judge a table as it was when the log had been applied up to `end`.
+        """Evaluate a table in its state after the log was applied up to `end`.
 
         Args:
-            begin: of the range whose rows are judged; None for all rows.
+            begin: begin of the range whose rows are evaluated; None for all rows.
 
         Raises:
-            ConfigError: its suite does not fit. QualityError: the history does not go back to `end`.
+            ConfigError: its suite does not fit the table. QualityError: the history does not go back to `end`.
             DmdeltaError: bronze, silver or the source cannot be read.
         """
         target = self.side.table(name)
@@ -80,10 +80,10 @@ class TableEvaluation:
         judged = Judged(self.side.source_id, target.route.name, scope, begin, end)
         request = read_request(self.side, name, begin or end, end)
         if scope is Scope.IMAGES:
-            return self._judge_images(suite, judged, self._ranges(request))
+            return self._evaluate_images(suite, judged, self._ranges(request))
         state = self.foreign_keys.history.state(request, ranged=begin is not None)
         if state is None:
-            unknown = Result("structure", "warn", success=True, note=f"not judged: it was not there at {end}")
+            unknown = Result("structure", "warn", success=True, note=f"not evaluated: the table did not exist at {end}")
             return TableResult(judged, (unknown,))
         return self.judge_state(judged, state, state.touched if begin is not None else state.rows)
 
@@ -97,20 +97,20 @@ class TableEvaluation:
         child = Child(state, rows if judged.begin is not None else None)
         keys = self.foreign_keys.evaluate(suite, child)
         built_in = [*self._built_in(state, rows), *keys, *_promises(suite, state)]
-        wanted = (*_not_null(suite, state), *suite.expectations)
-        results, validations = judge_suite(rows, judged, wanted, state.keys)
+        expectations = (*_not_null(suite, state), *suite.expectations)
+        results, validations = judge_suite(rows, judged, expectations, state.keys)
         return TableResult(judged, (*built_in, *results), validations)
 
-    def _judge_images(self, suite: Suite, judged: Judged, ranges: Sequence[ApplyRequest]) -> TableResult:
-        found: list[Result] = []
-        said: list[Validation] = []
+    def _evaluate_images(self, suite: Suite, judged: Judged, ranges: Sequence[ApplyRequest]) -> TableResult:
+        results: list[Result] = []
+        validations: list[Validation] = []
         for request in ranges:
             for piece in pieces_of(self.task.spark, request):
                 part, keys = replace(judged, begin=piece.begin, end=piece.end), piece.batch.schema.primary_key
-                results, validations = judge_suite(piece.images, part, suite.expectations, keys)
-                found += results
-                said += validations
-        return TableResult(judged, tuple(found), tuple(said))
+                part_results, part_validations = judge_suite(piece.images, part, suite.expectations, keys)
+                results += part_results
+                validations += part_validations
+        return TableResult(judged, tuple(results), tuple(validations))
 
     def _ranges(self, request: ApplyRequest) -> list[ApplyRequest]:
         past = TablePast(self.task, self.side, request.name)
@@ -126,9 +126,9 @@ class TableEvaluation:
         yield self._fresh(state)
 
     def _compared(self, state: PastState, rows: DataFrame, earlier: EarlierState) -> Iterator[Result]:
-        """What the range did, against what the table was before it."""
+        """Compare the table's state after the range with its state before."""
         if earlier.rows is None:
-            yield Result("row count", "warn", success=True, note=f"not judged: {earlier.uncountable}")
+            yield Result("row count", "warn", success=True, note=f"not evaluated: {earlier.uncountable}")
             return
         if set(state.keys) <= set(earlier.rows.columns):
             gone_back = versions_gone_back(rows, earlier.rows, state.schema)
@@ -136,34 +136,34 @@ class TableEvaluation:
         ranges, spark = self._ranges(state.request), self.task.spark
         reason = earlier.uncountable
         if ranges[0].ddl_applied_to is not None or len(ranges) > 1 or has_statements(spark, ranges[0]):
-            reason = "the range has statements on the table"
+            reason = "the range has DDL of the table"
         if reason:
-            yield Result("row count", "warn", success=True, note=f"not judged: {reason}")
+            yield Result("row count", "warn", success=True, note=f"not evaluated: {reason}")
             return
-        wanted = earlier.rows.count() + sum(map(rows_added, pieces_of(spark, state.request)))
-        found = state.every.count()
-        yield Result("row count", "warn", success=found == wanted, note=f"{found:,}, and {wanted:,} by the log")
+        expected = earlier.rows.count() + sum(map(rows_added, pieces_of(spark, state.request)))
+        actual = state.every.count()
+        yield Result("row count", "warn", success=actual == expected, note=f"{actual:,}; the log gives {expected:,}")
 
     def _fresh(self, table: PastState) -> Result:
-        """How long silver has lacked the oldest landed change that it lacks."""
+        """How long ago the oldest landed change that silver lacks has landed."""
         request = table.request
         try:
             at = table_version(self.task.spark, request.target).position
         except QualityError as error:
-            return Result("freshness", "warn", success=True, note=f"not judged: {error.message}")
+            return Result("freshness", "warn", success=True, note=f"not evaluated: {error.message}")
         with wrapped(request.context.lakehouse.bronze, "reading"):
             (row,) = self.task.spark.sql(
                 f"""SELECT min(landed_at) AS since FROM {request.context.lakehouse.bronze}
                 WHERE {of_source(request.context.source_id)} AND {of_table(*request.name)}
                 AND op IN ('insert', 'update', 'delete') AND epoch = {at.epoch} AND seq >= {at.seq}"""
             ).collect()
-        late = datetime.now(timezone.utc) - row["since"].astimezone(timezone.utc) if row["since"] else timedelta(0)
-        note = f"{late.total_seconds():,.0f} s" if row["since"] else None
-        return Result("freshness", "warn", success=late <= self.freshness, note=note)
+        lag = datetime.now(timezone.utc) - row["since"].astimezone(timezone.utc) if row["since"] else timedelta(0)
+        note = f"{lag.total_seconds():,.0f} s" if row["since"] else None
+        return Result("freshness", "warn", success=lag <= self.freshness, note=note)
 
 
 def _none_of(name: str, failing: DataFrame, keys: tuple[str, ...]) -> Result:
-    """A result that is good if there is no such row."""
+    """A result that succeeds if no row is failing."""
     with wrapped("silver", "reading"):
         count = failing.count()
         rows = failing.select(*map(quote, keys)).limit(SAMPLES).collect() if count and keys else []
@@ -172,7 +172,7 @@ def _none_of(name: str, failing: DataFrame, keys: tuple[str, ...]) -> Result:
 
 
 def _promises(suite: Suite, table: PastState) -> Iterator[Result]:
-    """What a suite says of columns and key."""
+    """The suite's contract on columns and key."""
     if not suite.contract.columns and suite.contract.key is None:
         return
     broken = broken_promises(suite.contract, table.rows, table.schema)
@@ -188,10 +188,10 @@ def _not_null(suite: Suite, table: PastState) -> Iterator[Expectation]:
 def judge_suite(
     rows: DataFrame, judged: Judged, expectations: Sequence[Expectation], keys: Sequence[str]
 ) -> tuple[tuple[Result, ...], tuple[Validation, ...]]:
-    """What judging rows by expectations gives, and what Great Expectations says of it; nothing without any."""
+    """Evaluate expectations on rows: the results, and Great Expectations' validation; empty without expectations."""
     if not expectations:
         return (), ()
-    # Great Expectations takes a second to be imported, and is there only where it is asked for.
+    # Importing Great Expectations takes a second, and it is an optional dependency.
     from dmdelta.quality.expectations import evaluate  # noqa: PLC0415
 
     name = ".".join(judged.table)

@@ -1,4 +1,4 @@
-"""Foreign keys of the source and of contracts, evaluated in silver: rows that refer to a row which does not exist."""
+"""Evaluates foreign keys of the source and of contracts in silver: finds rows that refer to a missing row."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,7 +29,7 @@ class Child:
     """A table whose foreign keys are evaluated.
 
     Attributes:
-        touched: the rows that the evaluated range wrote last; None: all rows are evaluated.
+        touched: the rows whose newest version is from the evaluated range; None: all rows are evaluated.
     """
 
     state: PastState
@@ -49,10 +49,10 @@ class ForeignKeyEvaluation:
     """The evaluation of the foreign keys of one source's tables.
 
     Attributes:
-        side: of the source.
-        history: where the states of its tables come from.
-        endpoint: of the source; None for an archive, which knows no foreign keys.
-        sources: by the name of a silver table, the source tables whose rows it has.
+        side: the silver tables of the source.
+        history: provides the states of its tables.
+        endpoint: the source's endpoint; None for an archive, which has no foreign keys.
+        sources: the source tables that are routed to each silver table, by its name.
     """
 
     spark: SparkSession
@@ -62,7 +62,7 @@ class ForeignKeyEvaluation:
     sources: Mapping[TableName, Sequence[TableName]]
 
     def evaluate(self, suite: Suite, child: Child) -> Iterator[Result]:
-        """Evaluate the foreign keys that the contract has, and those of the source that it does not have.
+        """Evaluate the foreign keys of the contract, and those of the source that the contract lacks.
 
         Raises:
             QualityError: silver's history does not go back to the request's end.
@@ -100,7 +100,7 @@ class ForeignKeyEvaluation:
             if column not in columns
         ]
         if lacking:
-            # The source's keys are those of now: a table of the past may lack their columns.
+            # The source reports its current keys: an earlier state of a table may lack their columns.
             return Result(name, "warn", success=not promised, note=f"not evaluated: {'; '.join(lacking)}")
         evaluated = self._attributable(key, child, parents)
         return _result(name, key, evaluated, parents, child.state.keys)
@@ -111,8 +111,8 @@ class ForeignKeyEvaluation:
             place = self.side.lakehouse.silver(*key.parent)
             if table_state(self.spark, place) is None:
                 return "it is not in silver"
-            # Of another source: its log has other positions.
-            return _Parents(self.spark.table(place), note="compared with the other source's table as it is now")
+            # The positions of another source's log cannot be compared with this one's.
+            return _Parents(self.spark.table(place), note="compared with the current rows of another source's table")
         rows = self.history.parent_rows(sources, child.request)
         if isinstance(rows, str):
             return rows
@@ -120,8 +120,8 @@ class ForeignKeyEvaluation:
         return _Parents(rows, self._quarantined(requests, rows), tuple(requests))
 
     def _quarantined(self, parents: Sequence[ApplyRequest], rows: DataFrame) -> DataFrame | None:
-        """Rows that the source has and silver has not, because they fail an expectation."""
-        found = None
+        """Rows that the source has and silver lacks because they fail an expectation."""
+        quarantined = None
         for request in parents:
             quarantine = Quarantine.of(request.target)
             schema = schema_behind(self.spark, request) if quarantine.has_rows(self.spark) else None
@@ -129,11 +129,11 @@ class ForeignKeyEvaluation:
                 continue
             old = quarantine.rows(self.spark).where(older_than(request.end))
             kept = silver_rows_of(old, schema).select(*map(quote, rows.columns))
-            found = kept if found is None else found.unionAll(kept)
-        return found
+            quarantined = kept if quarantined is None else quarantined.unionAll(kept)
+        return quarantined
 
     def _attributable(self, key: ForeignKey, child: Child, parents: "_Parents") -> DataFrame:
-        """Of a range: rows that it wrote, and rows whose parent it removed. All rows where these cannot be listed."""
+        """The rows that a range wrote, and those whose parent it deleted; all rows if these cannot be listed."""
         begin = child.request.begin
         if child.touched is None or len(parents.requests) != 1:
             return child.rows
@@ -150,12 +150,12 @@ class ForeignKeyEvaluation:
 
 @dataclass(frozen=True, slots=True)
 class _Parents:
-    """A silver table that others refer to.
+    """A referenced silver table.
 
     Attributes:
-        rows: of silver, at the position of the evaluation.
-        quarantined: rows that the source has besides; None: there are none.
-        requests: the source tables whose rows these are; none of another source.
+        rows: its rows at the position of the evaluation.
+        quarantined: further rows that the source has; None: there are none.
+        requests: the source tables of the rows; empty for another source's table.
     """
 
     rows: DataFrame

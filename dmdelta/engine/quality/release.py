@@ -1,4 +1,4 @@
-"""`dmdelta quality release`: rows that were kept apart go on to silver, or are forgotten."""
+"""`dmdelta quality release`: releases quarantined rows to silver, or deletes them."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -19,12 +19,12 @@ from dmdelta.silver.history.repair import damaged_rows, repair_rows, repair_tag,
 
 @dataclass(frozen=True, slots=True)
 class ReleaseRequest:
-    """What becomes of rows that are kept apart.
+    """Which quarantined rows to release.
 
     Attributes:
-        table: `schema.table` at the source, with `*` and `?` for several.
-        force: send on what still fails, too.
-        discard: send nothing on.
+        table: `schema.table` at the source; `*` and `?` match several.
+        force: release rows that still fail, too.
+        discard: delete the rows instead of releasing them.
     """
 
     table: str
@@ -35,13 +35,13 @@ class ReleaseRequest:
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """What became of a table's rows.
+    """The numbers of a table's quarantined rows, by outcome.
 
     Attributes:
         released: rows that silver has now.
-        discarded: rows that nobody has any more.
-        failing: rows that still fail, and stay.
-        outdated: rows from before the table's structure changed, which stay, too.
+        discarded: rows that were deleted.
+        failing: rows that still fail, and stay in quarantine.
+        outdated: rows with an earlier schema of the table, which stay in quarantine, too.
     """
 
     table: str
@@ -52,24 +52,24 @@ class Released:
 
 
 def release(spec: TaskSpec, request: ReleaseRequest) -> list[Released]:
-    """Send rows on, table by table, while the task stands still. Can be repeated.
+    """Release rows, table by table, while the task is paused. Can be repeated.
 
     Raises:
         ConfigError: there is no such table.
-        DmdeltaError: the task does not pause, or silver cannot be written.
+        DmdeltaError: the task cannot be paused, or silver cannot be written.
     """
     source = open_task_source(spec, request.source)
-    found: list[Released] = []
+    results: list[Released] = []
     for name in source.tables_like(request.table):
         quarantine = Quarantine.of(source.side.table(name))
         if not quarantine.has_rows(source.task.spark):
             continue
         with exclusive_access(spec):
-            found.append(
+            results.append(
                 _discard(source, name, quarantine) if request.discard else _release(source, name, quarantine, request)
             )
 
-    return found
+    return results
 
 
 def _discard(source: TaskSource, name: TableName, quarantine: Quarantine) -> Released:
@@ -82,17 +82,17 @@ def _discard(source: TaskSource, name: TableName, quarantine: Quarantine) -> Rel
 def _release(source: TaskSource, name: TableName, quarantine: Quarantine, request: ReleaseRequest) -> Released:
     task, target = source.task, quarantine.target
     spark, shown = task.spark, ".".join(name)
-    apart = quarantine.rows(spark)
+    quarantined = quarantine.rows(spark)
     at = table_version(spark, target)
     schema = target.silver_schema(TablePast(task, source.side, name).schema_before(at.position))
-    of_now = silver_rows_of(apart.where(f"structure = {literal(schema.to_json())}"), schema)
+    current = silver_rows_of(quarantined.where(f"structure = {literal(schema.to_json())}"), schema)
     checks = () if request.force else TableChecks(spark, open_suites(task.spec))(target, schema)
-    passing = of_now.where(~failing_any(checks)) if checks else of_now
+    passing = current.where(~failing_any(checks)) if checks else current
     with wrapped(quarantine.place, "reading"):
-        all_of_them, fitting, released = apart.count(), of_now.count(), passing.count()
+        total, fitting, released = quarantined.count(), current.count(), passing.count()
     live = rows_at(spark, target, at.version)
     rows = passing.select(*map(quote, live.columns))
     wrong = damaged_rows(live, rows, rows.where("false"), schema)
     repair_rows(spark, target.place, wrong, schema.primary_key, partial(repair_tag, spark, target, task.run))
     quarantine.remove(spark, passing)
-    return Released(shown, released, failing=fitting - released, outdated=all_of_them - fitting)
+    return Released(shown, released, failing=fitting - released, outdated=total - fitting)

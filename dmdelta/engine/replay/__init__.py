@@ -1,1 +1,1 @@
-"""`dmdelta replay`: a range of a table's log applied again, checked, and written to its place."""
+"""`dmdelta replay`: applies a range of a table's log again, checks the result, and writes it."""

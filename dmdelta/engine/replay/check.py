@@ -1,4 +1,4 @@
-"""`dmdelta replay --check`: the result of a replay is evaluated before any of it is written."""
+"""`dmdelta replay --check`: evaluates the result of a replay before writing it."""
 
 import json
 from collections.abc import Callable, Iterable, Sequence
@@ -24,71 +24,73 @@ from dmdelta.silver.table.target import Target
 
 @dataclass(frozen=True, slots=True)
 class ReplayCheck:
-    """Evaluates the results of a source's replays, and stores what it finds."""
+    """Evaluates the results of a source's replays, and stores the outcome."""
 
     judgement: TableEvaluation
     store: ResultStore
 
     def guard(self, name: TableName) -> Callable[[ApplyRequest], ApplyRequest]:
-        """Makes failing rows of a replay go to a quarantine of its own, as those of a running task do."""
+        """A function that makes a replay request send failing rows to its own quarantine, as a running task does."""
         silver = self.judgement.side.table(name).route.name
         expected = [each for each in self.judgement.suites.of(silver).row_wise if _quarantines(each)]
-        made: dict[TableSchema, Sequence[RowCheck]] = {}
+        built: dict[TableSchema, Sequence[RowCheck]] = {}
 
         def checks(_: Target, schema: TableSchema) -> Sequence[RowCheck]:
-            if schema not in made:
-                made[schema] = list(_row_checks(self.judgement.task.spark, expected, schema))
-            return made[schema]
+            if schema not in built:
+                built[schema] = list(_row_checks(self.judgement.task.spark, expected, schema))
+            return built[schema]
 
         if not expected:
             return lambda request: request
         return lambda request: replace(request, context=replace(request.context, checks=checks))
 
-    def assert_passes(self, name: TableName, scope: Scope, state: PastState, apart: DataFrame | None) -> list[Result]:
-        """Evaluate the rows that a replay leads to. Returns what fails without stopping anything.
+    def assert_passes(
+        self, name: TableName, scope: Scope, state: PastState, quarantined: DataFrame | None
+    ) -> list[Result]:
+        """Evaluate the rows that a replay produces. Returns the failing results without the action `stop`.
 
         Args:
-            scope: RANGE: the rows that the range wrote are evaluated; otherwise all.
-            apart: rows of the replay's quarantine; None: there are none.
+            scope: RANGE: evaluate the rows that the range wrote; otherwise all rows.
+            quarantined: rows of the replay's quarantine; None: there are none.
 
         Raises:
-            QualityError: an expectation fails that stops its table.
+            QualityError: an expectation with the action `stop` fails.
             DmdeltaError: bronze, silver or the source cannot be read.
         """
         begin = state.request.begin if scope is Scope.RANGE else None
         judged = Judged(
             state.request.context.source_id, state.request.target.route.name, Scope.REPLAY_CHECK, begin, state.position
         )
-        found = self.judgement.judge_state(judged, state, state.touched if begin is not None else state.rows)
-        results = [_with_those_apart(result, apart) for result in found.results]
+        table_result = self.judgement.judge_state(judged, state, state.touched if begin is not None else state.rows)
+        results = [_with_quarantined(result, quarantined) for result in table_result.results]
         self.store.add(judged, results)
         failing = [result for result in results if not result.success]
         stopping = [result for result in failing if result.on_failure == OnFailure.STOP.value]
         if stopping:
             raise QualityError(
                 f"the replay of {'.'.join(name)} fails {'; '.join(map(shown, stopping))}",
-                hint="nothing was written: correct the source or the suite, and replay again",
+                hint="nothing was written: correct the source or the suite, then replay again",
             )
         return failing
 
 
 def shown(result: Result) -> str:
-    """A result as one line: what fails, and how many rows of how many."""
+    """A result as one line: the expectation, and how many of the evaluated rows fail."""
     rows = f"{result.unexpected:,} rows" if result.unexpected is not None else result.note or "the table"
     many = f" of {result.evaluated:,}" if result.evaluated is not None and result.unexpected is not None else ""
     return f"{result.expectation} ({result.on_failure}): {rows}{many}"
 
 
-def adopted(apart: DataFrame, made_for: Target, target: Target, schema: TableSchema) -> DataFrame:
-    """The rows of a replay's quarantine as that of the silver table has them.
+def adopted(quarantined: DataFrame, made_for: Target, target: Target, schema: TableSchema) -> DataFrame:
+    """The rows of a replay's quarantine, in the form of the silver table's quarantine.
 
     Args:
-        made_for: where the replay put its rows.
-        schema: the source table's structure.
+        made_for: the table that the replay wrote.
+        schema: the source table's schema.
     """
-    spark = apart.sparkSession
+    spark = quarantined.sparkSession
     with wrapped(target.place, "reading"):
-        texts = [str(row["structure"]) for row in apart.select("structure").distinct().collect()]
+        texts = [str(row["structure"]) for row in quarantined.select("structure").distinct().collect()]
     seen = json.loads(target.silver_schema(schema).to_json())
     constants = seen["columns"][len(seen["columns"]) - len(target.constants) :]
     pairs = [(text, _renamed(text, len(made_for.constants), target, constants)) for text in texts]
@@ -103,14 +105,14 @@ def adopted(apart: DataFrame, made_for: Target, target: Target, schema: TableSch
         else "_dm_structure AS structure"
         if name == "structure"
         else quote(name)
-        for name in apart.columns
+        for name in quarantined.columns
     ]
-    return apart.join(names, apart["structure"] == names["_dm_made"]).selectExpr(*columns)
+    return quarantined.join(names, quarantined["structure"] == names["_dm_made"]).selectExpr(*columns)
 
 
-def rows_apart(apart: DataFrame, schema: TableSchema, live: DataFrame) -> DataFrame:
-    """Rows of a quarantine with the columns of silver (`live`)."""
-    return silver_rows_of(apart, schema).select(*map(quote, live.columns))
+def rows_apart(quarantined: DataFrame, schema: TableSchema, live: DataFrame) -> DataFrame:
+    """The rows of a quarantine with the columns of silver (`live`)."""
+    return silver_rows_of(quarantined, schema).select(*map(quote, live.columns))
 
 
 def _quarantines(expectation: Expectation) -> bool:
@@ -118,7 +120,7 @@ def _quarantines(expectation: Expectation) -> bool:
 
 
 def _row_checks(spark: SparkSession, expected: Iterable[Expectation], schema: TableSchema) -> Iterable[RowCheck]:
-    # Great Expectations takes a second to be imported, and is there only where it is asked for.
+    # Importing Great Expectations takes a second, and it is an optional dependency.
     from dmdelta.quality.expectations import failing  # noqa: PLC0415
 
     columns = ", ".join(f"CAST(NULL AS {kind}) AS {quote(name)}" for name, kind in silver_columns(schema).items())
@@ -126,16 +128,16 @@ def _row_checks(spark: SparkSession, expected: Iterable[Expectation], schema: Ta
     for each in expected:
         try:
             yield RowCheck(str(each), failing(each, empty), OnFailure.QUARANTINE)
-        except ConfigError:  # the table had no such column then: its last rows are evaluated at the end
+        except ConfigError:  # this schema lacks a column of the expectation: only the final rows are evaluated
             continue
 
 
-def _with_those_apart(result: Result, apart: DataFrame | None) -> Result:
-    """A result that counts the rows which the replay's quarantine holds."""
-    if apart is None or result.on_failure != OnFailure.QUARANTINE.value:
+def _with_quarantined(result: Result, quarantined: DataFrame | None) -> Result:
+    """A result that also counts the rows in the replay's quarantine."""
+    if quarantined is None or result.on_failure != OnFailure.QUARANTINE.value:
         return result
     with wrapped("the replay's quarantine", "reading"):
-        count = apart.where(F.array_contains("reasons", F.lit(result.expectation))).count()
+        count = quarantined.where(F.array_contains("reasons", F.lit(result.expectation))).count()
     if not count:
         return result
     evaluated = result.evaluated + count if result.evaluated is not None else None
@@ -144,12 +146,12 @@ def _with_those_apart(result: Result, apart: DataFrame | None) -> Result:
         success=False,
         evaluated=evaluated,
         unexpected=(result.unexpected or 0) + count,
-        note="kept in quarantine",
+        note="quarantined",
     )
 
 
 def _renamed(text: str, constants: int, target: Target, own: Sequence[object]) -> str:
-    """A structure's text under the silver table's name, with its constant columns."""
+    """A schema's JSON with the silver table's name and its constant columns."""
     fields = json.loads(text)
     columns = fields["columns"][: len(fields["columns"]) - constants]
     fields |= {"schema": target.route.name[0], "table": target.route.name[1], "columns": [*columns, *own]}

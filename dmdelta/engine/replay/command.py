@@ -1,4 +1,4 @@
-"""`dmdelta replay`: which tables and which range of a source's log are replayed."""
+"""`dmdelta replay`: resolves the tables and the range of a source's log, and replays them."""
 
 from dmdelta.bronze.landing import newest_landed
 from dmdelta.bronze.retention import assert_kept
@@ -18,30 +18,30 @@ from dmdelta.silver.table.table import Condition, silver_condition
 
 
 def replay(spec: TaskSpec, request: ReplayRequest, report: Report) -> list[Replayed]:
-    """Carry a replay out, for each table in turn. One that was killed goes on when it is asked for again.
+    """Replay each table in turn. Repeating a request that was killed resumes it.
 
     Raises:
-        ConfigError: a place or a table is not there, or what is asked for does not go together.
-        QualityError: bronze does not have what it takes, or the result fails what it must fulfil (`check`).
+        ConfigError: a place or a table does not exist, or options conflict.
+        QualityError: bronze does not have the range, or the result fails an expectation (`check`).
         DmdeltaError: as `dmdelta.silver.apply.apply.apply_table`.
     """
-    _assert_sense(request)
+    _assert_consistent(request)
     source = open_task_source(spec, request.source)
     spark = source.task.spark
     landed = newest_landed(spark, source.landing)
     if landed is None:
-        raise ConfigError(f"nothing of {source.config.source_id} has landed", hint="run the task first")
+        raise ConfigError(f"no data of {source.config.source_id} has landed", hint="run the task first")
     places = LandedLogOf(spark, source.landing, landed.end)
     begin = find_place(places, request.begin, Side.FROM) if request.begin is not None else None
     end = find_place(places, request.end, Side.TO) if request.end is not None else None
     if begin is not None and end is not None and begin >= end:
-        raise ConfigError(f"the range ends at {end}, before it begins at {begin}", hint="mend --from or --to")
+        raise ConfigError(f"the range ends at {end}, before it begins at {begin}", hint="correct --from or --to")
     if begin is not None:
         assert_kept(spark, source.landing, begin)
     names = source.tables_like(request.table)
     if request.to is ReplayTo.NEW and len(names) > 1:
-        raise ConfigError(f"{request.table} stands for {len(names)} tables", hint="--into takes one")
-    if request.to is not ReplayTo.NEW and len(names) > 1:  # a pattern may fit tables that were dropped or renamed
+        raise ConfigError(f"{request.table} matches {len(names)} tables", hint="--into requires exactly one")
+    if request.to is not ReplayTo.NEW and len(names) > 1:  # a pattern may match tables that were dropped or renamed
         names = [name for name in names if _is_in_silver(source, name)]
     check = _check_of(spec, source) if request.check else None
     return [
@@ -52,18 +52,18 @@ def replay(spec: TaskSpec, request: ReplayRequest, report: Report) -> list[Repla
 
 def _check_of(spec: TaskSpec, source: TaskSource) -> ReplayCheck:
     task = source.task
-    judgement = open_judgement(spec, source, SilverHistory(task, source.side))
-    return ReplayCheck(judgement, ResultStore(task.spark, task.lakehouse, spec.name, task.run))
+    evaluation = open_judgement(spec, source, SilverHistory(task, source.side))
+    return ReplayCheck(evaluation, ResultStore(task.spark, task.lakehouse, spec.name, task.run))
 
 
 def _is_in_silver(source: TaskSource, name: TableName) -> bool:
     return silver_condition(source.task.spark, source.side.table(name)) is Condition.PRESENT
 
 
-def _assert_sense(request: ReplayRequest) -> None:
+def _assert_consistent(request: ReplayRequest) -> None:
     if request.to is ReplayTo.LIVE and (request.begin is None or request.end is None):
-        raise ConfigError("a replay into the live table needs a range", hint="give --from and --to, or --rebuild")
+        raise ConfigError("a replay into the live table needs a range", hint="pass --from and --to, or --rebuild")
     if request.to is ReplayTo.NEW and (request.begin is not None or request.end is None):
-        raise ConfigError("--into makes a table as it was at one position", hint="give --to alone")
+        raise ConfigError("--into creates a table as of one position", hint="pass --to only")
     if request.to is ReplayTo.REBUILD and (request.begin is not None or request.end is not None):
-        raise ConfigError("--rebuild makes the table as it is now", hint="leave --from and --to out")
+        raise ConfigError("--rebuild replays the table's whole history", hint="omit --from and --to")

@@ -1,4 +1,4 @@
-"""The replay of a range into the live silver table: what differs from what bronze leads to is repaired.
+"""Replays a range into the live silver table: repairs the rows that differ from the result of the replay.
 
 docs/decisions/0008-replay.md has the reasons.
 """
@@ -42,13 +42,13 @@ from dmdelta.silver.table.target import Target
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What a replay did to one table.
+    """The result of a replay of one table.
 
     Attributes:
-        place: the table that was written, or looked at.
-        rows: row changes that were applied on the way.
+        place: the table that was written or compared.
+        rows: number of row changes that were applied.
         missing, different, extra: rows of the live table that were repaired.
-        failing: what the result does not fulfil, without stopping anything, as lines; only if it was evaluated.
+        failing: one line for each failing expectation without the action `stop`; empty without `check`.
     """
 
     table: str
@@ -64,7 +64,7 @@ class Replayed:
 
 @dataclass(frozen=True, slots=True)
 class _Compared:
-    """What comparing a range has found: damage, row changes on the way, and what the result fails."""
+    """The result of comparing a range: damage, applied row changes, and failing expectations."""
 
     damage: Damage = field(default_factory=Damage)
     rows: int = 0
@@ -76,7 +76,7 @@ class TableRepair:
     """The repair of one table.
 
     Attributes:
-        check: evaluates the result before any of it is written; None: nothing does.
+        check: evaluates the result before it is written; None: no evaluation.
     """
 
     scratch: TableScratch
@@ -88,26 +88,26 @@ class TableRepair:
         return self.scratch.side.table(self.scratch.name)
 
     def run(self, begin: Position, end: Position) -> Replayed:
-        """Compare while the task runs; it is paused only to repair damage."""
+        """Compare while the task runs; the task is paused only to repair damage."""
         target, spark = self._target, self.scratch.task.spark
         if not self.past.schema_before(table_version(spark, target).position).primary_key:
             raise ConfigError(
-                f"{self.scratch.shown} has no key: nothing tells a row from another one like it",
-                hint="replay it --into a new table, or have silver made anew: --rebuild",
+                f"{self.scratch.shown} has no key: identical rows cannot be distinguished",
+                hint="replay it --into a new table, or use --rebuild",
             )
-        found = self._compared(begin, end, table_version(spark, target), mending=False)
-        rows = found.rows
-        if found.damage:
+        compared = self._compared(begin, end, table_version(spark, target), repairing=False)
+        rows = compared.rows
+        if compared.damage:
             with exclusive_access(self.scratch.task.spec):
-                found = self._compared(begin, end, table_version(spark, target), mending=True)
-                rows += found.rows
-        damage = found.damage
+                compared = self._compared(begin, end, table_version(spark, target), repairing=True)
+                rows += compared.rows
+        damage = compared.damage
         counts = damage.missing, damage.different, damage.extra
         return Replayed(
-            self.scratch.shown, target.place, begin, end, rows, *counts, failing=tuple(map(shown, found.failing))
+            self.scratch.shown, target.place, begin, end, rows, *counts, failing=tuple(map(shown, compared.failing))
         )
 
-    def _compared(self, begin: Position, end: Position, at: TableVersion, *, mending: bool) -> _Compared:
+    def _compared(self, begin: Position, end: Position, at: TableVersion, *, repairing: bool) -> _Compared:
         spark, target, position = self.scratch.task.spark, self._target, at.position
         begin, end = self.past.after_last_read(begin), min(end, position)
         if begin >= end:
@@ -115,43 +115,43 @@ class TableRepair:
         past: Sequence[ReplayRange] = (ReplayRange(begin, position, again=begin.epoch != position.epoch),)
         renamed = self.past.is_renamed(begin, position)
         if renamed or self.past.is_partial(begin, position):
-            # A RENAME writes the whole table, and images that lack columns make whole rows from the beginning on only.
+            # A RENAME writes the whole table, and images that lack columns need the values of all earlier changes.
             past = self.past.until(position)
-        request = self.scratch.request(past, "mend" if mending else "look", f"{begin}-{position}")
+        request = self.scratch.request(past, "mend" if repairing else "look", f"{begin}-{position}")
         rows = self.scratch.build(request, past)
         seen, live = whole_at(spark, target, at, self.past.schema_before(position))
         built, own = self.scratch.rows(request, live), self.scratch.own_request(begin, end)
-        apart = self.scratch.apart(request)
+        quarantined = self.scratch.quarantined(request)
         failing: list[Result] = []
         if self.check is not None:
             scope = Scope.TABLE if renamed else Scope.RANGE
             failing = self.check.assert_passes(
-                self.scratch.name, scope, PastState(own, position, seen, built, built), apart
+                self.scratch.name, scope, PastState(own, position, seen, built, built), quarantined
             )
-        kept = rows_apart(apart, seen, live) if apart is not None else None
+        kept = rows_apart(quarantined, seen, live) if quarantined is not None else None
         expected = built if kept is None else built.unionAll(kept)
         if renamed:
             gone = live.selectExpr(*map(quote, seen.primary_key), f"{version_at(position)} AS {VERSION}")
         else:
             gone = deleted_keys(spark, own, seen, live)
-            # No lower bound: rows of an XA transaction stand where they were prepared.
+            # No lower bound: rows of an XA transaction have the position of its XA PREPARE.
             expected = expected.where(older_than(end))
         wrong = damaged_rows(live, expected, gone, seen)
         damage = count_damage(wrong)
-        if damage and mending:
-            parted = _parted(wrong, kept, seen) if kept is not None else wrong
+        if damage and repairing:
+            repairs = _without_quarantined(wrong, kept, seen) if kept is not None else wrong
             repair_rows(
-                spark, target.place, parted, seen.primary_key, lambda: repair_tag(spark, target, self.scratch.task.run)
+                spark, target.place, repairs, seen.primary_key, lambda: repair_tag(spark, target, self.scratch.task.run)
             )
-            if apart is not None:
-                self._keep_apart(request, wrong, apart)
+            if quarantined is not None:
+                self._quarantine(request, wrong, quarantined)
         self.scratch.discard(request)
         return _Compared(damage, rows, failing)
 
-    def _keep_apart(self, request: ApplyRequest, wrong: DataFrame, apart: DataFrame) -> None:
-        """Put those of the wrong rows in quarantine that belong there."""
+    def _quarantine(self, request: ApplyRequest, wrong: DataFrame, quarantined: DataFrame) -> None:
+        """Quarantine those of the wrong rows that fail an expectation."""
         versions = wrong.where(f"NOT {GONE}").select(F.col(VERSION))
-        chosen, schema = apart.join(versions, VERSION, "left_semi"), self.past.schema_before(request.end)
+        chosen, schema = quarantined.join(versions, VERSION, "left_semi"), self.past.schema_before(request.end)
         rows = adopted(chosen, request.target, self._target, schema)
         Quarantine.of(self._target).adopt(self.scratch.task.spark, rows)
 
@@ -159,10 +159,10 @@ class TableRepair:
 def whole_at(
     spark: SparkSession, target: Target, at: TableVersion, schema: TableSchema
 ) -> tuple[TableSchema, DataFrame]:
-    """A source table's structure as silver has it, and its rows there, with those that are quarantined.
+    """A source table's schema in silver, and its rows there, including the quarantined ones.
 
     Args:
-        schema: the source table's structure.
+        schema: the source table's schema.
 
     Raises:
         LakehouseError: silver cannot be read.
@@ -172,8 +172,8 @@ def whole_at(
     return seen, with_quarantined(spark, target, shard_rows(target, held), seen)
 
 
-def _parted(wrong: DataFrame, kept: DataFrame, seen: TableSchema) -> DataFrame:
-    """The rows of `damaged_rows`, of which silver loses those that are quarantined."""
+def _without_quarantined(wrong: DataFrame, kept: DataFrame, seen: TableSchema) -> DataFrame:
+    """The rows of `damaged_rows`; quarantined ones are marked for deletion from silver."""
     keys = list(seen.primary_key)
     marked = kept.select(*map(quote, keys)).selectExpr("*", "true AS _dm_apart")
     joined = wrong.join(marked, keys, "left").withColumn(GONE, F.expr(f"{GONE} OR _dm_apart IS NOT NULL"))

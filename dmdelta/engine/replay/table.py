@@ -1,4 +1,4 @@
-"""The replay of one table: to the live silver table, to a new one, or to make silver anew.
+"""Replays one table: into the live silver table, into a new table, or to rebuild the silver table.
 
 docs/decisions/0008-replay.md has the reasons.
 """
@@ -39,14 +39,14 @@ from dmdelta.silver.table.target import Target
 
 
 class ReplayTo(Enum):
-    """Where the rows go."""
+    """The destination of a replay."""
 
     LIVE = "live"
-    """The silver table: what the range wrote is repaired there, what is newer stays."""
+    """The silver table: rows that the range wrote are repaired, newer rows are kept."""
     NEW = "into"
-    """A new table: as the source's was at a position."""
+    """A new table, with the rows of the source table at a position."""
     REBUILD = "rebuild"
-    """A new content of the silver table, made from its beginning."""
+    """The silver table: its content is replaced by a replay of its whole history."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +54,10 @@ class ReplayRequest:
     """What to replay.
 
     Attributes:
-        table: `schema.table`, with `*` and `?` for several.
-        begin, end: places in the log as people write them (`find_place`); None: the table's beginning, and where it is.
+        table: `schema.table`; `*` and `?` match several.
+        begin, end: places in the log (`find_place`); None: the table's beginning, and its current position.
         into: `schema.table` of the new table.
-        check: evaluate the result before any of it is written.
+        check: evaluate the result before it is written.
     """
 
     table: str
@@ -74,7 +74,7 @@ class TableReplay:
     """The replay of one table.
 
     Attributes:
-        check: evaluates the result before any of it is written; None: nothing does.
+        check: evaluates the result before it is written; None: no evaluation.
     """
 
     task: Task
@@ -114,21 +114,21 @@ class TableReplay:
     def _into(self, into: str, end: Position) -> Replayed:
         schema, point, table = into.partition(".")
         if not point or self.target.route.name == (schema, table):
-            raise ConfigError(f"{into!r} is no name for a new table", hint="write --into schema.table")
+            raise ConfigError(f"{into!r} is not a valid name for a new table", hint="use --into schema.table")
         past = self.past.until(end)
         self.past.assert_settled(past, end)
-        failing = self._judged_apart(past, end) if self.check is not None else []
+        failing = self._evaluate_scratch(past, end) if self.check is not None else []
         request = self.scratch.request_to(past, Route(schema, table), self.task.lakehouse)
         rows = self.scratch.build(request, past, anew=False)
         if silver_condition(self.task.spark, request.target) is Condition.ABSENT:
             create_silver(self.task.spark, request.target, self.past.schema_before(end), tag_of(request, 0, end, end))
         return Replayed(self.shown, request.target.place, past[0].begin, end, rows, failing=tuple(map(shown, failing)))
 
-    def _judged_apart(self, past: Sequence[ReplayRange], end: Position) -> list[Result]:
-        """What the table that `--into` makes would fail, evaluated in a scratch table."""
+    def _evaluate_scratch(self, past: Sequence[ReplayRange], end: Position) -> list[Result]:
+        """Evaluate the table that `--into` creates in a scratch table. Returns the failing results."""
         request = self.scratch.request(past, "check", str(end))
         self.scratch.build(request, past)
-        failing = self._judge_whole(request, past[0].begin, end)
+        failing = self._evaluate_table(request, past[0].begin, end)
         self.scratch.discard(request)
         return failing
 
@@ -137,29 +137,29 @@ class TableReplay:
         at = table_version(spark, target).position
         past = self.past.until(at)
         request = self.scratch.request(past, "rebuild", "")
-        rows = self.scratch.build(request, past)  # most of it, while the task runs
-        failing = self._judge_whole(request, past[0].begin, at)
+        rows = self.scratch.build(request, past)  # most of the history, while the task runs
+        failing = self._evaluate_table(request, past[0].begin, at)
         with exclusive_access(self.task.spec):
             now = table_version(spark, target).position
             past = self.past.until(now)
             rows += self.scratch.build(request, past)
             if now != at:
-                failing = self._judge_whole(request, past[0].begin, now)
+                failing = self._evaluate_table(request, past[0].begin, now)
             schema = self.past.schema_before(now)
             built, seen = self.scratch.rows(request, shape_of(spark, target, schema)), target.silver_schema(schema)
             if self.check is None:
                 built = without_quarantined(spark, target, built, seen)
             else:
-                self._keep_apart(request, schema)
+                self._replace_quarantine(request, schema)
             swap(spark, target, built, seen, self.task.run)
             self.scratch.discard(request)
         return Replayed(self.shown, target.place, past[0].begin, now, rows, failing=tuple(map(shown, failing)))
 
-    def _judge_whole(self, request: ApplyRequest, begin: Position, end: Position) -> list[Result]:
-        """What the result of a replay fails; nothing if nobody asked.
+    def _evaluate_table(self, request: ApplyRequest, begin: Position, end: Position) -> list[Result]:
+        """Evaluate the result of a replay. Returns the failing results; empty without `check`.
 
         Raises:
-            QualityError: it must not be written.
+            QualityError: an expectation with the action `stop` fails.
         """
         if self.check is None:
             return []
@@ -167,25 +167,25 @@ class TableReplay:
         held = shape_of(self.task.spark, self.target, schema)
         own, seen = self.scratch.own_request(begin, end), seen_whole(self.target, schema, held)
         rows = self.scratch.rows(request, held)
-        apart = self.scratch.apart(request)
-        return self.check.assert_passes(self.name, Scope.TABLE, PastState(own, end, seen, rows, rows), apart)
+        quarantined = self.scratch.quarantined(request)
+        return self.check.assert_passes(self.name, Scope.TABLE, PastState(own, end, seen, rows, rows), quarantined)
 
-    def _keep_apart(self, request: ApplyRequest, schema: TableSchema) -> None:
-        """Have the rows that a rebuild has quarantined in the silver table's quarantine, and no others."""
-        spark, quarantine, apart = self.task.spark, Quarantine.of(self.target), self.scratch.apart(request)
+    def _replace_quarantine(self, request: ApplyRequest, schema: TableSchema) -> None:
+        """Replace the content of the silver table's quarantine by the rows that a rebuild has quarantined."""
+        spark, quarantine, quarantined = self.task.spark, Quarantine.of(self.target), self.scratch.quarantined(request)
         if quarantine.has_rows(spark):
             quarantine.forget(spark)
-        if apart is not None:
-            quarantine.adopt(spark, adopted(apart, request.target, self.target, schema))
+        if quarantined is not None:
+            quarantine.adopt(spark, adopted(quarantined, request.target, self.target, schema))
 
     def rows_as_of(self, at: TableVersion, position: Position) -> DataFrame | None:
-        """Silver's rows, and those in quarantine, as they will be at a position behind `at`; None if that takes silver.
+        """Silver's rows and the quarantined ones as of a position after `at`; None if only silver can compute them.
 
-        Of a merged table, those of this source table alone, with all of the merged table's columns. Nothing is written
-        to silver.
+        Of a merged table, only the rows of this source table, with all columns of the merged table. Does not write to
+        silver.
 
         Raises:
-            DmdeltaError: as `replay_stretches`.
+            DmdeltaError: as `replay_ranges`.
         """
         spark, begin, side = self.task.spark, at.position, self.side
         seen, live = whole_at(spark, self.target, at, self.past.schema_before(at.position))

@@ -1,4 +1,4 @@
-"""What the validator has found, and what somebody makes of it: `dmdelta validate status`, `show-error` and the like."""
+"""The validator's status and errors, and operators' decisions on them: `dmdelta validate status`, `show-error` etc."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from dmdelta.quality.pending import ErrorState
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A table (`schema.table`), or a column of one, that the validator does not look at."""
+    """A table (`schema.table`), or a column of one, that the validator does not compare."""
 
     source_id: str
     table: str
@@ -31,22 +31,22 @@ class Skipped:
 
 
 class Validity(str, Enum):
-    """What the validator does with a table."""
+    """Whether the validator compares a table."""
 
     VALIDATED = "validated"
-    """Rows of it have changed, and were compared."""
+    """Changed rows of it were compared."""
     NO_CHANGES = "no changes"
-    """No row of it has changed since the validator began."""
+    """No row of it has changed since the validator's first start."""
     NOT_VALIDATED = "not validated"
-    """The reason says why."""
+    """It is not compared; `reason` has the cause."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableValidity:
-    """What the validator does with one table (`schema.table`).
+    """The validator's status of one table (`schema.table`).
 
     Attributes:
-        rows: that were compared and agreed, since the validator's first start.
+        rows: rows that were compared and are equal, since the validator's first start.
     """
 
     source_id: str
@@ -58,16 +58,16 @@ class TableValidity:
 
 @dataclass(frozen=True, slots=True)
 class ValidatorStatus:
-    """The validator of a source, as of its newest flush.
+    """The status of a source's validator, as of its newest flush.
 
     Attributes:
-        validated_to: changes before it have been looked at.
-        validated_rows: rows that were read again and agreed, since its first start.
-        pending_rows: rows that differ for now.
-        new_errors, ignored_errors, resolved_errors: rows that have differed for too long.
-        trouble: why it does not go on.
-        not_validated: tables and columns that are not looked at.
-        tables: every table of the source; none where nobody asked for them.
+        validated_to: changes before this position were compared.
+        validated_rows: rows that were compared and are equal, since its first start.
+        pending_rows: rows that differ, but not long enough to be errors.
+        new_errors, ignored_errors, resolved_errors: rows that differed for longer than the validator's delay.
+        trouble: why it makes no progress.
+        not_validated: tables and columns that are not compared.
+        tables: every table of the source; empty if they were not requested.
     """
 
     source_id: str
@@ -88,10 +88,10 @@ TablesOf = Callable[[str, ValidatorProgress], Collection[TableValidity]]
 
 @dataclass(frozen=True, slots=True)
 class ErrorChoice:
-    """Which errors are meant.
+    """Selects errors.
 
     Attributes:
-        ids: of those, None for all.
+        ids: error ids, None for all.
         table: `schema.table`, None for all.
         state: None for any.
     """
@@ -109,22 +109,22 @@ class ErrorChoice:
 
 
 def validator_status(task: Task, tables: TablesOf | None = None) -> list[ValidatorStatus]:
-    """Each source's validator; none if none has ever run.
+    """The status of each source's validator; empty if none has ever run.
 
     Args:
-        tables: given a source's id and its progress, what the validator does with each table.
+        tables: returns the status of each table, given a source's id and its progress.
 
     Raises:
         LakehouseError: the table cannot be read.
     """
     table = validator_table(task.lakehouse, task.spec.name)
     errors = read_errors(task.spark, table)
-    found: list[ValidatorStatus] = []
+    statuses: list[ValidatorStatus] = []
     for source_id, (progress, pending) in sorted(read_progress(task.spark, table).items()):
         counts = count_errors(error for error in errors if error.source_id == source_id)
         skipped = tuple(Skipped(source_id, name, why) for name, why in sorted(progress.skipped.items()))
         position = str(progress.position) if progress.position else None
-        found.append(
+        statuses.append(
             ValidatorStatus(
                 source_id,
                 progress.mode,
@@ -139,11 +139,11 @@ def validator_status(task: Task, tables: TablesOf | None = None) -> list[Validat
                 tuple(tables(source_id, progress)) if tables is not None else (),
             )
         )
-    return found
+    return statuses
 
 
 def show_status(spec: TaskSpec) -> list[ValidatorStatus]:
-    """Each source's validator, with all of its tables.
+    """The status of each source's validator, with all of its tables.
 
     Raises:
         LakehouseError: the table cannot be read.
@@ -154,21 +154,21 @@ def show_status(spec: TaskSpec) -> list[ValidatorStatus]:
 
 def _tables(task: Task, source_id: str, progress: ValidatorProgress) -> list[TableValidity]:
     config = next((source for source in task.spec.sources if source.source_id == source_id), None)
-    if config is None:  # the spec had it once
+    if config is None:  # the source was removed from the spec
         return []
     known = validated_tables(task, config)
     known |= {name: None for name in progress.by_table if name not in known}
-    found: list[TableValidity] = []
+    tables: list[TableValidity] = []
     for name, why in sorted(known.items()):
         rows = progress.by_table.get(name, 0)
         reason = progress.skipped.get(name, None if rows else why)
         status = Validity.VALIDATED if rows else Validity.NO_CHANGES
-        found.append(TableValidity(source_id, name, Validity.NOT_VALIDATED if reason else status, rows, reason))
-    return found
+        tables.append(TableValidity(source_id, name, Validity.NOT_VALIDATED if reason else status, rows, reason))
+    return tables
 
 
 def show_errors(spec: TaskSpec, choice: ErrorChoice) -> list[RowError]:
-    """The errors that are meant, by source, table and key.
+    """The selected errors, sorted by source, table and key.
 
     Raises:
         LakehouseError: the table cannot be read.
@@ -178,10 +178,10 @@ def show_errors(spec: TaskSpec, choice: ErrorChoice) -> list[RowError]:
 
 
 def decide_errors(spec: TaskSpec, choice: ErrorChoice, state: ErrorState) -> list[RowError]:
-    """Ignore errors, or take them for resolved; those errors as they are now.
+    """Mark errors as ignored or resolved. Returns the changed errors.
 
     Raises:
-        ConfigError: there is no error of an id that is given.
+        ConfigError: an id does not exist.
         LakehouseError: the table cannot be read or written.
     """
     task = open_task(spec, writing=False)
@@ -189,10 +189,10 @@ def decide_errors(spec: TaskSpec, choice: ErrorChoice, state: ErrorState) -> lis
 
 
 def clear_errors(spec: TaskSpec, choice: ErrorChoice) -> list[RowError]:
-    """Remove errors, and the values of their rows; those that there were.
+    """Delete errors, including the stored values of their rows. Returns the deleted errors.
 
     Raises:
-        ConfigError: there is no error of an id that is given.
+        ConfigError: an id does not exist.
         LakehouseError, CommitConflict: the table cannot be read or written.
     """
     task = open_task(spec, writing=False)
@@ -213,5 +213,5 @@ def _known(task: Task, choice: ErrorChoice) -> list[RowError]:
     errors = _chosen(task, choice)
     missing = sorted(set(choice.ids or ()) - {error.error for error in errors})
     if missing:
-        raise ConfigError(f"there is no error {missing[0]}", hint="dmdelta validate show-error SPEC lists them")
+        raise ConfigError(f"there is no error {missing[0]}", hint="`dmdelta validate show-error SPEC` lists the errors")
     return errors

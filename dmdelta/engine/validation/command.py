@@ -1,4 +1,4 @@
-"""`dmdelta validate`: every table of the task, compared or not compared with the reason."""
+"""`dmdelta validate`: compares every table of the task, or reports why it cannot be compared."""
 
 from collections.abc import Callable
 from contextlib import closing
@@ -29,45 +29,47 @@ Report = Callable[[Validated], object]
 
 
 def validate(spec: TaskSpec, request: ValidateRequest, report: Report) -> list[Validated]:
-    """Compare every table that fits with its source, one after the other, and repair silver if that is asked for.
+    """Compare every matching table with its source, one after the other, and repair silver if requested.
 
-    Listed are the tables that the rules include and the source has now, those that silver was written for, and those
-    that bronze knows; not the ones that neither side has any more.
+    The result lists the tables of the source that the rules include, those that have been written to silver, and those
+    that bronze has; not the ones that neither side has any more.
 
     Args:
-        report: called with each table.
+        report: called with the result of each table.
 
     Raises:
         ConfigError: there is no such table, the source is an archive, or the spec has no sink to compare with.
-        NotLanded: bronze does not reach where the source is.
+        NotLanded: bronze does not reach the source's position.
         SourceUnavailable, SourceError: the source cannot be reached.
         LakehouseError: dm_meta or bronze cannot be read.
     """
     configs = [named_source(spec, request.source)] if request.source is not None else list(spec.sources)
     if all(endpoint_of(config) is None for config in configs):
         names = ", ".join(config.source_id for config in configs)
-        raise ConfigError(f"{names} is an archive", hint="only a server can be compared with")
-    if request.against is Against.SINK and spec.sink is None:
-        raise ConfigError("the spec has no sink", hint="--against sink compares the target of the section `sink`")
-    task = open_task(spec, writing=False)
-    found = [line for config in configs for line in _of_source(task, config, request, report)]
-    if not found:
         raise ConfigError(
-            f"the task has no table {request.table}", hint="names are as the source writes them: schema.table"
+            f"{names} is an archive", hint="use a source with a server: an archive has no tables to compare with"
         )
-    return found
+    if request.against is Against.SINK and spec.sink is None:
+        raise ConfigError("the spec has no sink", hint="add the section `sink` to the spec, or omit --against sink")
+    task = open_task(spec, writing=False)
+    results = [line for config in configs for line in _of_source(task, config, request, report)]
+    if not results:
+        raise ConfigError(
+            f"the task has no table {request.table}", hint="use the table's name at the source: schema.table"
+        )
+    return results
 
 
 def _of_source(task: Task, config: SourceConfig, request: ValidateRequest, report: Report) -> list[Validated]:
     source, endpoint = source_of_task(task, config), endpoint_of(config)
     tables = SourceTables(source, endpoint, request)
-    found: list[Validated] = []
+    results: list[Validated] = []
     for name in tables.names():
         line = tables.validate(name)
         if line is not None:
-            found.append(line)
+            results.append(line)
             report(line)
-    return found
+    return results
 
 
 @dataclass(slots=True)
@@ -85,7 +87,7 @@ class SourceTables:
     _pending: frozenset[TableName] = frozenset()
 
     def names(self) -> list[TableName]:
-        """The tables that fit the request, by name.
+        """The tables that match the request, sorted by name.
 
         Raises:
             DmdeltaError: the source or the lakehouse cannot be read.
@@ -104,8 +106,8 @@ class SourceTables:
         """Compare a table; None if neither side has it.
 
         Raises:
-            NotLanded: bronze does not reach where the source is.
-            DmdeltaError: what concerns all tables: a side does not answer.
+            NotLanded: bronze does not reach the source's position.
+            DmdeltaError: an error that affects all tables, such as an unreachable server.
         """
         try:
             return self._validate(name)
@@ -124,9 +126,9 @@ class SourceTables:
         if name not in self._in_source and condition is Condition.ABSENT and silver:
             return None
         if not source.side.rules.wanted(*name):
-            return self._line(name, Outcome.EXCLUDED, "the rules of the spec leave it out")
+            return self._line(name, Outcome.EXCLUDED, "the spec's rules exclude it")
         if self.endpoint is None:
-            return self._line(name, Outcome.EXCLUDED, f"{source.config.source_id} is an archive: there is no server")
+            return self._line(name, Outcome.EXCLUDED, f"{source.config.source_id} is an archive, without a server")
         if not silver:
             return self._against_sink(name, self.endpoint)
         if name not in self._in_source:
@@ -135,7 +137,7 @@ class SourceTables:
         if isinstance(compared, str):
             return self._line(name, Outcome.EXCLUDED, compared)
         if name in self._pending:
-            return self._line(name, Outcome.NOT_COMPARED, "a snapshot has not read all of it yet")
+            return self._line(name, Outcome.NOT_COMPARED, "its snapshot is not complete yet")
         if condition is not Condition.PRESENT:
             alone = self._one_sided(name, self.endpoint).source_alone(compared)
             if alone is not None:

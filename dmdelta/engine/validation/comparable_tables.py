@@ -1,4 +1,4 @@
-"""The tables of a source as they are looked at, and those that are not, with the reason."""
+"""The tables of a source that the validator can compare, and those that it cannot, with the reason."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 _PART = "(a part)"
 NOTHING = ""
-"""Why a table is not looked at that neither side has: there is nothing to say of it."""
+"""The reason for a table that neither side has: it is not reported."""
 
 
 @dataclass(slots=True)
 class ComparableTables:
     """
     Attributes:
-        fast: only whether rows are there.
-        skipped: tables (`schema.table`), columns of theirs and parts of their log that are not looked at, and why.
-        stop: what is under way is given up when it comes.
+        fast: only compare whether rows exist.
+        skipped: tables (`schema.table`), columns and parts of the log that are not compared, with the reason.
+        stop: cancels the comparison.
     """
 
     spark: SparkSession
@@ -43,7 +43,7 @@ class ComparableTables:
     skipped: dict[str, str] = field(default_factory=dict)
     stop: StopRequest = field(default_factory=StopRequest)
     _connection: "Connection[Any] | None" = None
-    _looks: dict[TableName, RowComparer | str] = field(default_factory=dict)
+    _comparers: dict[TableName, RowComparer | str] = field(default_factory=dict)
 
     @property
     def connection(self) -> "Connection[Any]":
@@ -51,49 +51,49 @@ class ComparableTables:
         return self._connection
 
     def connect(self, connection: "Connection[Any]", stop: StopRequest) -> None:
-        """Go on with a connection to the source, until a stop."""
+        """Use a connection to the source from now on, until a stop is requested."""
         self._connection, self.stop = connection, stop
-        self._looks.clear()
+        self._comparers.clear()
 
     def forget(self, name: TableName) -> None:
-        """Ask anew for a table's structure when it is looked at next."""
-        self._looks.pop(name, None)
+        """Discard a table's schema, so that the next comparison reads it again."""
+        self._comparers.pop(name, None)
 
     def open(self, names: Collection[TableName]) -> None:
-        """Ask for the structures of tables that are not known yet, all at once.
+        """Read the schemas of tables that are not known yet, in one query.
 
         Raises:
-            LakehouseError, SourceError, SourceUnavailable: one of the sides cannot be read.
+            LakehouseError, SourceError, SourceUnavailable: silver or the source cannot be read.
         """
-        missing = set(names) - self._looks.keys()
+        missing = set(names) - self._comparers.keys()
         if not missing:
             return
-        found = read_schemas(self.connection, lambda schema, table: (schema, table) in missing)
-        schemas = {schema.name: schema for schema in found}
+        read = read_schemas(self.connection, lambda schema, table: (schema, table) in missing)
+        schemas = {schema.name: schema for schema in read}
         for name in missing:
             schema = schemas.get(name)
-            planned = _plan_table_look(self.spark, self.side, name, schema, fast=self.fast)
+            planned = _plan_comparison(self.spark, self.side, name, schema, fast=self.fast)
             if isinstance(planned, str) or schema is None:
-                self._looks[name] = str(planned)
+                self._comparers[name] = str(planned)
             else:
-                self._looks[name] = RowComparer(self.spark, self.side, self.connection, schema, planned)
+                self._comparers[name] = RowComparer(self.spark, self.side, self.connection, schema, planned)
 
     def use(self, name: TableName, work: Callable[[RowComparer], None], what: str) -> None:
-        """Look at a table. If that fails, once more with its structure as it is by now; then it is named.
+        """Compare rows of a table; on an error, retry once with its current schema, then report it as skipped.
 
         Args:
-            what: is looked at, in words.
+            what: describes the rows that are compared.
 
         Raises:
-            DmdeltaError: what may pass, or it was given up.
+            DmdeltaError: a transient failure, or any error after a stop is requested.
         """
         for is_last in (False, True):
             self.open({name})
-            look = self._look_of(name)
-            if look is None:
+            comparer = self._comparer_of(name)
+            if comparer is None:
                 return
             try:
-                work(look)
+                work(comparer)
             except (LakehouseError, SchemaError, SourceError) as error:
                 if isinstance(error, Retryable) or self.stop.requested:
                     raise
@@ -103,24 +103,24 @@ class ComparableTables:
             else:
                 return
 
-    def _look_of(self, name: TableName) -> RowComparer | None:
-        """How a table is looked at; None, and named as such, if it is not."""
-        look = self._looks[name]
-        if not isinstance(look, str):
-            left = {".".join((*name, column)): column for column in look.look.uncompared}
-            self._unskip(name, {*left, ".".join((*name, _PART))})
-            for column in left.values():
-                self._skip((*name, column), "the column has no text that both sides write alike, or silver lacks it")
-            return look
-        if look == NOTHING:
+    def _comparer_of(self, name: TableName) -> RowComparer | None:
+        """The comparer of a table; None if it cannot be compared, which is reported as skipped."""
+        comparer = self._comparers[name]
+        if not isinstance(comparer, str):
+            uncompared = {".".join((*name, column)): column for column in comparer.look.uncompared}
+            self._unskip(name, {*uncompared, ".".join((*name, _PART))})
+            for column in uncompared.values():
+                self._skip((*name, column), "the column has no canonical text on both sides, or silver lacks it")
+            return comparer
+        if comparer == NOTHING:
             self._unskip(name)
         else:
-            self._skip(name, look)
-        self.forget(name)  # it may be otherwise next time
+            self._skip(name, comparer)
+        self.forget(name)  # the next comparison may find another schema
         return None
 
     def _unskip(self, name: TableName, still: Collection[str] = ()) -> None:
-        """Say no longer that a table or a column of it is not looked at, but for those that `still` are."""
+        """Stop reporting a table and its columns as skipped, except those in `still`."""
         own = ".".join(name)
         for shown in [each for each in self.skipped if each == own or each.startswith(f"{own}.")]:
             if shown not in still:
@@ -137,7 +137,7 @@ def _facts(spark: SparkSession, side: SilverContext, name: TableName, schema: Ta
     target, compared = side.table(name), plan_comparable_rows(side.rules, name)
     if silver_condition(spark, target) is not Condition.PRESENT:
         return TableFacts(schema, None, compared)
-    with wrapped(target.place, "looking at"):
+    with wrapped(target.place, "reading"):
         try:
             rows = spark.table(target.place)
             own = own_rows(target, schema, rows) if schema is not None else OwnRows(rows)
@@ -148,7 +148,7 @@ def _facts(spark: SparkSession, side: SilverContext, name: TableName, schema: Ta
             raise
 
 
-def _plan_table_look(
+def _plan_comparison(
     spark: SparkSession, side: SilverContext, name: TableName, schema: TableSchema | None, *, fast: bool
 ) -> RowLook | str:
     facts = _facts(spark, side, name, schema)

@@ -1,4 +1,4 @@
-"""The comparison of one table with its source, both as they are at one position of the log.
+"""Compares one table with its source, both as of one position of the log.
 
 docs/decisions/0009-reconciliation.md has the reasons.
 """
@@ -50,12 +50,12 @@ from dmdelta.source.snapshot.consistent_read import ConsistentTable, open_consis
 
 TRIES = 10
 Values = dict[str, dict[str, tuple[str | None, str | None]]]
-"""By key and column that differs, both sides' texts."""
+"""Both sides' texts, by key and differing column."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What sums and hashes have found; the fields are those of `Validated`."""
+    """The result of comparing sums and hashes; the fields are those of `Validated`."""
 
     rows: int
     silver_rows: int
@@ -69,7 +69,7 @@ class TableValidation:
     """The comparison of one table.
 
     Attributes:
-        compared: which of its rows are compared.
+        compared: the rows that are compared.
     """
 
     task: Task
@@ -88,12 +88,12 @@ class TableValidation:
         """Compare.
 
         Raises:
-            NotLanded: bronze does not reach where the source is.
-            DmdeltaError: one of the sides cannot be read, or silver does not reach where the source is.
+            NotLanded: bronze does not reach the source's position.
+            DmdeltaError: silver or the source cannot be read, or silver does not reach the source's position.
         """
         target = self.side.table(self.name)
         for _ in range(TRIES):
-            at = table_version(self.task.spark, target)  # before the source is looked at: it is never ahead of it
+            at = table_version(self.task.spark, target)  # read before the source, so that silver is never ahead of it
             with open_consistent(self.endpoint, self.name, self.side.flavor, self.request.threads) as table:
                 position = await_landed(self.task.spark, self.landing, table.position, self.request.wait)
                 rows = self.replay.rows_as_of(at, position)
@@ -101,18 +101,22 @@ class TableValidation:
                     return self._compare(table, position, own_rows(target, table.schema, rows))
             time.sleep(POLL_SECONDS)
         raise QualityError(
-            f"silver does not come to where {'.'.join(self.name)} is",
-            hint="run the task; compare in a quieter hour. `dmdelta status SPEC` shows whether the table stopped",
+            f"silver does not reach the source's position of {'.'.join(self.name)}",
+            hint="run the task, or compare at a time with less load. `dmdelta status SPEC` shows stopped tables",
         )
 
     def _compare(self, table: ConsistentTable, position: Position, silver: OwnRows) -> Validated:
         comparison = self._comparison(table, silver)
         found = self._differing_rows(table, comparison, silver.rows)
         documents, compared = self._documents(table, comparison, silver.rows)
-        values = self._values(table, comparison, silver.rows, list(found.kinds)[: self.request.limit])
+        texts = self._values(table, comparison, silver.rows, list(found.kinds)[: self.request.limit])
         differences = [
-            *(RowDifference(kind, key, values.get(key, {})) for key, kind in found.kinds.items()),
-            *(RowDifference(Kind.DIFFERENT, key, told) for key, told in documents.items() if key not in found.kinds),
+            *(RowDifference(kind, key, texts.get(key, {})) for key, kind in found.kinds.items()),
+            *(
+                RowDifference(Kind.DIFFERENT, key, values)
+                for key, values in documents.items()
+                if key not in found.kinds
+            ),
         ]
         counts = Counter(difference.kind for difference in differences)
         names = {column.name for column in (*comparison.columns, *compared)}
@@ -148,7 +152,7 @@ class TableValidation:
         )
 
     def _differing_rows(self, table: ConsistentTable, comparison: Comparison, rows: DataFrame) -> _Found:
-        """Sums of both sides, then the rows of the buckets whose sums differ."""
+        """Compare the sums of both sides, then the rows of the buckets whose sums differ."""
         source = add_sums(table.ask([(source_sums_query(comparison, table.name, part), ()) for part in table.parts]))
         silver = silver_sums(comparison, rows)
         suspects = plan_suspects(source, silver)
@@ -156,8 +160,8 @@ class TableValidation:
         outdated = 0
         if suspects.buckets:
             queries = [(source_rows_query(comparison, table.name, p, suspects.buckets), ()) for p in table.parts]
-            told = [(str(row[0]), int(row[1]), int(row[2])) for part in table.ask(queries) for row in part]
-            compared = compared_rows(told, silver_hashes(comparison, rows, suspects.buckets))
+            hashes = [(str(row[0]), int(row[1]), int(row[2])) for part in table.ask(queries) for row in part]
+            compared = compared_rows(hashes, silver_hashes(comparison, rows, suspects.buckets))
             kinds, outdated = differing_rows(compared.source, compared.silver), compared.outdated
         if Kind.EXTRA in kinds.values() and self._may_be_outdated(keyless=not table.schema.primary_key):
             outdated += sum(kind is Kind.EXTRA for kind in kinds.values())
@@ -166,14 +170,14 @@ class TableValidation:
         return _Found(counts[0], counts[1] - outdated, kinds, suspects.left, self._left_out(table, comparison))
 
     def _left_out(self, table: ConsistentTable, comparison: Comparison) -> int:
-        """How many of the source's rows are not compared."""
+        """The number of the source's rows that are not compared."""
         if comparison.left_out is None:
             return 0
         counts = [(count_query(table.name, part, comparison.left_out.source), ()) for part in table.parts]
         return sum(int(row[0]) for part in table.ask(counts) for row in part)
 
     def _may_be_outdated(self, *, keyless: bool) -> bool:
-        """A row that only silver has may be what a filter has left there, whatever its values are."""
+        """Whether a row that only silver has may be an outdated one that a filter left there, whatever its values."""
         if not self.compared.outdated:
             return False
         spark, bronze = self.task.spark, self.task.lakehouse.bronze
@@ -186,7 +190,7 @@ class TableValidation:
     def _fix(
         self, table: ConsistentTable, comparison: Comparison, differences: list[RowDifference]
     ) -> tuple[bool, str | None]:
-        """Repair silver if that is asked for: whether it was, and why not."""
+        """Repair silver if requested. Returns whether it was repaired, and why not."""
         if not self.request.fix or not differences:
             return False, None
         keys = [difference.key for difference in differences]
@@ -204,14 +208,14 @@ class TableValidation:
     def _documents(
         self, table: ConsistentTable, comparison: Comparison, rows: DataFrame
     ) -> tuple[Values, list[Column]]:
-        """JSON documents that differ, and the columns of JSON that were compared."""
+        """Compare JSON documents: those that differ, and the JSON columns that were compared."""
         columns = [column for column in table.schema.columns if column.type == "json" and column.name in rows.columns]
         if not columns or not table.schema.primary_key:
             return {}, []
         found: Values = {}
         for part in table.parts:
-            (told,) = table.ask([(source_documents_query(comparison, columns, table.name, part), ())])
-            found |= differing_documents(comparison, columns, rows, told)
+            (documents,) = table.ask([(source_documents_query(comparison, columns, table.name, part), ())])
+            found |= differing_documents(comparison, columns, rows, documents)
         return found, columns
 
     def _values(self, table: ConsistentTable, comparison: Comparison, rows: DataFrame, keys: list[str]) -> Values:

@@ -1,7 +1,7 @@
-"""Putting silver right: rows that differ are read from the source again, and the log goes on over them.
+"""Repairs silver: reads differing rows from the source again.
 
-As an ad-hoc snapshot of single rows: they are older than any log, and what of the log may be in them already is applied
-in safe mode. The commit is one of the table's own, which says so.
+This is an ad-hoc snapshot of single rows. Their version is older than any log. Changes of the log that they may already
+contain are applied in safe mode; the commit is one of the table's own, and its tag says up to where.
 """
 
 from collections.abc import Sequence
@@ -26,9 +26,9 @@ from dmdelta.source.snapshot.chunk import Chunk
 from dmdelta.source.snapshot.planner import snapshot_end
 
 MAX_KEYS = 10_000
-"""Of more rows, the whole table is read sooner."""
+"""Beyond this number of rows, a snapshot of the whole table is faster."""
 FIXED_EPOCH = -(1 << 31)
-"""Of rows that were put right: older than all else."""
+"""The epoch of repaired rows: older than all others."""
 
 
 def fix_rows(
@@ -39,38 +39,39 @@ def fix_rows(
     schema: TableSchema,
     keys: Sequence[str],
 ) -> None:
-    """Have silver hold the rows of some keys as the source holds them, while the task stands still.
+    """Replace silver's rows of some keys by the source's, while the task is paused.
 
     Args:
         keys: canonical texts.
 
     Raises:
-        ConfigError: the table has no key. QualityError: there are too many.
-        DmdeltaError: the source cannot be read, or silver not written.
+        ConfigError: the table has no key. QualityError: there are more than `MAX_KEYS` keys.
+        DmdeltaError: the source cannot be read, or silver cannot be written.
     """
     spark, target = task.spark, side.table(schema.name)
     if not schema.primary_key:
         raise ConfigError(
-            f"{schema} has no key: single rows cannot be put right",
-            hint=f"have it read again: dmdelta snapshot SPEC --table {schema}",
+            f"{schema} has no key: single rows cannot be repaired",
+            hint=f"take a new snapshot: dmdelta snapshot SPEC --table {schema}",
         )
     if len(keys) > MAX_KEYS:
         raise QualityError(
-            f"{len(keys):,} rows of {schema} differ", hint=f"have it read again: dmdelta snapshot SPEC --table {schema}"
+            f"{len(keys):,} rows of {schema} differ",
+            hint=f"take a new snapshot: dmdelta snapshot SPEC --table {schema}",
         )
-    apart = task.lakehouse.metadata(f"{task.spec.name}_fix")
+    staging = task.lakehouse.metadata(f"{task.spec.name}_fix")
     with exclusive_access(task.spec):
         frames = ChunkFrames(spark, endpoint, side.source_id, side.flavor, FIXED_EPOCH)
         read = read_rows_of(frames.table_rows([_chunk(comparison, schema, keys)]), schema, target)
-        # Written once: reading the source twice might give two answers.
-        with wrapped(apart, "writing"):
-            read.write.format("delta").mode("overwrite").option("overwriteSchema", "true").saveAsTable(apart)
+        # Staged, so that Spark reads the source only once: a second read may return other rows.
+        with wrapped(staging, "writing"):
+            read.write.format("delta").mode("overwrite").option("overwriteSchema", "true").saveAsTable(staging)
         end = snapshot_end(endpoint)
         at = table_version(spark, target).commit.tag
         until = Position(at.end.epoch, end.binlog_file, end.offset)
         live = spark.table(target.place)
         columns, own_key = list(map(quote, live.columns)), list(seen_whole(target, schema, live).primary_key)
-        fixed = as_held(spark.table(apart), live).selectExpr(*columns, f"false AS {GONE}", f"false AS {FOUND}")
+        fixed = as_held(spark.table(staging), live).selectExpr(*columns, f"false AS {GONE}", f"false AS {FOUND}")
         wrong = shard_rows(target, live).where(f"{comparison.key_text.silver} IN ({', '.join(map(literal, keys))})")
         gone = wrong.join(fixed.select(*own_key), own_key, "left_anti")
         rows = fixed.unionAll(gone.selectExpr(*columns, f"true AS {GONE}", f"true AS {FOUND}"))
@@ -84,9 +85,9 @@ def fix_rows(
 
 
 def _chunk(comparison: Comparison, schema: TableSchema, keys: Sequence[str]) -> Chunk:
-    """What is read of the source again."""
+    """The chunk of the source that has the rows of the keys."""
     texts = ", ".join(f"CONVERT(X'{key.encode().hex()}' USING utf8mb4)" for key in keys)
     condition = f"{comparison.key_text.source} IN ({texts})"
-    if comparison.left_out is not None:  # silver has these rows as the filter has left them
+    if comparison.left_out is not None:  # the filter decides about these rows in silver
         condition += f" AND NOT ({comparison.left_out.source})"
     return Chunk(1, schema, condition, rows=len(keys))

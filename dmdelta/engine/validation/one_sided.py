@@ -1,4 +1,4 @@
-"""Tables that only one of source and silver has: whether that is a difference, once both are at one position."""
+"""Tables that only the source or only silver has: whether that is a difference, as of one position."""
 
 import time
 from contextlib import closing
@@ -28,7 +28,7 @@ TRIES = 10
 
 @dataclass(frozen=True, slots=True)
 class OneSided:
-    """One table that one of both sides lacks."""
+    """A table that either the source or silver lacks."""
 
     source: TaskSource
     endpoint: Endpoint
@@ -36,16 +36,16 @@ class OneSided:
     request: ValidateRequest
 
     def silver_alone(self) -> Validated:
-        """The source has no such table.
+        """Compare a table that the source lacks.
 
         Raises:
-            NotLanded: bronze does not reach where the source is.
-            DmdeltaError: silver or bronze cannot be read, or silver does not reach where the source is.
+            NotLanded: bronze does not reach the source's position.
+            DmdeltaError: silver or bronze cannot be read, or silver does not reach the source's position.
         """
         side, spark = self.source.side, self.source.task.spark
         target = side.table(self.name)
         if side.rules.decide(self.name, ("drop table",), "DROP TABLE") is Action.IGNORE:
-            return self._line(Outcome.EXCLUDED, "dropped in the source; a filter of the spec ignores that")
+            return self._line(Outcome.EXCLUDED, "dropped in the source; a filter of the spec ignores DROP TABLE")
         with closing(open_connection(self.endpoint)) as connection:
             at = server_position(connection)
         position = await_landed(spark, self.source.landing, at, self.request.wait)
@@ -55,7 +55,9 @@ class OneSided:
             if not self._has_events(table_version(spark, target).position, position):
                 return self._left_over(position)
             time.sleep(POLL_SECONDS)
-        raise QualityError(f"the source has no {shown(self.name)}, silver is behind", hint="run the task")
+        raise QualityError(
+            f"the source has no {shown(self.name)}, and silver lags behind the source", hint="run the task"
+        )
 
     def _left_over(self, position: Position) -> Validated:
         target, spark = self.source.side.table(self.name), self.source.task.spark
@@ -68,7 +70,7 @@ class OneSided:
             source=self.source.config.source_id,
             table=shown(self.name),
             status=Outcome.DIFFERS,
-            reason="the source has no such table, or its account may not SELECT from it; silver has",
+            reason="silver has the table; the source has none, or its account lacks the SELECT privilege",
             position=position,
             rows=0,
             silver_rows=count,
@@ -76,11 +78,11 @@ class OneSided:
         )
 
     def source_alone(self, compared: ComparableRows) -> Validated | None:
-        """Silver has no such table; None if it has one by now.
+        """Compare a table that silver lacks; None if silver has it in the meantime.
 
         Raises:
-            NotLanded: bronze does not reach where the source is.
-            DmdeltaError: the source or bronze cannot be read, or silver does not reach where the source is.
+            NotLanded: bronze does not reach the source's position.
+            DmdeltaError: the source or bronze cannot be read, or silver does not reach the source's position.
         """
         task, side = self.source.task, self.source.side
         with open_consistent(self.endpoint, self.name, side.flavor, 1) as table:
@@ -98,7 +100,7 @@ class OneSided:
 
     def _missing(self, position: Position, count: int) -> Validated:
         if not count:
-            reason = "the source's table is empty; silver makes its own with the first row"
+            reason = "the source's table is empty; silver creates the table with the first row"
             return self._line(Outcome.EXCLUDED, reason)
         return Validated(
             source=self.source.config.source_id,

@@ -1,4 +1,4 @@
-"""What `dmdelta validate` is asked to compare, and what it reports of each table."""
+"""The request of `dmdelta validate`, and its result for each table."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from dmdelta.quality.reconcile import Kind
 
 
 class Against(str, Enum):
-    """What the source is compared with."""
+    """The side that the source is compared with."""
 
     SILVER = "silver"
     SINK = "sink"
@@ -22,11 +22,11 @@ class ValidateRequest:
     """What to compare.
 
     Attributes:
-        table: `schema.table`, with `*` and `?` for several.
+        table: `schema.table`; `*` and `?` match several.
         source: one of the task's sources; None: all.
-        threads: connections that read the source at the same time.
-        limit: rows of each table that are shown with their values.
-        wait: seconds to wait for what the source has to land, and for the sink to execute it.
+        threads: connections that read the source in parallel.
+        limit: maximum number of rows per table that are shown with their values.
+        wait: seconds to wait until bronze, and the sink, reach the source's position.
         fix: repair silver.
     """
 
@@ -40,14 +40,14 @@ class ValidateRequest:
 
 
 class Outcome(str, Enum):
-    """What comparing a table came to."""
+    """The outcome of comparing a table."""
 
     SAME = "same"
     DIFFERS = "differs"
     PARTLY_COMPARED = "partly compared"
-    """Nothing differs in the columns and rows that were compared: some were not."""
+    """The compared columns and rows are equal, but some were not compared."""
     NOT_COMPARED = "not compared"
-    """It should have been."""
+    """The comparison was not possible."""
     EXCLUDED = "excluded"
     """There is nothing to compare, or the spec makes the two sides differ."""
 
@@ -58,7 +58,7 @@ class RowDifference:
 
     Attributes:
         key: its canonical text (`dmdelta.quality.canonical`).
-        values: by column that differs, the source's and the other side's text; None where there is no row.
+        values: the source's and the other side's text, by differing column; None if that side has no row.
     """
 
     kind: Kind
@@ -68,16 +68,16 @@ class RowDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Validated:
-    """What comparing a table has found.
+    """The result of comparing a table.
 
     Attributes:
-        source: its id.
-        reason: why it was not compared, or what stands in the way of its repair.
-        position: where in the log both sides were compared.
-        rows, silver_rows, sink_rows: how many rows of either side were compared.
+        source: the source's id.
+        reason: why it was not compared, or not repaired.
+        position: the position of the log as of which both sides were compared.
+        rows, silver_rows, sink_rows: number of compared rows of each side.
         missing, extra, different: rows that only the source has, that only the other side has, and that differ.
-        not_looked_at: buckets of rows that differ, beyond those whose rows were compared one by one.
-        left_out_rows: rows of the source that were not compared, because a filter of the spec decides about them.
+        not_looked_at: number of differing buckets whose rows were not compared one by one.
+        left_out_rows: rows of the source that were not compared, because a filter of the spec applies to them.
         uncompared: columns that only one side has, or whose type has no canonical text.
         differences: the first rows that differ, with their values.
         fixed: silver was repaired.
@@ -103,18 +103,18 @@ class Validated:
 
     @property
     def is_clean(self) -> bool:
-        """Nothing is left that an operator has to look at."""
+        """Whether no difference is left that requires an operator."""
         repaired = self.fixed and not self.not_looked_at and not self.uncompared
         return repaired or self.status in (Outcome.SAME, Outcome.EXCLUDED)
 
 
 def outcome_of(*, differs: bool, uncompared: bool) -> Outcome:
-    """What the comparison of a table came to: some of it differs, some of it could not be compared."""
+    """The outcome of a comparison, given whether rows differ and whether columns were not compared."""
     if differs:
         return Outcome.DIFFERS
     return Outcome.PARTLY_COMPARED if uncompared else Outcome.SAME
 
 
 def shown(name: TableName) -> str:
-    """A table's name as reports have it."""
+    """A table's name, as in reports."""
     return ".".join(name)

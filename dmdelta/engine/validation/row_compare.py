@@ -1,4 +1,4 @@
-"""Looking at some rows of one table, in silver and at the source: those that the log changed, and single ones again."""
+"""Compares rows of one table between silver and the source: rows that the log changed, and rows by their keys."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from pymysql.connections import Connection
 
 SLICE_CHANGES = 20_000
-"""Changes whose keys the driver holds at once, about."""
+"""Approximate number of changes whose keys the driver holds in memory."""
 KEYS_AT_ONCE = 200
-"""Rows that one statement asks the source for."""
+"""Rows that one statement reads from the source."""
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A part of the log, from `begin` on, before `end`."""
+    """A range of the log: begin ≤ position < end."""
 
     begin: Position
     end: Position
@@ -45,12 +45,12 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class RowDifferences:
-    """What a look has found.
+    """The result of comparing rows.
 
     Attributes:
-        keys: of the rows that were looked at.
-        kinds: how those that differ do, by the key's text.
-        left_out: how many were not compared, because a filter of the spec decides about them.
+        keys: the keys of the compared rows.
+        kinds: how the differing rows differ, by the key's text.
+        left_out: number of rows that were not compared, because a filter of the spec applies to them.
     """
 
     keys: Sequence[RowKey]
@@ -59,13 +59,13 @@ class RowDifferences:
 
     @property
     def agreed(self) -> int:
-        """How many rows are the same on both sides."""
+        """The number of rows that are equal on both sides."""
         return len(self.keys) - len(self.kinds) - self.left_out
 
 
 @dataclass(frozen=True, slots=True)
 class RowComparer:
-    """One source table whose rows are looked at. The source is asked last: what it has more is in its log."""
+    """Compares rows of one source table. Reads the source last: whatever silver lacks then is in the source's log."""
 
     spark: SparkSession
     side: SilverContext
@@ -82,18 +82,18 @@ class RowComparer:
         return self.side.table(self.name).place
 
     def changed(self, part: Range, events: TableEvents) -> Iterator[RowDifferences]:
-        """The rows that a range of the log has changed, slice by slice.
+        """Compare the rows that a range of the log changed, slice by slice.
 
         Args:
-            events: what the range holds of the table.
+            events: the table's events in the range.
 
         Raises:
             LakehouseError: bronze or silver cannot be read.
-            SourceError, SourceUnavailable: the source cannot.
+            SourceError, SourceUnavailable: the source cannot be read.
         """
         changes = sum(rows for op, rows in events.rows.items() if op is not Op.READ)
         slices = -(-changes // SLICE_CHANGES)
-        # Rows of an XA transaction have the version of when it was prepared, however long ago.
+        # Rows of an XA transaction have the version of its XA PREPARE, which may be much older.
         written = self._silver() if events.groups else self._written_since(part.begin)
         for number in range(slices):
             with wrapped(self.place, "reading"):
@@ -104,7 +104,7 @@ class RowComparer:
                 yield self.again(found.old)
 
     def again(self, keys: Sequence[RowKey]) -> RowDifferences:
-        """Rows that are known by their keys.
+        """Compare rows by their keys.
 
         Raises:
             LakehouseError, SourceError, SourceUnavailable: as `changed`.
@@ -114,41 +114,41 @@ class RowComparer:
             return self._compared(keys, self.look.silver_hashes(rows), rows)
 
     def values(self, keys: Sequence[RowKey]) -> dict[str, dict[str, tuple[str | None, str | None]]]:
-        """What differs of rows that do, by the key's text and column: the source's text and silver's.
+        """The differing values of differing rows, by the key's text and column: the source's text and silver's.
 
         Raises:
             LakehouseError, SourceError, SourceUnavailable: as `changed`.
         """
-        told = SourceRows(self._asked(keys), self._asked(keys, values=True))
+        source = SourceRows(self._source_rows(keys), self._source_rows(keys, values=True))
         with wrapped(self.place, "reading"):
-            return self.look.differing_values(keys, told, self.look.silver_rows(self._silver(), keys))
+            return self.look.differing_values(keys, source, self.look.silver_rows(self._silver(), keys))
 
     def _compared(self, keys: Sequence[RowKey], silver: Sequence[HashedRow], rows: DataFrame) -> RowDifferences:
-        told = self._asked(keys)
-        return RowDifferences(keys, self.look.differences(told, silver, rows), left_out_of(told))
+        source = self._source_rows(keys)
+        return RowDifferences(keys, self.look.differences(source, silver, rows), left_out_of(source))
 
-    def _asked(self, keys: Sequence[RowKey], *, values: bool = False) -> list[tuple[Any, ...]]:
-        table, told = quoted(*self.name), list[tuple[Any, ...]]()
+    def _source_rows(self, keys: Sequence[RowKey], *, values: bool = False) -> list[tuple[Any, ...]]:
+        table, source_rows = quoted(*self.name), list[tuple[Any, ...]]()
         for first in range(0, len(keys), KEYS_AT_ONCE):
             some = keys[first : first + KEYS_AT_ONCE]
             if values:
-                told += query(self.connection, self.look.values_query(table, some), [key.text for key in some])
+                source_rows += query(self.connection, self.look.values_query(table, some), [key.text for key in some])
             else:
-                told += query(self.connection, self.look.source_query(table, some))
-        return told
+                source_rows += query(self.connection, self.look.source_query(table, some))
+        return source_rows
 
     def _touched(self, part: Range, events: TableEvents, number: int, slices: int) -> DataFrame:
-        """The keys of rows that a range has changed, each once, under their names; one of so many slices."""
+        """The distinct keys of the rows that a range changed, in one of several slices."""
         return changed_keys(self.spark, self.side, self.schema, part, events, (number, slices))
 
     def _written_since(self, begin: Position) -> DataFrame:
-        """Silver's rows with a change of the log from there on; statistics skip the files without."""
+        """Silver's rows that were changed at or after a position; Delta skips other files by their statistics."""
         epoch, seq = f"{VERSION}.epoch", f"{VERSION}.seq"
         newer = f"{epoch} > {begin.epoch} OR ({epoch} = {begin.epoch} AND {seq} >= {begin.seq})"
         return self._silver().where(newer)
 
     def _silver(self) -> DataFrame:
-        """Silver's rows, and those that are kept apart: together they are the source's."""
+        """Silver's rows and the quarantined ones: together they correspond to the source's rows."""
         target = self.side.table(self.name)
         with wrapped(self.place, "reading"):
             held = self.spark.table(self.place)
@@ -166,12 +166,12 @@ def changed_keys(
     events: TableEvents,
     slice_of: tuple[int, int] = (0, 1),
 ) -> DataFrame:
-    """The keys of the rows that a range of the log has changed, each once, under their names.
+    """The distinct keys of the rows that a range of the log changed, with the key's column names.
 
     Args:
-        schema: the source table's structure.
-        events: what the range holds of the table.
-        slice_of: the number of the slice that is meant, and how many there are.
+        schema: the source table's schema.
+        events: the table's events in the range.
+        slice_of: the slice's number, and the number of slices.
     """
     number, slices = slice_of
     effective = row_changes(part.begin, part.end, events.groups)

@@ -1,4 +1,4 @@
-"""The rows of one table that differ between the source and the sink's target, each read by its own server's SQL."""
+"""Compares the rows of one table between the source and the sink's target, each with its own server's SQL."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,12 +26,12 @@ Values = dict[str, dict[str, tuple[str | None, str | None]]]
 
 @dataclass(frozen=True, slots=True)
 class Differing:
-    """What comparing two tables has found.
+    """The result of comparing two tables.
 
     Attributes:
-        rows, target_rows: how many were compared.
-        differences: all rows that differ; only the first ones with values.
-        not_looked_at: buckets of rows that differ, beyond those whose rows were compared one by one.
+        rows, target_rows: number of compared rows of each side.
+        differences: all rows that differ; only the first ones have values.
+        not_looked_at: number of differing buckets whose rows were not compared one by one.
     """
 
     comparison: ServerComparison
@@ -47,8 +47,8 @@ class ServerRows:
 
     Attributes:
         name: the target's table, as SQL.
-        own_rows: the condition (SQL) of the source table's rows there; '' for all.
-        limit: rows that are shown with their values.
+        own_rows: the condition (SQL) that selects the source table's rows in the target; '' for all.
+        limit: maximum number of rows that are shown with their values.
     """
 
     source: ConsistentTable
@@ -59,7 +59,7 @@ class ServerRows:
     limit: int
 
     def differing(self) -> Differing:
-        """Sums of both sides, the rows of the buckets whose sums differ, and the documents of all other rows.
+        """Compare the sums of both sides, the rows of buckets whose sums differ, and the documents of all other rows.
 
         Raises:
             SourceUnavailable, SourceError, TargetUnavailable, SinkError: one of the servers cannot be read.
@@ -71,18 +71,18 @@ class ServerRows:
         suspects = plan_suspects(source, target)
         kinds: dict[str, Kind] = {}
         if suspects.buckets:
-            asked = [(source_rows_query(ours, table.name, part, suspects.buckets), ()) for part in table.parts]
-            told = [row for part in table.ask(asked) for row in part]
-            found = self.target.rows(source_rows_query(theirs, self.name, self.own_rows, suspects.buckets))
-            compared = compared_rows(_hashed(told), _hashed(found))
+            source_queries = [(source_rows_query(ours, table.name, part, suspects.buckets), ()) for part in table.parts]
+            source_rows = [row for part in table.ask(source_queries) for row in part]
+            target_rows = self.target.rows(source_rows_query(theirs, self.name, self.own_rows, suspects.buckets))
+            compared = compared_rows(_hashed(source_rows), _hashed(target_rows))
             kinds = differing_rows(compared.source, compared.silver)
         counts = [sum(count for count, _ in sums.values()) for sums in (source, target)]
-        documents = {key: told for key, told in self._documents(counts[0]).items() if key not in kinds}
+        documents = {key: texts for key, texts in self._documents(counts[0]).items() if key not in kinds}
         differences = self._shown(kinds, documents)
         return Differing(self.comparison, counts[0], counts[1], differences, suspects.left)
 
     def differing_among(self, keys: Sequence[str]) -> Differing:
-        """The same of rows of some keys alone.
+        """Compare only the rows of some keys.
 
         Raises:
             SourceUnavailable, SourceError, TargetUnavailable, SinkError: as `differing`.
@@ -99,7 +99,7 @@ class ServerRows:
         return Differing(self.comparison, len(source), len(target), self._shown(kinds, documents))
 
     def left_out_rows(self) -> int:
-        """How many of the source's rows are not compared.
+        """The number of the source's rows that are not compared.
 
         Raises:
             SourceUnavailable, SourceError: the source cannot be read.
@@ -115,19 +115,19 @@ class ServerRows:
         source, target = self._values(first)
         names = [name for name, _ in self.comparison.source.values()]
         nothing = (None,) * len(names)
-        found = []
+        differences = []
         for key, kind in kinds.items():
             values = {}
             if key in first:
                 pairs = zip(source.get(key, nothing), target.get(key, nothing), strict=True)
                 values = {name: pair for name, pair in zip(names, pairs, strict=True) if pair[0] != pair[1]}
-            found.append(RowDifference(kind, key, values))
-        return found + [RowDifference(Kind.DIFFERENT, key, told) for key, told in documents.items()]
+            differences.append(RowDifference(kind, key, values))
+        return differences + [RowDifference(Kind.DIFFERENT, key, texts) for key, texts in documents.items()]
 
     def _values(
         self, keys: Sequence[str]
     ) -> tuple[dict[str, tuple[str | None, ...]], dict[str, tuple[str | None, ...]]]:
-        """Each column's text of the rows of some keys, of both sides."""
+        """The text of each column of the rows of some keys, for both sides."""
         source: dict[str, tuple[str | None, ...]] = {}
         target: dict[str, tuple[str | None, ...]] = {}
         for first in range(0, len(keys), KEYS_AT_ONCE):
@@ -140,7 +140,7 @@ class ServerRows:
         return source, target
 
     def _documents(self, rows: int) -> Values:
-        """The documents that differ, of rows that both sides have."""
+        """The differing documents of rows that both sides have."""
         names = self.comparison.documents.source
         if not names:
             return {}

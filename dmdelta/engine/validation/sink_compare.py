@@ -1,7 +1,7 @@
-"""The comparison of one source table with its table in the sink's target.
+"""Compares one source table with its table in the sink's target.
 
-The target goes on while it is read, so that rows may be newer there than in the source's snapshot. Those whose keys the
-log has changed meanwhile are compared again. docs/decisions/0009-reconciliation.md has the reasons.
+The sink keeps writing to the target, so rows may be newer there than in the source's snapshot. Rows whose keys the log
+has changed in the meantime are compared again. docs/decisions/0009-reconciliation.md has the reasons.
 """
 
 import time
@@ -49,8 +49,8 @@ TRIES = 10
 class SinkValidation:
     """
     Attributes:
-        table: which table, and where its rows are in the target.
-        in_source: the source has it.
+        table: the table, and the place of its rows in the target.
+        in_source: whether the source has the table.
     """
 
     source: TaskSource
@@ -64,8 +64,8 @@ class SinkValidation:
         """Compare; None if neither side has the table.
 
         Raises:
-            NotLanded: bronze does not reach where the source is.
-            DmdeltaError: one of the servers or bronze cannot be read, or the sink does not reach where the source is.
+            NotLanded: bronze does not reach the source's position.
+            DmdeltaError: a server or bronze cannot be read, or the sink does not reach the source's position.
         """
         if not self.in_source:
             return self._target_alone()
@@ -88,7 +88,7 @@ class SinkValidation:
 
     @contextmanager
     def _both(self) -> Iterator[tuple[ConsistentTable, TargetSnapshot, Position]]:
-        """Both tables, the target's at the source's position or behind it."""
+        """Both tables; the target's is at or after the source's position."""
         source, spark = self.source, self.source.task.spark
         with open_consistent(self.endpoint, self.table.name, source.side.flavor, self.request.threads) as table:
             position = await_landed(spark, source.landing, table.position, self.request.wait)
@@ -99,7 +99,7 @@ class SinkValidation:
     def _compare(
         self, table: ConsistentTable, target: TargetSnapshot, position: Position, keys: Sequence[str] | None
     ) -> tuple[Validated, Differing | None]:
-        """The result so far, and the rows that differ; None where there is nothing to compare row by row."""
+        """The result so far, and the rows that differ; None if there are no rows to compare."""
         name = target.find(self.table.target)
         if name is None:
             ((count,),) = table.ask([(count_query(table.name), ())])[0]
@@ -126,23 +126,23 @@ class SinkValidation:
         )
         return line, differing
 
-    def _line(self, found: Validated, differences: Sequence[RowDifference], restless: int) -> Validated:
-        """The result with the rows that certainly differ; `restless` ones were changed each time they were compared."""
+    def _line(self, found: Validated, differences: Sequence[RowDifference], unstable: int) -> Validated:
+        """The result with the rows that certainly differ; `unstable` is the number of rows that changed at each try."""
         counts = Counter(row.kind for row in differences)
-        unsure = found.not_looked_at + restless
+        uncertain = found.not_looked_at + unstable
         return Validated(
             source=found.source,
             table=found.table,
             against=Against.SINK,
-            status=outcome_of(differs=bool(differences or unsure), uncompared=bool(found.uncompared)),
-            reason=f"{restless} rows change faster than they are compared" if restless else None,
+            status=outcome_of(differs=bool(differences or uncertain), uncompared=bool(found.uncompared)),
+            reason=f"{unstable} rows change faster than they can be compared" if unstable else None,
             position=found.position,
             rows=found.rows,
             sink_rows=found.sink_rows,
             missing=counts[Kind.MISSING],
             extra=counts[Kind.EXTRA],
             different=counts[Kind.DIFFERENT],
-            not_looked_at=unsure,
+            not_looked_at=uncertain,
             left_out_rows=found.left_out_rows,
             uncompared=found.uncompared,
             differences=tuple(differences[: self.request.limit]),
@@ -151,7 +151,7 @@ class SinkValidation:
     def _changed_since(
         self, position: Position, comparison: Comparison, schema: TableSchema, differences: Sequence[RowDifference]
     ) -> set[str]:
-        """The keys, of rows that differ, that the log has changed behind a position: the target may be ahead there."""
+        """The keys of differing rows that the log changed after a position: the target may be ahead for them."""
         landed = newest_landed(self.source.task.spark, self.source.landing)
         if not differences or landed is None or landed.end <= position:
             return set()
@@ -169,7 +169,7 @@ class SinkValidation:
         return {row["k"] for row in texts} & {row.key for row in differences}
 
     def _await_executed(self, position: Position) -> None:
-        """Wait until the target has all of the table's changes ahead of a position."""
+        """Wait until the target has all of the table's changes before a position."""
         task = self.source.task
         sink = task.spec.sink
         assert sink is not None
@@ -184,8 +184,8 @@ class SinkValidation:
             if time.monotonic() > deadline:
                 raise QualityError(
                     f"the source is at {position}, the sink's checkpoint at {executed}",
-                    hint="is the task running? `dmdelta status SPEC` shows the sink. Its checkpoint is written every "
-                    "syncer.checkpoint-flush-interval: --wait longer than that",
+                    hint="check with `dmdelta status SPEC` that the task runs. The sink writes its checkpoint every "
+                    "syncer.checkpoint-flush-interval: set --wait to a longer time",
                 )
             time.sleep(POLL_SECONDS)
 
@@ -195,7 +195,7 @@ class SinkValidation:
         return table_events(task.spark, task.lakehouse, source_id, self.table.name, begin, end)
 
     def _target_alone(self) -> Validated | None:
-        """The source has no such table."""
+        """Compare a table that the source lacks."""
         source = self.source
         with closing(open_connection(self.endpoint)) as connection:
             at = server_position(connection)
@@ -213,7 +213,7 @@ class SinkValidation:
             table=shown(self.table.name),
             against=Against.SINK,
             status=Outcome.DIFFERS,
-            reason="the source has no such table, or its account may not SELECT from it; the target has",
+            reason="the target has the table; the source has none, or its account lacks the SELECT privilege",
             position=position,
             rows=0,
             sink_rows=int(count),
@@ -222,7 +222,9 @@ class SinkValidation:
 
     def _target_lacks(self, position: Position, count: int) -> Validated:
         if not count:
-            return self._base(Outcome.EXCLUDED, "the source's table is empty; the sink makes it with the first row")
+            return self._base(
+                Outcome.EXCLUDED, "the source's table is empty; the sink creates the table with the first row"
+            )
         return Validated(
             source=self.source.config.source_id,
             table=shown(self.table.name),

@@ -1,4 +1,4 @@
-"""Whether a source table can be compared with the sink's target, and which rows of a table there are its."""
+"""Plans how a source table is compared with the sink's target: whether it can be, and which rows there are its own."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from dmdelta.sink.plan.sql import quoted, text
 
 @dataclass(frozen=True, slots=True)
 class SinkTable:
-    """A source table and where its rows are in the target.
+    """A source table, and the place of its rows in the target.
 
     Attributes:
-        name: of the source table.
+        name: the source table.
         target: schema and table in the target.
-        own_rows: the condition (SQL) of its rows there; '' for all.
+        own_rows: the condition (SQL) that selects its rows there; '' for all.
     """
 
     name: TableName
@@ -28,26 +28,26 @@ class SinkTable:
 def plan_sink_table(
     rules: SourceRules, name: TableName, others: Collection[TableName], sources: int
 ) -> SinkTable | str:
-    """How a table is compared with the target, or why it is not.
+    """Plan how a table is compared with the target, or return why it cannot be.
 
     Args:
         others: the source's other tables.
-        sources: how many the task has.
+        sources: number of the task's sources.
     """
     compared = plan_comparable_rows(rules, name)
     if isinstance(compared, str):
         return compared
     if compared.inserts or compared.outdated:
         return (
-            "its expression-filter leaves inserts or updates out, and an UPDATE finds no row in the target that was "
-            "left out: which rows it has depends on their history"
+            "its expression-filter skips inserts or updates, and an UPDATE of a skipped row has no effect in the "
+            "target: the target's rows depend on their history"
         )
     route = rules.route(*name)
     if not route.merged:
         return SinkTable(name, route.name, compared)
     same = [rules.route(*other).extracted for other in others if rules.route(*other).name == route.name]
     if sources > 1 or not route.extracted or route.extracted in same:
-        return "its rows are among those of other tables in the target, and no extracted column tells which they are"
+        return "the target's table also has rows of other source tables, and no extracted column identifies them"
     return SinkTable(
         name,
         route.name,

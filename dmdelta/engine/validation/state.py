@@ -1,4 +1,4 @@
-"""What the validator of a source knows, and its steps: looking at changed rows, looking again, writing it all down."""
+"""The validator's state for one source, and its steps: compare changed rows, recheck pending rows, flush the state."""
 
 import time
 from collections import defaultdict
@@ -25,25 +25,25 @@ from dmdelta.source.server import server_position
 
 log = get_logger(__name__)
 AGAIN_SECONDS = 10.0
-"""When pending rows are first looked at again; each time later, up to `MOST_SECONDS`."""
+"""Delay before pending rows are rechecked; doubles with each recheck, up to `MOST_SECONDS`."""
 MOST_SECONDS = 300.0
 COUNT_SECONDS = 60.0
 ROWS_AT_ONCE = 2_000
-"""Pending rows of a table that one look is about."""
+"""Pending rows of a table that are compared at once."""
 
 
 @dataclass(slots=True)
 class Validation:
-    """The validator's memory of one source. One thread at a time, but figures may be read by others.
+    """The validator's state for one source. One thread at a time, but any thread may read the figures.
 
     Attributes:
-        looks: the tables as they are looked at.
-        held: the tables that do not follow for now.
-        position: the changes before it have been looked at.
-        validated: rows that were looked at and agreed.
-        by_table: the same of each table (`schema.table`).
-        pending: rows that differ for now.
-        errors: how many there are, by state.
+        looks: compares the tables' rows.
+        held: returns the tables that are paused.
+        position: changes before it were compared.
+        validated: number of rows that were compared and are equal.
+        by_table: the same for each table (`schema.table`).
+        pending: rows that differ, but not long enough to be errors.
+        errors: number of errors, by state.
     """
 
     spark: SparkSession
@@ -58,25 +58,25 @@ class Validation:
     pending: dict[RowId, PendingRow] = field(default_factory=dict)
     errors: dict[ErrorState, int] = field(default_factory=dict)
     _left: dict[TableName, Position] = field(default_factory=dict)
-    _found: dict[RowId, RowError] = field(default_factory=dict)
-    _told: ValidatorProgress = field(default_factory=ValidatorProgress)
+    _unwritten: dict[RowId, RowError] = field(default_factory=dict)
+    _published: ValidatorProgress = field(default_factory=ValidatorProgress)
     _opened: bool = False
     _changed: bool = False
     _flushed: float = field(default_factory=time.monotonic)
     _counted: float = field(default_factory=time.monotonic)
     _again: float = AGAIN_SECONDS
-    _looked_again: float = field(default_factory=time.monotonic)
+    _rechecked: float = field(default_factory=time.monotonic)
 
     def open(self) -> None:
-        """Begin where the last run was.
+        """Resume from the state of the last run.
 
         Raises:
-            LakehouseError: what it left cannot be read.
+            LakehouseError: its state cannot be read.
         """
         if self._opened:
             return
         progress, self.pending = self.store.open()
-        self._told = progress
+        self._published = progress
         self.position, self.validated = progress.position, progress.validated
         self.by_table = dict(progress.by_table)
         self._left = dict(progress.left)
@@ -87,16 +87,16 @@ class Validation:
         self._changed = progress.mode != self.config.mode or progress.trouble is not None
 
     def begin_at(self, position: Position) -> None:
-        """Where the first range of all begins."""
+        """Set where validation begins, unless it has begun in an earlier run."""
         if self.position is None:
             self.position = position
 
     def look_up_to(self, end: Position) -> None:
-        """Look at the rows that silver has got from the log up to `end`, and at what held tables have caught up.
+        """Compare the rows that silver received from the log up to `end`, and the changes of resumed tables.
 
         Raises:
             QualityError: too many rows differ.
-            DmdeltaError: bronze, silver or the source cannot be read; what was looked at is looked at again.
+            DmdeltaError: bronze, silver or the source cannot be read; the rows are compared again later.
         """
         begin = self.position if self.position is not None else end
         news = end > begin or bool(self._left.keys() - set(self.held()))
@@ -104,7 +104,7 @@ class Validation:
             before = dict(self.pending), self.validated, dict(self.by_table)
             try:
                 for events, part in self._work(Range(begin, end)):
-                    self._look_at(events, part)
+                    self._compare(events, part)
                     if self.looks.stop.requested:
                         break
             except Exception:
@@ -116,10 +116,10 @@ class Validation:
             self.position, self._changed = end, True
 
     def recheck(self, *, at_once: bool = False) -> None:
-        """Look at pending rows again, if it is time: rows that agree now have settled, others have become errors.
+        """Compare pending rows again, if it is due: equal rows are no longer pending, others may become errors.
 
         Args:
-            at_once: whether it is time or not.
+            at_once: do not wait until it is due.
 
         Raises:
             DmdeltaError: as `look_up_to`.
@@ -133,39 +133,39 @@ class Validation:
         for name, rows in by_table.items():
             for first in range(0, len(rows), ROWS_AT_ONCE):
                 if name not in held and not self.looks.stop.requested:
-                    self._settle(name, rows[first : first + ROWS_AT_ONCE], self.position)
-        self._looked_again, self._again = time.monotonic(), min(2 * self._again, MOST_SECONDS)
+                    self._recheck_rows(name, rows[first : first + ROWS_AT_ONCE], self.position)
+        self._rechecked, self._again = time.monotonic(), min(2 * self._again, MOST_SECONDS)
 
     def is_due(self, interval: float) -> bool:
-        """There is something to write down, and the last time was so many seconds ago."""
+        """Whether there are unwritten changes, and the last flush was at least `interval` seconds ago."""
         return self._changed and time.monotonic() - self._flushed >= interval
 
     def flush(self) -> None:
-        """Write down where this is, if anything has changed.
+        """Write the state, if it has changed.
 
         Raises:
             LakehouseError: the commit failed.
         """
         if not self._changed:
             return
-        found, self._told = dict(self._found), self._progress()
-        self.store.flush(self._told, self.pending, list(found.values()))
+        errors, self._published = dict(self._unwritten), self._progress()
+        self.store.flush(self._published, self.pending, list(errors.values()))
         self._changed, self._flushed = False, time.monotonic()
-        for at in found:
-            self._found.pop(at)
-        if found or any(self.errors.values()):
+        for at in errors:
+            self._unwritten.pop(at)
+        if errors or any(self.errors.values()):
             self._count_errors()
 
     def tell_trouble(self, why: str) -> None:
-        """Write down why this does not go on, beside what was last written; the next flush takes it back."""
+        """Publish why there is no progress, with the last written state; the next flush clears it."""
         self._changed = True
-        if self._opened and self._told.trouble != why:
-            self._told = replace(self._told, trouble=why)
-            with suppress(DmdeltaError):  # told in the log already; dm_meta may be the trouble
-                self.store.publish(self._told)
+        if self._opened and self._published.trouble != why:
+            self._published = replace(self._published, trouble=why)
+            with suppress(DmdeltaError):  # logged already; dm_meta may be the cause
+                self.store.publish(self._published)
 
     def see_decisions(self) -> None:
-        """Count the errors anew, now and then while there are new ones: somebody may have decided about them.
+        """Recount the errors periodically while there are new ones: operators may have decided on them.
 
         Raises:
             LakehouseError: dm_meta cannot be read.
@@ -177,13 +177,13 @@ class Validation:
         self.errors, self._counted = self.store.counts(), time.monotonic()
 
     def _progress(self) -> ValidatorProgress:
-        held = {".".join(name): "held, its changes are looked at when it goes on" for name in self._left}
+        held = {".".join(name): "paused; its changes are compared after it resumes" for name in self._left}
         skipped = {**self.looks.skipped, **held}
         progress = ValidatorProgress(self.position, self.config.mode, self.validated, skipped, dict(self._left))
         return replace(progress, by_table=dict(self.by_table))
 
     def _work(self, part: Range) -> list[tuple[TableEvents, Range]]:
-        """The tables with changes in a range, each with the part of the log that is due."""
+        """The tables with changes in a range, each with the part of the log to compare."""
         spark, side, held = self.spark, self.side, self.held()
         found = tables_with_events(spark, side.lakehouse, side.source_id, part.begin, part.end)
         wanted = {events.name: events for events in found if side.rules.wanted(*events.name)}
@@ -203,37 +203,37 @@ class Validation:
         self.looks.open({events.name for events, _ in due})
         return due
 
-    def _look_at(self, events: TableEvents, part: Range) -> None:
-        """The rows of one table that a range has changed; a table that cannot be looked at is named."""
+    def _compare(self, events: TableEvents, part: Range) -> None:
+        """Compare the rows of a table that a range changed; a table that cannot be compared is reported as skipped."""
         name = events.name
 
-        def look_at_all(look: RowComparer) -> None:
-            for looked in look.changed(part, events):
-                self._take_over(name, looked, part.end.epoch)
+        def compare(comparer: RowComparer) -> None:
+            for compared in comparer.changed(part, events):
+                self._record_differences(name, compared, part.end.epoch)
                 if self.looks.stop.requested:
                     return
 
-        self.looks.use(name, look_at_all, f"its changes from {part.begin} to {part.end}")
+        self.looks.use(name, compare, f"its changes from {part.begin} to {part.end}")
         if not self.looks.stop.requested:
             self._left.pop(name, None)
 
-    def _take_over(self, name: TableName, looked: RowDifferences, epoch: int) -> None:
-        """What changed rows are: clocks of those that differ begin anew. The source's log is in `epoch` now."""
-        for key in looked.keys:
+    def _record_differences(self, name: TableName, compared: RowDifferences, epoch: int) -> None:
+        """Update the state of changed rows: the delay of differing ones restarts. `epoch` is that of the source now."""
+        for key in compared.keys:
             self.pending.pop((name, key.text), None)
-        if looked.kinds:
+        if compared.kinds:
             end = server_position(self.looks.connection)
             position = Position(epoch, end.binlog_file, end.offset)
-            found = newly_pending(looked.keys, looked.kinds, datetime.now(timezone.utc), position)
+            found = newly_pending(compared.keys, compared.kinds, datetime.now(timezone.utc), position)
             self.pending |= {(name, text): row for text, row in found.items()}
             self._again = AGAIN_SECONDS
-        self._agreed(name, looked.agreed)
+        self._agreed(name, compared.agreed)
         self._changed = True
         if len(self.pending) > self.config.max_pending_row_count:
             raise QualityError(
                 f"more than {self.config.max_pending_row_count:,} rows differ from the source",
-                hint="they are looked at again later: silver may be far behind the source; if it is not, "
-                "`dmdelta validate SPEC` shows what differs",
+                hint="silver may lag far behind the source: the rows are compared again later. If it does not lag, "
+                "`dmdelta validate SPEC` shows the differences",
             )
 
     def _agreed(self, name: TableName, rows: int) -> None:
@@ -241,50 +241,50 @@ class Validation:
         self.by_table[".".join(name)] = self.by_table.get(".".join(name), 0) + rows
 
     def _is_time(self, reached: Position) -> bool:
-        if time.monotonic() - self._looked_again >= self._again:
+        if time.monotonic() - self._rechecked >= self._again:
             return True
-        patience = self._patience(reached)
-        return any(map(patience.is_over, self.pending.values()))
+        threshold = self._threshold(reached)
+        return any(map(threshold.is_over, self.pending.values()))
 
-    def _patience(self, reached: Position) -> ErrorThreshold:
+    def _threshold(self, reached: Position) -> ErrorThreshold:
         return ErrorThreshold(self.config.row_error_delay, datetime.now(timezone.utc), reached)
 
-    def _settle(self, name: TableName, rows: Sequence[PendingRow], reached: Position) -> None:
-        """Another look at pending rows of a table; those of a table that cannot be looked at are given up."""
+    def _recheck_rows(self, name: TableName, rows: Sequence[PendingRow], reached: Position) -> None:
+        """Compare pending rows of a table again; rows of a table that cannot be compared are no longer pending."""
         still: tuple[PendingRow, ...] = ()
 
-        def look_at_all(look: RowComparer) -> None:
+        def compare(comparer: RowComparer) -> None:
             nonlocal still
-            looked = look.again([row.key for row in rows])
-            settling = plan_recheck(rows, looked.kinds, self._patience(reached))
-            self._record(look, settling.errors)
-            self._agreed(name, looked.agreed)
-            still = settling.pending
+            compared = comparer.again([row.key for row in rows])
+            result = plan_recheck(rows, compared.kinds, self._threshold(reached))
+            self._record_errors(comparer, result.errors)
+            self._agreed(name, compared.agreed)
+            still = result.pending
 
-        self.looks.use(name, look_at_all, f"{len(rows)} pending rows")
+        self.looks.use(name, compare, f"{len(rows)} pending rows")
         for row in rows:
             self.pending.pop((name, row.key.text))
         self.pending |= {(name, row.key.text): row for row in still}
         self._changed = True
 
-    def _record(self, look: RowComparer, rows: Sequence[PendingRow]) -> None:
-        """Rows that have differed for too long; those that somebody ignores stay so."""
+    def _record_errors(self, comparer: RowComparer, rows: Sequence[PendingRow]) -> None:
+        """Record rows that differ beyond the delay as errors; ignored ones stay ignored."""
         if not rows:
             return
-        states, name = self.store.states(), look.name
-        values = look.values([row.key for row in rows])
+        states, name = self.store.states(), comparer.name
+        values = comparer.values([row.key for row in rows])
         for row in rows:
             at = (name, row.key.text)
             error = error_id(self.side.source_id, at)
             state = ErrorState.IGNORED if states.get(error) is ErrorState.IGNORED else ErrorState.NEW
-            told = values.get(row.key.text, {})
-            self._found[at] = RowError(
-                error, self.side.source_id, *name, row.key.text, row.kind, state, row.since, told
+            texts = values.get(row.key.text, {})
+            self._unwritten[at] = RowError(
+                error, self.side.source_id, *name, row.key.text, row.kind, state, row.since, texts
             )
-        # No keys: they are values of rows.
+        # No keys in the log: they are row values.
         log.warning("rows differ from the source", source=self.side.source_id, table=".".join(name), rows=len(rows))
 
 
 def _changes_rows(events: TableEvents) -> bool:
-    """The log changed rows of a table; those that a snapshot read are not looked at."""
+    """Whether the log changed rows of a table; rows of a snapshot are not compared."""
     return any(op is not Op.READ for op in events.rows)

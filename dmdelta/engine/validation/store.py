@@ -1,4 +1,4 @@
-"""How far the rows of a source are validated, and which are pending: what a run leaves to the next one."""
+"""The table `dm_meta.<task>_validator`: the validator's position, pending rows and errors, by source."""
 
 import hashlib
 import json
@@ -43,7 +43,7 @@ RowId = tuple[TableName, str]
 
 
 class Entry(str, Enum):
-    """What a row of the table is about."""
+    """The kind of a row of the table."""
 
     PROGRESS = "progress"
     PENDING = "pending"
@@ -56,7 +56,7 @@ def validator_table(lakehouse: Lakehouse, task: str) -> str:
 
 
 def newest_entries(spark: SparkSession, table: str, source_id: str | None, entries: Collection[Entry]) -> list[Row]:
-    """The newest row of each thing; none if there is no table.
+    """The newest row of each entry; empty if the table does not exist.
 
     Raises:
         LakehouseError: the table cannot be read.
@@ -70,19 +70,19 @@ def newest_entries(spark: SparkSession, table: str, source_id: str | None, entri
 
 
 def utc(moment: datetime) -> datetime:
-    """Spark hands timestamps out in this machine's zone, without saying so."""
+    """A timestamp in UTC: Spark returns naive ones in the machine's time zone."""
     return moment.astimezone(timezone.utc)
 
 
 @dataclass(frozen=True, slots=True)
 class RowError:
-    """A row that has differed for too long.
+    """A row that has differed for longer than the validator's delay.
 
     Attributes:
-        error: its id.
+        error: the error's id.
         key: the canonical text of its key (`dmdelta.quality.canonical`).
-        values: by column that differs, the source's and silver's text; None where there is no row.
-        since: when it was first seen to differ.
+        values: the source's and silver's text, by differing column; None if that side has no row.
+        since: when it was first found to differ.
     """
 
     error: str
@@ -97,24 +97,24 @@ class RowError:
 
 
 def error_id(source_id: str, at: RowId) -> str:
-    """What an error is called: the same each time that a row differs."""
+    """The id of an error: the same whenever the same row differs."""
     (schema, table), key = at
     text = json.dumps([source_id, schema, table, key])
     return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
 
 
 def read_errors(spark: SparkSession, table: str, source_id: str | None = None) -> list[RowError]:
-    """The errors of a source, or of all, by table and key.
+    """The errors of a source, or of all, sorted by table and key.
 
     Raises:
         LakehouseError: the table cannot be read.
     """
-    found = [_error(row) for row in newest_entries(spark, table, source_id, (Entry.ERROR,))]
-    return sorted(found, key=lambda error: (error.source_id, error.schema, error.table, error.key))
+    errors = [_error(row) for row in newest_entries(spark, table, source_id, (Entry.ERROR,))]
+    return sorted(errors, key=lambda error: (error.source_id, error.schema, error.table, error.key))
 
 
 def set_states(spark: SparkSession, table: str, errors: Iterable[RowError], state: ErrorState) -> list[RowError]:
-    """Write down what somebody has made of errors; those errors as they are now.
+    """Write an operator's decision on errors. Returns the changed errors.
 
     Raises:
         LakehouseError: the table cannot be written.
@@ -127,7 +127,7 @@ def set_states(spark: SparkSession, table: str, errors: Iterable[RowError], stat
 
 
 def remove_errors(spark: SparkSession, table: str, errors: Collection[RowError]) -> None:
-    """Remove errors, and with them the values of their rows.
+    """Delete errors, including the stored values of their rows.
 
     Raises:
         CommitConflict: the task wrote to the table meanwhile. LakehouseError: it cannot be written.
@@ -143,7 +143,7 @@ def remove_errors(spark: SparkSession, table: str, errors: Collection[RowError])
 
 
 def count_errors(errors: Iterable[RowError]) -> dict[ErrorState, int]:
-    """How many there are, by state."""
+    """The number of errors, by state."""
     states = [error.state for error in errors]
     return {state: states.count(state) for state in ErrorState}
 
@@ -165,7 +165,7 @@ def _error(row: Row) -> RowError:
 
 def error_row(error: RowError) -> dict[str, Any]:
     """An error as a row of the validator's table."""
-    told = {name: list(pair) for name, pair in error.values.items()}
+    values = {name: list(pair) for name, pair in error.values.items()}
     return {
         "id": error.source_id,
         "entry": Entry.ERROR.value,
@@ -175,28 +175,28 @@ def error_row(error: RowError) -> dict[str, Any]:
         "kind": error.kind.value,
         "state": error.state.value,
         "since": error.since,
-        "row_values": json.dumps(told, ensure_ascii=False),
+        "row_values": json.dumps(values, ensure_ascii=False),
         "updated_at": datetime.now(timezone.utc),
     }
 
 
 COMPACT_EVERY = 100
-"""Flushes: each makes a small file."""
+"""Flushes between compactions: each flush writes a small file."""
 _SETTLED = "settled"
 
 
 @dataclass(frozen=True, slots=True)
 class ValidatorProgress:
-    """How far a source's rows are validated.
+    """The validator's progress for one source.
 
     Attributes:
-        position: the changes before it have been looked at; None before the first.
+        position: changes before it were compared; None before the first.
         mode: `fast` or `full`.
-        validated: rows that were looked at and agreed, since the validator's first start.
-        skipped: tables (`schema.table`), or columns of theirs, that are not looked at, and why.
-        left: held tables, by where the first change is that was not looked at.
-        trouble: why it does not go on; None if it does.
-        by_table: of `validated`, how many are of each table (`schema.table`); a table without changes is not in it.
+        validated: number of rows that were compared and are equal, since the validator's first start.
+        skipped: tables (`schema.table`) and columns that are not compared, with the reason.
+        left: paused tables, with the position of the first change that was not compared.
+        trouble: why there is no progress; None if there is.
+        by_table: `validated` for each table (`schema.table`); tables without changes are missing.
     """
 
     position: Position | None = None
@@ -209,21 +209,21 @@ class ValidatorProgress:
 
     def to_json(self) -> str:
         left = [[*name, str(position)] for name, position in self.left.items()]
-        told: dict[str, Any] = {"position": str(self.position) if self.position else None, "mode": self.mode}
-        told |= {"validated": self.validated, "skipped": dict(self.skipped), "left": left, "trouble": self.trouble}
-        told["by_table"] = dict(self.by_table)
-        return json.dumps(told, ensure_ascii=False)
+        fields: dict[str, Any] = {"position": str(self.position) if self.position else None, "mode": self.mode}
+        fields |= {"validated": self.validated, "skipped": dict(self.skipped), "left": left, "trouble": self.trouble}
+        fields["by_table"] = dict(self.by_table)
+        return json.dumps(fields, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str) -> "ValidatorProgress":
-        told = json.loads(text)
-        left = {(schema, table): Position.parse(position) for schema, table, position in told.pop("left")}
-        position = told.pop("position")
-        return cls(position=Position.parse(position) if position else None, left=left, **told)
+        fields = json.loads(text)
+        left = {(schema, table): Position.parse(position) for schema, table, position in fields.pop("left")}
+        position = fields.pop("position")
+        return cls(position=Position.parse(position) if position else None, left=left, **fields)
 
 
 class ValidatorStore:
-    """The rows of one source of a task. Uses the session it is given; one thread at a time."""
+    """The table's rows of one source. Not thread-safe."""
 
     def __init__(self, spark: SparkSession, lakehouse: Lakehouse, task: str, source_id: str) -> None:
         self._spark = spark
@@ -235,23 +235,25 @@ class ValidatorStore:
         self._flushes = 0
 
     def open(self) -> tuple[ValidatorProgress, dict[RowId, PendingRow]]:
-        """Make the table if it is not there; what the last flush of the source left.
+        """Create the table if it does not exist. Returns the state of the source's last flush.
 
         Raises:
-            ForeignTable: the table there is not this task's.
-            LakehouseError: it cannot be made or read.
+            ForeignTable: the existing table belongs to another task.
+            LakehouseError: the table cannot be created or read.
         """
         create_metadata(self._spark, self._lakehouse, self._table, COLUMNS, self._task)
-        found = newest_entries(self._spark, self._table, self._source_id, (Entry.PROGRESS, Entry.PENDING))
-        told = [ValidatorProgress.from_json(row["progress"]) for row in found if row["entry"] == Entry.PROGRESS.value]
-        rows = [row for row in found if row["entry"] == Entry.PENDING.value and row["state"] != _SETTLED]
+        entries = newest_entries(self._spark, self._table, self._source_id, (Entry.PROGRESS, Entry.PENDING))
+        progress = [
+            ValidatorProgress.from_json(row["progress"]) for row in entries if row["entry"] == Entry.PROGRESS.value
+        ]
+        rows = [row for row in entries if row["entry"] == Entry.PENDING.value and row["state"] != _SETTLED]
         self._pending = {((row["schema_name"], row["table_name"]), row["row_key"]): _pending(row) for row in rows}
-        return told[0] if told else ValidatorProgress(), dict(self._pending)
+        return progress[0] if progress else ValidatorProgress(), dict(self._pending)
 
     def flush(
         self, progress: ValidatorProgress, pending: Mapping[RowId, PendingRow], errors: Sequence[RowError]
     ) -> None:
-        """Write progress, what has changed of the pending rows, and errors, in one commit.
+        """Write progress, changes of the pending rows, and errors, in one commit.
 
         Raises:
             LakehouseError: the commit failed.
@@ -259,8 +261,8 @@ class ValidatorStore:
         rows = [self._row(Entry.PROGRESS, (("", ""), ""), progress=progress.to_json())]
         for at, row in pending.items():
             if self._pending.get(at) != row:
-                told = {"key_parts": list(row.key.parts), "kind": row.kind.value, "since": row.since}
-                rows.append(self._row(Entry.PENDING, at, state="pending", position=str(row.position), **told))
+                columns = {"key_parts": list(row.key.parts), "kind": row.kind.value, "since": row.since}
+                rows.append(self._row(Entry.PENDING, at, state="pending", position=str(row.position), **columns))
         rows += [self._row(Entry.PENDING, at, state=_SETTLED) for at in self._pending.keys() - pending.keys()]
         rows += [error_row(error) for error in errors]
         with wrapped(self._table, "appending to"):
@@ -271,7 +273,7 @@ class ValidatorStore:
         self._pending = dict(pending)
 
     def publish(self, progress: ValidatorProgress) -> None:
-        """Write progress alone.
+        """Write only the progress.
 
         Raises:
             LakehouseError: the commit failed.
@@ -281,7 +283,7 @@ class ValidatorStore:
             metadata_frame(self._spark, COLUMNS, rows).writeTo(self._table).append()
 
     def counts(self) -> dict[ErrorState, int]:
-        """How many errors there are, by state.
+        """The number of errors, by state.
 
         Raises:
             LakehouseError: the table cannot be read.
@@ -289,28 +291,28 @@ class ValidatorStore:
         return count_errors(read_errors(self._spark, self._table, self._source_id))
 
     def states(self) -> dict[str, ErrorState]:
-        """The errors that there are, by their id.
+        """The state of each error, by its id.
 
         Raises:
             LakehouseError: the table cannot be read.
         """
         return {error.error: error.state for error in read_errors(self._spark, self._table, self._source_id)}
 
-    def _row(self, entry: Entry, at: RowId, **told: Any) -> dict[str, Any]:
+    def _row(self, entry: Entry, at: RowId, **columns: Any) -> dict[str, Any]:
         (schema, table), key = at
         name = {"id": self._source_id, "entry": entry.value, "schema_name": schema, "table_name": table}
-        return {**name, "row_key": key, "updated_at": datetime.now(timezone.utc), **told}
+        return {**name, "row_key": key, "updated_at": datetime.now(timezone.utc), **columns}
 
 
 def read_progress(spark: SparkSession, table: str) -> dict[str, tuple[ValidatorProgress, int]]:
-    """Of each source, how far its rows are validated and how many are pending.
+    """The progress of each source, with its number of pending rows.
 
     Raises:
         LakehouseError: the table cannot be read.
     """
-    found = newest_entries(spark, table, None, (Entry.PROGRESS, Entry.PENDING))
-    progress = {row["id"]: row["progress"] for row in found if row["entry"] == Entry.PROGRESS.value}
-    pending = [row["id"] for row in found if row["entry"] == Entry.PENDING.value and row["state"] != _SETTLED]
+    entries = newest_entries(spark, table, None, (Entry.PROGRESS, Entry.PENDING))
+    progress = {row["id"]: row["progress"] for row in entries if row["entry"] == Entry.PROGRESS.value}
+    pending = [row["id"] for row in entries if row["entry"] == Entry.PENDING.value and row["state"] != _SETTLED]
     return {source: (ValidatorProgress.from_json(text), pending.count(source)) for source, text in progress.items()}
 
 

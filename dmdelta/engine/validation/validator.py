@@ -1,6 +1,6 @@
-"""The validator of one source: rows that applied ranges have changed are compared with the source, beside all else.
+"""The validator of one source: compares the rows that applied ranges changed with the source, in its own thread.
 
-Its trouble stops nothing else. docs/decisions/0011-validator.md has the reasons.
+Its errors stop no other component. docs/decisions/0011-validator.md has the reasons.
 """
 
 import threading
@@ -30,10 +30,10 @@ from dmdelta.source.endpoint import Endpoint
 log = get_logger(__name__)
 WAIT_SECONDS = 0.5
 GATHER_SECONDS = 10.0
-"""Ranges are gathered for so long: each look costs the source and Spark something, and most rows settle meanwhile."""
+"""Ranges are collected this long: a comparison loads the source and Spark, and most rows become equal meanwhile."""
 GRACE_SECONDS = 5.0
 END_SECONDS = 20.0
-"""How long the end is waited for; after the first seconds what is under way is given up, to be done by the next run."""
+"""Maximum wait for the end; after `GRACE_SECONDS` the running comparison is cancelled, and the next run repeats it."""
 
 
 @dataclass(slots=True)
@@ -41,10 +41,10 @@ class ValidatorLoop:
     """
     Attributes:
         spark: a session of its own.
-        applied_log: the ranges that applying has done in this run.
-        applied: how far applying was when the run began; None: nowhere yet.
-        held: the tables that do not follow for now.
-        failure: why it has stopped; everything else goes on.
+        applied_log: the ranges that were applied in this run.
+        applied: the position up to which silver was applied when the run started; None: nothing was.
+        held: returns the tables that are paused.
+        failure: why it has stopped; everything else continues.
     """
 
     spark: SparkSession
@@ -59,7 +59,7 @@ class ValidatorLoop:
     _validation: Validation | None = None
     _ahead: Position | None = None
     _thread: threading.Thread | None = None
-    _looked: float = field(default_factory=time.monotonic)
+    _compared_at: float = field(default_factory=time.monotonic)
 
     def start(self, stop: StopRequest) -> None:
         name = f"validate-{self.side.source_id}"
@@ -72,12 +72,12 @@ class ValidatorLoop:
 
     @property
     def reached(self) -> Position | None:
-        """The changes before it have been looked at."""
+        """Changes before it were compared."""
         return self._validation.position if self._validation is not None else None
 
     @property
     def figures(self) -> ValidatorFigures | None:
-        """None before it has begun."""
+        """The validator's figures; None before it has started."""
         known = self._validation
         if known is None:
             return None
@@ -97,14 +97,16 @@ class ValidatorLoop:
 
     def _may_retry(self, error: Exception, stop: StopRequest) -> bool:
         if stop.requested:
-            return False  # what was under way was given up
-        if isinstance(error, (Retryable, QualityError)):  # too many rows differ: for now, mostly
-            self._tell_trouble(str(error))
-            return not self.applied_log.finished  # else the next run goes on
+            return False  # the running comparison was cancelled
+        if isinstance(error, (Retryable, QualityError)):  # too many rows differ, mostly temporarily
+            self._publish_trouble(str(error))
+            return not self.applied_log.finished  # otherwise the next run resumes
         self.failure = as_ours(error, "the validator")
         unknown, source_id = None if error is self.failure else error, self.side.source_id
-        log.error("validator stopped, landing and silver go on", exc=unknown, source=source_id, why=str(self.failure))
-        self._tell_trouble(str(self.failure))
+        log.error(
+            "validator stopped, landing and silver continue", exc=unknown, source=source_id, why=str(self.failure)
+        )
+        self._publish_trouble(str(self.failure))
         return False
 
     def _follow(self, stop: StopRequest) -> None:
@@ -112,13 +114,13 @@ class ValidatorLoop:
         validation.open()
         self._ahead = max(filter(None, (self._ahead, self.applied)), default=None)
         with closing(open_connection(self.endpoint)) as connection:
-            query(connection, "SET SESSION sql_mode = ''")  # no server's habit changes what a value's text is
+            query(connection, "SET SESSION sql_mode = ''")  # no sql_mode changes the text of values
             validation.looks.connect(connection, stop)
             while not stop.requested:
                 ended = self.applied_log.finished
                 self._take(validation)
-                if ended or time.monotonic() - self._looked >= GATHER_SECONDS:
-                    self._look(validation, stop, ends=ended)
+                if ended or time.monotonic() - self._compared_at >= GATHER_SECONDS:
+                    self._compare(validation, stop, ends=ended)
                 if ended or validation.is_due(self.interval):
                     validation.flush()
                 if ended:
@@ -135,23 +137,23 @@ class ValidatorLoop:
         return self._validation
 
     def _take(self, validation: Validation) -> None:
-        """Take over what was applied; wait a moment if nothing was."""
+        """Take the applied ranges from the queue; waits shortly if there are none."""
         landed = self.applied_log.take(0, WAIT_SECONDS)
         while landed is not None:
             validation.begin_at(landed.begin)
             self._ahead = landed.end
             landed = self.applied_log.take(0, 0)
 
-    def _look(self, validation: Validation, stop: StopRequest, *, ends: bool) -> None:
-        self._looked = time.monotonic()
-        validation.recheck()  # first, because it makes room
+    def _compare(self, validation: Validation, stop: StopRequest, *, ends: bool) -> None:
+        self._compared_at = time.monotonic()
+        validation.recheck()  # first, because it reduces the pending rows
         if self._ahead is not None and not stop.requested:
             validation.look_up_to(self._ahead)
         if ends and not stop.requested:
             validation.recheck(at_once=True)
 
-    def _tell_trouble(self, why: str) -> None:
-        """For `dmdelta status`; the table may be the trouble itself."""
-        log.warning("validator does not go on for now", source=self.side.source_id, why=why)
+    def _publish_trouble(self, why: str) -> None:
+        """Publish the error for `dmdelta status`, if dm_meta can be written."""
+        log.warning("validator paused, retrying automatically", source=self.side.source_id, why=why)
         if self._validation is not None:
             self._validation.tell_trouble(why)

@@ -1,4 +1,4 @@
-"""Every table of a source that the validator compares, or that it does not, with the reason: before it has changed."""
+"""Lists the tables of a source, with the reason for each that the validator cannot compare, before any row changes."""
 
 from collections.abc import Collection
 from contextlib import closing
@@ -21,9 +21,9 @@ log = get_logger(__name__)
 
 
 def validated_tables(task: Task, config: SourceConfig) -> dict[str, str | None]:
-    """By the table's name (`schema.table`), why its rows are not compared; None: they are.
+    """Why the rows of each table (`schema.table`) are not compared; None: they are.
 
-    None of a source that does not answer.
+    Empty if the source does not answer.
 
     Raises:
         LakehouseError: dm_meta, bronze or silver cannot be read.
@@ -35,14 +35,12 @@ def validated_tables(task: Task, config: SourceConfig) -> dict[str, str | None]:
         source = source_of_task(task, config)
         schemas = _schemas(source, endpoint)
     except SourceError as error:
-        log.warning(
-            "the source does not answer, its tables are those of silver", source=config.source_id, why=str(error)
-        )
+        log.warning("the source does not answer, listing the tables of silver", source=config.source_id, why=str(error))
         return {}
     known = set(source.known_tables())
-    silver_alone = [name for name in known - schemas.keys() if _is_there(source, name)]
-    found: dict[str, str | None] = {".".join(name): "the source has no such table" for name in silver_alone}
-    return found | {".".join(name): _reason(source, schema, known) for name, schema in schemas.items()}
+    silver_alone = [name for name in known - schemas.keys() if _is_in_silver(source, name)]
+    reasons: dict[str, str | None] = {".".join(name): "the source has no such table" for name in silver_alone}
+    return reasons | {".".join(name): _reason(source, schema, known) for name, schema in schemas.items()}
 
 
 def _schemas(source: TaskSource, endpoint: Endpoint) -> dict[TableName, TableSchema]:
@@ -50,12 +48,12 @@ def _schemas(source: TaskSource, endpoint: Endpoint) -> dict[TableName, TableSch
         return {schema.name: schema for schema in read_schemas(connection, source.side.rules.wanted)}
 
 
-def _is_there(source: TaskSource, name: TableName) -> bool:
+def _is_in_silver(source: TaskSource, name: TableName) -> bool:
     return silver_condition(source.task.spark, source.side.table(name)) is Condition.PRESENT
 
 
 def _reason(source: TaskSource, schema: TableSchema, known: Collection[TableName]) -> str | None:
-    """As if silver's columns were the source's: to look at each of many silver tables would take long."""
+    """Assumes that silver has the source's columns: reading the schema of every silver table would be slow."""
     columns = tuple(column.name for column in schema.columns) if schema.name in known else None
     facts = TableFacts(schema, columns, plan_comparable_rows(source.side.rules, schema.name))
     try:

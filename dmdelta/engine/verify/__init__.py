@@ -1,1 +1,1 @@
-"""`dmdelta verify`: bronze compared with the source's log, which an independent decoder reads."""
+"""`dmdelta verify`: compares bronze with the source's log, decoded by an independent library."""

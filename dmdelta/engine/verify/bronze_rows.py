@@ -1,4 +1,4 @@
-"""Bronze's row changes of a stretch of the log, as `verify` compares them."""
+"""Reads bronze's row changes of a range of the log, for `verify`."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -23,10 +23,10 @@ _COLUMNS = "binlog_file, binlog_pos, schema_name, table_name, op, row, gtid, sch
 
 @dataclass(slots=True)
 class BronzeStretches:
-    """Reads bronze stretch by stretch.
+    """Reads bronze range by range.
 
     Attributes:
-        tables: only these; None: all.
+        tables: read only these; None: all.
     """
 
     spark: SparkSession
@@ -37,37 +37,37 @@ class BronzeStretches:
     def read(
         self, begin: Position, end: Position, unread: Sequence[Position]
     ) -> tuple[list[BronzeRow], list[BronzeCount]]:
-        """The rows of begin ≤ row < end, and the numbers of rows at the places of `unread`, whose values are not read.
+        """The rows of begin ≤ row < end, and the row counts at the places of `unread`, whose values are not read.
 
         Raises:
             LakehouseError: bronze cannot be read.
         """
         places = ", ".join(str(position.seq) for position in unread)
         condition = self._condition(begin, end)
-        apart = f"{condition} AND seq NOT IN ({places})" if unread else condition
-        found = self._query(f"SELECT {_COLUMNS} FROM {self.source.bronze} WHERE {apart}")
-        self._learn({int(row["schema_version"]) for row in found if row["schema_version"] is not None})
-        rows = [self._row(row) for row in sorted(found, key=lambda row: (row["seq"], row["row"]))]
+        readable = f"{condition} AND seq NOT IN ({places})" if unread else condition
+        selected = self._query(f"SELECT {_COLUMNS} FROM {self.source.bronze} WHERE {readable}")
+        self._load_schemas({int(row["schema_version"]) for row in selected if row["schema_version"] is not None})
+        rows = [self._row(row) for row in sorted(selected, key=lambda row: (row["seq"], row["row"]))]
         return rows, self.counts(f"{condition} AND seq IN ({places})") if unread else []
 
     def count(self, begin: Position, end: Position) -> list[BronzeCount]:
-        """The numbers of rows of begin ≤ row < end."""
+        """The row counts of begin ≤ row < end."""
         return self.counts(self._condition(begin, end))
 
     def counts(self, condition: str) -> list[BronzeCount]:
-        """Of the rows for which a condition (SQL) holds."""
+        """The row counts of the rows that meet a condition (SQL)."""
         columns = "binlog_file, binlog_pos, schema_name, table_name, op"
         query = f"SELECT {columns}, count(*) AS number FROM {self.source.bronze} WHERE {condition} GROUP BY {columns}"
         return [BronzeCount(_place(row), _name(row), row["op"], row["number"]) for row in self._query(query)]
 
     def known_tables(self) -> list[TableName]:
-        """The tables of the source that bronze has rows or structures of."""
+        """The tables of the source that bronze has rows or schemas of."""
         condition = f"{of_source(self.source.source_id)} AND table_name IS NOT NULL"
         query = f"SELECT DISTINCT schema_name, table_name FROM {self.source.bronze} WHERE {condition}"
         return [_name(row) for row in self._query(query)]
 
     def held(self) -> list[tuple[Position, Position]]:
-        """Of each epoch, where its first row change is, and the place behind the beginning of its last."""
+        """For each epoch, the positions of its first row change and after the beginning of its last."""
         condition = f"{of_source(self.source.source_id)} AND epoch > 0 AND {_IN_LOG}"
         places = "struct(epoch, seq, binlog_file, binlog_pos)"
         rows = self._query(
@@ -82,8 +82,8 @@ class BronzeStretches:
             parts.append("(" + (" OR ".join(f"({of_table(*name)})" for name in sorted(self.tables)) or "false") + ")")
         return " AND ".join(parts)
 
-    def _learn(self, versions: Iterable[int]) -> None:
-        """The structures that rows refer to."""
+    def _load_schemas(self, versions: Iterable[int]) -> None:
+        """Load the schemas that rows refer to."""
         new = sorted(set(versions) - self._structures.keys())
         if not new:
             return
@@ -106,11 +106,11 @@ class BronzeStretches:
 
 
 def image_of(variant: Any) -> Any:
-    """A row image as a mapping of columns to values; None for none."""
+    """A row image as a mapping of columns to values; None if there is no image."""
     if variant is None:
         return None
     with localcontext() as context:
-        context.prec = _DIGITS  # PySpark makes decimals by arithmetic, which rounds to 28 digits
+        context.prec = _DIGITS  # PySpark computes decimals, which rounds to 28 digits
         return variant.toPython()
 
 
@@ -122,43 +122,43 @@ def _name(row: Row) -> TableName:
     return row["schema_name"], row["table_name"]
 
 
-def _position(row: Row, behind: int) -> Position:
-    return Position(row["epoch"], row["binlog_file"], row["binlog_pos"] + behind)
+def _position(row: Row, after: int) -> Position:
+    return Position(row["epoch"], row["binlog_file"], row["binlog_pos"] + after)
 
 
 Range = tuple[Position, Position]
 
 
 def plan_ranges(landed: Sequence[CommitTag], held: Sequence[Range], expired: Position | None) -> list[Range]:
-    """The stretches of the log that bronze is to have, oldest first, each of one epoch.
+    """The ranges of the log that bronze should have, oldest first, each in one epoch.
 
     Args:
         landed: bronze's landing commits, oldest first, as far back as its history goes.
-        held: what is older than that: of each epoch, where bronze's row changes begin and end.
-        expired: up to there (inclusive) row changes may have gone from bronze.
+        held: for the older part, the begin and end of bronze's row changes in each epoch.
+        expired: row changes up to this position (inclusive) may have expired from bronze.
     """
-    found: list[Range] = []
+    ranges: list[Range] = []
     for tag in landed:
         if tag.again or tag.begin.chunk is not None or tag.end.chunk is not None:
-            continue  # a snapshot's: its rows are in no log
-        if found and _goes_on(found[-1][1], tag.begin):
-            found[-1] = found[-1][0], tag.end
+            continue  # a snapshot's commit: its rows are in no log
+        if ranges and _continues(ranges[-1][1], tag.begin):
+            ranges[-1] = ranges[-1][0], tag.end
         else:
-            found.append((tag.begin, tag.end))
-    oldest = found[0][0] if found else None
+            ranges.append((tag.begin, tag.end))
+    oldest = ranges[0][0] if ranges else None
     older = [(first, last) for first, last in held if oldest is None or first < oldest]
-    found = [(first, last if oldest is None else min(last, oldest)) for first, last in older] + found
+    ranges = [(first, last if oldest is None else min(last, oldest)) for first, last in older] + ranges
     if expired is not None:
-        behind = Position(expired.epoch, expired.binlog_file, expired.offset + 1)
-        found = [(max(begin, behind), end) for begin, end in found if end > behind]
-    return [(begin, end) for begin, end in found if begin < end]
+        after = Position(expired.epoch, expired.binlog_file, expired.offset + 1)
+        ranges = [(max(begin, after), end) for begin, end in ranges if end > after]
+    return [(begin, end) for begin, end in ranges if begin < end]
 
 
-def _goes_on(end: Position, begin: Position) -> bool:
+def _continues(end: Position, begin: Position) -> bool:
     return begin.epoch == end.epoch and (begin == end or opens_next_file(end, begin))
 
 
 def clipped(ranges: Sequence[Range], begin: Position | None, end: Position | None) -> list[Range]:
-    """What of ranges is within begin ≤ place < end."""
+    """The parts of ranges within begin ≤ place < end."""
     cut = [(max(one, begin) if begin else one, min(other, end) if end else other) for one, other in ranges]
     return [(one, other) for one, other in cut if one < other]

@@ -1,4 +1,4 @@
-"""`dmdelta verify`: bronze compared with its sources' logs, as mysql-replication reads them."""
+"""`dmdelta verify`: compares bronze with its sources' logs, decoded by mysql-replication."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -24,10 +24,10 @@ from dmdelta.verification.raw_events import RawEvent
 from dmdelta.verification.results import Difference, TableResult, Tally
 
 STRETCH_BYTES = 8 << 20
-"""So much of the log is compared at a time: it bounds what is in memory."""
+"""Bytes of log that are compared at a time; bounds the memory."""
 STRETCH_UNREAD = 5_000
-"""Or so many events that are not read: their places are listed in a query."""
-LOG_IS_GONE = "log that neither the server nor the relay has any more"
+"""Maximum number of unread events at a time: their places are listed in a query."""
+LOG_IS_GONE = "log that neither the server nor the relay has any longer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +35,9 @@ class VerifyRequest:
     """What to verify.
 
     Attributes:
-        table: `schema.table` at the source, with `*` and `?` for several.
+        table: `schema.table` at the source; `*` and `?` match several.
         source: None: all sources of the task.
-        begin, end: places in the log as people write them (`find_place`); None: all that bronze has.
+        begin, end: places in the log (`find_place`); None: the begin and end of bronze.
     """
 
     table: str = "*"
@@ -48,7 +48,7 @@ class VerifyRequest:
 
 @dataclass(frozen=True, slots=True)
 class VerifiedRange:
-    """A part of a source's log that was read, and from where."""
+    """A part of a source's log that was read, and its origin."""
 
     source: str
     begin: Position
@@ -58,10 +58,10 @@ class VerifiedRange:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What the check of one source has found.
+    """The result for one source.
 
     Attributes:
-        differences: the first ones of each table; `tables` has their number.
+        differences: the first differences of each table; `tables` has their number.
     """
 
     source: str
@@ -71,39 +71,39 @@ class Verified:
 
     @property
     def is_clean(self) -> bool:
-        """No difference was found in what is covered."""
+        """Whether no difference was found in the covered events."""
         return not any(table.differences for table in self.tables)
 
 
 Report = Callable[[str, Position, Position], object]
-"""(source, how far it has been compared, where it ends)."""
+"""(source, position up to which it was compared, end of the range)."""
 
 
 def verify(spec: TaskSpec, request: VerifyRequest, report: Report) -> list[Verified]:
     """Compare bronze with the logs of a task's sources.
 
     Args:
-        report: called after each stretch of the log.
+        report: called with the progress.
 
     Raises:
         ConfigError: there is no such place, source or table, or nothing has landed.
-        QualityError: the range begins before what bronze has kept.
-        PositionLost: nothing of the range is left to be read.
-        SourceError, SourceUnavailable: the log cannot be read. LakehouseError: bronze cannot.
+        QualityError: the begin of the range has expired from bronze.
+        PositionLost: no part of the range is available any longer.
+        SourceError, SourceUnavailable: the log cannot be read. LakehouseError: bronze cannot be read.
     """
     if request.source is None and (request.begin is not None or request.end is not None):
-        named_source(spec, None)  # a place is of one source's log
+        named_source(spec, None)  # a place belongs to one source's log
     sources = spec.sources if request.source is None else [named_source(spec, request.source)]
     task = open_task(spec, writing=False)
     if table_state(task.spark, task.lakehouse.bronze) is None:
         raise ConfigError("nothing has landed", hint="run the task first: dmdelta run SPEC")
-    found = [_verify_source(task, source, request, report) for source in sources]
-    if request.table != "*" and not any(table.table for one in found for table in one.tables):
+    results = [_verify_source(task, source, request, report) for source in sources]
+    if request.table != "*" and not any(table.table for result in results for table in result.tables):
         raise ConfigError(
             f"neither bronze nor the log has a table {request.table}",
-            hint="names are as the source writes them: schema.table",
+            hint="use the table's name at the source: schema.table",
         )
-    return found
+    return results
 
 
 def _verify_source(task: Task, config: SourceConfig, request: VerifyRequest, report: Report) -> Verified:
@@ -111,12 +111,12 @@ def _verify_source(task: Task, config: SourceConfig, request: VerifyRequest, rep
     commits = own_commits(spark, task.lakehouse.bronze, landing_app(task.spec.name, source_id))
     landed = [commit.tag for commit in commits][::-1]
     end = next((tag.end for tag in reversed(landed) if tag.end.chunk is None), None)
-    if end is None:  # or a snapshot alone, whose rows are in no log
+    if end is None:  # or only a snapshot has landed, whose rows are in no log
         raise ConfigError(f"nothing of {source_id}'s log has landed", hint="run the task first: dmdelta run SPEC")
     log = find_log(task.spec, config, end.epoch)
     landing = task.landing_source(source_id, log.flavor)
     bronze = BronzeStretches(spark, landing)
-    held = bronze.held() if landed[0].version > 1 else ()  # the history has forgotten what is older
+    held = bronze.held() if landed[0].version > 1 else ()  # the history lacks older commits
     ranges = plan_ranges(landed, held, expired_to(spark, landing))
     wanted = _range(task, landing, request, end)
     if request.table != "*":
@@ -127,8 +127,8 @@ def _verify_source(task: Task, config: SourceConfig, request: VerifyRequest, rep
         check.run(one, end if wanted[1] is None else wanted[1])
     if check.ranges and all(one.read_from is Origin.NONE for one in check.ranges):
         raise PositionLost(
-            f"the log of {source_id} from {check.ranges[0].begin} on is gone",
-            hint="neither its server nor the relay has it any more: verify a newer range, or an archive of the files",
+            f"the log of {source_id} from {check.ranges[0].begin} on is no longer available",
+            hint="neither the server nor the relay has it any longer: verify a newer range, or an archive of the files",
         )
     return Verified(source_id, check.ranges, check.tally.tables(), check.tally.differences())
 
@@ -155,7 +155,7 @@ class _SourceCheck:
     """The check of one source.
 
     Attributes:
-        boundaries: places where transactions begin, as landing knows them.
+        boundaries: positions where transactions begin, from the landing commits.
     """
 
     landing: SourceContext
@@ -173,24 +173,24 @@ class _SourceCheck:
         self._comparison = EventComparison(self._is_wanted, self.tally)
 
     def run(self, one: Range, end: Position) -> None:
-        """Compare a range of the log, stretch by stretch."""
+        """Compare a range of the log, part by part."""
         begin, until = one
         self.tally.epoch = begin.epoch
-        stretch = _Stretch(begin)
+        window = _Window(begin)
         for part in plan_parts(begin, until, self.log.parts):
             self._note(part)
             if part.origin is Origin.NONE:
-                self._compare(stretch, part.begin, end)
+                self._compare(window, part.begin, end)
                 self._leave_out(part)
-                stretch = _Stretch(part.end)
+                window = _Window(part.end)
                 continue
             for raw, event in self._events(part):
-                stretch.take(raw, event)
-                if stretch.is_full and raw.end is not None:
+                window.take(raw, event)
+                if window.is_full and raw.end is not None:
                     upto = Position(part.begin.epoch, raw.file, min(raw.end, part.end.offset))
-                    self._compare(stretch, upto, end)
-                    stretch = _Stretch(upto)
-        self._compare(stretch, until, end)
+                    self._compare(window, upto, end)
+                    window = _Window(upto)
+        self._compare(window, until, end)
 
     def _note(self, part: LogPart) -> None:
         last = self.ranges[-1] if self.ranges else None
@@ -206,14 +206,14 @@ class _SourceCheck:
             missed.unread_events[LOG_IS_GONE] += 1
             missed.unread_rows[LOG_IS_GONE] += count.rows
 
-    def _compare(self, stretch: "_Stretch", upto: Position, end: Position) -> None:
-        if stretch.begin < upto:
-            rows, counts = self.bronze.read(stretch.begin, upto, stretch.unread)
-            self._comparison.compare(stretch.events, rows, counts)
+    def _compare(self, window: "_Window", upto: Position, end: Position) -> None:
+        if window.begin < upto:
+            rows, counts = self.bronze.read(window.begin, upto, window.unread)
+            self._comparison.compare(window.events, rows, counts)
         self.report(self.landing.source_id, upto, end)
 
     def _events(self, part: LogPart) -> Iterator[tuple[RawEvent, LoggedEvent | None]]:
-        """The events of a part, and what they say about the rows of tables that are asked for."""
+        """The events of a part, with the row changes of the requested tables."""
         decoder = Decoder(mariadb=self.log.flavor == "mariadb")
         for raw in self.log.events(part, from_start=part.begin not in self.boundaries):
             if raw.start is not None and raw.start >= part.end.offset:
@@ -221,16 +221,16 @@ class _SourceCheck:
             event = decoder.feed(raw)
             if raw.start is None or raw.start < part.begin.offset:
                 continue
-            asked_for = event is not None and (event.table is None or _fits(event.table, self.pattern))
-            yield raw, event if asked_for else None
+            requested = event is not None and (event.table is None or _fits(event.table, self.pattern))
+            yield raw, event if requested else None
 
     def _is_wanted(self, table: TableName) -> bool:
         return self.landing.rules.wanted(*table)
 
 
 @dataclass(slots=True)
-class _Stretch:
-    """So much of the log as is compared at a time."""
+class _Window:
+    """The part of the log that is compared at a time."""
 
     begin: Position
     events: list[LoggedEvent] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Where `verify` reads a range of a source's log from: the archive, the server, or the relay's segments."""
+"""Finds the parts of a source's log for `verify`: in the archive, on the server, or in the relay's segments."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -24,21 +24,21 @@ log = get_logger(__name__)
 
 
 class Origin(str, Enum):
-    """What a part of the log is read from."""
+    """The origin of a part of the log."""
 
     ARCHIVE = "archive"
     SERVER = "server"
     RELAY = "relay"
     NONE = "none"
-    """Nothing has it any more."""
+    """The part is no longer available."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogPart:
-    """A part of the log, and where it is read.
+    """A part of the log, and its origin.
 
     Attributes:
-        segment: the file that holds it; None: the server does, or nothing.
+        segment: the file that contains it; None if the server has it, or nothing does.
     """
 
     origin: Origin
@@ -49,20 +49,20 @@ class LogPart:
 
 @dataclass(frozen=True, slots=True)
 class SourceLog:
-    """What there is of a source's log. `parts` in the order in which they are preferred."""
+    """The available parts of a source's log; `parts` is in order of preference."""
 
     flavor: Flavor
     parts: Sequence[LogPart]
     endpoint: Endpoint | None = None
 
     def events(self, part: LogPart, *, from_start: bool) -> Iterator[RawEvent]:
-        """The events of a part, and of its segment what is before them.
+        """The events of a part; from a segment, also the events before the part.
 
         Args:
-            from_start: a server's file is read from its start on, because the part may begin inside a transaction.
+            from_start: read a server's file from its start, because the part may begin inside a transaction.
 
         Raises:
-            SourceError, SourceUnavailable: the server refuses. CorruptBinlog: a file is damaged or gone.
+            SourceError, SourceUnavailable: the server refuses. CorruptBinlog: a file is damaged or missing.
         """
         if part.segment is not None:
             yield from segment_events(part.segment)
@@ -77,13 +77,13 @@ class SourceLog:
 
 
 def find_log(spec: TaskSpec, source: SourceConfig, epoch: int) -> SourceLog:
-    """What there is of a source's log: an archive's files, or what its server still has, and the relay's segments.
+    """Find the available parts of a source's log: an archive's files or those of its server, and the relay's segments.
 
     Args:
-        epoch: the newest that has landed; a server has no other.
+        epoch: the newest landed epoch; a server has no other.
 
     Raises:
-        SourceError, SourceUnavailable: nothing tells whose log it is: the server does not answer, and no relay ran.
+        SourceError, SourceUnavailable: the server does not answer, and there are no relay segments to use instead.
     """
     folder = Path(spec.relay_dir(source)) / source.source_id
     relay = _relay_parts(folder, source.source_id)
@@ -101,17 +101,17 @@ def find_log(spec: TaskSpec, source: SourceConfig, epoch: int) -> SourceLog:
         log.debug("the server does not answer", why=error.message)
         return SourceLog(begin.flavor, relay)
     if uuids and uuid not in uuids:
-        parts = []  # another server by now: its files have the same names
+        parts = []  # the server was replaced: its files have the same names but other content
     return SourceLog(flavor, [*parts, *relay], endpoint)
 
 
 def _archive_parts(source: SourceConfig, epoch: int) -> list[LogPart]:
     folder = Path(source.binlog_dir or "")
-    found = []
+    parts = []
     for name, size in archive_files(folder).items():
         segment = Segment(str(folder / name), source.source_id, epoch, name, FIRST_OFFSET, size)
-        found.append(_part(Origin.ARCHIVE, segment))
-    return found
+        parts.append(_part(Origin.ARCHIVE, segment))
+    return parts
 
 
 def _server_parts(endpoint: Endpoint, epoch: int) -> tuple[Flavor, str, list[LogPart]]:
@@ -135,33 +135,33 @@ def _part(origin: Origin, segment: Segment) -> LogPart:
 
 def _uuid(part: LogPart) -> str | None:
     assert part.segment is not None
-    found = parse_epoch_folder(Path(part.segment.path).parent.parent.name)
-    return found[0] if found else None
+    parsed = parse_epoch_folder(Path(part.segment.path).parent.parent.name)
+    return parsed[0] if parsed else None
 
 
-def plan_parts(begin: Position, end: Position, there: Sequence[LogPart]) -> list[LogPart]:
-    """The parts that make up a range of one epoch, in order, without a gap: what nothing holds is `Origin.NONE`.
+def plan_parts(begin: Position, end: Position, available: Sequence[LogPart]) -> list[LogPart]:
+    """The parts of a range of one epoch, in order and without gaps: unavailable parts have `Origin.NONE`.
 
-    Each place is read from the first of `there` that has it. A part's `begin` and `end` are what of it is in the range.
+    Each position is read from the first of `available` that has it. A part's `begin` and `end` are within the range.
     """
-    there = [part for part in there if part.begin.epoch == begin.epoch]
-    ends = {part.end for part in there}
-    found: list[LogPart] = []
+    available = [part for part in available if part.begin.epoch == begin.epoch]
+    ends = {part.end for part in available}
+    parts: list[LogPart] = []
     at = begin
     while at < end:
-        holding = next((part for part in there if part.begin <= at < part.end), None)
-        if holding is not None:
-            upto = min(holding.end, end)
-            found.append(replace(holding, begin=at, end=upto))
+        part = next((part for part in available if part.begin <= at < part.end), None)
+        if part is not None:
+            upto = min(part.end, end)
+            parts.append(replace(part, begin=at, end=upto))
             at = upto
             continue
-        following = min((part.begin for part in there if at < part.begin < end), default=end)
+        following = min((part.begin for part in available if at < part.begin < end), default=end)
         if at not in ends or not opens_next_file(at, following):
-            found.append(LogPart(Origin.NONE, at, following))
+            parts.append(LogPart(Origin.NONE, at, following))
         at = following
-    return found
+    return parts
 
 
 def opens_next_file(at: Position, following: Position) -> bool:
-    """Whether a place begins the binlog file behind that of `at`."""
+    """Whether a position is the start of the binlog file after that of `at`."""
     return following.offset == FIRST_OFFSET and file_number(following.binlog_file) == file_number(at.binlog_file) + 1

@@ -78,7 +78,7 @@ def _count(condition, number):
         (expectation("expect_column_values_to_be_between", colum="k"), "extra fields not permitted"),
         (
             expectation("unexpected_rows_expectation", unexpected_rows_query="SELECT * FROM {batch} WHERE v = '{}'"),
-            r"orders.yml:7: unexpected_rows_expectation has braces that are not \{batch\}",
+            r"orders.yml:7: unexpected_rows_expectation has braces other than \{batch\}",
         ),
     ],
 )

@@ -17,12 +17,12 @@ FACTS = TableFacts(SCHEMA, ("id", "v", "j", "w", "_dm_version"))
     [
         (replace(FACTS, compared="a filter of the spec"), "a filter of the spec"),
         (replace(FACTS, schema=None), "the source has no such table"),
-        (replace(FACTS, schema=replace(SCHEMA, primary_key=())), "it has no key"),
+        (replace(FACTS, schema=replace(SCHEMA, primary_key=())), "the table has no key"),
         (replace(FACTS, columns=None), "silver has no such table"),
-        (replace(FACTS, columns=("v", "j")), "its rows cannot be asked for by their key"),
+        (replace(FACTS, columns=("v", "j")), "its rows cannot be looked up by key"),
         (
             replace(FACTS, schema=replace(SCHEMA, columns=(Column("id", "float"), *COLUMNS[1:]))),
-            "its rows cannot be asked for by their key",
+            "its rows cannot be looked up by key",
         ),
     ],
 )

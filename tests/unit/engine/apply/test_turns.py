@@ -15,7 +15,7 @@ def done():
 def test_turns_that_end_are_awaited(monkeypatch):
     """For any duration, if nothing else waits, or if too many would run late."""
     monkeypatch.setattr(turns, "SLOW_SECONDS", 0.0)
-    monkeypatch.setattr(turns, "_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(turns, "_POLL_SECONDS", 0.01)
     first, second = Future(), Future()
     Timer(0.1, first.set_result, (None,)).start()
     assert turns.await_turns([first, done()], 1, lambda: False) == set()
@@ -28,7 +28,7 @@ def test_turns_that_end_are_awaited(monkeypatch):
 def test_the_last_turns_run_late_if_others_wait(monkeypatch):
     """After a while, and only up to the maximum number."""
     monkeypatch.setattr(turns, "SLOW_SECONDS", 0.05)
-    monkeypatch.setattr(turns, "_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(turns, "_POLL_SECONDS", 0.01)
     slow, slower = Future(), Future()
     assert turns.await_turns([done(), slow, slower], 2, lambda: True) == {slow, slower}
     Timer(0.05, slow.set_result, (None,)).start()

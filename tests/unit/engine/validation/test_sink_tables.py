@@ -31,7 +31,7 @@ def test_a_merged_table_needs_a_column_that_tells_whose_a_row_is():
     assert isinstance(planned, SinkTable)
     assert planned.own_rows == "CONVERT(`no` USING utf8mb4) = '1' COLLATE utf8mb4_bin"
     for extracts, sources in ((), 1), ((same,), 1), ((number,), 2):
-        assert "among those of other tables" in plan_sink_table(rules(*extracts), NAME, [OTHER], sources)
+        assert "rows of other source tables" in plan_sink_table(rules(*extracts), NAME, [OTHER], sources)
 
 
 @pytest.mark.parametrize(
