@@ -73,7 +73,7 @@ def _batches(origin: ChunkOrigin, parts: Iterator[Watermark | Packets]) -> Itera
     reader, batch = RowReader(schema), ChangeBatch()
 
     def shared(op: Op, text: str | None, version: int | None, metadata: bytes) -> Shared:
-        return Shared(None, now, *schema.name, op, None, None, text, version, metadata)
+        return Shared(None, now, *schema.name, op, ddl=text, version=version, metadata=metadata)
 
     batch.add_note(seq, -1, shared(Op.SCHEMA, schema.to_json(), schema.version, b""))
     for part in parts:

@@ -65,7 +65,11 @@ def judge(
             name = ".".join(found.judged.table)
             render.console().print(f"{name}: {'fails' if found.failed else 'passes'}", markup=False)
 
-    found = evaluate_tables(task, QualityRequest(table, source, begin, end, last, images, replay), show)
+    found = evaluate_tables(
+        task,
+        QualityRequest(table=table, source=source, begin=begin, end=end, last=last, images=images, replay=replay),
+        show,
+    )
     if docs is not None:
         from dmdelta.engine.quality.command import write_docs
 

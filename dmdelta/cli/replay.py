@@ -47,7 +47,9 @@ def replay(
 
     to = ReplayTo.NEW if into is not None else ReplayTo.REBUILD if rebuild else ReplayTo.LIVE
     with _showing_ranges() as report:
-        found = carry_out(task, ReplayRequest(table, to, begin, end, into, source, check), report)
+        found = carry_out(
+            task, ReplayRequest(table=table, to=to, begin=begin, end=end, into=into, source=source, check=check), report
+        )
     render.rows(found, as_json=json, empty="no tables")
 
 

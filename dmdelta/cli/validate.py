@@ -60,7 +60,13 @@ def validate(
         if not json and sys.stdout.isatty():
             render.console().print(f"{found.table}: {found.status.value}", markup=False)
 
-    found = compare(task, ValidateRequest(table, source, threads, limit, wait, fix, Against(against)), show)
+    found = compare(
+        task,
+        ValidateRequest(
+            table=table, source=source, threads=threads, limit=limit, wait=wait, fix=fix, against=Against(against)
+        ),
+        show,
+    )
     if json:
         render.print_json(found)
     else:

@@ -85,7 +85,7 @@ def _figure(name: str, title: str, note: str, series: Series, chart: Chart) -> F
         (at, tuple(series.word(value) if (value := point.get(each)) is not None else "" for each in series.names))
         for at, point in sorted(series.points.items())
     )
-    return Figure(name, title, note, _most(series), series.names, chart, rows)
+    return Figure(name=name, title=title, note=note, summary=_most(series), names=series.names, chart=chart, rows=rows)
 
 
 def _most(series: Series) -> str:

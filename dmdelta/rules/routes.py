@@ -136,11 +136,11 @@ def _rule(name: str, rule: "RouteRule", *, merges: bool) -> Rule:
     if rule.extract_source is not None:
         extracts.append(("source", rule.extract_source.source_regexp, rule.extract_source.target_column))
     return Rule(
-        name,
-        rule.schema_pattern,
-        rule.table_pattern,
-        rule.target_schema,
-        rule.target_table,
-        tuple(extracts),
-        merges,
+        name=name,
+        schema_pattern=rule.schema_pattern,
+        table_pattern=rule.table_pattern,
+        target_schema=rule.target_schema,
+        target_table=rule.target_table,
+        extracts=tuple(extracts),
+        merges=merges,
     )

@@ -81,18 +81,18 @@ def open_sink(
     )
     about_to = checkpoint.about_to[1] if checkpoint and checkpoint.about_to else None
     sink = Sink(
-        source,
-        settings,
-        reader,
-        tables,
-        dispatcher,
-        execution,
-        flusher,
-        stored.executed,
-        safe,
-        proven,
-        position,
-        about_to,
+        source=source,
+        settings=settings,
+        reader=reader,
+        tables=tables,
+        dispatcher=dispatcher,
+        execution=execution,
+        flusher=flusher,
+        executed=stored.executed,
+        safe=safe,
+        proven=proven,
+        position=position,
+        about_to=about_to,
     )
     if not settings.synchronous:
         flusher.start()

@@ -137,14 +137,14 @@ class Decoder:
         compressed = event.kind in _COMPRESSED
         rows, unread = (None, COMPRESSED_ROWS) if compressed else self._read(event, table)
         return LoggedEvent(
-            place,
-            (table.schema, table.table),
-            op,
-            self._gtid,
-            self._unread_gtid,
-            self._columns[number],
-            rows,
-            unread,
+            place=place,
+            table=(table.schema, table.table),
+            op=op,
+            gtid=self._gtid,
+            unread_gtid=self._unread_gtid,
+            columns=self._columns[number],
+            rows=rows,
+            unread=unread,
         )
 
     def _read(self, event: RawEvent, table: Any) -> tuple[list[LoggedRow] | None, str | None]:
@@ -210,13 +210,13 @@ def _columns(table: Any) -> tuple[LoggedColumn, ...]:
         members = column.enum_values or column.set_values
         columns.append(
             LoggedColumn(
-                column.name,
-                column.type,
-                named,
-                column.unsigned,
-                encoding,
-                tuple(members) if members else None,
-                getattr(column, "fsp", 0),
+                name=column.name,
+                kind=column.type,
+                named=named,
+                unsigned=column.unsigned,
+                encoding=encoding,
+                members=tuple(members) if members else None,
+                fraction=getattr(column, "fsp", 0),
             )
         )
     return tuple(columns)

@@ -78,7 +78,15 @@ class TableTally:
             NotCovered(why, self.unread_events[why], self.unread_rows[why], self.unread_values[why]) for why in reasons
         ]
         name = ".".join(table) if table is not None else ""
-        return TableResult(source, name, self.events, self.rows, self.values, self.differences, missed)
+        return TableResult(
+            source=source,
+            table=name,
+            events=self.events,
+            rows=self.rows,
+            values=self.values,
+            differences=self.differences,
+            not_covered=missed,
+        )
 
 
 class Tally:
@@ -111,7 +119,17 @@ class Tally:
         if len(counts.listed) < MOST_DIFFERENCES:
             name = ".".join(table) if table is not None else ""
             position = f"{self.epoch}/{place[0]}:{place[1]}"
-            counts.listed.append(Difference(self._source, position, name, op or "", what, row, tuple(columns)))
+            counts.listed.append(
+                Difference(
+                    source=self._source,
+                    position=position,
+                    table=name,
+                    op=op or "",
+                    what=what,
+                    row=row,
+                    columns=tuple(columns),
+                )
+            )
 
     def tables(self) -> list[TableResult]:
         """Each table's result, by name."""

@@ -31,7 +31,8 @@ from dmdelta.model.schema import StructureFrom, TableSchema
 from dmdelta.model.segment import Segment
 from dmdelta.rules import NO_RULES, BlockAllowList, SourceRules
 from dmdelta.segments import list_segments
-from dmdelta.silver.apply.renames import apply_group, plan_groups
+from dmdelta.silver.apply.apply import apply_group
+from dmdelta.silver.apply.renames import plan_groups
 from dmdelta.silver.apply.request import ApplyRequest
 from dmdelta.silver.apply.silver_context import SilverContext
 from dmdelta.silver.schema.range_profile import TableEvents, tables_with_events

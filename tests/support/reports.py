@@ -64,15 +64,15 @@ def busy_report() -> Report:
             runs=tuple(ChecksRun(at, 12 - (number % 9 == 4), int(number % 9 == 4)) for number, at in enumerate(starts)),
             failed=(
                 FailedCheck(
-                    starts[40],
-                    "shop.orders",
-                    "expect_column_values_to_not_be_null(total)",
-                    3,
-                    18_220,
-                    "warn",
-                    "replay",
-                    "2/b:4",
-                    "2/b:9",
+                    at=starts[40],
+                    table="shop.orders",
+                    expectation="expect_column_values_to_not_be_null(total)",
+                    unexpected=3,
+                    evaluated=18_220,
+                    on_failure="warn",
+                    scope="replay",
+                    begin="2/b:4",
+                    end="2/b:9",
                 ),
             ),
         ),
@@ -83,22 +83,31 @@ def _status() -> TaskStatus:
     heard = UNTIL + timedelta(seconds=19)
     sources = tuple(
         SourceStatus(
-            name,
-            "streaming",
-            heard,
-            f"{file}:99120",
-            f"1/{file}:99120",
-            f"1/{file}:98200",
-            UNTIL,
-            f"1/{file}:97110",
-            None,
-            UNTIL,
-            "interval",
+            source_id=name,
+            relay="streaming",
+            relay_at=heard,
+            server_at=f"{file}:99120",
+            relayed_to=f"1/{file}:99120",
+            landed_to=f"1/{file}:98200",
+            newest_change=UNTIL,
+            applied_to=f"1/{file}:97110",
+            exit_point=None,
+            flushed_at=UNTIL,
+            flushed_because="interval",
         )
         for name, file in (("shop-mysql", "binlog.000042"), ("shop-mariadb", "mariadb-bin.000007"))
     )
     tables = (TableStatus("shop-mysql", "shop.orders", "1/binlog.000042:97110", 210, UNTIL),)
-    return TaskStatus("shop", "running", UNTIL - timedelta(hours=30), "host:1", None, None, sources, tables)
+    return TaskStatus(
+        task="shop",
+        state="running",
+        state_at=UNTIL - timedelta(hours=30),
+        process="host:1",
+        error=None,
+        hint=None,
+        sources=sources,
+        tables=tables,
+    )
 
 
 def _pace(number: int, at: datetime) -> Pace:

@@ -163,7 +163,15 @@ class EventHeader:
 def parse_header(data: bytes, at: int, offset: int) -> EventHeader:
     """The header at byte `at` of `data`; `offset` is the event's position in its file."""
     timestamp, event_type, server_id, size, log_pos, flags = HEADER.unpack_from(data, at)
-    return EventHeader(timestamp, event_type, server_id, size, log_pos, flags, offset)
+    return EventHeader(
+        timestamp=timestamp,
+        event_type=event_type,
+        server_id=server_id,
+        size=size,
+        log_pos=log_pos,
+        flags=flags,
+        offset=offset,
+    )
 
 
 def event_name(event_type: int) -> str:

@@ -24,11 +24,11 @@ class Shared(NamedTuple):
     schema: str | None
     table: str | None
     op: Op
-    xid: str | None
-    image: tuple[str, ...] | None
-    ddl: str | None
-    version: int | None
-    metadata: bytes
+    xid: str | None = None
+    image: tuple[str, ...] | None = None
+    ddl: str | None = None
+    version: int | None = None
+    metadata: bytes = b""
 
 
 @dataclass(slots=True)

@@ -165,16 +165,15 @@ class _Decoder:
         self._sharing = layout if known else None
         self._number = self._batch.share(
             Shared(
-                self._gtid,
-                self._moment(timestamp),
-                state.schema,
-                state.table,
-                layout.op,
-                self._xid,
-                layout.image,
-                None,
-                state.version,
-                state.take_metadata(),
+                gtid=self._gtid,
+                committed_at=self._moment(timestamp),
+                schema=state.schema,
+                table=state.table,
+                op=layout.op,
+                xid=self._xid,
+                image=layout.image,
+                version=state.version,
+                metadata=state.take_metadata(),
             )
         )
 
@@ -241,8 +240,16 @@ class _Decoder:
             row, self._schema_row = self._schema_row, self._schema_row - 1
         else:
             row, self._row = self._row, self._row + 1
-        moment = self._moment(timestamp)
-        shared = Shared(self._gtid, moment, schema, table, op, self._xid, None, ddl, version, b"")
+        shared = Shared(
+            gtid=self._gtid,
+            committed_at=self._moment(timestamp),
+            schema=schema,
+            table=table,
+            op=op,
+            xid=self._xid,
+            ddl=ddl,
+            version=version,
+        )
         self._batch.add_note(self._base + self._offset, row, shared)
         self._batch.size += len(ddl or "")
 

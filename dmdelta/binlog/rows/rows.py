@@ -150,7 +150,16 @@ class TableState:
         partial = op is not Op.DELETE and len(names) < columns
         plain = first is second and kind != EventType.PARTIAL_UPDATE_ROWS
         image = names if partial else None
-        layout = RowsLayout(kind, op, self, first, second, image, plain, kind in _COMPRESSED)
+        layout = RowsLayout(
+            kind=kind,
+            op=op,
+            state=self,
+            first=first,
+            second=second,
+            image=image,
+            plain=plain,
+            compressed=kind in _COMPRESSED,
+        )
         self.layouts[kind][key] = layout
         return layout
 

@@ -113,18 +113,18 @@ def _parse(event: bytes, character: frozenset[WireType]) -> TableMap:
     optional.parse(event[at + bitmap_size(count) :])
     optional.check()
     return TableMap(
-        schema,
-        table,
-        columns,
-        tuple(number in nulls for number in range(count)),
-        optional.unsigned,
-        tuple(optional.collations),
-        tuple(optional.names),
-        optional.members,
-        tuple(optional.primary_key),
-        optional.visible,
-        tuple(optional.geometry_types),
-        tuple(optional.dimensions),
+        schema=schema,
+        table=table,
+        columns=columns,
+        nullable=tuple(number in nulls for number in range(count)),
+        unsigned=optional.unsigned,
+        collations=tuple(optional.collations),
+        names=tuple(optional.names),
+        members=optional.members,
+        primary_key=tuple(optional.primary_key),
+        visible=optional.visible,
+        geometry_types=tuple(optional.geometry_types),
+        dimensions=tuple(optional.dimensions),
     )
 
 

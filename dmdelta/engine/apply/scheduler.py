@@ -18,7 +18,7 @@ from dmdelta.bronze.landing import LandedRange
 from dmdelta.checkpoint import Point
 from dmdelta.checkpoint.points import ORIGIN
 from dmdelta.engine.apply.table_state import Phase, TableError, TableStates
-from dmdelta.engine.apply.turns import await_turns, names_of, plan_turns
+from dmdelta.engine.apply.turns import await_turns, names_of, plan_turns, renames_any
 from dmdelta.engine.apply.writer import TableApply
 from dmdelta.engine.control.cancellation import StopRequest
 from dmdelta.errors import QualityError, SchemaError
@@ -26,7 +26,6 @@ from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
 from dmdelta.sharding import Waiting
-from dmdelta.silver.apply.renames import plan_groups
 from dmdelta.silver.apply.silver_context import SilverContext
 from dmdelta.silver.schema.range_profile import TableEvents, table_events, tables_with_events
 
@@ -105,7 +104,7 @@ class TableScheduler:
             events = tables_with_events(self.spark, side.lakehouse, side.source_id, landed.begin, landed.end)
             wanted = [table for table in events if side.rules.wanted(*table.name)]  # shadow tables have only statements
             behind = self.states.in_phase(Phase.LATE, Phase.MAINTENANCE)
-            if any(len(group) > 1 and behind & names_of([group]) for group in plan_groups(wanted)):
+            if renames_any(wanted, behind):
                 return None
             tables.points.hand_over(Point(landed.end, str(landed.gtid_set) or None), [table.name for table in wanted])
             self._apply_turns(threads, wanted, landed, stop)
@@ -201,7 +200,7 @@ class TableScheduler:
     ) -> None:
         """Apply a range to the tables that follow; slow tables become late if the others only wait for them."""
         held = self.states.held
-        turns = plan_turns(plan_groups([table for table in tables if table.name not in held]), self.side.table)
+        turns = plan_turns([table for table in tables if table.name not in held], self.side.table)
         running = {threads.pool.submit(self._apply_turn, turn, landed): names_of(turn) for turn in turns}
         slow = await_turns(running, LATE_AT_ONCE - len(self._late), lambda: self._may_leave(landed))
         # All tables finish even when one fails, so that the next run need not repeat their commits.

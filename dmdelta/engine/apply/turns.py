@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future, wait
 
 from dmdelta.model.schema import TableName
+from dmdelta.silver.apply.renames import plan_groups
 from dmdelta.silver.schema.range_profile import TableEvents
 from dmdelta.silver.table.target import Target
 
@@ -14,14 +15,23 @@ _POLL_SECONDS = 0.5
 
 
 def plan_turns(
-    groups: Sequence[Sequence[TableEvents]], target: Callable[[TableName], Target]
+    tables: Sequence[TableEvents], target: Callable[[TableName], Target]
 ) -> list[list[Sequence[TableEvents]]]:
-    """Groups of tables that are applied in parallel; tables of one merged table share a group: they write in turns."""
+    """The turns of a range: they run in parallel, the groups of one turn one after the other.
+
+    A group are the tables that a statement of the range renames into each other. The shards of a merged table share a
+    turn: they write the same silver table.
+    """
     turns: dict[object, list[Sequence[TableEvents]]] = {}
-    for group in groups:
+    for group in plan_groups(tables):
         merged = [place.route.name for table in group if (place := target(table.name)).merged]
         turns.setdefault(merged[0] if merged else id(group), []).append(group)
     return list(turns.values())
+
+
+def renames_any(tables: Sequence[TableEvents], names: Collection[TableName]) -> bool:
+    """Whether a statement of the range renames one of `names` into another table."""
+    return any(len(group) > 1 and not names_of([group]).isdisjoint(names) for group in plan_groups(tables))
 
 
 def names_of(turn: Sequence[Sequence[TableEvents]]) -> frozenset[TableName]:

@@ -15,8 +15,8 @@ from dmdelta.errors import StageFailed
 from dmdelta.lakehouse.session import clone_session
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
+from dmdelta.silver.apply.apply import apply_group
 from dmdelta.silver.apply.context import finish_statement
-from dmdelta.silver.apply.renames import apply_group
 from dmdelta.silver.apply.request import ApplyResult
 from dmdelta.silver.apply.silver_context import SilverContext
 from dmdelta.silver.schema.range_profile import TableEvents

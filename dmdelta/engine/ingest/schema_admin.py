@@ -89,7 +89,15 @@ def update_structure(spec: TaskSpec, source_id: str | None, table: TableName, st
     history, end = _history(task, source), _end(task, source)
     known = in_force(history.rows(), end, Structures())
     schema, charset = read_structure(statement, table, known.charset_of, mariadb=flavor == "mariadb")
-    row = HistoryRow(end, *table, schema, charset, Origin.UPDATE.value, datetime.now(timezone.utc))
+    row = HistoryRow(
+        position=end,
+        schema=table[0],
+        table=table[1],
+        structure=schema,
+        charset=charset,
+        origin=Origin.UPDATE.value,
+        at=datetime.now(timezone.utc),
+    )
     history.append([row])
     return _shown(source.source_id, row)
 
@@ -103,7 +111,15 @@ def delete_structure(spec: TaskSpec, source_id: str | None, table: TableName) ->
     """
     source = named_source(spec, source_id)
     task = open_task(spec, writing=False)
-    row = HistoryRow(_end(task, source), *table, None, None, DELETE, datetime.now(timezone.utc))
+    row = HistoryRow(
+        position=_end(task, source),
+        schema=table[0],
+        table=table[1],
+        structure=None,
+        charset=None,
+        origin=DELETE,
+        at=datetime.now(timezone.utc),
+    )
     _history(task, source).append([row])
     return _shown(source.source_id, row)
 
@@ -151,15 +167,15 @@ def _newest(rows: Sequence[HistoryRow], end: Position) -> list[HistoryRow]:
 def _shown(source_id: str, row: HistoryRow) -> ShownStructure:
     schema = row.structure
     return ShownStructure(
-        source_id,
-        ".".join(name for name in (row.schema, row.table) if name),
-        str(row.position),
-        row.origin,
-        [_written(column) for column in schema.columns] if schema else [],
-        schema.primary_key if schema else [],
-        row.charset,
-        row.at,
-        schema,
+        source=source_id,
+        table=".".join(name for name in (row.schema, row.table) if name),
+        since=str(row.position),
+        origin=row.origin,
+        columns=[_written(column) for column in schema.columns] if schema else [],
+        key=schema.primary_key if schema else [],
+        charset=row.charset,
+        at=row.at,
+        structure=schema,
     )
 
 

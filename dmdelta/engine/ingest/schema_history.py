@@ -81,7 +81,15 @@ def row_of(change: StructureChange, at: datetime) -> HistoryRow:
     tracked = change.tracked
     origin = tracked.origin if tracked else Origin.DDL
     schema = tracked.schema if tracked else None
-    return HistoryRow(change.position, change.schema, change.table, schema, change.charset, origin.value, at)
+    return HistoryRow(
+        position=change.position,
+        schema=change.schema,
+        table=change.table,
+        structure=schema,
+        charset=change.charset,
+        origin=origin.value,
+        at=at,
+    )
 
 
 def in_force(rows: Iterable[HistoryRow], end: Position, base: Structures) -> Structures:
@@ -161,7 +169,19 @@ class SchemaHistory:
             LakehouseError: the table cannot be written.
         """
         if self.rows():
-            self.append([HistoryRow(begin, None, None, None, None, ANEW, datetime.now(timezone.utc))])
+            self.append(
+                [
+                    HistoryRow(
+                        position=begin,
+                        schema=None,
+                        table=None,
+                        structure=None,
+                        charset=None,
+                        origin=ANEW,
+                        at=datetime.now(timezone.utc),
+                    )
+                ]
+            )
 
     @property
     def _ours(self) -> str:
@@ -186,11 +206,11 @@ class SchemaHistory:
 def _history_row(row: Row) -> HistoryRow:
     structure = TableSchema.from_json(row["structure"]) if row["structure"] is not None else None
     return HistoryRow(
-        Position(row["epoch"], row["binlog_file"], row["binlog_pos"]),
-        row["schema_name"],
-        row["table_name"],
-        structure,
-        row["charset"],
-        row["origin"],
-        utc(row["flushed_at"]),
+        position=Position(row["epoch"], row["binlog_file"], row["binlog_pos"]),
+        schema=row["schema_name"],
+        table=row["table_name"],
+        structure=structure,
+        charset=row["charset"],
+        origin=row["origin"],
+        at=utc(row["flushed_at"]),
     )

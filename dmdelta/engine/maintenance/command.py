@@ -67,7 +67,17 @@ def maintain(
             compacted, made = result.compacted_files, result.new_files
             first = ["expire"] if expired is not None and place == task.lakehouse.bronze else []
             done = (*first, *plan.deeds)
-            maintained.append(Maintained(shown, wear.new_files, wear.dead_rows, wear.rows, done, compacted, made))
+            maintained.append(
+                Maintained(
+                    table=shown,
+                    new_files=wear.new_files,
+                    dead_rows=wear.dead_rows,
+                    rows=wear.rows,
+                    done=done,
+                    compacted_files=compacted,
+                    made_files=made,
+                )
+            )
             report(maintained[-1])
     if not maintained:
         raise ConfigError(f"the task has no table {pattern}", hint="use the names at the source: schema.table")

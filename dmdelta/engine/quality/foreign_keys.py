@@ -175,4 +175,12 @@ def _result(name: str, key: ForeignKey, rows: DataFrame, parents: _Parents, keys
         evaluated = rows.where(" AND ".join(f"{quote(own)} IS NOT NULL" for own, _ in key.columns)).count()
         sampled = failing.select(*map(quote, keys)).limit(SAMPLES).collect() if count and keys else []
     samples = tuple({column: plain(row[column]) for column in keys} for row in sampled)
-    return Result(name, "warn", not count, evaluated, count, samples, note)
+    return Result(
+        expectation=name,
+        on_failure="warn",
+        success=not count,
+        evaluated=evaluated,
+        unexpected=count,
+        samples=samples,
+        note=note,
+    )

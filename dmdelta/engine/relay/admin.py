@@ -88,16 +88,16 @@ def _log(task: Task, source: SourceConfig, folder: Path) -> RelayLog:
     segments, landed = _segments(task, source, folder)
     status = read_status(folder)
     return RelayLog(
-        source.source_id,
-        status.state if status else None,
-        str(folder),
-        segments[0].begin_position if segments else None,
-        segments[-1].end_position if segments else None,
-        landed,
-        len(segments),
-        sum(segment.size for segment in segments),
-        sum(old.segment.size for old in landed_segments(segments, landed)) if landed is not None else 0,
-        shutil.disk_usage(folder).free,
+        source_id=source.source_id,
+        state=status.state if status else None,
+        folder=str(folder),
+        begins=segments[0].begin_position if segments else None,
+        ends=segments[-1].end_position if segments else None,
+        landed_to=landed,
+        segments=len(segments),
+        bytes=sum(segment.size for segment in segments),
+        landed_bytes=sum(old.segment.size for old in landed_segments(segments, landed)) if landed is not None else 0,
+        free_bytes=shutil.disk_usage(folder).free,
     )
 
 

@@ -174,7 +174,15 @@ def open_relaying(spec: TaskSpec, source: SourceConfig, *, until_caught_up: bool
             ]
             _raise_failures(source.source_id, [finding for finding in findings if not spec.is_ignored(finding.name)])
     loads, purging = spec.loads(source), purging_of(source.relay.purge)
-    relaying = Relaying(task, flavor, rules, until_caught_up, loads, purging, sends_names)
+    relaying = Relaying(
+        task=task,
+        flavor=flavor,
+        rules=rules,
+        until_caught_up=until_caught_up,
+        loads=loads,
+        purging=purging,
+        sends_names=sends_names,
+    )
     try:
         yield relaying
     finally:

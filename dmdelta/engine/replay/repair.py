@@ -102,9 +102,16 @@ class TableRepair:
                 compared = self._compared(begin, end, table_version(spark, target), repairing=True)
                 rows += compared.rows
         damage = compared.damage
-        counts = damage.missing, damage.different, damage.extra
         return Replayed(
-            self.scratch.shown, target.place, begin, end, rows, *counts, failing=tuple(map(shown, compared.failing))
+            self.scratch.shown,
+            target.place,
+            begin,
+            end,
+            rows,
+            missing=damage.missing,
+            different=damage.different,
+            extra=damage.extra,
+            failing=tuple(map(shown, compared.failing)),
         )
 
     def _compared(self, begin: Position, end: Position, at: TableVersion, *, repairing: bool) -> _Compared:

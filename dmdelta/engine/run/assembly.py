@@ -92,7 +92,15 @@ def open_pipeline(
     history = SchemaHistory(task.spark, task.lakehouse, task.spec.name, source_id)
     tracking = StructureTracking(task.spark, source, relaying, history)
     freshness = 0.0 if relaying.until_caught_up else task.spec.syncer.target_freshness.total_seconds()
-    landing = LandingLoop(task.spark, source, relaying, tracking, landed_log, tally, freshness)
+    landing = LandingLoop(
+        spark=task.spark,
+        source=source,
+        relaying=relaying,
+        tracking=tracking,
+        landed_log=landed_log,
+        tally=tally,
+        freshness=freshness,
+    )
     side = replace(
         task.silver_side(source_id, relaying.flavor, operators, shards),
         checks=TableChecks(task.spark, task.suites) if task.suites.by_table else no_checks,
@@ -112,13 +120,31 @@ def open_pipeline(
     scheduler.pause_tables(waiting)
     applying = ApplyingLoop(scheduler, landed_log, flusher.request)
     log.info("source opened", source=source_id, landed=str(landed.end) if landed else None)
-    pipeline = SourcePipeline(source_id, relaying, landing, applying, flusher, landed, stop, load)
+    pipeline = SourcePipeline(
+        source_id=source_id,
+        relaying=relaying,
+        landing=landing,
+        applying=applying,
+        flusher=flusher,
+        landed=landed,
+        stop=stop,
+        load=load,
+    )
     pipeline.sinking = _open_sinking(task, source, landing, landed)
     pipeline.validator = _open_validator(task, relaying, applying, stored)
     if task.spec.maintenance.automatic and not relaying.until_caught_up:
         pipeline.care = TableCare(task, scheduler, shared=source_id == task.spec.sources[0].source_id)
     if relaying.task.endpoint is not None:
-        pipeline.ad_hoc = AdHocSnapshots(task, source, relaying, chunks, scheduler, tally, evidence.landed, joining)
+        pipeline.ad_hoc = AdHocSnapshots(
+            task=task,
+            source=source,
+            relaying=relaying,
+            store=chunks,
+            scheduler=scheduler,
+            tally=tally,
+            landed=evidence.landed,
+            joining=joining,
+        )
     return pipeline
 
 
@@ -161,7 +187,13 @@ def _open_validator(
     applied = stored.global_point.position if stored else None
     spark = clone_session(task.spark)
     return ValidatorLoop(
-        spark, applying.side, endpoint, config, applied_log, applied, lambda: applying.scheduler.states.held
+        spark=spark,
+        side=applying.side,
+        endpoint=endpoint,
+        config=config,
+        applied_log=applied_log,
+        applied=applied,
+        held=lambda: applying.scheduler.states.held,
     )
 
 

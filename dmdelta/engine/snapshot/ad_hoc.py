@@ -229,7 +229,15 @@ class AdHocSnapshots:
     def _tag(self, snapshot: PlannedSnapshot, first: int, last: int) -> CommitTag:
         source = self.source
         begin, end = (Position.of_chunk(snapshot.epoch, number) for number in (first, last + 1))
-        return CommitTag(self._app, snapshot.version(last), source.task, source.source_id, source.run, begin, end)
+        return CommitTag(
+            app=self._app,
+            version=snapshot.version(last),
+            task=source.task,
+            source=source.source_id,
+            run=source.run,
+            begin=begin,
+            end=end,
+        )
 
 
 def joining_tables(

@@ -257,7 +257,15 @@ class ChunkStore:
         app = f"dmdelta:{self._task}:{self._source_id}:{'ad-hoc' if snapshot.is_ad_hoc else 'snapshot'}"
         end = Position.of_chunk(snapshot.epoch, upto + 1)
         version = snapshot.version(upto)
-        return CommitTag(app, version, self._task, self._source_id, self._run, snapshot.begin, end)
+        return CommitTag(
+            app=app,
+            version=version,
+            task=self._task,
+            source=self._source_id,
+            run=self._run,
+            begin=snapshot.begin,
+            end=end,
+        )
 
 
 def record_missed(store: ChunkStore, snapshot: PlannedSnapshot, commit: OwnCommit) -> None:

@@ -58,7 +58,15 @@ class Task:
         self, source_id: str, flavor: Flavor, operators: Mapping[Position, Operator], shards: Coordination
     ) -> SilverContext:
         rules = replace(self.rules(source_id), operators=operators)
-        return SilverContext(self.lakehouse, self.spec.name, source_id, self.run, flavor, rules, shards)
+        return SilverContext(
+            lakehouse=self.lakehouse,
+            task=self.spec.name,
+            source_id=source_id,
+            run=self.run,
+            flavor=flavor,
+            rules=rules,
+            shards=shards,
+        )
 
 
 def named_source(spec: TaskSpec, source_id: str | None) -> SourceConfig:

@@ -208,7 +208,15 @@ class RunCounters:
             loading = time.monotonic() - self._load_began
             loads = {table: load.after(loading) for table, load in self._loads.items()}
             rows = sum(tables.values())
-            return Progress(seconds, self._batches, dict(self._landed_to), rows, tables, loads, clashes)
+            return Progress(
+                seconds=seconds,
+                landed_batches=self._batches,
+                landed_to=dict(self._landed_to),
+                applied_rows=rows,
+                tables=tables,
+                loads=loads,
+                clashes=clashes,
+            )
 
 
 def _by_table(counted: Mapping[Labels, int]) -> dict[str, int]:

@@ -126,17 +126,17 @@ def validator_status(task: Task, tables: TablesOf | None = None) -> list[Validat
         position = str(progress.position) if progress.position else None
         statuses.append(
             ValidatorStatus(
-                source_id,
-                progress.mode,
-                position,
-                progress.validated,
-                pending,
-                counts[ErrorState.NEW],
-                counts[ErrorState.IGNORED],
-                counts[ErrorState.RESOLVED],
-                progress.trouble,
-                skipped,
-                tuple(tables(source_id, progress)) if tables is not None else (),
+                source_id=source_id,
+                mode=progress.mode,
+                validated_to=position,
+                validated_rows=progress.validated,
+                pending_rows=pending,
+                new_errors=counts[ErrorState.NEW],
+                ignored_errors=counts[ErrorState.IGNORED],
+                resolved_errors=counts[ErrorState.RESOLVED],
+                trouble=progress.trouble,
+                not_validated=skipped,
+                tables=tuple(tables(source_id, progress)) if tables is not None else (),
             )
         )
     return statuses

@@ -143,7 +143,13 @@ class SourceTables:
             if alone is not None:
                 return alone
         return TableValidation(
-            source.task, source.side, source.landing, self.endpoint, name, compared, self.request
+            task=source.task,
+            side=source.side,
+            landing=source.landing,
+            endpoint=self.endpoint,
+            name=name,
+            compared=compared,
+            request=self.request,
         ).run()
 
     def _against_sink(self, name: TableName, endpoint: Endpoint) -> Validated | None:

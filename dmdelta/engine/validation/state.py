@@ -279,7 +279,15 @@ class Validation:
             state = ErrorState.IGNORED if states.get(error) is ErrorState.IGNORED else ErrorState.NEW
             texts = values.get(row.key.text, {})
             self._unwritten[at] = RowError(
-                error, self.side.source_id, *name, row.key.text, row.kind, state, row.since, texts
+                error=error,
+                source_id=self.side.source_id,
+                schema=name[0],
+                table=name[1],
+                key=row.key.text,
+                kind=row.kind,
+                state=state,
+                since=row.since,
+                values=texts,
             )
         # No keys in the log: they are row values.
         log.warning("rows differ from the source", source=self.side.source_id, table=".".join(name), rows=len(rows))

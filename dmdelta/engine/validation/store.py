@@ -151,15 +151,15 @@ def count_errors(errors: Iterable[RowError]) -> dict[ErrorState, int]:
 def _error(row: Row) -> RowError:
     at = ((row["schema_name"], row["table_name"]), row["row_key"])
     return RowError(
-        error_id(row["id"], at),
-        row["id"],
-        row["schema_name"],
-        row["table_name"],
-        row["row_key"],
-        Kind(row["kind"]),
-        ErrorState(row["state"]),
-        utc(row["since"]),
-        json.loads(row["row_values"] or "{}"),
+        error=error_id(row["id"], at),
+        source_id=row["id"],
+        schema=row["schema_name"],
+        table=row["table_name"],
+        key=row["row_key"],
+        kind=Kind(row["kind"]),
+        state=ErrorState(row["state"]),
+        since=utc(row["since"]),
+        values=json.loads(row["row_values"] or "{}"),
     )
 
 

@@ -98,7 +98,16 @@ class BronzeStretches:
     def _row(self, row: Row) -> BronzeRow:
         structure = self._structures.get(row["schema_version"])
         before, after = image_of(row["before"]), image_of(row["after"])
-        return BronzeRow(_place(row), _name(row), row["op"], row["row"], row["gtid"], structure, before, after)
+        return BronzeRow(
+            place=_place(row),
+            table=_name(row),
+            op=row["op"],
+            row=row["row"],
+            gtid=row["gtid"],
+            structure=structure,
+            before=before,
+            after=after,
+        )
 
     def _query(self, query: str) -> list[Row]:
         with wrapped(self.source.bronze, "reading"):

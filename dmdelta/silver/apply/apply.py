@@ -1,5 +1,8 @@
 """Apply a range of bronze to one silver table, in one or more commits. The last commit records the range's end."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from pyspark.sql import SparkSession
 
 from dmdelta.ddl.types.silver_types import silver_columns
@@ -13,6 +16,7 @@ from dmdelta.silver.apply.context import ApplyContext, begin_table, open_context
 from dmdelta.silver.apply.ddl import follow_statement
 from dmdelta.silver.apply.gate import check_batch, clear_emptied
 from dmdelta.silver.apply.key_conflicts import check_key_clashes
+from dmdelta.silver.apply.renames import plan_renamings, rename_tables
 from dmdelta.silver.apply.request import ApplyRequest, ApplyResult
 from dmdelta.silver.apply.row_filters import may_repeat, plan_counting
 from dmdelta.silver.apply.shard_ddl import join_shard
@@ -21,6 +25,32 @@ from dmdelta.silver.schema.lookup import structure_at
 from dmdelta.silver.schema.range_profile import TableEvents, table_events
 from dmdelta.silver.schema.schema_ranges import SchemaRange, known_inside, known_schema, plan_schema_ranges
 from dmdelta.silver.table.table import Condition, assert_shape
+
+
+def apply_group(
+    spark: SparkSession, tables: Sequence[TableEvents], requests: Sequence[ApplyRequest]
+) -> list[ApplyResult]:
+    """Apply a range to a group of tables that are renamed into each other, or to a single table.
+
+    Args:
+        tables: the events of the range by table.
+        requests: for the same tables. A request that begins at the range's end or later has nothing to apply.
+
+    Raises:
+        DmdeltaError: as `apply_table`.
+    """
+    pending = {request.name: request for request in requests}
+    for renaming in plan_renamings(tables, requests[0].context.rules, mariadb=requests[0].context.flavor == "mariadb"):
+        at = renaming.at
+        for name, request in pending.items():
+            if request.begin < at:
+                apply_table(spark, replace(request, end=at, events=None, whole=False))
+                pending[name] = replace(request, begin=at, known=None, applied=None, newest=None)
+        rename_tables(spark, pending, renaming)
+        for name, request in pending.items():
+            if request.begin == at:
+                pending[name] = replace(request, known=None, applied=None, newest=None, ddl_applied_to=at, events=None)
+    return [apply_table(spark, request) for request in pending.values() if request.begin < request.end]
 
 
 def apply_table(spark: SparkSession, request: ApplyRequest) -> ApplyResult:
@@ -105,16 +135,16 @@ def _apply_rows(work: ApplyContext, piece: SchemaRange, events: TableEvents, *, 
     if not events.row_count:
         return
     batch = Batch(
-        work.spark,
-        work.request.context.lakehouse.bronze,
-        work.request.context.source_id,
-        work.request.target.place,
-        work.silver_schema(schema),
-        piece.begin,
-        piece.end,
-        events,
-        work.request.mode,
-        work.empty,
+        spark=work.spark,
+        bronze=work.request.context.lakehouse.bronze,
+        source_id=work.request.context.source_id,
+        target=work.request.target.place,
+        schema=work.silver_schema(schema),
+        begin=piece.begin,
+        end=piece.end,
+        events=events,
+        mode=work.request.mode,
+        empty=work.empty,
         counted=counted,
         undropped=_undropped(work, schema),
         repeats=may_repeat(work.request),

@@ -113,15 +113,16 @@ class ApplyContext:
         end = waits.position if waits else self.request.end
         steps = tuple(self.steps)
         return ApplyResult(
-            *self.request.name,
-            end,
-            self.rows,
-            steps,
-            self.commit,
-            structure,
-            waits,
-            self.clashes,
-            dict(self.failures),
+            schema=self.request.name[0],
+            table=self.request.name[1],
+            end=end,
+            rows=self.rows,
+            steps=steps,
+            commit=self.commit,
+            structure=structure,
+            waits=waits,
+            clashes=self.clashes,
+            failures=dict(self.failures),
         )
 
 

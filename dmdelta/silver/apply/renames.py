@@ -25,10 +25,9 @@ from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.model.spark_sql import quote
 from dmdelta.rules import Action, Role, SourceRules
-from dmdelta.silver.apply.apply import apply_table
 from dmdelta.silver.apply.context import ApplyContext, open_context
 from dmdelta.silver.apply.gate import has_quarantined
-from dmdelta.silver.apply.request import ApplyRequest, ApplyResult
+from dmdelta.silver.apply.request import ApplyRequest
 from dmdelta.silver.schema.evolution import UNMARK, clustering, plan_change, plan_creation, plan_drop
 from dmdelta.silver.schema.lookup import structure_at
 from dmdelta.silver.schema.range_profile import StructureEvent, TableEvents
@@ -99,32 +98,6 @@ def _as_executed(rows: Sequence[tuple[TableName, StructureEvent]]) -> tuple[Tabl
     return max(rows, key=named)
 
 
-def apply_group(
-    spark: SparkSession, tables: Sequence[TableEvents], requests: Sequence[ApplyRequest]
-) -> list[ApplyResult]:
-    """Apply a range to a group of tables that are renamed into each other, or to a single table.
-
-    Args:
-        tables: the events of the range by table.
-        requests: for the same tables. A request that begins at the range's end or later has nothing to apply.
-
-    Raises:
-        DmdeltaError: as `apply_table`.
-    """
-    pending = {request.name: request for request in requests}
-    for renaming in plan_renamings(tables, requests[0].context.rules, mariadb=requests[0].context.flavor == "mariadb"):
-        at = renaming.at
-        for name, request in pending.items():
-            if request.begin < at:
-                apply_table(spark, replace(request, end=at, events=None, whole=False))
-                pending[name] = replace(request, begin=at, known=None, applied=None, newest=None)
-        _rename(spark, pending, renaming)
-        for name, request in pending.items():
-            if request.begin == at:
-                pending[name] = replace(request, known=None, applied=None, newest=None, ddl_applied_to=at, events=None)
-    return [apply_table(spark, request) for request in pending.values() if request.begin < request.end]
-
-
 def carry_over(spark: SparkSession, request: ApplyRequest, renaming: Renaming) -> None:
     """Apply a RENAME to a replay table, which contains the source's rows already. Idempotent.
 
@@ -170,7 +143,7 @@ def _counts(effect: Renamed, event: StructureEvent, rules: SourceRules) -> bool:
     return rules.decide(effect.table, ddl_events(event.text), event.text) is Action.DO
 
 
-def _rename(spark: SparkSession, requests: Mapping[TableName, ApplyRequest], renaming: Renaming) -> None:
+def rename_tables(spark: SparkSession, requests: Mapping[TableName, ApplyRequest], renaming: Renaming) -> None:
     """Give every table the content that it has after a statement."""
     at = renaming.at
     for name, source in renaming.sources.items():

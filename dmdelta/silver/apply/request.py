@@ -115,7 +115,14 @@ def tag_of(request: ApplyRequest, ordinal: int, begin: Position, end: Position) 
     inherited = request.safe_until if request.safe_until is not None and end < request.safe_until else None
     context = request.context
     return CommitTag(
-        request.target.app, version, context.task, context.source_id, context.run, begin, end, safe_until=inherited
+        app=request.target.app,
+        version=version,
+        task=context.task,
+        source=context.source_id,
+        run=context.run,
+        begin=begin,
+        end=end,
+        safe_until=inherited,
     )
 
 

@@ -77,15 +77,15 @@ def batch_of(spark: SparkSession, request: ApplyRequest, piece: SchemaRange) -> 
     schema = request.target.silver_schema(known_schema(piece, request.name))
     events, counted = plan_counting(request, schema, events)
     return Batch(
-        spark,
-        request.context.lakehouse.bronze,
-        request.context.source_id,
-        request.target.place,
-        schema,
-        piece.begin,
-        piece.end,
-        events,
-        Mode.SAFE,
+        spark=spark,
+        bronze=request.context.lakehouse.bronze,
+        source_id=request.context.source_id,
+        target=request.target.place,
+        schema=schema,
+        begin=piece.begin,
+        end=piece.end,
+        events=events,
+        mode=Mode.SAFE,
         empty=False,
         counted=counted,
     )

@@ -37,13 +37,13 @@ def table_log(
 ) -> TableLog:
     """The part of a log that determines a table's structure. Looks up other tables' structures in bronze."""
     return TableLog(
-        table,
-        log.flavor,
-        structure,
-        lambda other, at: structure_at(spark, log, other, at),
-        ddl_applied_to,
-        log.rules,
-        lambda shadow, real, at: _shadow_change(spark, log, shadow, real, at),
+        name=table,
+        flavor=log.flavor,
+        structure=structure,
+        other=lambda other, at: structure_at(spark, log, other, at),
+        ddl_applied_to=ddl_applied_to,
+        rules=log.rules,
+        shadow=lambda shadow, real, at: _shadow_change(spark, log, shadow, real, at),
     )
 
 

@@ -207,16 +207,16 @@ def _finished(schema: str, table: str, gathered: _Gathered) -> TableEvents:
     # Structure rows have negative ordinals within their event, starting with -1; the event's other rows follow.
     structure = _once(sorted(gathered.structure, key=lambda event: (event.position, event.row >= 0, abs(event.row))))
     return TableEvents(
-        schema,
-        table,
-        dict(gathered.rows),
-        min(gathered.positions),
-        max(gathered.positions),
-        structure,
-        gathered.partial,
-        gathered.moves,
-        tuple(gathered.groups),
-        gathered.read,
+        schema=schema,
+        table=table,
+        rows=dict(gathered.rows),
+        first=min(gathered.positions),
+        last=max(gathered.positions),
+        structure=structure,
+        partial=gathered.partial,
+        moves=gathered.moves,
+        groups=tuple(gathered.groups),
+        read=gathered.read,
     )
 
 

@@ -76,7 +76,7 @@ def net_rows(columns: Columns) -> NetRows | None:
     ends = np.searchsorted(rows[order], np.arange(count + 1))
     single = len(columns.new) == 1
     keys = columns.new[0].take(pa.array(last)).to_pylist() if single else _keys(columns, rows, count)
-    return NetRows(columns, acts, last, keys, single, order, ends)
+    return NetRows(columns=columns, acts=acts, last=last, keys=keys, single=single, sorted=order, ends=ends)
 
 
 def _independent(columns: Columns, rows: Numbers) -> bool:

@@ -196,7 +196,15 @@ class Dispatcher:
 
     def _put_work(self, number: int, work: BatchWork, scope: Scope) -> None:
         self._ordinals[number] += 1
-        batch = Batch(self._ordinals[number], scope.epoch, work, scope.style, scope.first, scope.last, scope.place)
+        batch = Batch(
+            ordinal=self._ordinals[number],
+            epoch=scope.epoch,
+            work=work,
+            style=scope.style,
+            first=scope.first,
+            last=scope.last,
+            place=scope.place,
+        )
         self._put(self.workers[number], batch)
 
     def _put(self, worker: Worker, message: Batch | Mark) -> None:

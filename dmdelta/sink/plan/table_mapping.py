@@ -115,7 +115,18 @@ def plan_table(
     )
     watched = any(_is_watched(column, target) for key in keys for column, _, _ in key.parts)
     as_text = frozenset(column.name for in_target, column in written if column.type == "json" != in_target.type)
-    return TablePlan(source, schema, shape, columns, identity, keys, whole, watched, as_text, cascades)
+    return TablePlan(
+        source=source,
+        schema=schema,
+        shape=shape,
+        columns=columns,
+        identity=identity,
+        keys=keys,
+        whole=whole,
+        watched=watched,
+        as_text=as_text,
+        cascades=cascades,
+    )
 
 
 def _column(schema: TableSchema, column: Column, target: TargetTable) -> TargetColumn:

@@ -60,16 +60,16 @@ class Columns:
             return None if array is None else array.filter(mask)
 
         return Columns(
-            self.acts[chosen],
-            self.seq[chosen],
-            self.own[chosen],
-            self.row[chosen],
-            some(self.identity),
-            some(self.was),
-            some(self.values),
-            some(self.sets),
-            tuple(map(some, self.new)),
-            tuple(map(some, self.old)),
+            acts=self.acts[chosen],
+            seq=self.seq[chosen],
+            own=self.own[chosen],
+            row=self.row[chosen],
+            identity=some(self.identity),
+            was=some(self.was),
+            values=some(self.values),
+            sets=some(self.sets),
+            new=tuple(map(some, self.new)),
+            old=tuple(map(some, self.old)),
         )
 
 
@@ -120,7 +120,18 @@ class _Maker:
         own = self.table.column("own").to_numpy().astype(np.int64)
         values, sets = self._values(after, deletes), self._sets(after, updates, deletes, moves)
         new, old = self._keys(after, before, identity, was, updates)
-        return Columns(self.acts, at, own, row, identity, was, values, sets, new, old)
+        return Columns(
+            acts=self.acts,
+            seq=at,
+            own=own,
+            row=row,
+            identity=identity,
+            was=was,
+            values=values,
+            sets=sets,
+            new=new,
+            old=old,
+        )
 
     def _literals(self, image: str) -> Literals | None:
         if image not in self.table.column_names:

@@ -52,7 +52,16 @@ class Rows:
         partial, moves = self.partial + other.partial, self.moves + other.moves
         committed = self.committed or other.committed
         first, last = min(self.first, other.first), max(self.last, other.last)
-        return Rows(self.name, self.version, self.ops | other.ops, partial, moves, committed, first, last)
+        return Rows(
+            name=self.name,
+            version=self.version,
+            ops=self.ops | other.ops,
+            partial=partial,
+            moves=moves,
+            committed=committed,
+            first=first,
+            last=last,
+        )
 
 
 @dataclass(frozen=True, slots=True)

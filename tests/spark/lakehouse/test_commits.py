@@ -24,7 +24,13 @@ def target(lakehouse, task=TASK):
 
 def tag(version, run="one"):
     return CommitTag(
-        "app", version, TASK, SOURCE, run, Position(1, "b.000001", 4), Position(1, "b.000001", version * 100)
+        app="app",
+        version=version,
+        task=TASK,
+        source=SOURCE,
+        run=run,
+        begin=Position(1, "b.000001", 4),
+        end=Position(1, "b.000001", version * 100),
     )
 
 

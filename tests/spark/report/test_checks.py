@@ -67,9 +67,39 @@ def test_the_newest_word_of_each_check_counts(spark, checked):
         ChecksRun(STRETCHES.begin_of(UNTIL - hour), 1, 2),
     )
     assert set(found.failed) == {
-        FailedCheck(UNTIL - hour, "shop.orders", "unique(id)", None, None, "warn", "table", None, "2/b:9"),
-        FailedCheck(UNTIL - hour, "shop.items", "not_null(total)", 7, 50, "warn", "table", None, "2/b:9"),
-        FailedCheck(UNTIL - 2 * hour, "shop.orders", "unique(id)", 2, 10, "stop", "replay", "2/b:4", "2/b:9"),
+        FailedCheck(
+            at=UNTIL - hour,
+            table="shop.orders",
+            expectation="unique(id)",
+            unexpected=None,
+            evaluated=None,
+            on_failure="warn",
+            scope="table",
+            begin=None,
+            end="2/b:9",
+        ),
+        FailedCheck(
+            at=UNTIL - hour,
+            table="shop.items",
+            expectation="not_null(total)",
+            unexpected=7,
+            evaluated=50,
+            on_failure="warn",
+            scope="table",
+            begin=None,
+            end="2/b:9",
+        ),
+        FailedCheck(
+            at=UNTIL - 2 * hour,
+            table="shop.orders",
+            expectation="unique(id)",
+            unexpected=2,
+            evaluated=10,
+            on_failure="stop",
+            scope="replay",
+            begin="2/b:4",
+            end="2/b:9",
+        ),
     }
     assert found.validator == {"new": 1, "ignored": 1}
     assert "s3cret" not in str(found)

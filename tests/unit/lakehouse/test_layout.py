@@ -90,7 +90,9 @@ def test_one_place(places):
 def test_tag_round_trip():
     """A commit's tag round-trips through the history; other tools' texts are not tags."""
     begin, end = Position(1, "b.000001", 4), Position(2, "b.000002", 99)
-    tag = CommitTag("app", 7, "task", "source", "run", begin, end, "a-b:1-5")
+    tag = CommitTag(
+        app="app", version=7, task="task", source="source", run="run", begin=begin, end=end, gtid_set="a-b:1-5"
+    )
     assert CommitTag.from_json(tag.to_json()) == tag
     with_safe_until = replace(tag, safe_until=Position(2, "b.000003", 7))
     assert CommitTag.from_json(with_safe_until.to_json()) == with_safe_until

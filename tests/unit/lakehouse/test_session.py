@@ -108,7 +108,16 @@ def test_confs_for_speed_may_be_rejected(monkeypatch):
 
 def test_a_statement_is_not_run_without_its_tag():
     """Its commit would have no position: compute that rejects the confs is an error before anything is written."""
-    tag = CommitTag("app", 1, "t", "s1", "run", Position(1, "binlog.000001", 4), Position(1, "binlog.000001", 8), "")
+    tag = CommitTag(
+        app="app",
+        version=1,
+        task="t",
+        source="s1",
+        run="run",
+        begin=Position(1, "binlog.000001", 4),
+        end=Position(1, "binlog.000001", 8),
+        gtid_set="",
+    )
     with pytest.raises(LakehouseError, match="userMetadata") as caught, tagged(Picky(), tag):
         pytest.fail("the statement was run")
     assert "docs/databricks.md" in caught.value.hint

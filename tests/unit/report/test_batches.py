@@ -20,7 +20,12 @@ def later(seconds):
 
 
 def commit(seconds, begin, end, source="one", safe_until=None):
-    return TimedCommit(later(seconds), CommitTag("app", 1, "t", source, "r", at(begin), at(end), safe_until=safe_until))
+    return TimedCommit(
+        later(seconds),
+        CommitTag(
+            app="app", version=1, task="t", source=source, run="r", begin=at(begin), end=at(end), safe_until=safe_until
+        ),
+    )
 
 
 def rows(seconds, last, changed, source="one"):

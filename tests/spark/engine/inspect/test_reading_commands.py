@@ -50,7 +50,9 @@ def landed(spark, tmp_path_factory):
         FROM VALUES ({seq_of(FILE, 100)}, 'schema', '{{}}', NULL), ({seq_of(FILE, 100)} + 1, 'insert', NULL, '{{"id":7}}'),
         ({seq_of(FILE, 200)}, 'delete', NULL, NULL) AS t(seq, op, ddl, doc)"""
     )
-    tag = CommitTag("dmdelta:shop:one:land", 1, "shop", "one", "r", at(4), at(300))
+    tag = CommitTag(
+        app="dmdelta:shop:one:land", version=1, task="shop", source="one", run="r", begin=at(4), end=at(300)
+    )
     append(spark, rows, lakehouse.bronze, tag)
     store = CheckpointStore(spark, lakehouse, "shop", "one", "r")
     store.open()

@@ -109,7 +109,16 @@ def test_generated_and_general_decoders_agree(made: tuple[list[Made], list[str],
     columns, names, present, rows = made
     wires = [wire for wire, _, _ in columns]
     described = [
-        Column(name, column.type, column.unsigned, column.length, column.precision, 0, column.charset, column.members)
+        Column(
+            name=name,
+            type=column.type,
+            unsigned=column.unsigned,
+            length=column.length,
+            precision=column.precision,
+            scale=0,
+            charset=column.charset,
+            members=column.members,
+        )
         for name, (_, column, _) in zip(names, columns, strict=True)
     ]
     table = table_codec(TableSchema("s", "t", tuple(described)), wires)

@@ -22,7 +22,9 @@ def at(offset, epoch=1):
 
 def row(position, *columns, origin=Origin.DDL.value, table="t", schema="db"):
     structure = TableSchema("db", table, tuple(Column(name, "int") for name in columns)) if columns else None
-    return HistoryRow(position, schema, table, structure, None, origin, NOW)
+    return HistoryRow(
+        position=position, schema=schema, table=table, structure=structure, charset=None, origin=origin, at=NOW
+    )
 
 
 def known(rows, end):

@@ -65,7 +65,16 @@ def test_observations_are_bounded():
 def test_the_exposed_metrics():
     """Counts by source, table and op; positions and lags by stage; the sink by worker."""
     tally = RunCounters(lambda _: None)
-    result = ApplyResult("shop", "orders", at(80), {Op.INSERT: 3, Op.DELETE: 1}, (Step.APPEND,), None, None, clashes=2)
+    result = ApplyResult(
+        schema="shop",
+        table="orders",
+        end=at(80),
+        rows={Op.INSERT: 3, Op.DELETE: 1},
+        steps=(Step.APPEND,),
+        commit=None,
+        structure=None,
+        clashes=2,
+    )
     tally.applied("s1", result)
     tally.applied("s2", result)
     with tally.spending("s1", "land"):

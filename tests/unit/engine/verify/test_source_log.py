@@ -15,7 +15,7 @@ def part(origin, begin, end):
 
 
 def commit(version, begin, end, *, again=False):
-    return CommitTag("app", version, "t", "s", "run", begin, end, again=again)
+    return CommitTag(app="app", version=version, task="t", source="s", run="run", begin=begin, end=end, again=again)
 
 
 def planned(begin, end, there):

@@ -33,21 +33,21 @@ def columns_of(changes, *, unique=None):
         new.append(text([None if after is None else f"{after}.u.t" for _, after in unique]))
         old = [pa.nulls(count, TEXT), text([None if was is None else f"{was}.u.t" for was, _ in unique])]
     return Columns(
-        np.array([ACTS.index(act) for act in acts], np.int8),
-        np.arange(count, dtype=np.int64) + 100,
-        np.arange(count, dtype=np.int64) + 100,
-        np.zeros(count, np.int64),
-        text([str(key) for key in keys]),
-        pa.nulls(count, TEXT),
-        text(
+        acts=np.array([ACTS.index(act) for act in acts], np.int8),
+        seq=np.arange(count, dtype=np.int64) + 100,
+        own=np.arange(count, dtype=np.int64) + 100,
+        row=np.zeros(count, np.int64),
+        identity=text([str(key) for key in keys]),
+        was=pa.nulls(count, TEXT),
+        values=text(
             [
                 None if act is Act.DELETE else f"({key},'{value}')"
                 for act, key, value in zip(acts, keys, values, strict=True)
             ]
         ),
-        None,
-        tuple(new),
-        tuple(old),
+        sets=None,
+        new=tuple(new),
+        old=tuple(old),
     )
 
 

@@ -20,7 +20,19 @@ from dmdelta.source.server import flavor_of, version_of
 @pytest.mark.parametrize(
     "task",
     [
-        RelayTask("s", "/r", Endpoint("h", 1, "u", "p", Tls("/ca", "/c", "/k", verify_host=False), "mariadb", 9)),
+        RelayTask(
+            "s",
+            "/r",
+            Endpoint(
+                host="h",
+                port=1,
+                user="u",
+                password="p",
+                tls=Tls("/ca", "/c", "/k", verify_host=False),
+                flavor="mariadb",
+                server_id=9,
+            ),
+        ),
         RelayTask("s", "/r", Endpoint("h", 1, "u", "p"), start=StartEdge.CURRENT, retry=Retry(2, 0.1, 3.0)),
         RelayTask("s", "/r", binlog_dir="/a", start=StartAt("b.000001", 90, 4), until_caught_up=True),
         RelayTask("s", "/r", start=StartAfter("0-1-2", 3), known=Known(Position(3, "b.000002", 4), "0-1-9")),
