@@ -38,7 +38,14 @@ def judge(
     spec: Spec,
     table: Annotated[str, _TABLE] = "*",
     begin: Annotated[str | None, typer.Option("--from", metavar="PLACE", help=f"Start of the range: {_PLACE}.")] = None,
-    end: Annotated[str | None, typer.Option("--to", metavar="PLACE", help="End of the range.")] = None,
+    end: Annotated[
+        str | None,
+        typer.Option(
+            "--to",
+            metavar="PLACE",
+            help="End of the range: a position or a time, exclusive; a GTID or a batch, inclusive.",
+        ),
+    ] = None,
     last: Annotated[int | None, typer.Option(min=1, metavar="N", help="Evaluate the N newest batches.")] = None,
     images: Annotated[
         bool, typer.Option("--images", help="Evaluate every row image in the range, instead of silver's rows.")

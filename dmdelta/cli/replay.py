@@ -26,7 +26,9 @@ def replay(
     end: Annotated[
         str | None,
         typer.Option(
-            "--to", metavar="PLACE", help="End of the range, exclusive; of a GTID, the end of its transaction."
+            "--to",
+            metavar="PLACE",
+            help="End of the range: a position or a time, exclusive; a GTID or a batch, inclusive.",
         ),
     ] = None,
     into: Annotated[

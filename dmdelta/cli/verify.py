@@ -26,7 +26,14 @@ def verify(
     spec: Spec,
     table: Annotated[str, typer.Option(metavar="SCHEMA.TABLE", help="Table name; * and ? match several.")] = "*",
     begin: Annotated[str | None, typer.Option("--from", metavar="PLACE", help=f"Start of the range: {_PLACE}.")] = None,
-    end: Annotated[str | None, typer.Option("--to", metavar="PLACE", help="End of the range.")] = None,
+    end: Annotated[
+        str | None,
+        typer.Option(
+            "--to",
+            metavar="PLACE",
+            help="End of the range: a position or a time, exclusive; a GTID or a batch, inclusive.",
+        ),
+    ] = None,
     source: Source = None,
     json: Json = False,
 ) -> None:
