@@ -97,7 +97,7 @@ def test_the_log_comes_from_where_it_still_is(name, spark, tmp_path, capsys):
         assert {table["table"]: table["values"] for table in found["tables"]}[k["table"]] == k["values"]
         segments = tmp_path / "segments"
         shutil.move(task.relay, segments)
-        assert "is gone" in verify(task, capsys, code=3)
+        assert "is no longer available" in verify(task, capsys, code=3)
         shutil.move(segments, task.relay)
     found = verify(task, capsys, code=6)  # the server is gone
     assert {part["read_from"] for part in found["ranges"]} == {"relay"}

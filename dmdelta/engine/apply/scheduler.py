@@ -176,7 +176,7 @@ class TableScheduler:
 
     @contextmanager
     def maintenance(self, name: TableName, stop: StopRequest) -> Iterator[bool]:
-        """Pause a table for the block, then let it catch up. Yields False if the table is not in the phase FOLLOWING.
+        """Pause a table for the block, then let it catch up. Yields False if it cannot be paused now.
 
         If the block raises, or a stop is requested, the table stays paused, and the next run resumes it.
 

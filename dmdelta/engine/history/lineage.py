@@ -121,7 +121,7 @@ class TablePast:
         """The ranges that lead to the table's state at a position, under each name that it had.
 
         Raises:
-            QualityError: bronze has none, or lacks rows: those of an initial snapshot, or expired ones.
+            QualityError: bronze has none, or lacks rows: those of a snapshot that bypassed bronze, or expired ones.
         """
         ranges: tuple[ReplayRange, ...] = ()
         for ancestor in self.lineage(end):

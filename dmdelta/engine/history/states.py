@@ -211,7 +211,7 @@ class ReplayedHistory:
         except QualityError as error:
             return EarlierState(None, error.message)
         if (earlier[0].begin, earlier[0].table) != (past[0].begin, past[0].table):
-            return EarlierState(None, "a snapshot reloads the table in the range")
+            return EarlierState(None, "the history of the table restarts in the range")
         scratch.build(building, earlier)
         held = shape_of(self.task.spark, request.target, schema)
         version = silver_state(self.task.spark, building.target).delta_version

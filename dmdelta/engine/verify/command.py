@@ -27,7 +27,7 @@ STRETCH_BYTES = 8 << 20
 """Bytes of log that are compared at a time; bounds the memory."""
 STRETCH_UNREAD = 5_000
 """Maximum number of unread events at a time: their places are listed in a query."""
-LOG_IS_GONE = "log that neither the server nor the relay has any longer"
+LOG_IS_GONE = "log that neither the server nor the relay has any more"
 
 
 @dataclass(frozen=True, slots=True)

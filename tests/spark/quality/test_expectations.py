@@ -1,4 +1,4 @@
-"""Expectations as expressions of single rows: they find what Great Expectations itself finds."""
+"""Row-wise expectations as Spark expressions: they find the same rows as Great Expectations."""
 
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
@@ -40,8 +40,8 @@ CASES = (
 )  # fmt: skip
 
 
-def test_a_row_fails_where_great_expectations_says_so(spark):
-    """Each row-wise expectation, NULLs and row conditions among them."""
+def test_a_row_fails_as_in_great_expectations(spark):
+    """Each row-wise expectation, including NULLs and row conditions."""
     assert {each.config.type for each in CASES} == ROW_WISE
     rows = spark.sql(ROWS)
     nothing = rows.where("false")
@@ -53,8 +53,8 @@ def test_a_row_fails_where_great_expectations_says_so(spark):
     assert [result.success for result in validation.results] == [False] * len(CASES)
 
 
-def test_a_query_tells_how_many_rows_it_finds_and_some_of_their_keys(spark):
-    """As any other expectation does, up to as many keys as results show; none where the query leaves them out."""
+def test_a_query_reports_the_number_of_rows_and_some_of_their_keys(spark):
+    """Like other expectations, up to the maximum number of keys; none if the query omits the key."""
     queries = (
         "SELECT * FROM {batch} WHERE id IN (3, 5)",
         "SELECT id FROM {batch};",
@@ -82,13 +82,13 @@ def _count(condition, number):
         ),
     ],
 )
-def test_what_nobody_can_judge_is_told_with_its_place(wrong, words):
-    """A name that there is not, arguments that it does not take."""
+def test_an_invalid_expectation_is_reported_with_its_place(wrong, words):
+    """An unknown name, or arguments that it does not accept."""
     with pytest.raises(ConfigError, match=words):
         assert_known(wrong)
 
 
-def test_a_column_that_is_not_there_is_told_with_its_place(spark):
-    """When the table's structure is known."""
+def test_a_missing_column_is_reported_with_its_place(spark):
+    """Once the table's schema is known."""
     with pytest.raises(ConfigError, match=r"orders\.yml:7: there is no column zz"):
         failing(expectation("expect_column_values_to_not_be_null", column="zz"), spark.sql(ROWS))

@@ -1,4 +1,4 @@
-"""The text of a value, on both sides."""
+"""The canonical text of values, on both sides."""
 
 import pytest
 
@@ -10,8 +10,8 @@ KINDS = sorted({*_FIXED, *_INTEGERS, "bit", "decimal"})
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_type_has_a_text_or_is_known_to_have_none(kind):
-    """A type that silver knows is compared, or named as one that is not; NULL has a text of its own."""
+def test_every_type_has_a_canonical_text_or_is_not_comparable(kind):
+    """Every type of silver is compared, or listed as not comparable; NULL has its own text."""
     column = Column("a`b", kind, length=4, precision=6)
     assert is_comparable(column) is (kind not in ("json", "vector"))
     if not is_comparable(column):
@@ -26,8 +26,8 @@ def test_every_type_has_a_text_or_is_known_to_have_none(kind):
         assert "`a``b`" in text.silver
 
 
-def test_columns_of_a_row_are_told_apart():
-    """Fixed forms stand between bars, free text behind its length."""
+def test_columns_of_a_row_are_separated():
+    """Bars separate values, and free text is prefixed with its length."""
     text = canonical([Column("n", "int"), Column("t", "varchar", length=9)], "mysql")
     assert text.source == (
         "CONCAT_WS('|', IFNULL(CAST(`n` + 0 AS CHAR), '~'), "

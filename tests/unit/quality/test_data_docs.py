@@ -1,4 +1,4 @@
-"""Data Docs: an index that leads to each suite and each validation."""
+"""Data Docs: an index that links to each suite and each validation."""
 
 from html.parser import HTMLParser
 
@@ -12,7 +12,7 @@ from dmdelta.quality.results import Scope, Validation
 
 
 def evaluated(table, begin, *amounts):
-    """What Great Expectations says of amounts that should not be negative."""
+    """Great Expectations' result for amounts that should not be negative."""
     context = gx.get_context(mode="ephemeral")
     batch = context.data_sources.add_pandas("p").add_dataframe_asset(table).add_batch_definition_whole_dataframe("rows")
     suite = context.suites.add(gx.ExpectationSuite(table))
@@ -23,7 +23,7 @@ def evaluated(table, begin, *amounts):
 
 
 class Links(HTMLParser):
-    """Where a page leads to within its site."""
+    """The links of a page within its site."""
 
     def __init__(self, text):
         super().__init__()
@@ -37,7 +37,7 @@ class Links(HTMLParser):
 
 
 def pages(index):
-    """The pages that an index leads to; each of them is there."""
+    """The pages that an index links to; each of them exists."""
     text = index.read_text("utf-8")
     found = {str(path.relative_to(index.parent)) for path in index.parent.rglob("*.html")} - {"index.html"}
     assert found == {page for page in found if page in text}
@@ -46,7 +46,7 @@ def pages(index):
 
 
 def test_each_suite_and_each_validation_has_a_page(tmp_path):
-    """Of several tables, and of two ranges of one; what else is in the folder stays."""
+    """Several tables, and two ranges of one table; other files in the folder stay."""
     folder = tmp_path / "docs"
     folder.mkdir()
     (folder / "own.txt").write_text("mine")
@@ -76,7 +76,7 @@ def test_each_suite_and_each_validation_has_a_page(tmp_path):
 
 
 def test_a_folder_that_cannot_be_written_is_reported(tmp_path):
-    """A file is in its place."""
+    """The path is a file."""
     (tmp_path / "docs").write_text("")
     with pytest.raises(ConfigError, match="docs cannot be written"):
         write_data_docs(tmp_path / "docs", [evaluated("shop.orders", "000001", 1)])

@@ -1,4 +1,4 @@
-"""JSON texts that say the same."""
+"""Comparing JSON texts by meaning."""
 
 import pytest
 
@@ -21,6 +21,6 @@ from dmdelta.quality.json_compare import same_text
         (None, None, True),
     ],
 )
-def test_documents_are_the_same_by_meaning(left, right, same):
-    """Order of keys, spaces and the writing of numbers and times do not count; values and types do."""
+def test_documents_are_compared_by_meaning(left, right, same):
+    """The order of keys, spaces and the notation of numbers and times do not matter; values and types do."""
     assert same_text(left, right) is same

@@ -1,4 +1,4 @@
-"""When rows that differ settle, and when that is an error."""
+"""When differing rows stay pending, and when they become errors."""
 
 from datetime import datetime, timedelta, timezone
 
@@ -21,19 +21,19 @@ def row(key, since=NOON, position=100, kind=Kind.DIFFERENT):
     return PendingRow(KEYS[key - 1], kind, since, at(position))
 
 
-def patience(minutes, reached):
+def threshold(minutes, reached):
     return ErrorThreshold(timedelta(minutes=30), NOON + timedelta(minutes=minutes), reached)
 
 
-def test_of_changed_rows_those_that_differ_are_pending():
-    """Their clocks begin now."""
+def test_changed_rows_that_differ_are_pending():
+    """Their delay starts now."""
     found = newly_pending(KEYS, {"2": Kind.MISSING}, NOON, at(100))
     assert found == {"2": row(2, kind=Kind.MISSING)}
 
 
-def test_rows_that_agree_have_settled():
-    """The others stay pending for as long as they may, as they differ now."""
-    settling = plan_recheck([row(1), row(2)], {"2": Kind.EXTRA}, patience(29, at(500)))
+def test_equal_rows_are_no_longer_pending():
+    """The others stay pending within the delay, with their current kind of difference."""
+    settling = plan_recheck([row(1), row(2)], {"2": Kind.EXTRA}, threshold(29, at(500)))
     assert settling == RecheckResult((row(2, kind=Kind.EXTRA),), ())
 
 
@@ -46,7 +46,7 @@ def test_rows_that_agree_have_settled():
         (30, at(4, epoch=2), True),
     ],
 )
-def test_a_row_is_an_error_after_the_delay_and_behind_the_source(minutes, reached, is_error):
-    """However long silver is behind where the source was when the row was read, a difference means nothing."""
-    settling = plan_recheck([row(1)], {"1": Kind.DIFFERENT}, patience(minutes, reached))
+def test_a_row_is_an_error_after_the_delay_and_the_source_position(minutes, reached, is_error):
+    """Before silver reaches the position of the source at the time of the read, a difference does not count."""
+    settling = plan_recheck([row(1)], {"1": Kind.DIFFERENT}, threshold(minutes, reached))
     assert (bool(settling.errors), bool(settling.pending)) == (is_error, not is_error)

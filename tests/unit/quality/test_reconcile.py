@@ -1,4 +1,4 @@
-"""What follows from the sums and hashes of both sides."""
+"""Decisions from the sums and hashes of both sides."""
 
 from decimal import Decimal
 
@@ -26,13 +26,13 @@ ITEMS = TableSchema(
 
 
 def test_the_sums_of_parts_are_added_by_bucket():
-    """Parts are of any number, buckets of any part."""
+    """Any number of parts, with buckets in any of them."""
     parts = [[(0, 1, Decimal(5)), (3, 2, Decimal(1 << 70))], [], [(3, 1, Decimal(2))]]
     assert add_sums(parts) == {0: (1, 5), 3: (3, (1 << 70) + 2)}
 
 
-def test_buckets_that_differ_are_suspect():
-    """By count or by sum, on either side; so many that their rows can be held."""
+def test_differing_buckets_are_selected():
+    """By count or by sum, on either side; limited by the number of their rows."""
     source = {0: (1, 5), 1: (2, 7), 2: (1, 1)}
     silver = {0: (1, 5), 1: (2, 8), 3: (1, 1)}
     assert plan_suspects(source, silver) == Suspects((1, 2, 3))
@@ -41,7 +41,7 @@ def test_buckets_that_differ_are_suspect():
 
 
 def test_how_rows_differ():
-    """A row there twice is one too many; equal rows of a table without a key are counted."""
+    """A duplicate row is an extra one; equal rows of a table without a key are counted."""
     source = [("1", 10), ("2", 20), ("3", 30), ("4", 40), ("4", 40)]
     silver = [("1", 10), ("2", 21), ("4", 40), ("5", 50), ("1", 10)]
     assert differing_rows(source, silver) == {
@@ -54,8 +54,8 @@ def test_how_rows_differ():
     assert differing_rows(source, reversed(source)) == {}
 
 
-def test_what_is_compared():
-    """Columns that both sides have and whose text both can write; all of them tell rows apart where there is no key."""
+def test_compared_columns_and_key():
+    """Columns that both sides have with a canonical text; without a primary key, all of them identify rows."""
     comparison = plan_comparison(ITEMS, ("id", "v", "j", "other"), "mysql", 5_000_000)
     assert [column.name for column in comparison.columns] == ["id", "v"]
     assert [column.name for column in comparison.key] == ["id"]
@@ -66,16 +66,14 @@ def test_what_is_compared():
 
 
 def test_a_statement_with_arguments_doubles_its_percent_signs():
-    """PyMySQL takes them for places of arguments."""
+    """PyMySQL interprets them as placeholders."""
     day = TableSchema("d", "days", (Column("day", "date"),), ("day",))
     statement = source_values_query(plan_comparison(day, ("day",), "mysql", 1), "`d`.`days`", "", ["x", "y"])
     assert statement % ("'x'", "'y'") == statement.replace("%%", "%").replace("%s, %s", "'x', 'y'")
 
 
-def test_rows_that_a_filter_decides_about_are_not_compared():
-    """Silver may have any row of such a key, or none; what the source's row settles has to be there, whatever Spark
-    thinks of silver's.
-    """
+def test_rows_that_a_filter_excludes_are_not_compared():
+    """Silver may have any row of such a key, or none; other rows of the source must exist in silver."""
     source = [("1", 10, 0), ("2", 20, 1), ("3", 30, 0), ("4", 40, 0), ("5", 50, 1)]
     silver = [("1", 10, 0), ("2", 99, 0), ("3", 31, 1), ("6", 60, 1), ("7", 70, 0)]
     compared = compared_rows(source, silver)
@@ -83,8 +81,8 @@ def test_rows_that_a_filter_decides_about_are_not_compared():
     assert differing_rows(compared.source, compared.silver) == {"3": Kind.DIFFERENT, "4": Kind.MISSING, "7": Kind.EXTRA}
 
 
-def test_a_filter_in_the_sources_sql():
-    """Sums are of the rows that are compared; of single rows the server says which are."""
+def test_a_filter_is_part_of_the_sources_sql():
+    """Sums include only compared rows; for single rows the server returns whether they are excluded."""
     left_out = Sides("(v = 'x') IS TRUE", "v = 'x'")
     comparison = plan_comparison(ITEMS, ("id", "v"), "mysql", 1, left_out=left_out)
     assert "WHERE (id < 5) AND (NOT ((v = 'x') IS TRUE)) GROUP BY" in source_sums_query(comparison, "t", "id < 5")
@@ -94,7 +92,7 @@ def test_a_filter_in_the_sources_sql():
 
 
 def test_columns_of_other_shards_count_where_they_are_not_null():
-    """They are in silver's hash and values alone."""
+    """Only silver's hash and values include them."""
     plain, merged = (plan_comparison(ITEMS, ("id", "v"), "mysql", 1, absent=absent) for absent in ((), ("of other",)))
     assert merged.hash.source == plain.hash.source
     assert "`of other` IS NOT NULL" in merged.hash.silver

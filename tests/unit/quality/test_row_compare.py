@@ -1,4 +1,4 @@
-"""Which tables' rows are looked at, and what of them."""
+"""Which tables' rows are compared, and which of their columns."""
 
 from dataclasses import replace
 
@@ -26,13 +26,13 @@ FACTS = TableFacts(SCHEMA, ("id", "v", "j", "w", "_dm_version"))
         ),
     ],
 )
-def test_a_table_that_is_not_looked_at_has_a_reason(facts, why):
-    """Nothing is left out without a word."""
+def test_a_table_that_is_not_compared_has_a_reason(facts, why):
+    """No table is skipped silently."""
     assert plan_look(facts, "mysql", fast=False) == why
 
 
-def test_what_is_compared_of_a_row():
-    """All that both sides have a text for; documents apart; in fast mode nothing but that it is there."""
+def test_compared_columns_of_a_row():
+    """Columns with a canonical text on both sides, and JSON documents by meaning; in fast mode only existence."""
     full, fast = (plan_look(FACTS, "mysql", fast=fast) for fast in (False, True))
     assert isinstance(full, RowLook)
     assert isinstance(fast, RowLook)

@@ -1,4 +1,4 @@
-"""A table on two servers: what is compared of it, and which documents differ."""
+"""A table on two servers: the compared columns, and the differing documents."""
 
 from dataclasses import replace
 
@@ -35,8 +35,8 @@ TARGET = TableSchema(
 )
 
 
-def test_both_sides_stand_for_the_same_columns():
-    """Under each server's names; what the servers would write in two ways, or one lacks, is named."""
+def test_both_sides_have_the_same_columns():
+    """With each server's names; columns without a common text, or missing on one server, are listed."""
     plan = plan_server_comparison(SOURCE, TARGET, ("mysql", "mariadb"), 40_000)
     assert [column.name for column in plan.source.columns] == ["id", "name", "at"]
     assert [column.name for column in plan.target.columns] == ["ID", "name", "at"]
@@ -48,14 +48,14 @@ def test_both_sides_stand_for_the_same_columns():
 
 
 def test_documents_of_a_table_without_a_key_are_not_compared():
-    """Nothing says which row of the target's a row stands for."""
+    """Without a key, the target's row of a source row is unknown."""
     plan = plan_server_comparison(replace(SOURCE, primary_key=()), TARGET, ("mysql", "mysql"), 1)
     assert plan.source.key == plan.source.columns
     assert (plan.documents.source, "j" in plan.uncompared) == ((), True)
 
 
 def test_documents_are_compared_by_meaning():
-    """Of the keys that both sides have: the others are missing anyway."""
+    """Only for keys that both sides have: the others are missing rows."""
     source = [("1", '{"a": 1.0}', None), ("2", "[1]", None), ("3", "1", "2"), ("9", "1", "1")]
     target = [("1", '{"a":1}', None), ("2", "[1]", "null"), ("3", "2", "2")]
     assert differing_texts(("j", "k"), source, target) == {"2": {"k": (None, "null")}, "3": {"j": ("1", "2")}}

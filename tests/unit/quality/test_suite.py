@@ -1,4 +1,4 @@
-"""Suites as they are written."""
+"""Loading suites from files."""
 
 import pytest
 
@@ -13,8 +13,8 @@ def write(folder, text):
     return file
 
 
-def test_a_suite_is_found_by_its_tables_name(tmp_path):
-    """Expectations know where they stand, and which of them a running task judges."""
+def test_a_suite_belongs_to_the_table_of_its_file_name(tmp_path):
+    """Expectations have their file and line, and whether a running task evaluates them."""
     write(
         tmp_path,
         "columns:\n  id: {type: bigint, nullable: false}\nkey: [id]\nexpectations:\n"
@@ -45,25 +45,25 @@ def test_a_suite_is_found_by_its_tables_name(tmp_path):
         ("foreign-keys:\n  - {columns: [a], references: c, referenced-columns: [a]}", "foreign-keys\\[0\\].references"),
         (
             "expectations:\n  - type: expect_column_mean_to_be_between\n    on-failure: quarantine",
-            "orders.yml:2: expect_column_mean_to_be_between does not judge a row by itself",
+            "orders.yml:2: expect_column_mean_to_be_between does not evaluate single rows",
         ),
     ],
 )
-def test_what_is_wrong_is_told_with_its_line(tmp_path, text, words):
-    """Before a task starts."""
+def test_an_invalid_suite_is_reported_with_its_line(tmp_path, text, words):
+    """The error is raised on load, before a task starts."""
     write(tmp_path, text)
     with pytest.raises(ConfigError, match=words):
         load_suites(tmp_path)
 
 
 def test_a_folder_without_suites_is_an_error(tmp_path):
-    """A misspelt folder would expect nothing."""
+    """A misspelt folder must not disable all expectations."""
     with pytest.raises(ConfigError, match="no suite in"):
         load_suites(tmp_path / "schemes")
 
 
 def test_foreign_keys_name_silver_tables(tmp_path):
-    """Column by column; results name them as SQL does."""
+    """Columns are paired in order; results name the keys in SQL notation."""
     text = "foreign-keys:\n  - {columns: [a, b], references: other.parents, referenced-columns: [x, y]}"
     write(tmp_path, text)
     (key,) = load_suites(tmp_path).of(("shop", "orders")).foreign_keys(("shop", "orders"))

@@ -1,4 +1,4 @@
-"""verify's comparison over recorded binlogs, without Spark: what is covered is found when it differs, all of it."""
+"""verify's comparison over recorded binlogs, without Spark: every difference in covered values is found."""
 
 from collections import defaultdict
 from dataclasses import replace
@@ -21,7 +21,7 @@ def read(request):
 
 
 def compared(events, rows, wanted=lambda table: table[0] == "golden"):
-    """What the comparison says."""
+    """The tally of a comparison."""
     unread = {event.place for event in events if event.unread is not None}
     tally = Tally("s")
     comparison = EventComparison(wanted, tally)
@@ -38,7 +38,7 @@ def by_place(rows):
 
 
 def said(tally):
-    """The differences without their source."""
+    """The differences, without their source."""
     return [(one.position, one.table, one.what, one.row) for one in tally.differences()]
 
 
@@ -60,7 +60,7 @@ def test_nothing_differs_and_what_is_not_covered_is_reported(read):
 
 
 def test_each_covered_value_is_found_when_it_is_changed(read):
-    """One value after the other: the event's other values stay compared, and the changed one is named."""
+    """One value after the other: the event's other values stay compared, and only the changed one is reported."""
     _, events, rows = read
     placed = by_place(rows)
     covered = found = 0
@@ -85,7 +85,7 @@ def test_each_covered_value_is_found_when_it_is_changed(read):
 
 
 def changed(value):
-    """Another value of the same type, as close as it gets."""
+    """Another value of the same type, as close as possible."""
     if isinstance(value, bool):
         return not value
     if isinstance(value, datetime):
@@ -111,8 +111,8 @@ def changed(value):
     return "x"
 
 
-def test_each_row_and_event_that_is_missing_is_found(read):
-    """Of each event one row, and all of them."""
+def test_each_missing_row_and_event_is_found(read):
+    """One row of each event, and all of its rows."""
     _, events, rows = read
     placed = by_place(rows)
     checked = 0
@@ -134,7 +134,7 @@ def test_each_row_and_event_that_is_missing_is_found(read):
 
 
 def test_rows_of_another_place_table_op_or_gtid_differ(read):
-    """A row that says something else of its event, and one where the log has no event."""
+    """A row that contradicts its event, and a row without an event in the log."""
     _, events, rows = read
     placed = by_place(rows)
     event = next(
@@ -155,8 +155,8 @@ def test_rows_of_another_place_table_op_or_gtid_differ(read):
     ]
 
 
-def test_tables_that_the_rules_leave_out_may_be_missing(read):
-    """Nothing of them is in bronze, and nothing of them is counted; what bronze has of them is compared all the same."""
+def test_tables_that_the_rules_exclude_may_be_missing(read):
+    """Their events are not counted if bronze has none; rows that bronze has are compared."""
     _, events, rows = read
     nothing = compared(events, [], wanted=lambda _: False)
     assert said(nothing) == []
@@ -166,7 +166,7 @@ def test_tables_that_the_rules_leave_out_may_be_missing(read):
 
 
 def test_an_event_that_is_not_read_still_has_its_table_and_op():
-    """MariaDB's compressed row events: their rows are not read, but a missing or a wrong one is a difference."""
+    """MariaDB's compressed row events: their rows are not read, but a missing or misplaced row is a difference."""
     recorded = recording("mariadb")
     events = [event for event in logged_events(recorded) if event.unread == "compressed row event"]
     placed = by_place(bronze_rows(recorded))

@@ -1,4 +1,4 @@
-"""verify's reading of events: places, checksums, and what mysql-replication does not read."""
+"""verify's decoding of events: places, checksums, and events that mysql-replication cannot read."""
 
 import importlib
 import struct
@@ -22,7 +22,7 @@ WRITE_ROWS = 30
 
 @pytest.fixture
 def written(tmp_path):
-    """A log made by hand, as a segment on disk."""
+    """A handmade log, as a segment on disk."""
 
     def write(log, **facts):
         file = tmp_path / "binlog.000007"
@@ -34,7 +34,7 @@ def written(tmp_path):
 
 @pytest.mark.parametrize("checksum", [True, False])
 def test_places_and_padding_do_not_depend_on_checksums(written, checksum):
-    """Each event begins where the one before ends, and always has four bytes of checksum behind it."""
+    """Each event begins where the previous one ends, and is always followed by four bytes of checksum."""
     log = Log(checksum=checksum).query("BEGIN").add(EventType.XID, bytes(8))
     events = list(segment_events(written(log)))
     assert [event.kind for event in events] == [EventType.FORMAT_DESCRIPTION, EventType.QUERY, EventType.XID]
@@ -43,8 +43,8 @@ def test_places_and_padding_do_not_depend_on_checksums(written, checksum):
     assert len(events[-1].data) == 19 + 8 + 4
 
 
-def test_a_cut_file_says_so(written):
-    """Whether within a header or a body."""
+def test_a_truncated_file_is_reported(written):
+    """Truncated within a header or a body."""
     log = Log().query("BEGIN")
     for lost in (3, len(log.data) - 4 - 5):
         log.data, whole = log.data[:-lost], log.data
@@ -55,8 +55,8 @@ def test_a_cut_file_says_so(written):
 
 
 @pytest.mark.parametrize("name", SERVERS)
-def test_segments_say_what_whole_files_do(name, tmp_path):
-    """Cut anywhere between transactions, the same events are at the same places."""
+def test_segments_have_the_events_of_the_whole_file(name, tmp_path):
+    """Split anywhere between transactions, the same events are at the same places."""
     recorded = recording(name)
     whole = {event.place: event for event in logged_events(recorded)}
     found = {}
@@ -79,13 +79,13 @@ def test_segments_say_what_whole_files_do(name, tmp_path):
 
 
 def alike(event):
-    """An event that equals another of the same content: JSON diffs do not."""
+    """A comparable form of an event: JSON diffs do not compare equal."""
     is_partial = event.table is not None and event.table[1] == "partial_json"
     return replace(event, rows=len(event.rows or ())) if is_partial else event
 
 
 def test_rows_without_a_table_map_are_not_lost():
-    """The event is reported with the reason; MySQL's dummy event without a table is none."""
+    """The event is reported with the reason; MySQL's dummy event without a table is ignored."""
     decoder = Decoder(mariadb=False)
     unknown, dummy = ((7).to_bytes(6, "little"), (0xFFFFFF).to_bytes(6, "little"))
     for number, found in ((unknown, NO_TABLE_MAP), (dummy, None)):
@@ -94,8 +94,8 @@ def test_rows_without_a_table_map_are_not_lost():
         assert (event and event.unread) == found
 
 
-def test_positions_of_a_stream_pass_32_bits():
-    """Events name their ends modulo 2^32; what the server makes up for the stream has no place."""
+def test_positions_of_a_stream_exceed_32_bits():
+    """Events have their end modulo 2^32; artificial events of the stream have no place."""
     stream = _Stream("binlog.000001", (1 << 32) - 100)
 
     def taken(end, kind=EventType.XID, flags=0, timestamp=1):
@@ -113,7 +113,7 @@ def test_positions_of_a_stream_pass_32_bits():
 
 
 def test_without_the_package_the_error_says_what_to_install(monkeypatch, tmp_path, capsys):
-    """On import, and so from the command."""
+    """On import, and therefore from the command."""
     spec = tmp_path / "t.yml"
     spec.write_text(f"name: t\nsources: [{{source-id: s, binlog-dir: {tmp_path}}}]\nlakehouse: {{root: {tmp_path}}}\n")
     monkeypatch.setitem(sys.modules, "pymysqlreplication", None)

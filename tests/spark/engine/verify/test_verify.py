@@ -1,4 +1,4 @@
-"""`dmdelta verify` over recorded binlogs: nothing differs, what is not covered is reported, and each damage is found."""
+"""`dmdelta verify` over recorded binlogs: no differences, uncovered values are reported, and each damage is found."""
 
 import json
 
@@ -12,7 +12,7 @@ from tests.support.verifying import NOT_COVERED, land_recordings, logged_events
 
 @pytest.fixture(scope="module")
 def landed(spark, tmp_path_factory):
-    """The spec of a task over all recordings, which are in bronze, and bronze itself."""
+    """The spec of a task with all recordings in bronze, and bronze itself."""
     folder = tmp_path_factory.mktemp("golden")
     spec = land_recordings(folder, SERVERS)
     bronze = Lakehouse(root=str(folder / "lakehouse")).bronze
@@ -21,7 +21,7 @@ def landed(spark, tmp_path_factory):
 
 
 def verify(capsys, spec, *arguments, code=0):
-    """What the check has found, by source."""
+    """The results, by source."""
     capsys.readouterr()
     ended = execute(["verify", str(spec), *arguments])
     out, err = capsys.readouterr()
@@ -30,7 +30,7 @@ def verify(capsys, spec, *arguments, code=0):
 
 
 def test_recorded_binlogs_do_not_differ(landed, spark, capsys):
-    """Every table that has changed takes part, and what is not covered is what mysql-replication does not read."""
+    """Every changed table is compared; only values that mysql-replication cannot read are not covered."""
     spec, bronze = landed
     found = verify(capsys, spec, "--json")
     assert list(found) == list(SERVERS)
@@ -54,8 +54,8 @@ def test_recorded_binlogs_do_not_differ(landed, spark, capsys):
         assert (part["begin"], part["read_from"]) == ("1/binlog.000001:4", "archive")
 
 
-def test_ranges_tables_and_sources_are_chosen(landed, capsys):
-    """Only what is asked for is read; a place needs its source, and a table must be there."""
+def test_ranges_tables_and_sources_are_selected(landed, capsys):
+    """Only the requested part is read; a place requires its source, and a table must exist."""
     spec, _ = landed
     ends = ("--from", "binlog.000002:4", "--to", "binlog.000003:4")
     whole = verify(capsys, spec, "--json", "--source=mariadb")["mariadb"]
@@ -72,7 +72,7 @@ def test_ranges_tables_and_sources_are_chosen(landed, capsys):
 
 
 def test_one_value_one_row_and_one_event_are_found(landed, spark, capsys):
-    """Damage to bronze, a kind for each source: exit code 6, exactly that is named, and no value is."""
+    """Damage to bronze, one kind for each source: exit code 6; exactly the damage is reported, without values."""
     spec, bronze = landed
     place = {}
     for name in ("mysql80", "mysql57", "mariadb"):

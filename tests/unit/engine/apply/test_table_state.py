@@ -1,4 +1,4 @@
-"""The phases of a table: which transitions are allowed, and that the scheduler alone makes them."""
+"""The phases of a table: which transitions are allowed, and that only the scheduler makes them."""
 
 import ast
 from itertools import product
@@ -65,14 +65,14 @@ def test_a_forbidden_transition_raises_and_changes_nothing(before, after):
 
 
 def test_every_phase_can_be_left_and_returns_to_following():
-    """No phase is a dead end: each leads back to FOLLOWING, by way of LATE."""
+    """No phase is final: each leads back to FOLLOWING, through LATE."""
     for phase in Phase:
         if phase not in (Phase.FOLLOWING, Phase.LATE):
             assert Phase.LATE in TRANSITIONS[phase]
             assert Phase.FOLLOWING not in TRANSITIONS[phase]
 
 
-def test_what_belongs_to_a_phase_goes_with_it():
+def test_the_details_of_a_phase_end_with_it():
     state, error = TableState(NAME), SchemaError("a column of unknown type", hint="take a snapshot")
     state.move(Phase.STOPPED, error=error, reload=lambda: None)
     assert (state.error, state.reload is None) == (error, False)
@@ -81,7 +81,7 @@ def test_what_belongs_to_a_phase_goes_with_it():
 
 
 def test_forgetting_keeps_where_the_log_continues():
-    """What the silver table itself tells is read again; what a snapshot or the ranges told stays."""
+    """The state from the silver table is discarded; the state from a snapshot or from ranges is kept."""
     read_at, safe_until = Position(1, "binlog.000001", 4), Position(1, "binlog.000001", 9)
     state = TableState(NAME, read_at=read_at, safe_until=safe_until, version=7)
     state.forget()

@@ -12,8 +12,8 @@ def done():
     return turn
 
 
-def test_turns_that_end_are_awaited(monkeypatch):
-    """For any duration, if nothing else waits, or if too many would run late."""
+def test_turns_are_awaited(monkeypatch):
+    """For any duration, if no more of the log is available, or if too many turns would run late."""
     monkeypatch.setattr(turns, "SLOW_SECONDS", 0.0)
     monkeypatch.setattr(turns, "_POLL_SECONDS", 0.01)
     first, second = Future(), Future()

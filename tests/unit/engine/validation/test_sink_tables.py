@@ -19,13 +19,13 @@ def rules(*extracts, **expressions):
     return SourceRules("s1", routes=Routes((route,)), expressions=tuple(made))
 
 
-def test_a_table_of_its_own():
-    """Its rows are all rows of the target's table."""
+def test_a_table_that_is_not_merged():
+    """All rows of the target's table belong to it."""
     assert plan_sink_table(rules(), ("d", "plain"), [NAME], 2) == SinkTable(("d", "plain"), ("d", "plain"), ALL_ROWS)
 
 
-def test_a_merged_table_needs_a_column_that_tells_whose_a_row_is():
-    """Extracted values that two of its tables have in common tell nothing, nor does a second source."""
+def test_a_merged_table_requires_an_extracted_column_that_identifies_its_rows():
+    """Not possible if two of its tables share the extracted values, or with a second source."""
     number, same = ("table", "t_(.*)", "no"), ("schema", "(.*)", "of")
     planned = plan_sink_table(rules(number), NAME, [OTHER], 1)
     assert isinstance(planned, SinkTable)
@@ -38,6 +38,6 @@ def test_a_merged_table_needs_a_column_that_tells_whose_a_row_is():
     ("kind", "compared"), [("insert-value-expr", False), ("update-new-value-expr", False), ("delete-value-expr", True)]
 )
 def test_filters(kind, compared):
-    """An UPDATE finds no row that was left out: only left out deletes leave all others as they are."""
+    """An UPDATE of a skipped row has no effect: only tables with skipped deletes can be compared."""
     planned = plan_sink_table(rules(**{kind: "v > 1"}), ("d", "plain"), [], 1)
     assert isinstance(planned, SinkTable) is compared

@@ -1,4 +1,4 @@
-"""How `verify` goes through a log: stretches of any size, over files, say the same."""
+"""How `verify` reads a log: the result does not depend on the size of the windows."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ from tests.support.verifying import NOT_COVERED, bronze_rows, counted
 
 @dataclass
 class RowsInMemory:
-    """Bronze's rows without Spark: of a stretch, those that are in it."""
+    """Bronze's rows without Spark."""
 
     rows: list
     most: int = 0
@@ -34,7 +34,7 @@ class RowsInMemory:
 
 
 def checked(name, *, without=None):
-    """The check of a recording; the file `without` is gone."""
+    """The check of a recording; the file `without` is missing."""
     recorded = recording(name)
     parts = [
         LogPart(Origin.ARCHIVE, segment.begin_position, segment.end_position, segment)
@@ -56,8 +56,8 @@ def checked(name, *, without=None):
 
 
 @pytest.mark.parametrize("name", SERVERS)
-def test_stretches_of_any_size_say_the_same(name, monkeypatch):
-    """One for all, one for each event; in memory is one stretch at a time."""
+def test_the_result_does_not_depend_on_the_window_size(name, monkeypatch):
+    """One window for all events, or one for each event; memory has one window at a time."""
     whole, _ = checked(name)
     monkeypatch.setattr(command, "STRETCH_BYTES", 1)
     single, bronze = checked(name)
@@ -74,8 +74,8 @@ def test_stretches_of_any_size_say_the_same(name, monkeypatch):
     assert read.read_from is Origin.ARCHIVE
 
 
-def test_a_file_that_is_gone_is_not_covered():
-    """Its rows are counted with the reason, and the files around it are compared."""
+def test_a_missing_file_is_not_covered():
+    """Its rows are counted with the reason, and the other files are compared."""
     whole, bronze = checked("mariadb")
     check, _ = checked("mariadb", without="binlog.000003")
     gone = sum(one.rows for table in check.tally.tables() for one in table.not_covered if "any more" in one.reason)

@@ -1,4 +1,4 @@
-"""Which parts of a log `verify` reads, and from where."""
+"""Which parts of a log `verify` reads, and from which origin."""
 
 from dmdelta.engine.verify.bronze_rows import clipped, plan_ranges
 from dmdelta.engine.verify.source_log import LogPart, Origin, plan_parts
@@ -30,16 +30,16 @@ RELAY = [
 ]
 
 
-def test_the_first_that_has_a_place_is_read():
-    """The server before the relay; the ends of files leave no gap."""
+def test_the_first_origin_that_has_a_position_is_read():
+    """The server before the relay; there is no gap between files."""
     assert planned(at(300), at(600, 2), [*SERVER, *RELAY]) == [
         (Origin.SERVER, at(300), at(1000)),
         (Origin.SERVER, at(4, 2), at(600, 2)),
     ]
 
 
-def test_what_the_server_has_purged_comes_from_the_relay():
-    """And from the file on that the server has, from it."""
+def test_purged_files_are_read_from_the_relay():
+    """From the first file that the server still has, the server is read."""
     assert planned(at(300), at(900, 2), [*SERVER[1:], *RELAY]) == [
         (Origin.RELAY, at(300), at(500)),
         (Origin.RELAY, at(500), at(1000)),
@@ -47,8 +47,8 @@ def test_what_the_server_has_purged_comes_from_the_relay():
     ]
 
 
-def test_what_nothing_has_is_reported():
-    """Ahead of, between and behind what is there; another epoch's files do not count."""
+def test_unavailable_parts_are_reported():
+    """Before, between and after available parts; another epoch's files do not count."""
     assert planned(at(4), at(900, 3), [RELAY[1], SERVER[2]]) == [
         (Origin.NONE, at(4), at(500)),
         (Origin.RELAY, at(500), at(1000)),
@@ -62,8 +62,8 @@ def test_what_nothing_has_is_reported():
     assert planned(at(4, 1, 2), at(9, 1, 2), SERVER) == [(Origin.NONE, at(4, 1, 2), at(9, 1, 2))]
 
 
-def test_ranges_are_what_has_landed():
-    """Neighbours are one range, also over the end of a file; epochs and holes part them; snapshots are none."""
+def test_ranges_are_the_landed_log():
+    """Adjacent commits form one range, across files, too; epochs and gaps separate ranges; snapshots have none."""
     chunk = Position.of_chunk(1, 1)
     landed = [
         commit(1, chunk, Position.of_chunk(1, 2)),
@@ -77,8 +77,8 @@ def test_ranges_are_what_has_landed():
     assert plan_ranges(landed, (), None) == [(at(200), at(50, 2)), (at(70, 9, 2), at(90, 9, 2))]
 
 
-def test_what_is_older_than_the_history_begins_at_the_first_row():
-    """Of each epoch; and what has expired from bronze is not looked for."""
+def test_ranges_before_the_history_begin_at_the_first_row():
+    """For each epoch; expired rows are not expected."""
     landed = [commit(40, at(500, 3, 2), at(900, 3, 2))]
     held = [(at(10), at(801)), (at(30, 2, 2), at(700, 3, 2))]
     assert plan_ranges(landed, held, None) == [
@@ -92,8 +92,8 @@ def test_what_is_older_than_the_history_begins_at_the_first_row():
     ]
 
 
-def test_a_range_is_cut_to_what_is_asked_for():
-    """At either end; what is outside goes."""
+def test_ranges_are_clipped_to_the_request():
+    """At both ends; ranges outside are dropped."""
     ranges = [(at(4), at(100)), (at(200), at(300)), (at(4, 1, 2), at(90, 1, 2))]
     assert clipped(ranges, None, None) == ranges
     assert clipped(ranges, at(50), at(250)) == [(at(50), at(100)), (at(200), at(250))]
