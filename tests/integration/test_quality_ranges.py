@@ -98,7 +98,9 @@ def test_exactly_what_was_planted_is_found(server, names, request, spark, tmp_pa
         with task.environment():
             arguments = ("--replay", f"--table={database}.t", f"--from={begin}", f"--to={end}", "--json")
             ended = execute(["quality", str(task.spec), *arguments])
-        lines = json.loads(capsys.readouterr().out)
+        out, err = capsys.readouterr()
+        assert out, err
+        lines = json.loads(out)
         failing = [line for line in lines if not line["success"] and line["expectation"] != "freshness"]
         assert (ended, len(failing)) == ((6, 1) if planted else (0, 0)), (database, lines)
         found[database] = sorted(sample["id"] for line in failing for sample in line["samples"])

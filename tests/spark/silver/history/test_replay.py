@@ -50,7 +50,8 @@ def write_history(changelog):
 
 
 def replay_of(changelog, end, run="first"):
-    return replay_request(replace(changelog.request(BEGIN, end), run=run), Route(*THEN))
+    request = changelog.request(BEGIN, end)
+    return replay_request(replace(request, context=replace(request.context, run=run)), Route(*THEN))
 
 
 def test_a_killed_replay_goes_on_behind_its_last_stretch(spark, lakehouse):
