@@ -11,28 +11,32 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812 - Spark's convention
 
 from dmdelta.lakehouse.layout import Lakehouse
-from dmdelta.lakehouse.metadata_table import create_metadata, metadata_frame
-from dmdelta.lakehouse.spark_errors import wrapped
+from dmdelta.lakehouse.metadata_table import MetadataTable
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
 
-COLUMNS: dict[str, T.DataType] = {
-    "run": T.StringType(),
-    "at": T.TimestampType(),
-    "source": T.StringType(),
-    "table_schema": T.StringType(),
-    "table_name": T.StringType(),
-    "scope": T.StringType(),
-    "begin_position": T.StringType(),
-    "end_position": T.StringType(),
-    "expectation": T.StringType(),
-    "on_failure": T.StringType(),
-    "success": T.BooleanType(),
-    "evaluated": T.LongType(),
-    "unexpected": T.LongType(),
-    "samples": T.ArrayType(T.StringType()),
-    "note": T.StringType(),
-}
+QUALITY = MetadataTable(
+    "quality",
+    {
+        "run": T.StringType(),
+        "at": T.TimestampType(),
+        "source": T.StringType(),
+        "table_schema": T.StringType(),
+        "table_name": T.StringType(),
+        "scope": T.StringType(),
+        "begin_position": T.StringType(),
+        "end_position": T.StringType(),
+        "expectation": T.StringType(),
+        "on_failure": T.StringType(),
+        "success": T.BooleanType(),
+        "evaluated": T.LongType(),
+        "unexpected": T.LongType(),
+        "samples": T.ArrayType(T.StringType()),
+        "note": T.StringType(),
+    },
+    keys=("source", "table_schema", "table_name", "expectation", "scope"),
+    order="at",
+)
 SAMPLES = 20
 """Maximum number of failing rows whose keys a result shows."""
 
@@ -118,9 +122,9 @@ class ResultStore:
         Raises:
             LakehouseError: it cannot be written.
         """
-        table = results_table(self.lakehouse, self.task)
+        table = QUALITY.of(self.spark, self.lakehouse, self.task)
         if not self._exists:
-            create_metadata(self.spark, self.lakehouse, table, COLUMNS, self.task)
+            table.create()
             self._exists = True
         common = {
             "run": self.run,
@@ -145,15 +149,9 @@ class ResultStore:
             }
             for result in results
         ]
-        with wrapped(table, "appending to"):
-            metadata_frame(self.spark, COLUMNS, rows).writeTo(table).append()
+        table.append(rows)
 
 
 def plain(value: object) -> object:
     """A key value as a JSON type."""
     return value if isinstance(value, (int, str)) or value is None else str(value)
-
-
-def results_table(lakehouse: Lakehouse, task: str) -> str:
-    """The SQL identifier of a task's results table."""
-    return lakehouse.metadata(f"{task}_quality")

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime
 from typing import Any
 
 from pyspark.sql import Row, SparkSession
 
 from dmdelta.ddl.tokens import Kind, tokenize
+from dmdelta.lakehouse.metadata_table import utc
 from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.model.change import ROW_OPS, Op
 from dmdelta.model.position import Position
@@ -152,11 +153,6 @@ def plan_shown(statement: str) -> str:
         shown += "'…'" if token.kind is Kind.STRING else statement[token.begin : token.end]
     line = " ".join(shown.split())
     return line if len(line) <= STATEMENT_WIDTH else line[: STATEMENT_WIDTH - 1] + "…"
-
-
-def utc(moment: datetime) -> datetime:
-    """Spark returns timestamps in the local time zone, without a zone."""
-    return moment.astimezone(timezone.utc)
 
 
 def _maybe(moment: datetime | None) -> datetime | None:

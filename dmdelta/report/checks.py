@@ -4,10 +4,11 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from dmdelta.engine.validation.store import VALIDATOR
 from dmdelta.lakehouse.layout import Lakehouse
-from dmdelta.lakehouse.metadata_table import metadata_rows
+from dmdelta.lakehouse.metadata_table import utc
 from dmdelta.model.spark_sql import literal
-from dmdelta.report.bronze_stats import utc
+from dmdelta.quality.results import QUALITY
 from dmdelta.report.facts import Checks, ChecksRun, FailedCheck
 from dmdelta.report.time_buckets import Stretches
 
@@ -20,29 +21,23 @@ def read_checks(spark: SparkSession, lakehouse: Lakehouse, task: str, stretches:
     Raises:
         LakehouseError: a table of results cannot be read.
     """
-    results, validator = lakehouse.metadata(f"{task}_quality"), lakehouse.metadata(f"{task}_validator")
+    results, validator = QUALITY.of(spark, lakehouse, task), VALIDATOR.of(spark, lakehouse, task)
     within = f"at >= TIMESTAMP {literal(stretches.since.isoformat())}"
     begin = f"timestamp_seconds(floor(unix_seconds(at) / {stretches.seconds}) * {stretches.seconds})"
-    runs = metadata_rows(
-        spark,
-        results,
+    runs = results.query(
         f"SELECT {begin} AS at, count_if(success) AS passed, count_if(NOT success) AS failed "
-        f"FROM {results} WHERE {within} GROUP BY 1 ORDER BY 1",
+        f"FROM {results.place} WHERE {within} GROUP BY 1 ORDER BY 1",
     )
-    failed = metadata_rows(
-        spark,
-        results,
+    failed = results.query(
         "SELECT newest.* FROM (SELECT max_by(struct(*), at) AS newest FROM "
         f"(SELECT at, concat_ws('.', table_schema, table_name) AS table, expectation, scope, success, unexpected, "
-        f"evaluated, on_failure, begin_position, end_position FROM {results} WHERE {within}) "
+        f"evaluated, on_failure, begin_position, end_position FROM {results.place} WHERE {within}) "
         "GROUP BY table, expectation, scope) "
         f"WHERE NOT newest.success ORDER BY newest.at DESC LIMIT {MOST_FAILED}",
     )
     # That table also holds the values that differ: they are not selected.
-    states = metadata_rows(
-        spark,
-        validator,
-        f"SELECT state, count(*) AS rows FROM (SELECT max_by(state, updated_at) AS state FROM {validator} "
+    states = validator.query(
+        f"SELECT state, count(*) AS rows FROM (SELECT max_by(state, updated_at) AS state FROM {validator.place} "
         "WHERE entry = 'error' GROUP BY id, schema_name, table_name, row_key) GROUP BY state",
     )
     return Checks(

@@ -49,7 +49,7 @@ def test_tables_are_compacted_while_they_change(mysql80, spark, tmp_path):
     mysql80.execute("INSERT INTO notes VALUES ('after', 1)", database=task.database)
     task.catch_up()
     assert_silver_equals_source(spark, task)
-    known = {f"t_{name}" for name in METADATA}
+    known = {f"t_{table.name}" for table in METADATA}
     assert {folder.name for folder in (task.root / "dm_meta").iterdir()} <= known
 
 

@@ -8,7 +8,7 @@ import pytest
 from dmdelta.engine.apply import turns, writer
 from dmdelta.engine.run import runner
 from dmdelta.engine.validation import validator
-from dmdelta.engine.validation.store import read_progress, validator_table
+from dmdelta.engine.validation.store import VALIDATOR, read_progress
 from dmdelta.lakehouse.layout import Lakehouse
 from tests.support.diff import differences
 from tests.support.task import Task
@@ -51,7 +51,7 @@ class Slow:
 
     def left(self):
         """Tables whose changes the validator has still to look at."""
-        told = read_progress(self.spark, validator_table(self.lakehouse, self.task.name)).get(self.task.source_id)
+        told = read_progress(VALIDATOR.of(self.spark, self.lakehouse, self.task.name)).get(self.task.source_id)
         return {table for _, table in told[0].left} if told else set()
 
     def wait_until_left(self):

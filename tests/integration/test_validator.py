@@ -6,7 +6,7 @@ import time
 import pytest
 
 from dmdelta.cli.main import execute
-from dmdelta.engine.validation.store import read_progress, validator_table
+from dmdelta.engine.validation.store import VALIDATOR, read_progress
 from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.model.position import Position
 from tests.support.check import assert_silver_equals_source
@@ -45,7 +45,7 @@ def wait_until(holds, seconds=900):
 
 def progress(task, spark):
     """As the newest flush tells it: (progress, pending rows)."""
-    found = read_progress(spark, validator_table(Lakehouse(root=str(task.root)), task.name))
+    found = read_progress(VALIDATOR.of(spark, Lakehouse(root=str(task.root)), task.name))
     return found.get(task.source_id, (None, 0))
 
 

@@ -11,16 +11,24 @@ from datetime import datetime, timedelta, timezone
 from pyspark.sql import SparkSession
 
 from dmdelta.bronze.schema import PARTITION_COLUMN
+from dmdelta.checkpoint.store import CHECKPOINT
 from dmdelta.engine.apply.scheduler import TableScheduler
+from dmdelta.engine.apply.shard_locks import SHARD_DDL_LOCKS
 from dmdelta.engine.apply.table_state import TableState
 from dmdelta.engine.control.cancellation import StopRequest
+from dmdelta.engine.control.table import CONTROL
+from dmdelta.engine.ingest.schema_history import SCHEMA_HISTORY
 from dmdelta.engine.maintenance.retention import expire_bronze
+from dmdelta.engine.snapshot.store import SNAPSHOT
+from dmdelta.engine.task.overrides import BINLOG_OPERATORS
 from dmdelta.engine.task.task import Task
+from dmdelta.engine.validation.store import VALIDATOR
 from dmdelta.errors import DmdeltaError
 from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.lakehouse.maintenance import MaintenancePlan, maintain_table, plan_maintenance, read_table_health
 from dmdelta.lakehouse.session import maintenance_session
 from dmdelta.logging import get_logger
+from dmdelta.quality.results import QUALITY
 from dmdelta.silver.apply.quarantine import Quarantine
 from dmdelta.silver.apply.row_checks import no_checks
 
@@ -30,17 +38,8 @@ WORN_COMMITS = 50
 """After this many commits of the run a table's history is checked."""
 SLOW_SECONDS = 600.0
 """How often tables that are seldom written are checked."""
-METADATA = (
-    "binlog_operators",
-    "checkpoint",
-    "control",
-    "quality",
-    "schema_history",
-    "shard_ddl_locks",
-    "snapshot",
-    "validator",
-)
-"""The tables of dm_meta that a task may have, without the task name as prefix, and except its quarantines."""
+METADATA = (BINLOG_OPERATORS, CHECKPOINT, CONTROL, QUALITY, SCHEMA_HISTORY, SHARD_DDL_LOCKS, SNAPSHOT, VALIDATOR)
+"""The tables of dm_meta that a task may have, except its quarantines."""
 
 
 @dataclass(slots=True)
@@ -161,4 +160,4 @@ class TableCare:
 
 def metadata_tables(lakehouse: Lakehouse, task: str) -> list[str]:
     """The tables of dm_meta that a task may have, except its quarantines."""
-    return [lakehouse.metadata(f"{task}_{name}") for name in METADATA]
+    return [table.place(lakehouse, task) for table in METADATA]

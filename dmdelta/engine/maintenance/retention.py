@@ -11,7 +11,7 @@ from dmdelta.config import SourceConfig
 from dmdelta.engine.sink import target_server
 from dmdelta.engine.snapshot.store import ChunkStore
 from dmdelta.engine.task.task import Task
-from dmdelta.engine.validation.store import read_progress, validator_table
+from dmdelta.engine.validation.store import VALIDATOR, read_progress
 from dmdelta.model.position import Position
 from dmdelta.sink.startup import flushed_position
 from dmdelta.sink.target.metadata import Metadata
@@ -57,5 +57,5 @@ def _read_to(task: Task, source: SourceConfig) -> Iterator[Position | None]:
         metadata = Metadata(config.metadata, name, source.source_id, task.run)
         yield flushed_position(target_server(config), metadata)
     if task.spec.validator.mode != "none":
-        known = read_progress(spark, validator_table(lakehouse, name)).get(source.source_id)
+        known = read_progress(VALIDATOR.of(spark, lakehouse, name)).get(source.source_id)
         yield from (known[0].position, *known[0].left.values()) if known is not None else (None,)

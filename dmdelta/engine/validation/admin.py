@@ -7,6 +7,7 @@ from enum import Enum
 from dmdelta.config import TaskSpec
 from dmdelta.engine.task.task import Task, open_task
 from dmdelta.engine.validation.store import (
+    VALIDATOR,
     RowError,
     ValidatorProgress,
     count_errors,
@@ -14,7 +15,6 @@ from dmdelta.engine.validation.store import (
     read_progress,
     remove_errors,
     set_states,
-    validator_table,
 )
 from dmdelta.engine.validation.validator_tables import validated_tables
 from dmdelta.errors import ConfigError
@@ -117,10 +117,10 @@ def validator_status(task: Task, tables: TablesOf | None = None) -> list[Validat
     Raises:
         LakehouseError: the table cannot be read.
     """
-    table = validator_table(task.lakehouse, task.spec.name)
-    errors = read_errors(task.spark, table)
+    table = VALIDATOR.of(task.spark, task.lakehouse, task.spec.name)
+    errors = read_errors(table)
     statuses: list[ValidatorStatus] = []
-    for source_id, (progress, pending) in sorted(read_progress(task.spark, table).items()):
+    for source_id, (progress, pending) in sorted(read_progress(table).items()):
         counts = count_errors(error for error in errors if error.source_id == source_id)
         skipped = tuple(Skipped(source_id, name, why) for name, why in sorted(progress.skipped.items()))
         position = str(progress.position) if progress.position else None
@@ -185,7 +185,7 @@ def decide_errors(spec: TaskSpec, choice: ErrorChoice, state: ErrorState) -> lis
         LakehouseError: the table cannot be read or written.
     """
     task = open_task(spec, writing=False)
-    return set_states(task.spark, validator_table(task.lakehouse, spec.name), _known(task, choice), state)
+    return set_states(VALIDATOR.of(task.spark, task.lakehouse, spec.name), _known(task, choice), state)
 
 
 def clear_errors(spec: TaskSpec, choice: ErrorChoice) -> list[RowError]:
@@ -197,15 +197,13 @@ def clear_errors(spec: TaskSpec, choice: ErrorChoice) -> list[RowError]:
     """
     task = open_task(spec, writing=False)
     errors = _known(task, choice)
-    remove_errors(task.spark, validator_table(task.lakehouse, spec.name), errors)
+    remove_errors(VALIDATOR.of(task.spark, task.lakehouse, spec.name), errors)
     return errors
 
 
 def _chosen(task: Task, choice: ErrorChoice) -> list[RowError]:
     return [
-        error
-        for error in read_errors(task.spark, validator_table(task.lakehouse, task.spec.name))
-        if choice.fits(error)
+        error for error in read_errors(VALIDATOR.of(task.spark, task.lakehouse, task.spec.name)) if choice.fits(error)
     ]
 
 

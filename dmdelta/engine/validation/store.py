@@ -12,7 +12,7 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql import types as T  # noqa: N812 - Spark's convention
 
 from dmdelta.lakehouse.layout import Lakehouse
-from dmdelta.lakehouse.metadata_table import create_metadata, metadata_frame, metadata_rows
+from dmdelta.lakehouse.metadata_table import COMPACT_EVERY, MetadataTable, TaskMetadata, utc
 from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
@@ -21,21 +21,25 @@ from dmdelta.quality.pending import ErrorState, PendingRow
 from dmdelta.quality.reconcile import Kind
 from dmdelta.quality.row_keys import RowKey
 
-COLUMNS: dict[str, T.DataType] = {
-    "id": T.StringType(),
-    "entry": T.StringType(),
-    "schema_name": T.StringType(),
-    "table_name": T.StringType(),
-    "row_key": T.StringType(),
-    "key_parts": T.ArrayType(T.StringType()),
-    "kind": T.StringType(),
-    "state": T.StringType(),
-    "row_values": T.StringType(),
-    "since": T.TimestampType(),
-    "position": T.StringType(),
-    "progress": T.StringType(),
-    "updated_at": T.TimestampType(),
-}
+VALIDATOR = MetadataTable(
+    "validator",
+    {
+        "id": T.StringType(),
+        "entry": T.StringType(),
+        "schema_name": T.StringType(),
+        "table_name": T.StringType(),
+        "row_key": T.StringType(),
+        "key_parts": T.ArrayType(T.StringType()),
+        "kind": T.StringType(),
+        "state": T.StringType(),
+        "row_values": T.StringType(),
+        "since": T.TimestampType(),
+        "position": T.StringType(),
+        "progress": T.StringType(),
+        "updated_at": T.TimestampType(),
+    },
+    keys=("id", "entry", "schema_name", "table_name", "row_key"),
+)
 
 
 RowId = tuple[TableName, str]
@@ -50,28 +54,16 @@ class Entry(str, Enum):
     ERROR = "error"
 
 
-def validator_table(lakehouse: Lakehouse, task: str) -> str:
-    """The SQL identifier of a task's validator table."""
-    return lakehouse.metadata(f"{task}_validator")
-
-
-def newest_entries(spark: SparkSession, table: str, source_id: str | None, entries: Collection[Entry]) -> list[Row]:
-    """The newest row of each entry; empty if the table does not exist.
+def newest_entries(table: TaskMetadata, source_id: str | None, entries: Collection[Entry]) -> list[Row]:
+    """The newest row of each key of a source, or of all; empty if the table does not exist.
 
     Raises:
         LakehouseError: the table cannot be read.
     """
-    wanted = f"entry IN ({', '.join(literal(entry.value) for entry in entries)})"
+    condition = f"entry IN ({', '.join(literal(entry.value) for entry in entries)})"
     if source_id is not None:
-        wanted += f" AND id = {literal(source_id)}"
-    query = f"""SELECT max_by(struct(*), updated_at) AS newest FROM {table} WHERE {wanted}
-        GROUP BY id, entry, schema_name, table_name, row_key"""
-    return [row["newest"] for row in metadata_rows(spark, table, query)]
-
-
-def utc(moment: datetime) -> datetime:
-    """A timestamp in UTC: Spark returns naive ones in the machine's time zone."""
-    return moment.astimezone(timezone.utc)
+        condition += f" AND id = {literal(source_id)}"
+    return table.newest(condition)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,17 +95,17 @@ def error_id(source_id: str, at: RowId) -> str:
     return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
 
 
-def read_errors(spark: SparkSession, table: str, source_id: str | None = None) -> list[RowError]:
+def read_errors(table: TaskMetadata, source_id: str | None = None) -> list[RowError]:
     """The errors of a source, or of all, sorted by table and key.
 
     Raises:
         LakehouseError: the table cannot be read.
     """
-    errors = [_error(row) for row in newest_entries(spark, table, source_id, (Entry.ERROR,))]
+    errors = [_error(row) for row in newest_entries(table, source_id, (Entry.ERROR,))]
     return sorted(errors, key=lambda error: (error.source_id, error.schema, error.table, error.key))
 
 
-def set_states(spark: SparkSession, table: str, errors: Iterable[RowError], state: ErrorState) -> list[RowError]:
+def set_states(table: TaskMetadata, errors: Iterable[RowError], state: ErrorState) -> list[RowError]:
     """Write an operator's decision on errors. Returns the changed errors.
 
     Raises:
@@ -121,12 +113,11 @@ def set_states(spark: SparkSession, table: str, errors: Iterable[RowError], stat
     """
     changed = [replace(error, state=state) for error in errors]
     if changed:
-        with wrapped(table, "appending to"):
-            metadata_frame(spark, COLUMNS, [error_row(error) for error in changed]).writeTo(table).append()
+        table.append([error_row(error) for error in changed])
     return changed
 
 
-def remove_errors(spark: SparkSession, table: str, errors: Collection[RowError]) -> None:
+def remove_errors(table: TaskMetadata, errors: Collection[RowError]) -> None:
     """Delete errors, including the stored values of their rows.
 
     Raises:
@@ -135,9 +126,9 @@ def remove_errors(spark: SparkSession, table: str, errors: Collection[RowError])
     for source_id, *name in sorted({(error.source_id, error.schema, error.table) for error in errors}):
         among = [error for error in errors if [error.source_id, error.schema, error.table] == [source_id, *name]]
         schema, keys = literal(name[0]), ", ".join(literal(error.key) for error in among)
-        with wrapped(table, "removing errors from"):
-            spark.sql(
-                f"DELETE FROM {table} WHERE entry = {literal(Entry.ERROR.value)} AND id = {literal(source_id)} "
+        with wrapped(table.place, "removing errors from"):
+            table.spark.sql(
+                f"DELETE FROM {table.place} WHERE entry = {literal(Entry.ERROR.value)} AND id = {literal(source_id)} "
                 f"AND schema_name = {schema} AND table_name = {literal(name[1])} AND row_key IN ({keys})"
             ).collect()
 
@@ -180,8 +171,6 @@ def error_row(error: RowError) -> dict[str, Any]:
     }
 
 
-COMPACT_EVERY = 100
-"""Flushes between compactions: each flush writes a small file."""
 _SETTLED = "settled"
 
 
@@ -226,11 +215,8 @@ class ValidatorStore:
     """The table's rows of one source. Not thread-safe."""
 
     def __init__(self, spark: SparkSession, lakehouse: Lakehouse, task: str, source_id: str) -> None:
-        self._spark = spark
-        self._lakehouse = lakehouse
-        self._task = task
         self._source_id = source_id
-        self._table = validator_table(lakehouse, task)
+        self._table = VALIDATOR.of(spark, lakehouse, task)
         self._pending: dict[RowId, PendingRow] = {}
         self._flushes = 0
 
@@ -241,8 +227,8 @@ class ValidatorStore:
             ForeignTable: the existing table belongs to another task.
             LakehouseError: the table cannot be created or read.
         """
-        create_metadata(self._spark, self._lakehouse, self._table, COLUMNS, self._task)
-        entries = newest_entries(self._spark, self._table, self._source_id, (Entry.PROGRESS, Entry.PENDING))
+        self._table.create()
+        entries = newest_entries(self._table, self._source_id, (Entry.PROGRESS, Entry.PENDING))
         progress = [
             ValidatorProgress.from_json(row["progress"]) for row in entries if row["entry"] == Entry.PROGRESS.value
         ]
@@ -265,11 +251,10 @@ class ValidatorStore:
                 rows.append(self._row(Entry.PENDING, at, state="pending", position=str(row.position), **columns))
         rows += [self._row(Entry.PENDING, at, state=_SETTLED) for at in self._pending.keys() - pending.keys()]
         rows += [error_row(error) for error in errors]
-        with wrapped(self._table, "appending to"):
-            metadata_frame(self._spark, COLUMNS, rows).writeTo(self._table).append()
-            self._flushes += 1
-            if self._flushes % COMPACT_EVERY == 0:
-                self._spark.sql(f"OPTIMIZE {self._table}").collect()
+        self._table.append(rows)
+        self._flushes += 1
+        if self._flushes % COMPACT_EVERY == 0:
+            self._table.compact()
         self._pending = dict(pending)
 
     def publish(self, progress: ValidatorProgress) -> None:
@@ -279,8 +264,7 @@ class ValidatorStore:
             LakehouseError: the commit failed.
         """
         rows = [self._row(Entry.PROGRESS, (("", ""), ""), progress=progress.to_json())]
-        with wrapped(self._table, "appending to"):
-            metadata_frame(self._spark, COLUMNS, rows).writeTo(self._table).append()
+        self._table.append(rows)
 
     def counts(self) -> dict[ErrorState, int]:
         """The number of errors, by state.
@@ -288,7 +272,7 @@ class ValidatorStore:
         Raises:
             LakehouseError: the table cannot be read.
         """
-        return count_errors(read_errors(self._spark, self._table, self._source_id))
+        return count_errors(read_errors(self._table, self._source_id))
 
     def states(self) -> dict[str, ErrorState]:
         """The state of each error, by its id.
@@ -296,7 +280,7 @@ class ValidatorStore:
         Raises:
             LakehouseError: the table cannot be read.
         """
-        return {error.error: error.state for error in read_errors(self._spark, self._table, self._source_id)}
+        return {error.error: error.state for error in read_errors(self._table, self._source_id)}
 
     def _row(self, entry: Entry, at: RowId, **columns: Any) -> dict[str, Any]:
         (schema, table), key = at
@@ -304,13 +288,13 @@ class ValidatorStore:
         return {**name, "row_key": key, "updated_at": datetime.now(timezone.utc), **columns}
 
 
-def read_progress(spark: SparkSession, table: str) -> dict[str, tuple[ValidatorProgress, int]]:
+def read_progress(table: TaskMetadata) -> dict[str, tuple[ValidatorProgress, int]]:
     """The progress of each source, with its number of pending rows.
 
     Raises:
         LakehouseError: the table cannot be read.
     """
-    entries = newest_entries(spark, table, None, (Entry.PROGRESS, Entry.PENDING))
+    entries = newest_entries(table, None, (Entry.PROGRESS, Entry.PENDING))
     progress = {row["id"]: row["progress"] for row in entries if row["entry"] == Entry.PROGRESS.value}
     pending = [row["id"] for row in entries if row["entry"] == Entry.PENDING.value and row["state"] != _SETTLED]
     return {source: (ValidatorProgress.from_json(text), pending.count(source)) for source, text in progress.items()}
