@@ -64,7 +64,7 @@ def _landing(parts: Iterator[ServerPosition | RowPackets], *, exact: bool) -> It
 def read_rows(
     chunks: Sequence[Chunk],
     options: Mapping[str, str],
-    number: int = 0,  # noqa: ARG001 - readers of tables past bronze do not meet
+    number: int = 0,  # noqa: ARG001 - readers of tables bypassing bronze do not meet
 ) -> "Iterator[pa.RecordBatch]":
     """The rows of chunks of one table, one after the other, in bounded memory. `options` are the data source's."""
     endpoint = Endpoint.from_dict(json.loads(options["endpoint-secret"]))

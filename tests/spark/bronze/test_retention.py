@@ -22,8 +22,8 @@ from dmdelta.lakehouse.session import clone_session
 from dmdelta.model.change import Op
 from dmdelta.model.position import Position
 from dmdelta.rules import SourceRules
-from tests.spark.changelog import ITEMS, SOURCE, TASK, Changelog
 from tests.spark.lakehouse.test_commits import tag
+from tests.support.changelog import ITEMS, SOURCE, TASK, Changelog
 
 FIRST, SECOND, THIRD = date(2026, 1, 1), date(2026, 1, 2), date(2026, 1, 3)
 

@@ -14,7 +14,7 @@ from dmdelta.model.position import Position
 from dmdelta.rules import NO_RULES, Route
 from dmdelta.silver.table.table import Condition, create_silver, silver_condition
 from dmdelta.silver.table.target import Target
-from tests.spark.changelog import ITEMS, SOURCE, TASK
+from tests.support.changelog import ITEMS, SOURCE, TASK
 from tests.support.forgetting import forget_history
 
 

@@ -10,7 +10,7 @@ from dmdelta.errors import ForeignTable
 from dmdelta.lakehouse import creation
 from dmdelta.lakehouse.metadata_table import create_metadata
 from dmdelta.lakehouse.tables import table_state
-from tests.spark.changelog import ITEMS, TASK, Changelog
+from tests.support.changelog import ITEMS, TASK, Changelog
 
 
 def half_made(table):

@@ -7,7 +7,7 @@ from dmdelta.lakehouse.history import newest_own_commit
 from dmdelta.lakehouse.maintenance import MaintenancePlan, maintain_table, plan_maintenance, read_table_health
 from dmdelta.lakehouse.session import maintenance_session
 from dmdelta.silver.table.target import silver_app
-from tests.spark.changelog import ITEMS, SOURCE, TASK, Changelog
+from tests.support.changelog import ITEMS, SOURCE, TASK, Changelog
 
 
 def test_a_table_is_compacted_purged_vacuumed_and_continues(spark, lakehouse):

@@ -4,10 +4,10 @@ from datetime import datetime, timezone
 
 import pytest
 
-from dmdelta.engine.control.table import COLUMNS, ControlTable, PendingCommands, Request, Update
+from dmdelta.engine.control.table import CONTROL, ControlTable, PendingCommands, Request, Update
 from dmdelta.lakehouse.metadata_table import create_metadata, metadata_frame
 
-OLDER = {name: kind for name, kind in COLUMNS.items() if name not in ("settings", "answers")}
+OLDER = {name: kind for name, kind in CONTROL.columns.items() if name not in ("settings", "answers")}
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_a_table_of_an_older_version_is_read_and_widened(spark, lakehouse, table
     assert table.asked() == PendingCommands()
     assert spark.sql(f"SELECT * FROM {name}").columns == list(OLDER)
     update = table.ask_update("{}")
-    assert spark.sql(f"SELECT * FROM {name}").columns == list(COLUMNS)
+    assert spark.sql(f"SELECT * FROM {name}").columns == list(CONTROL.columns)
     assert table.asked().update.id == update
 
 

@@ -9,7 +9,7 @@ import pytest
 from dmdelta.model.position import Position
 from dmdelta.model.schema import Column, TableSchema
 from dmdelta.silver.rows.strategy import Mode
-from tests.spark.changelog import ITEMS, LOG, Changelog
+from tests.support.changelog import ITEMS, LOG, Changelog
 
 KEYLESS = ("d", "log")
 PAIRS = TableSchema(

@@ -21,7 +21,7 @@ from dmdelta.silver.schema.evolution import DROPPED
 from dmdelta.silver.schema.range_profile import tables_with_events
 from dmdelta.silver.table.state import silver_position
 from dmdelta.silver.table.target import Target
-from tests.spark.changelog import ITEMS, LOG, SOURCE, TASK, Changelog
+from tests.support.changelog import ITEMS, LOG, SOURCE, TASK, Changelog
 
 ITEMS_NAME = ("d", "items")
 KEYLESS = ("d", "log")

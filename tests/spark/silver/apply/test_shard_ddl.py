@@ -9,7 +9,7 @@ from dmdelta.rules import Routes, SourceRules
 from dmdelta.sharding import Coordination, Mode
 from dmdelta.silver.rows import strategy
 from dmdelta.silver.rows.strategy import Step
-from tests.spark.changelog import SOURCE, Changelog
+from tests.support.changelog import SOURCE, Changelog
 
 COLUMNS = (Column("id", "bigint"), Column("v", "varchar", length=80))
 ONE, TWO = ("d1", "items_1"), ("d2", "items_2")

@@ -25,7 +25,7 @@ from dmdelta.silver.history.repair import (
 )
 from dmdelta.silver.history.replay import discard, replay_ranges, replay_request
 from dmdelta.silver.table.state import silver_position
-from tests.spark.changelog import ITEMS, Changelog
+from tests.support.changelog import ITEMS, Changelog
 
 THEN = ("then", "items")
 BEGIN = Position(1, "binlog.000001", 1000)
