@@ -1,5 +1,6 @@
 """Tables in dm_meta: created when first needed, owned by their task, append-only."""
 
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -8,13 +9,15 @@ from typing import Any
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import types as T  # noqa: N812 - Spark's convention
 
-from dmdelta.errors import ForeignTable
+from dmdelta.errors import CommitConflict, ForeignTable
 from dmdelta.lakehouse.creation import NewTable, create_table, make_schema
 from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.lakehouse.spark_errors import is_absent, wrapped
 from dmdelta.lakehouse.tables import OWNER, table_state
 
 Columns = Mapping[str, T.DataType]
+_CREATING = threading.Lock()
+"""The sources of a task share tables, and meet when the first rows of both are to be written."""
 COMPACT_EVERY = 100
 """Appends after which a table is compacted, where its store asks for it: each makes a small file."""
 
@@ -126,21 +129,26 @@ def create_metadata(spark: SparkSession, lakehouse: Lakehouse, table: str, colum
         ForeignTable: the existing table does not belong to this task.
         LakehouseError: it cannot be created.
     """
-    existing = table_state(spark, table)
-    if existing is not None:
+    with _CREATING:
+        existing = table_state(spark, table)
+        if existing is None:
+            _create(spark, lakehouse, table, columns, task)
+            return False
         existing.assert_owned(table, task)
         _widen(spark, table, columns)
         return True
+
+
+def _create(spark: SparkSession, lakehouse: Lakehouse, table: str, columns: Columns, task: str) -> None:
     kinds = {name: kind.simpleString() for name, kind in columns.items()}
     make_schema(spark, lakehouse, lakehouse.metadata_name)
     try:
         create_table(spark, table, NewTable(kinds, {"delta.checkpointInterval": "50", OWNER: task}))
-    except ForeignTable:
+    except (ForeignTable, CommitConflict):
         existing = table_state(spark, table)  # another process may have created it meanwhile
         if existing is None:
             raise
         existing.assert_owned(table, task)
-    return False
 
 
 def _widen(spark: SparkSession, table: str, columns: Columns) -> None:

@@ -96,23 +96,20 @@ class SilverHistory:
         earlier = self._earlier(request) if ranged else None
         return PastState(request, at.position, schema, rows, rows, earlier)
 
-    def parent_rows(self, names: Sequence[TableName], request: ApplyRequest) -> DataFrame | str:
-        """The rows of a referenced table at a request's end, including all shards; or why they are unknown.
+    def parent_rows(self, names: Sequence[TableName], request: ApplyRequest) -> DataFrame | None:
+        """The rows of a referenced table at a request's end, including all shards; None if it is not in silver.
 
         Args:
             names: the source tables that are routed to the referenced silver table.
 
         Raises:
-            LakehouseError: as `state`.
+            QualityError, LakehouseError: as `state`.
         """
         spark = self.task.spark
         targets = [target for name in names if silver_condition(spark, target := self.side.table(name)) is _PRESENT]
         if not targets:
-            return "it is not in silver"
-        try:
-            version = max(table_version_at(spark, target, request.end).version for target in targets)
-        except QualityError as error:
-            return error.message
+            return None
+        version = max(table_version_at(spark, target, request.end).version for target in targets)
         return rows_at(spark, targets[0], version)
 
     def close(self) -> None:
@@ -152,23 +149,18 @@ class ReplayedHistory:
             self._states[name] = rebuilt
         return self._states.get(name)
 
-    def parent_rows(self, names: Sequence[TableName], request: ApplyRequest) -> DataFrame | str:
+    def parent_rows(self, names: Sequence[TableName], request: ApplyRequest) -> DataFrame | None:
         """As `SilverHistory.parent_rows`; of a merged table, only the shards of this source.
 
         Raises:
             DmdeltaError: as `state`.
         """
         rows: DataFrame | None = None
-        reason = "it is not in bronze"
         for name in names:
-            try:
-                state = self.state(self._scratch(name).own_request(request.begin, request.end))
-            except QualityError as error:
-                reason = error.message
-                continue
+            state = self.state(self._scratch(name).own_request(request.begin, request.end))
             if state is not None:
                 rows = state.rows if rows is None else rows.unionByName(state.rows, allowMissingColumns=True)
-        return reason if rows is None else rows
+        return rows
 
     def close(self) -> None:
         """Delete the rows of all scratch tables.

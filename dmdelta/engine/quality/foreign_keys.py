@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame, SparkSession
 
 from dmdelta.engine.history.states import PastState, ReplayedHistory, SilverHistory
-from dmdelta.errors import SourceError
+from dmdelta.errors import QualityError, SourceError
 from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.lakehouse.tables import table_state
 from dmdelta.model.schema import ForeignKey, TableName
@@ -87,10 +87,13 @@ class ForeignKeyEvaluation:
 
     def _evaluate(self, key: ForeignKey, child: Child, *, promised: bool) -> Result:
         name = f"foreign key {key.name}"
-        parents = self._parents(key, child)
-        if isinstance(parents, str):
-            note = f"not evaluated against {'.'.join(key.parent)}: {parents}"
-            return Result(name, "warn", success=not promised, note=note)
+        try:
+            parents = self._parents(key, child)
+        except QualityError as error:  # bronze, or silver's history, does not go back so far
+            return Result(name, "warn", success=not promised, note=f"not evaluated: {error.message}")
+        if parents is None:
+            verb = "" if promised else "not evaluated: "
+            return Result(name, "warn", success=not promised, note=f"{verb}{'.'.join(key.parent)} is not in silver")
         lacking = [
             f"{'.'.join(table)} has no column {column}"
             for table, column, columns in (
@@ -101,21 +104,22 @@ class ForeignKeyEvaluation:
         ]
         if lacking:
             # The source reports its current keys: an earlier state of a table may lack their columns.
-            return Result(name, "warn", success=not promised, note=f"not evaluated: {'; '.join(lacking)}")
+            verb = "" if promised else "not evaluated: "
+            return Result(name, "warn", success=not promised, note=f"{verb}{'; '.join(lacking)}")
         evaluated = self._attributable(key, child, parents)
         return _result(name, key, evaluated, parents, child.state.keys)
 
-    def _parents(self, key: ForeignKey, child: Child) -> "_Parents | str":
+    def _parents(self, key: ForeignKey, child: Child) -> "_Parents | None":
         sources = self.sources.get(key.parent, ())
         if not sources:
             place = self.side.lakehouse.silver(*key.parent)
             if table_state(self.spark, place) is None:
-                return "it is not in silver"
+                return None
             # The positions of another source's log cannot be compared with this one's.
             return _Parents(self.spark.table(place), note="compared with the current rows of another source's table")
         rows = self.history.parent_rows(sources, child.request)
-        if isinstance(rows, str):
-            return rows
+        if rows is None:
+            return None
         requests = [replace(child.request, schema=schema, table=table) for schema, table in sources]
         return _Parents(rows, self._quarantined(requests, rows), tuple(requests))
 

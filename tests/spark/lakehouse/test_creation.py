@@ -1,5 +1,6 @@
 """Tables that a killed process left half created are completed by the next one."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from dmdelta.bronze.landing import open_bronze
 from dmdelta.errors import ForeignTable
 from dmdelta.lakehouse import creation
 from dmdelta.lakehouse.metadata_table import create_metadata
+from dmdelta.lakehouse.session import clone_session
 from dmdelta.lakehouse.tables import table_state
 from tests.support.changelog import ITEMS, TASK, Changelog
 
@@ -73,6 +75,19 @@ def test_a_second_kill_leaves_no_table(spark, lakehouse, monkeypatch):
     (detail,) = spark.sql(f"DESCRIBE DETAIL {metadata}").collect()
     assert detail.clusteringColumns == []
     assert spark.conf.get("spark.databricks.delta.commitInfo.userMetadata", "") == ""
+
+
+def test_threads_create_a_table_once(spark, lakehouse):
+    """The sources of a task create what they share at the same moment: one does, the others find it."""
+    columns, sessions = {"a": T.IntegerType()}, [clone_session(spark) for _ in range(4)]
+    for number in range(5):
+        metadata = lakehouse.metadata(f"t_shared_{number}")
+        with ThreadPoolExecutor(len(sessions)) as pool:
+            found = list(
+                pool.map(lambda own, name=metadata: create_metadata(own, lakehouse, name, columns, TASK), sessions)
+            )
+        assert sorted(found) == [False, True, True, True]
+        assert spark.sql(f"DESCRIBE HISTORY {metadata}").count() == 1
 
 
 def test_foreign_files_are_kept(spark, lakehouse):
