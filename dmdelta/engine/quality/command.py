@@ -63,10 +63,11 @@ def evaluate_tables(
         assert_kept(task.spark, source.landing, begin)
     store = ResultStore(task.spark, task.lakehouse, spec.name, task.run)
     history = ReplayedHistory(task, side) if request.replay else SilverHistory(task, side)
-    evaluation = open_judgement(spec, source, history)
+    known = source.known_tables()
+    evaluation = open_judgement(spec, source, history, known)
     results: list[TableResult] = []
     try:
-        for name in source.tables_like(request.table):
+        for name in source.tables_like(request.table, known):
             if not request.replay and silver_condition(task.spark, side.table(name)) is not Condition.PRESENT:
                 continue
             result = evaluation.evaluate(name, _scope(request, begin), begin, end)
@@ -95,21 +96,26 @@ def write_docs(folder: Path, results: Sequence[TableResult]) -> Path | None:
     return write_data_docs(folder, validations)
 
 
-def open_judgement(spec: TaskSpec, source: TaskSource, history: SilverHistory | ReplayedHistory) -> TableEvaluation:
+def open_judgement(
+    spec: TaskSpec, source: TaskSource, history: SilverHistory | ReplayedHistory, known: Sequence[TableName]
+) -> TableEvaluation:
     """The evaluation of a source's tables, with their states from a history.
+
+    Args:
+        known: the source's known tables.
 
     Raises:
         ConfigError: a suite is invalid.
     """
     task, side = source.task, source.side
-    keys = ForeignKeyEvaluation(task.spark, side, history, endpoint_of(source.config), _sources(source))
+    keys = ForeignKeyEvaluation(task.spark, side, history, endpoint_of(source.config), _sources(source, known))
     return TableEvaluation(task, side, keys, (spec.quality or QualityConfig()).freshness, open_suites(spec))
 
 
-def _sources(source: TaskSource) -> Mapping[TableName, Sequence[TableName]]:
+def _sources(source: TaskSource, known: Sequence[TableName]) -> Mapping[TableName, Sequence[TableName]]:
     """The source tables that are routed to each silver table, by its name."""
     sources: dict[TableName, list[TableName]] = {}
-    for name in source.known_tables():
+    for name in known:
         sources.setdefault(source.side.table(name).route.name, []).append(name)
     return sources
 

@@ -1,6 +1,7 @@
 """Evaluates one table: the built-in expectations, and those of its suite."""
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 
@@ -95,11 +96,15 @@ class TableEvaluation:
         """
         suite = self.suites.of(judged.table)
         child = Child(state, rows if judged.begin is not None else None)
-        keys = self.foreign_keys.evaluate(suite, child)
-        built_in = [*self._built_in(state, rows), *keys, *_promises(suite, state)]
         expectations = (*_not_null(suite, state), *suite.expectations)
-        results, validations = judge_suite(rows, judged, expectations, state.keys)
-        return TableResult(judged, (*built_in, *results), validations)
+        # Many small queries, each of which one core plans: they run side by side.
+        with ThreadPoolExecutor(3, thread_name_prefix="evaluate") as pool:
+            built_in = pool.submit(lambda: tuple(self._built_in(state, rows)))
+            keys = pool.submit(lambda: tuple(self.foreign_keys.evaluate(suite, child)))
+            suite_results = pool.submit(judge_suite, rows, judged, expectations, state.keys)
+        results, validations = suite_results.result()
+        found = (*built_in.result(), *keys.result(), *_promises(suite, state), *results)
+        return TableResult(judged, found, validations)
 
     def _evaluate_images(self, suite: Suite, judged: Judged, ranges: Sequence[ApplyRequest]) -> TableResult:
         results: list[Result] = []

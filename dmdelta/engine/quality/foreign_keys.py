@@ -11,7 +11,7 @@ from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.lakehouse.tables import table_state
 from dmdelta.model.schema import ForeignKey, TableName
 from dmdelta.model.spark_sql import quote
-from dmdelta.quality.builtin import orphans, referring
+from dmdelta.quality.builtin import count_orphans, orphans, referring
 from dmdelta.quality.results import SAMPLES, Result, plain
 from dmdelta.quality.suite import Suite
 from dmdelta.silver.apply.quarantine import Quarantine, silver_rows_of
@@ -169,14 +169,14 @@ class _Parents:
 
 
 def _result(name: str, key: ForeignKey, rows: DataFrame, parents: _Parents, keys: Sequence[str]) -> Result:
-    failing, note = orphans(rows, parents.rows, key), parents.note
+    note = parents.note
     with wrapped("silver", "reading"):
-        if parents.quarantined is not None:
-            in_silver, failing = failing, orphans(failing, parents.quarantined, key)
-        count = failing.count()
-        if parents.quarantined is not None and (waiting := in_silver.count() - count):
+        evaluated, count, waiting = count_orphans(rows, parents.rows, parents.quarantined, key)
+        if waiting:
             note = f"{waiting:,} more refer to rows that are quarantined"
-        evaluated = rows.where(" AND ".join(f"{quote(own)} IS NOT NULL" for own, _ in key.columns)).count()
+        failing = orphans(rows, parents.rows, key)
+        if parents.quarantined is not None:
+            failing = orphans(failing, parents.quarantined, key)
         sampled = failing.select(*map(quote, keys)).limit(SAMPLES).collect() if count and keys else []
     samples = tuple({column: plain(row[column]) for column in keys} for row in sampled)
     return Result(

@@ -52,7 +52,7 @@ def replay(spec: TaskSpec, request: ReplayRequest, report: Report) -> list[Repla
 
 def _check_of(spec: TaskSpec, source: TaskSource) -> ReplayCheck:
     task = source.task
-    evaluation = open_judgement(spec, source, SilverHistory(task, source.side))
+    evaluation = open_judgement(spec, source, SilverHistory(task, source.side), source.known_tables())
     return ReplayCheck(evaluation, ResultStore(task.spark, task.lakehouse, spec.name, task.run))
 
 

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -80,7 +81,7 @@ def run_task(
     with stopping_on_signals(stop), ExitStack() as opened:
         # The relays first: their locks exclude a second runner of the task.
         relayings = [opened.enter_context(open_relaying(spec, source, until_caught_up=ends)) for source in spec.sources]
-        task = replace(open_task(with_safe_mode(spec) if options.safe_mode else spec), suites=open_suites(spec))
+        task = _open_task(with_safe_mode(spec) if options.safe_mode else spec)
         for relaying in relayings:
             restart_at = options.restart_at(relaying.task.start)
             if restart_at is not None:
@@ -89,6 +90,14 @@ def run_task(
         metrics = opened.enter_context(serving_metrics(spec.metrics, tally))
         stopped = _follow_with_retries(_Following(task, relayings, tally, metrics, stop, ends), control)
     return RunSummary(tally.now(), stopped=stopped)
+
+
+def _open_task(spec: TaskSpec) -> Task:
+    """The task with its suites, which are read while the JVM starts: Great Expectations takes seconds to import."""
+    with ThreadPoolExecutor(1, thread_name_prefix="suites") as reader:
+        suites = reader.submit(open_suites, spec)
+        task = open_task(spec)
+    return replace(task, suites=suites.result())
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """A source of a task, for commands that read its tables, or repair them while the task is paused."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -28,15 +28,18 @@ class TaskSource:
     landing: SourceContext
     side: SilverContext
 
-    def tables_like(self, pattern: str) -> list[TableName]:
+    def tables_like(self, pattern: str, known: Sequence[TableName] | None = None) -> list[TableName]:
         """The known tables that match a pattern (`*`, `?`), by their own name or by that of their merged table.
+
+        Args:
+            known: `known_tables`, where they were looked up already.
 
         Raises:
             ConfigError: none matches.
         """
         matching = [
             name
-            for name in self.known_tables()
+            for name in (self.known_tables() if known is None else known)
             if fnmatchcase(".".join(name), pattern) or fnmatchcase(self._merged_name(name), pattern)
         ]
         if not matching:
