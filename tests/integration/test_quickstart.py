@@ -98,6 +98,7 @@ def test_the_demo_shows_quarantine_and_evaluation_twice(demo, spec, spark, capfd
     }
 
 
+@pytest.mark.long
 def test_every_shipped_contract_fits_its_table(demo, spec, spark):
     """Columns, types, keys and expectations, but for what is planned; a contract has every column of its table."""
     lake, suites = Lakehouse(root=str(spec.parent / "lake")), load_suites(ROOT / "schemas")

@@ -67,6 +67,7 @@ def merged(request, tmp_path_factory):
     return Merged(tmp_path_factory.mktemp("merged"), request.getfixturevalue(request.param))
 
 
+@pytest.mark.long
 def test_a_shard_is_repaired_and_made_anew(merged, spark, capsys):
     """Live, --rebuild by the merged table's name, and --into: the other shard's rows stay as they are."""
     task, before = merged.task, merged.contents(spark)

@@ -148,6 +148,7 @@ def test_silver_is_rebuilt_from_all_names(renamed, spark, capsys, pattern, table
     assert_silver_equals_source(spark, renamed.task)
 
 
+@pytest.mark.long
 def test_damage_is_repaired_across_names(renamed, spark, capsys):
     """A range from before a RENAME repairs the table that the rows are in now: lost, changed and risen rows."""
     before, database = renamed.contents(spark), renamed.task.database

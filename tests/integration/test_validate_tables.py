@@ -91,7 +91,7 @@ def settings(database):
     }
 
 
-@pytest.fixture(params=["mysql80", "mariadb"])
+@pytest.fixture(params=["mysql80", pytest.param("mariadb", marks=pytest.mark.long)])
 def task(request, spark, tmp_path, monkeypatch):
     """A task that has followed all of it in one run after its full load."""
     server = request.getfixturevalue(request.param)
@@ -185,7 +185,9 @@ SINK_DAMAGE = (
 )
 
 
-@pytest.mark.parametrize(("source", "target"), [("mysql80", "mariadb"), ("mariadb", "mysql80")])
+@pytest.mark.parametrize(
+    ("source", "target"), [("mysql80", "mariadb"), pytest.param("mariadb", "mysql80", marks=pytest.mark.long)]
+)
 def test_the_sinks_target_is_compared(source, target, request, spark, tmp_path, capsys):
     """Nothing differs in what the sink has written; a damaged row of the target is found."""
     source, target = request.getfixturevalue(source), request.getfixturevalue(target)
