@@ -138,7 +138,7 @@ def test_a_table_as_it_was_under_any_name(renamed, spark, capsys, wanted):
 @pytest.mark.long
 @pytest.mark.parametrize(("pattern", "tables"), [("trail", ("trail",)), ("*", TABLES)])
 def test_silver_is_rebuilt_from_all_names(renamed, spark, capsys, pattern, tables):
-    """--rebuild gives what was there, version by version, also for what nobody wrote under its present name."""
+    """--rebuild gives what was there, version by version, also for a table without writes under its present name."""
     before = renamed.contents(spark)
     for table in {"trail", "silent", "sack"} & {*tables}:
         spark.sql(f"DELETE FROM {renamed.lake.silver(renamed.task.database, table)} WHERE v <> 'uno'")

@@ -62,7 +62,7 @@ def change(server, database):
 
 @pytest.mark.parametrize("name", ["mysql80", "mariadb"])
 def test_the_log_comes_from_where_it_still_is(name, spark, tmp_path, capsys):
-    """From the server, from the segments once it has purged its files, and an error when nobody has them."""
+    """From the server, from the segments once it has purged its files, and an error when neither has them."""
     with running(name) as server:
         task = Task(tmp_path / "task", server, server.fresh_database("verify"), tables=("t", "k"))
         task.start_here()
