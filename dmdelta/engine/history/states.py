@@ -131,14 +131,19 @@ class SilverHistory:
 
 @dataclass(frozen=True, slots=True)
 class ReplayedHistory:
-    """The states of a source's tables, rebuilt from bronze in scratch tables, which `close` empties."""
+    """The states of a source's tables, rebuilt from bronze in scratch tables, which `close` empties.
+
+    Attributes:
+        evaluated: tables whose state before the range is needed, too; of others, only their rows are read.
+    """
 
     task: Task
     side: SilverContext
+    evaluated: frozenset[TableName]
     _built: list[tuple[TableScratch, ApplyRequest]] = field(default_factory=list)
     _states: dict[TableName, PastState] = field(default_factory=dict)
 
-    def state(self, request: ApplyRequest, *, ranged: bool = True) -> PastState | None:
+    def state(self, request: ApplyRequest, *, ranged: bool) -> PastState | None:
         """As `SilverHistory.state`; each table is rebuilt once, for the first request.
 
         Raises:
@@ -157,7 +162,8 @@ class ReplayedHistory:
         """
         rows: DataFrame | None = None
         for name in names:
-            state = self.state(self._scratch(name).own_request(request.begin, request.end))
+            parent = self._scratch(name).own_request(request.begin, request.end)
+            state = self.state(parent, ranged=name in self.evaluated)
             if state is not None:
                 rows = state.rows if rows is None else rows.unionByName(state.rows, allowMissingColumns=True)
         return rows

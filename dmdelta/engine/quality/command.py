@@ -62,12 +62,13 @@ def evaluate_tables(
     if begin is not None:
         assert_kept(task.spark, source.landing, begin)
     store = ResultStore(task.spark, task.lakehouse, spec.name, task.run)
-    history = ReplayedHistory(task, side) if request.replay else SilverHistory(task, side)
     known = source.known_tables()
+    names = source.tables_like(request.table, known)
+    history = ReplayedHistory(task, side, frozenset(names)) if request.replay else SilverHistory(task, side)
     evaluation = open_judgement(spec, source, history, known)
     results: list[TableResult] = []
     try:
-        for name in source.tables_like(request.table, known):
+        for name in names:
             if not request.replay and silver_condition(task.spark, side.table(name)) is not Condition.PRESENT:
                 continue
             result = evaluation.evaluate(name, _scope(request, begin), begin, end)
