@@ -136,6 +136,10 @@ class QualityError(DmdeltaError):
     exit_code = 6
 
 
+class NotLanded(QualityError):
+    """Bronze does not reach the source's position in time: no table can be compared."""
+
+
 class SinkError(DmdeltaError):
     """An operation on the sink's target failed."""
 

@@ -33,6 +33,8 @@ SQL_CONFS = {
     # If pushed into the scan, a column would be extracted from every row of a file before the filter on its table, and
     # one of the same name but another type in another table would fail the read.
     "spark.sql.variant.pushVariantIntoScan": "false",
+    # For the same reason: a value that a filter uses twice would be extracted before the conditions that precede it.
+    "spark.sql.subexpressionElimination.skipForShortcutExpr": "true",
     # Otherwise ${env:NAME} in the name of a source table, or in a key, would be replaced from the environment.
     "spark.sql.variable.substitute": "false",
 }

@@ -104,7 +104,10 @@ def test_strange_names(task, spark, capsys):
     with task.environment():
         assert execute(["validate", str(task.spec), "--json"]) == 0, capsys.readouterr().out[-3000:]
         compared = json.loads(capsys.readouterr().out)
-        assert len(compared) == len(now)
+        assert sorted(one["status"] for one in compared) == [
+            "excluded",
+            *["same"] * len(now),
+        ]  # one has another name now
         assert execute(["replay", str(task.spec), f"--table={task.database}.{TABLES[0]}", "--rebuild", "--json"]) == 0
         (made,) = json.loads(capsys.readouterr().out)
         assert made["rows"] > 0

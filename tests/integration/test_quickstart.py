@@ -10,11 +10,19 @@ import yaml
 from dmdelta.config import load_spec
 from dmdelta.engine.quality.command import QualityRequest, evaluate_tables
 from dmdelta.lakehouse.layout import Lakehouse
+from dmdelta.logging import configure
 from dmdelta.quality.suite import load_suites
 from tests.support.shop import TABLES
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTHING_NEW = "nothing is new, so nothing was written"
+
+
+@pytest.fixture(autouse=True)
+def logging_as_before():
+    """The demo's process logs errors alone; what runs in this one later logs as ever."""
+    yield
+    configure()
 
 
 @pytest.fixture(scope="module")

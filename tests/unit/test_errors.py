@@ -23,6 +23,7 @@ EXIT_CODES = {
     "ForeignTable": 5,
     "Fenced": 5,
     "QualityError": 6,
+    "NotLanded": 6,
     "SinkError": 7,
     "TargetUnavailable": 7,
     "StageFailed": 1,

@@ -12,12 +12,11 @@ from dmdelta.engine.task.mapping import endpoint_of
 from dmdelta.engine.task.source import TaskSource, source_of_task
 from dmdelta.engine.task.task import Task, named_source, open_task
 from dmdelta.engine.validation.compare import TableValidation
-from dmdelta.engine.validation.landed_position import NotLanded
 from dmdelta.engine.validation.one_sided import OneSided
 from dmdelta.engine.validation.results import Against, Outcome, Validated, ValidateRequest, shown
 from dmdelta.engine.validation.sink_compare import SinkValidation
 from dmdelta.engine.validation.sink_tables import plan_sink_table
-from dmdelta.errors import ConfigError, DmdeltaError, Retryable
+from dmdelta.errors import ConfigError, DmdeltaError, NotLanded, Retryable
 from dmdelta.model.schema import TableName
 from dmdelta.rules.comparable_rows import plan_comparable_rows
 from dmdelta.silver.table.table import Condition, silver_condition

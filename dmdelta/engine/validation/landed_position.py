@@ -6,15 +6,11 @@ from pyspark.sql import SparkSession
 
 from dmdelta.bronze.landing import newest_landed
 from dmdelta.changelog.context import SourceContext
-from dmdelta.errors import QualityError
+from dmdelta.errors import NotLanded
 from dmdelta.model.position import Position
 from dmdelta.source.server import ServerPosition
 
 POLL_SECONDS = 1.0
-
-
-class NotLanded(QualityError):
-    """Bronze does not reach the source's position: no table can be compared."""
 
 
 def await_landed(spark: SparkSession, landing: SourceContext, at: ServerPosition, wait: float) -> Position:
