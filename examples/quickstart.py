@@ -37,8 +37,8 @@ SAMPLES = {
 }
 GUARDED = {"orders": "total", "customers": "email"}
 """Tables of both databases with rows in quarantine, and the column to show of them."""
-RANGE = QualityRequest(table="shop.orders", source="shop-mysql", begin="binlog.000002:4", replay=True)
-"""The rows of shop.orders that the shop's second binlog file wrote, rebuilt from bronze."""
+RANGE = QualityRequest(table="shop.orders", source="shop-mysql", begin="binlog.000002:4")
+"""The rows of shop.orders that the shop's second binlog file wrote."""
 
 
 def main(path: Path = SPEC) -> None:
@@ -113,10 +113,10 @@ def show_quarantine(spark: SparkSession, lakehouse: Lakehouse, task: str) -> Non
 
 
 def show_evaluation(found: Iterable[TableResult]) -> None:
-    """What the contracts say of the rows that a range of the log wrote, as `dmdelta quality SPEC --replay`."""
+    """What the contracts say of the rows that a range of the log wrote, as `dmdelta quality`."""
     results = [(".".join(one.judged.table), result) for one in found for result in one.results]
     shown = [(table, result) for table, result in results if is_of_interest(result)]
-    heading(f"Evaluation: the rows of {RANGE.table} that the log wrote from {RANGE.begin} on, replayed from bronze")
+    heading(f"Evaluation: the rows of {RANGE.table} that the log wrote from {RANGE.begin} on")
     show(
         {
             "table": table,
