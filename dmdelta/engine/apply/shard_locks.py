@@ -14,7 +14,7 @@ from dmdelta.checkpoint import StoredPoints
 from dmdelta.config import TaskSpec
 from dmdelta.engine.task.task import Task, open_task
 from dmdelta.errors import ConfigError
-from dmdelta.lakehouse.metadata_table import MetadataTable, TaskMetadata
+from dmdelta.lakehouse.metadata_table import MetadataTable, TaskMetadata, utc
 from dmdelta.lakehouse.session import clone_session
 from dmdelta.logging import get_logger
 from dmdelta.model.schema import TableName, TableSchema
@@ -159,7 +159,7 @@ class ShardLocks:
 
     def _take_decisions(self) -> None:
         for row in self.table.decisions(self.since):
-            self.since = max(self.since, _utc(row))
+            self.since = max(self.since, utc(row["at"]))
             target = (row["target_schema"], row["target_table"])
             outcome = self.shards.decide(target, Action(row["state"]), row["owner"])
             log.info("lock decided", id=row["id"], owner=row["owner"], action=row["state"], found=outcome)
@@ -191,11 +191,11 @@ def open_shard_locks(task: Task, shards: Coordination) -> ShardLocks | None:
         return None
     table = LockTable(SHARD_DDL_LOCKS.of(clone_session(task.spark), task.lakehouse, task.spec.name))
     waiting = {(row["id"], row["owner"]): row for row in table.waiting()}
-    since = min((_utc(row) for row in waiting.values()), default=datetime.now(timezone.utc))
+    since = min((utc(row["at"]) for row in waiting.values()), default=datetime.now(timezone.utc))
     for row in table.decisions(since) if waiting else ():
-        since = max(since, _utc(row))
+        since = max(since, utc(row["at"]))
         lock = waiting.get((row["id"], row["owner"]))
-        if lock is not None and _utc(row) > _utc(lock):
+        if lock is not None and utc(row["at"]) > utc(lock["at"]):
             target = (row["target_schema"], row["target_table"])
             shards.decide_ahead(target, Action(row["state"]), lock["ready"], lock["ddls"])
     return ShardLocks(table, shards, len(task.spec.sources), since, dict.fromkeys(waiting))
@@ -246,12 +246,6 @@ def unlock(spec: TaskSpec, id_: str, action: Action, owner: str | None) -> LockR
     kept = {name: row[name] for name in ("id", "target_schema", "target_table", "mode", "owner")}
     table.append([{**kept, "state": action.value}])
     return LockRow.of(row)
-
-
-def _utc(row: T.Row) -> datetime:
-    """When the row was written."""
-    at: datetime = row["at"]
-    return at.astimezone(timezone.utc)
 
 
 def _texts(shards: Sequence[Shard]) -> list[str]:
