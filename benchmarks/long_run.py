@@ -31,7 +31,7 @@ HUNDRED = 100
 LEAST = 4 * HUNDRED
 """The first hundred warms Java up."""
 PHASES = ("land", "apply", "flush")
-LOOK_SECONDS = 1.0
+POLL_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def follow(run: TaskProcess, batches: int) -> list[Moment]:
     moments = [look(run)]
     while moments[-1].batches < batches:
         assert run.poll() is None, run.log()
-        time.sleep(LOOK_SECONDS)
+        time.sleep(POLL_SECONDS)
         now = look(run)
         if now.batches >= moments[-1].batches + HUNDRED:
             moments.append(now)

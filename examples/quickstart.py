@@ -114,7 +114,7 @@ def show_quarantine(spark: SparkSession, lakehouse: Lakehouse, task: str) -> Non
 
 def show_evaluation(found: Iterable[TableResult]) -> None:
     """What the contracts say of the rows that a range of the log wrote, as `dmdelta quality`."""
-    results = [(".".join(one.judged.table), result) for one in found for result in one.results]
+    results = [(".".join(one.subject.table), result) for one in found for result in one.results]
     shown = [(table, result) for table, result in results if is_of_interest(result)]
     heading(f"Evaluation: the rows of {RANGE.table} that the log wrote from {RANGE.begin} on")
     show(

@@ -62,7 +62,7 @@ def judge(
 
     def show(found: "TableResult") -> None:
         if not json and sys.stdout.isatty():
-            name = ".".join(found.judged.table)
+            name = ".".join(found.subject.table)
             render.console().print(f"{name}: {'fails' if found.failed else 'passes'}", markup=False)
 
     found = evaluate_tables(
@@ -79,7 +79,7 @@ def judge(
                 f"Data Docs: {page}" if page else "no Data Docs: no table has a contract", markup=False
             )
     lines = [
-        {"table": ".".join(one.judged.table), "scope": one.judged.scope, **render.plain(result)}
+        {"table": ".".join(one.subject.table), "scope": one.subject.scope, **render.plain(result)}
         for one in found
         for result in one.results
     ]

@@ -35,7 +35,7 @@ END_SECONDS = 20.0
 class SinkingLoop:
     """
     Attributes:
-        landed_log: the batches that land in this run.
+        landed_ranges: the batches that land in this run.
         landed: bronze's newest batch when the run began.
         failure: why the sink has stopped; everything else continues.
     """
@@ -43,7 +43,7 @@ class SinkingLoop:
     spark: SparkSession
     source: SourceContext
     settings: SinkSettings
-    landed_log: RangeQueue
+    landed_ranges: RangeQueue
     landed: LandedRange | None
     failure: DmdeltaError | None = None
     interval: float = 30.0
@@ -101,8 +101,8 @@ class SinkingLoop:
             for batch in landed_batches(self.spark, self.source, sink.position) if landed else ():
                 if not self._apply(sink, batch, stop):
                     break
-            while not stop.requested and not self.landed_log.finished:
-                batch_ahead = self.landed_log.take(RANGE_BYTES, WAIT_SECONDS)
+            while not stop.requested and not self.landed_ranges.finished:
+                batch_ahead = self.landed_ranges.take(RANGE_BYTES, WAIT_SECONDS)
                 if batch_ahead is not None and not self._apply(sink, batch_ahead, stop):
                     break
                 sink.dispatcher.check()

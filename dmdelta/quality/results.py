@@ -59,7 +59,7 @@ class Scope(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class Subject:
     """The table and the rows that were evaluated.
 
     Attributes:
@@ -117,7 +117,7 @@ class ResultStore:
     run: str
     _exists: bool = False
 
-    def add(self, judged: Judged, results: Sequence[Result]) -> None:
+    def add(self, subject: Subject, results: Sequence[Result]) -> None:
         """
         Raises:
             LakehouseError: it cannot be written.
@@ -129,12 +129,12 @@ class ResultStore:
         common = {
             "run": self.run,
             "at": datetime.now(timezone.utc),
-            "source": judged.source,
-            "table_schema": judged.table[0],
-            "table_name": judged.table[1],
-            "scope": judged.scope.value,
-            "begin_position": str(judged.begin) if judged.begin is not None else None,
-            "end_position": str(judged.end),
+            "source": subject.source,
+            "table_schema": subject.table[0],
+            "table_name": subject.table[1],
+            "scope": subject.scope.value,
+            "begin_position": str(subject.begin) if subject.begin is not None else None,
+            "end_position": str(subject.end),
         }
         rows = [
             {

@@ -98,11 +98,11 @@ class Coordination:
             first, table.opened = not table.opened, True
             yield first
 
-    def stands(self, target: TableName, shard: Shard, schema: TableSchema | None) -> None:
+    def set_schema(self, target: TableName, shard: Shard, schema: TableSchema | None) -> None:
         """Record the structure with which a shard continues."""
         table = self._table(target)
         with self._state:
-            table.group.stands(shard, schema)
+            table.group.set_schema(shard, schema)
             _forget_decisions(table)
 
     def expects(self, target: TableName, shard: Shard, schema: TableSchema) -> None:
@@ -111,7 +111,7 @@ class Coordination:
         with self._state:
             table.expected[shard] = schema
 
-    def heard_all(self, source_id: str) -> None:
+    def assume_catalog_schemas(self, source_id: str) -> None:
         """Record that a source's log has been applied: tables that did not appear in it are as at the source."""
         with self._state:
             self._applied_sources.add(source_id)
@@ -120,7 +120,7 @@ class Coordination:
                     schema = table.expected.pop(shard)
                     member = table.group.members.get(shard)
                     if member is not None and member.schema is None and member.waiting is None:
-                        table.group.stands(shard, schema)
+                        table.group.set_schema(shard, schema)
 
     @property
     def heard(self) -> int:
@@ -128,13 +128,13 @@ class Coordination:
         with self._state:
             return len(self._applied_sources)
 
-    def leaves(self, target: TableName, shard: Shard) -> None:
+    def remove_shard(self, target: TableName, shard: Shard) -> None:
         """Record that a shard was dropped."""
         table = self._table(target)
         with self._state:
-            table.group.leaves(shard)
+            table.group.remove_shard(shard)
 
-    def sees(self, target: TableName, existing: Columns) -> None:
+    def set_columns(self, target: TableName, existing: Columns) -> None:
         """Record the current columns of a merged table."""
         table = self._table(target)
         with self._state:
@@ -157,7 +157,7 @@ class Coordination:
             others = tuple(_future(table, lock, other) for other in table.group.members if other != shard)
             if action is not Action.WAIT:
                 # It is being executed: no other shard may release it.
-                table.group.stands(shard, waiting.altered.before)
+                table.group.set_schema(shard, waiting.altered.before)
             return Verdict(action, others)
 
     def is_coordinating(self, target: TableName) -> bool:

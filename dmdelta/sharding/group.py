@@ -57,7 +57,7 @@ class ShardingGroup:
 
     members: dict[Shard, Member] = field(default_factory=dict)
 
-    def stands(self, shard: Shard, schema: TableSchema | None) -> None:
+    def set_schema(self, shard: Shard, schema: TableSchema | None) -> None:
         """Record that a shard has this structure and is not waiting."""
         self.members[shard] = Member(schema)
 
@@ -68,7 +68,7 @@ class ShardingGroup:
             self.members.pop(shard, None)
         self.members[shard] = Member(waiting.altered.before, waiting)
 
-    def leaves(self, shard: Shard) -> None:
+    def remove_shard(self, shard: Shard) -> None:
         """Record that a shard was dropped."""
         self.members.pop(shard, None)
 

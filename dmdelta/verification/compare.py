@@ -7,7 +7,7 @@ from typing import Any
 
 from dmdelta.model.schema import Column, TableName, TableSchema
 from dmdelta.verification.events import LoggedColumn, LoggedEvent, LoggedImage, Place
-from dmdelta.verification.results import Tally
+from dmdelta.verification.results import DifferenceCounts
 from dmdelta.verification.values import ABSENT, DIFFERENT, Comparison, comparison_of, null_verdict
 
 NOT_IN_IMAGE = "column that the row image omits"
@@ -49,7 +49,7 @@ class EventComparison:
     """
 
     wanted: Callable[[TableName], bool]
-    tally: Tally
+    counters: DifferenceCounts
     _known: dict[tuple[int, int], tuple[Sequence[LoggedColumn], TableSchema | None, _Columns]] = field(
         default_factory=dict
     )
@@ -74,46 +74,48 @@ class EventComparison:
                 self._event(event, by_place.pop(event.place, []))
         for place, unmatched in by_place.items():
             for (table, op), number in Counter((row.table, row.op) for row in unmatched).items():
-                self.tally.differs(place, table, op, f"{number} rows in bronze, no such row event in the log")
+                self.counters.differs(place, table, op, f"{number} rows in bronze, no such row event in the log")
 
     def _count(self, event: LoggedEvent, found: Sequence[BronzeCount]) -> None:
         """Count an event that was not read; its table and op may still be known."""
         why = event.unread or ""
         if not found:
             if event.table is None:
-                self.tally.of(None).unread_events[why] += 1
+                self.counters.of(None).unread_events[why] += 1
             elif self.wanted(event.table):
-                self.tally.of(event.table).unread_events[why] += 1
-                self.tally.differs(event.place, event.table, event.op, "the event is not in bronze")
+                self.counters.of(event.table).unread_events[why] += 1
+                self.counters.differs(event.place, event.table, event.op, "the event is not in bronze")
             return
         for table in {count.table for count in found}:
-            self.tally.of(table).unread_events[why] += 1
+            self.counters.of(table).unread_events[why] += 1
         for count in found:
-            self.tally.of(count.table).unread_rows[why] += count.rows
+            self.counters.of(count.table).unread_rows[why] += count.rows
             if event.table is not None and (count.table, count.op) != (event.table, event.op):
-                self.tally.differs(event.place, event.table, event.op, f"is {_shown(count)} in bronze")
+                self.counters.differs(event.place, event.table, event.op, f"is {_shown(count)} in bronze")
 
     def _event(self, event: LoggedEvent, found: Sequence[BronzeRow]) -> None:
         if event.table is None or event.rows is None or (not found and not self.wanted(event.table)):
             return
-        counts = self.tally.of(event.table)
+        counts = self.counters.of(event.table)
         counts.events += 1
         if not found:
-            self.tally.differs(
+            self.counters.differs(
                 event.place, event.table, event.op, f"the event ({len(event.rows)} rows) is not in bronze"
             )
             return
         by_number: dict[int, BronzeRow] = {}
         for row in found:
             if row.row in by_number:
-                self.tally.differs(event.place, event.table, event.op, "the row is in bronze more than once", row.row)
+                self.counters.differs(
+                    event.place, event.table, event.op, "the row is in bronze more than once", row.row
+                )
             by_number[row.row] = row
             self._facts(event, row)
         for number in sorted(by_number.keys() - range(len(event.rows))):
-            self.tally.differs(event.place, event.table, event.op, "the row is in bronze, not in the log", number)
+            self.counters.differs(event.place, event.table, event.op, "the row is in bronze, not in the log", number)
         for number in range(len(event.rows)):
             if number not in by_number:
-                self.tally.differs(event.place, event.table, event.op, "the row is not in bronze", number)
+                self.counters.differs(event.place, event.table, event.op, "the row is not in bronze", number)
             elif by_number[number].table == event.table:
                 counts.rows += 1
                 self._row(event, number, by_number[number])
@@ -121,16 +123,16 @@ class EventComparison:
     def _facts(self, event: LoggedEvent, row: BronzeRow) -> None:
         """Compare table, op and GTID of a row with its event."""
         if row.table != event.table or row.op != event.op:
-            self.tally.differs(event.place, event.table, event.op, f"is {_shown(row)} in bronze", row.row)
+            self.counters.differs(event.place, event.table, event.op, f"is {_shown(row)} in bronze", row.row)
         if event.unread_gtid is not None:
-            self.tally.of(event.table).unread_values[event.unread_gtid] += 1
+            self.counters.of(event.table).unread_values[event.unread_gtid] += 1
         elif row.gtid != event.gtid:
-            self.tally.differs(event.place, event.table, event.op, "has another GTID in bronze", row.row)
+            self.counters.differs(event.place, event.table, event.op, "has another GTID in bronze", row.row)
 
     def _row(self, event: LoggedEvent, number: int, row: BronzeRow) -> None:
         assert event.rows is not None
         if not _fits(event, row.structure):
-            self.tally.differs(event.place, event.table, event.op, "has no matching schema in bronze", number)
+            self.counters.differs(event.place, event.table, event.op, "has no matching schema in bronze", number)
             return
         logged = event.rows[number]
         comparisons = self._of_columns(event, row.structure)
@@ -144,7 +146,7 @@ class EventComparison:
             elif image is not None and found is not None:
                 wrong += (f"{word}.{name}" for name in self._image(event, comparisons, (image, instead), found))
         if wrong:
-            self.tally.differs(event.place, event.table, event.op, "values differ", number, wrong)
+            self.counters.differs(event.place, event.table, event.op, "values differ", number, wrong)
 
     def _image(
         self,
@@ -158,7 +160,7 @@ class EventComparison:
         Args:
             logged: the image, and the before image: bronze takes the columns from it that the image omits.
         """
-        counts = self.tally.of(event.table)
+        counts = self.counters.of(event.table)
         wrong = []
         for column in event.columns:
             name, comparison = comparisons[column.name]

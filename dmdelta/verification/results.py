@@ -89,7 +89,7 @@ class TableTally:
         )
 
 
-class Tally:
+class DifferenceCounts:
     """The counts of a source's tables while the check runs.
 
     Attributes:
@@ -134,10 +134,12 @@ class Tally:
     def tables(self) -> list[TableResult]:
         """Each table's result, by name."""
         named = sorted(self._tables.items(), key=lambda item: item[0] or ("", ""))
-        return [tally.result(self._source, table) for table, tally in named]
+        return [counters.result(self._source, table) for table, counters in named]
 
     def differences(self) -> list[Difference]:
         """The listed differences, table by table."""
         return [
-            one for _, tally in sorted(self._tables.items(), key=lambda i: i[0] or ("", "")) for one in tally.listed
+            one
+            for _, counters in sorted(self._tables.items(), key=lambda i: i[0] or ("", ""))
+            for one in counters.listed
         ]

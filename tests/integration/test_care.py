@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dmdelta.engine.maintenance.background import METADATA, TableCare
+from dmdelta.engine.maintenance.background import METADATA, BackgroundMaintenance
 from dmdelta.lakehouse.layout import Lakehouse
 from tests.integration.test_validator import wait_until
 from tests.support.check import assert_silver_equals_source
@@ -21,9 +21,9 @@ from tests.support.task import Task
 @pytest.fixture
 def often(monkeypatch):
     """A table needs care after a few commits."""
-    monkeypatch.setattr("dmdelta.engine.maintenance.background.LOOK_SECONDS", 0.5)
+    monkeypatch.setattr("dmdelta.engine.maintenance.background.POLL_SECONDS", 0.5)
     monkeypatch.setattr("dmdelta.lakehouse.maintenance.COMPACT_FILES", 3)
-    monkeypatch.setattr("dmdelta.engine.run.assembly.TableCare", partial(TableCare, worn=2))
+    monkeypatch.setattr("dmdelta.engine.run.assembly.BackgroundMaintenance", partial(BackgroundMaintenance, worn=2))
 
 
 @pytest.mark.long

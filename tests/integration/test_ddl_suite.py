@@ -104,7 +104,7 @@ class Suite:
         for table in tables:
             yield from map(str, self.pipeline.differences(self.server, database, table))
         for schema in structures_of(self.server, database):
-            target = self.pipeline.side("s1").table(schema.name)
+            target = self.pipeline.context("s1").table(schema.name)
             if not has_shape(self.pipeline.spark, target, schema):
                 yield f"{schema.table} has another shape"
             columns = [name for name in self.pipeline.silver(*schema.name).columns if name not in OWN_COLUMNS]

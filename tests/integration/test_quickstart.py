@@ -117,16 +117,16 @@ def test_every_shipped_contract_fits_its_table(demo, spec, spark):
         for source in ("shop-mysql", "shop-mariadb")
         for one in evaluate_tables(load_spec(spec), QualityRequest(source=source), lambda _: None)
     ]
-    assert {one.judged.table for one in judged} == {(s, table) for s in ("shop", "boutique") for table in TABLES}
+    assert {one.subject.table for one in judged} == {(s, table) for s in ("shop", "boutique") for table in TABLES}
     for one in judged:
-        contract = suites.of(one.judged.table).contract
-        columns = spark.table(lake.silver(*one.judged.table)).columns
+        contract = suites.of(one.subject.table).contract
+        columns = spark.table(lake.silver(*one.subject.table)).columns
         assert list(contract.columns) == [name for name in columns if not name.startswith("_dm_")]
         results = {result.expectation: result for result in one.results}
         assert results["columns and key"].success, results["columns and key"].note
-        assert {str(each) for each in suites.of(one.judged.table).expectations} <= set(results)
+        assert {str(each) for each in suites.of(one.subject.table).expectations} <= set(results)
     failed = {
-        (one.judged.table, result.expectation): result.samples
+        (one.subject.table, result.expectation): result.samples
         for one in judged
         for result in one.results
         if not result.success

@@ -12,7 +12,7 @@ from dmdelta.bronze.landing import newest_landed
 from dmdelta.changelog.context import SourceContext
 from dmdelta.changelog.ranges import within
 from dmdelta.cli.main import execute
-from dmdelta.engine.history.positions import LandedLogOf, Side, find_place
+from dmdelta.engine.history.positions import LandedPositions, Side, find_place
 from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.rules import SourceRules
 from tests.support.check import assert_silver_equals_source
@@ -191,7 +191,7 @@ def test_places_in_the_log(shop, spark):
     lakehouse = Lakehouse(root=str(task.root))
     source = SourceContext(lakehouse, "t", "s1", "test", "mysql", SourceRules("s1"))
     landed = newest_landed(spark, source)
-    log = LandedLogOf(spark, source, landed.end)
+    log = LandedPositions(spark, source, landed.end)
     changes = (
         spark.table(lakehouse.bronze).where("op IN ('insert', 'update', 'delete')").orderBy("seq", "row").collect()
     )

@@ -137,7 +137,7 @@ class Pipeline:
                 return
 
         def request(spark: SparkSession, table: TableEvents) -> ApplyRequest:
-            side = self.side(source.source_id, source.flavor)
+            side = self.context(source.source_id, source.flavor)
             commit = silver_state(spark, side.table(table.name))
             begin = max(landed.begin, commit.position or landed.begin)
             schema, name = table.name

@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 
-LOOK_SECONDS = 0.5
+POLL_SECONDS = 0.5
 
 
 def main() -> None:
@@ -17,7 +17,7 @@ def main() -> None:
     with contextlib.suppress(ProcessLookupError):
         while os.getppid() == parent:
             os.killpg(group, 0)
-            time.sleep(LOOK_SECONDS)
+            time.sleep(POLL_SECONDS)
         os.killpg(group, signal.SIGKILL)
 
 

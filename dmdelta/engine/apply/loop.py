@@ -25,18 +25,18 @@ class ApplyingLoop:
 
     Attributes:
         request_flush: asks the flusher to write the checkpoint soon.
-        applied_log: receives the applied ranges; None if there is no consumer.
+        applied_ranges: receives the applied ranges; None if there is no consumer.
     """
 
     scheduler: TableScheduler
-    landed_log: RangeQueue
+    landed_ranges: RangeQueue
     request_flush: Callable[[FlushReason], None]
-    applied_log: RangeQueue | None = None
+    applied_ranges: RangeQueue | None = None
 
     @property
-    def side(self) -> SilverContext:
+    def context(self) -> SilverContext:
         """The silver tables of the source."""
-        return self.scheduler.side
+        return self.scheduler.context
 
     def run(self, stop: StopRequest) -> None:
         """Apply ranges until a stop is requested, or until landing has finished and the queue is empty.
@@ -50,16 +50,16 @@ class ApplyingLoop:
                 if self._apply_next(threads, stop):
                     busy = time.monotonic()
                     continue
-                finished = self.landed_log.finished
+                finished = self.landed_ranges.finished
                 if finished or time.monotonic() > busy + IDLE_SECONDS:
-                    self.side.shards.heard_all(self.side.source_id)
+                    self.context.shards.assume_catalog_schemas(self.context.source_id)
                 if finished:
                     self.scheduler.check_late(wait_for_all=True)
                     return
 
     def _apply_next(self, threads: Threads, stop: StopRequest) -> bool:
         """Apply the next range; False if none arrives in time."""
-        landed = self.landed_log.take(RANGE_BYTES, WAIT_SECONDS)
+        landed = self.landed_ranges.take(RANGE_BYTES, WAIT_SECONDS)
         if landed is None:
             return False
         while (tables := self.scheduler.apply_range(threads, landed, stop)) is None:
@@ -68,7 +68,7 @@ class ApplyingLoop:
             self.scheduler.check_late()
         if any(table.ddl for table in tables):
             self.request_flush(FlushReason.DDL)
-        log.info("range applied", source=self.side.source_id, end=str(landed.end), tables=len(tables))
-        if self.applied_log is not None:
-            self.applied_log.append(landed)
+        log.info("range applied", source=self.context.source_id, end=str(landed.end), tables=len(tables))
+        if self.applied_ranges is not None:
+            self.applied_ranges.append(landed)
         return True

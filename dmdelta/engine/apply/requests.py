@@ -30,7 +30,7 @@ class RangeRequests:
         evidence: the state of the source when the run started; the first range of each table is planned from it.
     """
 
-    side: SilverContext
+    context: SilverContext
     points: Points
     evidence: SourceEvidence
     policy: SafeModePolicy
@@ -41,11 +41,11 @@ class RangeRequests:
         """Plan what to apply of a range to a table; the request begins at or after its end if silver has all of it."""
         state = self.states.of(table.name)
         plan = state.plan or self._plan(spark, state)
-        begin, side = _begin(state, plan, landed), self.side
+        begin, context = _begin(state, plan, landed), self.context
         state.is_safe = self._is_safe(state, plan, begin, landed)
         newest, state.newest = state.newest, None
         return ApplyRequest(
-            context=side,
+            context=context,
             schema=table.schema,
             table=table.table,
             begin=begin,
@@ -76,8 +76,8 @@ class RangeRequests:
 
     def _is_safe(self, state: TableState, plan: RestartPlan, begin: Position, landed: LandedRange) -> bool:
         """Whether to apply in safe mode: silver may already contain changes from `begin` on."""
-        target = self.side.table(state.name)
-        if target.merged and self.side.shards.is_coordinating(target.route.name):
+        target = self.context.table(state.name)
+        if target.merged and self.context.shards.is_coordinating(target.route.name):
             return True
         until = (
             landed.safe_until if _read_at(state, landed) is None else None,
@@ -89,7 +89,7 @@ class RangeRequests:
 
     def _plan(self, spark: SparkSession, state: TableState) -> RestartPlan:
         """Plan a table's first range; each later range continues from the one before."""
-        silver = silver_state(spark, self.side.table(state.name))
+        silver = silver_state(spark, self.context.table(state.name))
         evidence = TableEvidence(*state.name, silver.position, silver.delta_version)
         plan = state.plan = plan_restart(evidence, self.evidence, self.policy)
         if silver.commit is not None:

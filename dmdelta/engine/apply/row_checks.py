@@ -11,7 +11,7 @@ from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.model.spark_sql import quote
-from dmdelta.quality.results import Judged, Result, ResultStore, Scope
+from dmdelta.quality.results import Result, ResultStore, Scope, Subject
 from dmdelta.quality.suite import Suites
 from dmdelta.silver.apply.row_checks import OnFailure, RowCheck
 from dmdelta.silver.apply.silver_context import SilverContext
@@ -59,21 +59,21 @@ class FailureLog:
     """Stores the expectation failures that are found when a range is applied to a table, or the table is reloaded."""
 
     store: ResultStore
-    side: SilverContext
+    context: SilverContext
     suites: Suites
 
-    def __call__(self, name: TableName, end: Position, judged: int, failures: Mapping[str, int]) -> None:
-        """Report how many of the `judged` rows up to a position fail each expectation.
+    def __call__(self, name: TableName, end: Position, evaluated: int, failures: Mapping[str, int]) -> None:
+        """Report how many of the `evaluated` rows up to a position fail each expectation.
 
         Raises:
             LakehouseError: the result cannot be written.
         """
-        target = self.side.table(name)
+        target = self.context.table(name)
         failed = []
         for expectation in self.suites.of(target.route.name).row_wise:
             check, action = str(expectation), expectation.config.on_failure
             rows = failures.get(check)
             if rows is not None:
                 log.warning("expectation failed", table=".".join(name), expectation=check, rows=rows, done=action)
-                failed.append(Result(check, action, success=False, evaluated=judged, unexpected=rows))
-        self.store.add(Judged(self.side.source_id, target.route.name, Scope.RUN, None, end), failed)
+                failed.append(Result(check, action, success=False, evaluated=evaluated, unexpected=rows))
+        self.store.add(Subject(self.context.source_id, target.route.name, Scope.RUN, None, end), failed)

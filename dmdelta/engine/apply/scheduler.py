@@ -68,9 +68,9 @@ class TableScheduler:
     _late: dict[Future[None], frozenset[TableName]] = field(default_factory=dict)
 
     @property
-    def side(self) -> SilverContext:
+    def context(self) -> SilverContext:
         """The silver tables of the source."""
-        return self.tables.side
+        return self.tables.context
 
     @property
     def states(self) -> TableStates:
@@ -99,10 +99,13 @@ class TableScheduler:
         Raises:
             DmdeltaError: as `apply_group`.
         """
-        side, tables = self.side, self.tables
-        with self._between_ranges, tables.tally.spending(side.source_id, "apply"):
-            events = tables_with_events(self.spark, side.lakehouse, side.source_id, landed.begin, landed.end)
-            wanted = [table for table in events if side.rules.wanted(*table.name)]  # shadow tables have only statements
+        context, tables = self.context, self.tables
+        with self._between_ranges, tables.counters.spending(context.source_id, "apply"):
+            events = tables_with_events(self.spark, context.lakehouse, context.source_id, landed.begin, landed.end)
+            # Shadow tables have only statements.
+            wanted = [
+                table for table in events if context.rules.wanted(*table.name)
+            ]  # shadow tables have only statements
             behind = self.states.in_phase(Phase.LATE, Phase.MAINTENANCE)
             if renames_any(wanted, behind):
                 return None
@@ -147,7 +150,7 @@ class TableScheduler:
 
     def resync(self, stop: StopRequest) -> None:
         """Let released shards catch up, until a stop is requested or no more shard can be released in this run."""
-        shards, source_id = self.side.shards, self.side.source_id
+        shards, source_id = self.context.shards, self.context.source_id
         while not stop.requested:
             with shards.working():
                 held = self.states.in_phase(Phase.WAITING, Phase.STOPPED)
@@ -200,7 +203,7 @@ class TableScheduler:
     ) -> None:
         """Apply a range to the tables that follow; slow tables become late if the others only wait for them."""
         held = self.states.held
-        turns = plan_turns([table for table in tables if table.name not in held], self.side.table)
+        turns = plan_turns([table for table in tables if table.name not in held], self.context.table)
         running = {threads.pool.submit(self._apply_turn, turn, landed): names_of(turn) for turn in turns}
         slow = await_turns(running, LATE_AT_ONCE - len(self._late), lambda: self._may_leave(landed))
         # All tables finish even when one fails, so that the next run need not repeat their commits.
@@ -301,11 +304,11 @@ class TableScheduler:
 
     def _catch_up(self, name: TableName, begin: Position, missed: LandedRange) -> None:
         """Apply the log from `begin` to the end of `missed` to a late table."""
-        state, side = self.states.of(name), self.side
+        state, context = self.states.of(name), self.context
         if begin >= missed.end or state.phase is not Phase.LATE:
             return
-        events = table_events(self.spark, side.lakehouse, side.source_id, name, begin, missed.end)
-        if side.table(name).merged:
+        events = table_events(self.spark, context.lakehouse, context.source_id, name, begin, missed.end)
+        if context.table(name).merged:
             state.resync_until = missed.end  # in safe mode, as DM's re-sync of a shard
         self._apply_turn([[events]], replace(missed, begin=begin))
         if state.phase is Phase.LATE:

@@ -201,18 +201,18 @@ def open_shard_locks(task: Task, shards: Coordination) -> ShardLocks | None:
     return ShardLocks(table, shards, len(task.spec.sources), since, dict.fromkeys(waiting))
 
 
-def join_known_shards(side: SilverContext, stored: StoredPoints | None, catalog: Sequence[TableSchema]) -> None:
+def join_known_shards(context: SilverContext, stored: StoredPoints | None, catalog: Sequence[TableSchema]) -> None:
     """Register the known shards: those with a position in the checkpoint, and those that the source has."""
     known = {name: point.table_info for name, point in stored.tables.items()} if stored else {}
     structures = {name: TableSchema.from_json(text) for name, text in known.items() if text}
     present = {schema.name: schema for schema in catalog}
     for name in {**structures, **present}:
-        target = side.table(name)
-        if target.merged and side.rules.wanted(*name):
-            shard = Shard(side.source_id, *name)
-            side.shards.stands(target.route.name, shard, structures.get(name))
+        target = context.table(name)
+        if target.merged and context.rules.wanted(*name):
+            shard = Shard(context.source_id, *name)
+            context.shards.set_schema(target.route.name, shard, structures.get(name))
             if name not in structures:
-                side.shards.expects(target.route.name, shard, present[name])
+                context.shards.expects(target.route.name, shard, present[name])
 
 
 def list_locks(spec: TaskSpec) -> list[LockRow]:

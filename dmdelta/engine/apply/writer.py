@@ -55,15 +55,15 @@ class TableApply:
 
     Attributes:
         requests: determines what of a range is applied to a table.
-        tally: counts every applied table.
+        counters: counts every applied table.
         record: records rows that fail expectations.
     """
 
     spark: SparkSession
-    side: SilverContext
+    context: SilverContext
     points: Points
     requests: RangeRequests
-    tally: RunCounters
+    counters: RunCounters
     record: RecordFailures
     _sessions: ThreadSessions = field(init=False)
     _cancelled: threading.Event = field(default_factory=threading.Event)
@@ -101,18 +101,18 @@ class TableApply:
         self.requests.applied(result)
         here = end if result.waits is None else Point(result.end)
         self.points.applied(TablePoint(*name, here, result.delta_version, result.table_info))
-        self.tally.applied(self.side.source_id, result)
-        self.tell_failures(name, result.end, result.row_count, result.failures)
+        self.counters.applied(self.context.source_id, result)
+        self.record_failures(name, result.end, result.row_count, result.failures)
 
-    def tell_failures(self, name: TableName, end: Position, judged: int, failures: Mapping[str, int]) -> None:
+    def record_failures(self, name: TableName, end: Position, evaluated: int, failures: Mapping[str, int]) -> None:
         """Count and record rows that fail expectations.
 
         Raises:
             LakehouseError: they cannot be recorded.
         """
         if failures:
-            self.tally.failed(self.side.source_id, ".".join(name), failures)
-            self.record(name, end, judged, failures)
+            self.counters.failed(self.context.source_id, ".".join(name), failures)
+            self.record(name, end, evaluated, failures)
 
     @contextmanager
     def turns(self, spark: SparkSession, tables: Collection[TableName]) -> Iterator[None]:
@@ -121,11 +121,11 @@ class TableApply:
         Raises:
             LakehouseError, CommitConflict: an unfinished statement of an earlier run cannot be finished.
         """
-        targets = {target.route.name: target for name in tables if (target := self.side.table(name)).merged}
+        targets = {target.route.name: target for name in tables if (target := self.context.table(name)).merged}
         with ExitStack() as turns:
             for name in sorted(targets):
-                if turns.enter_context(self.side.shards.turn(name)):
-                    finish_statement(spark, targets[name], self.side.run)
+                if turns.enter_context(self.context.shards.turn(name)):
+                    finish_statement(spark, targets[name], self.context.run)
             yield
 
     def interrupt(self) -> None:
@@ -141,6 +141,6 @@ class TableApply:
             LakehouseError: a table's history cannot be read.
         """
         for schema, table in self.points.pending():
-            commit = silver_position(self.spark, self.side.table((schema, table)))
+            commit = silver_position(self.spark, self.context.table((schema, table)))
             if commit is not None:
                 self.points.applied(TablePoint(schema, table, Point(commit.tag.end), commit.version))

@@ -42,7 +42,7 @@ def plan_after_failure(error: DmdeltaError, failures: int, *, ends: bool) -> Ret
 def serve_commands(task: Task, stop: StopRequest) -> Iterator[ControlTable]:
     """Execute commands in a thread until the block ends; yields a table for the caller's own state reports.
 
-    Commands go to `stop`, settings to `task.in_force`. If there were commands or state reports, a normal end is
+    Commands go to `stop`, settings to `task.live_settings`. If there were commands or state reports, a normal end is
     reported as STOPPED.
     """
     table, polled = (ControlTable(task.spark, task.lakehouse, task.spec.name) for _ in range(2))
@@ -84,7 +84,7 @@ def obey(request: Request, stop: StopRequest) -> None:
 
 def take_over(task: Task, settings: str) -> str:
     """Apply settings (`LiveSettings.to_json`) to this turn and the following; returns the settings in effect."""
-    task.in_force.settings = task.in_force.settings.changed_by(settings)
-    taken = task.in_force.settings.to_json()
+    task.live_settings.settings = task.live_settings.settings.changed_by(settings)
+    taken = task.live_settings.settings.to_json()
     log.info("settings applied", settings=taken)
     return taken

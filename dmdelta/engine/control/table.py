@@ -138,13 +138,13 @@ class ControlTable:
         """
         return self._append({"settings": settings})
 
-    def answer(self, update: Update, in_force: str) -> None:
+    def answer(self, update: Update, live_settings: str) -> None:
         """Confirm an update, with the settings that are now in effect.
 
         Raises:
             LakehouseError: the commit failed.
         """
-        self._append({"settings": in_force, "answers": update.id})
+        self._append({"settings": live_settings, "answers": update.id})
 
     def answered(self, update_id: str) -> UpdateAck | None:
         """The answer to an update that was requested here; None if there is none yet.

@@ -24,7 +24,7 @@ class NamedPast:
     """The part of a table's history that bronze has under one of its names."""
 
     task: Task
-    side: SilverContext
+    context: SilverContext
     name: TableName
 
     @property
@@ -40,7 +40,7 @@ class NamedPast:
         Raises:
             QualityError: bronze has none, or lacks some of the rows.
         """
-        source = self.task.landing_source(self.side.source_id, self.side.flavor)
+        source = self.task.landing_source(self.context.source_id, self.context.flavor)
         expired, files = expired_to(self.task.spark, source), self.files()
         try:
             ranges = plan_past(files, end, replace(self.begun(files), carried=carried))
@@ -69,11 +69,11 @@ class NamedPast:
         return newest.resume_position if newest is not None else None
 
     def files(self) -> list[FileRows]:
-        return files_of(self.task.spark, self.task.lakehouse, self.side.source_id, self.name)
+        return files_of(self.task.spark, self.task.lakehouse, self.context.source_id, self.name)
 
     def begun(self, files: Sequence[FileRows]) -> Beginnings:
         """The beginning of each epoch of the source's log for the table."""
-        spark, bronze, source_id = self.task.spark, self.task.lakehouse.bronze, self.side.source_id
+        spark, bronze, source_id = self.task.spark, self.task.lakehouse.bronze, self.context.source_id
         exact = exact_positions(spark, bronze, source_id).get(self.name)
         marks = self._marks(bronze, landing_app(self.task.spec.name, source_id))
         return Beginnings(
@@ -89,16 +89,16 @@ class NamedPast:
 
     def rereads(self, files: Sequence[FileRows]) -> list[Reread]:
         """The ad-hoc snapshots that silver was loaded from."""
-        task, side = self.task, self.side
+        task, context = self.task, self.context
         epochs = {file.begin.epoch for file in files if file.begin.epoch < 0}
         if not epochs:
             return []
-        store = ChunkStore(task.spark, task.lakehouse, task.spec.name, side.source_id, task.run)
-        marks = self._marks(side.table(self.name).place, side.table(self.name).app)
+        store = ChunkStore(task.spark, task.lakehouse, task.spec.name, context.source_id, task.run)
+        marks = self._marks(context.table(self.name).place, context.table(self.name).app)
         rereads: list[Reread] = []
         for epoch in epochs - {store.awaited().epoch}:
-            log_begin = store.load(epoch, side.flavor).log_begin
-            exact = exact_positions(task.spark, task.lakehouse.bronze, side.source_id, (epoch, log_begin.epoch))
+            log_begin = store.load(epoch, context.flavor).log_begin
+            exact = exact_positions(task.spark, task.lakehouse.bronze, context.source_id, (epoch, log_begin.epoch))
             resume_position = exact.get(self.name, log_begin)
             until = next((tag.safe_until or tag.end for tag in marks if tag.end == resume_position), None)
             rereads.append(Reread(epoch, resume_position, until))
@@ -110,7 +110,7 @@ class TablePast:
     """The history of one source table, under all names that it had."""
 
     task: Task
-    side: SilverContext
+    context: SilverContext
     name: TableName
 
     @property
@@ -141,7 +141,7 @@ class TablePast:
         Raises:
             LakehouseError: bronze cannot be read.
         """
-        renamings = renamings_before(self.task.spark, self.side, end)
+        renamings = renamings_before(self.task.spark, self.context, end)
         return plan_lineage(renamings, self.name, end, lambda name, to: self._under(name).newest_read(to))
 
     def is_renamed(self, begin: Position, end: Position) -> bool:
@@ -185,7 +185,7 @@ class TablePast:
             )
 
     def _under(self, name: TableName) -> NamedPast:
-        return NamedPast(self.task, self.side, name)
+        return NamedPast(self.task, self.context, name)
 
     def schema_before(self, end: Position) -> TableSchema:
         """The table's schema at a position.
@@ -193,7 +193,7 @@ class TablePast:
         Raises:
             QualityError: the table did not exist.
         """
-        schema = structure_at(self.task.spark, self.side, self.name, end)
+        schema = structure_at(self.task.spark, self.context, self.name, end)
         if schema is None:
             raise QualityError(f"{self.shown} did not exist at {end}", hint="use another position")
         return schema

@@ -35,7 +35,7 @@ class Side(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class LandedLogOf:
+class LandedPositions:
     """The log of a source in bronze, up to `end`."""
 
     spark: SparkSession
@@ -43,7 +43,7 @@ class LandedLogOf:
     end: Position
 
 
-def find_place(log: LandedLogOf, text: str, side: Side) -> Position:
+def find_place(log: LandedPositions, text: str, side: Side) -> Position:
     """Resolve a place: of a transaction or a batch, its begin (FROM) or its end (TO); of a time, the first event since.
 
     Args:
@@ -65,13 +65,13 @@ def find_place(log: LandedLogOf, text: str, side: Side) -> Position:
     return _time(log, text, side)
 
 
-def _inside(log: LandedLogOf, position: Position, text: str) -> Position:
+def _inside(log: LandedPositions, position: Position, text: str) -> Position:
     if position > log.end:
         raise ConfigError(f"{text} has not landed yet", hint=f"bronze ends at {log.end}: run the task first")
     return position
 
 
-def _epoch_of(log: LandedLogOf, file: str) -> int:
+def _epoch_of(log: LandedPositions, file: str) -> int:
     if file == log.end.binlog_file:
         return log.end.epoch  # bronze may have no rows of it yet
     row = _one(log, f"SELECT max(epoch) AS epoch FROM {{bronze}} AND epoch > 0 AND binlog_file = {literal(file)}")
@@ -80,7 +80,7 @@ def _epoch_of(log: LandedLogOf, file: str) -> int:
     return int(row["epoch"])
 
 
-def _transaction(log: LandedLogOf, gtid: str, side: Side) -> Position:
+def _transaction(log: LandedPositions, gtid: str, side: Side) -> Position:
     row = _one(
         log,
         f"SELECT min(struct(epoch, seq, {AT} AS at)) AS first, max(struct(epoch, seq)) AS last FROM {{bronze}} "
@@ -93,7 +93,7 @@ def _transaction(log: LandedLogOf, gtid: str, side: Side) -> Position:
     return _first(log, f"(epoch, seq) > ({row['last']['epoch']}, {row['last']['seq']})")
 
 
-def _time(log: LandedLogOf, text: str, side: Side) -> Position:
+def _time(log: LandedPositions, text: str, side: Side) -> Position:
     try:
         time = datetime.fromisoformat(f"{text[:-1]}+00:00" if text.endswith("Z") else text)
     except ValueError:
@@ -109,21 +109,21 @@ def _time(log: LandedLogOf, text: str, side: Side) -> Position:
     return found
 
 
-def _first(log: LandedLogOf, condition: str) -> Position:
+def _first(log: LandedPositions, condition: str) -> Position:
     """The position of the first event in the log that meets a condition (SQL); bronze's end if there is none."""
     query = f"SELECT min(struct(epoch, seq, {AT} AS at)) AS first FROM {{bronze}} AND epoch > 0 AND {_IN_LOG}"
     row = _one(log, f"{query} AND {condition}")
     return position_of(row["first"]["at"]) if row["first"] is not None else log.end
 
 
-def _batch(log: LandedLogOf, number: int, side: Side) -> Position:
+def _batch(log: LandedPositions, number: int, side: Side) -> Position:
     for commit in own_commits(log.spark, log.source.bronze, landing_app(log.source.task, log.source.source_id)):
         if commit.tag.version == number:
             return commit.tag.begin if side is Side.FROM else commit.tag.end
     raise ConfigError(f"bronze's history has no batch {number}", hint="use a position or a time")
 
 
-def _one(log: LandedLogOf, query: str) -> Row:
+def _one(log: LandedPositions, query: str) -> Row:
     """The only row of a query; `{bronze}` in it includes a WHERE clause, which the query extends."""
     source = log.source
     with wrapped(source.bronze, "reading"):

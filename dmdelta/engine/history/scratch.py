@@ -49,7 +49,7 @@ class TableScratch:
     """
 
     task: Task
-    side: SilverContext
+    context: SilverContext
     name: TableName
     report: Report
     guard: Callable[[ApplyRequest], ApplyRequest] | None = None
@@ -71,9 +71,9 @@ class TableScratch:
             LakehouseError: the quarantine cannot be emptied.
         """
         lakehouse = self.task.lakehouse
-        name = f"{self.task.spec.name}.{self.side.source_id}.{self.shown}.{use}"
+        name = f"{self.task.spec.name}.{self.context.source_id}.{self.shown}.{use}"
         scratch_lakehouse = replace(lakehouse, silver_name=lakehouse.metadata_name)
-        to = Route("replay", name, scratch_constants(self.side.table(self.name)))
+        to = Route("replay", name, scratch_constants(self.context.table(self.name)))
         if self.guard is None:
             return self.request_to(past, to, scratch_lakehouse, what)
         request = self.request_to(past, to, scratch_lakehouse, f"{what} {self.task.run}")
@@ -85,7 +85,7 @@ class TableScratch:
     ) -> ApplyRequest:
         """A request to write any table; constant columns that the table's own route extracts are kept."""
         first = past[0].begin
-        what = f"{self.side.task} {self.side.source_id} {self.shown} {to.name} {first} {purpose}"
+        what = f"{self.context.task} {self.context.source_id} {self.shown} {to.name} {first} {purpose}"
         request = self.own_request(first, past[-1].end)
         run = hashlib.sha256(what.encode()).hexdigest()[:32]
         replayed = replay_request(replace(request, context=replace(request.context, lakehouse=lakehouse, run=run)), to)
@@ -93,13 +93,13 @@ class TableScratch:
 
     def own_request(self, begin: Position, end: Position) -> ApplyRequest:
         """A request to read the table's own silver table."""
-        return read_request(self.side, self.name, begin, end)
+        return read_request(self.context, self.name, begin, end)
 
-    def build(self, request: ApplyRequest, past: Sequence[ReplayRange], *, anew: bool = True) -> int:
+    def build(self, request: ApplyRequest, past: Sequence[ReplayRange], *, discard_previous: bool = True) -> int:
         """Apply the history. Returns the number of row changes.
 
         Args:
-            anew: delete what another replay has left in the table.
+            discard_previous: delete what another replay has left in the table.
 
         Raises:
             DmdeltaError: as `replay_ranges`.
@@ -113,7 +113,7 @@ class TableScratch:
             log.info("range replayed", table=self.shown, end=str(part.end), rows=rows)
             self.report(ReplayProgress(self.shown, done, len(past), rows))
 
-        return replay_ranges(self.task.spark, request, past, report, anew=anew)
+        return replay_ranges(self.task.spark, request, past, report, discard_previous=discard_previous)
 
     def rows(self, request: ApplyRequest, held: DataFrame) -> DataFrame:
         """The scratch table's rows, with the columns of a silver table (`held`); none if the replay had no rows."""

@@ -15,7 +15,7 @@ from dmdelta.silver.apply.quarantine import Quarantine, without_quarantined
 from dmdelta.silver.apply.request import ApplyRequest
 from dmdelta.silver.apply.silver_context import SilverContext
 from dmdelta.silver.history.lineage import ReplayRange
-from dmdelta.silver.history.range_changes import schema_behind
+from dmdelta.silver.history.range_changes import schema_at_end
 from dmdelta.silver.history.repair import rows_at, table_version_at
 from dmdelta.silver.schema.evolution import older_than
 from dmdelta.silver.table.shard_rows import as_held, seen_whole, shape_of, shard_rows
@@ -73,7 +73,7 @@ class SilverHistory:
     """The states of a source's tables, read with Delta's time travel."""
 
     task: Task
-    side: SilverContext
+    context: SilverContext
 
     def state(self, request: ApplyRequest, *, ranged: bool) -> PastState | None:
         """The state at a request's end; None if bronze has no schema of the table there.
@@ -89,7 +89,7 @@ class SilverHistory:
             at = table_version_at(spark, target, request.end)
         except QualityError as error:
             raise QualityError(error.message, hint=_REBUILD) from error
-        schema = schema_behind(spark, replace(request, end=at.position))
+        schema = schema_at_end(spark, replace(request, end=at.position))
         if schema is None:
             return None
         rows = shard_rows(target, rows_at(spark, target, at.version))
@@ -106,7 +106,7 @@ class SilverHistory:
             QualityError, LakehouseError: as `state`.
         """
         spark = self.task.spark
-        targets = [target for name in names if silver_condition(spark, target := self.side.table(name)) is _PRESENT]
+        targets = [target for name in names if silver_condition(spark, target := self.context.table(name)) is _PRESENT]
         if not targets:
             return None
         version = max(table_version_at(spark, target, request.end).version for target in targets)
@@ -138,7 +138,7 @@ class ReplayedHistory:
     """
 
     task: Task
-    side: SilverContext
+    context: SilverContext
     evaluated: frozenset[TableName]
     _built: list[tuple[TableScratch, ApplyRequest]] = field(default_factory=list)
     _states: dict[TableName, PastState] = field(default_factory=dict)
@@ -179,9 +179,9 @@ class ReplayedHistory:
 
     def _rebuilt(self, request: ApplyRequest, *, ranged: bool) -> PastState | None:
         spark, target, name = self.task.spark, request.target, request.name
-        if schema_behind(spark, request) is None:
+        if schema_at_end(spark, request) is None:
             return None
-        scratch, table_past = self._scratch(name), TablePast(self.task, self.side, name)
+        scratch, table_past = self._scratch(name), TablePast(self.task, self.context, name)
         past = table_past.until(request.end)
         building = scratch.request(past, "quality", self.task.run)
         self._built.append((scratch, building))
@@ -220,7 +220,7 @@ class ReplayedHistory:
         return EarlierState(rows, _REPEATED if repeated else "")
 
     def _scratch(self, name: TableName) -> TableScratch:
-        return TableScratch(self.task, self.side, name, lambda _: None)
+        return TableScratch(self.task, self.context, name, lambda _: None)
 
 
 def range_requests(past: TablePast, begin: Position, end: Position, base: ApplyRequest) -> list[ApplyRequest]:

@@ -63,8 +63,8 @@ class LandingLoop:
     source: SourceContext
     relaying: Relaying
     tracking: StructureTracking
-    landed_log: RangeQueue
-    tally: RunCounters
+    landed_ranges: RangeQueue
+    counters: RunCounters
     freshness: float = 0.0
     reached: Position | None = None
     segments: Sequence[Segment] = ()
@@ -83,13 +83,13 @@ class LandingLoop:
                 batch = self._next_batch(landed, stop, gather=not ended)
                 if batch is not None:
                     self._begun = time.monotonic()
-                    with self.tally.spending(self.source.source_id, "land"):
+                    with self.counters.spending(self.source.source_id, "land"):
                         done = self._land(batch, landed, stop)
                     if done is None:
                         return
                     landed, self.reached, said_at = done, done.end, datetime.now(timezone.utc)
-                    self.landed_log.append(landed)
-                    self.tally.landed(self.source.source_id, str(landed.end))
+                    self.landed_ranges.append(landed)
+                    self.counters.landed(self.source.source_id, str(landed.end))
                     self._purge(landed.end)
                 elif landed is not None and datetime.now(timezone.utc) - said_at >= KEEPALIVE_INTERVAL:
                     landed, said_at = write_keepalive(self.spark, self.source, landed), datetime.now(timezone.utc)
@@ -98,7 +98,7 @@ class LandingLoop:
                 else:
                     stop.wait(POLL_SECONDS)
         finally:
-            self.landed_log.close()
+            self.landed_ranges.close()
 
     def _next_batch(self, landed: LandedRange | None, stop: StopRequest, *, gather: bool) -> LandingBatch | None:
         """The next batch, once it is due and no longer grows. None also if the stop is requested."""
@@ -114,9 +114,9 @@ class LandingLoop:
     @property
     def _due(self) -> float:
         """When the next batch is due if it does not fill before."""
-        source_id, tally = self.source.source_id, self.tally
+        source_id, counters = self.source.source_id, self.counters
         return self._begun + plan_pause(
-            self.freshness, tally.recent(source_id, "land"), tally.recent(source_id, "apply")
+            self.freshness, counters.recent(source_id, "land"), counters.recent(source_id, "apply")
         )
 
     def _purge(self, landed: Position) -> None:

@@ -12,7 +12,7 @@ from dmdelta.ddl.tracking.effects import Created, Unread
 from dmdelta.ddl.tracking.statement_effects import statement_effects
 from dmdelta.ddl.tracking.tracked_structures import Origin, Structures
 from dmdelta.ddl.types.type_words import is_text
-from dmdelta.engine.ingest.schema_history import DELETE, HistoryRow, SchemaHistory, in_force
+from dmdelta.engine.ingest.schema_history import DELETE, HistoryRow, SchemaHistory, structures_at
 from dmdelta.engine.task.mapping import flavor_of_source
 from dmdelta.engine.task.task import Task, named_source, open_task
 from dmdelta.errors import ConfigError, SchemaError
@@ -87,7 +87,7 @@ def update_structure(spec: TaskSpec, source_id: str | None, table: TableName, st
     flavor = flavor_of_source(spec, source)
     task = open_task(spec, writing=False)
     history, end = _history(task, source), _end(task, source)
-    known = in_force(history.rows(), end, Structures())
+    known = structures_at(history.rows(), end, Structures())
     schema, charset = read_structure(statement, table, known.charset_of, mariadb=flavor == "mariadb")
     row = HistoryRow(
         position=end,

@@ -42,9 +42,9 @@ SCHEMA_HISTORY = MetadataTable(
 )
 DELETE = "delete"
 """An operator requests that the structure is read from information_schema again."""
-ANEW = "anew"
+RESTARTED = "anew"
 """The log restarts: no earlier row is valid."""
-_DECIDED = (Origin.UPDATE.value, DELETE, ANEW)
+_DECIDED = (Origin.UPDATE.value, DELETE, RESTARTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class HistoryRow:
     Attributes:
         structure: None: unknown, or the table was dropped.
         charset: the default character set of the table or the database.
-        origin: an `Origin`'s value, `DELETE` or `ANEW`.
+        origin: an `Origin`'s value, `DELETE` or `RESTARTED`.
         at: when it was written, in UTC.
     """
 
@@ -92,7 +92,7 @@ def row_of(change: StructureChange, at: datetime) -> HistoryRow:
     )
 
 
-def in_force(rows: Iterable[HistoryRow], end: Position, base: Structures) -> Structures:
+def structures_at(rows: Iterable[HistoryRow], end: Position, base: Structures) -> Structures:
     """The structures according to the history while bronze ends at `end`, applied over `base`; `rows` in order."""
     known = base
     for row in rows:
@@ -159,7 +159,8 @@ class SchemaHistory:
         with wrapped(table, "deleting from"):
             self._table.spark.sql(
                 f"DELETE FROM {table} WHERE {self._ours} AND origin NOT IN ({kept}) AND (epoch > {end.epoch} "
-                f"OR (epoch = {end.epoch} AND (seq > {end.seq} OR (seq = {end.seq} AND origin <> {literal(ANEW)}))))"
+                f"OR (epoch = {end.epoch} AND (seq > {end.seq} "
+                f"OR (seq = {end.seq} AND origin <> {literal(RESTARTED)}))))"
             )
 
     def start_epoch(self, begin: Position) -> None:
@@ -177,7 +178,7 @@ class SchemaHistory:
                         table=None,
                         structure=None,
                         charset=None,
-                        origin=ANEW,
+                        origin=RESTARTED,
                         at=datetime.now(timezone.utc),
                     )
                 ]

@@ -18,7 +18,7 @@ from dmdelta.checkpoint.points import ORIGIN
 from dmdelta.ddl.tracking.structure_plan import Catalog, LogAhead, StructureChange, StructurePlan, plan_structures
 from dmdelta.ddl.tracking.tracked_structures import Origin, Structures, TrackedTable
 from dmdelta.engine.control.cancellation import StopRequest
-from dmdelta.engine.ingest.schema_history import SchemaHistory, in_force, row_of
+from dmdelta.engine.ingest.schema_history import SchemaHistory, row_of, structures_at
 from dmdelta.engine.relay.supervisor import Relaying
 from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
@@ -105,7 +105,7 @@ class StructureTracking:
         base = Structures()
         if landed is not None and not any(row.counts(end) and not row.is_decision for row in rows):
             base = structures_before(self.spark, self.source, end)
-        known = in_force(rows, end, base)
+        known = structures_at(rows, end, base)
         self._catalog = self._read_catalog(stop)
         if stop.requested:
             return None

@@ -33,7 +33,7 @@ from dmdelta.silver.apply.quarantine import Quarantine
 from dmdelta.silver.apply.row_checks import no_checks
 
 log = get_logger(__name__)
-LOOK_SECONDS = 10.0
+POLL_SECONDS = 10.0
 WORN_COMMITS = 50
 """After this many commits of the run a table's history is checked."""
 SLOW_SECONDS = 600.0
@@ -43,7 +43,7 @@ METADATA = (BINLOG_OPERATORS, CHECKPOINT, CONTROL, QUALITY, SCHEMA_HISTORY, SHAR
 
 
 @dataclass(slots=True)
-class TableCare:
+class BackgroundMaintenance:
     """Maintains the silver tables of one source, and the tables that all sources share. Has its own session.
 
     Attributes:
@@ -69,7 +69,7 @@ class TableCare:
         Raises:
             DmdeltaError: a table that was paused does not catch up.
         """
-        while not stop.wait(LOOK_SECONDS):
+        while not stop.wait(POLL_SECONDS):
             self.poll(stop)
 
     def interrupt(self) -> None:
@@ -92,17 +92,17 @@ class TableCare:
     def _silver(self, state: TableState, stop: StopRequest) -> None:
         scheduler, name = self.scheduler, state.name
         state.commits = 0
-        target = scheduler.side.table(name)
+        target = scheduler.context.table(name)
         plan = self._plan(target.place, stop)
         if plan.deeds:
             with scheduler.maintenance(name, stop) as ours, scheduler.tables.turns(self.spark, [name]):
                 if ours:
                     self._execute(target.place, plan, stop)
-        if scheduler.side.checks is not no_checks:
+        if scheduler.context.checks is not no_checks:
             self._maintain(Quarantine.of(target).place, stop)
 
     def _bronze(self, stop: StopRequest) -> None:
-        landed = self.scheduler.tables.tally.batches
+        landed = self.scheduler.tables.counters.batches
         if landed - self._batches >= self.worn:
             self._batches = landed
             # Older days were compacted while they were new.
@@ -117,7 +117,7 @@ class TableCare:
             self._failed(bronze, error, stop)
             return
         if expired is not None:
-            self.scheduler.tables.tally.cared_for("expire")
+            self.scheduler.tables.counters.cared_for("expire")
             log.info("bronze rows expired", table=bronze, before=str(expired.before), rows=expired.rows)
 
     def _maintain(self, table: str, stop: StopRequest, where: str = "") -> None:
@@ -146,7 +146,7 @@ class TableCare:
             self._failed(table, error, stop)
             return
         for deed in plan.deeds:
-            self.scheduler.tables.tally.cared_for(deed)
+            self.scheduler.tables.counters.cared_for(deed)
         if plan.vacuum:
             self._vacuumed[table] = datetime.now(timezone.utc)
         log.info("maintenance finished", **asdict(done))
@@ -154,7 +154,7 @@ class TableCare:
     def _failed(self, table: str, error: DmdeltaError, stop: StopRequest) -> None:
         """Count and report a failure: the table's rows are unchanged, and it is retried later."""
         if not stop.requested:
-            self.scheduler.tables.tally.cared_for("failure")
+            self.scheduler.tables.counters.cared_for("failure")
             log.warning("maintenance failed, retrying later", table=table, why=error.message, hint=error.hint)
 
 

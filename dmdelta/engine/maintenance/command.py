@@ -90,7 +90,7 @@ def _tables(task: Task, pattern: str) -> Iterator[tuple[str, str]]:
     for config in task.spec.sources:
         source = source_of_task(task, config)
         for name in source.known_tables():
-            target = source.side.table(name)
+            target = source.context.table(name)
             if fnmatchcase(".".join(name), pattern) and target.place not in seen:
                 seen.add(target.place)
                 yield ".".join(target.route.name), target.place

@@ -8,7 +8,7 @@ from dmdelta.bronze.landing import landed_batches, newest_landed
 from dmdelta.bronze.retention import assert_kept
 from dmdelta.checkpoint.store import load_points
 from dmdelta.config import QualityConfig, TaskSpec
-from dmdelta.engine.history.positions import LandedLogOf, Side, find_place
+from dmdelta.engine.history.positions import LandedPositions, Side, find_place
 from dmdelta.engine.history.states import ReplayedHistory, SilverHistory
 from dmdelta.engine.quality.evaluation import TableEvaluation, TableResult
 from dmdelta.engine.quality.foreign_keys import ForeignKeyEvaluation
@@ -57,22 +57,22 @@ def evaluate_tables(
         DmdeltaError: as `open_task_source`.
     """
     source = open_task_source(spec, request.source)
-    task, side = source.task, source.side
+    task, context = source.task, source.context
     begin, end = _range(source, request)
     if begin is not None:
         assert_kept(task.spark, source.landing, begin)
     store = ResultStore(task.spark, task.lakehouse, spec.name, task.run)
     known = source.known_tables()
     names = source.tables_like(request.table, known)
-    history = ReplayedHistory(task, side, frozenset(names)) if request.replay else SilverHistory(task, side)
-    evaluation = open_judgement(spec, source, history, known)
+    history = ReplayedHistory(task, context, frozenset(names)) if request.replay else SilverHistory(task, context)
+    evaluation = open_evaluation(spec, source, history, known)
     results: list[TableResult] = []
     try:
         for name in names:
-            if not request.replay and silver_condition(task.spark, side.table(name)) is not Condition.PRESENT:
+            if not request.replay and silver_condition(task.spark, context.table(name)) is not Condition.PRESENT:
                 continue
             result = evaluation.evaluate(name, _scope(request, begin), begin, end)
-            store.add(result.judged, result.results)
+            store.add(result.subject, result.results)
             results.append(result)
             report(result)
     finally:
@@ -97,7 +97,7 @@ def write_docs(folder: Path, results: Sequence[TableResult]) -> Path | None:
     return write_data_docs(folder, validations)
 
 
-def open_judgement(
+def open_evaluation(
     spec: TaskSpec, source: TaskSource, history: SilverHistory | ReplayedHistory, known: Sequence[TableName]
 ) -> TableEvaluation:
     """The evaluation of a source's tables, with their states from a history.
@@ -108,16 +108,16 @@ def open_judgement(
     Raises:
         ConfigError: a suite is invalid.
     """
-    task, side = source.task, source.side
-    keys = ForeignKeyEvaluation(task.spark, side, history, endpoint_of(source.config), _sources(source, known))
-    return TableEvaluation(task, side, keys, (spec.quality or QualityConfig()).freshness, open_suites(spec))
+    task, context = source.task, source.context
+    keys = ForeignKeyEvaluation(task.spark, context, history, endpoint_of(source.config), _sources(source, known))
+    return TableEvaluation(task, context, keys, (spec.quality or QualityConfig()).freshness, open_suites(spec))
 
 
 def _sources(source: TaskSource, known: Sequence[TableName]) -> Mapping[TableName, Sequence[TableName]]:
     """The source tables that are routed to each silver table, by its name."""
     sources: dict[TableName, list[TableName]] = {}
     for name in known:
-        sources.setdefault(source.side.table(name).route.name, []).append(name)
+        sources.setdefault(source.context.table(name).route.name, []).append(name)
     return sources
 
 
@@ -141,7 +141,7 @@ def _range(source: TaskSource, request: QualityRequest) -> tuple[Position | None
         if not chosen:
             raise ConfigError("silver has no batch yet", hint="run the task first")
         return chosen[0].begin, chosen[-1].end
-    places = LandedLogOf(task.spark, landing, landed.end)
+    places = LandedPositions(task.spark, landing, landed.end)
     end = min(applied, find_place(places, request.end, Side.TO)) if request.end is not None else applied
     if request.begin is None:
         if request.end is not None or request.images or request.replay:

@@ -26,7 +26,7 @@ from dmdelta.quality.builtin import (
     versions_from_nowhere,
     versions_gone_back,
 )
-from dmdelta.quality.results import SAMPLES, Judged, Result, Scope, Validation, plain
+from dmdelta.quality.results import SAMPLES, Result, Scope, Subject, Validation, plain
 from dmdelta.quality.suite import Expectation, Suite, Suites
 from dmdelta.silver.apply.request import ApplyRequest, read_request
 from dmdelta.silver.apply.silver_context import SilverContext
@@ -42,7 +42,7 @@ class TableResult:
         validations: Great Expectations' results; none without a suite, one per schema for row images.
     """
 
-    judged: Judged
+    subject: Subject
     results: tuple[Result, ...]
     validations: tuple[Validation, ...] = ()
 
@@ -61,7 +61,7 @@ class TableEvaluation:
     """
 
     task: Task
-    side: SilverContext
+    context: SilverContext
     foreign_keys: ForeignKeyEvaluation
     freshness: timedelta
     suites: Suites
@@ -76,49 +76,49 @@ class TableEvaluation:
             ConfigError: its suite does not fit the table. QualityError: the history does not go back to `end`.
             DmdeltaError: bronze, silver or the source cannot be read.
         """
-        target = self.side.table(name)
+        target = self.context.table(name)
         suite = self.suites.of(target.route.name)
-        judged = Judged(self.side.source_id, target.route.name, scope, begin, end)
-        request = read_request(self.side, name, begin or end, end)
+        subject = Subject(self.context.source_id, target.route.name, scope, begin, end)
+        request = read_request(self.context, name, begin or end, end)
         if scope is Scope.IMAGES:
-            return self._evaluate_images(suite, judged, self._ranges(request))
+            return self._evaluate_images(suite, subject, self._ranges(request))
         state = self.foreign_keys.history.state(request, ranged=begin is not None)
         if state is None:
             unknown = Result("structure", "warn", success=True, note=f"not evaluated: the table did not exist at {end}")
-            return TableResult(judged, (unknown,))
-        return self.judge_state(judged, state, state.touched if begin is not None else state.rows)
+            return TableResult(subject, (unknown,))
+        return self.evaluate_state(subject, state, state.touched if begin is not None else state.rows)
 
-    def judge_state(self, judged: Judged, state: PastState, rows: DataFrame) -> TableResult:
+    def evaluate_state(self, subject: Subject, state: PastState, rows: DataFrame) -> TableResult:
         """Evaluate rows of a table's state.
 
         Raises:
             DmdeltaError: as `evaluate`.
         """
-        suite = self.suites.of(judged.table)
-        child = Child(state, rows if judged.begin is not None else None)
+        suite = self.suites.of(subject.table)
+        child = Child(state, rows if subject.begin is not None else None)
         expectations = (*_not_null(suite, state), *suite.expectations)
         # Many small queries, each of which one core plans: they run side by side.
         with ThreadPoolExecutor(3, thread_name_prefix="evaluate") as pool:
             built_in = pool.submit(lambda: tuple(self._built_in(state, rows)))
             keys = pool.submit(lambda: tuple(self.foreign_keys.evaluate(suite, child)))
-            suite_results = pool.submit(judge_suite, rows, judged, expectations, state.keys)
+            suite_results = pool.submit(evaluate_suite, rows, subject, expectations, state.keys)
         results, validations = suite_results.result()
         found = (*built_in.result(), *keys.result(), *_promises(suite, state), *results)
-        return TableResult(judged, found, validations)
+        return TableResult(subject, found, validations)
 
-    def _evaluate_images(self, suite: Suite, judged: Judged, ranges: Sequence[ApplyRequest]) -> TableResult:
+    def _evaluate_images(self, suite: Suite, subject: Subject, ranges: Sequence[ApplyRequest]) -> TableResult:
         results: list[Result] = []
         validations: list[Validation] = []
         for request in ranges:
             for piece in pieces_of(self.task.spark, request):
-                part, keys = replace(judged, begin=piece.begin, end=piece.end), piece.batch.schema.primary_key
-                part_results, part_validations = judge_suite(piece.images, part, suite.expectations, keys)
+                part, keys = replace(subject, begin=piece.begin, end=piece.end), piece.batch.schema.primary_key
+                part_results, part_validations = evaluate_suite(piece.images, part, suite.expectations, keys)
                 results += part_results
                 validations += part_validations
-        return TableResult(judged, tuple(results), tuple(validations))
+        return TableResult(subject, tuple(results), tuple(validations))
 
     def _ranges(self, request: ApplyRequest) -> list[ApplyRequest]:
-        past = TablePast(self.task, self.side, request.name)
+        past = TablePast(self.task, self.context, request.name)
         return range_requests(past, request.begin, request.end, request)
 
     def _built_in(self, state: PastState, rows: DataFrame) -> Iterator[Result]:
@@ -190,8 +190,8 @@ def _not_null(suite: Suite, table: PastState) -> Iterator[Expectation]:
         yield Expectation(config, f"{name}: nullable: false")
 
 
-def judge_suite(
-    rows: DataFrame, judged: Judged, expectations: Sequence[Expectation], keys: Sequence[str]
+def evaluate_suite(
+    rows: DataFrame, subject: Subject, expectations: Sequence[Expectation], keys: Sequence[str]
 ) -> tuple[tuple[Result, ...], tuple[Validation, ...]]:
     """Evaluate expectations on rows: the results, and Great Expectations' validation; empty without expectations."""
     if not expectations:
@@ -199,7 +199,7 @@ def judge_suite(
     # Importing Great Expectations takes a second, and it is an optional dependency.
     from dmdelta.quality.expectations import evaluate  # noqa: PLC0415
 
-    name = ".".join(judged.table)
+    name = ".".join(subject.table)
     results, details = evaluate(rows, name, expectations, keys)
-    between = " ".join(str(place) for place in (judged.begin, judged.end) if place is not None)
-    return tuple(results), (Validation(name, judged.scope, between, details),)
+    between = " ".join(str(place) for place in (subject.begin, subject.end) if place is not None)
+    return tuple(results), (Validation(name, subject.scope, between, details),)

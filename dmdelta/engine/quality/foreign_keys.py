@@ -18,7 +18,7 @@ from dmdelta.silver.apply.quarantine import Quarantine, silver_rows_of
 from dmdelta.silver.apply.request import ApplyRequest
 from dmdelta.silver.apply.silver_context import SilverContext
 from dmdelta.silver.history.deletions import removed_keys
-from dmdelta.silver.history.range_changes import schema_behind
+from dmdelta.silver.history.range_changes import schema_at_end
 from dmdelta.silver.schema.evolution import older_than
 from dmdelta.source.endpoint import Endpoint
 from dmdelta.source.foreign_keys import read_foreign_keys
@@ -49,14 +49,14 @@ class ForeignKeyEvaluation:
     """The evaluation of the foreign keys of one source's tables.
 
     Attributes:
-        side: the silver tables of the source.
+        context: the silver tables of the source.
         history: provides the states of its tables.
         endpoint: the source's endpoint; None for an archive, which has no foreign keys.
         sources: the source tables that are routed to each silver table, by its name.
     """
 
     spark: SparkSession
-    side: SilverContext
+    context: SilverContext
     history: SilverHistory | ReplayedHistory
     endpoint: Endpoint | None
     sources: Mapping[TableName, Sequence[TableName]]
@@ -81,7 +81,7 @@ class ForeignKeyEvaluation:
             return
         known = {(key.parent, key.columns) for key in promised}
         for key in enforced:
-            parent = self.side.table(key.parent).route.name
+            parent = self.context.table(key.parent).route.name
             if (parent, key.columns) not in known:
                 yield self._evaluate(replace(key, parent=parent), child, promised=False)
 
@@ -112,7 +112,7 @@ class ForeignKeyEvaluation:
     def _parents(self, key: ForeignKey, child: Child) -> "_Parents | None":
         sources = self.sources.get(key.parent, ())
         if not sources:
-            place = self.side.lakehouse.silver(*key.parent)
+            place = self.context.lakehouse.silver(*key.parent)
             if table_state(self.spark, place) is None:
                 return None
             # The positions of another source's log cannot be compared with this one's.
@@ -128,7 +128,7 @@ class ForeignKeyEvaluation:
         quarantined = None
         for request in parents:
             quarantine = Quarantine.of(request.target)
-            schema = schema_behind(self.spark, request) if quarantine.has_rows(self.spark) else None
+            schema = schema_at_end(self.spark, request) if quarantine.has_rows(self.spark) else None
             if schema is None:
                 continue
             old = quarantine.rows(self.spark).where(older_than(request.end))
@@ -142,7 +142,7 @@ class ForeignKeyEvaluation:
         if child.touched is None or len(parents.requests) != 1:
             return child.rows
         (parent,) = parents.requests
-        schema = schema_behind(self.spark, parent)
+        schema = schema_at_end(self.spark, parent)
         referenced = tuple(theirs for _, theirs in key.columns)
         if schema is None or parent.target.merged or set(schema.primary_key) != set(referenced):
             return child.rows

@@ -61,7 +61,7 @@ def release(spec: TaskSpec, request: ReleaseRequest) -> list[Released]:
     source = open_task_source(spec, request.source)
     results: list[Released] = []
     for name in source.tables_like(request.table):
-        quarantine = Quarantine.of(source.side.table(name))
+        quarantine = Quarantine.of(source.context.table(name))
         if not quarantine.has_rows(source.task.spark):
             continue
         with exclusive_access(spec):
@@ -84,7 +84,7 @@ def _release(source: TaskSource, name: TableName, quarantine: Quarantine, reques
     spark, shown = task.spark, ".".join(name)
     quarantined = quarantine.rows(spark)
     at = table_version(spark, target)
-    schema = target.silver_schema(TablePast(task, source.side, name).schema_before(at.position))
+    schema = target.silver_schema(TablePast(task, source.context, name).schema_before(at.position))
     current = silver_rows_of(quarantined.where(f"structure = {literal(schema.to_json())}"), schema)
     checks = () if request.force else TableChecks(spark, open_suites(task.spec))(target, schema)
     passing = current.where(~failing_any(checks)) if checks else current

@@ -14,7 +14,7 @@ from dmdelta.errors import ConfigError, QualityError
 from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.model.spark_sql import literal, quote
-from dmdelta.quality.results import Judged, Result, ResultStore, Scope
+from dmdelta.quality.results import Result, ResultStore, Scope, Subject
 from dmdelta.quality.suite import Expectation
 from dmdelta.silver.apply.quarantine import silver_rows_of
 from dmdelta.silver.apply.request import ApplyRequest
@@ -26,18 +26,18 @@ from dmdelta.silver.table.target import Target
 class ReplayCheck:
     """Evaluates the results of a source's replays, and stores the outcome."""
 
-    judgement: TableEvaluation
+    evaluation: TableEvaluation
     store: ResultStore
 
     def guard(self, name: TableName) -> Callable[[ApplyRequest], ApplyRequest]:
         """A function that makes a replay request send failing rows to its own quarantine, as a running task does."""
-        silver = self.judgement.side.table(name).route.name
-        expected = [each for each in self.judgement.suites.of(silver).row_wise if _quarantines(each)]
+        silver = self.evaluation.context.table(name).route.name
+        expected = [each for each in self.evaluation.suites.of(silver).row_wise if _quarantines(each)]
         built: dict[TableSchema, Sequence[RowCheck]] = {}
 
         def checks(_: Target, schema: TableSchema) -> Sequence[RowCheck]:
             if schema not in built:
-                built[schema] = list(_row_checks(self.judgement.task.spark, expected, schema))
+                built[schema] = list(_row_checks(self.evaluation.task.spark, expected, schema))
             return built[schema]
 
         if not expected:
@@ -58,12 +58,14 @@ class ReplayCheck:
             DmdeltaError: bronze, silver or the source cannot be read.
         """
         begin = state.request.begin if scope is Scope.RANGE else None
-        judged = Judged(
+        subject = Subject(
             state.request.context.source_id, state.request.target.route.name, Scope.REPLAY_CHECK, begin, state.position
         )
-        table_result = self.judgement.judge_state(judged, state, state.touched if begin is not None else state.rows)
+        table_result = self.evaluation.evaluate_state(
+            subject, state, state.touched if begin is not None else state.rows
+        )
         results = [_with_quarantined(result, quarantined) for result in table_result.results]
-        self.store.add(judged, results)
+        self.store.add(subject, results)
         failing = [result for result in results if not result.success]
         stopping = [result for result in failing if result.on_failure == OnFailure.STOP.value]
         if stopping:

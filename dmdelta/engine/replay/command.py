@@ -3,10 +3,10 @@
 from dmdelta.bronze.landing import newest_landed
 from dmdelta.bronze.retention import assert_kept
 from dmdelta.config import TaskSpec
-from dmdelta.engine.history.positions import LandedLogOf, Side, find_place
+from dmdelta.engine.history.positions import LandedPositions, Side, find_place
 from dmdelta.engine.history.scratch import Report
 from dmdelta.engine.history.states import SilverHistory
-from dmdelta.engine.quality.command import open_judgement
+from dmdelta.engine.quality.command import open_evaluation
 from dmdelta.engine.replay.check import ReplayCheck
 from dmdelta.engine.replay.repair import Replayed
 from dmdelta.engine.replay.table import ReplayRequest, ReplayTo, TableReplay
@@ -31,7 +31,7 @@ def replay(spec: TaskSpec, request: ReplayRequest, report: Report) -> list[Repla
     landed = newest_landed(spark, source.landing)
     if landed is None:
         raise ConfigError(f"no data of {source.config.source_id} has landed", hint="run the task first")
-    places = LandedLogOf(spark, source.landing, landed.end)
+    places = LandedPositions(spark, source.landing, landed.end)
     begin = find_place(places, request.begin, Side.FROM) if request.begin is not None else None
     end = find_place(places, request.end, Side.TO) if request.end is not None else None
     if begin is not None and end is not None and begin >= end:
@@ -45,19 +45,19 @@ def replay(spec: TaskSpec, request: ReplayRequest, report: Report) -> list[Repla
         names = [name for name in names if _is_in_silver(source, name)]
     check = _check_of(spec, source) if request.check else None
     return [
-        TableReplay(source.task, source.side, name, report, check).run(request, begin, end, landed.end)
+        TableReplay(source.task, source.context, name, report, check).run(request, begin, end, landed.end)
         for name in names
     ]
 
 
 def _check_of(spec: TaskSpec, source: TaskSource) -> ReplayCheck:
     task = source.task
-    evaluation = open_judgement(spec, source, SilverHistory(task, source.side), source.known_tables())
+    evaluation = open_evaluation(spec, source, SilverHistory(task, source.context), source.known_tables())
     return ReplayCheck(evaluation, ResultStore(task.spark, task.lakehouse, spec.name, task.run))
 
 
 def _is_in_silver(source: TaskSource, name: TableName) -> bool:
-    return silver_condition(source.task.spark, source.side.table(name)) is Condition.PRESENT
+    return silver_condition(source.task.spark, source.context.table(name)) is Condition.PRESENT
 
 
 def _assert_consistent(request: ReplayRequest) -> None:

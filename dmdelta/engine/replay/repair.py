@@ -85,7 +85,7 @@ class TableRepair:
 
     @property
     def _target(self) -> Target:
-        return self.scratch.side.table(self.scratch.name)
+        return self.scratch.context.table(self.scratch.name)
 
     def run(self, begin: Position, end: Position) -> Replayed:
         """Compare while the task runs; the task is paused only to repair damage."""

@@ -78,23 +78,23 @@ class TableReplay:
     """
 
     task: Task
-    side: SilverContext
+    context: SilverContext
     name: TableName
     report: Report
     check: ReplayCheck | None = None
 
     @property
     def past(self) -> TablePast:
-        return TablePast(self.task, self.side, self.name)
+        return TablePast(self.task, self.context, self.name)
 
     @property
     def scratch(self) -> TableScratch:
         guard = self.check.guard(self.name) if self.check is not None else None
-        return TableScratch(self.task, self.side, self.name, self.report, guard)
+        return TableScratch(self.task, self.context, self.name, self.report, guard)
 
     @property
     def target(self) -> Target:
-        return self.side.table(self.name)
+        return self.context.table(self.name)
 
     @property
     def shown(self) -> str:
@@ -119,7 +119,7 @@ class TableReplay:
         self.past.assert_settled(past, end)
         failing = self._evaluate_scratch(past, end) if self.check is not None else []
         request = self.scratch.request_to(past, Route(schema, table), self.task.lakehouse)
-        rows = self.scratch.build(request, past, anew=False)
+        rows = self.scratch.build(request, past, discard_previous=False)
         if silver_condition(self.task.spark, request.target) is Condition.ABSENT:
             create_silver(self.task.spark, request.target, self.past.schema_before(end), tag_of(request, 0, end, end))
         return Replayed(self.shown, request.target.place, past[0].begin, end, rows, failing=tuple(map(shown, failing)))
@@ -187,11 +187,11 @@ class TableReplay:
         Raises:
             DmdeltaError: as `replay_ranges`.
         """
-        spark, begin, side = self.task.spark, at.position, self.side
+        spark, begin, context = self.task.spark, at.position, self.context
         seen, live = whole_at(spark, self.target, at, self.past.schema_before(at.position))
         if begin >= position:
             return live
-        events = table_events(spark, self.task.lakehouse, side.source_id, self.name, begin, position)
+        events = table_events(spark, self.task.lakehouse, context.source_id, self.name, begin, position)
         if not events.row_count and not events.ddl:
             return live
         if events.partial or events.ddl or not seen.primary_key:

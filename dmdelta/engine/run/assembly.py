@@ -31,7 +31,7 @@ from dmdelta.engine.ingest.loop import LandingLoop
 from dmdelta.engine.ingest.queue import RangeQueue
 from dmdelta.engine.ingest.schema_history import SchemaHistory
 from dmdelta.engine.ingest.schema_tracker import StructureTracking
-from dmdelta.engine.maintenance.background import TableCare
+from dmdelta.engine.maintenance.background import BackgroundMaintenance
 from dmdelta.engine.relay.supervisor import Relaying
 from dmdelta.engine.run.pipeline import SourcePipeline
 from dmdelta.engine.sink import SinkingLoop, sink_settings
@@ -53,7 +53,7 @@ log = get_logger(__name__)
 
 
 def open_pipeline(
-    task: Task, relaying: Relaying, tally: RunCounters, stop: StopRequest, shards: Coordination
+    task: Task, relaying: Relaying, counters: RunCounters, stop: StopRequest, shards: Coordination
 ) -> SourcePipeline:
     """Determine the state of a source, start its relay and assemble the other stages.
 
@@ -84,11 +84,11 @@ def open_pipeline(
     evidence = SourceEvidence(landed.end if landed else None, stored)
     check_bronze(evidence)
     points = Points(source_id, stored, inherited_exit(evidence))
-    flusher = Flusher(_TimedStore(store, tally), points, stored, task.in_force.settings.flush_interval)
+    flusher = Flusher(_TimedStore(store, counters), points, stored, task.live_settings.settings.flush_interval)
     operators = read_operators(task.spark, task.lakehouse, task.spec.name, source_id)
-    landed_log = RangeQueue()
+    landed_ranges = RangeQueue()
     for batch in _unapplied(task.spark, source, landed, stored):
-        landed_log.append(batch)
+        landed_ranges.append(batch)
     history = SchemaHistory(task.spark, task.lakehouse, task.spec.name, source_id)
     tracking = StructureTracking(task.spark, source, relaying, history)
     freshness = 0.0 if relaying.until_caught_up else task.spec.syncer.target_freshness.total_seconds()
@@ -97,28 +97,28 @@ def open_pipeline(
         source=source,
         relaying=relaying,
         tracking=tracking,
-        landed_log=landed_log,
-        tally=tally,
+        landed_ranges=landed_ranges,
+        counters=counters,
         freshness=freshness,
     )
-    side = replace(
-        task.silver_side(source_id, relaying.flavor, operators, shards),
+    context = replace(
+        task.silver_context(source_id, relaying.flavor, operators, shards),
         checks=TableChecks(task.spark, task.suites) if task.suites.by_table else no_checks,
     )
     if shards.mode is not None:
-        join_known_shards(side, stored, relaying.read_catalog())
+        join_known_shards(context, stored, relaying.read_catalog())
     shards.begins()
     read_at = exact_positions(task.spark, source.bronze, source_id) if relaying.loads and not load else {}
-    requests = RangeRequests(side, points, evidence, task.policy)
+    requests = RangeRequests(context, points, evidence, task.policy)
     requests.states.read_exactly(read_at)
     spark = clone_session(task.spark)
     record = FailureLog(
-        ResultStore(clone_session(task.spark), task.lakehouse, task.spec.name, task.run), side, task.suites
+        ResultStore(clone_session(task.spark), task.lakehouse, task.spec.name, task.run), context, task.suites
     )
-    tables = TableApply(spark, side, points, requests, tally, record)
-    scheduler = TableScheduler(spark, tables, lambda: landed_log.waiting, landed)
+    tables = TableApply(spark, context, points, requests, counters, record)
+    scheduler = TableScheduler(spark, tables, lambda: landed_ranges.waiting, landed)
     scheduler.pause_tables(waiting)
-    applying = ApplyingLoop(scheduler, landed_log, flusher.request)
+    applying = ApplyingLoop(scheduler, landed_ranges, flusher.request)
     log.info("source opened", source=source_id, landed=str(landed.end) if landed else None)
     pipeline = SourcePipeline(
         source_id=source_id,
@@ -133,7 +133,9 @@ def open_pipeline(
     pipeline.sinking = _open_sinking(task, source, landing, landed)
     pipeline.validator = _open_validator(task, relaying, applying, stored)
     if task.spec.maintenance.automatic and not relaying.until_caught_up:
-        pipeline.care = TableCare(task, scheduler, shared=source_id == task.spec.sources[0].source_id)
+        pipeline.maintenance = BackgroundMaintenance(
+            task, scheduler, shared=source_id == task.spec.sources[0].source_id
+        )
     if relaying.task.endpoint is not None:
         pipeline.ad_hoc = AdHocSnapshots(
             task=task,
@@ -141,7 +143,7 @@ def open_pipeline(
             relaying=relaying,
             store=chunks,
             scheduler=scheduler,
-            tally=tally,
+            counters=counters,
             landed=evidence.landed,
             joining=joining,
         )
@@ -153,10 +155,10 @@ class _TimedStore:
     """The checkpoint store, with its writes timed as a phase of the run."""
 
     store: CheckpointStore
-    tally: RunCounters
+    counters: RunCounters
 
     def write(self, snapshot: Snapshot, changed: Sequence[TablePoint], reason: FlushReason) -> None:
-        with self.tally.spending(self.store.source_id, "flush"):
+        with self.counters.spending(self.store.source_id, "flush"):
             self.store.write(snapshot, changed, reason)
 
 
@@ -168,7 +170,7 @@ def _open_sinking(
     if config is None:
         return None
     ahead = RangeQueue()
-    landing.landed_log.follow_with(ahead)
+    landing.landed_ranges.follow_with(ahead)
     operators = read_operators(task.spark, task.lakehouse, task.spec.name, source.source_id)
     rules = replace(task.rules(source.source_id), operators=operators)
     own = replace(source, rules=rules)
@@ -183,15 +185,15 @@ def _open_validator(
     config, endpoint = task.spec.validator, relaying.task.endpoint
     if config.mode == "none" or endpoint is None:
         return None
-    applied_log = applying.applied_log = RangeQueue()
+    applied_ranges = applying.applied_ranges = RangeQueue()
     applied = stored.global_point.position if stored else None
     spark = clone_session(task.spark)
     return ValidatorLoop(
         spark=spark,
-        side=applying.side,
+        context=applying.context,
         endpoint=endpoint,
         config=config,
-        applied_log=applied_log,
+        applied_ranges=applied_ranges,
         applied=applied,
         held=lambda: applying.scheduler.states.held,
     )

@@ -15,7 +15,7 @@ from dmdelta.engine.apply.loop import ApplyingLoop
 from dmdelta.engine.apply.table_state import Phase
 from dmdelta.engine.control.cancellation import StopRequest
 from dmdelta.engine.ingest.loop import LandingLoop
-from dmdelta.engine.maintenance.background import TableCare
+from dmdelta.engine.maintenance.background import BackgroundMaintenance
 from dmdelta.engine.relay.supervisor import Relaying
 from dmdelta.engine.sink import SinkingLoop
 from dmdelta.engine.snapshot.ad_hoc import AdHocSnapshots
@@ -47,7 +47,7 @@ class SourcePipeline:
     ad_hoc: AdHocSnapshots | None = None
     sinking: SinkingLoop | None = None
     validator: ValidatorLoop | None = None
-    care: TableCare | None = None
+    maintenance: BackgroundMaintenance | None = None
     _threads: list[threading.Thread] = field(default_factory=list)
     _interrupted: bool = False
 
@@ -55,10 +55,10 @@ class SourcePipeline:
         self.flusher.start()
         self._start("land", self._land)
         self._start("apply", self._apply)
-        if self.applying.side.shards.mode is not None:
+        if self.applying.context.shards.mode is not None:
             self._start("resync", lambda: self.applying.scheduler.resync(self.stop))
-        if (care := self.care) is not None:
-            self._start("care", lambda: care.follow(self.stop))
+        if (maintenance := self.maintenance) is not None:
+            self._start("maintenance", lambda: maintenance.follow(self.stop))
         if self.sinking is not None:
             self.sinking.start(self.stop)
         if self.validator is not None:
@@ -107,7 +107,7 @@ class SourcePipeline:
         while not self._ended and time.monotonic() < deadline:
             self.landing.interrupt()
             self.applying.scheduler.tables.interrupt()
-            for loop in (self.ad_hoc, self.care):
+            for loop in (self.ad_hoc, self.maintenance):
                 if loop is not None:
                     loop.interrupt()
             self.join(time.monotonic() + CANCEL_SECONDS)
@@ -135,16 +135,16 @@ class SourcePipeline:
         try:
             self.applying.run(self.stop)
         finally:
-            self.applying.side.shards.ends()
-            if self.applying.applied_log is not None:
-                self.applying.applied_log.close()
+            self.applying.context.shards.ends()
+            if self.applying.applied_ranges is not None:
+                self.applying.applied_ranges.close()
 
     def _land(self) -> None:
         landed = self.landed
         if self.load is not None:
-            landed = self.load.run(self.landing.landed_log, self.landing.tally, self.stop)
+            landed = self.load.run(self.landing.landed_ranges, self.landing.counters, self.stop)
             if landed is None:
-                self.landing.landed_log.close()
+                self.landing.landed_ranges.close()
                 return
             self.applying.scheduler.states.read_exactly(self.load.exact_positions())
         ad_hoc = self.ad_hoc

@@ -76,7 +76,7 @@ def run_task(
         DmdeltaError: a stage failed permanently; the checkpoint then has an exit point.
     """
     stop = stop or StopRequest()
-    tally = RunCounters(report)
+    counters = RunCounters(report)
     ends = options.until_caught_up or spec.task_mode == "full"
     with stopping_on_signals(stop), ExitStack() as opened:
         # The relays first: their locks exclude a second runner of the task.
@@ -87,9 +87,9 @@ def run_task(
             if restart_at is not None:
                 begin_source(task, relaying, restart_at)
         control = opened.enter_context(serve_commands(task, stop))
-        metrics = opened.enter_context(serving_metrics(spec.metrics, tally))
-        stopped = _follow_with_retries(_Following(task, relayings, tally, metrics, stop, ends), control)
-    return RunSummary(tally.now(), stopped=stopped)
+        metrics = opened.enter_context(serving_metrics(spec.metrics, counters))
+        stopped = _follow_with_retries(_Following(task, relayings, counters, metrics, stop, ends), control)
+    return RunSummary(counters.now(), stopped=stopped)
 
 
 def _open_task(spec: TaskSpec) -> Task:
@@ -106,7 +106,7 @@ class _Following:
 
     task: Task
     relayings: Sequence[Relaying]
-    tally: RunCounters
+    counters: RunCounters
     metrics: RunMetrics | None
     stop: StopRequest
     ends: bool
@@ -156,19 +156,19 @@ def _follow(following: _Following, control: ControlTable) -> bool:
         DmdeltaError: a stage failed; the checkpoint then has an exit point. For a run that ends by itself, also the
             error of a stopped table.
     """
-    stop, turn = following.stop, StopRequest()
+    stop, attempt = following.stop, StopRequest()
     task = following.task
     shards = Coordination(ShardMode(task.spec.shard_mode) if task.spec.shard_mode else None)
-    pipelines = [open_pipeline(task, relaying, following.tally, turn, shards) for relaying in following.relayings]
+    pipelines = [open_pipeline(task, relaying, following.counters, attempt, shards) for relaying in following.relayings]
     locks = open_shard_locks(task, shards)
     for pipeline in pipelines:
         pipeline.start()
-    _watch(pipelines, turn, stop, _TurnControl(task.in_force, control, following.metrics, locks))
-    stopped_by_request = stop.requested and turn.failure is None
-    _end(pipelines, turn)
+    _watch(pipelines, attempt, stop, _AttemptControl(task.live_settings, control, following.metrics, locks))
+    stopped_by_request = stop.requested and attempt.failure is None
+    _end(pipelines, attempt)
     if locks is not None:
         locks.poll()
-    failure = turn.failure or stop.failure
+    failure = attempt.failure or stop.failure
     if failure is None and following.ends and not stopped_by_request:
         sinks = [pipeline.sinking.failure for pipeline in pipelines if pipeline.sinking is not None]
         failure = next(iter([*_stopped(pipelines).values(), *filter(None, sinks)]), None)
@@ -183,10 +183,10 @@ def _stopped(pipelines: Sequence[SourcePipeline]) -> dict[TableName, SchemaError
 
 
 @dataclass(slots=True)
-class _TurnControl:
-    """Publishes the state of a turn, and applies changed settings to it."""
+class _AttemptControl:
+    """Publishes the state of a attempt, and applies changed settings to it."""
 
-    in_force: LiveSettings
+    live_settings: LiveSettings
     control: ControlTable
     metrics: RunMetrics | None
     locks: ShardLocks | None
@@ -197,7 +197,7 @@ class _TurnControl:
         if self.metrics is not None:
             self.metrics.poll(lambda: map(stats_of, pipelines))
         for pipeline in pipelines:
-            pipeline.use(self.in_force.settings)
+            pipeline.use(self.live_settings.settings)
         if self.locks is not None:
             self.locks.poll()
         stopped = _stopped(pipelines)
@@ -206,15 +206,17 @@ class _TurnControl:
             self.control.publish(State.RUNNING, next(iter(stopped.values()), None))
 
 
-def _watch(pipelines: Sequence[SourcePipeline], turn: StopRequest, stop: StopRequest, control: _TurnControl) -> None:
+def _watch(
+    pipelines: Sequence[SourcePipeline], attempt: StopRequest, stop: StopRequest, control: _AttemptControl
+) -> None:
     """Wait for a stop, a failure, or until nothing is left to do."""
-    while not stop.wait(WATCH_SECONDS) and not turn.requested:
+    while not stop.wait(WATCH_SECONDS) and not attempt.requested:
         try:
             for pipeline in pipelines:
                 pipeline.check()
             control.pass_on(pipelines)
         except Exception as error:  # noqa: BLE001 - the run raises it once all is stopped
-            turn.fail(error)
+            attempt.fail(error)
         if all(pipeline.finished for pipeline in pipelines):
             return
 

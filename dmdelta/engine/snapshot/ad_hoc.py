@@ -41,7 +41,7 @@ from dmdelta.source.snapshot.planner import SnapshotPlan, plan_snapshot, snapsho
 
 log = get_logger(__name__)
 WAIT_SECONDS = 0.5
-LOOK_SECONDS = 10.0
+POLL_SECONDS = 10.0
 """How often a running task polls for requests."""
 
 
@@ -60,7 +60,7 @@ class AdHocSnapshots:
     relaying: Relaying
     store: ChunkStore
     scheduler: TableScheduler
-    tally: RunCounters
+    counters: RunCounters
     landed: Position | None
     joining: frozenset[TableName]
     spark: SparkSession = field(init=False)
@@ -77,7 +77,7 @@ class AdHocSnapshots:
         """Take the requested snapshots until the stop is requested."""
         while not stop.requested:
             self.run(stop)
-            stop.wait(LOOK_SECONDS)
+            stop.wait(POLL_SECONDS)
 
     def run(self, stop: StopRequest) -> None:
         """Finish the current snapshot and take those requested now, unless the stop is requested.
@@ -142,7 +142,7 @@ class AdHocSnapshots:
         if commit is not None:
             record_missed(self.store, snapshot, commit)
         done = (commit.tag.end.chunk or 1) - 1 if commit else 0
-        self.tally.loading(shares_of(snapshot.chunks), shares_of(snapshot.chunks[:done]))
+        self.counters.loading(shares_of(snapshot.chunks), shares_of(snapshot.chunks[:done]))
         for batch in plan_batches(snapshot.chunks[done:]):
             if stop.requested:
                 return
@@ -178,7 +178,7 @@ class AdHocSnapshots:
         frames = ChunkFrames(self.spark, self.endpoint, source.source_id, source.flavor, snapshot.epoch)
         tag = self._tag(snapshot, batch[0].number, batch[-1].number)
         commit = append(self.spark, frames.bronze_rows(batch), source.bronze, tag)
-        self.tally.loaded(shares_of(batch))
+        self.counters.loaded(shares_of(batch))
         self.store.landed(snapshot, batch, commit)
         reach(CrashPoint.SNAPSHOT_BETWEEN_BATCHES)
 
@@ -198,7 +198,7 @@ class AdHocSnapshots:
             self._write_structures(snapshot, [(schemas[name], position) for name, position in resume_position.items()])
         for name, schema in schemas.items():
             until = None if name in exact else safe_until
-            request = ReloadRequest(self.scheduler.side, schema, snapshot.epoch, resume_position[name], until)
+            request = ReloadRequest(self.scheduler.context, schema, snapshot.epoch, resume_position[name], until)
             if not self._reload_table(name, request):
                 del resume_position[name]
         return resume_position
@@ -213,7 +213,7 @@ class AdHocSnapshots:
         except (SchemaError, QualityError) as error:
             scheduler.stop_tables([name], error, reload=lambda: self._reload_table(name, request))
             return False
-        scheduler.tables.tell_failures(name, request.resume_position, done.judged, done.failures)
+        scheduler.tables.record_failures(name, request.resume_position, done.evaluated, done.failures)
         return True
 
     def _write_structures(self, snapshot: PlannedSnapshot, structures: Iterable[tuple[TableSchema, Position]]) -> None:

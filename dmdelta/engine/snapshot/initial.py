@@ -63,7 +63,7 @@ class FullLoad:
         begin = self.snapshot.log_begin
         return LandedRange(0, begin, begin, self.snapshot.gtid_set or parse_gtid_set("", self.source.flavor))
 
-    def run(self, landed_log: RangeQueue, tally: RunCounters, stop: StopRequest) -> LandedRange | None:
+    def run(self, landed_ranges: RangeQueue, counters: RunCounters, stop: StopRequest) -> LandedRange | None:
         """Land what is missing, then mark where the log resumes; None if the stop was requested before.
 
         Raises:
@@ -73,7 +73,7 @@ class FullLoad:
         done = landed.end.chunk or 0
         finished = [chunk for chunk in self.snapshot.chunks if chunk.number < done]
         missing = self.snapshot.chunks[len(finished) :]
-        tally.loading(shares_of(self.snapshot.chunks), shares_of(finished))
+        counters.loading(shares_of(self.snapshot.chunks), shares_of(finished))
         recorded: Future[None] | None = None
         shares = self._shares(missing)
         with self._bypassing_bronze(shares) as passed, ThreadPoolExecutor(1, thread_name_prefix="record") as recorder:
@@ -84,9 +84,9 @@ class FullLoad:
                 commit = self._land(share)
                 landed = share.landed
                 if share is shares[-1] or share.kept:
-                    landed_log.append(landed)  # a share that bypasses bronze is already in silver
-                tally.landed(self.source.source_id, str(landed.end))
-                tally.loaded(shares_of(share.chunks))
+                    landed_ranges.append(landed)  # a share that bypasses bronze is already in silver
+                counters.landed(self.source.source_id, str(landed.end))
+                counters.loaded(shares_of(share.chunks))
                 if recorded is not None:
                     recorded.result()
                 # The next share is read meanwhile: after a crash the next start records what is missing.
@@ -151,7 +151,7 @@ class FullLoad:
         for chunks in by_table(share.past):
             schema = chunks[0].schema
             request = ApplyRequest(
-                context=task.silver_side(self.source.source_id, self.source.flavor, {}, Coordination()),
+                context=task.silver_context(self.source.source_id, self.source.flavor, {}, Coordination()),
                 schema=schema.schema,
                 table=schema.table,
                 begin=landed.begin,

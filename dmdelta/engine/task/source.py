@@ -26,7 +26,7 @@ class TaskSource:
     task: Task
     config: SourceConfig
     landing: SourceContext
-    side: SilverContext
+    context: SilverContext
 
     def tables_like(self, pattern: str, known: Sequence[TableName] | None = None) -> list[TableName]:
         """The known tables that match a pattern (`*`, `?`), by their own name or by that of their merged table.
@@ -70,7 +70,7 @@ class TaskSource:
         Raises:
             LakehouseError: dm_meta cannot be read.
         """
-        stored = load_points(self.task.spark, self.task.lakehouse, self.task.spec.name, self.side.source_id)
+        stored = load_points(self.task.spark, self.task.lakehouse, self.task.spec.name, self.context.source_id)
         return sorted(stored.tables) if stored is not None else []
 
     def _in_bronze(self, condition: str) -> set[TableName]:
@@ -78,20 +78,20 @@ class TaskSource:
         with wrapped(bronze, "reading"):
             rows = self.task.spark.sql(
                 f"""SELECT DISTINCT schema_name, table_name FROM {bronze}
-                WHERE {of_source(self.side.source_id)} AND {condition} AND table_name IS NOT NULL"""
+                WHERE {of_source(self.context.source_id)} AND {condition} AND table_name IS NOT NULL"""
             ).collect()
         return {(str(row["schema_name"]), str(row["table_name"])) for row in rows}
 
     def _renamed(self) -> set[TableName]:
         """The names that RENAME statements gave."""
-        renamings = renamings_before(self.task.spark, self.side, None)
+        renamings = renamings_before(self.task.spark, self.context, None)
         return {name for one in renamings for name, source in one.sources.items() if source is not None}
 
     def _included(self, names: Iterable[TableName]) -> list[TableName]:
-        return sorted(name for name in names if self.side.rules.wanted(*name))
+        return sorted(name for name in names if self.context.rules.wanted(*name))
 
     def _merged_name(self, name: TableName) -> str:
-        target = self.side.table(name)
+        target = self.context.table(name)
         return ".".join(target.route.name) if target.merged else ""
 
 
@@ -115,5 +115,5 @@ def source_of_task(task: Task, config: SourceConfig) -> TaskSource:
     """
     flavor = flavor_of_source(task.spec, config)
     operators = read_operators(task.spark, task.lakehouse, task.spec.name, config.source_id)
-    side = task.silver_side(config.source_id, flavor, operators, Coordination())
-    return TaskSource(task, config, task.landing_source(config.source_id, flavor), side)
+    context = task.silver_context(config.source_id, flavor, operators, Coordination())
+    return TaskSource(task, config, task.landing_source(config.source_id, flavor), context)

@@ -32,7 +32,7 @@ class Task:
 
     Attributes:
         run: distinguishes this process's commits from another's.
-        in_force: the settings that can change while the task runs.
+        live_settings: the settings that can change while the task runs.
         suites: expectations on its tables; loaded by a run and by quality commands.
     """
 
@@ -40,7 +40,7 @@ class Task:
     spark: SparkSession
     lakehouse: Lakehouse
     run: str
-    in_force: LiveSettings
+    live_settings: LiveSettings
     suites: Suites = field(default_factory=Suites)
 
     @property
@@ -54,7 +54,7 @@ class Task:
     def landing_source(self, source_id: str, flavor: Flavor) -> SourceContext:
         return SourceContext(self.lakehouse, self.spec.name, source_id, self.run, flavor, self.rules(source_id))
 
-    def silver_side(
+    def silver_context(
         self, source_id: str, flavor: Flavor, operators: Mapping[Position, Operator], shards: Coordination
     ) -> SilverContext:
         rules = replace(self.rules(source_id), operators=operators)

@@ -125,7 +125,7 @@ def placed(moments: Sequence[SourceStats], sightings: Mapping[str, LagTracker], 
     yield _family("relay_waiting_bytes", "Bytes of segments that a stage has not reached.", _STAGE, waiting)
 
 
-def told(moments: Sequence[SourceStats]) -> Iterator[Metric]:
+def source_metrics(moments: Sequence[SourceStats]) -> Iterator[Metric]:
     """The states of sources, and of their sinks and validators."""
     validators = {moment.source_id: moment.validator for moment in moments if moment.validator is not None}
     errors = {(s, state.value): float(n) for s, each in validators.items() for state, n in each.errors.items()}
@@ -143,7 +143,7 @@ def told(moments: Sequence[SourceStats]) -> Iterator[Metric]:
 def metrics_page() -> str:
     """docs/metrics.md, in Markdown."""
     nothing = Counts({}, {}, {}, {}, {})
-    figures = [in_state(State.RUNNING), retried(0), *counted(nothing), *placed((), {}, 0.0), *told(())]
+    figures = [in_state(State.RUNNING), retried(0), *counted(nothing), *placed((), {}, 0.0), *source_metrics(())]
     lines = [
         "# Metrics",
         "",
@@ -184,18 +184,18 @@ def _family(name: str, text: str, labels: Sequence[str], values: Mapping[Any, fl
 log = get_logger(__name__)
 
 
-LOOK_SECONDS = 1.0
+POLL_SECONDS = 1.0
 """The resolution of a lag in seconds."""
 
 
 class RunMetrics(Collector):
     """A run's metrics: its counters at the time of the request, its sources as of the last poll."""
 
-    def __init__(self, tally: RunCounters) -> None:
-        self._tally = tally
+    def __init__(self, counters: RunCounters) -> None:
+        self._tally = counters
         self._moments: tuple[SourceStats, ...] = ()
         self._sightings: dict[str, LagTracker] = {}
-        self._looked = -LOOK_SECONDS
+        self._polled = -POLL_SECONDS
         self._state = State.RUNNING
         self._retries = 0
         self._lock = threading.Lock()
@@ -203,9 +203,9 @@ class RunMetrics(Collector):
     def poll(self, read: Callable[[], Iterable[SourceStats]]) -> None:
         """Poll the state of the sources, which `read` returns; may be called at any rate."""
         now = time.monotonic()
-        if now - self._looked < LOOK_SECONDS:
+        if now - self._polled < POLL_SECONDS:
             return
-        self._looked = now
+        self._polled = now
         self.see(read(), now)
 
     def see(self, moments: Iterable[SourceStats], now: float) -> None:
@@ -232,11 +232,11 @@ class RunMetrics(Collector):
         yield retried(self._retries)
         yield from counted(self._tally.counts())
         yield from placed(moments, sightings, time.monotonic())
-        yield from told(moments)
+        yield from source_metrics(moments)
 
 
 @contextmanager
-def serving_metrics(config: MetricsConfig | None, tally: RunCounters) -> Iterator[RunMetrics | None]:
+def serving_metrics(config: MetricsConfig | None, counters: RunCounters) -> Iterator[RunMetrics | None]:
     """Serve `/metrics` until the block ends; None if the spec does not enable it.
 
     Raises:
@@ -245,7 +245,7 @@ def serving_metrics(config: MetricsConfig | None, tally: RunCounters) -> Iterato
     if config is None:
         yield None
         return
-    metrics = RunMetrics(tally)
+    metrics = RunMetrics(counters)
     registry = CollectorRegistry()
     registry.register(metrics)
     ProcessCollector(registry=registry)

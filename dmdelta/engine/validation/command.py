@@ -94,9 +94,9 @@ class SourceTables:
         source, task = self.source, self.source.task
         if self.endpoint is not None:
             with closing(open_connection(self.endpoint)) as connection:
-                self._in_source = table_names(connection, source.side.rules.wanted)
+                self._in_source = table_names(connection, source.context.rules.wanted)
         self._pending = ChunkStore(
-            task.spark, task.lakehouse, task.spec.name, source.side.source_id, task.run
+            task.spark, task.lakehouse, task.spec.name, source.context.source_id, task.run
         ).pending_tables()
         every = {*self._in_source, *source.mentioned_tables(), *source.applied_tables()}
         return sorted(name for name in every if fnmatchcase(shown(name), self.request.table))
@@ -120,11 +120,11 @@ class SourceTables:
 
     def _validate(self, name: TableName) -> Validated | None:
         source = self.source
-        condition = silver_condition(source.task.spark, source.side.table(name))
+        condition = silver_condition(source.task.spark, source.context.table(name))
         silver = self.request.against is Against.SILVER
         if name not in self._in_source and condition is Condition.ABSENT and silver:
             return None
-        if not source.side.rules.wanted(*name):
+        if not source.context.rules.wanted(*name):
             return self._line(name, Outcome.EXCLUDED, "the spec's rules exclude it")
         if self.endpoint is None:
             return self._line(name, Outcome.EXCLUDED, f"{source.config.source_id} is an archive, without a server")
@@ -132,7 +132,7 @@ class SourceTables:
             return self._against_sink(name, self.endpoint)
         if name not in self._in_source:
             return self._one_sided(name, self.endpoint).silver_alone()
-        compared = plan_comparable_rows(source.side.rules, name)
+        compared = plan_comparable_rows(source.context.rules, name)
         if isinstance(compared, str):
             return self._line(name, Outcome.EXCLUDED, compared)
         if name in self._pending:
@@ -143,7 +143,7 @@ class SourceTables:
                 return alone
         return TableValidation(
             task=source.task,
-            side=source.side,
+            context=source.context,
             landing=source.landing,
             endpoint=self.endpoint,
             name=name,
@@ -155,7 +155,7 @@ class SourceTables:
         source, sink = self.source, self.source.task.spec.sink
         assert sink is not None
         others = {other for other in {*self._in_source, *source.known_tables()} if other != name}
-        planned = plan_sink_table(source.side.rules, name, others, len(source.task.spec.sources))
+        planned = plan_sink_table(source.context.rules, name, others, len(source.task.spec.sources))
         if isinstance(planned, str):
             return self._line(name, Outcome.EXCLUDED, planned)
         return SinkValidation(

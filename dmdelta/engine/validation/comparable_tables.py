@@ -38,7 +38,7 @@ class ComparableTables:
     """
 
     spark: SparkSession
-    side: SilverContext
+    context: SilverContext
     fast: bool
     skipped: dict[str, str] = field(default_factory=dict)
     stop: StopRequest = field(default_factory=StopRequest)
@@ -72,11 +72,11 @@ class ComparableTables:
         schemas = {schema.name: schema for schema in read}
         for name in missing:
             schema = schemas.get(name)
-            planned = _plan_comparison(self.spark, self.side, name, schema, fast=self.fast)
+            planned = _plan_comparison(self.spark, self.context, name, schema, fast=self.fast)
             if isinstance(planned, str) or schema is None:
                 self._comparers[name] = str(planned)
             else:
-                self._comparers[name] = RowComparer(self.spark, self.side, self.connection, schema, planned)
+                self._comparers[name] = RowComparer(self.spark, self.context, self.connection, schema, planned)
 
     def use(self, name: TableName, work: Callable[[RowComparer], None], what: str) -> None:
         """Compare rows of a table; on an error, retry once with its current schema, then report it as skipped.
@@ -129,12 +129,12 @@ class ComparableTables:
     def _skip(self, name: Sequence[str], why: str) -> None:
         shown = ".".join(name)
         if self.skipped.get(shown) != why:
-            log.warning("not validated", source=self.side.source_id, table=shown, why=why)
+            log.warning("not validated", source=self.context.source_id, table=shown, why=why)
             self.skipped[shown] = why
 
 
-def _facts(spark: SparkSession, side: SilverContext, name: TableName, schema: TableSchema | None) -> TableFacts:
-    target, compared = side.table(name), plan_comparable_rows(side.rules, name)
+def _facts(spark: SparkSession, context: SilverContext, name: TableName, schema: TableSchema | None) -> TableFacts:
+    target, compared = context.table(name), plan_comparable_rows(context.rules, name)
     if silver_condition(spark, target) is not Condition.PRESENT:
         return TableFacts(schema, None, compared)
     with wrapped(target.place, "reading"):
@@ -149,12 +149,12 @@ def _facts(spark: SparkSession, side: SilverContext, name: TableName, schema: Ta
 
 
 def _plan_comparison(
-    spark: SparkSession, side: SilverContext, name: TableName, schema: TableSchema | None, *, fast: bool
+    spark: SparkSession, context: SilverContext, name: TableName, schema: TableSchema | None, *, fast: bool
 ) -> RowLook | str:
-    facts = _facts(spark, side, name, schema)
+    facts = _facts(spark, context, name, schema)
     if schema is None and facts.columns is None:
         return NOTHING
     try:
-        return plan_look(facts, side.flavor, fast=fast)
+        return plan_look(facts, context.flavor, fast=fast)
     except ConfigError as error:
         return error.message

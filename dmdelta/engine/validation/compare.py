@@ -73,7 +73,7 @@ class TableValidation:
     """
 
     task: Task
-    side: SilverContext
+    context: SilverContext
     landing: SourceContext
     endpoint: Endpoint
     name: TableName
@@ -82,7 +82,7 @@ class TableValidation:
 
     @property
     def replay(self) -> TableReplay:
-        return TableReplay(self.task, self.side, self.name, lambda _: None)
+        return TableReplay(self.task, self.context, self.name, lambda _: None)
 
     def run(self) -> Validated:
         """Compare.
@@ -91,10 +91,10 @@ class TableValidation:
             NotLanded: bronze does not reach the source's position.
             DmdeltaError: silver or the source cannot be read, or silver does not reach the source's position.
         """
-        target = self.side.table(self.name)
+        target = self.context.table(self.name)
         for _ in range(TRIES):
             at = table_version(self.task.spark, target)  # read before the source, so that silver is never ahead of it
-            with open_consistent(self.endpoint, self.name, self.side.flavor, self.request.threads) as table:
+            with open_consistent(self.endpoint, self.name, self.context.flavor, self.request.threads) as table:
                 position = await_landed(self.task.spark, self.landing, table.position, self.request.wait)
                 rows = self.replay.rows_as_of(at, position)
                 if rows is not None:
@@ -124,7 +124,7 @@ class TableValidation:
         uncompared += self._only_in_silver(table, silver)
         fixed, refused = self._fix(table, comparison, differences)
         return Validated(
-            source=self.side.source_id,
+            source=self.context.source_id,
             table=".".join(self.name),
             status=outcome_of(differs=bool(differences or found.not_looked_at), uncompared=bool(uncompared)),
             reason=refused,
@@ -145,9 +145,9 @@ class TableValidation:
         return plan_comparison(
             table.schema,
             silver.rows.columns,
-            self.side.flavor,
+            self.context.flavor,
             table.rows,
-            left_out=left_out_rows(self.compared, table.schema, self.side.flavor),
+            left_out=left_out_rows(self.compared, table.schema, self.context.flavor),
             absent=silver.absent,
         )
 
@@ -183,7 +183,7 @@ class TableValidation:
         spark, bronze = self.task.spark, self.task.lakehouse.bronze
         if keyless or self.compared.deletes or expired_to(spark, self.landing) is not None:
             return True
-        rows = f"{of_source(self.side.source_id)} AND {of_table(*self.name)} AND op = 'update'"
+        rows = f"{of_source(self.context.source_id)} AND {of_table(*self.name)} AND op = 'update'"
         with wrapped(bronze, "reading"):
             return not spark.sql(f"SELECT 1 FROM {bronze} WHERE {rows} AND key_changed LIMIT 1").isEmpty()
 
@@ -195,13 +195,13 @@ class TableValidation:
             return False, None
         keys = [difference.key for difference in differences]
         try:
-            fix_rows(self.task, self.side, self.endpoint, comparison, table.schema, keys)
+            fix_rows(self.task, self.context, self.endpoint, comparison, table.schema, keys)
         except (ConfigError, QualityError) as error:
             return False, f"{error.message}: {error.hint}"
         return True, None
 
     def _only_in_silver(self, table: ConsistentTable, silver: OwnRows) -> tuple[str, ...]:
-        own = {column.name for column in (*table.schema.columns, *self.side.table(self.name).constants)}
+        own = {column.name for column in (*table.schema.columns, *self.context.table(self.name).constants)}
         own.update(silver.absent)
         return tuple(name for name in silver.rows.columns if name not in own and not name.startswith("_dm_"))
 

@@ -33,7 +33,7 @@ FIXED_EPOCH = -(1 << 31)
 
 def fix_rows(
     task: Task,
-    side: SilverContext,
+    context: SilverContext,
     endpoint: Endpoint,
     comparison: Comparison,
     schema: TableSchema,
@@ -48,7 +48,7 @@ def fix_rows(
         ConfigError: the table has no key. QualityError: there are more than `MAX_KEYS` keys.
         DmdeltaError: the source cannot be read, or silver cannot be written.
     """
-    spark, target = task.spark, side.table(schema.name)
+    spark, target = task.spark, context.table(schema.name)
     if not schema.primary_key:
         raise ConfigError(
             f"{schema} has no key: single rows cannot be repaired",
@@ -61,7 +61,7 @@ def fix_rows(
         )
     staging = task.lakehouse.metadata(f"{task.spec.name}_fix")
     with exclusive_access(task.spec):
-        frames = ChunkFrames(spark, endpoint, side.source_id, side.flavor, FIXED_EPOCH)
+        frames = ChunkFrames(spark, endpoint, context.source_id, context.flavor, FIXED_EPOCH)
         read = read_rows_of(frames.table_rows([_chunk(comparison, schema, keys)]), schema, target)
         # Staged, so that Spark reads the source only once: a second read may return other rows.
         with wrapped(staging, "writing"):

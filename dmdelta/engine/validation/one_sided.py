@@ -42,9 +42,9 @@ class OneSided:
             NotLanded: bronze does not reach the source's position.
             DmdeltaError: silver or bronze cannot be read, or silver does not reach the source's position.
         """
-        side, spark = self.source.side, self.source.task.spark
-        target = side.table(self.name)
-        if side.rules.decide(self.name, ("drop table",), "DROP TABLE") is Action.IGNORE:
+        context, spark = self.source.context, self.source.task.spark
+        target = context.table(self.name)
+        if context.rules.decide(self.name, ("drop table",), "DROP TABLE") is Action.IGNORE:
             return self._line(Outcome.EXCLUDED, "dropped in the source; a filter of the spec ignores DROP TABLE")
         with closing(open_connection(self.endpoint)) as connection:
             at = server_position(connection)
@@ -60,7 +60,7 @@ class OneSided:
         )
 
     def _left_over(self, position: Position) -> Validated:
-        target, spark = self.source.side.table(self.name), self.source.task.spark
+        target, spark = self.source.context.table(self.name), self.source.task.spark
         with wrapped(target.place, "reading"):
             rows = spark.table(target.place)
             count = rows.where(target.own_rows).count() if target.merged else rows.count()
@@ -84,15 +84,15 @@ class OneSided:
             NotLanded: bronze does not reach the source's position.
             DmdeltaError: the source or bronze cannot be read, or silver does not reach the source's position.
         """
-        task, side = self.source.task, self.source.side
-        with open_consistent(self.endpoint, self.name, side.flavor, 1) as table:
+        task, context = self.source.task, self.source.context
+        with open_consistent(self.endpoint, self.name, context.flavor, 1) as table:
             position = await_landed(task.spark, self.source.landing, table.position, self.request.wait)
             left_out = f"NOT ({compared.source_condition})" if compared.expressions else ""
             ((count,),) = table.ask([(count_query(table.name, left_out), ())])[0]
         for _ in range(TRIES):
-            if silver_condition(task.spark, side.table(self.name)) is Condition.PRESENT:
+            if silver_condition(task.spark, context.table(self.name)) is Condition.PRESENT:
                 return None
-            stored = load_points(task.spark, task.lakehouse, task.spec.name, side.source_id)
+            stored = load_points(task.spark, task.lakehouse, task.spec.name, context.source_id)
             if stored is not None and not self._has_events(stored.global_point.position, position):
                 return self._missing(position, int(count))
             time.sleep(POLL_SECONDS)
@@ -117,8 +117,8 @@ class OneSided:
     def _has_events(self, begin: Position, end: Position) -> bool:
         if begin >= end:
             return False
-        task, side = self.source.task, self.source.side
-        events = table_events(task.spark, task.lakehouse, side.source_id, self.name, begin, end)
+        task, context = self.source.task, self.source.context
+        events = table_events(task.spark, task.lakehouse, context.source_id, self.name, begin, end)
         return bool(events.row_count or events.ddl)
 
     def _line(self, status: Outcome, reason: str) -> Validated:

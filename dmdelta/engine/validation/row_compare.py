@@ -68,7 +68,7 @@ class RowComparer:
     """Compares rows of one source table. Reads the source last: whatever silver lacks then is in the source's log."""
 
     spark: SparkSession
-    side: SilverContext
+    context: SilverContext
     connection: "Connection[Any]"
     schema: TableSchema
     look: RowLook
@@ -79,7 +79,7 @@ class RowComparer:
 
     @property
     def place(self) -> str:
-        return self.side.table(self.name).place
+        return self.context.table(self.name).place
 
     def changed(self, part: Range, events: TableEvents) -> Iterator[RowDifferences]:
         """Compare the rows that a range of the log changed, slice by slice.
@@ -139,7 +139,7 @@ class RowComparer:
 
     def _touched(self, part: Range, events: TableEvents, number: int, slices: int) -> DataFrame:
         """The distinct keys of the rows that a range changed, in one of several slices."""
-        return changed_keys(self.spark, self.side, self.schema, part, events, (number, slices))
+        return changed_keys(self.spark, self.context, self.schema, part, events, (number, slices))
 
     def _written_since(self, begin: Position) -> DataFrame:
         """Silver's rows that were changed at or after a position; Delta skips other files by their statistics."""
@@ -149,18 +149,18 @@ class RowComparer:
 
     def _silver(self) -> DataFrame:
         """Silver's rows and the quarantined ones: together they correspond to the source's rows."""
-        target = self.side.table(self.name)
+        target = self.context.table(self.name)
         with wrapped(self.place, "reading"):
             held = self.spark.table(self.place)
         rows = shard_rows(target, held)
-        if self.side.checks is not no_checks:
+        if self.context.checks is not no_checks:
             rows = with_quarantined(self.spark, target, rows, seen_whole(target, self.schema, held))
         return own_rows(target, self.schema, rows).rows
 
 
 def changed_keys(
     spark: SparkSession,
-    side: SilverContext,
+    context: SilverContext,
     schema: TableSchema,
     part: Range,
     events: TableEvents,
@@ -176,7 +176,7 @@ def changed_keys(
     number, slices = slice_of
     effective = row_changes(part.begin, part.end, events.groups)
     changes = spark.sql(
-        f"SELECT * FROM {side.lakehouse.bronze} WHERE {of_source(side.source_id)} AND {of_table(*schema.name)} "
+        f"SELECT * FROM {context.lakehouse.bronze} WHERE {of_source(context.source_id)} AND {of_table(*schema.name)} "
         f"AND op <> 'read' AND {effective}"
     )
     keyed = keyed_changes(changes, schema, moves=bool(events.moves))

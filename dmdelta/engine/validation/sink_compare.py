@@ -90,7 +90,7 @@ class SinkValidation:
     def _both(self) -> Iterator[tuple[ConsistentTable, TargetSnapshot, Position]]:
         """Both tables; the target's is at or after the source's position."""
         source, spark = self.source, self.source.task.spark
-        with open_consistent(self.endpoint, self.table.name, source.side.flavor, self.request.threads) as table:
+        with open_consistent(self.endpoint, self.table.name, source.context.flavor, self.request.threads) as table:
             position = await_landed(spark, source.landing, table.position, self.request.wait)
             self._await_executed(position)
             with open_target_snapshot(self.server) as target:
@@ -107,7 +107,7 @@ class SinkValidation:
         (schema,) = read_schemas(target.connection, lambda *found: found == name)
         left_out = self.table.compared.source_condition
         comparison = plan_server_comparison(
-            table.schema, schema, (self.source.side.flavor, target.flavor), table.rows, left_out
+            table.schema, schema, (self.source.context.flavor, target.flavor), table.rows, left_out
         )
         rows = ServerRows(table, target, quoted(*name), self.table.own_rows, comparison, self.request.limit)
         whole = keys is None or not table.schema.primary_key
@@ -163,7 +163,7 @@ class SinkValidation:
         bronze = self.source.task.lakehouse.bronze
         with wrapped(bronze, "reading"):
             changed = changed_keys(
-                self.source.task.spark, self.source.side, schema, Range(position, landed.end), events
+                self.source.task.spark, self.source.context, schema, Range(position, landed.end), events
             )
             texts = changed.selectExpr(f"{comparison.key_text.silver} AS k").collect()
         return {row["k"] for row in texts} & {row.key for row in differences}
@@ -173,7 +173,7 @@ class SinkValidation:
         task = self.source.task
         sink = task.spec.sink
         assert sink is not None
-        metadata = Metadata(sink.metadata, task.spec.name, self.source.side.source_id, task.run)
+        metadata = Metadata(sink.metadata, task.spec.name, self.source.context.source_id, task.run)
         deadline = time.monotonic() + self.request.wait
         while True:
             executed = flushed_position(self.server, metadata)
@@ -191,7 +191,7 @@ class SinkValidation:
 
     def _events(self, begin: Position, end: Position) -> TableEvents:
         task = self.source.task
-        source_id = self.source.side.source_id
+        source_id = self.source.context.source_id
         return table_events(task.spark, task.lakehouse, source_id, self.table.name, begin, end)
 
     def _target_alone(self) -> Validated | None:

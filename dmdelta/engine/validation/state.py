@@ -47,7 +47,7 @@ class Validation:
     """
 
     spark: SparkSession
-    side: SilverContext
+    context: SilverContext
     config: ValidatorConfig
     store: ValidatorStore
     looks: ComparableTables
@@ -164,7 +164,7 @@ class Validation:
             with suppress(DmdeltaError):  # logged already; dm_meta may be the cause
                 self.store.publish(self._published)
 
-    def see_decisions(self) -> None:
+    def load_decisions(self) -> None:
         """Recount the errors periodically while there are new ones: operators may have decided on them.
 
         Raises:
@@ -184,15 +184,15 @@ class Validation:
 
     def _work(self, part: Range) -> list[tuple[TableEvents, Range]]:
         """The tables with changes in a range, each with the part of the log to compare."""
-        spark, side, held = self.spark, self.side, self.held()
-        found = tables_with_events(spark, side.lakehouse, side.source_id, part.begin, part.end)
-        wanted = {events.name: events for events in found if side.rules.wanted(*events.name)}
+        spark, context, held = self.spark, self.context, self.held()
+        found = tables_with_events(spark, context.lakehouse, context.source_id, part.begin, part.end)
+        wanted = {events.name: events for events in found if context.rules.wanted(*events.name)}
         for name in wanted.keys() & set(held):
             self._left.setdefault(name, part.begin)
         work = [(events, part) for name, events in wanted.items() if name not in self._left]
         for name in self._left.keys() - set(held):
             rest = Range(self._left[name], part.end)
-            events = table_events(spark, side.lakehouse, side.source_id, name, rest.begin, rest.end)
+            events = table_events(spark, context.lakehouse, context.source_id, name, rest.begin, rest.end)
             work.append((events, rest))
             if not _changes_rows(events):
                 self._left.pop(name)
@@ -275,12 +275,12 @@ class Validation:
         values = comparer.values([row.key for row in rows])
         for row in rows:
             at = (name, row.key.text)
-            error = error_id(self.side.source_id, at)
+            error = error_id(self.context.source_id, at)
             state = ErrorState.IGNORED if states.get(error) is ErrorState.IGNORED else ErrorState.NEW
             texts = values.get(row.key.text, {})
             self._unwritten[at] = RowError(
                 error=error,
-                source_id=self.side.source_id,
+                source_id=self.context.source_id,
                 schema=name[0],
                 table=name[1],
                 key=row.key.text,
@@ -290,7 +290,7 @@ class Validation:
                 values=texts,
             )
         # No keys in the log: they are row values.
-        log.warning("rows differ from the source", source=self.side.source_id, table=".".join(name), rows=len(rows))
+        log.warning("rows differ from the source", source=self.context.source_id, table=".".join(name), rows=len(rows))
 
 
 def _changes_rows(events: TableEvents) -> bool:

@@ -41,17 +41,17 @@ class ValidatorLoop:
     """
     Attributes:
         spark: a session of its own.
-        applied_log: the ranges that were applied in this run.
+        applied_ranges: the ranges that were applied in this run.
         applied: the position up to which silver was applied when the run started; None: nothing was.
         held: returns the tables that are paused.
         failure: why it has stopped; everything else continues.
     """
 
     spark: SparkSession
-    side: SilverContext
+    context: SilverContext
     endpoint: Endpoint
     config: ValidatorConfig
-    applied_log: RangeQueue
+    applied_ranges: RangeQueue
     applied: Position | None
     held: Callable[[], Collection[TableName]]
     interval: float = 30.0
@@ -62,7 +62,7 @@ class ValidatorLoop:
     _compared_at: float = field(default_factory=time.monotonic)
 
     def start(self, stop: StopRequest) -> None:
-        name = f"validate-{self.side.source_id}"
+        name = f"validate-{self.context.source_id}"
         self._thread = threading.Thread(target=self._run, args=(stop,), name=name, daemon=True)
         self._thread.start()
 
@@ -100,9 +100,9 @@ class ValidatorLoop:
             return False  # the running comparison was cancelled
         if isinstance(error, (Retryable, QualityError)):  # too many rows differ, mostly temporarily
             self._publish_trouble(str(error))
-            return not self.applied_log.finished  # otherwise the next run resumes
+            return not self.applied_ranges.finished  # otherwise the next run resumes
         self.failure = as_ours(error, "the validator")
-        unknown, source_id = None if error is self.failure else error, self.side.source_id
+        unknown, source_id = None if error is self.failure else error, self.context.source_id
         log.error(
             "validator stopped, landing and silver continue", exc=unknown, source=source_id, why=str(self.failure)
         )
@@ -117,7 +117,7 @@ class ValidatorLoop:
             query(connection, "SET SESSION sql_mode = ''")  # no sql_mode changes the text of values
             validation.looks.connect(connection, stop)
             while not stop.requested:
-                ended = self.applied_log.finished
+                ended = self.applied_ranges.finished
                 self._take(validation)
                 if ended or time.monotonic() - self._compared_at >= GATHER_SECONDS:
                     self._compare(validation, stop, ends=ended)
@@ -125,24 +125,24 @@ class ValidatorLoop:
                     validation.flush()
                 if ended:
                     return
-                validation.see_decisions()
+                validation.load_decisions()
             validation.flush()
 
     def _opened(self) -> Validation:
         if self._validation is None:
-            side = self.side
-            store = ValidatorStore(self.spark, side.lakehouse, side.task, side.source_id)
-            looks = ComparableTables(self.spark, side, fast=self.config.mode == "fast")
-            self._validation = Validation(self.spark, side, self.config, store, looks, self.held)
+            context = self.context
+            store = ValidatorStore(self.spark, context.lakehouse, context.task, context.source_id)
+            looks = ComparableTables(self.spark, context, fast=self.config.mode == "fast")
+            self._validation = Validation(self.spark, context, self.config, store, looks, self.held)
         return self._validation
 
     def _take(self, validation: Validation) -> None:
         """Take the applied ranges from the queue; waits shortly if there are none."""
-        landed = self.applied_log.take(0, WAIT_SECONDS)
+        landed = self.applied_ranges.take(0, WAIT_SECONDS)
         while landed is not None:
             validation.begin_at(landed.begin)
             self._ahead = landed.end
-            landed = self.applied_log.take(0, 0)
+            landed = self.applied_ranges.take(0, 0)
 
     def _compare(self, validation: Validation, stop: StopRequest, *, ends: bool) -> None:
         self._compared_at = time.monotonic()
@@ -154,6 +154,6 @@ class ValidatorLoop:
 
     def _publish_trouble(self, why: str) -> None:
         """Publish the error for `dmdelta status`, if dm_meta can be written."""
-        log.warning("validator paused, retrying automatically", source=self.side.source_id, why=why)
+        log.warning("validator paused, retrying automatically", source=self.context.source_id, why=why)
         if self._validation is not None:
             self._validation.tell_trouble(why)

@@ -45,19 +45,19 @@ def validated_tables(task: Task, config: SourceConfig) -> dict[str, str | None]:
 
 def _schemas(source: TaskSource, endpoint: Endpoint) -> dict[TableName, TableSchema]:
     with closing(open_connection(endpoint)) as connection:
-        return {schema.name: schema for schema in read_schemas(connection, source.side.rules.wanted)}
+        return {schema.name: schema for schema in read_schemas(connection, source.context.rules.wanted)}
 
 
 def _is_in_silver(source: TaskSource, name: TableName) -> bool:
-    return silver_condition(source.task.spark, source.side.table(name)) is Condition.PRESENT
+    return silver_condition(source.task.spark, source.context.table(name)) is Condition.PRESENT
 
 
 def _reason(source: TaskSource, schema: TableSchema, known: Collection[TableName]) -> str | None:
     """Assumes that silver has the source's columns: reading the schema of every silver table would be slow."""
     columns = tuple(column.name for column in schema.columns) if schema.name in known else None
-    facts = TableFacts(schema, columns, plan_comparable_rows(source.side.rules, schema.name))
+    facts = TableFacts(schema, columns, plan_comparable_rows(source.context.rules, schema.name))
     try:
-        planned = plan_look(facts, source.side.flavor, fast=source.task.spec.validator.mode == "fast")
+        planned = plan_look(facts, source.context.flavor, fast=source.task.spec.validator.mode == "fast")
     except ConfigError as error:
         return error.message
     return planned if isinstance(planned, str) else None

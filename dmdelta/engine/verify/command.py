@@ -8,7 +8,7 @@ from dmdelta.bronze.landing import landing_app
 from dmdelta.bronze.retention import assert_kept, expired_to
 from dmdelta.changelog.context import SourceContext
 from dmdelta.config import SourceConfig, TaskSpec
-from dmdelta.engine.history.positions import LandedLogOf, Side, find_place
+from dmdelta.engine.history.positions import LandedPositions, Side, find_place
 from dmdelta.engine.task.task import Task, named_source, open_task
 from dmdelta.engine.verify.bronze_rows import BronzeStretches, Range, clipped, plan_ranges
 from dmdelta.engine.verify.source_log import LogPart, Origin, SourceLog, find_log, plan_parts
@@ -21,7 +21,7 @@ from dmdelta.verification.compare import EventComparison
 from dmdelta.verification.decoder import Decoder
 from dmdelta.verification.events import LoggedEvent
 from dmdelta.verification.raw_events import RawEvent
-from dmdelta.verification.results import Difference, TableResult, Tally
+from dmdelta.verification.results import Difference, DifferenceCounts, TableResult
 
 STRETCH_BYTES = 8 << 20
 """Bytes of log that are compared at a time; bounds the memory."""
@@ -130,13 +130,13 @@ def _verify_source(task: Task, config: SourceConfig, request: VerifyRequest, rep
             f"the log of {source_id} from {check.ranges[0].begin} on is no longer available",
             hint="neither the server nor the relay has it any longer: verify a newer range, or an archive of the files",
         )
-    return Verified(source_id, check.ranges, check.tally.tables(), check.tally.differences())
+    return Verified(source_id, check.ranges, check.counters.tables(), check.counters.differences())
 
 
 def _range(
     task: Task, landing: SourceContext, request: VerifyRequest, end: Position
 ) -> tuple[Position | None, Position | None]:
-    places = LandedLogOf(task.spark, landing, end)
+    places = LandedPositions(task.spark, landing, end)
     begin = find_place(places, request.begin, Side.FROM) if request.begin is not None else None
     until = find_place(places, request.end, Side.TO) if request.end is not None else None
     if begin is not None:
@@ -165,17 +165,17 @@ class _SourceCheck:
     boundaries: Collection[Position]
     report: Report
     ranges: list[VerifiedRange] = field(default_factory=list)
-    tally: Tally = field(init=False)
+    counters: DifferenceCounts = field(init=False)
     _comparison: EventComparison = field(init=False)
 
     def __post_init__(self) -> None:
-        self.tally = Tally(self.landing.source_id)
-        self._comparison = EventComparison(self._is_wanted, self.tally)
+        self.counters = DifferenceCounts(self.landing.source_id)
+        self._comparison = EventComparison(self._is_wanted, self.counters)
 
     def run(self, one: Range, end: Position) -> None:
         """Compare a range of the log, part by part."""
         begin, until = one
-        self.tally.epoch = begin.epoch
+        self.counters.epoch = begin.epoch
         window = _Window(begin)
         for part in plan_parts(begin, until, self.log.parts):
             self._note(part)
@@ -202,7 +202,7 @@ class _SourceCheck:
 
     def _leave_out(self, part: LogPart) -> None:
         for count in self.bronze.count(part.begin, part.end):
-            missed = self.tally.of(count.table)
+            missed = self.counters.of(count.table)
             missed.unread_events[LOG_IS_GONE] += 1
             missed.unread_rows[LOG_IS_GONE] += count.rows
 

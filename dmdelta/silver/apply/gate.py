@@ -43,12 +43,12 @@ class CheckedReload:
 
     Attributes:
         rows: the rows that go to silver.
-        judged: the number of rows that were evaluated; 0 without expectations.
+        evaluated: the number of rows that were evaluated; 0 without expectations.
         failures: as for a batch.
     """
 
     rows: DataFrame
-    judged: int
+    evaluated: int
     failures: Mapping[str, int]
 
 

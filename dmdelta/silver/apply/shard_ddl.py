@@ -28,7 +28,7 @@ def join_shard(work: ApplyContext, schema: TableSchema, at: Position) -> Waiting
     """
     existing = work.columns()
     if work.request.context.rules.leave_statements_out:
-        work.request.context.shards.stands(work.request.target.route.name, work.request.target.shard, schema)
+        work.request.context.shards.set_schema(work.request.target.route.name, work.request.target.shard, schema)
         return None
     return _decide(work, Waiting(at, "", joining(schema, existing)), existing, ())
 
@@ -66,9 +66,9 @@ def follow_in_shard(work: ApplyContext, piece: SchemaRange) -> Waiting | None:
     work.make(first, piece.begin, piece.end)
     work.ddl_applied_to = piece.end
     if piece.then.schema is None:
-        work.request.context.shards.leaves(target.route.name, work.request.target.shard)
+        work.request.context.shards.remove_shard(target.route.name, work.request.target.shard)
     else:
-        work.request.context.shards.stands(target.route.name, work.request.target.shard, piece.then.schema)
+        work.request.context.shards.set_schema(target.route.name, work.request.target.shard, piece.then.schema)
     return None
 
 
@@ -106,8 +106,8 @@ def _decide(work: ApplyContext, waiting: Waiting, existing: Columns, first: tupl
     work.make((*first, *plan.changes), waiting.position, waiting.position, statement=is_statement)
     if is_statement:
         work.ddl_applied_to = waiting.position
-    shards.sees(target.route.name, work.columns())
-    shards.stands(target.route.name, work.request.target.shard, after)
+    shards.set_columns(target.route.name, work.columns())
+    shards.set_schema(target.route.name, work.request.target.shard, after)
     return None
 
 

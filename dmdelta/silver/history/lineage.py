@@ -63,11 +63,11 @@ class Carried:
 
     Attributes:
         at: the position at which the table got its rows from another table, or lost its rows.
-        told: epochs before that of `at` contain some of the rows.
+        spans_epochs: epochs before that of `at` contain some of the rows.
     """
 
     at: Position
-    told: bool = False
+    spans_epochs: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ def plan_past(
         if last.chunk is not None:
             end = Position.of_chunk(last.epoch, last.chunk + 1)
         end = min(end, to)
-        has_earlier = bool(stretches) or (carried is not None and carried.told)
+        has_earlier = bool(stretches) or (carried is not None and carried.spans_epochs)
         overlap_end = min(overlap_until.get(begin.epoch, end), end) if has_earlier else begin
         stretches += _split(log, ReplayRange(begin, overlap_end, again=True), stretch_rows)
         stretches += _split(log, ReplayRange(max(begin, overlap_end), end), stretch_rows)

@@ -107,7 +107,7 @@ def rows_added(piece: RangePiece) -> int:
     return int(row["added"] or 0)
 
 
-def schema_behind(spark: SparkSession, request: ApplyRequest) -> TableSchema | None:
+def schema_at_end(spark: SparkSession, request: ApplyRequest) -> TableSchema | None:
     """The table's structure in silver at the range's end; None if it did not exist."""
     schema = structure_at(spark, request.context, request.name, request.end)
     return request.target.silver_schema(schema) if schema is not None else None

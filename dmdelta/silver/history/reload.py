@@ -55,12 +55,12 @@ class Reloaded:
     """The result of a reload.
 
     Attributes:
-        judged: the number of rows that were evaluated; 0 without expectations.
+        evaluated: the number of rows that were evaluated; 0 without expectations.
         failures: the number of failing rows by the name of the expectation.
     """
 
     commit: OwnCommit
-    judged: int
+    evaluated: int
     failures: Mapping[str, int]
 
 
@@ -107,7 +107,7 @@ def reload_table(spark: SparkSession, request: ReloadRequest) -> Reloaded:
     commit = overwrite(spark, guarded.rows, target.place, tag, columns_too=not same, among=target.own_rows)
     if not same:
         restore_clustering(spark, target.place, seen)
-    return Reloaded(commit, guarded.judged, guarded.failures)
+    return Reloaded(commit, guarded.evaluated, guarded.failures)
 
 
 def _join(spark: SparkSession, request: ReloadRequest) -> None:

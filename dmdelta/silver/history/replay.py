@@ -52,14 +52,14 @@ def replay_ranges(
     stretches: Sequence[ReplayRange],
     report: Callable[[ReplayRange, ApplyResult | None], object],
     *,
-    anew: bool,
+    discard_previous: bool,
 ) -> int:
     """Apply replay ranges to the target of a request. Resumes an interrupted call with the same `run`.
 
     Args:
         request: its `run` identifies the replay; its range is ignored.
         report: called for each range, with the result; with None if an earlier call has applied the range.
-        anew: delete the rows of another replay. Without it, those are an error.
+        discard_previous: delete the rows of another replay. Without it, those are an error.
 
     Returns:
         The number of row changes that were read.
@@ -76,7 +76,7 @@ def replay_ranges(
             f"{target.place} is at {newest.tag.end}, after {stretches[-1].end}", hint="choose another name"
         )
     if newest is not None and newest.tag.run != request.context.run:
-        if not anew:
+        if not discard_previous:
             raise ForeignTable(
                 f"{target.place} belongs to another replay", hint="choose another name, or drop that table"
             )

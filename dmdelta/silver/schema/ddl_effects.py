@@ -127,7 +127,7 @@ def _unfiltered(log: TableLog) -> TableLog:
     return replace(log, rules=replace(log.rules, operators={}, events=EventFilter()))
 
 
-def next_told(structure: Iterable[StructureEvent]) -> TableSchema | None:
+def next_recorded(structure: Iterable[StructureEvent]) -> TableSchema | None:
     """The first structure among the events."""
     texts = (event.text for event in structure if event.op is Op.SCHEMA)
     return next((TableSchema.from_json(text) for text in texts), None)

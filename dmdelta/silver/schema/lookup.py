@@ -10,7 +10,7 @@ from dmdelta.ddl.tracking.effects import Altered, Created, Origin
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.rules import NO_RULES
-from dmdelta.silver.schema.ddl_effects import TableLog, follow, next_told
+from dmdelta.silver.schema.ddl_effects import TableLog, follow, next_recorded
 from dmdelta.silver.schema.range_profile import StructureEvent, structure_before
 
 
@@ -24,7 +24,7 @@ def structure_at(spark: SparkSession, log: SourceContext, table: TableName, end:
     history = table_log(spark, log, table, earlier)
     schema: TableSchema | None = None
     for index, event in enumerate(earlier):
-        schema = follow(history, schema, event, next_told(earlier[index + 1 :])).schema
+        schema = follow(history, schema, event, next_recorded(earlier[index + 1 :])).schema
     return schema
 
 

@@ -7,7 +7,7 @@ from dmdelta.errors import UnknownSchema, UnsupportedSchemaChange
 from dmdelta.model.change import Op
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
-from dmdelta.silver.schema.ddl_effects import DdlOutcome, TableLog, follow, next_told
+from dmdelta.silver.schema.ddl_effects import DdlOutcome, TableLog, follow, next_recorded
 from dmdelta.silver.schema.range_profile import StructureEvent, TableEvents
 
 
@@ -42,7 +42,7 @@ def plan_schema_ranges(
     pieces: list[SchemaRange] = []
     schema = known
     for index, event in enumerate(log.structure):
-        followed = follow(log, schema, event, next_told(log.structure[index + 1 :]))
+        followed = follow(log, schema, event, next_recorded(log.structure[index + 1 :]))
         if (followed.effects or followed.refused) and (
             log.ddl_applied_to is None or event.position > log.ddl_applied_to
         ):

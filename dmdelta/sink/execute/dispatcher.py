@@ -22,7 +22,7 @@ from dmdelta.sink.execute.worker import Batch, Mark, Worker
 log = get_logger(__name__)
 BATCH_CHARACTERS = 4 << 20
 """Size at which a batch of long rows is closed."""
-LOOK_SECONDS = 0.5
+POLL_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,9 +157,9 @@ class Dispatcher:
         """Wait until everything dispatched has been executed; False after a timeout of `seconds`."""
         number = self.push(at)
         waited = 0.0
-        while not self.snapshots.wait_for(number, LOOK_SECONDS):
+        while not self.snapshots.wait_for(number, POLL_SECONDS):
             self.check()
-            waited += LOOK_SECONDS
+            waited += POLL_SECONDS
             if seconds is not None and waited >= seconds:
                 return False
         self.causality.reset()
@@ -212,7 +212,7 @@ class Dispatcher:
         while True:
             self.check()
             try:
-                worker.queue.put(message, timeout=LOOK_SECONDS)
+                worker.queue.put(message, timeout=POLL_SECONDS)
             except queue.Full:
                 continue
             return

@@ -124,7 +124,7 @@ def test_optimistic_waits_for_an_incompatible_type():
 def coordinated():
     shards = Coordination(Mode.PESSIMISTIC)
     for shard in (ONE, TWO):
-        shards.stands(TARGET, shard, T)
+        shards.set_schema(TARGET, shard, T)
     return shards
 
 
@@ -141,12 +141,12 @@ def test_the_life_cycle_of_a_lock():
     assert [column.name for column in verdict.others[0].columns] == ["id", "v", "w", "a"]
     assert shards.released("s1") == {}
     after = Columns({**THERE.types, "a": "INT"})
-    shards.sees(TARGET, after)
-    shards.stands(TARGET, TWO, altered("ADD a INT").after)
+    shards.set_columns(TARGET, after)
+    shards.set_schema(TARGET, TWO, altered("ADD a INT").after)
     assert shards.locks() == []
     assert shards.released("s1") == {("d", "t1"): Position(1, "b.000001", 100)}
     assert shards.ask(TARGET, ONE, waiting("ADD a INT"), after).action is Action.EXEC
-    shards.stands(TARGET, ONE, altered("ADD a INT").after)
+    shards.set_schema(TARGET, ONE, altered("ADD a INT").after)
     assert not shards.is_coordinating(TARGET)
     assert shards.at_rest()
 
@@ -155,12 +155,12 @@ def test_a_dropped_shard_is_not_waited_for():
     """Nor a shard missing in the log, once the log has been applied and the source reports the shard's structure."""
     shards = coordinated()
     after = altered("ADD a INT").after
-    shards.stands(TARGET, THREE, None)
+    shards.set_schema(TARGET, THREE, None)
     shards.expects(TARGET, THREE, after)
     shards.ask(TARGET, ONE, waiting("ADD a INT"), THERE)
-    shards.leaves(TARGET, TWO)
+    shards.remove_shard(TARGET, TWO)
     assert shards.released("s1") == {}
-    shards.heard_all("s2")
+    shards.assume_catalog_schemas("s2")
     assert set(shards.released("s1")) == {ONE.name}
 
 
@@ -173,8 +173,8 @@ def test_an_override_applies_to_waiting_shards_only(action):
     assert shards.decide(TARGET, action, str(ONE))
     assert set(shards.released("s1")) == {ONE.name}
     assert shards.ask(TARGET, ONE, waiting("ADD a INT"), THERE).action is action
-    shards.stands(TARGET, ONE, altered("ADD a INT").after)
-    shards.stands(TARGET, ONE, T)
+    shards.set_schema(TARGET, ONE, altered("ADD a INT").after)
+    shards.set_schema(TARGET, ONE, T)
     assert shards.ask(TARGET, ONE, waiting("ADD a INT", 900), THERE).action is Action.WAIT
 
 
@@ -192,13 +192,13 @@ def test_an_override_survives_a_restart_for_all_ready_shards():
     """It applies to whichever shard reaches the statement first; other statements of these shards wait as usual."""
     group = Coordination(Mode.PESSIMISTIC)
     for shard in (ONE, TWO, THREE):
-        group.stands(TARGET, shard, T)
+        group.set_schema(TARGET, shard, T)
     group.decide_ahead(TARGET, Action.EXEC, [str(ONE), str(TWO)], ["ALTER TABLE t DROP w"])
     dropped = waiting("DROP  w").altered.after
     assert group.ask(TARGET, ONE, waiting("DROP  w"), THERE).action is Action.EXEC
-    group.stands(TARGET, ONE, dropped)
+    group.set_schema(TARGET, ONE, dropped)
     assert group.ask(TARGET, TWO, waiting("DROP  w"), THERE).action is Action.EXEC
-    group.stands(TARGET, TWO, dropped)
+    group.set_schema(TARGET, TWO, dropped)
     assert group.ask(TARGET, THREE, waiting("ADD a INT"), THERE).action is Action.WAIT
     group.decide_ahead(TARGET, Action.EXEC, [str(TWO)], ["ALTER TABLE t DROP w"])
     assert group.ask(TARGET, TWO, waiting("ADD b INT", before=dropped), THERE).action is Action.WAIT

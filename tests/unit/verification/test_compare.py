@@ -8,7 +8,7 @@ from decimal import Decimal, localcontext
 import pytest
 
 from dmdelta.verification.compare import EventComparison
-from dmdelta.verification.results import Tally
+from dmdelta.verification.results import DifferenceCounts
 from tests.support.golden import SERVERS, recording
 from tests.support.verifying import NOT_COVERED, bronze_rows, counted, logged_events
 
@@ -21,13 +21,13 @@ def read(request):
 
 
 def compared(events, rows, wanted=lambda table: table[0] == "golden"):
-    """The tally of a comparison."""
+    """The counters of a comparison."""
     unread = {event.place for event in events if event.unread is not None}
-    tally = Tally("s")
-    comparison = EventComparison(wanted, tally)
+    counters = DifferenceCounts("s")
+    comparison = EventComparison(wanted, counters)
     seen = [row for row in rows if row.place not in unread]
     comparison.compare(events, seen, counted([row for row in rows if row.place in unread]))
-    return tally
+    return counters
 
 
 def by_place(rows):
@@ -37,17 +37,17 @@ def by_place(rows):
     return found
 
 
-def said(tally):
+def said(counters):
     """The differences, without their source."""
-    return [(one.position, one.table, one.what, one.row) for one in tally.differences()]
+    return [(one.position, one.table, one.what, one.row) for one in counters.differences()]
 
 
 def test_nothing_differs_and_what_is_not_covered_is_reported(read):
     """Every event and row of every recording is compared, or counted with a reason."""
     name, events, rows = read
-    tally = compared(events, rows)
-    assert said(tally) == []
-    tables = tally.tables()
+    counters = compared(events, rows)
+    assert said(counters) == []
+    tables = counters.tables()
     missed = {
         (table.table.partition(".")[2], one.reason): (one.events, one.rows, one.values)
         for table in tables
@@ -74,11 +74,11 @@ def test_each_covered_value_is_found_when_it_is_changed(read):
             for word in ("before", "after"):
                 for column, value in (getattr(row, word) or {}).items():
                     image = {**getattr(row, word), column: changed(value)}
-                    tally = compared([event], [*own[:number], replace(row, **{word: image}), *own[number + 1 :]])
-                    lost = before - tally.of(event.table).values
+                    counters = compared([event], [*own[:number], replace(row, **{word: image}), *own[number + 1 :]])
+                    lost = before - counters.of(event.table).values
                     assert lost in (0, 1)
                     if lost:
-                        (one,) = tally.differences()
+                        (one,) = counters.differences()
                         assert (one.row, one.columns) == (row.row, (f"{word}.{column}",))
                     found += lost
     assert found == covered > 1_800

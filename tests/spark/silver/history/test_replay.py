@@ -66,18 +66,18 @@ def test_a_killed_replay_goes_on_behind_its_last_stretch(spark, lakehouse):
         raise Killed
 
     with pytest.raises(Killed):
-        replay_ranges(spark, request, stretches, killing, anew=False)
-    rows = replay_ranges(spark, request, stretches, lambda *one: told.append(one), anew=False)
+        replay_ranges(spark, request, stretches, killing, discard_previous=False)
+    rows = replay_ranges(spark, request, stretches, lambda *one: told.append(one), discard_previous=False)
     assert rows == 4
     assert [result is None for _, result in told] == [True, False]
     assert changelog.silver(THEN) == changelog.silver()
-    assert replay_ranges(spark, request, stretches, lambda *_: None, anew=False) == 0
+    assert replay_ranges(spark, request, stretches, lambda *_: None, discard_previous=False) == 0
     with pytest.raises(QualityError, match="after"):
-        replay_ranges(spark, request, stretches[:1], lambda *_: None, anew=False)
+        replay_ranges(spark, request, stretches[:1], lambda *_: None, discard_previous=False)
     other = replay_of(changelog, end, run="other")
     with pytest.raises(ForeignTable, match="another replay"):
-        replay_ranges(spark, other, stretches, lambda *_: None, anew=False)
-    replay_ranges(spark, other, stretches[:1], lambda *_: None, anew=True)
+        replay_ranges(spark, other, stretches, lambda *_: None, discard_previous=False)
+    replay_ranges(spark, other, stretches[:1], lambda *_: None, discard_previous=True)
     assert [row[0] for row in changelog.silver(THEN)] == [0, 1, 2, 3, 4]
     discard(spark, other)
     assert changelog.silver(THEN) == []
@@ -92,10 +92,14 @@ def test_a_place_that_is_used_again_takes_any_shape(spark, lakehouse):
     changelog.tell(grown)
     changelog.insert({"id": 40, "v": "d", "n": 4})
     last = changelog.land()
-    replay_ranges(spark, replay_of(changelog, last), (ReplayRange(BEGIN, last),), lambda *_: None, anew=True)
+    replay_ranges(
+        spark, replay_of(changelog, last), (ReplayRange(BEGIN, last),), lambda *_: None, discard_previous=True
+    )
     assert changelog.silver(THEN)[-1] == (5, "c5", 3)
     assert (40, "d", 4) in changelog.silver(THEN)
-    replay_ranges(spark, replay_of(changelog, end, "other"), (ReplayRange(BEGIN, end),), lambda *_: None, anew=True)
+    replay_ranges(
+        spark, replay_of(changelog, end, "other"), (ReplayRange(BEGIN, end),), lambda *_: None, discard_previous=True
+    )
     assert changelog.silver(THEN)[-1] == (5, "c5")
 
 
@@ -107,7 +111,7 @@ def test_mending_leaves_the_task_where_it_was(spark, lakehouse):
     before = spark.table(lakehouse.silver("d", "items")).collect()
     target = changelog.request(BEGIN, end).target
     request = replay_of(changelog, end)
-    replay_ranges(spark, request, (ReplayRange(BEGIN, end),), lambda *_: None, anew=True)
+    replay_ranges(spark, request, (ReplayRange(BEGIN, end),), lambda *_: None, discard_previous=True)
     place = lakehouse.silver("d", "items")
     spark.sql(f"DELETE FROM {place} WHERE id = 1")
     spark.sql(f"UPDATE {place} SET v = 'wrong' WHERE id IN (0, 12)")

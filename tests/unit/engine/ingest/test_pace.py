@@ -19,14 +19,14 @@ def test_recent_durations_of_phases(monkeypatch):
     """The newest has the highest weight; failures are ignored; sources are separate."""
     now = [100.0]
     monkeypatch.setattr("dmdelta.engine.telemetry.counters.time.monotonic", lambda: now[0])
-    tally = RunCounters(lambda _: None)
-    assert tally.recent("s1", "apply") == 0
+    counters = RunCounters(lambda _: None)
+    assert counters.recent("s1", "apply") == 0
     for seconds in (4.0, 4.0, 8.0):
-        with tally.spending("s1", "apply"):
+        with counters.spending("s1", "apply"):
             now[0] += seconds
-    assert 4 < tally.recent("s1", "apply") < 8
-    before = tally.recent("s1", "apply")
-    with pytest.raises(ValueError, match="no"), tally.spending("s1", "apply"):
+    assert 4 < counters.recent("s1", "apply") < 8
+    before = counters.recent("s1", "apply")
+    with pytest.raises(ValueError, match="no"), counters.spending("s1", "apply"):
         raise ValueError("no")
-    assert tally.recent("s1", "apply") == before
-    assert (tally.recent("s2", "apply"), tally.recent("s1", "land")) == (0, 0)
+    assert counters.recent("s1", "apply") == before
+    assert (counters.recent("s2", "apply"), counters.recent("s1", "land")) == (0, 0)

@@ -7,7 +7,7 @@ import pytest
 from dmdelta.checkpoint.points import ORIGIN
 from dmdelta.ddl.tracking.tracked_structures import Origin, Structures
 from dmdelta.engine.ingest.schema_admin import read_structure
-from dmdelta.engine.ingest.schema_history import ANEW, DELETE, HistoryRow, in_force
+from dmdelta.engine.ingest.schema_history import DELETE, RESTARTED, HistoryRow, structures_at
 from dmdelta.errors import ConfigError, SchemaError
 from dmdelta.model.position import Position
 from dmdelta.model.schema import Column, TableSchema
@@ -28,7 +28,7 @@ def row(position, *columns, origin=Origin.DDL.value, table="t", schema="db"):
 
 
 def known(rows, end):
-    found = in_force(rows, end, Structures()).tables.get(TABLE)
+    found = structures_at(rows, end, Structures()).tables.get(TABLE)
     return [column.name for column in found.schema.columns] if found else None
 
 
@@ -51,7 +51,7 @@ def test_decisions_are_valid_at_their_position():
 
 def test_a_restarted_log_invalidates_earlier_rows():
     """As soon as its mark is in bronze."""
-    rows = [row(at(4), "a"), row(at(4, 2), origin=ANEW, schema=None, table=None)]
+    rows = [row(at(4), "a"), row(at(4, 2), origin=RESTARTED, schema=None, table=None)]
     assert known(rows, at(99)) == ["a"]
     assert known(rows, at(4, 2)) is None
 

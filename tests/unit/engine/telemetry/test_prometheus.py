@@ -64,7 +64,7 @@ def test_observations_are_bounded():
 
 def test_the_exposed_metrics():
     """Counts by source, table and op; positions and lags by stage; the sink by worker."""
-    tally = RunCounters(lambda _: None)
+    counters = RunCounters(lambda _: None)
     result = ApplyResult(
         schema="shop",
         table="orders",
@@ -75,13 +75,13 @@ def test_the_exposed_metrics():
         structure=None,
         clashes=2,
     )
-    tally.applied("s1", result)
-    tally.applied("s2", result)
-    with tally.spending("s1", "land"):
+    counters.applied("s1", result)
+    counters.applied("s2", result)
+    with counters.spending("s1", "land"):
         pass
     sink = SinkMetrics("s1", workers=(WorkerCounts(2, 5, 40), WorkerCounts(1, 1, 2)), queued=(0, 7), keys=9)
     positions = {"server": at(500, "binlog.000003"), "landed": at(400, "binlog.000003"), "applied": at(80)}
-    metrics = RunMetrics(tally)
+    metrics = RunMetrics(counters)
     waiting = {"landed": 0, "applied": 420}
     moment = SourceStats("s1", positions, relay_streams=True, stopped=1, sink=sink)
     metrics.see([replace(moment, relay_bytes=900, waiting_bytes=waiting, safe_tables=3)], 0.0)
@@ -113,8 +113,8 @@ def test_the_exposed_metrics():
     assert value("task_retries_total") == 2
     assert value("sink_rows_total", source="s1", worker="0") == 40
     assert value("sink_queue_batches", source="s1", worker="1") == 7
-    assert tally.now().tables == {"shop.orders": 8}
-    assert tally.now().clashes == {"shop.orders": 4}
+    assert counters.now().tables == {"shop.orders": 8}
+    assert counters.now().clashes == {"shop.orders": 4}
 
 
 def test_waiting_bytes_are_counted_from_a_position():

@@ -61,12 +61,12 @@ def test_the_result_does_not_depend_on_the_window_size(name, monkeypatch):
     whole, _ = checked(name)
     monkeypatch.setattr(command, "STRETCH_BYTES", 1)
     single, bronze = checked(name)
-    assert single.tally.tables() == whole.tally.tables()
-    assert whole.tally.differences() == single.tally.differences() == []
+    assert single.counters.tables() == whole.counters.tables()
+    assert whole.counters.differences() == single.counters.differences() == []
     assert bronze.most <= 24
     missed = {
         (table.table.partition(".")[2], one.reason): (one.events, one.rows, one.values)
-        for table in whole.tally.tables()
+        for table in whole.counters.tables()
         for one in table.not_covered
     }
     assert missed == NOT_COVERED[name]
@@ -78,8 +78,11 @@ def test_a_missing_file_is_not_covered():
     """Its rows are counted with the reason, and the other files are compared."""
     whole, bronze = checked("mariadb")
     check, _ = checked("mariadb", without="binlog.000003")
-    gone = sum(one.rows for table in check.tally.tables() for one in table.not_covered if "any more" in one.reason)
+    gone = sum(one.rows for table in check.counters.tables() for one in table.not_covered if "any more" in one.reason)
     assert gone == len([row for row in bronze.rows if row.place[0] == "binlog.000003"]) > 0
-    assert sum(table.rows for table in check.tally.tables()) == sum(table.rows for table in whole.tally.tables()) - gone
-    assert check.tally.differences() == []
+    assert (
+        sum(table.rows for table in check.counters.tables())
+        == sum(table.rows for table in whole.counters.tables()) - gone
+    )
+    assert check.counters.differences() == []
     assert [one.read_from for one in check.ranges] == [Origin.ARCHIVE, Origin.NONE, Origin.ARCHIVE]

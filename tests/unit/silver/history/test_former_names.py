@@ -81,7 +81,7 @@ def test_the_log_after_a_rename_is_one_range():
 
 def test_a_rename_after_a_snapshot_is_replayed_in_safe_mode():
     """The log after the RENAME may overlap the snapshot, unless the overlap is known to end before."""
-    unknown = Beginnings(carried=Carried(log(100), told=True))
+    unknown = Beginnings(carried=Carried(log(100), spans_epochs=True))
     assert plan_past(FILES, log(900, 9), unknown) == (ReplayRange(log(100), log(900, 9), again=True),)
-    known = Beginnings(overlap_until={2: log(50)}, carried=Carried(log(100), told=True))
+    known = Beginnings(overlap_until={2: log(50)}, carried=Carried(log(100), spans_epochs=True))
     assert plan_past(FILES, log(900, 9), known) == (ReplayRange(log(100), log(900, 9)),)
