@@ -1,18 +1,19 @@
 """The row-level expectations of the suites as Spark expressions, built once per table schema."""
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from dmdelta.ddl.types.silver_types import silver_columns
+from dmdelta.errors import ConfigError
 from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.model.spark_sql import quote
 from dmdelta.quality.results import Result, ResultStore, Scope, Subject
-from dmdelta.quality.suite import Suites
+from dmdelta.quality.suite import Expectation, Suites
 from dmdelta.silver.apply.row_checks import OnFailure, RowCheck
 from dmdelta.silver.apply.silver_context import SilverContext
 from dmdelta.silver.table.target import Target
@@ -37,18 +38,34 @@ class TableChecks:
             return ()
         with self._lock:
             if schema not in self._checks:
-                # Importing Great Expectations takes a second, and it is an optional dependency.
-                from dmdelta.quality.expectations import failing  # noqa: PLC0415
-
-                rows = self._empty(schema)
-                self._checks[schema] = [
-                    RowCheck(str(each), failing(each, rows), OnFailure(each.config.on_failure)) for each in expectations
-                ]
+                self._checks[schema] = list(build_checks(self.spark, expectations, schema))
             return self._checks[schema]
 
-    def _empty(self, schema: TableSchema) -> DataFrame:
-        columns = ", ".join(f"CAST(NULL AS {kind}) AS {quote(name)}" for name, kind in silver_columns(schema).items())
-        return self.spark.sql(f"SELECT {columns} WHERE false")
+
+def build_checks(
+    spark: SparkSession, expectations: Iterable[Expectation], schema: TableSchema, *, skip_unfit: bool = False
+) -> Iterator[RowCheck]:
+    """The checks of expectations for a table's structure in silver.
+
+    Args:
+        skip_unfit: leave out expectations that do not fit the structure, instead of raising the error.
+
+    Raises:
+        ConfigError: an expectation does not fit the table.
+    """
+    # Importing Great Expectations takes a second, and it is an optional dependency.
+    from dmdelta.quality.expectations import failing  # noqa: PLC0415
+
+    columns = ", ".join(f"CAST(NULL AS {kind}) AS {quote(name)}" for name, kind in silver_columns(schema).items())
+    empty = spark.sql(f"SELECT {columns} WHERE false")
+    for each in expectations:
+        try:
+            condition = failing(each, empty)
+        except ConfigError:
+            if not skip_unfit:
+                raise
+            continue
+        yield RowCheck(str(each), condition, OnFailure(each.config.on_failure))
 
 
 log = get_logger(__name__)

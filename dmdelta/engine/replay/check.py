@@ -1,16 +1,17 @@
 """`dmdelta replay --check`: evaluates the result of a replay before writing it."""
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 
-from dmdelta.ddl.types.silver_types import SHARD, silver_columns
+from dmdelta.ddl.types.silver_types import SHARD
+from dmdelta.engine.apply.row_checks import build_checks
 from dmdelta.engine.history.states import PastState
 from dmdelta.engine.quality.evaluation import TableEvaluation
-from dmdelta.errors import ConfigError, QualityError
+from dmdelta.errors import QualityError
 from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.model.spark_sql import literal, quote
@@ -37,7 +38,8 @@ class ReplayCheck:
 
         def checks(_: Target, schema: TableSchema) -> Sequence[RowCheck]:
             if schema not in built:
-                built[schema] = list(_row_checks(self.evaluation.task.spark, expected, schema))
+                # Where an older schema lacks a column of an expectation, only the final rows are evaluated.
+                built[schema] = list(build_checks(self.evaluation.task.spark, expected, schema, skip_unfit=True))
             return built[schema]
 
         if not expected:
@@ -119,19 +121,6 @@ def rows_apart(quarantined: DataFrame, schema: TableSchema, live: DataFrame) -> 
 
 def _quarantines(expectation: Expectation) -> bool:
     return expectation.config.on_failure == OnFailure.QUARANTINE.value
-
-
-def _row_checks(spark: SparkSession, expected: Iterable[Expectation], schema: TableSchema) -> Iterable[RowCheck]:
-    # Importing Great Expectations takes a second, and it is an optional dependency.
-    from dmdelta.quality.expectations import failing  # noqa: PLC0415
-
-    columns = ", ".join(f"CAST(NULL AS {kind}) AS {quote(name)}" for name, kind in silver_columns(schema).items())
-    empty = spark.sql(f"SELECT {columns} WHERE false")
-    for each in expected:
-        try:
-            yield RowCheck(str(each), failing(each, empty), OnFailure.QUARANTINE)
-        except ConfigError:  # this schema lacks a column of the expectation: only the final rows are evaluated
-            continue
 
 
 def _with_quarantined(result: Result, quarantined: DataFrame | None) -> Result:

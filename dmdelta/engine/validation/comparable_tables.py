@@ -15,7 +15,7 @@ from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.quality.row_compare import RowLook, TableFacts, plan_look
 from dmdelta.rules.comparable_rows import plan_comparable_rows
 from dmdelta.silver.apply.silver_context import SilverContext
-from dmdelta.silver.table.own_rows import OwnRows, own_rows
+from dmdelta.silver.table.shard_rows import OwnRows, own_rows
 from dmdelta.silver.table.table import Condition, silver_condition
 from dmdelta.source.catalog import read_schemas
 

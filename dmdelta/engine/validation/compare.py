@@ -44,7 +44,7 @@ from dmdelta.quality.reconcile import (
 from dmdelta.rules.comparable_rows import ComparableRows
 from dmdelta.silver.apply.silver_context import SilverContext
 from dmdelta.silver.history.repair import table_version
-from dmdelta.silver.table.own_rows import OwnRows, own_rows
+from dmdelta.silver.table.shard_rows import OwnRows, own_rows
 from dmdelta.source.endpoint import Endpoint
 from dmdelta.source.snapshot.consistent_read import ConsistentTable, open_consistent
 

@@ -22,8 +22,7 @@ from dmdelta.silver.apply.row_checks import no_checks
 from dmdelta.silver.apply.silver_context import SilverContext
 from dmdelta.silver.rows.compaction import key_names, keyed_changes
 from dmdelta.silver.schema.range_profile import TableEvents
-from dmdelta.silver.table.own_rows import own_rows
-from dmdelta.silver.table.shard_rows import seen_whole, shard_rows
+from dmdelta.silver.table.shard_rows import own_rows, seen_whole, shard_rows
 from dmdelta.source.connection import query, quoted
 
 if TYPE_CHECKING:
