@@ -10,6 +10,8 @@ from pathlib import Path
 from dmdelta.lakehouse.history import CommitTag
 from dmdelta.model.position import Position
 
+CREATIONS = frozenset({"CREATE TABLE", "CREATE OR REPLACE TABLE"})
+
 
 @dataclass(frozen=True, slots=True)
 class Commit:
@@ -44,8 +46,9 @@ def parse_commit(version: int, at: datetime, text: str) -> Commit:
 
 
 def applying(commits: Iterable[Commit]) -> list[Commit]:
-    """The commits that belong to a turn: tagged, and no keepalives."""
-    return [commit for commit in commits if commit.tag is not None and not commit.tag.again]
+    """The commits that belong to a turn: tagged, no keepalive, and not the creation of the table."""
+    own = (commit for commit in commits if commit.operation not in CREATIONS)
+    return [commit for commit in own if commit.tag is not None and not commit.tag.again]
 
 
 def ends(commits: Iterable[Commit]) -> list[tuple[Position, datetime]]:

@@ -49,9 +49,10 @@ def test_a_table_that_does_not_exist_has_no_commits(tmp_path):
     assert read_commits(tmp_path / "t") == []
 
 
-def test_keepalives_and_maintenance_belong_to_no_turn():
+def test_creation_keepalives_and_maintenance_belong_to_no_turn():
     own = [commit(1, 0, 10), commit(4, 10, 20)]
-    assert applying([own[0], commit(2, 0, 10, again=True), commit(3, operation="OPTIMIZE"), own[1]]) == own
+    created = commit(0, 0, 0, operation="CREATE TABLE")
+    assert applying([created, own[0], commit(2, 0, 10, again=True), commit(3, operation="OPTIMIZE"), own[1]]) == own
 
 
 def test_a_position_is_reached_by_the_first_commit_that_ends_there():
