@@ -23,7 +23,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from benchmarks.ages import Event
-from benchmarks.commit_log import ends, read_commits
+from benchmarks.commit_log import applying, ends, read_commits
 from benchmarks.figures import Run, SchemaRows, Target, evaluate, lines_of
 from benchmarks.load import Load, Writer
 from benchmarks.page import measured_by, write_page
@@ -32,9 +32,9 @@ from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.lakehouse.session import open_session
 from dmdelta.model.position import Position
 from tests.support.servers import Server, running
-from tests.support.task import Task
+from tests.support.task import Task, TaskProcess
 
-START_SECONDS = 300.0
+START_SECONDS = 600.0
 END_SECONDS = 60.0
 TAIL_SECONDS = 90.0
 POLL_SECONDS = 2.0
@@ -52,15 +52,16 @@ TARGETS = {
 
 def observe(task: Task, writer: Writer, seconds: float) -> Run:
     """Run a task beside its writer."""
+    folders = silver_folders(task, writer)
     with task.process() as run:
-        run.wait_for('"range applied"', START_SECONDS)
+        await_tables(run, folders)
         with sampling(run.pid) as usage, writing(writer):
             begin = datetime.now(timezone.utc)
             time.sleep(seconds)
             end = datetime.now(timezone.utc)
             samples = list(usage)
             file, offset, _ = task.server.position()
-            await_position(silver_folders(task, writer), Position(1, file, offset), TAIL_SECONDS)
+            await_position(folders, Position(1, file, offset), TAIL_SECONDS)
             tail = (datetime.now(timezone.utc) - end).total_seconds()
         assert run.poll() is None, run.log()
         run.terminate()
@@ -93,6 +94,19 @@ def writing(writer: Writer) -> Iterator[None]:
 def silver_folders(task: Task, writer: Writer) -> dict[str, Path]:
     """The folder of each silver table."""
     return {table: task.root / "silver" / task.database / table for table in writer.tables}
+
+
+def await_tables(run: TaskProcess, folders: dict[str, Path]) -> None:
+    """Wait until every silver table has its first rows.
+
+    Raises:
+        AssertionError: the run has ended, or that takes longer than START_SECONDS.
+    """
+    until = time.monotonic() + START_SECONDS
+    while not all(applying(read_commits(folder)) for folder in folders.values()):
+        assert run.poll() is None, run.log()
+        assert time.monotonic() < until, f"not all tables have rows after {START_SECONDS} s:\n{run.log()}"
+        time.sleep(POLL_SECONDS)
 
 
 def await_position(folders: dict[str, Path], position: Position, seconds: float) -> None:

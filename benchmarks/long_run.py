@@ -17,7 +17,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from benchmarks.freshness import END_SECONDS, START_SECONDS, writing
+from benchmarks.freshness import END_SECONDS, await_tables, silver_folders, writing
 from benchmarks.load import Load, Writer
 from benchmarks.page import measured_by, write_page
 from benchmarks.usage import usage_below
@@ -57,7 +57,6 @@ def look(run: TaskProcess) -> Moment:
 
 def follow(run: TaskProcess, batches: int) -> list[Moment]:
     """A moment each hundred batches, from the first batch on."""
-    run.wait_for('"range applied"', START_SECONDS)
     moments = [look(run)]
     while moments[-1].batches < batches:
         assert run.poll() is None, run.log()
@@ -103,6 +102,7 @@ def measure(batches: int, folder: Path) -> list[str]:
         task = Task(folder, server, database, "bench", "bench", jvm_options="")
         task.settings["metrics"] = {"port": 0}
         with task.process() as run, writing(writer):
+            await_tables(run, silver_folders(task, writer))
             moments = follow(run, batches)
             run.terminate()
             run.wait(END_SECONDS)
