@@ -5,7 +5,7 @@ PY := $(VENV)/bin/python
 LOCKING := --universal --python-version 3.10 --generate-hashes --no-header --no-emit-index-url --no-annotate $(NEW)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-long test-unit test-crash soak test-connect test-cluster test-mysql97 test-tidb check fmt bench bench-load bench-sink bench-validate bench-commits bench-freshness bench-long docs clean fuzz audit lock
+.PHONY: help install demo test test-long test-unit test-crash soak test-connect test-cluster test-mysql97 test-tidb check fmt bench bench-load bench-sink bench-validate bench-commits bench-freshness bench-first bench-long docs clean fuzz audit lock
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -103,7 +103,10 @@ bench-validate: servers ## speed and memory of reconciliation; writes benchmarks
 
 bench-freshness: servers ## freshness of silver under a steady load on 20 and on 200 tables; writes benchmarks/FRESHNESS-*.md
 	$(PY) -m benchmarks.freshness
-	$(PY) -m benchmarks.freshness --tables 200 --rows 400 --seconds 300
+	$(PY) -m benchmarks.freshness --tables 200 --rows 400
+
+bench-first: servers ## seconds until a first-time user sees loaded tables and the first change; writes benchmarks/FIRST.md
+	$(PY) -m benchmarks.first
 
 bench-commits: install ## cost of a Delta commit of three rows, by kind; writes benchmarks/COMMITS.md
 	$(PY) -m benchmarks.commits

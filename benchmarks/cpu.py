@@ -9,9 +9,30 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system time of a process so far."""
-    fields = (Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS
+    """User and system time of a process so far.
+
+    Raises:
+        OSError: the process has ended.
+    """
+    own, _ = parse_cpu(_stat(pid))
+    return own
+
+
+def reaped_cpu_seconds(pid: int) -> float:
+    """User and system time of the ended descendants of a process, as far as their parents have waited for them.
+
+    Raises:
+        OSError: the process has ended.
+    """
+    _, reaped = parse_cpu(_stat(pid))
+    return reaped
+
+
+def parse_cpu(stat: str) -> tuple[float, float]:
+    """CPU seconds of a process and of its ended descendants, from the text of `/proc/<pid>/stat`."""
+    fields = stat.rpartition(")")[2].split()  # a program's name may contain blanks and brackets
+    own, reaped = (sum(map(int, fields[first : first + 2])) / _TICKS for first in (11, 13))
+    return own, reaped
 
 
 def children(name: str) -> list[int]:
@@ -29,3 +50,7 @@ def _children(pid: int) -> Iterator[int]:
     for task in (Path("/proc") / str(pid) / "task").iterdir():
         with suppress(FileNotFoundError):  # the thread has ended meanwhile
             yield from map(int, (task / "children").read_text().split())
+
+
+def _stat(pid: int) -> str:
+    return (Path("/proc") / str(pid) / "stat").read_text()

@@ -1,218 +1,187 @@
-"""How fresh silver is under a steady load, and whether that stays so: `dmdelta run` beside writers on the same machine.
+"""How fresh silver is under a steady load: `dmdelta run` beside a writer on the same machine.
 
-    python -m benchmarks.freshness      # 20 tables, 2,000 row changes a second; writes benchmarks/FRESHNESS-20.md
-    python -m benchmarks.freshness --tables 200 --rows 400 --seconds 300
+    make bench-freshness
+    python -m benchmarks.freshness      # 20 tables, 2,000 row changes per second; writes benchmarks/FRESHNESS-20.md
+    python -m benchmarks.freshness --tables 200 --rows 400
+    python -m benchmarks.freshness --seconds 120        # less exact: for development
 
-A row's age is that of its change, from the source's commit to the first commit of its silver table that has it: bronze
-and the tables' own histories tell it of every row afterwards, so nothing is measured while it runs but memory.
+The age of a change is the time from its commit at the source to the first commit of its silver table that contains it.
+Bronze and the logs of the tables have both times, so only memory and CPU time are measured during the run. Changes of
+the first minute are evaluated separately, because Java is cold. The load continues until the evaluated changes are in
+silver; changes that are not in silver after TAIL_SECONDS count with their age at that time.
 """
 
 import argparse
-import bisect
-import random
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timezone
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from benchmarks.ages import Event
+from benchmarks.commit_log import applying, ends, read_commits
+from benchmarks.figures import Run, SchemaRows, Target, evaluate, lines_of
+from benchmarks.load import Load, Writer
 from benchmarks.page import measured_by, write_page
-from dmdelta.lakehouse.history import OwnCommit, own_commits
+from benchmarks.usage import sampling
 from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.lakehouse.session import open_session
-from dmdelta.silver.table.target import silver_app
-from tests.support.memory import processes_below
+from dmdelta.model.position import Position
 from tests.support.servers import Server, running
-from tests.support.task import Task
+from tests.support.task import Task, TaskProcess
 
-ROWS_A_TRANSACTION = 10
-START_SECONDS = 300.0
+START_SECONDS = 600.0
 END_SECONDS = 60.0
-SAMPLE_SECONDS = 5.0
-LAST_SECONDS = 15.0
+TAIL_SECONDS = 90.0
+POLL_SECONDS = 2.0
 SOURCE = "bench"
 SYNCER: dict[str, object] = {"target-freshness": "10s", "checkpoint-flush-interval": "30s"}
-"""As a spec is that says nothing of it."""
+"""The defaults of a spec."""
 
 
-@dataclass(frozen=True)
-class Load:
-    """What is written: tables, row changes a second over all of them, and for how long."""
-
-    tables: int
-    rows: int
-    seconds: int
+TARGETS = {
+    (20, 2_000): Target(p50=9.0, p95=16.0, first_p95=30.0, memory=3.5e9),
+    (200, 400): Target(p95=90.0, ratio=1.5),
+}
+"""By tables and row changes per second."""
 
 
-@dataclass(frozen=True)
-class Aged:
-    """Rows of one commit of a silver table: when it was made, and how old they were then, in seconds."""
-
-    at: datetime
-    table: str
-    age: float
-    rows: int
-
-
-class Writer:
-    """Inserts, updates and deletes, five, four and one of ten, on tables at random, at a steady rate."""
-
-    def __init__(self, server: Server, database: str, load: Load) -> None:
-        self.server, self.database, self.load = server, database, load
-        self.written = 0
-        self._next = [1] * load.tables
-
-    def create(self) -> None:
-        columns = "(id INT PRIMARY KEY, k INT NOT NULL, c CHAR(120) NOT NULL, pad CHAR(60) NOT NULL)"
-        self.server.execute(
-            *(f"CREATE TABLE t{n} {columns}" for n in range(self.load.tables)),
-            *(f"INSERT INTO t{n} VALUES (0, 0, '', '')" for n in range(self.load.tables)),
-            database=self.database,
-        )
-
-    def write(self) -> None:
-        """For so long as the load says; later where the server does not keep up."""
-        rng, every = random.Random(1), ROWS_A_TRANSACTION / self.load.rows
-        began = time.monotonic()
-        with self.server.connect(database=self.database, autocommit=False) as connection, connection.cursor() as cursor:
-            for number in range(round(self.load.seconds / every)):
-                time.sleep(max(0.0, began + number * every - time.monotonic()))
-                for statement in self._transaction(rng):
-                    cursor.execute(statement)
-                connection.commit()
-                self.written += ROWS_A_TRANSACTION
-
-    def _transaction(self, rng: random.Random) -> Iterator[str]:
-        table = rng.randrange(self.load.tables)
-        first = self._next[table]
-        self._next[table] += 5
-        text = f"{rng.random():.18f}" * 5
-        yield f"INSERT INTO t{table} VALUES " + ", ".join(f"({first + n}, {n}, '{text}', 'p')" for n in range(5))
-        for n in range(4):
-            yield f"UPDATE t{table} SET k = k + 1, c = '{text}' WHERE id = {first + n}"
-        yield f"DELETE FROM t{table} WHERE id = {first + 4}"
+def observe(task: Task, writer: Writer, seconds: float) -> Run:
+    """Run a task beside its writer."""
+    folders = silver_folders(task, writer)
+    with task.process() as run:
+        await_tables(run, folders)
+        with sampling(run.pid) as usage, writing(writer):
+            begin = datetime.now(timezone.utc)
+            time.sleep(seconds)
+            end = datetime.now(timezone.utc)
+            samples = list(usage)
+            file, offset, _ = task.server.position()
+            await_position(folders, Position(1, file, offset), TAIL_SECONDS)
+            tail = (datetime.now(timezone.utc) - end).total_seconds()
+        assert run.poll() is None, run.log()
+        run.terminate()
+        run.wait(END_SECONDS)
+    return Run(begin, end, samples, writer.written, writer.behind, tail)
 
 
-class Memory(threading.Thread):
-    """What the processes of a run take together, every few seconds, in bytes."""
+@contextmanager
+def writing(writer: Writer) -> Iterator[None]:
+    """Have the writer write in a thread during the block; its error is raised at the end."""
+    stop, failures = threading.Event(), list[BaseException]()
 
-    def __init__(self, pid: int) -> None:
-        super().__init__(daemon=True)
-        self.samples: list[int] = []
-        self._pid = pid
+    def write() -> None:
+        try:
+            writer.write(stop)
+        except BaseException as error:  # noqa: BLE001 - raised below
+            failures.append(error)
 
-    def run(self) -> None:
-        while found := processes_below(self._pid):
-            self.samples.append(sum(found.values()))
-            time.sleep(SAMPLE_SECONDS)
+    thread = threading.Thread(target=write, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+    if failures:
+        raise failures[0]
 
 
-def ages(spark: SparkSession, lakehouse: Lakehouse, database: str, since: datetime) -> list[Aged]:
-    """Of every row change that was committed since then and is in silver."""
+def silver_folders(task: Task, writer: Writer) -> dict[str, Path]:
+    """The folder of each silver table."""
+    return {table: task.root / "silver" / task.database / table for table in writer.tables}
+
+
+def await_tables(run: TaskProcess, folders: dict[str, Path]) -> None:
+    """Wait until every silver table has its first rows.
+
+    Raises:
+        AssertionError: the run has ended, or that takes longer than START_SECONDS.
+    """
+    until = time.monotonic() + START_SECONDS
+    while not all(applying(read_commits(folder)) for folder in folders.values()):
+        assert run.poll() is None, run.log()
+        assert time.monotonic() < until, f"not all tables have rows after {START_SECONDS} s:\n{run.log()}"
+        time.sleep(POLL_SECONDS)
+
+
+def await_position(folders: dict[str, Path], position: Position, seconds: float) -> None:
+    """Wait until every silver table has reached a position, or for so many seconds."""
+    until = time.monotonic() + seconds
+    behind = dict.fromkeys(folders, 0)
+    while behind and time.monotonic() < until:
+        for table in list(behind):
+            commits = read_commits(folders[table], behind[table])
+            reached = ends(commits)
+            if reached and reached[-1][0] >= position:
+                del behind[table]
+            elif commits:
+                behind[table] = commits[-1].version
+        time.sleep(POLL_SECONDS)
+
+
+def events_of(spark: SparkSession, lakehouse: Lakehouse, run: Run) -> list[Event]:
+    """The events of the evaluated time, according to bronze."""
+    begin, end = (f"timestamp_micros({round(at.timestamp() * 1e6)})" for at in (run.begin, run.end))
     rows = spark.sql(
         f"""SELECT table_name, epoch, seq, committed_at, count(*) AS rows FROM {lakehouse.bronze}
-        WHERE schema_name = '{database}' AND op IN ('insert', 'update', 'delete')
-        AND committed_at >= timestamp_micros({int(since.timestamp() * 1e6)}) GROUP BY ALL"""
+        WHERE op IN ('insert', 'update', 'delete') AND committed_at >= {begin} AND committed_at < {end} GROUP BY ALL"""
     ).collect()
-    commits: dict[str, list[OwnCommit]] = {}
-    for table in {row["table_name"] for row in rows}:
-        app = silver_app(SOURCE, SOURCE, database, table)
-        commits[table] = sorted(own_commits(spark, lakehouse.silver(database, table), app), key=lambda one: one.version)
-    found = []
-    for row in rows:
-        own = commits[row["table_name"]]
-        first = bisect.bisect_right(
-            own, (row["epoch"], row["seq"]), key=lambda one: (one.tag.end.epoch, one.tag.end.seq)
-        )
-        if first < len(own):
-            at = own[first].at
-            age = (at - row["committed_at"].astimezone(timezone.utc)).total_seconds()
-            found.append(Aged(at, row["table_name"], age, row["rows"]))
-    return found
-
-
-def at_share(aged: Sequence[Aged], share: float) -> float:
-    """The age that so many of the rows are not above."""
-    ordered = sorted(aged, key=lambda one: one.age)
-    wanted, seen = share * sum(one.rows for one in ordered), 0
-    for one in ordered:
-        seen += one.rows
-        if seen >= wanted:
-            return one.age
-    return float("nan")
-
-
-def lines_of(aged: Sequence[Aged], began: datetime, load: Load) -> Iterator[str]:
-    """Of the whole time, of its first minute and of its last, and of the table that is worst off."""
-    yield "| rows | number | p50 | p95 | oldest |"
-    yield "| --- | ---: | ---: | ---: | ---: |"
-    minute, end = timedelta(minutes=1), began + timedelta(seconds=load.seconds)
-    worst = max({one.table for one in aged}, key=lambda table: at_share([o for o in aged if o.table == table], 0.95))
-    for what, some in (
-        ("all", aged),
-        ("first minute", [one for one in aged if one.at < began + minute]),
-        ("last minute", [one for one in aged if one.at >= end - minute]),
-        (f"of the table that is worst off ({worst})", [one for one in aged if one.table == worst]),
-    ):
-        number, oldest = sum(one.rows for one in some), max((one.age for one in some), default=float("nan"))
-        yield f"| {what} | {number:,} | {at_share(some, 0.5):.1f} s | {at_share(some, 0.95):.1f} s | {oldest:.1f} s |"
-
-
-def measure(load: Load, folder: Path) -> list[str]:
-    with running("mysql80", max_binlog_size="1G") as server:
-        database = server.fresh_database("bench")
-        writer = Writer(server, database, load)
-        writer.create()
-        task = Task(folder, server, database, SOURCE, SOURCE, jvm_options="", syncer=SYNCER)
-        with task.process() as run:
-            run.wait_for('"range applied"', START_SECONDS)
-            memory = Memory(run.pid)
-            memory.start()
-            began = datetime.now(timezone.utc)
-            writer.write()
-            late = (datetime.now(timezone.utc) - began).total_seconds() - load.seconds
-            time.sleep(LAST_SECONDS)
-            run.terminate()
-            run.wait(END_SECONDS)
-    spark, lakehouse = open_session("bench"), Lakehouse(root=str(folder / "lake"))
-    aged = ages(spark, lakehouse, database, began)
-    commits, files = counts(spark, lakehouse, database, load)
-    third, end, most = (memory.samples[len(memory.samples) // 3], memory.samples[-1], max(memory.samples))
-    there = sum(one.rows for one in aged)
     return [
-        *lines_of(aged, began, load),
-        "",
-        f"{writer.written:,} row changes were written ({late:.0f} s late), {there:,} of them are in silver.",
-        f"Commits of silver: {commits:,}; its files at the end: {files:,} in {load.tables} tables.",
-        f"The run's processes took together {third / 1e9:.2f} GB after a third of the time, {end / 1e9:.2f} at its end",
-        f"and {most / 1e9:.2f} GB at most.",
+        Event(
+            row["table_name"],
+            (row["epoch"], row["seq"]),
+            row["committed_at"].astimezone(timezone.utc),
+            row["rows"],
+        )
+        for row in rows
     ]
 
 
-def counts(spark: SparkSession, lakehouse: Lakehouse, database: str, load: Load) -> tuple[int, int]:
-    """Commits and files of all silver tables."""
-    commits = files = 0
-    for number in range(load.tables):
-        table = lakehouse.silver(database, f"t{number}")
-        commits += spark.sql(f"DESCRIBE HISTORY {table} LIMIT 1").collect()[0]["version"]
-        files += spark.sql(f"DESCRIBE DETAIL {table}").collect()[0]["numFiles"]
-    return commits, files
+def schema_rows_of(spark: SparkSession, lakehouse: Lakehouse) -> SchemaRows:
+    """The structure rows in bronze; one per structure is enough."""
+    row = spark.sql(
+        f"""SELECT count(*) AS rows, count(DISTINCT source_id, schema_name, table_name, ddl) AS structures
+        FROM {lakehouse.bronze} WHERE op = 'schema'"""
+    ).collect()[0]
+    return SchemaRows(row["rows"], row["structures"])
+
+
+def measure(load: Load, seconds: float, folder: Path) -> list[str]:
+    """Run the load and evaluate it; the lines of the page."""
+    with running("mysql80", max_binlog_size="1G") as server:
+        task, writer = prepare(server, load, folder)
+        run = observe(task, writer, seconds)
+    spark, lakehouse = open_session("bench"), Lakehouse(root=str(task.root))
+    commits = {table: read_commits(place) for table, place in silver_folders(task, writer).items()}
+    figures = evaluate(run, events_of(spark, lakehouse, run), commits, schema_rows_of(spark, lakehouse))
+    return list(lines_of(run, figures, TARGETS.get((load.tables, load.rows), Target())))
+
+
+def prepare(server: Server, load: Load, folder: Path) -> tuple[Task, Writer]:
+    """A task over a new database with the load's tables."""
+    database = server.fresh_database("bench")
+    writer = Writer(server, database, load)
+    writer.create()
+    return Task(folder, server, database, SOURCE, SOURCE, jvm_options="", syncer=SYNCER), writer
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--tables", type=int, default=20)
-    parser.add_argument("--rows", type=int, default=2_000, help="row changes a second, over all tables")
-    parser.add_argument("--seconds", type=int, default=180)
-    asked = parser.parse_args()
-    load = Load(asked.tables, asked.rows, asked.seconds)
+    parser.add_argument("--rows", type=int, default=2_000, help="row changes per second, over all tables")
+    parser.add_argument("--seconds", type=int, default=300, help="the evaluated time, the first minute included")
+    chosen = parser.parse_args()
+    if chosen.seconds < 90:
+        parser.error("the first minute is evaluated separately: at least 90 seconds are needed")
+    load = Load(chosen.tables, chosen.rows)
     with tempfile.TemporaryDirectory(prefix="dmdelta-bench-") as folder:
-        lines = measure(load, Path(folder))
-    command = f"python -m benchmarks.freshness --tables {load.tables} --rows {load.rows} --seconds {load.seconds}"
+        lines = measure(load, chosen.seconds, Path(folder))
+    command = f"python -m benchmarks.freshness --tables {load.tables} --rows {load.rows} --seconds {chosen.seconds}"
     setting = f"{measured_by(command)}, MySQL 8.0, the writer and the run on the same machine."
     write_page(f"FRESHNESS-{load.tables}.md", "Freshness", setting, lines)
 

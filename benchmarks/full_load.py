@@ -18,13 +18,14 @@ import yaml
 
 from benchmarks.page import measured_by, write_page
 from benchmarks.pipeline import Line, timed
+from benchmarks.usage import Peak, peak_of, sampling
 from benchmarks.workload import write_table
 from dmdelta.config import load_spec
 from dmdelta.engine.run.runner import RunOptions, run_task
-from tests.support.memory import PeakMemory
 from tests.support.servers import Server, running
 
 SIZES = (1_000_000, 2_000_000, 4_000_000)
+SAMPLE_SECONDS = 0.5
 
 
 def load(server: Server, database: str, folder: Path, *, bronze: bool) -> None:
@@ -45,28 +46,28 @@ def load(server: Server, database: str, folder: Path, *, bronze: bool) -> None:
     run_task(load_spec(spec), RunOptions(), lambda _progress: None)
 
 
-def measure(sizes: Sequence[int], folder: Path) -> list[tuple[Line, int]]:
-    """Loads and the most memory (bytes) that one Python process took."""
-    lines: list[tuple[Line, int]] = []
+def measure(sizes: Sequence[int], folder: Path) -> list[tuple[Line, Peak]]:
+    """Loads, and the most memory that each took."""
+    lines: list[tuple[Line, Peak]] = []
     with running("mysql80", max_binlog_size="1G") as server:
         passes = [("cold", sizes[0], True), *(("warm", rows, bronze) for rows in sizes for bronze in (True, False))]
         for number, (state, rows, bronze) in enumerate(passes):
             database = write_table(server, rows)
             what = f"full load, {'bronze and silver' if bronze else 'silver only'}, {state}"
-            with PeakMemory(os.getpid()) as memory:
+            with sampling(os.getpid(), SAMPLE_SECONDS) as samples:
                 work = partial(load, server, database, folder / f"{number}", bronze=bronze)
                 line = timed(what, rows, work)
-            lines.append((line, memory.bytes))
+            lines.append((line, peak_of(samples)))
             server.execute(f"DROP DATABASE {database}")
     return lines
 
 
-def table_of(lines: Sequence[tuple[Line, int]]) -> list[str]:
-    """A table of what was measured, and the most memory (bytes) that it took."""
+def table_of(lines: Sequence[tuple[Line, Peak]]) -> list[str]:
+    """A table of what was measured, and the most memory that it took."""
     return [
-        "| what | rows | time | rows a second | memory |",
-        "| --- | ---: | ---: | ---: | ---: |",
-        *(f"{line} {memory / 1e6:,.0f} MB |" for line, memory in lines),
+        "| what | rows | time | rows a second | memory (PSS) | of the largest Python process |",
+        "| --- | ---: | ---: | ---: | ---: | ---: |",
+        *(f"{line} {peak.bytes / 1e6:,.0f} MB | {peak.largest / 1e6:,.0f} MB |" for line, peak in lines),
     ]
 
 
@@ -78,7 +79,7 @@ def main() -> None:
         lines = measure(sizes, Path(folder))
     setting = (
         f"{measured_by('python -m benchmarks.full_load')}, MySQL 8.0 on the same machine,\n"
-        "a sysbench table (int, int, char(120), char(60)). Memory is that of the largest Python process."
+        "a sysbench table (int, int, char(120), char(60)). Memory is that of Java and all Python processes."
     )
     write_page("FULL_LOAD.md", "Full load", setting, table_of(lines))
 

@@ -10,7 +10,6 @@ cared for meanwhile. What each phase took is what `/metrics` of the run says, a 
 import argparse
 import itertools
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,10 +17,11 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from benchmarks.freshness import END_SECONDS, SOURCE, START_SECONDS, Load, Writer
+from benchmarks.freshness import END_SECONDS, await_tables, silver_folders, writing
+from benchmarks.load import Load, Writer
 from benchmarks.page import measured_by, write_page
+from benchmarks.usage import usage_below
 from dmdelta.lakehouse.session import open_session
-from tests.support.memory import processes_below
 from tests.support.servers import running
 from tests.support.task import Task, TaskProcess
 
@@ -36,7 +36,7 @@ POLL_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class Moment:
-    """A run at some time: batches that have landed, (times, seconds) by phase, and its processes' memory in bytes."""
+    """A run at some time: batches that have landed, (times, seconds) by phase, and memory (PSS of all, bytes)."""
 
     batches: int
     spent: dict[str, tuple[float, float]]
@@ -52,12 +52,11 @@ def look(run: TaskProcess) -> Moment:
     figures = run.figures()
     found = {(one.labels["phase"], one.name.rpartition("_")[2]): one.value for one in figures["dmdelta_batch_seconds"]}
     spent = {phase: (found.get((phase, "count"), 0.0), found.get((phase, "sum"), 0.0)) for phase in PHASES}
-    return Moment(int(spent["land"][0]), spent, sum(processes_below(run.pid).values()))
+    return Moment(int(spent["land"][0]), spent, usage_below(run.pid).bytes)
 
 
 def follow(run: TaskProcess, batches: int) -> list[Moment]:
     """A moment each hundred batches, from the first batch on."""
-    run.wait_for('"range applied"', START_SECONDS)
     moments = [look(run)]
     while moments[-1].batches < batches:
         assert run.poll() is None, run.log()
@@ -76,7 +75,7 @@ def row_of(before: Moment, now: Moment) -> str:
 
 def lines_of(moments: Sequence[Moment]) -> Iterator[str]:
     """The first hundred batches behind the warm-up, those in the middle and the last, and what became of the phases."""
-    yield "| batches | land | apply | flush | memory of all processes |"
+    yield "| batches | land | apply | flush | memory (PSS) |"
     yield "| --- | ---: | ---: | ---: | ---: |"
     pairs = list(itertools.pairwise(moments[1:]))  # Java is warm by then
     for before, now in {id(pair): pair for pair in (pairs[0], pairs[len(pairs) // 2], pairs[-1])}.values():
@@ -98,12 +97,12 @@ def files_of(spark: SparkSession, root: Path) -> Iterator[str]:
 def measure(batches: int, folder: Path) -> list[str]:
     with running("mysql80", max_binlog_size="1G") as server:
         database = server.fresh_database("long")
-        writer = Writer(server, database, Load(TABLES, ROWS_A_SECOND, seconds=86_400))
+        writer = Writer(server, database, Load(TABLES, ROWS_A_SECOND))
         writer.create()
-        task = Task(folder, server, database, SOURCE, SOURCE, jvm_options="")
+        task = Task(folder, server, database, "bench", "bench", jvm_options="")
         task.settings["metrics"] = {"port": 0}
-        with task.process() as run:
-            threading.Thread(target=writer.write, daemon=True).start()
+        with task.process() as run, writing(writer):
+            await_tables(run, silver_folders(task, writer))
             moments = follow(run, batches)
             run.terminate()
             run.wait(END_SECONDS)

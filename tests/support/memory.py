@@ -1,4 +1,4 @@
-"""How much memory the Python processes below a process take."""
+"""The memory of the processes below a process: RSS of each Python process, which bounds it, and PSS, which adds up."""
 
 import threading
 import time
@@ -10,24 +10,47 @@ from tests.support.task import Task
 
 def python_processes(root: int) -> dict[int, int]:
     """Resident bytes of every Python process below `root`, itself included, by process id."""
-    return {pid: resident for pid, resident in processes_below(root).items() if _is_python(pid)}
+    found = {pid: _field(Path(f"/proc/{pid}"), "VmRSS") for pid in descendants(root) if _is_python(pid)}
+    return {pid: resident * 1024 for pid, resident in found.items() if resident is not None}
 
 
-def processes_below(root: int) -> dict[int, int]:
-    """Resident bytes of every process below `root`, itself included, by process id."""
+def descendants(root: int) -> list[int]:
+    """The ids of `root` and of every process below it."""
     children: dict[int, list[int]] = defaultdict(list)
     for place in Path("/proc").glob("[0-9]*"):
         parent = _field(place, "PPid")
         if parent is not None:
             children[parent].append(int(place.name))
-    found, pending = {}, [root]
+    found, pending = [], [root]
     while pending:
         pid = pending.pop()
         pending += children[pid]
-        resident = _field(Path(f"/proc/{pid}"), "VmRSS")
-        if resident is not None:
-            found[pid] = resident * 1024
+        found.append(pid)
     return found
+
+
+def command_of(pid: int) -> str:
+    """The name of a process's program.
+
+    Raises:
+        OSError: the process has ended.
+    """
+    return Path(f"/proc/{pid}/comm").read_text().strip()
+
+
+def pss(pid: int) -> int:
+    """Proportional set size in bytes: each resident page divided by the number of processes that map it.
+
+    Raises:
+        OSError: the process has ended.
+    """
+    return parse_pss(Path(f"/proc/{pid}/smaps_rollup").read_text())
+
+
+def parse_pss(rollup: str) -> int:
+    """The PSS in bytes, from the text of `/proc/<pid>/smaps_rollup`; 0 for a process that has no memory left."""
+    line = next((line for line in rollup.splitlines() if line.startswith("Pss:")), "Pss: 0 kB")
+    return int(line.split()[1]) * 1024
 
 
 class PeakMemory:

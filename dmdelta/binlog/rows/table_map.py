@@ -152,8 +152,10 @@ class _Optional:
 
     def check(self) -> None:
         """Check that names and key match the table's columns; ValueError if not."""
-        if self.names and len(set(self.names)) != len(self._columns):
-            raise ValueError(f"{len(set(self.names))} names for {len(self._columns)} columns")
+        if self.names and len(self.names) != len(self._columns):
+            raise ValueError(f"{len(self.names)} names for {len(self._columns)} columns")
+        if len(set(self.names)) != len(self.names):
+            raise ValueError("two columns have the same name")
         if any(number >= len(self._columns) for number in self.primary_key):
             raise ValueError("the primary key has a column that the table does not have")
 

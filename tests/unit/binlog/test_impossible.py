@@ -75,6 +75,7 @@ def test_invalid_column_metadata(kind: int, metadata: bytes) -> None:
         names_field(["a"]),
         names_field(["a", "b", "c"]),
         names_field(["a", "a"]),
+        names_field(["a", "a", "b"]),
         names_field(["a", "b"]) + field(8, b"\2"),
         field(3, b"\x2d\x2d\x2d") + names_field(["a", "b"]),
         field(2, b"\x2d\0") + names_field(["a", "b"]),

@@ -3,7 +3,7 @@
 from contextlib import suppress
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dmdelta.errors import DmdeltaError
@@ -33,6 +33,7 @@ def check_wounds(number: int, wounds: list[Wound]) -> None:
 
 @settings(max_examples=150)
 @given(number=st.integers(0, len(seeds()) - 1), wounds=WOUNDS)
+@example(number=567, wounds=[Wound(63, Act.WRITE, 63, b"\0" * 8)])  # more names than columns, and some equal
 def test_damage_that_no_checksum_detects(number: int, wounds: list[Wound]) -> None:
     """Any events of real servers, modified in any way and given a valid checksum: a dmdelta error, or readable VARIANT."""
     check_wounds(number, wounds)
