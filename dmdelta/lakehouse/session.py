@@ -108,11 +108,11 @@ def open_session(app: str, settings: SessionSettings | None = None) -> SparkSess
         raise
     except Exception as error:
         raise LakehouseError("Spark does not start", hint=f"see the log above: {type(error).__name__}") from error
-    _set_confs(spark, {**SQL_CONFS, **_shuffle(settings), **settings.sql_confs})
+    set_confs(spark, {**SQL_CONFS, **_shuffle(settings), **settings.sql_confs})
     return spark
 
 
-def _set_confs(spark: SparkSession, confs: Mapping[str, str]) -> None:
+def set_confs(spark: SparkSession, confs: Mapping[str, str]) -> None:
     """Set a session's confs. Databricks' serverless compute allows few: confs that only affect speed may be rejected.
 
     Raises:
@@ -151,7 +151,7 @@ def clone_session(spark: SparkSession) -> SparkSession:
 def maintenance_session(spark: SparkSession) -> SparkSession:
     """A session for compacting tables. If these confs are rejected, the catalog maintains its tables itself."""
     clone = clone_session(spark)
-    _set_confs(clone, _CARE_CONFS)
+    set_confs(clone, _CARE_CONFS)
     return clone
 
 
@@ -223,7 +223,9 @@ def _java_options() -> str:
     collector = "" if "GC" in given else "-XX:+UseParallelGC "
     # The code for hundreds of tables overflows the default code cache, and Java then stops compiling permanently.
     code = "-XX:ReservedCodeCacheSize=512m"
-    return f"{collector}{code} {archive_options()} -Dlog4j2.configurationFile={LOG4J.as_uri()}"
+    # In any other zone Delta verifies the list of a small table's files at each commit, with a Spark job.
+    zone = "-Duser.timezone=UTC"
+    return f"{collector}{code} {zone} {archive_options()} -Dlog4j2.configurationFile={LOG4J.as_uri()}"
 
 
 def local_confs(settings: SessionSettings) -> dict[str, str]:
