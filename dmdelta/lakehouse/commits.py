@@ -266,7 +266,8 @@ def _read_back(spark: SparkSession, table: str, tag: CommitTag, after: int | Non
     Raises:
         Fenced: another run has committed under the same application, at this version, later, or since `after`.
     """
-    commits = own_commits(spark, table, tag.app)
+    # With a known predecessor the history is read because other commits are probably in between.
+    commits = own_commits(spark, table, tag.app, least=1 if after is None else 2)
     newest = next(commits, None)
     if newest is None or newest.tag.version < tag.version:
         return None

@@ -75,6 +75,14 @@ _LOCAL_CONFS = {
 }
 """Settings that make a local JVM fast; Databricks and other clusters have their own."""
 
+_WITHOUT_UI_CONFS = {
+    # Spark keeps the plans, metrics and tasks of a thousand statements even if no UI shows them.
+    "spark.sql.ui.retainedExecutions": "20",
+    "spark.ui.retainedJobs": "20",
+    "spark.ui.retainedStages": "20",
+    "spark.ui.retainedTasks": "1000",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class SessionSettings:
@@ -244,6 +252,7 @@ def local_confs(settings: SessionSettings) -> dict[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.catalogImplementation": "in-memory",
         **_LOCAL_CONFS,
+        **({} if settings.ui else _WITHOUT_UI_CONFS),
         # As the context's own, so that cloned sessions have them as well.
         **SQL_CONFS,
         **_shuffle(settings),

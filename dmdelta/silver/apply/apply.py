@@ -162,10 +162,8 @@ def _apply_rows(work: ApplyContext, piece: SchemaRange, events: TableEvents, *, 
         final = number == len(commits)
         tag = work.tag(piece.begin, piece.end if final else piece.begin, last=final and last)
         reach(CrashPoint.SILVER_BEFORE_COMMIT)
-        commit = run_step(part, step, tag, predicate, work.after)
-        work.commit = commit or work.commit
-        if commit is not None:
-            reach(CrashPoint.SILVER_AFTER_COMMIT if final and last else CrashPoint.SILVER_BETWEEN_COMMITS)
+        work.commit = run_step(part, step, tag, predicate, work.after)
+        reach(CrashPoint.SILVER_AFTER_COMMIT if final and last else CrashPoint.SILVER_BETWEEN_COMMITS)
     work.steps += [step for _, step in commits]
     work.empty = False
     for op, rows in events.rows.items():

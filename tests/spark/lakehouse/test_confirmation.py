@@ -24,9 +24,9 @@ def looked_up(monkeypatch):
     """The tables whose history was read."""
     read = []
 
-    def own_commits(spark, table, app):
+    def own_commits(spark, table, *args, **more):
         read.append(table)
-        return newest_of(spark, table, app)
+        return newest_of(spark, table, *args, **more)
 
     newest_of = commits.own_commits
     monkeypatch.setattr(commits, "own_commits", own_commits)
