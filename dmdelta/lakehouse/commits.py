@@ -211,7 +211,7 @@ def _set(spark: SparkSession, name: str, value: str) -> None:
 
 
 def _watched(spark: SparkSession, after: int | None) -> int | None:
-    """Remove the version of the session's previous commit, so that one that is there later is the next commit's.
+    """Remove the version of the session's previous commit: a version that is there later is the next commit's.
 
     Returns:
         `after`; None if this compute does not allow removing it, because the version may then be an older commit's.
