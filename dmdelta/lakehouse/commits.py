@@ -1,18 +1,27 @@
 """Idempotent writes: each is one Delta commit bound to a `CommitTag`; Delta skips it if it exists already.
 
 A session must serve one writer at a time, because MERGE, DELETE and UPDATE take transaction ids from its confs.
+
+Every write is confirmed, because Delta skips an existing transaction silently. The session contains the version that
+its last write committed, if it committed one. If the caller names the table's version of its own newest commit as
+`after`, and the session has the next version, then the write committed, and no other commit is in between: reading
+the history would find the same commit. In all other cases the history decides: the write was skipped or changed
+nothing (the session has no version), there are commits in between, `after` is None, or the session does not contain
+versions. Another run's commit of the same application after `after` always ends in Fenced: it takes a version, so it
+is found at the next write at the latest, and its transaction makes Delta skip ours.
 """
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
+from itertools import takewhile
 
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 
 from dmdelta.errors import CommitConflict, LakehouseError
 from dmdelta.lakehouse.changes import Change, Verb
-from dmdelta.lakehouse.history import CommitTag, OwnCommit, newest_commits, newest_own_commit
+from dmdelta.lakehouse.history import CommitTag, OwnCommit, newest_commits, own_commits
 from dmdelta.lakehouse.spark_errors import fenced, wrapped
 from dmdelta.logging import get_logger
 from dmdelta.model.spark_sql import quote
@@ -32,12 +41,18 @@ __all__ = [
 log = get_logger(__name__)
 USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 APPEND_TRIES = 3
+_COMMITTED = "spark.databricks.delta.lastCommitVersionInSession"
+"""The version that the session's last commit gave to its table, whichever it is."""
 _APP = "spark.databricks.delta.write.txnAppId"
 _VERSION = "spark.databricks.delta.write.txnVersion"
 
 
-def append(spark: SparkSession, rows: DataFrame, table: str, tag: CommitTag) -> OwnCommit:
+def append(spark: SparkSession, rows: DataFrame, table: str, tag: CommitTag, *, after: int | None = None) -> OwnCommit:
     """Append rows in one commit; retry if the table's properties were changed meanwhile: nothing else can conflict.
+
+    Args:
+        rows: of the session `spark`.
+        after: the table's Delta version after this run's previous commit; None: unknown.
 
     Raises:
         Fenced: another run committed under this app at or after this version.
@@ -47,6 +62,7 @@ def append(spark: SparkSession, rows: DataFrame, table: str, tag: CommitTag) -> 
     for tries_left in reversed(range(APPEND_TRIES)):
         try:
             with wrapped(table, "appending to"):
+                previous = _watched(spark, after)
                 # Not saveAsTable: in a thread without a previous SQL statement, it does not find a table by its path.
                 writer = rows.writeTo(table).option("userMetadata", tag.to_json())
                 writer.option("txnAppId", tag.app).option("txnVersion", str(tag.version)).append()
@@ -54,7 +70,7 @@ def append(spark: SparkSession, rows: DataFrame, table: str, tag: CommitTag) -> 
         except CommitConflict:
             if not tries_left:
                 raise
-    return _read_back(spark, table, tag)
+    return _confirmed(spark, table, tag, previous)
 
 
 def overwrite(
@@ -73,11 +89,16 @@ def overwrite(
         writer = rows.writeTo(table).option("userMetadata", tag.to_json())
         writer.option("overwriteSchema", str(columns_too).lower())
         writer.option("txnAppId", tag.app).option("txnVersion", str(tag.version)).overwrite(F.expr(among or "true"))
-    return _read_back(spark, table, tag)
+    return _confirmed(spark, table, tag, None)
 
 
-def replace_using(spark: SparkSession, rows: DataFrame, table: str, keys: Sequence[str], tag: CommitTag) -> OwnCommit:
+def replace_using(
+    spark: SparkSession, rows: DataFrame, table: str, keys: Sequence[str], tag: CommitTag, *, after: int | None = None
+) -> OwnCommit:
     """Delete the rows that share their `keys` with one of `rows` and append `rows`, in one commit (since Delta 4.3).
+
+    Args:
+        after: as `append`.
 
     Raises:
         Fenced, CommitConflict, LakehouseError: as `append`.
@@ -85,41 +106,56 @@ def replace_using(spark: SparkSession, rows: DataFrame, table: str, keys: Sequen
     # replaceUsing splits its value at commas; a condition accepts any name.
     condition = " AND ".join(f"_dm_target.{quote(key)} = _dm_source.{quote(key)}" for key in keys)
     with wrapped(table, "replacing rows of"):
+        previous = _watched(spark, after)
         writer = _tagged(rows.alias("_dm_source"), tag).mode("overwrite")
         writer.option("replaceOn", condition).option("targetAlias", "_dm_target").saveAsTable(table)
-    return _read_back(spark, table, tag)
+    return _confirmed(spark, table, tag, previous)
 
 
-def replace_where(spark: SparkSession, rows: DataFrame, table: str, condition: str, tag: CommitTag) -> OwnCommit:
+def replace_where(
+    spark: SparkSession, rows: DataFrame, table: str, condition: str, tag: CommitTag, *, after: int | None = None
+) -> OwnCommit:
     """Delete the rows that match `condition` (SQL) and append `rows`, which all match it, in one commit.
+
+    The table's history contains the condition.
+
+    Args:
+        after: as `append`.
 
     Raises:
         Fenced, CommitConflict, LakehouseError: as `append`.
     """
     with wrapped(table, "replacing rows of"):
+        previous = _watched(spark, after)
         writer = _tagged(rows, tag).mode("overwrite")
         writer.option("replaceWhere", condition).saveAsTable(table)
-    return _read_back(spark, table, tag)
+    return _confirmed(spark, table, tag, previous)
 
 
-def merge(spark: SparkSession, statement: str, table: str, tag: CommitTag) -> OwnCommit:
-    """Run a MERGE statement on `table` as one commit.
+def merge(spark: SparkSession, statement: str, table: str, tag: CommitTag, *, after: int | None = None) -> OwnCommit:
+    """Run a MERGE statement on `table` as one commit. Delta commits its transaction even if no row changes.
+
+    Args:
+        after: as `append`.
 
     Raises:
         Fenced, CommitConflict, LakehouseError: as `append`.
     """
+    previous = _watched(spark, after)
     _run(spark, statement, table, tag)
-    return _read_back(spark, table, tag)
+    return _confirmed(spark, table, tag, previous)
 
 
 def delete(spark: SparkSession, table: str, condition: str, tag: CommitTag) -> OwnCommit | None:
     """Delete the rows that match `condition` (SQL), in one commit; None if there are none: Delta commits nothing.
 
+    The table's history contains the condition.
+
     Raises:
         Fenced, CommitConflict, LakehouseError: as `append`.
     """
     _run(spark, f"DELETE FROM {table} WHERE {condition}", table, tag)
-    return _read_back_if_any(spark, table, tag)
+    return _read_back(spark, table, tag)
 
 
 def make_change(spark: SparkSession, table: str, change: Change, tag: CommitTag) -> OwnCommit | None:
@@ -137,7 +173,7 @@ def make_change(spark: SparkSession, table: str, change: Change, tag: CommitTag)
     # An ALTER gets the tag, but no transaction: only the tag identifies it.
     statement = f"UPDATE {table} {change.text}" if change.verb is Verb.UPDATE else f"ALTER TABLE {table} {change.text}"
     _run(spark, statement, table, tag)
-    return _read_back_if_any(spark, table, tag)
+    return _read_back(spark, table, tag)
 
 
 def _tagged(rows: DataFrame, tag: CommitTag) -> DataFrameWriter:
@@ -174,8 +210,37 @@ def _set(spark: SparkSession, name: str, value: str) -> None:
         ) from error
 
 
-def _read_back(spark: SparkSession, table: str, tag: CommitTag) -> OwnCommit:
-    return _read_back_if_any(spark, table, tag) or _expired(spark, table, tag)
+def _watched(spark: SparkSession, after: int | None) -> int | None:
+    """Remove the version of the session's previous commit: a version that is there later is the next commit's.
+
+    Returns:
+        `after`; None if this compute does not allow removing it, because the version may then be an older commit's.
+    """
+    if after is None:
+        return None
+    try:
+        spark.conf.unset(_COMMITTED)
+    except Exception as error:  # noqa: BLE001 - whatever the reason, the history contains the commit
+        log.debug("the session's last version cannot be removed", why=type(error).__name__)
+        return None
+    return after
+
+
+def _committed_version(spark: SparkSession) -> int | None:
+    """The version that the session has committed since `_watched`; None if it does not contain one."""
+    try:
+        text = spark.conf.get(_COMMITTED, None)
+    except Exception as error:  # noqa: BLE001 - whatever the reason, the history contains it
+        log.debug("the session does not show the committed version", why=type(error).__name__)
+        return None
+    return int(text) if text else None
+
+
+def _confirmed(spark: SparkSession, table: str, tag: CommitTag, after: int | None) -> OwnCommit:
+    """The commit of a write that always commits, or exists already; from the session if it is the one after `after`."""
+    if after is not None and _committed_version(spark) == after + 1:
+        return OwnCommit(after + 1, tag, datetime.now(timezone.utc))
+    return _read_back(spark, table, tag, after) or _expired(spark, table, tag)
 
 
 def _expired(spark: SparkSession, table: str, tag: CommitTag) -> OwnCommit:
@@ -193,11 +258,23 @@ def _expired(spark: SparkSession, table: str, tag: CommitTag) -> OwnCommit:
     return OwnCommit(version, tag, datetime.now(timezone.utc))
 
 
-def _read_back_if_any(spark: SparkSession, table: str, tag: CommitTag) -> OwnCommit | None:
-    """Delta skips an existing version silently: only the history tells whether it belongs to this run."""
-    newest = newest_own_commit(spark, table, tag.app)
+def _read_back(spark: SparkSession, table: str, tag: CommitTag, after: int | None = None) -> OwnCommit | None:
+    """The commit of `tag` in the history; None if the newest one there precedes it.
+
+    Delta skips an existing version silently: only the history shows whether it belongs to this run.
+
+    Raises:
+        Fenced: another run has committed under the same application, at this version, later, or since `after`.
+    """
+    # With a known predecessor the history is read because other commits are probably in between.
+    commits = own_commits(spark, table, tag.app, least=1 if after is None else 2)
+    newest = next(commits, None)
     if newest is None or newest.tag.version < tag.version:
         return None
     if newest.tag.run != tag.run or newest.tag.version > tag.version:
         raise fenced(table)
+    if after is not None and newest.version > after + 1:
+        since = takewhile(lambda commit: commit.version > after, commits)
+        if any(commit.tag.run != tag.run for commit in since):
+            raise fenced(table)
     return newest

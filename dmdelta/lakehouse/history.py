@@ -113,17 +113,18 @@ def newest_own_commit(spark: SparkSession, table: str, app: str) -> OwnCommit | 
     return next(own_commits(spark, table, app), None)
 
 
-def own_commits(spark: SparkSession, table: str, app: str | None) -> Iterator[OwnCommit]:
+def own_commits(spark: SparkSession, table: str, app: str | None, *, least: int = 1) -> Iterator[OwnCommit]:
     """The commits of `app` in the table's remaining history, newest first, read lazily.
 
     Args:
         app: None for those of every dmdelta application.
+        least: how many commits of any writer to read at once at least, if more than the newest are needed.
 
     Raises:
         LakehouseError: the table cannot be read.
     """
     oldest: int | None = None
-    for limit in (*_PAGES, None):
+    for limit in (*(page for page in _PAGES if page >= least), None):
         rows = _history(spark, table, limit)
         for version, text, at in rows:
             if oldest is not None and version >= oldest:

@@ -7,14 +7,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any, cast
 
 from pyspark.sql import SparkSession
 
 from dmdelta.errors import LakehouseError
-from dmdelta.lakehouse.cds_options import archive_options
 from dmdelta.lakehouse.jars import delta_confs
+from dmdelta.lakehouse.local_jvm import jvm_confs
 from dmdelta.logging import get_logger
 
 log = get_logger(__name__)
@@ -23,8 +22,6 @@ _REPLACE_RUNTIME = (18, 2)
 _DELTA_VERSIONS: dict[str, str] = {}
 DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
-LOG4J = Path(__file__).with_name("log4j2.properties")
-FAIR_POOL = Path(__file__).with_name("fairscheduler.xml")
 
 SQL_CONFS = {
     "spark.sql.session.timeZone": "UTC",
@@ -53,27 +50,6 @@ _CARE_CONFS = {
     "spark.databricks.delta.optimize.clustering.mergeStrategy.minCubeSize.targetCubeSize": str(3 << 29),
 }
 """Compaction runs often and must therefore be cheap."""
-
-_LOCAL_CONFS = {
-    # With FIFO every small query would wait until a landing has no tasks left to start.
-    "spark.scheduler.mode": "FAIR",
-    "spark.scheduler.allocation.file": FAIR_POOL.as_uri(),
-    # A range's bounds are literals in generated code: fused with everything that follows, each range would be compiled
-    # again, by Spark and by the JVM. Unfused, only its filter is; and the cache must hold the code that all tables
-    # share.
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.cache.maxEntries": "2000",
-    # The other one starts a `readlink` process, several times per commit, to check whether the renamed file is a link.
-    "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming.checkpointing"
-    ".FileSystemBasedCheckpointFileManager",
-    # Whole row images hardly ever repeat: their dictionary would only be built and discarded.
-    "spark.hadoop.parquet.enable.dictionary#before.value": "false",
-    "spark.hadoop.parquet.enable.dictionary#after.value": "false",
-    # Minimum and maximum of images are never needed either.
-    "spark.hadoop.parquet.column.statistics.enabled#before.value": "false",
-    "spark.hadoop.parquet.column.statistics.enabled#after.value": "false",
-}
-"""Settings that make a local JVM fast; Databricks and other clusters have their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +84,11 @@ def open_session(app: str, settings: SessionSettings | None = None) -> SparkSess
         raise
     except Exception as error:
         raise LakehouseError("Spark does not start", hint=f"see the log above: {type(error).__name__}") from error
-    _set_confs(spark, {**SQL_CONFS, **_shuffle(settings), **settings.sql_confs})
+    set_confs(spark, {**SQL_CONFS, **_shuffle(settings), **settings.sql_confs})
     return spark
 
 
-def _set_confs(spark: SparkSession, confs: Mapping[str, str]) -> None:
+def set_confs(spark: SparkSession, confs: Mapping[str, str]) -> None:
     """Set a session's confs. Databricks' serverless compute allows few: confs that only affect speed may be rejected.
 
     Raises:
@@ -151,7 +127,7 @@ def clone_session(spark: SparkSession) -> SparkSession:
 def maintenance_session(spark: SparkSession) -> SparkSession:
     """A session for compacting tables. If these confs are rejected, the catalog maintains its tables itself."""
     clone = clone_session(spark)
-    _set_confs(clone, _CARE_CONFS)
+    set_confs(clone, _CARE_CONFS)
     return clone
 
 
@@ -209,49 +185,22 @@ def _shuffle(settings: SessionSettings) -> dict[str, str]:
     return {} if is_provided() else {"spark.sql.shuffle.partitions": str(max(2, os.cpu_count() or 2))}
 
 
-def _quarter_of_memory() -> str:
-    """A heap of a quarter of this machine's memory, as in Java's own default, but at most 4 GB."""
-    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return f"{min(4 << 10, max(1 << 10, total >> 22))}m"
-
-
-def _java_options() -> str:
-    """The options of the local JVM."""
-    # The parallel collector leaves the work more of few cores than Java's default; with two collectors Java does not
-    # start.
-    given = " ".join(os.environ.get(name, "") for name in ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS"))
-    collector = "" if "GC" in given else "-XX:+UseParallelGC "
-    # The code for hundreds of tables overflows the default code cache, and Java then stops compiling permanently.
-    code = "-XX:ReservedCodeCacheSize=512m"
-    return f"{collector}{code} {archive_options()} -Dlog4j2.configurationFile={LOG4J.as_uri()}"
-
-
 def local_confs(settings: SessionSettings) -> dict[str, str]:
     """The Spark confs of a JVM started by dmdelta, whether the session is in this process or in its server's.
 
     Raises:
         LakehouseError: delta-spark is not installed.
     """
-    confs = {
+    return {
         "spark.sql.extensions": DELTA_EXTENSION,
         "spark.sql.catalog.spark_catalog": DELTA_CATALOG,
-        "spark.ui.enabled": str(settings.ui).lower(),
-        "spark.ui.showConsoleProgress": "false",
-        "spark.driver.extraJavaOptions": _java_options(),
-        "spark.driver.host": "localhost",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.sql.catalogImplementation": "in-memory",
-        **_LOCAL_CONFS,
+        **jvm_confs(settings.driver_memory, ui=settings.ui),
         # As the context's own, so that cloned sessions have them as well.
         **SQL_CONFS,
         **_shuffle(settings),
         **settings.sql_confs,
         **delta_confs(),
     }
-    # Spark's own default, 1 GB, spends a tenth of the time on garbage collection.
-    if settings.driver_memory is not None or "SPARK_DRIVER_MEMORY" not in os.environ:
-        confs["spark.driver.memory"] = settings.driver_memory or _quarter_of_memory()
-    return confs
 
 
 def _open_local(app: str, settings: SessionSettings) -> SparkSession:

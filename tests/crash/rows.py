@@ -46,13 +46,7 @@ MANY = (
     "INSERT INTO keyed (id, v) SELECT {n} * 100000 + a.d + 10 * b.d + 100 * c.d + 1000 * d.d + 10000 * e.d, 0 "
     "FROM digits a, digits b, digits c, digits d, (SELECT 0 AS d UNION SELECT 1) e WHERE e.d = 0 OR a.d + b.d = 0"
 )
-"""10,100 rows: more than a DELETE takes by their keys."""
-
-SOME = (
-    "INSERT INTO keyed (id, v) SELECT {n} * 100000 + 50000 + a.d + 10 * b.d + 100 * c.d + 1000 * d.d, 0 "
-    "FROM digits a, digits b, digits c, digits d WHERE d.d < 3"
-)
-"""3,000 rows: more than are replaced by literals."""
+"""10,100 rows: more keys than one commit replaces by literals."""
 
 
 @dataclass(frozen=True)
@@ -121,20 +115,27 @@ ROWS = (
     _silver("replace", UPDATE),
     _silver("delete", DELETE, before=(TO_DELETE,)),
     _silver("replace by literals", INSERT, DELETE, UPDATE, before=(TO_DELETE,)),
-    _silver("delete and replace", SOME, DELETE, UPDATE, before=(TO_DELETE,)),
     _silver(
-        "delete and replace, between",
-        SOME,
-        DELETE,
-        UPDATE,
-        before=(TO_DELETE,),
-        point=Point.SILVER_BETWEEN_COMMITS,
+        "merge by a key with text",
+        "UPDATE pairs SET v = v + 1",
+        "DELETE FROM pairs WHERE a = {n} - 99",
+        "INSERT INTO pairs VALUES ({n}, 'k', 0)",
+        before=("INSERT INTO pairs VALUES ({n} - 99, 'k', 0)",),
     ),
+    _silver("merge of many keys", MANY, DELETE, UPDATE, before=(TO_DELETE,)),
     _silver("delete by merge", "DELETE FROM keyed WHERE id >= {n} * 100000", before=(MANY,)),
     _silver("merge", INSERT, UPDATE, DELETE, arguments=SAFELY),
     _silver("merge of a part of the columns", MINIMAL, UPDATE, "UPDATE keyed SET w = 'z' WHERE id % 5 = 0"),
     _silver(
         "merge of moved keys", MINIMAL, "UPDATE keyed SET id = id + 1000000 WHERE id = {n}", UPDATE, before=(INSERT,)
+    ),
+    _silver(
+        "merge of moved keys, between",
+        MINIMAL,
+        "UPDATE keyed SET id = id + 1000000 WHERE id = {n}",
+        UPDATE,
+        before=(INSERT,),
+        point=Point.SILVER_BETWEEN_COMMITS,
     ),
     _silver("append without a key", "INSERT INTO plain VALUES ({n}, 'p'), ({n}, 'p')"),
     _silver(

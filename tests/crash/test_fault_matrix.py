@@ -9,7 +9,7 @@ from tests.crash.bench import Bench
 from tests.crash.faults import FAULTS, play
 from tests.crash.rows import ROWS
 
-SMOKE = "delete and replace, between"
+SMOKE = "merge of moved keys, between"
 """The row that every test run takes; the others are `make test-crash`."""
 
 

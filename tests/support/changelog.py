@@ -108,7 +108,8 @@ class Changelog:
         # As in the engine: what one range reports is known to the next.
         earlier = self.results.get(name)
         if earlier is not None and earlier.commit is not None and earlier.end == begin:
-            more = {"known": earlier.structure, "applied": earlier.commit.tag.version, **more}
+            version = earlier.commit.tag.version
+            more = {"known": earlier.structure, "applied": version, "after": earlier.delta_version, **more}
         result = apply_table(self.spark, self.request(begin, end or landed, mode, name, **more))
         if result.commit is not None and mode is Mode.NORMAL:
             self.results[name] = result

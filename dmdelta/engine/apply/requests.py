@@ -55,6 +55,7 @@ class RangeRequests:
             known=state.structure,
             events=table if begin == landed.begin else None,
             applied=state.version,
+            after=state.delta_version,
             newest=newest,
             safe_until=state.safe_until,
         )
@@ -67,6 +68,7 @@ class RangeRequests:
             state.forget()
         elif result.structure is not None and result.commit is not None:
             state.structure, state.version = result.structure, result.commit.tag.version
+            state.delta_version = result.delta_version
         else:
             state.structure = None
 
@@ -94,6 +96,7 @@ class RangeRequests:
         plan = state.plan = plan_restart(evidence, self.evidence, self.policy)
         if silver.commit is not None:
             state.version, state.newest = silver.commit.tag.version, silver.commit
+            state.delta_version = silver.commit.version
             state.safe_until = silver.commit.tag.safe_until or state.safe_until
         if silver.position is not None:
             self.points.applied(TablePoint(*state.name, Point(silver.position), silver.delta_version))

@@ -65,6 +65,7 @@ class TableState:
         plan: how it continues after the start of the run, or after it was paused; None: not planned yet.
         structure: its schema after the last applied range; None: unknown.
         version: the transaction version of its newest own commit.
+        delta_version: the silver table's Delta version after that commit; None: unknown.
         newest: that commit itself, until the first request has used it.
         is_safe: its last range was applied in safe mode.
         commits: number of commits since its last maintenance.
@@ -82,6 +83,7 @@ class TableState:
     plan: RestartPlan | None = None
     structure: TableSchema | None = None
     version: int | None = None
+    delta_version: int | None = None
     newest: OwnCommit | None = None
     is_safe: bool = False
     commits: int = 0
@@ -109,7 +111,7 @@ class TableState:
 
     def forget(self) -> None:
         """Discard the known state of the silver table, so that the next request reads its history again."""
-        self.plan = self.structure = self.version = self.newest = None
+        self.plan = self.structure = self.version = self.delta_version = self.newest = None
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from dmdelta.checkpoint import Point, Points, TablePoint
 from dmdelta.engine.apply.requests import RangeRequests
 from dmdelta.engine.telemetry.counters import RunCounters
 from dmdelta.errors import StageFailed
-from dmdelta.lakehouse.session import clone_session
+from dmdelta.lakehouse.profiles import Profile, plan_profile, profile_session
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
 from dmdelta.silver.apply.apply import apply_group
@@ -24,20 +24,22 @@ from dmdelta.silver.table.state import silver_position
 
 
 class ThreadSessions:
-    """A session per calling thread: Delta's transaction ids are session confs."""
+    """A session per calling thread and profile: Delta's transaction ids are session confs."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
         self._of_thread = threading.local()
         self._all: list[SparkSession] = []
 
-    def own(self) -> SparkSession:
-        """The session of the calling thread."""
-        if not hasattr(self._of_thread, "spark"):
-            self._of_thread.spark = clone_session(self._spark)
-            self._all.append(self._of_thread.spark)
-        spark: SparkSession = self._of_thread.spark
-        return spark
+    def own(self, profile: Profile = Profile.LARGE) -> SparkSession:
+        """The session of the calling thread for work of a profile."""
+        if not hasattr(self._of_thread, "sessions"):
+            self._of_thread.sessions = {}
+        own: dict[Profile, SparkSession] = self._of_thread.sessions
+        if profile not in own:
+            own[profile] = profile_session(self._spark, profile)
+            self._all.append(own[profile])
+        return own[profile]
 
     def interrupt_all(self) -> None:
         """Cancel the running jobs of all sessions."""
@@ -82,7 +84,8 @@ class TableApply:
         """
         if self._cancelled.is_set():
             raise StageFailed("the range was cancelled", hint="run again")
-        spark, end = self.session(), Point(landed.end, str(landed.gtid_set) or None)
+        profile = plan_profile(sum(table.row_count for table in tables), landed.size)
+        spark, end = self.session(profile), Point(landed.end, str(landed.gtid_set) or None)
         with self.turns(spark, [table.name for table in tables]):
             requests = [self.requests.request(spark, table, landed) for table in tables]
             for request in requests:
@@ -92,9 +95,9 @@ class TableApply:
                 self._applied(result, end)
                 yield result
 
-    def session(self) -> SparkSession:
+    def session(self, profile: Profile = Profile.LARGE) -> SparkSession:
         """The session of the calling thread for writing tables."""
-        return self._sessions.own()
+        return self._sessions.own(profile)
 
     def _applied(self, result: ApplyResult, end: Point) -> None:
         name = (result.schema, result.table)

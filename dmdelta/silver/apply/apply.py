@@ -45,11 +45,13 @@ def apply_group(
         for name, request in pending.items():
             if request.begin < at:
                 apply_table(spark, replace(request, end=at, events=None, whole=False))
-                pending[name] = replace(request, begin=at, known=None, applied=None, newest=None)
+                pending[name] = replace(request, begin=at, known=None, applied=None, after=None, newest=None)
         rename_tables(spark, pending, renaming)
         for name, request in pending.items():
             if request.begin == at:
-                pending[name] = replace(request, known=None, applied=None, newest=None, ddl_applied_to=at, events=None)
+                pending[name] = replace(
+                    request, known=None, applied=None, after=None, newest=None, ddl_applied_to=at, events=None
+                )
     return [apply_table(spark, request) for request in pending.values() if request.begin < request.end]
 
 
@@ -154,16 +156,14 @@ def _apply_rows(work: ApplyContext, piece: SchemaRange, events: TableEvents, *, 
     guarded = check_batch(batch, target, work.request.context.checks(target, batch.schema))
     work.failures.update(guarded.failures)
     batch = guarded.batch
-    facts, keys = facts_of(batch)
+    facts, predicate = facts_of(batch)
     commits = commits_of(batch, facts)
     for number, (part, step) in enumerate(commits, 1):
         final = number == len(commits)
         tag = work.tag(piece.begin, piece.end if final else piece.begin, last=final and last)
         reach(CrashPoint.SILVER_BEFORE_COMMIT)
-        commit = run_step(part, step, tag, keys)
-        work.commit = commit or work.commit
-        if commit is not None:
-            reach(CrashPoint.SILVER_AFTER_COMMIT if final and last else CrashPoint.SILVER_BETWEEN_COMMITS)
+        work.commit = run_step(part, step, tag, predicate, work.after)
+        reach(CrashPoint.SILVER_AFTER_COMMIT if final and last else CrashPoint.SILVER_BETWEEN_COMMITS)
     work.steps += [step for _, step in commits]
     work.empty = False
     for op, rows in events.rows.items():

@@ -42,6 +42,7 @@ class ApplyContext:
         ordinals: the ordinals of the next commits.
         ddl_applied_to: the statements up to this position are applied; None: none of the range.
         empty: this call created the table, and it has no rows.
+        began_after: the table's Delta version after its newest own commit before the call; None: unknown.
         existing: the columns of a merged table; None if they have to be looked up.
     """
 
@@ -57,6 +58,12 @@ class ApplyContext:
     failures: Counter[str] = field(default_factory=Counter)
     existing: Columns | None = None
     commit: OwnCommit | None = None
+    began_after: int | None = None
+
+    @property
+    def after(self) -> int | None:
+        """The table's Delta version after its newest own commit; None: unknown."""
+        return self.commit.version if self.commit else self.began_after
 
     def tag(self, begin: Position, end: Position, *, last: bool) -> CommitTag:
         """The tag of a commit that leaves the table at `end`, after the statement there if that has been applied."""
@@ -134,16 +141,16 @@ def open_context(spark: SparkSession, request: ApplyRequest) -> ApplyContext:
         Fenced, CommitConflict, LakehouseError: as `dmdelta.lakehouse.commits`.
     """
     if request.known is not None:
-        condition, applied, newest = Condition.PRESENT, request.applied, None
+        condition, applied, newest, after = Condition.PRESENT, request.applied, None, request.after
     else:
         condition = silver_condition(spark, request.target)
         existing = condition is not Condition.ABSENT
         newest = request.newest or silver_position(spark, request.target) if existing else None
-        applied = newest.tag.version if newest else None
+        applied, after = (newest.tag.version, newest.version) if newest else (None, None)
     # After a crash between the commits of a batch the ordinals continue: Delta skips transaction versions that it has.
     resumed = applied is not None and applied >> STEP_BITS == request.batch
     first = (applied & LAST_STEP) + 1 if resumed and applied is not None else 0
-    work = ApplyContext(spark, request, condition, count(first), request.ddl_applied_to)
+    work = ApplyContext(spark, request, condition, count(first), request.ddl_applied_to, began_after=after)
     if newest is not None and newest.tag.rest is not None:
         work.ddl_applied_to = max(newest.tag.end, request.ddl_applied_to or newest.tag.end)
         if newest.tag.rest:

@@ -27,6 +27,7 @@ class ApplyRequest:
         known: the table's structure at `begin`; None to look it up.
         events: the table's events in the range (`tables_with_events`); None to look them up.
         applied: the transaction version of the table's newest own commit; None to look it up.
+        after: the table's Delta version after that commit; None: unknown.
         newest: that commit, if it was just looked up and `known` is None.
         safe_until: events before this position may be in silver already; a commit that ends before it records it.
         whole: the range ends where the batch ends; False for a part of the batch, up to a RENAME.
@@ -44,6 +45,7 @@ class ApplyRequest:
     known: TableSchema | None = None
     events: TableEvents | None = None
     applied: int | None = None
+    after: int | None = None
     newest: OwnCommit | None = None
     safe_until: Position | None = None
     whole: bool = True

@@ -9,13 +9,13 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 from dmdelta.changelog.extraction import column_list, keys_of
 from dmdelta.changelog.ranges import of_source, of_table, row_changes
 from dmdelta.ddl.types.silver_types import COMMITTED_AT, VERSION, silver_columns, silver_type
-from dmdelta.lakehouse.commits import CommitTag, OwnCommit, append, delete, merge, replace_using, replace_where
+from dmdelta.lakehouse.commits import CommitTag, OwnCommit, append, merge, replace_using, replace_where
 from dmdelta.lakehouse.session import can_replace
 from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.model.change import Op
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableSchema
-from dmdelta.model.spark_sql import literal, quote
+from dmdelta.model.spark_sql import quote
 from dmdelta.silver.rows.compaction import (
     compacted,
     inserted_rows,
@@ -25,9 +25,10 @@ from dmdelta.silver.rows.compaction import (
     silver_rows,
 )
 from dmdelta.silver.rows.key_changes import Slice, find_moves, moved_rows, plan_slices
+from dmdelta.silver.rows.key_predicate import SUFFIXES, plan_key_predicate
 from dmdelta.silver.rows.keyless import keyless_changes, merge_keyless
 from dmdelta.silver.rows.partial import assignments, folded, folded_rows
-from dmdelta.silver.rows.strategy import MAX_LITERAL_KEYS, MAX_REPLACED_KEYS, BatchFacts, Mode, Step, plan_apply
+from dmdelta.silver.rows.strategy import MAX_REPLACED_KEYS, BatchFacts, Mode, Step, plan_apply
 from dmdelta.silver.schema.range_profile import TableEvents
 
 NET_OP = "_dm_op"
@@ -93,41 +94,72 @@ class Batch:
         """Whether row images lack columns of silver, which must keep their values."""
         return bool(self.events.partial) or (bool(self.undropped) and self.failing is None)
 
+    @property
+    def integer_key(self) -> str | None:
+        """The SQL type of the key in silver if it is one integer column."""
+        kinds = [silver_type(key) for key in keys_of(self.schema)]
+        return kinds[0] if len(kinds) == 1 and kinds[0] in SUFFIXES else None
+
+    @property
+    def keys_need_query(self) -> bool:
+        """Whether `integer_keys` reads bronze."""
+        return True
+
+    def integer_keys(self) -> list[int]:
+        """The keys that the batch's changes affect, sorted and distinct; more than MAX_REPLACED_KEYS if too many.
+
+        Only for a batch with an `integer_key`.
+
+        Raises:
+            LakehouseError: bronze cannot be read.
+        """
+        with wrapped(self.bronze, "reading"):
+            keys = keyed_changes(self.changes, self.schema, moves=bool(self.events.moves)).select(
+                key_names(self.schema)
+            )
+            return sorted(int(row[0]) for row in keys.distinct().limit(MAX_REPLACED_KEYS + 1).collect())
+
     def kept(self, rows: DataFrame) -> DataFrame:
         """The rows that are not quarantined."""
         return rows if self.failing is None else rows.where(~self.failing)
 
 
-def facts_of(batch: Batch) -> tuple[BatchFacts, Sequence[str]]:
-    """The input of the plan, and SQL literals of the keys that it needs: all keys of a batch with few keys, else those
-    whose last change is a delete.
+def facts_of(batch: Batch) -> tuple[BatchFacts, str]:
+    """The input of the plan, and the condition (SQL) that exactly the batch's keys fulfil; '' if there is none.
 
     Raises:
         LakehouseError: bronze cannot be read.
     """
     rows = batch.events.rows
-    reads, inserts, updates, deletes = (rows.get(op, 0) for op in (Op.READ, Op.INSERT, Op.UPDATE, Op.DELETE))
-    moves, keys, few = batch.events.moves, list[str](), False
-    lists = batch.mode is Mode.NORMAL and not batch.empty and batch.failing is None and not batch.folds
-    if batch.keyed and (deletes or moves) and lists:
-        # A change affects one key or two.
-        few = bool(inserts + reads + updates) and sum(rows.values()) + moves <= MAX_REPLACED_KEYS
-        with wrapped(batch.bronze, "reading"):
-            keys = _keys(batch, deleted_only=not few)
+    predicate = _key_predicate(batch) or ""
     return BatchFacts(
-        inserts + reads,
-        updates,
-        deletes,
-        moves=moves,
-        net_deletes=len(keys),
-        few_keys=few,
+        rows.get(Op.INSERT, 0) + rows.get(Op.READ, 0),
+        rows.get(Op.UPDATE, 0),
+        rows.get(Op.DELETE, 0),
+        moves=batch.events.moves,
+        literal_keys=bool(predicate),
         keyed=batch.keyed,
         partial=batch.folds,
         empty=batch.empty,
         replace=can_replace(batch.spark),
         failing=batch.failing is not None,
         repeats=batch.repeats,
-    ), keys
+    ), predicate
+
+
+def _key_predicate(batch: Batch) -> str | None:
+    """The condition for the batch's keys; None if its plan does not need one, or if there cannot be one."""
+    kind = batch.integer_key
+    replaces = batch.mode is Mode.NORMAL and not batch.empty and batch.failing is None and not batch.folds
+    if kind is None or batch.inserts_only or not replaces:
+        return None
+    deletes = batch.events.rows.get(Op.DELETE) or batch.events.moves
+    if batch.keys_need_query and not deletes:
+        return None  # replacing by key costs less than a query
+    keys = batch.integer_keys()
+    if len(keys) > MAX_REPLACED_KEYS:
+        return None
+    return plan_key_predicate(batch.schema.primary_key[0], kind, keys)
 
 
 def commits_of(batch: Batch, facts: BatchFacts) -> list[tuple[Batch, Step]]:
@@ -145,74 +177,45 @@ def commits_of(batch: Batch, facts: BatchFacts) -> list[tuple[Batch, Step]]:
     return [(replace(batch, part=part), Step.MERGE_MOVES if part.moves else Step.MERGE_FOLDED) for part in slices]
 
 
-def run_step(batch: Batch, step: Step, tag: CommitTag, keys: Sequence[str]) -> OwnCommit | None:
-    """Commit a step; None if there was nothing to delete.
+def run_step(batch: Batch, step: Step, tag: CommitTag, predicate: str, after: int | None) -> OwnCommit:
+    """Commit a step.
 
     Args:
-        keys: SQL literals of the keys for the steps that delete by literals.
+        predicate: the condition for the batch's keys, for REPLACE_LITERALS.
+        after: the table's Delta version after its newest own commit; None: unknown.
 
     Raises:
         Fenced, CommitConflict, LakehouseError: as `dmdelta.lakehouse.commits`.
     """
     spark, target, schema = batch.spark, batch.target, batch.schema
     if step is Step.APPEND or step is Step.APPEND_KEYLESS:
-        return append(spark, batch.kept(inserted_rows(batch.changes, schema)), target, tag)
+        return append(spark, batch.kept(inserted_rows(batch.changes, schema)), target, tag, after=after)
     if step is Step.MERGE_KEYLESS:
         statement = merge_keyless(keyless_changes(batch.changes, schema), schema, target)
-        return merge(spark, statement, target, tag)
+        return merge(spark, statement, target, tag, after=after)
     if step is Step.MERGE_MOVES:
         moved_rows(batch.changes, schema, target).createOrReplaceTempView(SOURCE_VIEW)
-        return merge(spark, _merge(batch, _assigned(schema)), target, tag)
-    if step is Step.DELETE:
-        return delete(spark, target, _among(schema, keys), tag)
+        return merge(spark, _merge(batch, _assigned(schema)), target, tag, after=after)
     changes = keyed_changes(batch.changes, schema, moves=bool(batch.events.moves) and batch.part is None)
     if step is Step.MERGE_FOLDED:
         folded_rows(folded(changes, schema), schema).createOrReplaceTempView(SOURCE_VIEW)
-        return merge(spark, _merge(batch, assignments(schema, batch.undropped)), target, tag)
+        return merge(spark, _merge(batch, assignments(schema, batch.undropped)), target, tag, after=after)
     compact = compacted(changes, schema)
     if step is Step.DELETE_MERGE:
         net_deletes(changes, schema).createOrReplaceTempView(SOURCE_VIEW)
-        return merge(spark, _delete_merge(batch), target, tag)
+        return merge(spark, _delete_merge(batch), target, tag, after=after)
     if step is Step.MERGE:
         rows = silver_rows(compact, schema, f"op AS {NET_OP}")
         if batch.failing is not None:  # silver must not have a failing row, even if an earlier version passed
             rows = rows.withColumn(NET_OP, F.when(batch.failing, F.lit("delete")).otherwise(F.col(NET_OP)))
         rows.createOrReplaceTempView(SOURCE_VIEW)
-        return merge(spark, _merge(batch, _assigned(schema)), target, tag)
+        return merge(spark, _merge(batch, _assigned(schema)), target, tag, after=after)
     upserts = batch.kept(silver_rows(compact.where("op <> 'delete'"), schema))
     if step is Step.REPLACE_LITERALS:
-        return replace_where(spark, upserts, target, _among(schema, keys), tag)
+        return replace_where(spark, upserts, target, predicate, tag, after=after)
     if step is Step.REPLACE:
-        return replace_using(spark, upserts, target, schema.primary_key, tag)
-    return append(spark, upserts, target, tag)
-
-
-def _keys(batch: Batch, *, deleted_only: bool) -> list[str]:
-    """SQL literals of a batch's keys, or of the net deletes: at most MAX_LITERAL_KEYS + 1, to detect too many."""
-    changes = keyed_changes(batch.changes, batch.schema, moves=bool(batch.events.moves))
-    names = key_names(batch.schema)
-    frame = net_deletes(changes, batch.schema) if deleted_only else changes.select(*names).distinct()
-    kinds = [silver_type(key) for key in keys_of(batch.schema)]
-    texts = [_text_of(name, kind) for name, kind in zip(key_names(batch.schema), kinds, strict=True)]
-    rows = frame.selectExpr(*texts).limit(MAX_LITERAL_KEYS + 1).collect()
-    return [", ".join(_literal(text, kind) for text, kind in zip(row, kinds, strict=True)) for row in rows]
-
-
-def _text_of(name: str, kind: str) -> str:
-    return f"hex({name})" if kind == "BINARY" else f"CAST({name} AS STRING)"
-
-
-def _literal(text: str, kind: str) -> str:
-    if kind == "BINARY":
-        return f"X'{text}'"
-    return literal(text) if kind == "STRING" else f"CAST({literal(text)} AS {kind})"
-
-
-def _among(schema: TableSchema, keys: Sequence[str]) -> str:
-    names = ", ".join(quote(name) for name in schema.primary_key)
-    if len(schema.primary_key) == 1:
-        return f"{names} IN ({', '.join(keys)})"
-    return f"({names}) IN ({', '.join(f'({key})' for key in keys)})"
+        return replace_using(spark, upserts, target, schema.primary_key, tag, after=after)
+    return append(spark, upserts, target, tag, after=after)
 
 
 def _assigned(schema: TableSchema) -> list[str]:

@@ -9,12 +9,11 @@ of CPU, a DELETE and a replace by key 3.2 s, a MERGE 4.3 s; with 2,000 keys 2.2,
 from dataclasses import dataclass
 from enum import Enum
 
-MAX_LITERAL_KEYS = 10_000
-"""The maximum number of literal keys in a DELETE, by which Delta skips files; more keys use a MERGE."""
+MAX_REPLACED_KEYS = 10_000
+"""The maximum number of distinct keys that one commit replaces by literals."""
 
-
-MAX_REPLACED_KEYS = 2_000
-"""The maximum number of keys replaced by literals in one commit; with more, deletes and upserts are two commits."""
+MAX_MERGED_ROWS = 100_000
+"""The maximum number of changes with deletes in one MERGE; with more, deletes and upserts are two commits."""
 
 
 class Mode(Enum):
@@ -33,12 +32,11 @@ class Step(Enum):
     """Append the inserted rows: each key occurs once and is new."""
     APPEND_COMPACTED = "append compacted"
     """Append the compacted rows to an empty table."""
-    DELETE = "delete"
-    """Delete the net deletes by literal keys."""
     DELETE_MERGE = "delete merge"
-    """Delete the net deletes with a MERGE: too many for literals."""
+    """Delete the net deletes by key, with a MERGE that only deletes."""
     REPLACE_LITERALS = "replace literals"
-    """Delete the existing rows of all keys of the batch by literals, and append the compacted rows."""
+    """Delete the existing rows of all keys of the batch by literals, and append the compacted rows: integer keys only,
+    because the table's history keeps the literals."""
     REPLACE = "replace"
     """Delete the existing rows of the net inserts and updates by key, and append those."""
     MERGE = "merge"
@@ -60,8 +58,7 @@ class BatchFacts:
     Attributes:
         inserts, updates, deletes: row changes by op.
         moves: updates that change the key.
-        net_deletes: keys whose last change is a delete, counted up to MAX_LITERAL_KEYS + 1.
-        few_keys: the batch has deletes and upserts of at most MAX_REPLACED_KEYS keys, which have been collected.
+        literal_keys: there is a condition of literals for the batch's keys.
         keyed: the table has a key.
         partial: there are partial row images.
         empty: the silver table was created for this batch.
@@ -74,8 +71,7 @@ class BatchFacts:
     updates: int
     deletes: int
     moves: int = 0
-    net_deletes: int = 0
-    few_keys: bool = False
+    literal_keys: bool = False
     keyed: bool = True
     partial: bool = False
     empty: bool = False
@@ -100,10 +96,11 @@ def plan_apply(facts: BatchFacts, mode: Mode) -> tuple[Step, ...]:
         return (Step.APPEND_COMPACTED,)
     if mode is Mode.SAFE or not facts.replace or facts.failing:
         return (Step.MERGE,)
-    if facts.few_keys:
+    if facts.literal_keys:
         return (Step.REPLACE_LITERALS,)
-    delete = Step.DELETE if facts.net_deletes <= MAX_LITERAL_KEYS else Step.DELETE_MERGE
-    upserts = bool(facts.inserts or facts.updates)
-    if not facts.net_deletes:
+    if not facts.deletes and not facts.moves:
         return (Step.REPLACE,)
-    return (delete, Step.REPLACE) if upserts else (delete,)
+    if not facts.inserts and not facts.updates:
+        return (Step.DELETE_MERGE,)
+    many = facts.inserts + facts.updates + facts.deletes > MAX_MERGED_ROWS
+    return (Step.DELETE_MERGE, Step.REPLACE) if many else (Step.MERGE,)

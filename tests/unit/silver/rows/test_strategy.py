@@ -2,7 +2,7 @@
 
 import pytest
 
-from dmdelta.silver.rows.strategy import MAX_LITERAL_KEYS, BatchFacts, Mode, Step, plan_apply
+from dmdelta.silver.rows.strategy import MAX_MERGED_ROWS, BatchFacts, Mode, Step, plan_apply
 
 NORMAL, SAFE = Mode.NORMAL, Mode.SAFE
 
@@ -16,14 +16,20 @@ CASES = [
     (BatchFacts(9, 0, 0, keyed=False, repeats=True), NORMAL, (Step.APPEND_KEYLESS,)),
     (BatchFacts(9, 9, 9, empty=True), SAFE, (Step.APPEND_COMPACTED,)),
     (BatchFacts(9, 9, 0), NORMAL, (Step.REPLACE,)),
-    (BatchFacts(0, 0, 9, net_deletes=9), NORMAL, (Step.DELETE,)),
-    (BatchFacts(0, 0, 9, net_deletes=MAX_LITERAL_KEYS + 1), NORMAL, (Step.DELETE_MERGE,)),
-    (BatchFacts(1, 0, 9, net_deletes=9), NORMAL, (Step.DELETE, Step.REPLACE)),
-    (BatchFacts(1, 0, 9), NORMAL, (Step.REPLACE,)),
-    (BatchFacts(1, 0, 9, net_deletes=9, few_keys=True), NORMAL, (Step.REPLACE_LITERALS,)),
-    (BatchFacts(1, 0, 9, net_deletes=9, few_keys=True, replace=False), NORMAL, (Step.MERGE,)),
-    (BatchFacts(0, 9, 0, moves=2, net_deletes=2), NORMAL, (Step.DELETE, Step.REPLACE)),
-    (BatchFacts(0, 9, 9, net_deletes=9), SAFE, (Step.MERGE,)),
+    (BatchFacts(9, 9, 0, literal_keys=True), NORMAL, (Step.REPLACE_LITERALS,)),
+    (BatchFacts(9, 0, 0, repeats=True, literal_keys=True), NORMAL, (Step.REPLACE_LITERALS,)),
+    (BatchFacts(0, 0, 9, literal_keys=True), NORMAL, (Step.REPLACE_LITERALS,)),
+    (BatchFacts(0, 0, 9), NORMAL, (Step.DELETE_MERGE,)),
+    (BatchFacts(1, 0, 9), NORMAL, (Step.MERGE,)),
+    (BatchFacts(1, 0, MAX_MERGED_ROWS - 1), NORMAL, (Step.MERGE,)),
+    (BatchFacts(1, 0, MAX_MERGED_ROWS), NORMAL, (Step.DELETE_MERGE, Step.REPLACE)),
+    (BatchFacts(1, MAX_MERGED_ROWS, 0), NORMAL, (Step.REPLACE,)),
+    (BatchFacts(1, MAX_MERGED_ROWS, 9, literal_keys=True), NORMAL, (Step.REPLACE_LITERALS,)),
+    (BatchFacts(1, MAX_MERGED_ROWS, 9), SAFE, (Step.MERGE,)),
+    (BatchFacts(1, 0, 9, literal_keys=True, replace=False), NORMAL, (Step.MERGE,)),
+    (BatchFacts(0, 9, 0, moves=2), NORMAL, (Step.MERGE,)),
+    (BatchFacts(0, 9, 0, moves=2, literal_keys=True), NORMAL, (Step.REPLACE_LITERALS,)),
+    (BatchFacts(0, 9, 9), SAFE, (Step.MERGE,)),
     (BatchFacts(0, 9, 0, replace=False), NORMAL, (Step.MERGE,)),
     (BatchFacts(0, 9, 0, partial=True), NORMAL, (Step.MERGE_FOLDED,)),
     (BatchFacts(9, 9, 0, partial=True, empty=True), NORMAL, (Step.MERGE_FOLDED,)),

@@ -1,0 +1,80 @@
+"""The JVM that dmdelta starts for a local session: its options, its heap, and the confs that make it fast."""
+
+import os
+from pathlib import Path
+
+from dmdelta.lakehouse.cds_options import archive_options
+
+LOG4J = Path(__file__).with_name("log4j2.properties")
+FAIR_POOL = Path(__file__).with_name("fairscheduler.xml")
+
+_LOCAL_CONFS = {
+    # With FIFO every small query would wait until a landing has no tasks left to start.
+    "spark.scheduler.mode": "FAIR",
+    "spark.scheduler.allocation.file": FAIR_POOL.as_uri(),
+    # A range's bounds are literals in generated code: fused with everything that follows, each range would be compiled
+    # again, by Spark and by the JVM. Unfused, only its filter is; and the cache must hold the code that all tables
+    # share.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.cache.maxEntries": "2000",
+    # The other one starts a `readlink` process, several times per commit, to check whether the renamed file is a link.
+    "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming.checkpointing"
+    ".FileSystemBasedCheckpointFileManager",
+    # Whole row images hardly ever repeat: their dictionary would only be built and discarded.
+    "spark.hadoop.parquet.enable.dictionary#before.value": "false",
+    "spark.hadoop.parquet.enable.dictionary#after.value": "false",
+    # Minimum and maximum of images are never needed either.
+    "spark.hadoop.parquet.column.statistics.enabled#before.value": "false",
+    "spark.hadoop.parquet.column.statistics.enabled#after.value": "false",
+}
+"""Settings that make a local JVM fast; Databricks and other clusters have their own."""
+
+_WITHOUT_UI_CONFS = {
+    # Spark keeps the plans, metrics and tasks of a thousand statements even if no UI shows them.
+    "spark.sql.ui.retainedExecutions": "20",
+    "spark.ui.retainedJobs": "20",
+    "spark.ui.retainedStages": "20",
+    "spark.ui.retainedTasks": "1000",
+}
+
+
+def jvm_confs(driver_memory: str | None, *, ui: bool) -> dict[str, str]:
+    """The confs of Spark and Java for a JVM on this machine.
+
+    Args:
+        driver_memory: its heap, as in `4g`; None: a quarter of the memory, at most 4 GB.
+        ui: it serves Spark's web UI.
+    """
+    result = {
+        "spark.ui.enabled": str(ui).lower(),
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.extraJavaOptions": _java_options(),
+        "spark.driver.host": "localhost",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.catalogImplementation": "in-memory",
+        **_LOCAL_CONFS,
+        **({} if ui else _WITHOUT_UI_CONFS),
+    }
+    # Spark's own default, 1 GB, spends a tenth of the time on garbage collection.
+    if driver_memory is not None or "SPARK_DRIVER_MEMORY" not in os.environ:
+        result["spark.driver.memory"] = driver_memory or _quarter_of_memory()
+    return result
+
+
+def _quarter_of_memory() -> str:
+    """A heap of a quarter of this machine's memory, as in Java's own default, but at most 4 GB."""
+    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return f"{min(4 << 10, max(1 << 10, total >> 22))}m"
+
+
+def _java_options() -> str:
+    """The options of the local JVM."""
+    # The parallel collector leaves the work more of few cores than Java's default; with two collectors Java does not
+    # start.
+    given = " ".join(os.environ.get(name, "") for name in ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS"))
+    collector = "" if "GC" in given else "-XX:+UseParallelGC "
+    # The code for hundreds of tables overflows the default code cache, and Java then stops compiling permanently.
+    code = "-XX:ReservedCodeCacheSize=512m"
+    # In any other zone Delta verifies the list of a small table's files at each commit, with a Spark job.
+    zone = "-Duser.timezone=UTC"
+    return f"{collector}{code} {zone} {archive_options()} -Dlog4j2.configurationFile={LOG4J.as_uri()}"
