@@ -14,7 +14,8 @@ from itertools import takewhile
 from pyspark.sql import DataFrame, SparkSession
 
 from dmdelta.binlog.events.boundary import scan_gtids
-from dmdelta.bronze.datasource import segments_to_json
+from dmdelta.binlog.rows.recorded import RecordedStructures
+from dmdelta.bronze.datasource import RECORDED, segments_to_json
 from dmdelta.bronze.schema import BRONZE_SCHEMA, PARTITION_COLUMN, SKIPPING_COLUMNS
 from dmdelta.changelog.context import SourceContext
 from dmdelta.errors import CorruptBinlog
@@ -157,11 +158,14 @@ def land(
     batch: LandingBatch,
     landed: LandedRange | None,
     structures: Sequence[StructureFrom] = (),
+    *,
+    recorded: RecordedStructures | None = None,
 ) -> LandedRange:
     """Decode a batch on the executors and append it to bronze in one commit.
 
     Args:
         structures: the structures of tables by position, in log order, for servers that log no column names.
+        recorded: the structures that bronze has recorded before the batch; updated to those after it.
 
     Raises:
         CorruptBinlog, UnsupportedEvent, UnknownSchema: as raised by the decoder.
@@ -176,7 +180,7 @@ def land(
     done = LandedRange(batch.number, batch.begin, batch.end, grown(gtid_set, runs), safe_until)
     reach(CrashPoint.LAND_BEFORE_COMMIT)
     with wrapped(source.bronze, "landing in"):
-        rows = decoded(spark, source, batch, structures)
+        rows = decoded(spark, source, batch, structures, recorded)
     land_rows(spark, source, rows, done)
     reach(CrashPoint.LAND_AFTER_COMMIT)
     return done
@@ -259,9 +263,16 @@ def _tag(source: SourceContext, landed: LandedRange) -> CommitTag:
 
 
 def decoded(
-    spark: SparkSession, source: SourceContext, batch: LandingBatch, structures: Sequence[StructureFrom]
+    spark: SparkSession,
+    source: SourceContext,
+    batch: LandingBatch,
+    structures: Sequence[StructureFrom],
+    recorded: RecordedStructures | None = None,
 ) -> DataFrame:
-    """The bronze rows of a batch."""
+    """The bronze rows of a batch.
+
+    Tasks decode it in parallel, so the structures at its end are unknown here: `recorded` is empty afterwards.
+    """
     reader = (
         spark.read.format("mysql_binlog")
         .option("segments", segments_to_json(batch.segments))
@@ -271,6 +282,9 @@ def decoded(
         # As data: Spark would write its own time into the code that it generates, and compile it again for every batch.
         .option("landed-at", datetime.now(timezone.utc).isoformat())
     )
+    if recorded is not None:
+        reader = reader.option(RECORDED, recorded.to_json())
+        recorded.forget_all()
     return reader.load()
 
 

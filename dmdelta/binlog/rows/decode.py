@@ -30,6 +30,7 @@ from dmdelta.binlog.rows.batch import ChangeBatch, Shared
 from dmdelta.binlog.rows.decode_options import DecodeOptions
 from dmdelta.binlog.rows.image import LARGE, check_sizes, misaligned
 from dmdelta.binlog.rows.mapped_tables import ID_END, MappedTables
+from dmdelta.binlog.rows.recorded import RecordedStructures
 from dmdelta.binlog.rows.rows import RowsLayout, TableState, add_rows
 from dmdelta.errors import CorruptBinlog, DmdeltaError, UnsupportedEvent
 from dmdelta.model.change import Op
@@ -70,7 +71,9 @@ class _Decoder:
         self._options = options
         self._base = seq_of(segment.binlog_file, 0)
         self._batch = ChangeBatch()
-        self._tables = MappedTables(options, mariadb=self._reader.format.is_mariadb)
+        self._recorded = options.recorded if options.recorded is not None else RecordedStructures()
+        self._recorded.begin_segment(segment.epoch)
+        self._tables = MappedTables(options, self._recorded, mariadb=self._reader.format.is_mariadb)
         self._last_map = b""
         """The last table map, without its header: single-row statements repeat it."""
         self._offset = -1
@@ -293,6 +296,7 @@ class _Decoder:
         self._last_map = b""
         is_replicated = self._options.wanted_statements or self._options.wanted
         for target in self._options.statement_targets(query.sql, query.schema):
+            self._recorded.forget(target.schema, target.table)
             if target.table is None or is_replicated(target.schema, target.table):
                 op = Op.TRUNCATE if target.op.startswith("truncate") else Op.DDL
                 self._note(op, target.schema, target.table, query.sql, timestamp)
