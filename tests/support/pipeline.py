@@ -105,7 +105,7 @@ class Pipeline:
         self.known[source.source_id] = plan.after
         return plan.structures(batch.begin)
 
-    def side(self, source_id: str, flavor: str = "mysql") -> SilverContext:
+    def context(self, source_id: str, flavor: str = "mysql") -> SilverContext:
         return SilverContext(self.lakehouse, TASK, source_id, "test", flavor, self.rules)
 
     def bronze(self, source_id: str) -> DataFrame:
@@ -121,7 +121,7 @@ class Pipeline:
         return differences(server, schema, table, self.silver(schema, table))
 
     def _apply(self, source: SourceContext, landed: LandedRange, apply_to: Collection[str] | None) -> None:
-        found = tables_with_events(self.spark, self.lakehouse, source.source_id, landed.begin, landed.end)
+        found = tables_with_events(self.spark, source, landed.begin, landed.end)
         tables = [table for table in found if apply_to is None or table.table in apply_to]
         tables = [table for table in tables if self.rules.wanted(*table.name)]
 
@@ -137,12 +137,12 @@ class Pipeline:
                 return
 
         def request(spark: SparkSession, table: TableEvents) -> ApplyRequest:
-            side = self.context(source.source_id, source.flavor)
-            commit = silver_state(spark, side.table(table.name))
+            context = self.context(source.source_id, source.flavor)
+            commit = silver_state(spark, context.table(table.name))
             begin = max(landed.begin, commit.position or landed.begin)
             schema, name = table.name
             return ApplyRequest(
-                context=side, schema=schema, table=name, begin=begin, end=landed.end, batch=landed.batch
+                context=context, schema=schema, table=name, begin=begin, end=landed.end, batch=landed.batch
             )
 
         with ThreadPoolExecutor(AT_ONCE) as pool:

@@ -147,5 +147,6 @@ class LandingLoop:
                 raise
             done = land(self.spark, self.source, batch, landed, updated)
         self.tracking.landed(batch)
-        log.info("batch landed", source=self.source.source_id, batch=done.batch, end=str(done.end))
+        kept = self.source.memory.rows(done.begin, done.end) is not None
+        log.info("batch landed", source=self.source.source_id, batch=done.batch, end=str(done.end), kept_in_memory=kept)
         return done

@@ -7,6 +7,7 @@ from pyspark.sql import SparkSession
 
 from dmdelta.bronze.landing import LandedRange, landed_batches, newest_landed
 from dmdelta.bronze.watermarks import exact_positions
+from dmdelta.changelog.batch_memory import MEMORY_BYTES, BatchMemory
 from dmdelta.changelog.context import SourceContext
 from dmdelta.checkpoint import (
     CheckpointStore,
@@ -65,7 +66,7 @@ def open_pipeline(
         LakehouseError: bronze and the checkpoint are inconsistent.
     """
     source_id = relaying.source_id
-    source = task.landing_source(source_id, relaying.flavor)
+    source = replace(task.landing_source(source_id, relaying.flavor), memory=BatchMemory(MEMORY_BYTES))
     landed = newest_landed(task.spark, source)
     load = open_full_load(task, relaying, source, landed)
     chunks = ChunkStore(task.spark, task.lakehouse, task.spec.name, source_id, task.run)
@@ -104,6 +105,7 @@ def open_pipeline(
     context = replace(
         task.silver_context(source_id, relaying.flavor, operators, shards),
         checks=TableChecks(task.spark, task.suites) if task.suites.by_table else no_checks,
+        memory=source.memory,
     )
     if shards.mode is not None:
         join_known_shards(context, stored, relaying.read_catalog())

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 
 from dmdelta.lakehouse.commits import CommitTag, OwnCommit
 from dmdelta.model.change import Op
@@ -70,6 +71,15 @@ def read_request(context: SilverContext, name: TableName, begin: Position, end: 
     return ApplyRequest(context=context.uncoordinated, schema=schema, table=table, begin=begin, end=end, batch=0)
 
 
+class RowsPath(Enum):
+    """Where the rows of a range were read from."""
+
+    MEMORY = "memory"
+    """All from the landed batches that are still in memory."""
+    BRONZE = "bronze"
+    """Some or all from bronze."""
+
+
 @dataclass(frozen=True, slots=True)
 class ApplyResult:
     """The result of a request.
@@ -82,6 +92,7 @@ class ApplyResult:
         waits: the statement that the shard waits with at `end`, which is then before the range's end.
         clashes: how many keys of a shard's new rows exist in other shards, too.
         failures: the number of failing rows by the name of the expectation.
+        path: where the rows were read from; None if there were none.
     """
 
     schema: str
@@ -94,6 +105,7 @@ class ApplyResult:
     waits: Waiting | None = None
     clashes: int = 0
     failures: Mapping[str, int] = field(default_factory=dict)
+    path: RowsPath | None = None
 
     @property
     def row_count(self) -> int:

@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 
 from dmdelta.changelog.extraction import column_list, keys_of
+from dmdelta.changelog.integer_keys import integer_key, integer_keys
 from dmdelta.changelog.ranges import of_source, of_table, row_changes
 from dmdelta.ddl.types.silver_types import COMMITTED_AT, VERSION, silver_columns, silver_type
 from dmdelta.lakehouse.commits import CommitTag, OwnCommit, append, delete, merge, replace_using, replace_where
@@ -47,6 +49,7 @@ class Batch:
         failing: true for rows that are quarantined; None if there are none.
         undropped: columns of silver that the source has dropped, by a statement that the rules ignored.
         repeats: an inserted key may exist in silver, because a filter excluded its delete.
+        memory: the table's rows of the range as Arrow (`BatchMemory.rows`); None: they are read from bronze.
     """
 
     spark: SparkSession
@@ -64,17 +67,21 @@ class Batch:
     failing: Column | None = None
     undropped: tuple[str, ...] = ()
     repeats: bool = False
+    memory: Any = None
 
     @property
     def changes(self) -> DataFrame:
-        """The row changes in bronze that take effect in the range."""
+        """The row changes that take effect in the range."""
         table = of_table(self.events.schema, self.events.table)
         effective = row_changes(self.begin, self.end, self.events.groups)
         # A snapshot row is a new row, like an insert.
         columns = "* EXCEPT (op), IF(op = 'read', 'insert', op) AS op" if Op.READ in self.events.rows else "*"
-        query = f"SELECT {columns} FROM {self.bronze} WHERE {of_source(self.source_id)} AND {table} AND {effective}"
-        query += f" AND {self.part.condition}" if self.part else ""
-        return self.spark.sql(query + (f" AND {self.counted}" if self.counted else ""))
+        condition = f"{of_source(self.source_id)} AND {table} AND {effective}"
+        condition += f" AND {self.part.condition}" if self.part else ""
+        condition += f" AND {self.counted}" if self.counted else ""
+        if self.memory is not None:
+            return self.spark.createDataFrame(self.memory).where(condition)
+        return self.spark.sql(f"SELECT {columns} FROM {self.bronze} WHERE {condition}")
 
     @property
     def keyed(self) -> bool:
@@ -189,10 +196,13 @@ def run_step(batch: Batch, step: Step, tag: CommitTag, keys: Sequence[str]) -> O
 
 def _keys(batch: Batch, *, deleted_only: bool) -> list[str]:
     """SQL literals of a batch's keys, or of the net deletes: at most MAX_LITERAL_KEYS + 1, to detect too many."""
+    kinds = [silver_type(key) for key in keys_of(batch.schema)]
+    if not deleted_only and batch.memory is not None and not batch.counted and integer_key(batch.schema) is not None:
+        integers = integer_keys(batch.memory, batch.schema)[: MAX_LITERAL_KEYS + 1].tolist()
+        return [_literal(str(key), *kinds) for key in integers]
     changes = keyed_changes(batch.changes, batch.schema, moves=bool(batch.events.moves))
     names = key_names(batch.schema)
     frame = net_deletes(changes, batch.schema) if deleted_only else changes.select(*names).distinct()
-    kinds = [silver_type(key) for key in keys_of(batch.schema)]
     texts = [_text_of(name, kind) for name, kind in zip(key_names(batch.schema), kinds, strict=True)]
     rows = frame.selectExpr(*texts).limit(MAX_LITERAL_KEYS + 1).collect()
     return [", ".join(_literal(text, kind) for text, kind in zip(row, kinds, strict=True)) for row in rows]
