@@ -6,9 +6,9 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from dmdelta.binlog.rows.recorded import RecordedStructures
 from dmdelta.bronze.arrow import LANDED_ARROW_SCHEMA
 from dmdelta.bronze.segment_reader import read_group
+from dmdelta.model.recorded import RecordedStructures
 from dmdelta.model.segment import Segment
 
 SMALL_BYTES = 32 << 20

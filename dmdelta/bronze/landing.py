@@ -14,11 +14,7 @@ from itertools import takewhile
 from pyspark.sql import DataFrame, SparkSession
 
 from dmdelta.binlog.events.boundary import scan_gtids
-<<<<<<< HEAD
-from dmdelta.binlog.rows.recorded import RecordedStructures
 from dmdelta.bronze.datasource import RECORDED, segments_to_json
-=======
-from dmdelta.bronze.datasource import segments_to_json
 from dmdelta.bronze.driver_decoding import decode_small
 from dmdelta.bronze.schema import BRONZE_SCHEMA, PARTITION_COLUMN, SKIPPING_COLUMNS
 from dmdelta.changelog.context import SourceContext
@@ -32,6 +28,7 @@ from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.lakehouse.tables import OWNER, table_state
 from dmdelta.model.gtid import GtidRun, GtidSet, grown, parse_gtid_set
 from dmdelta.model.position import Position
+from dmdelta.model.recorded import RecordedStructures
 from dmdelta.model.schema import StructureFrom
 from dmdelta.model.segment import CUT_BYTES, Segment
 from dmdelta.segments import follows, open_segment

@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from dmdelta.binlog.rows.decode import decode_segment
 from dmdelta.binlog.rows.decode_options import DecodeOptions
-from dmdelta.binlog.rows.recorded import RecordedStructures
 from dmdelta.bronze.arrow import to_record_batch
 from dmdelta.ddl.parse.statements import statement_targets
 from dmdelta.errors import CorruptBinlog, DmdeltaError, to_wire
+from dmdelta.model.recorded import RecordedStructures
 from dmdelta.model.schema import StructureFrom, TableName, TableSchema
 from dmdelta.model.segment import Segment
 from dmdelta.rules.block_allow_list import BlockAllowList

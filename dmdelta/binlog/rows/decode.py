@@ -30,11 +30,11 @@ from dmdelta.binlog.rows.batch import ChangeBatch, Shared
 from dmdelta.binlog.rows.decode_options import DecodeOptions
 from dmdelta.binlog.rows.image import LARGE, check_sizes, misaligned
 from dmdelta.binlog.rows.mapped_tables import ID_END, MappedTables
-from dmdelta.binlog.rows.recorded import RecordedStructures
 from dmdelta.binlog.rows.rows import RowsLayout, TableState, add_rows
 from dmdelta.errors import CorruptBinlog, DmdeltaError, UnsupportedEvent
 from dmdelta.model.change import Op
 from dmdelta.model.position import seq_of
+from dmdelta.model.recorded import RecordedStructures
 from dmdelta.model.segment import Segment
 
 _DUMMY_TABLE_ID = b"\xff\xff\xff\x00\x00\x00"
@@ -249,7 +249,8 @@ class _Decoder:
             schema=schema,
             table=table,
             op=op,
-            xid=self._xid,
+            # A structure is not part of a transaction: it also applies to the rows after an XA transaction.
+            xid=self._xid if op is not Op.SCHEMA else None,
             ddl=ddl,
             version=version,
         )

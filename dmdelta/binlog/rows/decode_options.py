@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dmdelta.binlog.events.statement import StatementTarget
-from dmdelta.binlog.rows.recorded import RecordedStructures
+from dmdelta.model.recorded import RecordedStructures
 from dmdelta.model.schema import StructureFrom, TableSchema
 
 

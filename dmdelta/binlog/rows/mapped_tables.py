@@ -3,11 +3,11 @@
 from dmdelta.binlog.events.header import HEADER_SIZE
 from dmdelta.binlog.rows.decode_options import DecodeOptions
 from dmdelta.binlog.rows.image import table_codec
-from dmdelta.binlog.rows.recorded import RecordedStructures
 from dmdelta.binlog.rows.rows import TableState
 from dmdelta.binlog.rows.schema_resolution import describe, find_known, fitted
 from dmdelta.binlog.rows.table_map import TABLE_ID_SIZE, TableMap, parse_table_map, table_names
 from dmdelta.errors import UnknownSchema
+from dmdelta.model.recorded import RecordedStructures
 from dmdelta.model.schema import TableSchema
 
 ID_END = HEADER_SIZE + TABLE_ID_SIZE

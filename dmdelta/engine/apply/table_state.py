@@ -13,6 +13,7 @@ from dmdelta.lakehouse.history import OwnCommit
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.sharding import Waiting
+from dmdelta.silver.schema.range_profile import StructureEvent
 
 TableError = SchemaError | QualityError
 """An error that stops only its table: silver cannot follow its schema, or its rows violate a contract."""
@@ -64,6 +65,8 @@ class TableState:
         safe_until: the same limit, from the table's newest own commit.
         plan: how it continues after the start of the run, or after it was paused; None: not planned yet.
         structure: its schema after the last applied range; None: unknown.
+        earlier: its structures and statements up to the end of its last range, until `structure` is known.
+        is_new: no range of this run had events of it, so its structure is the one before the run.
         version: the transaction version of its newest own commit.
         newest: that commit itself, until the first request has used it.
         is_safe: its last range was applied in safe mode.
@@ -81,6 +84,8 @@ class TableState:
     safe_until: Position | None = None
     plan: RestartPlan | None = None
     structure: TableSchema | None = None
+    earlier: tuple[StructureEvent, ...] | None = None
+    is_new: bool = True
     version: int | None = None
     newest: OwnCommit | None = None
     is_safe: bool = False
@@ -109,7 +114,8 @@ class TableState:
 
     def forget(self) -> None:
         """Discard the known state of the silver table, so that the next request reads its history again."""
-        self.plan = self.structure = self.version = self.newest = None
+        self.plan = self.structure = self.version = self.newest = self.earlier = None
+        self.is_new = False
 
 
 @dataclass(slots=True)

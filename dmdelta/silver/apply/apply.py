@@ -115,12 +115,16 @@ def _ensure_structure(work: ApplyContext, schema: TableSchema, at: Position) -> 
 
 def _look_up(work: ApplyContext, events: TableEvents) -> TableSchema | None:
     request = work.request
-    # A segment records the structure before its first row. Earlier statements matter only to an existing table.
+    # Bronze records a structure where it differs, and after each statement: rows at the beginning of a range have an
+    # earlier one. Earlier statements matter only to an existing table.
     existing = work.condition is Condition.PRESENT
     relevant = events.structure if existing else [event for event in events.structure if event.op is Op.SCHEMA]
-    if not events.groups and relevant and relevant[0].op is Op.SCHEMA:
+    rows_first = not events.structure or events.first < events.structure[0].position
+    if not rows_first and not events.groups and relevant and relevant[0].op is Op.SCHEMA:
         return None
-    return structure_at(work.spark, request.context, request.name, request.begin)
+    earlier = request.earlier
+    known = earlier.events if earlier is not None and earlier.end == request.begin else None
+    return structure_at(work.spark, request.context, request.name, request.begin, known)
 
 
 def _first_structure(events: TableEvents, begin: Position) -> Position:

@@ -11,7 +11,7 @@ from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.sharding import Waiting
 from dmdelta.silver.apply.silver_context import SilverContext
 from dmdelta.silver.rows.strategy import Mode, Step
-from dmdelta.silver.schema.range_profile import TableEvents
+from dmdelta.silver.schema.range_profile import StructuresBefore, TableEvents
 from dmdelta.silver.table.target import Target
 
 STEP_BITS = 16
@@ -33,6 +33,7 @@ class ApplyRequest:
         whole: the range ends where the batch ends; False for a part of the batch, up to a RENAME.
         ddl_applied_to: statements up to this position are applied, and `known` is the structure after them; None: none.
         later_name: the table's name in silver, if a RENAME after the range gave it another name.
+        earlier: the structures and statements before `begin`, if they are known; None to look them up.
     """
 
     context: SilverContext
@@ -50,6 +51,7 @@ class ApplyRequest:
     whole: bool = True
     ddl_applied_to: Position | None = None
     later_name: TableName | None = None
+    earlier: StructuresBefore | None = None
 
     @property
     def name(self) -> TableName:

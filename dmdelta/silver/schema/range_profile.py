@@ -21,6 +21,8 @@ from dmdelta.model.spark_sql import literal
 
 _Line = Row | Mapping[str, Any]
 _STRUCTURE = (Op.SCHEMA.value, Op.DDL.value, Op.TRUNCATE.value)
+IS_STRUCTURE = "ddl IS NOT NULL AND op IN ('schema', 'ddl', 'truncate')"
+"""Structures and statements, as SQL. Files that have none are skipped by the number of NULLs in `ddl`."""
 _OF_DATABASE = "(op = 'ddl' AND table_name IS NULL)"
 _COUNTS = f"""
     schema_name, table_name, op, epoch, binlog_file, count(*) AS rows, count(image) AS partial,
@@ -37,6 +39,14 @@ class StructureEvent:
     row: int
     op: Op
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class StructuresBefore:
+    """The newest structure of a table before `end`, and the statements after it, in order."""
+
+    end: Position
+    events: tuple[StructureEvent, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +140,14 @@ def structure_before(
         query = f"""SELECT max_by({event}, struct(epoch, seq, -row)) FILTER (WHERE op = 'schema') AS recorded,
             collect_list({event}) FILTER (WHERE op <> 'schema') AS statements
             FROM {lakehouse.bronze} WHERE {of_source(source_id)} AND {before(end)}
-            AND (({of_table(*table)} AND op IN ('schema', 'ddl', 'truncate')) OR {of_database})"""
+            AND {IS_STRUCTURE} AND (({of_table(*table)}) OR {of_database})"""
         (row,) = spark.sql(query).collect()
-    recorded = _structure_event(row["recorded"]) if row["recorded"] is not None else None
-    statements = map(_structure_event, row["statements"])
+    recorded = structure_event(row["recorded"]) if row["recorded"] is not None else None
+    return since_recorded(recorded, map(structure_event, row["statements"]))
+
+
+def since_recorded(recorded: StructureEvent | None, statements: Iterable[StructureEvent]) -> tuple[StructureEvent, ...]:
+    """The newest `schema` row, and the statements after it in order."""
     later = [event for event in statements if recorded is None or event.position > recorded.position]
     return (*((recorded,) if recorded else ()), *_once(sorted(later, key=lambda event: (event.position, event.row))))
 
@@ -205,7 +219,7 @@ def _add(gathered: _Gathered, line: _Line) -> None:
     gathered.partial += line["partial"]
     gathered.moves += line["moves"]
     if line["op"] in _STRUCTURE:
-        gathered.structure += map(_structure_event, line["structure"])
+        gathered.structure += map(structure_event, line["structure"])
     elif Op(line["op"]) in ROW_OPS:
         gathered.rows[Op(line["op"])] += line["rows"]
     gathered.read |= line["op"] == Op.WATERMARK.value
@@ -250,5 +264,5 @@ def _committed(
     return counted
 
 
-def _structure_event(event: _Line) -> StructureEvent:
+def structure_event(event: _Line) -> StructureEvent:
     return StructureEvent(position_of(event["at"]), event["at"]["row"], Op(event["op"]), event["ddl"] or "")
