@@ -27,6 +27,7 @@ from dmdelta.ddl.tracking.tracked_structures import Origin, Structures, TrackedT
 from dmdelta.errors import DmdeltaError
 from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.lakehouse.session import clone_session
+from dmdelta.model.recorded import RecordedStructures
 from dmdelta.model.schema import StructureFrom, TableSchema
 from dmdelta.model.segment import Segment
 from dmdelta.rules import NO_RULES, BlockAllowList, SourceRules
@@ -51,6 +52,7 @@ class Pipeline:
     Attributes:
         refused: the error of each table that silver refused to go on with; it is left alone from then on.
         again_after: what stands for the end of a process: applying goes on as a new process would.
+        recorded: the structures that bronze has of each source, as the landing loop keeps them.
         attempt: called ahead of each table's applying.
     """
 
@@ -61,6 +63,7 @@ class Pipeline:
     attempt: Callable[[], None] = lambda: None
     rules: SourceRules = NO_RULES
     known: dict[str, Structures] = field(default_factory=dict)
+    recorded: dict[str, RecordedStructures] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.lakehouse = Lakehouse(root=str(self.root))
@@ -85,7 +88,9 @@ class Pipeline:
         landed = newest_landed(self.spark, source)
         segments = list_segments(archive, source_id)
         while (batch := plan_landing(segments, landed)) is not None:
-            landed = land(self.spark, source, batch, landed, self._structures(source, batch, segments, structures()))
+            known = self._structures(source, batch, segments, structures())
+            recorded = self.recorded.setdefault(source_id, RecordedStructures())
+            landed = land(self.spark, source, batch, landed, known, recorded=recorded)
             self._apply(source, landed, apply_to)
 
     def _structures(

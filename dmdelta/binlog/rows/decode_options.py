@@ -19,8 +19,8 @@ class DecodeOptions:
         structures: by table, its structures with their start positions, in log order, for table maps without column
             names: takes precedence over `known_schemas`.
         statement_targets: (sql, default schema) → the tables or databases that a DDL statement changes.
-        recorded: the structures that `schema` rows before the segment have recorded; decoding updates them. None: no row
-            has, so the segment's own rows record each.
+        recorded: the structures that `schema` rows before the segment have recorded; decoding updates them. None: there
+            are none, so the segment records each structure.
         batch_bytes: bytes of events after which a batch is emitted.
     """
 

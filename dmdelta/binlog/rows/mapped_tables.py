@@ -47,7 +47,7 @@ class MappedTables:
         return state.codec.schema
 
     def _drop_others(self, recorded: TableState) -> None:
-        """Drop the table's other table maps: if one of them returns without a statement, it has to be recorded again."""
+        """Drop the table's other table maps: one that returns without a statement has to be recorded again."""
         name, version = (recorded.schema, recorded.table), recorded.version
         self._bodies = {
             body: state
