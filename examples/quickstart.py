@@ -9,7 +9,9 @@ report.
 import logging
 import sys
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from itertools import product
 from pathlib import Path
 
 from pyspark.sql import Row, SparkSession
@@ -46,12 +48,16 @@ def main(path: Path = SPEC) -> None:
     spec = load_spec(path)
     run(spec)
     spark, lakehouse = SparkSession.builder.getOrCreate(), place_of(spec)
-    show_bronze(spark, lakehouse)
-    show_silver(spark, lakehouse)
-    show_quarantine(spark, lakehouse, spec.name)
-    show_evaluation(evaluated := evaluate_tables(spec, RANGE, lambda _: None))
-    show_verification(verify(spec, VerifyRequest(), lambda _source, _at, _end: None))
-    show_pages(spec, evaluated)
+    # Many small queries, each of which one core plans: the evaluation and the verification run during the others.
+    with ThreadPoolExecutor(2, thread_name_prefix="check") as pool:
+        evaluated = pool.submit(evaluate_tables, spec, RANGE, lambda _: None)
+        verified = pool.submit(verify, spec, VerifyRequest(), lambda _source, _at, _end: None)
+        show_bronze(spark, lakehouse)
+        show_silver(spark, lakehouse)
+        show_quarantine(spark, lakehouse, spec.name)
+        show_evaluation(evaluated.result())
+        show_verification(verified.result())
+    show_pages(spec, evaluated.result())
 
 
 def run(spec: TaskSpec) -> None:
@@ -99,16 +105,12 @@ def show_silver(spark: SparkSession, lakehouse: Lakehouse) -> None:
 def show_quarantine(spark: SparkSession, lakehouse: Lakehouse, task: str) -> None:
     """Rows that fail an expectation with `on-failure: quarantine`, and which."""
     heading("Quarantine: rows that break a contract of schemas/ are not in silver")
-    found = [
-        row
-        for schema in ("shop", "boutique")
-        for table, column in GUARDED.items()
-        for row in spark.sql(
-            f"SELECT '{schema}.{table}' AS table, row_key AS key, image:{column}::string AS value, reasons[0] AS reason"
-            f" FROM {lakehouse.metadata(f'{task}_quarantine__{schema}__{table}')} ORDER BY key"
-        ).collect()
-    ]
-    show(found)
+    rows = " UNION ALL ".join(
+        f"SELECT {number} AS number, '{schema}.{table}' AS table, row_key AS key, image:{column}::string AS value, "
+        f"reasons[0] AS reason FROM {lakehouse.metadata(f'{task}_quarantine__{schema}__{table}')}"
+        for number, (schema, (table, column)) in enumerate(product(("shop", "boutique"), GUARDED.items()))
+    )
+    show(spark.sql(f"SELECT table, key, value, reason FROM ({rows}) ORDER BY number, key").collect())
     say("A row leaves the quarantine when its source corrects it, or with: dmdelta quality release")
 
 

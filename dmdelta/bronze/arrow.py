@@ -41,7 +41,8 @@ ARROW_SCHEMA = pa.schema(
     ]
 )
 LANDED_FIELDS = (pa.field("landed_at", pa.timestamp("us", tz="UTC")), pa.field("landed_on", pa.date32()))
-_LANDED_SCHEMA = pa.schema([*ARROW_SCHEMA, *LANDED_FIELDS])
+LANDED_ARROW_SCHEMA = pa.schema([*ARROW_SCHEMA, *LANDED_FIELDS])
+"""Bronze's columns."""
 _MOST_BYTES = (1 << 31) - 1
 _OFFSET_MASK = (1 << FILE_SHIFT) - 1
 
@@ -98,7 +99,7 @@ def to_record_batch(batch: ChangeBatch, origin: Origin, landed_at: datetime | No
         pa.repeat(pa.scalar(value, field.type), total)
         for value, field in zip((landed_at, day), LANDED_FIELDS, strict=True)
     ]
-    return pa.RecordBatch.from_arrays(columns, schema=_LANDED_SCHEMA)
+    return pa.RecordBatch.from_arrays(columns, schema=LANDED_ARROW_SCHEMA)
 
 
 def _spread(values: tuple[Any, ...], kind: Any, take: Any) -> Any:

@@ -11,6 +11,8 @@ Options:
     online-ddl: the name patterns of online DDL's tables, as `OnlineDdl.to_json` [none]: their rows are not decoded.
     schemas: a JSON list of `TableSchema` for servers that log no column names: the last one that matches is used.
     structures: also for these, a JSON list of `StructureFrom` in log order: each table's structures by position.
+    recorded: structures that `schema` rows have recorded before the first segment, as `RecordedStructures.to_json`
+        [none]: the first group of segments does not repeat them; each further group records its own.
     landed-at: ISO 8601 with a zone: adds `landed_at` and `landed_on`, the time and its UTC date, as in bronze.
 """
 
@@ -37,6 +39,7 @@ _Item = TypeVar("_Item")
 PARTITION_BYTES = 16 << 20
 DEFAULT_SOURCE_ID = "binlog"
 LANDED_AT = "landed-at"
+RECORDED = "recorded"
 
 
 def segments_to_json(segments: Sequence[Segment]) -> str:
@@ -56,11 +59,16 @@ def register(spark: SparkSession, kind: type[DataSource] | None = None) -> None:
 
 
 class SegmentGroup(InputPartition):
-    """Adjacent segments that one task reads."""
+    """Adjacent segments that one task reads.
 
-    def __init__(self, segments: Sequence[Segment]) -> None:
+    Attributes:
+        is_first: the option `recorded` applies to it. Another task decodes the segments before any other group.
+    """
+
+    def __init__(self, segments: Sequence[Segment], *, is_first: bool) -> None:
         super().__init__(None)
         self.segments = tuple(segments)
+        self.is_first = is_first
 
 
 class MySqlBinlog(DataSource):
@@ -136,7 +144,8 @@ class BinlogStreamReader(DataSourceStreamReader):
 
 def group_segments(segments: Sequence[Segment]) -> list[SegmentGroup]:
     """Groups adjacent segments up to `PARTITION_BYTES`: small segments share a task, large ones have their own."""
-    return [SegmentGroup(group) for group in neighbours(segments, lambda segment: segment.size, PARTITION_BYTES)]
+    groups = neighbours(segments, lambda segment: segment.size, PARTITION_BYTES)
+    return [SegmentGroup(group, is_first=number == 0) for number, group in enumerate(groups)]
 
 
 def neighbours(
@@ -162,6 +171,8 @@ def _read(partition: InputPartition, options: Mapping[str, str]) -> "Iterator[pa
     # needs (numpy, Arrow's kernels, the codec) would slow down the start of each.
     from dmdelta.bronze.segment_reader import read_group  # noqa: PLC0415
 
+    if not partition.is_first:
+        options = {name: value for name, value in options.items() if name != RECORDED}
     return read_group(partition.segments, options)
 
 

@@ -14,7 +14,8 @@ from itertools import takewhile
 from pyspark.sql import DataFrame, SparkSession
 
 from dmdelta.binlog.events.boundary import scan_gtids
-from dmdelta.bronze.datasource import segments_to_json
+from dmdelta.bronze.datasource import RECORDED, segments_to_json
+from dmdelta.bronze.driver_decoding import decode_small
 from dmdelta.bronze.schema import BRONZE_SCHEMA, PARTITION_COLUMN, SKIPPING_COLUMNS
 from dmdelta.changelog.context import SourceContext
 from dmdelta.errors import CorruptBinlog
@@ -22,10 +23,12 @@ from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.lakehouse.commits import CommitTag, append
 from dmdelta.lakehouse.creation import NewTable, create_table
 from dmdelta.lakehouse.history import OwnCommit, newest_own_commit, own_commits
+from dmdelta.lakehouse.session import takes_arrow
 from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.lakehouse.tables import OWNER, table_state
 from dmdelta.model.gtid import GtidRun, GtidSet, grown, parse_gtid_set
 from dmdelta.model.position import Position
+from dmdelta.model.recorded import RecordedStructures
 from dmdelta.model.schema import StructureFrom
 from dmdelta.model.segment import CUT_BYTES, Segment
 from dmdelta.segments import follows, open_segment
@@ -157,11 +160,17 @@ def land(
     batch: LandingBatch,
     landed: LandedRange | None,
     structures: Sequence[StructureFrom] = (),
+    *,
+    recorded: RecordedStructures | None = None,
 ) -> LandedRange:
-    """Decode a batch on the executors and append it to bronze in one commit.
+    """Decode a batch and append it to bronze in one commit.
+
+    A small batch is decoded on the driver, and its rows are kept in `source.memory` once they are committed.
 
     Args:
         structures: the structures of tables by position, in log order, for servers that log no column names.
+        recorded: the structures that bronze has recorded before the batch; updated to those after it, also if it does
+            not land. None: the batch records all of its structures.
 
     Raises:
         CorruptBinlog, UnsupportedEvent, UnknownSchema: as raised by the decoder.
@@ -174,10 +183,22 @@ def land(
             runs += scan_gtids(stream, segment)
     safe_until = landed.safe_beyond if landed else None
     done = LandedRange(batch.number, batch.begin, batch.end, grown(gtid_set, runs), safe_until)
-    reach(CrashPoint.LAND_BEFORE_COMMIT)
+    recorded = recorded if recorded is not None else RecordedStructures()
+    options = {**_read_options(source, batch, structures), RECORDED: recorded.to_json()}
     with wrapped(source.bronze, "landing in"):
-        rows = decoded(spark, source, batch, structures)
+        held = decode_small(batch.segments, options, recorded) if takes_arrow(spark) else None
+        if held is None:
+            rows = spark.read.format("mysql_binlog").options(**options).load()
+            recorded.forget_all()  # several tasks decode the batch, so the structures at its end are unknown here
+        else:
+            reach(CrashPoint.LAND_DECODED)
+            rows = spark.createDataFrame(held).coalesce(1)
+    reach(CrashPoint.LAND_BEFORE_COMMIT)
     land_rows(spark, source, rows, done)
+    if held is not None:
+        # From the end of bronze on: between it and the batch, the log has no rows.
+        begin = landed.end if landed and landed.end.epoch == batch.begin.epoch else batch.begin
+        source.memory.add(begin, batch.end, held)
     reach(CrashPoint.LAND_AFTER_COMMIT)
     return done
 
@@ -258,20 +279,16 @@ def _tag(source: SourceContext, landed: LandedRange) -> CommitTag:
     )
 
 
-def decoded(
-    spark: SparkSession, source: SourceContext, batch: LandingBatch, structures: Sequence[StructureFrom]
-) -> DataFrame:
-    """The bronze rows of a batch."""
-    reader = (
-        spark.read.format("mysql_binlog")
-        .option("segments", segments_to_json(batch.segments))
-        .option("block-allow-list", source.rules.allow_list.to_json())
-        .option("online-ddl", source.rules.online.to_json())
-        .option("structures", json.dumps([structure.to_json() for structure in structures]))
+def _read_options(source: SourceContext, batch: LandingBatch, structures: Sequence[StructureFrom]) -> dict[str, str]:
+    """The options of the data source for a batch."""
+    return {
+        "segments": segments_to_json(batch.segments),
+        "block-allow-list": source.rules.allow_list.to_json(),
+        "online-ddl": source.rules.online.to_json(),
+        "structures": json.dumps([structure.to_json() for structure in structures]),
         # As data: Spark would write its own time into the code that it generates, and compile it again for every batch.
-        .option("landed-at", datetime.now(timezone.utc).isoformat())
-    )
-    return reader.load()
+        "landed-at": datetime.now(timezone.utc).isoformat(),
+    }
 
 
 def open_bronze(spark: SparkSession, bronze: str, task: str) -> None:

@@ -10,5 +10,5 @@ key_changed BOOLEAN, ddl STRING, schema_version BIGINT, before VARIANT, after VA
 LANDED_SCHEMA = ", landed_at TIMESTAMP, landed_on DATE"
 BRONZE_SCHEMA = DECODED_SCHEMA + LANDED_SCHEMA
 PARTITION_COLUMN = "landed_on"
-SKIPPING_COLUMNS = ("source_id", "epoch", "seq", "committed_at", "schema_name", "table_name", "op", "xid")
-"""Delta keeps minimum and maximum of these columns for each file."""
+SKIPPING_COLUMNS = ("source_id", "epoch", "seq", "committed_at", "schema_name", "table_name", "op", "xid", "ddl")
+"""Delta keeps minimum, maximum and the number of NULLs of these columns for each file."""

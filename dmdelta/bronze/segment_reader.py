@@ -16,6 +16,7 @@ from dmdelta.binlog.rows.decode_options import DecodeOptions
 from dmdelta.bronze.arrow import to_record_batch
 from dmdelta.ddl.parse.statements import statement_targets
 from dmdelta.errors import CorruptBinlog, DmdeltaError, to_wire
+from dmdelta.model.recorded import RecordedStructures
 from dmdelta.model.schema import StructureFrom, TableName, TableSchema
 from dmdelta.model.segment import Segment
 from dmdelta.rules.block_allow_list import BlockAllowList
@@ -23,9 +24,18 @@ from dmdelta.rules.online_ddl import OnlineDdl
 from dmdelta.segments import open_segment
 
 
-def read_group(segments: Sequence[Segment], options: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
-    """Decode a group's segments in order, in bounded memory. `options` are the data source's."""
-    decode_options = _decode_options(options)
+def read_group(
+    segments: Sequence[Segment], options: Mapping[str, str], recorded: RecordedStructures | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Decode a group's segments in order, in bounded memory.
+
+    Args:
+        options: the data source's.
+        recorded: the structures recorded before the group, which are updated; None: those of the options.
+    """
+    if recorded is None:
+        recorded = RecordedStructures.from_json(options["recorded"]) if "recorded" in options else RecordedStructures()
+    decode_options = _decode_options(options, recorded)
     landed_at = datetime.fromisoformat(options["landed-at"]) if "landed-at" in options else None
     with decoding():
         for segment in segments:
@@ -60,7 +70,7 @@ def _opened(segment: Segment) -> BinaryIO:
         ) from error
 
 
-def _decode_options(options: Mapping[str, str]) -> DecodeOptions:
+def _decode_options(options: Mapping[str, str], recorded: RecordedStructures) -> DecodeOptions:
     known: dict[tuple[str, str], list[TableSchema]] = defaultdict(list)
     for text in json.loads(options.get("schemas", "[]")):
         schema = TableSchema.from_json(text)
@@ -78,4 +88,5 @@ def _decode_options(options: Mapping[str, str]) -> DecodeOptions:
         structures=structures,
         statement_targets=statement_targets,
         wanted_statements=partial(online.wanted, allow_list.wanted),
+        recorded=recorded,
     )

@@ -1,7 +1,8 @@
 """Whose log it is, and where its tables are: the facts that every stage of a source shares."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from dmdelta.changelog.batch_memory import BatchMemory
 from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.model.gtid import Flavor
 from dmdelta.rules import SourceRules
@@ -15,6 +16,7 @@ class SourceContext:
         run: tells this process's commits from another's.
         flavor: of the source's statements and GTIDs.
         rules: which of its tables, events and rows count, and where they go.
+        memory: the newest landed rows; empty except during a run.
     """
 
     lakehouse: Lakehouse
@@ -23,6 +25,7 @@ class SourceContext:
     run: str
     flavor: Flavor
     rules: SourceRules
+    memory: BatchMemory = field(default_factory=BatchMemory, compare=False, repr=False)
 
     @property
     def bronze(self) -> str:

@@ -51,6 +51,30 @@ def doubles(images: Images, name: str) -> Any:
     return _spread(parts, images.count, pa.float64())
 
 
+def integers(
+    images: Images, name: str, kind: type[np.int64] | type[np.uint64]
+) -> npt.NDArray[np.int64 | np.uint64] | None:
+    """Integers, also as decimals without fraction; None if an image has none, or NULL.
+
+    Raises:
+        LakehouseError: a value is not an integer.
+    """
+    starts = images.starts(name)
+    numbers: npt.NDArray[Any] = np.zeros(images.count, kind)
+    found = 0
+    for tag, rows in _by_tag(images, starts):
+        at = starts[rows]
+        found += len(rows)
+        if tag in _INTEGERS:
+            numbers[rows] = images.fixed(at + 1, _INTEGERS[tag]).astype(kind)
+        elif (tag in _DECIMALS or tag == variant_types.DECIMAL16) and not images.data[at + 1].any():
+            # BIGINT UNSIGNED: its 64 bits are the first of the 128.
+            numbers[rows] = images.fixed(at + 2, _DECIMALS.get(tag, "<u8")).astype(kind)
+        else:
+            raise _unknown(name, tag)
+    return numbers if found == images.count else None
+
+
 def blobs(images: Images, name: str) -> Any:
     """Binary values."""
     starts = images.starts(name)

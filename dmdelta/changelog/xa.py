@@ -1,5 +1,8 @@
 """XA transactions that commit in a range: their rows are further back in bronze and take effect at the commit."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from pyspark.sql import Row, SparkSession
 
 from dmdelta.changelog.ranges import XaGroup
@@ -10,7 +13,7 @@ AT = "struct(epoch, seq, row, binlog_file AS file, binlog_pos AS pos)"
 """The position of a row, as SQL."""
 
 
-def position_of(at: Row) -> Position:
+def position_of(at: Row | Mapping[str, Any]) -> Position:
     """The position selected by `AT`."""
     return Position(at["epoch"], at["file"], at["pos"])
 

@@ -19,6 +19,7 @@ from dmdelta.logging import get_logger
 log = get_logger(__name__)
 _REPLACE_DELTA = (4, 3)
 _REPLACE_RUNTIME = (18, 2)
+_ARROW_SPARK = (4, 2)
 _DELTA_VERSIONS: dict[str, str] = {}
 DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
@@ -160,6 +161,14 @@ def can_replace(spark: SparkSession) -> bool:
         return _numbers(version("delta-spark")) >= _REPLACE_DELTA
     except PackageNotFoundError:
         return False
+
+
+def takes_arrow(spark: SparkSession) -> bool:
+    """Whether a DataFrame can be created from Arrow data with VARIANT columns.
+
+    Not with Spark Connect, where the data would travel to the server, nor with versions of Spark that are not tested.
+    """
+    return isinstance(spark, SparkSession) and _numbers(spark.version) >= _ARROW_SPARK
 
 
 def _delta_version(spark: SparkSession) -> str:

@@ -22,7 +22,11 @@ SINK = tuple(point for point in CrashPoint if point.name.startswith("SINK"))
 RELAY = (CrashPoint.RELAY_BEFORE_RENAME, CrashPoint.RELAY_AFTER_RENAME)
 """Points of a process of its own: its death is seen and healed within the same run."""
 ELSEWHERE = (*SNAPSHOT, *SINK, CrashPoint.RELAY_MID_TRANSACTION, CrashPoint.RELAY_ROTATED)
-SELDOM = (CrashPoint.SILVER_BETWEEN_COMMITS, *(point for point in CrashPoint if point.name.startswith("CARE")))
+SELDOM = (
+    CrashPoint.SILVER_BETWEEN_COMMITS,
+    CrashPoint.MEMORY_EVICTED,
+    *(point for point in CrashPoint if point.name.startswith("CARE")),
+)
 """Points that this task does not pass for certain: test_fault_matrix.py."""
 
 

@@ -27,6 +27,7 @@ from dmdelta.ddl.tracking.tracked_structures import Origin, Structures, TrackedT
 from dmdelta.errors import DmdeltaError
 from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.lakehouse.session import clone_session
+from dmdelta.model.recorded import RecordedStructures
 from dmdelta.model.schema import StructureFrom, TableSchema
 from dmdelta.model.segment import Segment
 from dmdelta.rules import NO_RULES, BlockAllowList, SourceRules
@@ -51,6 +52,7 @@ class Pipeline:
     Attributes:
         refused: the error of each table that silver refused to go on with; it is left alone from then on.
         again_after: what stands for the end of a process: applying goes on as a new process would.
+        recorded: the structures that bronze has of each source, as the landing loop keeps them.
         attempt: called ahead of each table's applying.
     """
 
@@ -61,6 +63,7 @@ class Pipeline:
     attempt: Callable[[], None] = lambda: None
     rules: SourceRules = NO_RULES
     known: dict[str, Structures] = field(default_factory=dict)
+    recorded: dict[str, RecordedStructures] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.lakehouse = Lakehouse(root=str(self.root))
@@ -85,7 +88,9 @@ class Pipeline:
         landed = newest_landed(self.spark, source)
         segments = list_segments(archive, source_id)
         while (batch := plan_landing(segments, landed)) is not None:
-            landed = land(self.spark, source, batch, landed, self._structures(source, batch, segments, structures()))
+            known = self._structures(source, batch, segments, structures())
+            recorded = self.recorded.setdefault(source_id, RecordedStructures())
+            landed = land(self.spark, source, batch, landed, known, recorded=recorded)
             self._apply(source, landed, apply_to)
 
     def _structures(
@@ -105,7 +110,7 @@ class Pipeline:
         self.known[source.source_id] = plan.after
         return plan.structures(batch.begin)
 
-    def side(self, source_id: str, flavor: str = "mysql") -> SilverContext:
+    def context(self, source_id: str, flavor: str = "mysql") -> SilverContext:
         return SilverContext(self.lakehouse, TASK, source_id, "test", flavor, self.rules)
 
     def bronze(self, source_id: str) -> DataFrame:
@@ -121,7 +126,7 @@ class Pipeline:
         return differences(server, schema, table, self.silver(schema, table))
 
     def _apply(self, source: SourceContext, landed: LandedRange, apply_to: Collection[str] | None) -> None:
-        found = tables_with_events(self.spark, self.lakehouse, source.source_id, landed.begin, landed.end)
+        found = tables_with_events(self.spark, source, landed.begin, landed.end)
         tables = [table for table in found if apply_to is None or table.table in apply_to]
         tables = [table for table in tables if self.rules.wanted(*table.name)]
 
@@ -137,12 +142,12 @@ class Pipeline:
                 return
 
         def request(spark: SparkSession, table: TableEvents) -> ApplyRequest:
-            side = self.context(source.source_id, source.flavor)
-            commit = silver_state(spark, side.table(table.name))
+            context = self.context(source.source_id, source.flavor)
+            commit = silver_state(spark, context.table(table.name))
             begin = max(landed.begin, commit.position or landed.begin)
             schema, name = table.name
             return ApplyRequest(
-                context=side, schema=schema, table=name, begin=begin, end=landed.end, batch=landed.batch
+                context=context, schema=schema, table=name, begin=begin, end=landed.end, batch=landed.batch
             )
 
         with ThreadPoolExecutor(AT_ONCE) as pool:

@@ -34,6 +34,7 @@ from dmdelta.binlog.rows.rows import RowsLayout, TableState, add_rows
 from dmdelta.errors import CorruptBinlog, DmdeltaError, UnsupportedEvent
 from dmdelta.model.change import Op
 from dmdelta.model.position import seq_of
+from dmdelta.model.recorded import RecordedStructures
 from dmdelta.model.segment import Segment
 
 _DUMMY_TABLE_ID = b"\xff\xff\xff\x00\x00\x00"
@@ -70,7 +71,9 @@ class _Decoder:
         self._options = options
         self._base = seq_of(segment.binlog_file, 0)
         self._batch = ChangeBatch()
-        self._tables = MappedTables(options, mariadb=self._reader.format.is_mariadb)
+        self._recorded = options.recorded if options.recorded is not None else RecordedStructures()
+        self._recorded.begin_segment(segment.epoch)
+        self._tables = MappedTables(options, self._recorded, mariadb=self._reader.format.is_mariadb)
         self._last_map = b""
         """The last table map, without its header: single-row statements repeat it."""
         self._offset = -1
@@ -246,7 +249,8 @@ class _Decoder:
             schema=schema,
             table=table,
             op=op,
-            xid=self._xid,
+            # A structure is not part of a transaction: it also applies to the rows after an XA transaction.
+            xid=self._xid if op is not Op.SCHEMA else None,
             ddl=ddl,
             version=version,
         )
@@ -293,6 +297,7 @@ class _Decoder:
         self._last_map = b""
         is_replicated = self._options.wanted_statements or self._options.wanted
         for target in self._options.statement_targets(query.sql, query.schema):
+            self._recorded.forget(target.schema, target.table)
             if target.table is None or is_replicated(target.schema, target.table):
                 op = Op.TRUNCATE if target.op.startswith("truncate") else Op.DDL
                 self._note(op, target.schema, target.table, query.sql, timestamp)

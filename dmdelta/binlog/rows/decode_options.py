@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dmdelta.binlog.events.statement import StatementTarget
+from dmdelta.model.recorded import RecordedStructures
 from dmdelta.model.schema import StructureFrom, TableSchema
 
 
@@ -18,6 +19,8 @@ class DecodeOptions:
         structures: by table, its structures with their start positions, in log order, for table maps without column
             names: takes precedence over `known_schemas`.
         statement_targets: (sql, default schema) → the tables or databases that a DDL statement changes.
+        recorded: the structures that `schema` rows before the segment have recorded; decoding updates them. None: there
+            are none, so the segment records each structure.
         batch_bytes: bytes of events after which a batch is emitted.
     """
 
@@ -26,4 +29,5 @@ class DecodeOptions:
     structures: Mapping[tuple[str, str], Sequence[StructureFrom]] = field(default_factory=dict)
     statement_targets: Callable[[str, str], Sequence[StatementTarget]] = lambda _sql, _schema: ()
     wanted_statements: Callable[[str, str], bool] | None = None
+    recorded: RecordedStructures | None = None
     batch_bytes: int = 8 << 20

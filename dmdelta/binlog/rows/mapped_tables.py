@@ -7,6 +7,7 @@ from dmdelta.binlog.rows.rows import TableState
 from dmdelta.binlog.rows.schema_resolution import describe, find_known, fitted
 from dmdelta.binlog.rows.table_map import TABLE_ID_SIZE, TableMap, parse_table_map, table_names
 from dmdelta.errors import UnknownSchema
+from dmdelta.model.recorded import RecordedStructures
 from dmdelta.model.schema import TableSchema
 
 ID_END = HEADER_SIZE + TABLE_ID_SIZE
@@ -21,15 +22,15 @@ class MappedTables:
         by_id: by the table map's id, as logged; None for a table that is not replicated.
     """
 
-    def __init__(self, options: DecodeOptions, *, mariadb: bool) -> None:
+    def __init__(self, options: DecodeOptions, recorded: RecordedStructures, *, mariadb: bool) -> None:
         self._options = options
+        self._recorded = recorded
         self._mariadb = mariadb
         self._bodies: dict[bytes, TableState | None] = {}
-        self._shown: set[tuple[str, str, int]] = set()
         self.by_id: dict[bytes, TableState | None] = {}
 
     def add(self, event: bytes, place: Place) -> TableSchema | None:
-        """Process a table map (header included); returns its structure if this is its first occurrence.
+        """Process a table map (header included); returns its structure if it has to be recorded.
 
         Raises:
             UnknownSchema: it has no column names, and no known structure matches.
@@ -40,10 +41,19 @@ class MappedTables:
             self.by_id[table_id] = self._bodies[body]
             return None
         state = self.by_id[table_id] = self._bodies[body] = self._state(event, place)
-        if state is None or (key := (state.schema, state.table, state.version)) in self._shown:
+        if state is None or not self._recorded.record((state.schema, state.table), state.version):
             return None
-        self._shown.add(key)
+        self._drop_others(state)
         return state.codec.schema
+
+    def _drop_others(self, recorded: TableState) -> None:
+        """Drop the table's other table maps: one that returns without a statement has to be recorded again."""
+        name, version = (recorded.schema, recorded.table), recorded.version
+        self._bodies = {
+            body: state
+            for body, state in self._bodies.items()
+            if state is None or (state.schema, state.table) != name or state.version == version
+        }
 
     def forget(self) -> None:
         """Forget table maps after a DDL statement: the next table map may be identical but have other columns."""

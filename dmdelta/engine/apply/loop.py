@@ -66,6 +66,7 @@ class ApplyingLoop:
             if stop.wait(WAIT_SECONDS):
                 return True
             self.scheduler.check_late()
+        self.context.memory.release(self.scheduler.tables.points.reached)
         if any(table.ddl for table in tables):
             self.request_flush(FlushReason.DDL)
         log.info("range applied", source=self.context.source_id, end=str(landed.end), tables=len(tables))

@@ -16,7 +16,8 @@ from dmdelta.model.position import Position
 from dmdelta.silver.apply.request import ApplyRequest, ApplyResult
 from dmdelta.silver.apply.silver_context import SilverContext
 from dmdelta.silver.rows.strategy import Mode
-from dmdelta.silver.schema.range_profile import TableEvents
+from dmdelta.silver.schema.earlier import EarlierStructures
+from dmdelta.silver.schema.range_profile import StructuresBefore, TableEvents
 from dmdelta.silver.table.state import silver_state
 
 log = get_logger(__name__)
@@ -28,12 +29,14 @@ class RangeRequests:
 
     Attributes:
         evidence: the state of the source when the run started; the first range of each table is planned from it.
+        earlier: the structures before the first range of the run; None: they are looked up for each table.
     """
 
     context: SilverContext
     points: Points
     evidence: SourceEvidence
     policy: SafeModePolicy
+    earlier: EarlierStructures | None = None
     states: TableStates = field(default_factory=TableStates)
     _began: float = field(default_factory=time.monotonic)
 
@@ -58,7 +61,19 @@ class RangeRequests:
             after=state.delta_version,
             newest=newest,
             safe_until=state.safe_until,
+            earlier=self._earlier(state, table, begin),
         )
+
+    def _earlier(self, state: TableState, table: TableEvents, begin: Position) -> StructuresBefore | None:
+        """The structures of a table before `begin`, as long as this run has not applied a range to it."""
+        if state.is_new and self.earlier is not None:
+            state.earlier = self.earlier.before(state.name)
+        state.is_new = False
+        if state.structure is not None or state.earlier is None:
+            state.earlier = None
+            return None
+        state.earlier = (*state.earlier, *table.structure)
+        return StructuresBefore(begin, tuple(event for event in state.earlier if event.position < begin))
 
     def applied(self, result: ApplyResult) -> None:
         """Update a table's state after a range."""

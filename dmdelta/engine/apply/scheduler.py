@@ -101,7 +101,7 @@ class TableScheduler:
         """
         context, tables = self.context, self.tables
         with self._between_ranges, tables.counters.spending(context.source_id, "apply"):
-            events = tables_with_events(self.spark, context.lakehouse, context.source_id, landed.begin, landed.end)
+            events = tables_with_events(self.spark, context, landed.begin, landed.end)
             # Shadow tables have only statements.
             wanted = [
                 table for table in events if context.rules.wanted(*table.name)
@@ -307,7 +307,7 @@ class TableScheduler:
         state, context = self.states.of(name), self.context
         if begin >= missed.end or state.phase is not Phase.LATE:
             return
-        events = table_events(self.spark, context.lakehouse, context.source_id, name, begin, missed.end)
+        events = table_events(self.spark, context, name, begin, missed.end)
         if context.table(name).merged:
             state.resync_until = missed.end  # in safe mode, as DM's re-sync of a shard
         self._apply_turn([[events]], replace(missed, begin=begin))

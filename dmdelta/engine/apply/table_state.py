@@ -13,6 +13,7 @@ from dmdelta.lakehouse.history import OwnCommit
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.sharding import Waiting
+from dmdelta.silver.schema.range_profile import StructureEvent
 
 TableError = SchemaError | QualityError
 """An error that stops only its table: silver cannot follow its schema, or its rows violate a contract."""
@@ -64,6 +65,8 @@ class TableState:
         safe_until: the same limit, from the table's newest own commit.
         plan: how it continues after the start of the run, or after it was paused; None: not planned yet.
         structure: its schema after the last applied range; None: unknown.
+        earlier: its structures and statements up to the end of its last range, until `structure` is known.
+        is_new: no range of this run had events of it, so its structure is the one before the run.
         version: the transaction version of its newest own commit.
         delta_version: the silver table's Delta version after that commit; None: unknown.
         newest: that commit itself, until the first request has used it.
@@ -82,6 +85,8 @@ class TableState:
     safe_until: Position | None = None
     plan: RestartPlan | None = None
     structure: TableSchema | None = None
+    earlier: tuple[StructureEvent, ...] | None = None
+    is_new: bool = True
     version: int | None = None
     delta_version: int | None = None
     newest: OwnCommit | None = None
@@ -111,7 +116,8 @@ class TableState:
 
     def forget(self) -> None:
         """Discard the known state of the silver table, so that the next request reads its history again."""
-        self.plan = self.structure = self.version = self.delta_version = self.newest = None
+        self.plan = self.structure = self.version = self.delta_version = self.newest = self.earlier = None
+        self.is_new = False
 
 
 @dataclass(slots=True)

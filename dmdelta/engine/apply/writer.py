@@ -13,6 +13,7 @@ from dmdelta.engine.apply.requests import RangeRequests
 from dmdelta.engine.telemetry.counters import RunCounters
 from dmdelta.errors import StageFailed
 from dmdelta.lakehouse.profiles import Profile, plan_profile, profile_session
+from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
 from dmdelta.silver.apply.apply import apply_group
@@ -21,6 +22,8 @@ from dmdelta.silver.apply.request import ApplyResult
 from dmdelta.silver.apply.silver_context import SilverContext
 from dmdelta.silver.schema.range_profile import TableEvents
 from dmdelta.silver.table.state import silver_position
+
+log = get_logger(__name__)
 
 
 class ThreadSessions:
@@ -105,6 +108,16 @@ class TableApply:
         here = end if result.waits is None else Point(result.end)
         self.points.applied(TablePoint(*name, here, result.delta_version, result.table_info))
         self.counters.applied(self.context.source_id, result)
+        if result.path is not None:
+            log.info(
+                "table applied",
+                source=self.context.source_id,
+                table=".".join(name),
+                end=str(result.end),
+                rows=result.row_count,
+                steps=[step.value for step in result.steps],
+                path=result.path.value,
+            )
         self.record_failures(name, result.end, result.row_count, result.failures)
 
     def record_failures(self, name: TableName, end: Position, evaluated: int, failures: Mapping[str, int]) -> None:

@@ -3,7 +3,7 @@
 import shutil
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 
 from pyspark.sql import SparkSession
@@ -12,14 +12,17 @@ from dmdelta.bronze.landing import LandedRange, LandingBatch, land, plan_landing
 from dmdelta.changelog.context import SourceContext
 from dmdelta.engine.control.cancellation import StopRequest
 from dmdelta.engine.ingest.queue import RangeQueue
+from dmdelta.engine.ingest.repeated import RepeatedStructures
 from dmdelta.engine.ingest.schema_tracker import StructureTracking
 from dmdelta.engine.relay.supervisor import Relaying
 from dmdelta.engine.telemetry.counters import RunCounters
 from dmdelta.errors import UnknownSchema
 from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
+from dmdelta.model.recorded import RecordedStructures
 from dmdelta.model.segment import Segment
 from dmdelta.segments import list_segments
+from dmdelta.silver.schema.earlier import EarlierStructures
 from dmdelta.source.relay.purge import assert_whole, landed_segments, plan_purge, purge
 
 
@@ -55,6 +58,8 @@ class LandingLoop:
     Attributes:
         tracking: the structures of tables, for servers that send no column names.
         freshness: maximum age of a change when it reaches silver, in seconds: batches are gathered accordingly.
+        repeated: the tables whose structures snapshots write, too.
+        earlier: the structures before this run; None: each structure of the log is recorded once more.
         reached: the end of bronze; None before anything has landed.
         segments: the contents of the relay folder when it was last listed, in log order.
     """
@@ -65,11 +70,14 @@ class LandingLoop:
     tracking: StructureTracking
     landed_ranges: RangeQueue
     counters: RunCounters
+    repeated: RepeatedStructures = field(default_factory=RepeatedStructures)
+    earlier: EarlierStructures | None = None
     freshness: float = 0.0
     reached: Position | None = None
     segments: Sequence[Segment] = ()
     _purged: float = -PURGE_SECONDS
     _begun: float = float("-inf")
+    _recorded: RecordedStructures | None = None
 
     def run(self, landed: LandedRange | None, stop: StopRequest) -> None:
         """Land until the stop is requested, or the relay has ended and nothing is left."""
@@ -136,8 +144,11 @@ class LandingLoop:
         structures = self.tracking.follow(batch, landed, stop)
         if structures is None:
             return None
+        if self._recorded is None:
+            self._recorded = self._recorded_before(landed)
+        recorded = self._recorded.copy(self.repeated.tables())
         try:
-            done = land(self.spark, self.source, batch, landed, structures)
+            done = land(self.spark, self.source, batch, landed, structures, recorded=recorded)
         except UnknownSchema:
             # The log has no column names, and the known structure does not fit: query the source, once.
             updated = self.tracking.recheck(batch, landed, stop)
@@ -145,7 +156,19 @@ class LandingLoop:
                 if stop.requested:
                     return None
                 raise
-            done = land(self.spark, self.source, batch, landed, updated)
+            recorded = self._recorded.copy(self.repeated.tables())
+            done = land(self.spark, self.source, batch, landed, updated, recorded=recorded)
         self.tracking.landed(batch)
-        log.info("batch landed", source=self.source.source_id, batch=done.batch, end=str(done.end))
+        self.repeated.landed(batch.begin)
+        self._recorded = recorded
+        kept = self.source.memory.rows(done.begin, done.end) is not None
+        log.info("batch landed", source=self.source.source_id, batch=done.batch, end=str(done.end), kept_in_memory=kept)
         return done
+
+    def _recorded_before(self, landed: LandedRange | None) -> RecordedStructures:
+        """The structures that bronze has when the run starts; none if bronze is ahead of silver."""
+        if landed is None or self.earlier is None:
+            return RecordedStructures()
+        self.repeated.written({name: at for name, at in self.earlier.ahead().items() if at >= landed.end})
+        versions = self.earlier.versions() if self.earlier.end == landed.end else {}
+        return RecordedStructures(landed.end.epoch, versions)

@@ -191,7 +191,7 @@ class TableReplay:
         seen, live = whole_at(spark, self.target, at, self.past.schema_before(at.position))
         if begin >= position:
             return live
-        events = table_events(spark, self.task.lakehouse, context.source_id, self.name, begin, position)
+        events = table_events(spark, context, self.name, begin, position)
         if not events.row_count and not events.ddl:
             return live
         if events.partial or events.ddl or not seen.primary_key:

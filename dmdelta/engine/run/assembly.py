@@ -7,6 +7,7 @@ from pyspark.sql import SparkSession
 
 from dmdelta.bronze.landing import LandedRange, landed_batches, newest_landed
 from dmdelta.bronze.watermarks import exact_positions
+from dmdelta.changelog.batch_memory import MEMORY_BYTES, BatchMemory
 from dmdelta.changelog.context import SourceContext
 from dmdelta.checkpoint import (
     CheckpointStore,
@@ -25,6 +26,7 @@ from dmdelta.engine.apply.requests import RangeRequests
 from dmdelta.engine.apply.row_checks import FailureLog, TableChecks
 from dmdelta.engine.apply.scheduler import TableScheduler
 from dmdelta.engine.apply.shard_locks import join_known_shards
+from dmdelta.engine.apply.table_state import Phase
 from dmdelta.engine.apply.writer import TableApply
 from dmdelta.engine.control.cancellation import StopRequest
 from dmdelta.engine.ingest.loop import LandingLoop
@@ -48,6 +50,7 @@ from dmdelta.model.schema import TableName
 from dmdelta.quality.results import ResultStore
 from dmdelta.sharding import Coordination
 from dmdelta.silver.apply.row_checks import no_checks
+from dmdelta.silver.schema.earlier import EarlierStructures
 
 log = get_logger(__name__)
 
@@ -65,7 +68,7 @@ def open_pipeline(
         LakehouseError: bronze and the checkpoint are inconsistent.
     """
     source_id = relaying.source_id
-    source = task.landing_source(source_id, relaying.flavor)
+    source = replace(task.landing_source(source_id, relaying.flavor), memory=BatchMemory(MEMORY_BYTES))
     landed = newest_landed(task.spark, source)
     load = open_full_load(task, relaying, source, landed)
     chunks = ChunkStore(task.spark, task.lakehouse, task.spec.name, source_id, task.run)
@@ -86,9 +89,7 @@ def open_pipeline(
     points = Points(source_id, stored, inherited_exit(evidence))
     flusher = Flusher(_TimedStore(store, counters), points, stored, task.live_settings.settings.flush_interval)
     operators = read_operators(task.spark, task.lakehouse, task.spec.name, source_id)
-    landed_ranges = RangeQueue()
-    for batch in _unapplied(task.spark, source, landed, stored):
-        landed_ranges.append(batch)
+    landed_ranges, earlier = _open_ranges(task.spark, source, landed, stored)
     history = SchemaHistory(task.spark, task.lakehouse, task.spec.name, source_id)
     tracking = StructureTracking(task.spark, source, relaying, history)
     freshness = 0.0 if relaying.until_caught_up else task.spec.syncer.target_freshness.total_seconds()
@@ -99,17 +100,19 @@ def open_pipeline(
         tracking=tracking,
         landed_ranges=landed_ranges,
         counters=counters,
+        earlier=earlier,
         freshness=freshness,
     )
     context = replace(
         task.silver_context(source_id, relaying.flavor, operators, shards),
         checks=TableChecks(task.spark, task.suites) if task.suites.by_table else no_checks,
+        memory=source.memory,
     )
     if shards.mode is not None:
         join_known_shards(context, stored, relaying.read_catalog())
     shards.begins()
     read_at = exact_positions(task.spark, source.bronze, source_id) if relaying.loads and not load else {}
-    requests = RangeRequests(context, points, evidence, task.policy)
+    requests = RangeRequests(context, points, evidence, task.policy, earlier)
     requests.states.read_exactly(read_at)
     spark = clone_session(task.spark)
     record = FailureLog(
@@ -118,6 +121,7 @@ def open_pipeline(
     tables = TableApply(spark, context, points, requests, counters, record)
     scheduler = TableScheduler(spark, tables, lambda: landed_ranges.waiting, landed)
     scheduler.pause_tables(waiting)
+    landing.repeated.reading = lambda: scheduler.states.in_phase(Phase.SNAPSHOT)
     applying = ApplyingLoop(scheduler, landed_ranges, flusher.request)
     log.info("source opened", source=source_id, landed=str(landed.end) if landed else None)
     pipeline = SourcePipeline(
@@ -146,6 +150,7 @@ def open_pipeline(
             counters=counters,
             landed=evidence.landed,
             joining=joining,
+            repeated=landing.repeated,
         )
     return pipeline
 
@@ -197,6 +202,19 @@ def _open_validator(
         applied=applied,
         held=lambda: applying.scheduler.states.held,
     )
+
+
+def _open_ranges(
+    spark: SparkSession, source: SourceContext, landed: LandedRange | None, stored: StoredPoints | None
+) -> tuple[RangeQueue, EarlierStructures]:
+    """The queue of landed ranges with those that an earlier run has left, and the structures before its first range."""
+    landed_ranges, unapplied = RangeQueue(), _unapplied(spark, source, landed, stored)
+    for batch in unapplied:
+        landed_ranges.append(batch)
+    first = unapplied[0].begin if unapplied else landed.end if landed is not None else None
+    # A full load begins with the structures of its tables.
+    is_log = first is not None and first.chunk is None
+    return landed_ranges, EarlierStructures(spark, source, first if is_log else None)
 
 
 def _unapplied(

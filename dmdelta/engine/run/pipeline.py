@@ -199,6 +199,7 @@ def stats_of(pipeline: SourcePipeline) -> SourceStats:
         safe_tables=sum(state.is_safe for state in states),
         stopped=len(states.in_phase(Phase.STOPPED)),
         waiting=len(states.in_phase(Phase.WAITING)),
+        memory_bytes=pipeline.applying.context.memory.size,
         sink=sink,
         sink_stopped=sinking is not None and sinking.failure is not None,
         validator=validator.figures if validator is not None else None,

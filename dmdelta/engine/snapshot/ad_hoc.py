@@ -19,6 +19,7 @@ from dmdelta.changelog.context import SourceContext
 from dmdelta.checkpoint.points import ORIGIN
 from dmdelta.engine.apply.scheduler import TableScheduler
 from dmdelta.engine.control.cancellation import StopRequest
+from dmdelta.engine.ingest.repeated import RepeatedStructures
 from dmdelta.engine.relay.supervisor import Relaying
 from dmdelta.engine.snapshot.chunk_source import ChunkFrames
 from dmdelta.engine.snapshot.plan import LAST_CHUNK, PlannedSnapshot, plan_batches, shares_of
@@ -52,6 +53,7 @@ class AdHocSnapshots:
     Attributes:
         landed: where bronze ended when the run began; None: nothing had landed.
         joining: tables that were selected since the last run.
+        repeated: to be notified of the structures that a snapshot writes into the log.
         _deferred: requests that are left to the next run.
     """
 
@@ -63,6 +65,7 @@ class AdHocSnapshots:
     counters: RunCounters
     landed: Position | None
     joining: frozenset[TableName]
+    repeated: RepeatedStructures = field(default_factory=RepeatedStructures)
     spark: SparkSession = field(init=False)
     endpoint: Endpoint = field(init=False)
     _deferred: frozenset[str] = frozenset()
@@ -194,6 +197,7 @@ class AdHocSnapshots:
         exact = exact_positions(self.spark, source.bronze, source.source_id, (snapshot.epoch, log_epoch))
         schemas = {chunk.schema.name: chunk.schema for chunk in snapshot.chunks}
         resume_position = {name: exact.get(name, snapshot.log_begin) for name in schemas}
+        self.repeated.written(resume_position)
         if not structures_written:
             self._write_structures(snapshot, [(schemas[name], position) for name, position in resume_position.items()])
         for name, schema in schemas.items():

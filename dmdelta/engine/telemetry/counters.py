@@ -94,6 +94,7 @@ class Counts:
         commits: of silver tables, by source and step.
         clashes: keys that occur in several shards, by source and table.
         failures: rows that fail an expectation, by source, table and expectation.
+        ranges: applied ranges of tables with row changes, by source and path (`RowsPath`).
         spent: number and total duration (seconds), by source and phase.
     """
 
@@ -103,6 +104,7 @@ class Counts:
     failures: Mapping[Labels, int]
     spent: Mapping[Labels, tuple[int, float]]
     care: Mapping[Labels, int] = field(default_factory=dict)
+    ranges: Mapping[Labels, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -118,6 +120,7 @@ class RunCounters:
     _commits: Counter[Labels] = field(default_factory=Counter)
     _clashes: Counter[Labels] = field(default_factory=Counter)
     _failures: Counter[Labels] = field(default_factory=Counter)
+    _ranges: Counter[Labels] = field(default_factory=Counter)
     _care: Counter[Labels] = field(default_factory=Counter)
     _spent: dict[Labels, tuple[int, float]] = field(default_factory=dict)
     _recent: dict[Labels, float] = field(default_factory=dict)
@@ -168,6 +171,8 @@ class RunCounters:
             self._rows.update({(source_id, table, op.value): rows for op, rows in result.rows.items()})
             self._commits.update((source_id, step.value) for step in result.steps)
             self._clashes[source_id, table] += result.clashes
+            if result.path is not None:
+                self._ranges[source_id, result.path.value] += 1
         self.listener(self.now())
 
     def failed(self, source_id: str, table: str, failures: Mapping[str, int]) -> None:
@@ -199,7 +204,8 @@ class RunCounters:
         with self._lock:
             clashes = {labels: keys for labels, keys in self._clashes.items() if keys}
             failures, spent = dict(self._failures), dict(self._spent)
-            return Counts(dict(self._rows), dict(self._commits), clashes, failures, spent, dict(self._care))
+            rows, commits, care, ranges = (dict(c) for c in (self._rows, self._commits, self._care, self._ranges))
+            return Counts(rows, commits, clashes, failures, spent, care, ranges)
 
     def now(self) -> Progress:
         with self._lock:

@@ -44,6 +44,9 @@ _OF_SOURCE = (
     _Figure("safe_mode_tables", "Tables whose last range was applied in safe mode.", lambda m: m.safe_tables),
     _Figure("tables_stopped", "Tables that are stopped because silver cannot follow them.", lambda m: m.stopped),
     _Figure("shards_waiting", "Shards that wait for others of their merged table.", lambda m: m.waiting),
+    _Figure(
+        "batch_memory_bytes", "Bytes of landed rows in memory that silver has not applied.", lambda m: m.memory_bytes
+    ),
     _Figure("sink_stopped", "1 if the sink has stopped on an error.", lambda m: m.sink_stopped),
 )
 _OF_SINK = (
@@ -84,6 +87,13 @@ def counted(counts: Counts) -> Iterator[Metric]:
         "rows_applied", "Row changes applied to silver, before compaction.", (*table, "op"), counts.rows, grows=True
     )
     yield _family("silver_commits", "Commits of silver tables.", ("source", "step"), counts.commits, grows=True)
+    yield _family(
+        "applied_ranges",
+        "Ranges applied to a table, by where their rows were read from: memory or bronze.",
+        ("source", "path"),
+        counts.ranges,
+        grows=True,
+    )
     yield _family("shard_key_clashes", "Keys that occur in several shards.", table, counts.clashes, grows=True)
     checked = (*table, "expectation")
     yield _family("row_check_failures", "Rows that fail an expectation.", checked, counts.failures, grows=True)

@@ -40,6 +40,7 @@ class SourceStats:
         waiting_bytes: the part of them that a stage after the relay has not reached.
         safe_tables: number of tables whose last range was applied in safe mode.
         stopped, waiting: number of stopped tables, and of shards that wait for others.
+        memory_bytes: size of the landed rows in memory.
         sink: its counters; None without a sink, or before the target was reached.
         sink_stopped: it has stopped on an error.
         validator: its counters; None without a validator, or before it has started.
@@ -55,6 +56,7 @@ class SourceStats:
     safe_tables: int = 0
     stopped: int = 0
     waiting: int = 0
+    memory_bytes: int = 0
     sink: SinkMetrics | None = None
     sink_stopped: bool = False
     validator: ValidatorFigures | None = None

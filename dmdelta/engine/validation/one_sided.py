@@ -117,8 +117,7 @@ class OneSided:
     def _has_events(self, begin: Position, end: Position) -> bool:
         if begin >= end:
             return False
-        task, context = self.source.task, self.source.context
-        events = table_events(task.spark, task.lakehouse, context.source_id, self.name, begin, end)
+        events = table_events(self.source.task.spark, self.source.context, self.name, begin, end)
         return bool(events.row_count or events.ddl)
 
     def _line(self, status: Outcome, reason: str) -> Validated:

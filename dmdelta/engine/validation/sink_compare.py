@@ -190,9 +190,7 @@ class SinkValidation:
             time.sleep(POLL_SECONDS)
 
     def _events(self, begin: Position, end: Position) -> TableEvents:
-        task = self.source.task
-        source_id = self.source.context.source_id
-        return table_events(task.spark, task.lakehouse, source_id, self.table.name, begin, end)
+        return table_events(self.source.task.spark, self.source.context, self.table.name, begin, end)
 
     def _target_alone(self) -> Validated | None:
         """Compare a table that the source lacks."""

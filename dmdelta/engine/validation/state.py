@@ -185,14 +185,14 @@ class Validation:
     def _work(self, part: Range) -> list[tuple[TableEvents, Range]]:
         """The tables with changes in a range, each with the part of the log to compare."""
         spark, context, held = self.spark, self.context, self.held()
-        found = tables_with_events(spark, context.lakehouse, context.source_id, part.begin, part.end)
+        found = tables_with_events(spark, context, part.begin, part.end)
         wanted = {events.name: events for events in found if context.rules.wanted(*events.name)}
         for name in wanted.keys() & set(held):
             self._left.setdefault(name, part.begin)
         work = [(events, part) for name, events in wanted.items() if name not in self._left]
         for name in self._left.keys() - set(held):
             rest = Range(self._left[name], part.end)
-            events = table_events(spark, context.lakehouse, context.source_id, name, rest.begin, rest.end)
+            events = table_events(spark, context, name, rest.begin, rest.end)
             work.append((events, rest))
             if not _changes_rows(events):
                 self._left.pop(name)

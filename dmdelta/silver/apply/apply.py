@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -17,7 +18,7 @@ from dmdelta.silver.apply.ddl import follow_statement
 from dmdelta.silver.apply.gate import check_batch, clear_emptied
 from dmdelta.silver.apply.key_conflicts import check_key_clashes
 from dmdelta.silver.apply.renames import plan_renamings, rename_tables
-from dmdelta.silver.apply.request import ApplyRequest, ApplyResult
+from dmdelta.silver.apply.request import ApplyRequest, ApplyResult, RowsPath
 from dmdelta.silver.apply.row_filters import may_repeat, plan_counting
 from dmdelta.silver.apply.shard_ddl import join_shard
 from dmdelta.silver.rows.commits import Batch, commits_of, facts_of, run_step
@@ -73,9 +74,9 @@ def apply_table(spark: SparkSession, request: ApplyRequest) -> ApplyResult:
         LakehouseError: a table cannot be read or written.
         QualityError: rows fail an expectation that stops the table. Everything before them is applied.
     """
-    source, begin, end = request.context.source_id, request.begin, request.end
+    begin, end = request.begin, request.end
     work = open_context(spark, request)
-    events = request.events or table_events(spark, request.context.lakehouse, source, request.name, begin, end)
+    events = request.events or table_events(spark, request.context, request.name, begin, end)
     log = work.log(events.structure)
     known = request.known or _look_up(work, events)
     pieces = plan_schema_ranges(log, known, begin, end)
@@ -83,7 +84,7 @@ def apply_table(spark: SparkSession, request: ApplyRequest) -> ApplyResult:
     for piece in pieces:
         inside = known_inside(piece, pieces, events)
         if inside is None:
-            inside = table_events(spark, request.context.lakehouse, source, request.name, piece.begin, piece.end)
+            inside = table_events(spark, request.context, request.name, piece.begin, piece.end)
         has_rows = bool(inside.row_count or inside.read)
         if has_rows:
             start = piece.begin if known is not None else _first_structure(events, piece.begin)
@@ -116,12 +117,16 @@ def _ensure_structure(work: ApplyContext, schema: TableSchema, at: Position) -> 
 
 def _look_up(work: ApplyContext, events: TableEvents) -> TableSchema | None:
     request = work.request
-    # A segment records the structure before its first row. Earlier statements matter only to an existing table.
+    # Bronze records a structure where it differs, and after each statement: rows at the beginning of a range have an
+    # earlier one. Earlier statements matter only to an existing table.
     existing = work.condition is Condition.PRESENT
     relevant = events.structure if existing else [event for event in events.structure if event.op is Op.SCHEMA]
-    if not events.groups and relevant and relevant[0].op is Op.SCHEMA:
+    rows_first = not events.structure or events.first < events.structure[0].position
+    if not rows_first and not events.groups and relevant and relevant[0].op is Op.SCHEMA:
         return None
-    return structure_at(work.spark, request.context, request.name, request.begin)
+    earlier = request.earlier
+    known = earlier.events if earlier is not None and earlier.end == request.begin else None
+    return structure_at(work.spark, request.context, request.name, request.begin, known)
 
 
 def _first_structure(events: TableEvents, begin: Position) -> Position:
@@ -150,6 +155,7 @@ def _apply_rows(work: ApplyContext, piece: SchemaRange, events: TableEvents, *, 
         counted=counted,
         undropped=_undropped(work, schema),
         repeats=may_repeat(work.request),
+        memory=_in_memory(work, piece, events),
     )
     work.clashes += check_key_clashes(work, batch)
     target = work.request.target
@@ -164,10 +170,23 @@ def _apply_rows(work: ApplyContext, piece: SchemaRange, events: TableEvents, *, 
         reach(CrashPoint.SILVER_BEFORE_COMMIT)
         work.commit = run_step(part, step, tag, predicate, work.after)
         reach(CrashPoint.SILVER_AFTER_COMMIT if final and last else CrashPoint.SILVER_BETWEEN_COMMITS)
+    if batch.memory is not None:
+        reach(CrashPoint.SILVER_FROM_MEMORY)
+    work.read_from(RowsPath.BRONZE if batch.memory is None else RowsPath.MEMORY)
     work.steps += [step for _, step in commits]
     work.empty = False
     for op, rows in events.rows.items():
         work.rows[op] = work.rows.get(op, 0) + rows
+
+
+def _in_memory(work: ApplyContext, piece: SchemaRange, events: TableEvents) -> Any:
+    """The table's rows of a schema range as Arrow; None if they have to be read from bronze.
+
+    The rows that XA transactions prepared earlier, and those that a snapshot read, are only there.
+    """
+    if events.groups or Op.READ in events.rows:
+        return None
+    return work.request.context.memory.rows(piece.begin, piece.end, work.request.name)
 
 
 def _undropped(work: ApplyContext, schema: TableSchema) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from dmdelta.model.change import Op
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableSchema
 from dmdelta.sharding import Columns, Waiting
-from dmdelta.silver.apply.request import LAST_STEP, STEP_BITS, ApplyRequest, ApplyResult, tag_of
+from dmdelta.silver.apply.request import LAST_STEP, STEP_BITS, ApplyRequest, ApplyResult, RowsPath, tag_of
 from dmdelta.silver.apply.shard_merge import seen_among
 from dmdelta.silver.rows.strategy import Step
 from dmdelta.silver.schema.ddl_effects import TableLog
@@ -59,11 +59,16 @@ class ApplyContext:
     existing: Columns | None = None
     commit: OwnCommit | None = None
     began_after: int | None = None
+    path: RowsPath | None = None
 
     @property
     def after(self) -> int | None:
         """The table's Delta version after its newest own commit; None: unknown."""
         return self.commit.version if self.commit else self.began_after
+
+    def read_from(self, path: RowsPath) -> None:
+        """Record where the rows of a schema range were read from: bronze, if any were."""
+        self.path = path if self.path is None or path is RowsPath.BRONZE else self.path
 
     def tag(self, begin: Position, end: Position, *, last: bool) -> CommitTag:
         """The tag of a commit that leaves the table at `end`, after the statement there if that has been applied."""
@@ -130,6 +135,7 @@ class ApplyContext:
             waits=waits,
             clashes=self.clashes,
             failures=dict(self.failures),
+            path=self.path,
         )
 
 

@@ -77,7 +77,10 @@ class Quarantine:
         Raises:
             CommitConflict, LakehouseError: it cannot be written.
         """
-        self._create(spark)
+        if not self._create(spark):
+            # A new table has no row to replace, and a batch has each key once. After a kill the table exists.
+            self._append(net.where(f"size({REASONS}) > 0"), schema)
+            return
         self._rows_of(net, schema).createOrReplaceTempView(_VIEW)
         names = ", ".join(map(quote, COLUMNS))
         values = ", ".join(f"source.{quote(name)}" for name in COLUMNS)
@@ -100,8 +103,7 @@ class Quarantine:
         """
         self._create(spark)
         self.forget(spark)
-        with wrapped(self.place, "appending to"):
-            self._rows_of(failing, schema).writeTo(self.place).append()
+        self._append(failing, schema)
 
     def adopt(self, spark: SparkSession, rows: DataFrame) -> None:
         """Add rows of another quarantine, or replace those with the same keys. Idempotent.
@@ -164,8 +166,13 @@ class Quarantine:
             "current_timestamp() AS quarantined_at",
         )
 
-    def _create(self, spark: SparkSession) -> None:
-        create_metadata(spark, self.target.context.lakehouse, self.place, COLUMNS, self.target.context.task)
+    def _create(self, spark: SparkSession) -> bool:
+        """Create the table if it does not exist; True if it existed."""
+        return create_metadata(spark, self.target.context.lakehouse, self.place, COLUMNS, self.target.context.task)
+
+    def _append(self, failing: DataFrame, schema: TableSchema) -> None:
+        with wrapped(self.place, "appending to"):
+            self._rows_of(failing, schema).writeTo(self.place).append()
 
     def _run(self, spark: SparkSession, statement: str) -> None:
         with wrapped(self.place, "changing"):

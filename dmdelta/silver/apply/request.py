@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 
 from dmdelta.lakehouse.commits import CommitTag, OwnCommit
 from dmdelta.model.change import Op
@@ -10,7 +11,7 @@ from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.sharding import Waiting
 from dmdelta.silver.apply.silver_context import SilverContext
 from dmdelta.silver.rows.strategy import Mode, Step
-from dmdelta.silver.schema.range_profile import TableEvents
+from dmdelta.silver.schema.range_profile import StructuresBefore, TableEvents
 from dmdelta.silver.table.target import Target
 
 STEP_BITS = 16
@@ -33,6 +34,7 @@ class ApplyRequest:
         whole: the range ends where the batch ends; False for a part of the batch, up to a RENAME.
         ddl_applied_to: statements up to this position are applied, and `known` is the structure after them; None: none.
         later_name: the table's name in silver, if a RENAME after the range gave it another name.
+        earlier: the structures and statements before `begin`, if they are known; None to look them up.
     """
 
     context: SilverContext
@@ -51,6 +53,7 @@ class ApplyRequest:
     whole: bool = True
     ddl_applied_to: Position | None = None
     later_name: TableName | None = None
+    earlier: StructuresBefore | None = None
 
     @property
     def name(self) -> TableName:
@@ -72,6 +75,15 @@ def read_request(context: SilverContext, name: TableName, begin: Position, end: 
     return ApplyRequest(context=context.uncoordinated, schema=schema, table=table, begin=begin, end=end, batch=0)
 
 
+class RowsPath(Enum):
+    """Where the rows of a range were read from."""
+
+    MEMORY = "memory"
+    """All from the landed batches that are still in memory."""
+    BRONZE = "bronze"
+    """Some or all from bronze."""
+
+
 @dataclass(frozen=True, slots=True)
 class ApplyResult:
     """The result of a request.
@@ -84,6 +96,7 @@ class ApplyResult:
         waits: the statement that the shard waits with at `end`, which is then before the range's end.
         clashes: how many keys of a shard's new rows exist in other shards, too.
         failures: the number of failing rows by the name of the expectation.
+        path: where the rows were read from; None if there were none.
     """
 
     schema: str
@@ -96,6 +109,7 @@ class ApplyResult:
     waits: Waiting | None = None
     clashes: int = 0
     failures: Mapping[str, int] = field(default_factory=dict)
+    path: RowsPath | None = None
 
     @property
     def row_count(self) -> int:

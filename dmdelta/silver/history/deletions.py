@@ -67,7 +67,7 @@ def removed_keys(spark: SparkSession, request: ApplyRequest, silver_schema: Tabl
 
 def _pieces(spark: SparkSession, request: ApplyRequest) -> Sequence[SchemaRange]:
     name, begin, end = request.name, request.begin, request.end
-    events = table_events(spark, request.context.lakehouse, request.context.source_id, name, begin, end)
+    events = table_events(spark, request.context, name, begin, end)
     log = table_log(spark, request.context, name, events.structure)
     return plan_schema_ranges(log, structure_at(spark, request.context, name, begin), begin, end)
 

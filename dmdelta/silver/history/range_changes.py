@@ -43,7 +43,7 @@ def pieces_of(spark: SparkSession, request: ApplyRequest) -> Iterator[RangePiece
         LakehouseError: bronze cannot be read.
     """
     name, begin, end = request.name, request.begin, request.end
-    events = table_events(spark, request.context.lakehouse, request.context.source_id, name, begin, end)
+    events = table_events(spark, request.context, name, begin, end)
     log = table_log(spark, request.context, name, events.structure, request.ddl_applied_to)
     for piece in plan_schema_ranges(log, structure_at(spark, request.context, name, begin), begin, end):
         batch = batch_of(spark, request, piece)
@@ -58,7 +58,7 @@ def has_statements(spark: SparkSession, request: ApplyRequest) -> bool:
         LakehouseError: bronze cannot be read.
     """
     name, begin, end = request.name, request.begin, request.end
-    events = table_events(spark, request.context.lakehouse, request.context.source_id, name, begin, end)
+    events = table_events(spark, request.context, name, begin, end)
     log = table_log(spark, request.context, name, events.structure, request.ddl_applied_to)
     return len(plan_schema_ranges(log, structure_at(spark, request.context, name, begin), begin, end)) > 1
 
@@ -71,7 +71,7 @@ def batch_of(spark: SparkSession, request: ApplyRequest, piece: SchemaRange) -> 
         LakehouseError: bronze cannot be read.
     """
     context = request.context
-    events = table_events(spark, context.lakehouse, context.source_id, request.name, piece.begin, piece.end)
+    events = table_events(spark, context, request.name, piece.begin, piece.end)
     if not events.row_count:
         return None
     schema = request.target.silver_schema(known_schema(piece, request.name))

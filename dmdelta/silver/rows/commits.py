@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 
 from dmdelta.changelog.extraction import column_list, keys_of
+from dmdelta.changelog.integer_keys import integer_key, integer_keys
 from dmdelta.changelog.ranges import of_source, of_table, row_changes
 from dmdelta.ddl.types.silver_types import COMMITTED_AT, VERSION, silver_columns, silver_type
 from dmdelta.lakehouse.commits import CommitTag, OwnCommit, append, merge, replace_using, replace_where
@@ -48,6 +50,7 @@ class Batch:
         failing: true for rows that are quarantined; None if there are none.
         undropped: columns of silver that the source has dropped, by a statement that the rules ignored.
         repeats: an inserted key may exist in silver, because a filter excluded its delete.
+        memory: the table's rows of the range as Arrow (`BatchMemory.rows`); None: they are read from bronze.
     """
 
     spark: SparkSession
@@ -65,17 +68,21 @@ class Batch:
     failing: Column | None = None
     undropped: tuple[str, ...] = ()
     repeats: bool = False
+    memory: Any = None
 
     @property
     def changes(self) -> DataFrame:
-        """The row changes in bronze that take effect in the range."""
+        """The row changes that take effect in the range."""
         table = of_table(self.events.schema, self.events.table)
         effective = row_changes(self.begin, self.end, self.events.groups)
         # A snapshot row is a new row, like an insert.
         columns = "* EXCEPT (op), IF(op = 'read', 'insert', op) AS op" if Op.READ in self.events.rows else "*"
-        query = f"SELECT {columns} FROM {self.bronze} WHERE {of_source(self.source_id)} AND {table} AND {effective}"
-        query += f" AND {self.part.condition}" if self.part else ""
-        return self.spark.sql(query + (f" AND {self.counted}" if self.counted else ""))
+        condition = f"{of_source(self.source_id)} AND {table} AND {effective}"
+        condition += f" AND {self.part.condition}" if self.part else ""
+        condition += f" AND {self.counted}" if self.counted else ""
+        if self.memory is not None:
+            return self.spark.createDataFrame(self.memory).where(condition)
+        return self.spark.sql(f"SELECT {columns} FROM {self.bronze} WHERE {condition}")
 
     @property
     def keyed(self) -> bool:
@@ -102,8 +109,8 @@ class Batch:
 
     @property
     def keys_need_query(self) -> bool:
-        """Whether `integer_keys` reads bronze."""
-        return True
+        """Whether `integer_keys` runs a query: the changes are in bronze, or a filter excludes some of them."""
+        return self.memory is None or bool(self.counted) or integer_key(self.schema) is None
 
     def integer_keys(self) -> list[int]:
         """The keys that the batch's changes affect, sorted and distinct; more than MAX_REPLACED_KEYS if too many.
@@ -111,8 +118,10 @@ class Batch:
         Only for a batch with an `integer_key`.
 
         Raises:
-            LakehouseError: bronze cannot be read.
+            LakehouseError: bronze cannot be read, or a row image lacks the key.
         """
+        if self.memory is not None and not self.keys_need_query:
+            return [int(key) for key in integer_keys(self.memory, self.schema).tolist()]
         with wrapped(self.bronze, "reading"):
             keys = keyed_changes(self.changes, self.schema, moves=bool(self.events.moves)).select(
                 key_names(self.schema)

@@ -14,13 +14,23 @@ from dmdelta.silver.schema.ddl_effects import TableLog, follow, next_recorded
 from dmdelta.silver.schema.range_profile import StructureEvent, structure_before
 
 
-def structure_at(spark: SparkSession, log: SourceContext, table: TableName, end: Position) -> TableSchema | None:
+def structure_at(
+    spark: SparkSession,
+    log: SourceContext,
+    table: TableName,
+    end: Position,
+    earlier: Sequence[StructureEvent] | None = None,
+) -> TableSchema | None:
     """The structure of a table at `end`; None if bronze does not contain it, or the table is dropped.
+
+    Args:
+        earlier: the structures and statements that determine it; None to look them up.
 
     Raises:
         LakehouseError: bronze cannot be read.
     """
-    earlier = structure_before(spark, log.lakehouse, log.source_id, table, end)
+    if earlier is None:
+        earlier = structure_before(spark, log.lakehouse, log.source_id, table, end)
     history = table_log(spark, log, table, earlier)
     schema: TableSchema | None = None
     for index, event in enumerate(earlier):

@@ -1,11 +1,14 @@
 """Range profile: which tables have events in a range of bronze, how many of which op, and their DDL statements."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from pyspark.sql import Row, SparkSession
 
+from dmdelta.changelog.context import SourceContext
+from dmdelta.changelog.range_counts import range_counts
 from dmdelta.changelog.ranges import XaGroup, before, in_group, of_source, of_table, within
 from dmdelta.changelog.xa import AT, committed_groups, position_of
 from dmdelta.ddl.parse.statements import statement_targets
@@ -16,7 +19,10 @@ from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
 from dmdelta.model.spark_sql import literal
 
+_Line = Row | Mapping[str, Any]
 _STRUCTURE = (Op.SCHEMA.value, Op.DDL.value, Op.TRUNCATE.value)
+IS_STRUCTURE = "ddl IS NOT NULL AND op IN ('schema', 'ddl', 'truncate')"
+"""Structures and statements, as SQL. Files that have none are skipped by the number of NULLs in `ddl`."""
 _OF_DATABASE = "(op = 'ddl' AND table_name IS NULL)"
 _COUNTS = f"""
     schema_name, table_name, op, epoch, binlog_file, count(*) AS rows, count(image) AS partial,
@@ -33,6 +39,14 @@ class StructureEvent:
     row: int
     op: Op
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class StructuresBefore:
+    """The newest structure of a table before `end`, and the statements after it, in order."""
+
+    end: Position
+    events: tuple[StructureEvent, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,31 +101,28 @@ class _Gathered:
     read: bool = False
 
 
-def tables_with_events(
-    spark: SparkSession, lakehouse: Lakehouse, source_id: str, begin: Position, end: Position
-) -> list[TableEvents]:
-    """Every table with events in [begin, end), from one scan of the range.
-
-    Args:
-        source_id: the source of the positions.
+def tables_with_events(spark: SparkSession, log: SourceContext, begin: Position, end: Position) -> list[TableEvents]:
+    """Every table with events in [begin, end), from memory if it contains the range, else from one scan of it.
 
     Raises:
         LakehouseError: bronze cannot be read.
     """
-    with wrapped(lakehouse.bronze, "reading"):
-        return _gather(spark, lakehouse, (of_source(source_id), within(begin, end)), "true")
+    with wrapped(log.bronze, "reading"):
+        lines = range_counts(log.memory.rows(begin, end))
+        return _gather(spark, log, within(begin, end), "true", lines)
 
 
 def table_events(
-    spark: SparkSession, lakehouse: Lakehouse, source_id: str, table: tuple[str, str], begin: Position, end: Position
+    spark: SparkSession, log: SourceContext, table: TableName, begin: Position, end: Position
 ) -> TableEvents:
-    """The events of one table, given as (schema, table), in [begin, end).
+    """The events of one table in [begin, end), from memory if it contains the range, else from bronze.
 
     Raises:
         LakehouseError: bronze cannot be read.
     """
-    with wrapped(lakehouse.bronze, "reading"):
-        tables = _gather(spark, lakehouse, (of_source(source_id), within(begin, end)), of_table(*table))
+    with wrapped(log.bronze, "reading"):
+        lines = range_counts(log.memory.rows(begin, end, table))
+        tables = _gather(spark, log, within(begin, end), of_table(*table), lines)
     return tables[0] if tables else TableEvents(*table, {}, begin, begin)
 
 
@@ -129,37 +140,48 @@ def structure_before(
         query = f"""SELECT max_by({event}, struct(epoch, seq, -row)) FILTER (WHERE op = 'schema') AS recorded,
             collect_list({event}) FILTER (WHERE op <> 'schema') AS statements
             FROM {lakehouse.bronze} WHERE {of_source(source_id)} AND {before(end)}
-            AND (({of_table(*table)} AND op IN ('schema', 'ddl', 'truncate')) OR {of_database})"""
+            AND {IS_STRUCTURE} AND (({of_table(*table)}) OR {of_database})"""
         (row,) = spark.sql(query).collect()
-    recorded = _structure_event(row["recorded"]) if row["recorded"] is not None else None
-    statements = map(_structure_event, row["statements"])
+    recorded = structure_event(row["recorded"]) if row["recorded"] is not None else None
+    return since_recorded(recorded, map(structure_event, row["statements"]))
+
+
+def since_recorded(recorded: StructureEvent | None, statements: Iterable[StructureEvent]) -> tuple[StructureEvent, ...]:
+    """The newest `schema` row, and the statements after it in order."""
     later = [event for event in statements if recorded is None or event.position > recorded.position]
     return (*((recorded,) if recorded else ()), *_once(sorted(later, key=lambda event: (event.position, event.row))))
 
 
-def _gather(spark: SparkSession, lakehouse: Lakehouse, scope: tuple[str, str], of_tables: str) -> list[TableEvents]:
-    """The events by table, for rows that match `scope` (source and range, SQL) and `of_tables` (SQL)."""
-    source, inside = scope
-    lines = spark.sql(
-        f"""SELECT {_COUNTS} FROM {lakehouse.bronze}
-        WHERE {source} AND {inside} AND ((xid IS NULL AND {of_tables}) OR op = 'xa_commit' OR {_OF_DATABASE})
-        GROUP BY schema_name, table_name, op, epoch, binlog_file"""
-    ).collect()
+def _gather(
+    spark: SparkSession, log: SourceContext, inside: str, of_tables: str, lines: Sequence[_Line] | None
+) -> list[TableEvents]:
+    """The events by table, for rows of the source that match `inside` and `of_tables` (SQL).
+
+    Args:
+        lines: the counts of these rows; None to query them.
+    """
+    source = of_source(log.source_id)
+    if lines is None:
+        lines = spark.sql(
+            f"""SELECT {_COUNTS} FROM {log.bronze}
+            WHERE {source} AND {inside} AND ((xid IS NULL AND {of_tables}) OR op = 'xa_commit' OR {_OF_DATABASE})
+            GROUP BY schema_name, table_name, op, epoch, binlog_file"""
+        ).collect()
     tables: dict[tuple[str, str], _Gathered] = defaultdict(_Gathered)
     if any(line["op"] == Op.XA_COMMIT.value for line in lines):
-        _add_committed(tables, spark, lakehouse, scope, of_tables)
+        _add_committed(tables, spark, log, inside, of_tables)
     for line in lines:
         if line["op"] == Op.XA_COMMIT.value:
             continue
         if line["table_name"] is None:
-            for table in _dropped_tables(spark, lakehouse, source, line, of_tables):
+            for table in _dropped_tables(spark, log, line, of_tables):
                 _add(tables[line["schema_name"], table], line)
         else:
             _add(tables[line["schema_name"], line["table_name"]], line)
     return [_finished(schema, table, gathered) for (schema, table), gathered in sorted(tables.items())]
 
 
-def _dropped_tables(spark: SparkSession, lakehouse: Lakehouse, source: str, line: Row, of_tables: str) -> list[str]:
+def _dropped_tables(spark: SparkSession, log: SourceContext, line: _Line, of_tables: str) -> list[str]:
     """The tables in bronze of a database, if one of the statements on the database drops it.
 
     A renamed table always has a statement under its new name, but a structure only if row changes follow.
@@ -169,7 +191,7 @@ def _dropped_tables(spark: SparkSession, lakehouse: Lakehouse, source: str, line
     if all(target.op != "drop_database" for target in targets):
         return []
     rows = spark.sql(
-        f"""SELECT DISTINCT table_name FROM {lakehouse.bronze} WHERE {source} AND op IN ('schema', 'ddl')
+        f"""SELECT DISTINCT table_name FROM {log.bronze} WHERE {of_source(log.source_id)} AND op IN ('schema', 'ddl')
         AND schema_name = {literal(line["schema_name"])} AND table_name IS NOT NULL AND {of_tables}"""
     ).collect()
     return sorted(row["table_name"] for row in rows)
@@ -178,11 +200,11 @@ def _dropped_tables(spark: SparkSession, lakehouse: Lakehouse, source: str, line
 def _add_committed(
     tables: dict[tuple[str, str], _Gathered],
     spark: SparkSession,
-    lakehouse: Lakehouse,
-    scope: tuple[str, str],
+    log: SourceContext,
+    inside: str,
     of_tables: str,
 ) -> None:
-    for group, at, line in _committed(spark, lakehouse, scope, of_tables):
+    for group, at, line in _committed(spark, log, inside, of_tables):
         gathered = tables[line["schema_name"], line["table_name"]]
         gathered.rows[Op(line["op"])] += line["rows"]
         gathered.partial += line["partial"]
@@ -192,12 +214,12 @@ def _add_committed(
             gathered.groups.append(group)
 
 
-def _add(gathered: _Gathered, line: Row) -> None:
+def _add(gathered: _Gathered, line: _Line) -> None:
     gathered.positions += [Position(line["epoch"], line["binlog_file"], line[end]) for end in ("first", "last")]
     gathered.partial += line["partial"]
     gathered.moves += line["moves"]
     if line["op"] in _STRUCTURE:
-        gathered.structure += map(_structure_event, line["structure"])
+        gathered.structure += map(structure_event, line["structure"])
     elif Op(line["op"]) in ROW_OPS:
         gathered.rows[Op(line["op"])] += line["rows"]
     gathered.read |= line["op"] == Op.WATERMARK.value
@@ -226,15 +248,15 @@ def _once(events: Iterable[StructureEvent]) -> tuple[StructureEvent, ...]:
 
 
 def _committed(
-    spark: SparkSession, lakehouse: Lakehouse, scope: tuple[str, str], of_tables: str
+    spark: SparkSession, log: SourceContext, inside: str, of_tables: str
 ) -> list[tuple[XaGroup, Position, Row]]:
     """The row changes of XA transactions that commit in the range, counted by transaction, table and op."""
-    source, inside = scope
+    source = of_source(log.source_id)
     counted: list[tuple[XaGroup, Position, Row]] = []
-    for group, at in committed_groups(spark, lakehouse.bronze, source, inside):
+    for group, at in committed_groups(spark, log.bronze, source, inside):
         lines = spark.sql(
             f"""SELECT schema_name, table_name, op, count(*) AS rows, count(image) AS partial,
-            count_if(key_changed) AS moves FROM {lakehouse.bronze}
+            count_if(key_changed) AS moves FROM {log.bronze}
             WHERE {source} AND {in_group(group)} AND op IN ('insert', 'update', 'delete') AND {of_tables}
             GROUP BY schema_name, table_name, op"""
         ).collect()
@@ -242,5 +264,5 @@ def _committed(
     return counted
 
 
-def _structure_event(event: Row) -> StructureEvent:
+def structure_event(event: _Line) -> StructureEvent:
     return StructureEvent(position_of(event["at"]), event["at"]["row"], Op(event["op"]), event["ddl"] or "")

@@ -148,7 +148,7 @@ def test_dropped_database(changelog, spark, lakehouse):
     begin = changelog.position
     changelog.ddl("DROP DATABASE d", ("d", None))
     end = changelog.land()
-    (events,) = tables_with_events(spark, lakehouse, SOURCE, begin, end)
+    (events,) = tables_with_events(spark, changelog.request(begin, end).context, begin, end)
     assert (events.table, events.ddl) == ("items", 1)
     assert changelog.apply(begin, end, events=events).structure is None
     assert changelog.silver() == []
@@ -171,7 +171,7 @@ def test_prepared_transactions(changelog, spark, lakehouse):
     changelog.insert({"id": 4, "v": "prepared again"}, xid="two")
     changelog.xa_end(Op.XA_COMMIT, "two")
     end = changelog.land()
-    (events,) = tables_with_events(spark, lakehouse, SOURCE, begin, end)
+    (events,) = tables_with_events(spark, changelog.request(begin, end).context, begin, end)
     assert events.rows == {Op.INSERT: 2}
     changelog.apply(begin, end, events=events)
     assert changelog.silver() == [(1, "plain"), (2, "prepared"), (4, "prepared again")]

@@ -20,7 +20,7 @@ from dmdelta.model.change import Op
 from dmdelta.model.position import Position
 from dmdelta.model.segment import Segment
 from dmdelta.quality.pending import ErrorState
-from dmdelta.silver.apply.request import ApplyResult
+from dmdelta.silver.apply.request import ApplyResult, RowsPath
 from dmdelta.silver.rows.strategy import Step
 from dmdelta.sink.metrics import SinkMetrics, WorkerCounts
 
@@ -74,9 +74,12 @@ def test_the_exposed_metrics():
         commit=None,
         structure=None,
         clashes=2,
+        path=RowsPath.MEMORY,
     )
     counters.applied("s1", result)
     counters.applied("s2", result)
+    counters.applied("s2", replace(result, path=RowsPath.BRONZE))
+    counters.applied("s2", replace(result, rows={}, path=None))
     with counters.spending("s1", "land"):
         pass
     sink = SinkMetrics("s1", workers=(WorkerCounts(2, 5, 40), WorkerCounts(1, 1, 2)), queued=(0, 7), keys=9)
@@ -84,7 +87,7 @@ def test_the_exposed_metrics():
     metrics = RunMetrics(counters)
     waiting = {"landed": 0, "applied": 420}
     moment = SourceStats("s1", positions, relay_streams=True, stopped=1, sink=sink)
-    metrics.see([replace(moment, relay_bytes=900, waiting_bytes=waiting, safe_tables=3)], 0.0)
+    metrics.see([replace(moment, relay_bytes=900, waiting_bytes=waiting, safe_tables=3, memory_bytes=4096)], 0.0)
     for state in (State.RETRYING, State.RUNNING, State.RETRYING):
         metrics.publish(state)
     registry = CollectorRegistry()
@@ -94,7 +97,10 @@ def test_the_exposed_metrics():
         return registry.get_sample_value(f"dmdelta_{name}", labels)
 
     assert value("rows_applied_total", source="s1", table="shop.orders", op="insert") == 3
-    assert value("rows_applied_total", source="s2", table="shop.orders", op="delete") == 1
+    assert value("rows_applied_total", source="s2", table="shop.orders", op="delete") == 2
+    assert value("applied_ranges_total", source="s1", path="memory") == 1
+    assert [value("applied_ranges_total", source="s2", path=path) for path in ("memory", "bronze")] == [1, 1]
+    assert value("batch_memory_bytes", source="s1") == 4096
     assert value("silver_commits_total", source="s1", step="append") == 1
     assert value("shard_key_clashes_total", source="s1", table="shop.orders") == 2
     assert value("batch_seconds_count", source="s1", phase="land") == 1
@@ -113,8 +119,8 @@ def test_the_exposed_metrics():
     assert value("task_retries_total") == 2
     assert value("sink_rows_total", source="s1", worker="0") == 40
     assert value("sink_queue_batches", source="s1", worker="1") == 7
-    assert counters.now().tables == {"shop.orders": 8}
-    assert counters.now().clashes == {"shop.orders": 4}
+    assert counters.now().tables == {"shop.orders": 12}
+    assert counters.now().clashes == {"shop.orders": 8}
 
 
 def test_waiting_bytes_are_counted_from_a_position():
