@@ -43,17 +43,7 @@ def open_sink(
     stored = _take_over(metadata, settings)
     checkpoint = stored.checkpoint
     position = checkpoint.position if checkpoint else None
-    safe = plan_safe_mode(
-        Evidence(
-            position,
-            checkpoint.exit_point if checkpoint else None,
-            ended=checkpoint is not None and checkpoint.ended,
-            proven=stored.proven,
-            landed=landed,
-        ),
-        always=settings.safe_mode,
-        duration=settings.safe_mode_duration,
-    )
+    safe = _safe_mode(stored, settings, landed)
     proven = stored.proven
     if not proven and position is not None and not safe.is_unknown(position, 0.0):
         with session(settings.server) as connection:
@@ -61,6 +51,54 @@ def open_sink(
         proven = True
     log.info("sink opened", source=source.source_id, position=str(position), recorded=len(stored.executed))
     log.info("sink safe mode", source=source.source_id, why=safe.reason, until=str(safe.until), window_s=safe.window)
+    progress, tables = _progress(checkpoint, safe), Tables(settings.server)
+    dispatcher = _start_workers(metadata, settings)
+    flusher = Flusher(
+        settings.server,
+        metadata,
+        dispatcher.snapshots,
+        progress,
+        interval=settings.flush_interval,
+        failed=dispatcher.fail,
+        flushed=checkpoint,
+    )
+    log_of_source = BronzeLog(spark, source.bronze, source.source_id)
+    points = checkpoint.ahead() if checkpoint else {}
+    sink = Sink(
+        source=source,
+        settings=settings,
+        reader=SliceReader(spark, log_of_source, tables, source, settings, stored.executed, points),
+        tables=tables,
+        dispatcher=dispatcher,
+        execution=SliceExecution(
+            dispatcher, settings.compacts, ordered=settings.server.foreign_key_checks, merges=settings.multiple_rows
+        ),
+        flusher=flusher,
+        progress=progress,
+        executed=stored.executed,
+        safe=safe,
+        proven=proven,
+        position=position,
+        about_to=checkpoint.about_to[1] if checkpoint and checkpoint.about_to else None,
+    )
+    if not settings.synchronous:
+        flusher.start()
+    return sink
+
+
+def _safe_mode(stored: Stored, settings: SinkSettings, landed: Position | None) -> SafeMode:
+    checkpoint = stored.checkpoint
+    evidence = Evidence(
+        checkpoint.position if checkpoint else None,
+        checkpoint.exit_point if checkpoint else None,
+        ended=checkpoint is not None and checkpoint.ended,
+        proven=stored.proven,
+        landed=landed,
+    )
+    return plan_safe_mode(evidence, always=settings.safe_mode, duration=settings.safe_mode_duration)
+
+
+def _start_workers(metadata: Metadata, settings: SinkSettings) -> Dispatcher:
     snapshots: Snapshots[PushedPoint | None] = Snapshots(settings.workers)
     dispatcher = Dispatcher([], Causality(settings.workers), snapshots, settings.batch)
     depth = max(2, QUEUED_ROWS // settings.batch)
@@ -70,48 +108,7 @@ def open_sink(
             for number in range(settings.workers)
         ]
     )
-    progress = _progress(checkpoint, safe)
-    flusher = Flusher(
-        settings.server,
-        metadata,
-        snapshots,
-        progress,
-        interval=settings.flush_interval,
-        failed=dispatcher.fail,
-        flushed=checkpoint,
-    )
-    tables = Tables(settings.server)
-    reader = SliceReader(
-        spark,
-        BronzeLog(spark, source.bronze, source.source_id),
-        tables,
-        source,
-        settings,
-        stored.executed,
-        checkpoint.ahead() if checkpoint else {},
-    )
-    execution = SliceExecution(
-        dispatcher, settings.compacts, ordered=settings.server.foreign_key_checks, merges=settings.multiple_rows
-    )
-    about_to = checkpoint.about_to[1] if checkpoint and checkpoint.about_to else None
-    sink = Sink(
-        source=source,
-        settings=settings,
-        reader=reader,
-        tables=tables,
-        dispatcher=dispatcher,
-        execution=execution,
-        flusher=flusher,
-        progress=progress,
-        executed=stored.executed,
-        safe=safe,
-        proven=proven,
-        position=position,
-        about_to=about_to,
-    )
-    if not settings.synchronous:
-        flusher.start()
-    return sink
+    return dispatcher
 
 
 def _progress(checkpoint: Checkpoint | None, safe: SafeMode) -> Progress:
@@ -119,7 +116,8 @@ def _progress(checkpoint: Checkpoint | None, safe: SafeMode) -> Progress:
     points = [safe.until] if checkpoint is None else [safe.until, checkpoint.position, checkpoint.exit_point]
     progress = Progress(max((at for at in points if at is not None), default=None))
     if checkpoint is not None:
-        progress.tables.update(checkpoint.ahead())
+        progress.loaded = {name: at for name, at in checkpoint.loaded.items() if at >= checkpoint.position.epoch}
+        progress.tables = checkpoint.ahead() | {name: checkpoint.tables[name] for name in progress.loaded}
         if checkpoint.gtid_set is not None:
             progress.add_gtids(checkpoint.position, checkpoint.gtid_set)
     return progress

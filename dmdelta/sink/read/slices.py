@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from dmdelta.model.position import FILE_SHIFT, Position
 from dmdelta.model.schema import TableName
 
+FIRST_EPOCH = 1
 SLICE_BYTES = 32 << 20
 """Approximate size of one slice in bytes of the log."""
 
@@ -79,6 +80,11 @@ class Slice:
     boundary: bool
     rows: tuple[Rows, ...]
     then: Statement | None = None
+
+    @property
+    def repeats_load(self) -> bool:
+        """It has rows of a load, before which other rows had landed."""
+        return self.begin.chunk is not None and self.begin.epoch > FIRST_EPOCH
 
     @property
     def commits(self) -> bool:
