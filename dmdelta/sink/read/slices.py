@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from dmdelta.model.position import FILE_SHIFT, Position
 from dmdelta.model.schema import TableName
 
-FIRST_EPOCH = 1
 SLICE_BYTES = 32 << 20
 """Approximate size of one slice in bytes of the log."""
+FIRST_EPOCH = 1
+"""The epoch of a load that nothing precedes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -141,15 +141,13 @@ def _position(epoch: int | None, file: str, offset: int) -> Position | None:
 def _checkpoint(rows: Mapping[tuple[str, str], tuple[Any, ...]]) -> Checkpoint | None:
     if ("", "") not in rows:
         return None
-    _, _, *place, gtid, exit_epoch, exit_file, exit_offset, exit_gtid, epoch, file, offset, part, reason, _ = rows[
-        "", ""
-    ]
-    about_to = _position(epoch, file, offset)
-    position = Position(*place)
+    row = rows["", ""]
+    position, gtid, exit_point, exit_gtid = Position(*row[2:5]), row[5], _position(*row[6:9]), row[9]
+    about_to, part, reason = _position(*row[10:13]), row[13], row[14]
     tables = {name: Position(*row[2:5]) for name, row in rows.items() if name != ("", "")}
     return Checkpoint(
         position,
-        _position(exit_epoch, exit_file, exit_offset),
+        exit_point,
         tables=tables,
         loaded={name: row[-1] for name, row in rows.items() if row[-1] is not None},
         gtid_set=gtid,
