@@ -1,7 +1,7 @@
 """The sink's checkpoint in the target's dm_meta: the global point and the table points, with DM's column names.
 
-An earlier release kept the global point alone, in `<task>_sink_checkpoint`. The first start copies it and drops that
-table. Every step can be repeated, also by the sinks of several sources at once.
+An earlier release kept the global point alone, in `<task>_sink_checkpoint`. The first start moves its rows; the empty
+table stays, because the sink's account needs no DROP in dm_meta. The sinks of several sources may do so at once.
 """
 
 from collections.abc import Mapping
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 MISSING = (1049, 1146)
 """The database or the table does not exist."""
+HIDDEN = (*MISSING, 1142)
+"""The earlier table does not exist, or the account has privileges on other tables only."""
 _NAME = "VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL"
 _PLACES = ("", "exit_safe_", "about_to_")
 _COLUMNS = (
@@ -94,11 +96,11 @@ class CheckpointTable:
 
     def read(self, connection: "Connection[Any]") -> Checkpoint | None:
         """The newest checkpoint, also if only an earlier release's table exists."""
-        for columns, table in ((_COLUMNS, self.name), (_EARLIER, self.earlier)):
+        for columns, table, missing in ((_COLUMNS, self.name, MISSING), (_EARLIER, self.earlier, HIDDEN)):
             try:
                 rows = ask(connection, f"SELECT {columns} FROM {table} WHERE id = %s", (self.source_id,))
             except pymysql.err.MySQLError as error:
-                if code_of(error) not in MISSING:
+                if code_of(error) not in missing:
                     raise
                 continue
             return _checkpoint({(row[0], row[1]): row for row in rows})
@@ -122,12 +124,11 @@ class CheckpointTable:
         select = f"SELECT id, run, TRUE, {_EARLIER} FROM {self.earlier}"
         try:
             execute(connection, f"INSERT IGNORE INTO {self.name} (id, run, is_global, {_COLUMNS}) {select}")
+            execute(connection, f"DELETE FROM {self.earlier}")
         except pymysql.err.MySQLError as error:
-            if code_of(error) not in MISSING:
+            if code_of(error) not in HIDDEN:
                 raise
-            return
         connection.commit()
-        execute(connection, f"DROP TABLE IF EXISTS {self.earlier}")
 
 
 def _place(position: Position | None) -> tuple[Any, Any, Any]:
