@@ -2,6 +2,7 @@
 
 import pytest
 
+from dmdelta import failpoint
 from dmdelta.errors import SinkError
 from dmdelta.failpoint import VARIABLE, CrashPoint
 from dmdelta.sink.settings import SinkSettings
@@ -45,6 +46,7 @@ def test_a_stop_or_an_error_within_an_unproven_range(mysql80, target, workers, s
     target.execute(f"DROP DATABASE {settings.metadata}")
     sinking.bucket = BUCKET
     assert not sinking.run(slices=4).finished
+    failpoint._passed.clear()
     monkeypatch.setenv(VARIABLE, f"{CrashPoint.SINK_BEFORE_COMMIT.value}:9=error:SinkError")
     with pytest.raises(SinkError, match="injected"):
         sinking.run()

@@ -50,6 +50,7 @@ def check_task(spec: TaskSpec) -> list[TaskFinding]:
         for finding in shard_findings(shards, spec.shard_mode)
     ]
     findings += _sink_findings(spec, shards)
+    findings += _safe_mode_findings(spec, shards)
     counted = [finding for finding in findings if not spec.is_ignored(finding.check)]
     return [*counted, *_unknown_checks(spec, {finding.check for finding in findings}), _lakehouse_finding(spec)]
 
@@ -64,6 +65,19 @@ def _sink_findings(spec: TaskSpec, shards: Collection[ShardFacts]) -> list[TaskF
     )
     fix = "sink these tables from a task without shard-mode, alter all shards the same way, or remove the sink"
     return [TaskFinding("sink", "shard_ddl", Level.FAIL, message, fix)]
+
+
+def _safe_mode_findings(spec: TaskSpec, shards: Collection[ShardFacts]) -> list[TaskFinding]:
+    """Safe mode for a whole run costs, and its REPLACE deletes every row of the target that has the same key."""
+    if not (spec.syncer.safe_mode or (spec.sink is not None and spec.sink.safe_mode)):
+        return []
+    message = "safe-mode: true applies every change as if it may have been applied before, which is slower"
+    merged = sorted({".".join(shard.target) for shard in shards})
+    if spec.sink is not None:
+        message += "; the sink's REPLACE deletes other rows with the same key, and rows without a key are duplicated"
+        message += f". Shards of {listed(merged)} may share keys" if merged else ""
+    fix = "remove safe-mode once the range in doubt is applied: restarts enable it where it is needed"
+    return [TaskFinding("spec", "safe_mode", Level.WARN, message, fix)]
 
 
 def _unknown_checks(spec: TaskSpec, names: Collection[str]) -> list[TaskFinding]:
