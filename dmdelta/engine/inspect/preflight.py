@@ -74,7 +74,7 @@ def _safe_mode_findings(spec: TaskSpec, shards: Collection[ShardFacts]) -> list[
     message = "safe-mode: true applies every change as if it may have been applied before, which is slower"
     merged = sorted({".".join(shard.target) for shard in shards})
     if spec.sink is not None:
-        message += "; the sink's REPLACE deletes other rows with the same key, and rows without a key are duplicated"
+        message += "; the sink's REPLACE deletes other rows with the same key, and rows without a key may be duplicated"
         message += f". Shards of {listed(merged)} may share keys" if merged else ""
     fix = "remove safe-mode once the range in doubt is applied: restarts enable it where it is needed"
     return [TaskFinding("spec", "safe_mode", Level.WARN, message, fix)]
