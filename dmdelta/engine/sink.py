@@ -120,6 +120,7 @@ class SinkingLoop:
             )
 
     def _apply(self, sink: Sink, landed: LandedRange, stop: StopRequest) -> bool:
+        sink.progress.add_gtids(landed.end, str(landed.gtid_set))
         if sink.position is not None and landed.end <= sink.position:
             return True
         if landed.safe_until is not None:  # a full load, which is complete in bronze, may have seen the range
@@ -159,6 +160,7 @@ def sink_settings(spec: TaskSpec, config: SinkConfig) -> SinkSettings:
         multiple_rows=config.multiple_rows,
         synchronous=config.flush == "sync",
         safe_mode=config.safe_mode or spec.syncer.safe_mode,
+        safe_mode_duration=spec.syncer.safe_window.total_seconds(),
         flush_interval=spec.syncer.checkpoint_flush_interval.total_seconds(),
     )
 

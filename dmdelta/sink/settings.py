@@ -7,7 +7,7 @@ from dmdelta.sink.target.connection import TargetServer
 
 @dataclass(frozen=True, slots=True)
 class SinkSettings:
-    """The keys of the spec's section `sink`; `flush_interval` in seconds."""
+    """The keys of the spec's section `sink`; `flush_interval` and `safe_mode_duration` in seconds."""
 
     server: TargetServer
     metadata: str = "dm_meta"
@@ -17,6 +17,7 @@ class SinkSettings:
     multiple_rows: bool = True
     synchronous: bool = False
     safe_mode: bool = False
+    safe_mode_duration: float = 60.0
     flush_interval: float = 30.0
 
     @property

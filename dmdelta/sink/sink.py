@@ -14,22 +14,22 @@ from dmdelta.model.change import Op
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
 from dmdelta.sink.execute.dispatcher import Dispatcher, Scope
+from dmdelta.sink.execute.ending import Ending
 from dmdelta.sink.execute.flusher import Flusher
 from dmdelta.sink.execute.merger import Style
+from dmdelta.sink.execute.progress import Progress
 from dmdelta.sink.execute.slice_executor import SliceExecution
 from dmdelta.sink.execution_log import ExecutedEvents
 from dmdelta.sink.metrics import SinkMetrics
+from dmdelta.sink.plan.checkpoint import PushedPoint
 from dmdelta.sink.plan.ddl import StatementContext, TargetStatement, plan_statement
 from dmdelta.sink.plan.safe_mode import SafeMode
 from dmdelta.sink.read.change_reader import SliceReader, TableChanges
 from dmdelta.sink.read.slices import Slice, Statement, cut, epochs, places, plan_slices
 from dmdelta.sink.settings import SinkSettings
-from dmdelta.sink.target.metadata import Checkpoint
 from dmdelta.sink.target.tables import Tables
 
 log = get_logger(__name__)
-BOUNDARY_SECONDS = 10.0
-"""How long a pause or a stop waits for the target to reach a transaction boundary, as in DM."""
 SliceChanges = list[list[TableChanges]]
 
 
@@ -39,7 +39,7 @@ class Sink:
 
     Attributes:
         proven: the records list everything executed after the checkpoint; otherwise they will once safe mode is over.
-        position: everything before it was dispatched to the workers.
+        position: the end of the newest source transaction that was handed to the workers.
         about_to: the statement at `position` that an earlier run may have executed up to this part; None: none.
         read_at: where the log resumes for tables that a full load has read at one exact position.
     """
@@ -51,6 +51,7 @@ class Sink:
     dispatcher: Dispatcher
     execution: SliceExecution
     flusher: Flusher
+    progress: Progress
     executed: ExecutedEvents
     safe: SafeMode
     proven: bool
@@ -97,33 +98,22 @@ class Sink:
             orderly: no error occurred.
 
         Returns:
-            Whether the target is at a boundary: False after a timeout.
+            Whether the target is at a boundary: False after an error or a timeout.
         """
-        ended = False
+        point = PushedPoint(self.position, self.position) if self.position is not None else None
         try:
-            if orderly and self.position is not None:
-                ended = self.dispatcher.drain(self.position, BOUNDARY_SECONDS)
-                if ended:
-                    self.flusher.write(Checkpoint(self.position, reason="stop"))
-                else:
-                    log.warning("the target is not at a transaction boundary", waited_seconds=BOUNDARY_SECONDS)
-            elif self.flusher.flushed is not None:
-                exit_point = self.dispatcher.reached
-                self.flusher.write(Checkpoint(self.flusher.flushed.position, exit_point, reason="pause"))
+            return Ending(self.dispatcher, self.flusher, self.progress).end(point, orderly=orderly)
         finally:
-            self.dispatcher.end(BOUNDARY_SECONDS)
-            self.flusher.end()
             self.tables.close()
-        return ended
 
     def metrics(self) -> SinkMetrics:
         """The current counters."""
         snapshots, counts = self.dispatcher.snapshots, self.dispatcher.causality.counts
-        ready, flushed = snapshots.newest_ready, self.flusher.flushed
+        ready, flushed, pushed = snapshots.newest_ready, self.flusher.flushed, snapshots.newest_pushed
         return SinkMetrics(
             source_id=self.source.source_id,
-            pushed=_text(snapshots.newest_pushed),
-            ready=_text(ready.at if ready else None),
+            pushed=_text(pushed.position if pushed else None),
+            ready=_text(ready.at.position if ready and ready.at else None),
             flushed=_text(flushed.position if flushed else None),
             keys_added=counts.added,
             keys_purged=counts.purged,
@@ -157,14 +147,19 @@ class Sink:
         repeated = self.safe.is_on(part.begin, time.monotonic() - self._began)
         reads = any(Op.READ.value in rows.ops for rows in part.rows)
         loaded = safe_until is not None and part.begin < safe_until
+        if part.repeats_load:
+            self._empty_keyless(part, changes)
         careful = [
-            group for group in changes if self._needs_safe_mode(group, repeated=repeated, reads=reads, loaded=loaded)
+            group
+            for group in changes
+            if self._needs_safe_mode(group, repeated=repeated or part.repeats_load, reads=reads, loaded=loaded)
         ]
         if careful and self.execution.ordered:
             careful = changes
         plain = [group for group in changes if group not in careful]
         if not reads:
             self._warn_of_keyless(careful)
+        self._hand_over(part, changes)
         for groups, safe in ((plain, False), (careful, True)):
             if groups:
                 style = Style(self.settings.multiple_rows, safe, self.settings.server.foreign_key_checks)
@@ -172,22 +167,44 @@ class Sink:
                     Scope(part.begin.epoch, part.begin.seq, part.end.seq - 1, style, places(part.begin))
                 )
                 self.execution.execute(groups)
-        self.dispatcher.reached = part.end
         if part.boundary:
             self.position = part.end
             self.executed.forget(part.end.epoch, part.end.seq)
-        self.dispatcher.push(part.end if part.boundary else None)
+        self.dispatcher.push(PushedPoint(self.position, part.end))
         self._check_proof()
         if part.then is not None:
             with _placed(part.then.position):
                 self._follow(part.then, loaded=safe_until is not None and part.then.position < safe_until)
+
+    def _empty_keyless(self, part: Slice, changes: SliceChanges) -> None:
+        """A repeated load has all rows of a table; without a key, those of the load before cannot be replaced."""
+        for plan in (group[0].plan for group in changes if group[0].plan.shape.keyless):
+            if self.source.rules.route(*plan.source).merged:
+                self._warn_of_keyless([group for group in changes if group[0].plan is plan])
+            elif self.progress.loaded.get(plan.source) != part.begin.epoch:
+                self.dispatcher.drain(self.dispatcher.snapshots.newest_pushed)
+                self.progress.raise_exit_point(part.begin)
+                self.progress.add_table(plan.source, plan.shape.table, part.begin)
+                self.progress.loaded[plan.source] = part.begin.epoch
+                at = self.position if self.position is not None else part.begin
+                checkpoint = self.progress.checkpoint(PushedPoint(at, at), "load")
+                assert checkpoint is not None, "a load has a position"
+                self.flusher.empty(plan.shape.table, checkpoint)
+                self.tables.fresh.add(plan.schema.name)
+                log.info("table without a key emptied before it is loaded again", table=plan.shape.table)
+
+    def _hand_over(self, part: Slice, changes: SliceChanges) -> None:
+        """From now on changes of the slice may be executed: the exit point is raised first."""
+        self.progress.raise_exit_point(part.end)
+        for one in (one for group in changes for one in group):
+            self.progress.add_table(one.plan.source, one.plan.shape.table, part.begin)
 
     def _is_flush_due(self) -> bool:
         return time.monotonic() - self._flushed_at > self.flusher.interval
 
     def _flush(self) -> None:
         """A synchronous flush: after the workers have executed everything dispatched."""
-        self.dispatcher.drain(self.position)
+        self.dispatcher.drain(self.dispatcher.snapshots.newest_pushed)
         self.flusher.flush_ready()
         self._flushed_at = time.monotonic()
 
@@ -213,7 +230,7 @@ class Sink:
         flushed = self.flusher.flushed
         if self.proven or flushed is None:
             return
-        if not self.safe.is_on(flushed.position, time.monotonic() - self._began):
+        if not self.safe.is_unknown(flushed.position, time.monotonic() - self._began):
             self.flusher.mark_whole()
             self.proven = True
 
@@ -224,7 +241,9 @@ class Sink:
             loaded: a full load may have read the tables after the statement.
         """
         at = statement.position
-        self.dispatcher.drain(at)
+        self.dispatcher.drain(PushedPoint(at, at))
+        following = Position(at.epoch, at.binlog_file, at.offset + (1 if statement.text else 0))
+        self.progress.raise_exit_point(following)
         context = StatementContext(
             self.source.rules, lambda table: self.reader.log.statements_on(table, at), self.settings.server.tidb
         )
@@ -237,15 +256,15 @@ class Sink:
                 continue
             self._change(one, at, number, in_doubt=doubt)
         self.about_to = None
-        self.position = Position(at.epoch, at.binlog_file, at.offset + (1 if statement.text else 0))
-        self.flusher.write(Checkpoint(self.position, reason="ddl"))
+        self.position = following
+        self._write_point(following)
         self._flushed_at = time.monotonic()
 
     def _change(self, one: TargetStatement, at: Position, number: int, *, in_doubt: bool) -> None:
         if one.needs is not None and not self.tables.has(one.needs):
             log.info("statement skipped: the table does not exist yet", table=".".join(one.needs), position=str(at))
             return
-        self.flusher.write(Checkpoint(at, about_to=(at, number), reason="ddl"))
+        self._write_point(at, about_to=(at, number))
         reach(CrashPoint.SINK_BEFORE_STATEMENT)
         if one.within is not None:
             self.tables.make(one.sql, one.within, in_doubt=in_doubt)
@@ -253,6 +272,11 @@ class Sink:
             self.tables.change(one.sql, in_doubt=in_doubt)
         reach(CrashPoint.SINK_AFTER_STATEMENT)
         log.info("statement executed", position=str(at))
+
+    def _write_point(self, at: Position, about_to: tuple[Position, int] | None = None) -> None:
+        checkpoint = self.progress.checkpoint(PushedPoint(at, at), "ddl", about_to=about_to)
+        assert checkpoint is not None, "a statement has a position"
+        self.flusher.write(checkpoint)
 
 
 @contextmanager

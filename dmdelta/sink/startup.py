@@ -1,6 +1,5 @@
 """Opens a sink: take over the target, read the state of an earlier run, start the workers."""
 
-import pymysql
 from pyspark.sql import SparkSession
 
 from dmdelta.changelog.context import SourceContext
@@ -11,14 +10,16 @@ from dmdelta.sink.execute.barriers import Snapshots
 from dmdelta.sink.execute.causality import Causality
 from dmdelta.sink.execute.dispatcher import Dispatcher
 from dmdelta.sink.execute.flusher import Flusher
+from dmdelta.sink.execute.progress import Progress
 from dmdelta.sink.execute.slice_executor import SliceExecution
 from dmdelta.sink.execute.worker import Worker
-from dmdelta.sink.plan.safe_mode import Evidence, plan_safe_mode
+from dmdelta.sink.plan.checkpoint import Checkpoint, PushedPoint
+from dmdelta.sink.plan.safe_mode import Evidence, SafeMode, plan_safe_mode
 from dmdelta.sink.read.change_reader import SliceReader
 from dmdelta.sink.read.range_survey import BronzeLog
 from dmdelta.sink.settings import SinkSettings
 from dmdelta.sink.sink import Sink
-from dmdelta.sink.target.connection import TargetServer, code_of, session
+from dmdelta.sink.target.connection import TargetServer, session
 from dmdelta.sink.target.metadata import Metadata, Stored
 from dmdelta.sink.target.tables import Tables
 
@@ -42,25 +43,65 @@ def open_sink(
     stored = _take_over(metadata, settings)
     checkpoint = stored.checkpoint
     position = checkpoint.position if checkpoint else None
-    safe = plan_safe_mode(
-        Evidence(
-            position,
-            checkpoint.exit_point if checkpoint else None,
-            orderly=checkpoint is not None and checkpoint.reason == "stop",
-            proven=stored.proven,
-            landed=landed,
-        ),
-        always=settings.safe_mode,
-        flush_interval=settings.flush_interval,
-    )
+    safe = _safe_mode(stored, settings, landed)
     proven = stored.proven
-    if not proven and position is not None and not safe.is_on(position, 0.0):
+    if not proven and position is not None and not safe.is_unknown(position, 0.0):
         with session(settings.server) as connection:
             metadata.mark_whole(connection)
         proven = True
     log.info("sink opened", source=source.source_id, position=str(position), recorded=len(stored.executed))
     log.info("sink safe mode", source=source.source_id, why=safe.reason, until=str(safe.until), window_s=safe.window)
-    snapshots: Snapshots[Position | None] = Snapshots(settings.workers)
+    if settings.safe_mode:
+        log.warning("safe-mode is true: changes cost more, and REPLACE deletes rows of other shards with the same key")
+    progress, tables = _progress(checkpoint, safe), Tables(settings.server)
+    dispatcher = _start_workers(metadata, settings)
+    flusher = Flusher(
+        settings.server,
+        metadata,
+        dispatcher.snapshots,
+        progress,
+        interval=settings.flush_interval,
+        failed=dispatcher.fail,
+        flushed=checkpoint,
+    )
+    log_of_source = BronzeLog(spark, source.bronze, source.source_id)
+    points = checkpoint.ahead() if checkpoint else {}
+    sink = Sink(
+        source=source,
+        settings=settings,
+        reader=SliceReader(spark, log_of_source, tables, source, settings, stored.executed, points),
+        tables=tables,
+        dispatcher=dispatcher,
+        execution=SliceExecution(
+            dispatcher, settings.compacts, ordered=settings.server.foreign_key_checks, merges=settings.multiple_rows
+        ),
+        flusher=flusher,
+        progress=progress,
+        executed=stored.executed,
+        safe=safe,
+        proven=proven,
+        position=position,
+        about_to=checkpoint.about_to[1] if checkpoint and checkpoint.about_to else None,
+    )
+    if not settings.synchronous:
+        flusher.start()
+    return sink
+
+
+def _safe_mode(stored: Stored, settings: SinkSettings, landed: Position | None) -> SafeMode:
+    checkpoint = stored.checkpoint
+    evidence = Evidence(
+        checkpoint.position if checkpoint else None,
+        checkpoint.exit_point if checkpoint else None,
+        ended=checkpoint is not None and checkpoint.ended,
+        proven=stored.proven,
+        landed=landed,
+    )
+    return plan_safe_mode(evidence, always=settings.safe_mode, duration=settings.safe_mode_duration)
+
+
+def _start_workers(metadata: Metadata, settings: SinkSettings) -> Dispatcher:
+    snapshots: Snapshots[PushedPoint | None] = Snapshots(settings.workers)
     dispatcher = Dispatcher([], Causality(settings.workers), snapshots, settings.batch)
     depth = max(2, QUEUED_ROWS // settings.batch)
     dispatcher.begin(
@@ -69,34 +110,19 @@ def open_sink(
             for number in range(settings.workers)
         ]
     )
-    flusher = Flusher(
-        settings.server, metadata, snapshots, settings.flush_interval, dispatcher.fail, flushed=checkpoint
-    )
-    tables = Tables(settings.server)
-    reader = SliceReader(
-        spark, BronzeLog(spark, source.bronze, source.source_id), tables, source, settings, stored.executed
-    )
-    execution = SliceExecution(
-        dispatcher, settings.compacts, ordered=settings.server.foreign_key_checks, merges=settings.multiple_rows
-    )
-    about_to = checkpoint.about_to[1] if checkpoint and checkpoint.about_to else None
-    sink = Sink(
-        source=source,
-        settings=settings,
-        reader=reader,
-        tables=tables,
-        dispatcher=dispatcher,
-        execution=execution,
-        flusher=flusher,
-        executed=stored.executed,
-        safe=safe,
-        proven=proven,
-        position=position,
-        about_to=about_to,
-    )
-    if not settings.synchronous:
-        flusher.start()
-    return sink
+    return dispatcher
+
+
+def _progress(checkpoint: Checkpoint | None, safe: SafeMode) -> Progress:
+    """What the new run inherits: the range that is not proven, the tables that are ahead, the GTID set."""
+    points = [safe.until] if checkpoint is None else [safe.until, checkpoint.position, checkpoint.exit_point]
+    progress = Progress(max((at for at in points if at is not None), default=None))
+    if checkpoint is not None:
+        progress.loaded = {name: at for name, at in checkpoint.loaded.items() if at >= checkpoint.position.epoch}
+        progress.tables = checkpoint.ahead() | {name: checkpoint.tables[name] for name in progress.loaded}
+        if checkpoint.gtid_set is not None:
+            progress.add_gtids(checkpoint.position, checkpoint.gtid_set)
+    return progress
 
 
 def _take_over(metadata: Metadata, settings: SinkSettings) -> Stored:
@@ -115,10 +141,5 @@ def flushed_position(server: TargetServer, metadata: Metadata) -> Position | Non
         TargetUnavailable: the target does not answer. SinkError: it refuses the connection or the query.
     """
     with session(server) as connection:
-        try:
-            checkpoint = metadata.read_checkpoint(connection)
-        except pymysql.err.MySQLError as error:
-            if code_of(error) in (1049, 1146):
-                return None
-            raise
+        checkpoint = metadata.points.read(connection)
     return checkpoint.position if checkpoint else None

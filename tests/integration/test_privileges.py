@@ -8,6 +8,8 @@ import yaml
 
 from dmdelta.cli.main import execute
 from dmdelta.lakehouse.layout import Lakehouse
+from dmdelta.sink.target.connection import TargetServer
+from dmdelta.sink.target.preflight import plan_target_checks, read_target_facts
 from tests.support.diff import assert_same
 from tests.support.sinking import table_differences
 from tests.support.task import SinkTask
@@ -93,6 +95,22 @@ def test_the_documented_rights_are_enough(task, spark, capsys):
         assert table_differences(task.server, task.target, task.database, table) == []
     with task.environment():
         assert execute(["validate", str(task.spec)]) == 0
+
+
+@pytest.mark.parametrize("lacking", ["SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "ALTER", "DROP", "INDEX"])
+def test_a_right_that_is_lacking_at_the_target_is_named(mysql80_too, lacking):
+    """The server's own SHOW GRANTS, for the account of the page without one privilege on the target's schema."""
+    database = mysql80_too.fresh_database("least")
+    tables, metadata = grants("feed", database, f"dm_{database}")
+    allow(mysql80_too, "feed_least", [without(tables, lacking), metadata])
+    server = TargetServer(mysql80_too.host, mysql80_too.port, "feed_least", mysql80_too.password)
+    facts = read_target_facts(server)
+    (found,) = [
+        check
+        for check in plan_target_checks(facts, tidb=False, schemas=[database], metadata=f"dm_{database}")
+        if check.stops
+    ]
+    assert found.fix == f"GRANT {lacking} ON `{database}`.* TO <account>"
 
 
 @pytest.mark.parametrize("lacking", ["REPLICATION SLAVE", "REPLICATION CLIENT", "SELECT", "LOCK TABLES"])

@@ -6,8 +6,10 @@ import time
 from dmdelta.model.position import Position
 from dmdelta.sink.execute.barriers import Snapshots
 from dmdelta.sink.execute.flusher import Flusher
+from dmdelta.sink.execute.progress import Progress
+from dmdelta.sink.plan.checkpoint import Checkpoint, PushedPoint
 from dmdelta.sink.target.connection import session
-from dmdelta.sink.target.metadata import Checkpoint, Metadata
+from dmdelta.sink.target.metadata import Metadata
 from tests.support.sinking import target_of
 
 
@@ -18,12 +20,12 @@ def test_what_is_written_last_of_a_place_stays(mysql80):
     with session(server) as connection:
         metadata.create(connection)
         metadata.take_over(connection, 1)
-    snapshots: Snapshots[Position | None] = Snapshots(1)
-    snapshots.push(1, at)
+    snapshots: Snapshots[PushedPoint | None] = Snapshots(1)
+    snapshots.push(1, PushedPoint(at, at))
     snapshots.receive(1, 0)
-    flusher = Flusher(server, metadata, snapshots, 1.0, lambda error: None)
+    flusher = Flusher(server, metadata, snapshots, Progress(), 1.0, lambda error: None)
     interval = threading.Thread(target=flusher.flush_ready)
-    stop = Checkpoint(at, reason="stop")
+    stop = Checkpoint(at, at, reason="stop")
     with flusher._writing:  # as `write` does
         interval.start()
         time.sleep(0.5)
@@ -32,4 +34,4 @@ def test_what_is_written_last_of_a_place_stays(mysql80):
     interval.join()
     flusher.end()
     with session(server) as connection:
-        assert metadata.read_checkpoint(connection) == stop
+        assert metadata.points.read(connection) == stop

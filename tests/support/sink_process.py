@@ -12,7 +12,7 @@ from typing import Any
 from dmdelta.changelog.context import SourceContext
 from dmdelta.model.position import Position
 from dmdelta.sink.execution_log import ExecutedEvents
-from dmdelta.sink.read.change_reader import SliceReader, TableChanges, left_over
+from dmdelta.sink.read.change_reader import Past, SliceReader, TableChanges, left_over
 from dmdelta.sink.read.slices import Rows, Slice, Survey, merged_rows
 from dmdelta.sink.settings import SinkSettings
 from dmdelta.sink.sink import Sink
@@ -56,7 +56,7 @@ class RecordedReader:
             if inside.any():
                 route = self.recorded.source.rules.route(*rows.name)
                 self.tables.plan(rows.name, rows.version, one.plan.schema, route)
-                found.append([left_over(one.plan, one.columns.where(inside), part.begin.epoch, self.executed)])
+                found.append([left_over(one.plan, one.columns.where(inside), Past(part.begin.epoch, self.executed))])
         return found
 
 

@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from itertools import count
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -15,6 +16,7 @@ from dmdelta.model.type_names import INTEGERS
 from dmdelta.quality.json_compare import parse_document
 from dmdelta.rules import NO_RULES, BlockAllowList, SourceRules
 from dmdelta.sink.metrics import SinkMetrics
+from dmdelta.sink.plan.safe_mode import SafeMode
 from dmdelta.sink.read.slices import Cut
 from dmdelta.sink.settings import SinkSettings
 from dmdelta.sink.startup import open_sink
@@ -37,12 +39,22 @@ def target_of(server: Server) -> TargetServer:
     return TargetServer(server.host, server.port, "sink", server.password)
 
 
+@dataclass(frozen=True)
+class Ended:
+    """How a run ended: whether it came to bronze's end, and what safe mode it had."""
+
+    finished: bool
+    metrics: SinkMetrics
+    safe: SafeMode
+
+
 @dataclass
 class Sinking:
     """One source's log and its sink.
 
     Attributes:
         settings: of the sinks that are opened from now on.
+        bucket: bytes of the log in a slice; None: as usual.
     """
 
     spark: SparkSession
@@ -51,6 +63,7 @@ class Sinking:
     databases: list[str]
     settings: SinkSettings
     rules: SourceRules = NO_RULES
+    bucket: int | None = None
     runs: int = 0
     pipeline: Pipeline = field(init=False)
 
@@ -83,21 +96,24 @@ class Sinking:
         )
         return [Cut(Position(end.epoch, file, offset), True) for _, file, offset in firsts[::every]]
 
-    def run(self, *, orderly: bool = True) -> SinkMetrics:
-        """Open a sink, execute all that is in bronze, end it."""
+    def run(self, *, slices: int | None = None) -> Ended:
+        """Open a sink, execute all that is in bronze, or as many slices of it, end it."""
         self.runs += 1
         begin, end = self.bounds()
         rules = replace(self.rules)
         source = SourceContext(self.pipeline.lakehouse, TASK, SOURCE, f"run-{self.runs}", self.source.flavor, rules)
         sink = open_sink(self.spark, source, self.settings, end)
+        if self.bucket is not None:
+            sink.reader.log.bucket = self.bucket
+        boundaries = count(1)
         try:
-            sink.apply(begin, end, lambda: False)
+            finished = sink.apply(begin, end, lambda: slices is not None and next(boundaries) >= slices)
         except BaseException:
             sink.end(orderly=False)
             raise
         metrics = sink.metrics()
-        assert sink.end(orderly=orderly)
-        return metrics
+        assert sink.end(orderly=True)
+        return Ended(finished, metrics, sink.safe)
 
 
 def table_differences(source: Server, target: Server, database: str, table: str) -> list[str]:

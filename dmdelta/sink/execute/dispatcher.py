@@ -18,11 +18,13 @@ from dmdelta.sink.execute.columnar_compactor import NetRows
 from dmdelta.sink.execute.merger import Style, Work
 from dmdelta.sink.execute.transaction import BatchWork, ChangeWork, RowWork
 from dmdelta.sink.execute.worker import Batch, Mark, Worker
+from dmdelta.sink.plan.checkpoint import PushedPoint
 
 log = get_logger(__name__)
 BATCH_CHARACTERS = 4 << 20
 """Size at which a batch of long rows is closed."""
 POLL_SECONDS = 0.5
+SETTLING_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +49,13 @@ class Dispatcher:
 
     Attributes:
         batch: row changes per transaction.
-        reached: everything before it was dispatched.
     """
 
     workers: Sequence[Worker]
     causality: Causality
-    snapshots: Snapshots[Position | None]
+    snapshots: Snapshots[PushedPoint | None]
     batch: int
     failure: BaseException | None = None
-    reached: Position | None = None
     _filling: list[list[Work]] = field(default_factory=list)
     _sizes: list[int] = field(default_factory=list)
     _ordinals: list[int] = field(default_factory=list)
@@ -141,8 +141,8 @@ class Dispatcher:
                 self._put_work(int(number), work, scope)
                 first = until
 
-    def push(self, at: Position | None) -> int:
-        """Send a snapshot mark through all queues; `at` is the end of a transaction or None. Returns the mark's id."""
+    def push(self, at: PushedPoint | None) -> int:
+        """Send a snapshot mark through all queues; `at`: what it certifies. Returns the mark's id."""
         self._send_all()
         self._marks += 1
         self.snapshots.push(self._marks, at)
@@ -153,7 +153,7 @@ class Dispatcher:
         log.debug("checkpoint snapshot pushed", id=self._marks, position=str(at))
         return self._marks
 
-    def drain(self, at: Position | None, seconds: float | None = None) -> bool:
+    def drain(self, at: PushedPoint | None, seconds: float | None = None) -> bool:
         """Wait until everything dispatched has been executed; False after a timeout of `seconds`."""
         number = self.push(at)
         waited = 0.0
@@ -165,6 +165,31 @@ class Dispatcher:
         self.causality.reset()
         reach(CrashPoint.SINK_DRAINED)
         return True
+
+    def settle(self, seconds: float) -> bool:
+        """After a failure: let the workers that have not failed execute what they have; False after a timeout."""
+        deadline = time.monotonic() + seconds
+        self._marks += 1
+        self.snapshots.push(self._marks, self.snapshots.newest_pushed)
+        for worker, work in zip(self.workers, self._filling, strict=True):
+            if work and self._scope is not None:
+                worker.give(self._batch(worker.number, ChangeWork(work), self._scope), deadline)
+            worker.give(Mark(self._marks), deadline)
+        self._filling = [[] for _ in self.workers]
+        while not self._is_settled():
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(SETTLING_SECONDS)
+        return True
+
+    def _is_settled(self) -> bool:
+        received = self.snapshots.received.get(self._marks, {})
+        return all(worker.broken or received.get(worker.number, True) for worker in self.workers)
+
+    @property
+    def unexecuted(self) -> set[str]:
+        """The target's tables with changes that workers received but did not execute, after `end`."""
+        return {table for worker in self.workers for table in worker.unexecuted}
 
     def _resolve(self, keys: Sequence[str]) -> int:
         """The worker for changes with conflicting keys: forget what has been executed by now, else drain all queues."""
@@ -195,8 +220,11 @@ class Dispatcher:
         self._put_work(number, ChangeWork(work), scope)
 
     def _put_work(self, number: int, work: BatchWork, scope: Scope) -> None:
+        self._put(self.workers[number], self._batch(number, work, scope))
+
+    def _batch(self, number: int, work: BatchWork, scope: Scope) -> Batch:
         self._ordinals[number] += 1
-        batch = Batch(
+        return Batch(
             ordinal=self._ordinals[number],
             epoch=scope.epoch,
             work=work,
@@ -205,7 +233,6 @@ class Dispatcher:
             last=scope.last,
             place=scope.place,
         )
-        self._put(self.workers[number], batch)
 
     def _put(self, worker: Worker, message: Batch | Mark) -> None:
         """Wait for space in a queue; a worker that failed empties its own."""

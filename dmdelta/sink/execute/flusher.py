@@ -3,19 +3,20 @@
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pymysql
 
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.logging import get_logger
-from dmdelta.model.position import Position
 from dmdelta.model.retry import Retry
 from dmdelta.sink.execute.barriers import Snapshots
+from dmdelta.sink.execute.progress import Progress
 from dmdelta.sink.metrics import FlushCounts
-from dmdelta.sink.target.connection import TARGET_RETRY, TargetServer, connect, is_retryable, translated
-from dmdelta.sink.target.metadata import FLUSHER, Checkpoint, Metadata
+from dmdelta.sink.plan.checkpoint import Checkpoint, PushedPoint
+from dmdelta.sink.target.connection import TARGET_RETRY, TargetServer, connect, execute, is_retryable, translated
+from dmdelta.sink.target.metadata import FLUSHER, Metadata
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
@@ -28,12 +29,14 @@ class Flusher:
     """
     Attributes:
         interval: seconds between two flushes; may be changed while it runs.
+        progress: what a checkpoint needs besides its point.
         failed: called when no checkpoint can be written.
     """
 
     server: TargetServer
     metadata: Metadata
-    snapshots: Snapshots[Position | None]
+    snapshots: Snapshots[PushedPoint | None]
+    progress: Progress
     interval: float
     failed: Callable[[BaseException], None]
     retry: Retry = TARGET_RETRY
@@ -66,21 +69,38 @@ class Flusher:
         ready = self.snapshots.newest_ready
         if ready is None:
             return
-        at = ready.at
-        with self._writing:  # the final checkpoint of a stop may be in progress: no other may follow it
-            if at is not None and (self.flushed is None or at > self.flushed.position):
-                self._write(Checkpoint(at))
+        with self._writing:
+            # The last checkpoint of a run may be in progress: no other may follow it.
+            checkpoint = self._newer(ready.at) if not self._ending.is_set() else None
+            if checkpoint is not None:
+                self._write(checkpoint)
         purged = self.snapshots.purge(ready.id)
         log.debug("checkpoint snapshots purged", source=self.metadata.source_id, count=len(purged))
+
+    def _newer(self, at: PushedPoint | None) -> Checkpoint | None:
+        """The checkpoint at a point, if the global point or the table points have changed."""
+        checkpoint = self.progress.checkpoint(at) if at is not None else None
+        flushed = self.flushed
+        if checkpoint is None or flushed is None or checkpoint.position > flushed.position:
+            return checkpoint
+        same = checkpoint.position < flushed.position or checkpoint.ahead() == flushed.ahead()
+        return None if same else checkpoint
 
     def write(self, checkpoint: Checkpoint) -> None:
         """Write a checkpoint and delete the records before it. Raises as `flush_ready`."""
         with self._writing:
             self._write(checkpoint)
 
-    def _write(self, checkpoint: Checkpoint) -> None:
+    def write_last(self, checkpoint: Checkpoint, *, attempts: int) -> None:
+        """Write the last checkpoint of a run: no other follows. Raises as `flush_ready`."""
+        self._ending.set()
+        with self._writing:
+            self.retry = replace(self.retry, attempts=attempts)
+            self._write(checkpoint)
+
+    def _write(self, checkpoint: Checkpoint, first: str | None = None) -> None:
         began = time.monotonic()
-        dropped = self._with_retries(lambda: self._transaction(checkpoint))
+        dropped = self._with_retries(lambda: self._transaction(checkpoint, first))
         self.flushed = checkpoint
         self.counts.flushes += 1
         self.counts.dropped_records += dropped
@@ -90,9 +110,15 @@ class Flusher:
             "sink checkpoint flushed",
             source=self.metadata.source_id,
             position=str(checkpoint.position),
+            exit_point=str(checkpoint.exit_point),
             reason=checkpoint.reason,
             seconds=round(self.counts.seconds, 3),
         )
+
+    def empty(self, table: str, checkpoint: Checkpoint) -> None:
+        """Delete a table's rows and write the checkpoint that says so, in one transaction. Raises as `flush_ready`."""
+        with self._writing:
+            self._write(checkpoint, first=f"DELETE FROM {table}")
 
     def mark_whole(self) -> None:
         """Declare that the records are complete from now on. Raises as `flush_ready`."""
@@ -118,10 +144,12 @@ class Flusher:
         connection.commit()
         return 0
 
-    def _transaction(self, checkpoint: Checkpoint) -> int:
+    def _transaction(self, checkpoint: Checkpoint, first: str | None = None) -> int:
         reach(CrashPoint.SINK_BEFORE_FLUSH)
         connection = self._open()
         self.metadata.flush(connection, checkpoint)
+        if first is not None:
+            execute(connection, first)
         reach(CrashPoint.SINK_MID_FLUSH)
         dropped = self.metadata.drop_passed(connection, checkpoint.position)
         connection.commit()

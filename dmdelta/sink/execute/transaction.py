@@ -33,6 +33,10 @@ class BatchWork(Protocol):
 
     def __len__(self) -> int: ...
 
+    @property
+    def tables(self) -> set[str]:
+        """The target's tables, as SQL."""
+
     def statements(self, style: Style) -> Iterator[str]:
         """In execution order."""
 
@@ -51,6 +55,10 @@ class ChangeWork:
 
     def __len__(self) -> int:
         return len(self.changes)
+
+    @property
+    def tables(self) -> set[str]:
+        return {shape.table for shape, _ in self.changes}
 
     def statements(self, style: Style) -> Iterator[str]:
         return merged(self.changes, style)
@@ -84,6 +92,10 @@ class RowWork:
 
     def __len__(self) -> int:
         return len(self.chosen)
+
+    @property
+    def tables(self) -> set[str]:
+        return {self.shape.table}
 
     def statements(self, style: Style) -> Iterator[str]:
         acts = self.rows.acts[self.chosen]

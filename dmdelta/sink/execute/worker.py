@@ -2,6 +2,7 @@
 
 import queue
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -72,6 +73,8 @@ class Worker:
     Attributes:
         received: called for every mark, with the worker's number.
         failed: called when the worker fails; after that it only empties its queue.
+        broken: it has failed.
+        unexecuted: the target's tables with changes that it received but did not execute.
     """
 
     number: int
@@ -85,7 +88,8 @@ class Worker:
     stopping: threading.Event = field(default_factory=threading.Event)
     queue: "queue.Queue[Message]" = field(init=False)
     _connection: "Connection[Any] | None" = None
-    _broken: bool = False
+    broken: bool = False
+    unexecuted: set[str] = field(default_factory=set)
     _thread: threading.Thread | None = None
 
     def __post_init__(self) -> None:
@@ -95,13 +99,23 @@ class Worker:
         self._thread = threading.Thread(target=self._run, name=f"sink-{self.number}", daemon=True)
         self._thread.start()
 
+    def give(self, message: "Message", deadline: float) -> bool:
+        """Put a message into the queue; False if there is no space until the deadline (`time.monotonic`)."""
+        try:
+            self.queue.put(message, timeout=max(0.01, deadline - time.monotonic()))
+        except queue.Full:
+            return False
+        return True
+
     def leave(self) -> None:
         """End after the current batch: what is still queued is executed after the next start."""
         while True:
             try:
-                self.queue.get_nowait()
+                message = self.queue.get_nowait()
             except queue.Empty:
                 break
+            if isinstance(message, Batch):
+                self.unexecuted |= message.work.tables
         self.queue.put(None)
 
     def join(self, seconds: float) -> bool:
@@ -113,10 +127,11 @@ class Worker:
     def _run(self) -> None:
         try:
             while (message := self.queue.get()) is not None:
-                if isinstance(message, Mark):
-                    if not self._broken:
-                        self.received(message.id, self.number)
-                elif not self._broken:
+                if self.broken:
+                    self.unexecuted |= message.work.tables if isinstance(message, Batch) else set()
+                elif isinstance(message, Mark):
+                    self.received(message.id, self.number)
+                else:
                     self._attempt(message)
         finally:
             if self._connection is not None:
@@ -126,7 +141,8 @@ class Worker:
         try:
             self._execute(batch)
         except BaseException as error:  # noqa: BLE001 - the sink raises it
-            self._broken = True
+            self.unexecuted |= batch.work.tables
+            self.broken = True
             self.failed(error)
 
     def _execute(self, batch: Batch) -> None:

@@ -1,15 +1,14 @@
 """The sink's safe mode: on if it is not known what was executed, as in DM.
 
 By default every transaction records what it executes, and a restart skips exactly that: no safe mode. If the records
-are missing, everything before the exit point may have been executed; without an exit point, everything in the first two
-flush intervals and everything that had landed at the start. `merger` decides how statements are then written.
+are missing, everything before the exit point may have been executed; if the last run left none, as a killed one does,
+everything that had landed at the start and, as in DM, everything in the first seconds (`safe-mode-duration`). `merger`
+decides how statements are then written.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dmdelta.model.position import Position
-
-WINDOW_INTERVALS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,14 +18,14 @@ class Evidence:
     Attributes:
         checkpoint: where the sink starts; None if unknown.
         exit_point: up to where an earlier run may have executed changes; None if unknown.
-        orderly: the last run stopped normally: nothing was in flight.
+        ended: the last run wrote the exit point when it ended: nothing after it was executed.
         proven: the records of what was executed after the checkpoint are complete.
         landed: where bronze ended at the start.
     """
 
     checkpoint: Position | None
     exit_point: Position | None = None
-    orderly: bool = False
+    ended: bool = False
     proven: bool = True
     landed: Position | None = None
 
@@ -48,21 +47,26 @@ class SafeMode:
 
     def is_on(self, begin: Position, seconds: float) -> bool:
         """Whether changes from `begin` on need safe mode, `seconds` after the start."""
-        return self.always or (self.until is not None and begin < self.until) or seconds < self.window
+        return self.always or self.is_unknown(begin, seconds)
+
+    def is_unknown(self, begin: Position, seconds: float) -> bool:
+        """Whether an earlier run may have executed changes from `begin` on without a record."""
+        return (self.until is not None and begin < self.until) or seconds < self.window
 
 
-def plan_safe_mode(evidence: Evidence, *, always: bool, flush_interval: float) -> SafeMode:
-    """Decide. `flush_interval`: seconds."""
-    if always:
-        return SafeMode(always=True, reason="safe-mode is true")
+def plan_safe_mode(evidence: Evidence, *, always: bool, duration: float) -> SafeMode:
+    """Decide. `duration`: seconds of safe mode if the last run left no exit point."""
+    found = _unknown(evidence, duration)
+    return replace(found, always=True, reason=f"safe-mode is true; {found.reason}") if always else found
+
+
+def _unknown(evidence: Evidence, duration: float) -> SafeMode:
     checkpoint, exit_point = evidence.checkpoint, evidence.exit_point
     if checkpoint is not None and evidence.proven:
         return SafeMode(reason="every executed change is recorded")
-    if checkpoint is not None and evidence.orderly:
-        return SafeMode(reason="the last run stopped normally")
-    if checkpoint is not None and exit_point is not None:
+    if checkpoint is not None and exit_point is not None and evidence.ended:
         if checkpoint < exit_point:
             return SafeMode(until=exit_point, reason="records are missing: up to the exit point")
         return SafeMode(reason="the checkpoint is the exit point")
-    window = WINDOW_INTERVALS * flush_interval
-    return SafeMode(until=evidence.landed, window=window, reason="it is not known what was executed")
+    until = max((at for at in (evidence.landed, exit_point) if at is not None), default=None)
+    return SafeMode(until=until, window=duration, reason="it is not known what was executed")

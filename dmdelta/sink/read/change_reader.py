@@ -1,9 +1,9 @@
 """Reads a slice: Spark reads the images of a table's rows, Arrow renders their texts, column by column."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from pyspark.sql import SparkSession
@@ -13,6 +13,7 @@ from dmdelta.changelog.ranges import of_source, of_table, row_changes
 from dmdelta.changelog.row_filters import ignored_ops, left_out_rows
 from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.model.change import Op
+from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.rules.operators import Verb
 from dmdelta.sink.change import ACTS, Change
@@ -49,9 +50,31 @@ class TableChanges:
         return changes_of(self.columns) if self.columns is not None else []
 
 
-def read_changes(
-    spark: SparkSession, bronze: str, wanted: Rendering, epoch: int, executed: ExecutedEvents
-) -> TableChanges:
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What an earlier run has executed of a table, in one epoch.
+
+    Attributes:
+        executed: the recorded changes.
+        point: the table point; None: none that is later than the global one.
+    """
+
+    epoch: int
+    executed: ExecutedEvents
+    point: Position | None = None
+
+    def left(self, every: Columns) -> Columns:
+        """The changes that remain."""
+        remaining = every
+        if self.point is not None:
+            remaining = every.where(every.seq >= (self.point.seq if self.point.epoch == self.epoch else 0))
+        if self.executed:
+            events = zip(remaining.own.tolist(), remaining.row.tolist(), strict=True)
+            remaining = remaining.where(np.array([not self.executed.has(self.epoch, one) for one in events], bool))
+        return remaining
+
+
+def read_changes(spark: SparkSession, bronze: str, wanted: Rendering, past: Past) -> TableChanges:
     """Read the changes of a table.
 
     Raises:
@@ -62,15 +85,12 @@ def read_changes(
         table = spark.sql(rendering_query(bronze, wanted)).toArrow()
     if not table.num_rows:
         return TableChanges(wanted.plan, None)
-    return left_over(wanted.plan, rendered(table, wanted), epoch, executed)
+    return left_over(wanted.plan, rendered(table, wanted), past)
 
 
-def left_over(plan: TablePlan, every: Columns, epoch: int, executed: ExecutedEvents) -> TableChanges:
+def left_over(plan: TablePlan, every: Columns, past: Past) -> TableChanges:
     """The changes without those that an earlier run has executed."""
-    remaining = every
-    if executed:
-        events = zip(every.own.tolist(), every.row.tolist(), strict=True)
-        remaining = every.where(np.array([not executed.has(epoch, event) for event in events], bool))
+    remaining = past.left(every)
     return TableChanges(plan, remaining, not plan.watched or _is_ascii(remaining), len(every) - len(remaining))
 
 
@@ -108,6 +128,7 @@ class SliceReader:
     """
     Attributes:
         executed: changes to skip.
+        points: the table points that are later than where the sink starts: changes before them are skipped.
     """
 
     spark: SparkSession
@@ -116,6 +137,7 @@ class SliceReader:
     source: SourceContext
     settings: SinkSettings
     executed: ExecutedEvents
+    points: Mapping[TableName, Position] = field(default_factory=dict)
 
     def read(self, part: Slice) -> list[list[TableChanges]]:
         """The changes for each table of the target, by source table and structure.
@@ -126,18 +148,21 @@ class SliceReader:
             LakehouseError: bronze cannot be read.
         """
         rows = [one for one in part.rows if self.source.rules.wanted(*one.name) and self._counts(one)]
+        rows = [one for one in rows if one.name not in self.points or self.points[one.name] < part.end]
         if not rows:
             return []
         groups = self.log.groups(part.begin, part.end) if part.commits else ()
         versions = {one.version for one in rows if one.version is not None}
         schemas = self.log.structures(versions, part.begin, part.end)
         wanted: list[Rendering] = []
+        read: list[TableChanges] = []
         for one in rows:
             assert one.version is not None
             route = self.source.rules.route(*one.name)
             plan = self.tables.plan(one.name, one.version, schemas[one.version], route)
             if not one.ops:
-                continue  # an empty table, which now exists in the target
+                read.append(TableChanges(plan, None))  # an empty table, which now exists in the target
+                continue
             where = " AND ".join([*self._where(part, one), row_changes(part.begin, part.end, groups)])
             conditions = self._conditions(one, schemas[one.version])
             wanted.append(
@@ -152,14 +177,15 @@ class SliceReader:
                 )
             )
         with ThreadPoolExecutor(TABLES_AT_ONCE, thread_name_prefix="sink-read") as pool:
-            read = list(pool.map(lambda one: self._read(one, part), wanted))
+            read += pool.map(lambda one: self._read(one, part), wanted)
         by_table: dict[TableName, list[TableChanges]] = defaultdict(list)
         for changes in read:
             by_table[changes.plan.schema.name].append(changes)
         return list(by_table.values())
 
     def _read(self, wanted: Rendering, part: Slice) -> TableChanges:
-        return read_changes(self.spark, self.log.bronze, wanted, part.begin.epoch, self.executed)
+        past = Past(part.begin.epoch, self.executed, self.points.get(wanted.plan.source))
+        return read_changes(self.spark, self.log.bronze, wanted, past)
 
     def _where(self, part: Slice, rows: Rows) -> list[str]:
         left_out = [

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 from dmdelta.errors import Fenced
 from dmdelta.model.position import Position
 from dmdelta.sink.execution_log import ExecutedEvents
+from dmdelta.sink.plan.checkpoint import Checkpoint
 from dmdelta.sink.plan.sql import quoted
+from dmdelta.sink.target.checkpoint_table import CheckpointTable
 from dmdelta.sink.target.connection import ask, execute
 
 if TYPE_CHECKING:
@@ -20,22 +22,6 @@ if TYPE_CHECKING:
 
 FLUSHER = -1
 """The flusher's row in the owner table; in the records, the marker that they are complete."""
-
-
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
-    """
-    Attributes:
-        position: everything before it was executed, and nothing after it except what the records list.
-        exit_point: up to where something may have been executed; only if the sink stopped on an error.
-        about_to: the statement (position, index of its part) that was about to be executed; None: none.
-        reason: why the checkpoint was written.
-    """
-
-    position: Position
-    exit_point: Position | None = None
-    about_to: tuple[Position, int] | None = None
-    reason: str = "interval"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +55,12 @@ class Metadata:
         return quoted(self.schema, f"{self.task}_sink_executed")
 
     @property
-    def checkpoint(self) -> str:
-        return quoted(self.schema, f"{self.task}_sink_checkpoint")
+    def points(self) -> CheckpointTable:
+        return CheckpointTable(self.schema, self.task, self.source_id, self.run)
 
     def create(self, connection: "Connection[Any]") -> None:
         """Create the tables if they do not exist."""
         name = "VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL"
-        place = "epoch INT {0}, {1}binlog_name VARCHAR(255) {0}, {1}binlog_pos BIGINT {0}"
         execute(connection, f"CREATE DATABASE IF NOT EXISTS {quoted(self.schema)}")
         execute(
             connection,
@@ -89,13 +74,7 @@ class Metadata:
             "events MEDIUMBLOB NOT NULL, PRIMARY KEY (source_id, run, worker, ordinal), "
             "KEY passed (source_id, epoch, last_seq))",
         )
-        execute(
-            connection,
-            f"CREATE TABLE IF NOT EXISTS {self.checkpoint} (id {name} PRIMARY KEY, run {name}, "
-            f"{place.format('NOT NULL', '')}, exit_point_{place.format('NULL', 'exit_point_')}, "
-            f"about_to_{place.format('NULL', 'about_to_')}, about_to_part INT NULL, reason VARCHAR(16) NOT NULL, "
-            "updated_at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP)",
-        )
+        self.points.create(connection)
 
     def take_over(self, connection: "Connection[Any]", workers: int) -> None:
         """Make this run the owner; waits for transactions of an older run."""
@@ -143,11 +122,7 @@ class Metadata:
             Fenced: another run has taken over.
         """
         self.fence(connection, FLUSHER)
-        point, exit_point, about_to = checkpoint.position, checkpoint.exit_point, checkpoint.about_to
-        values = [self.source_id, self.run, *_place(point), *_place(exit_point)]
-        values += [*_place(about_to[0] if about_to else None), about_to[1] if about_to else None, checkpoint.reason]
-        listed = ", ".join(["%s"] * len(values))
-        execute(connection, f"REPLACE INTO {self.checkpoint} VALUES ({listed}, CURRENT_TIMESTAMP)", values)
+        self.points.write(connection, checkpoint)
 
     def drop_passed(self, connection: "Connection[Any]", position: Position) -> int:
         """Delete the records before a checkpoint; returns their number."""
@@ -176,12 +151,7 @@ class Metadata:
                 proven = True
             else:
                 executed.add(epoch, last, events)
-        return Stored(self.read_checkpoint(connection), executed, proven)
-
-    def read_checkpoint(self, connection: "Connection[Any]") -> Checkpoint | None:
-        """The newest checkpoint."""
-        rows = ask(connection, f"SELECT * FROM {self.checkpoint} WHERE id = %s", (self.source_id,))
-        return _checkpoint(rows[0]) if rows else None
+        return Stored(self.points.read(connection), executed, proven)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,16 +161,3 @@ class Encoded:
     first: int
     last: int
     data: bytes
-
-
-def _place(position: Position | None) -> tuple[Any, Any, Any]:
-    return (position.epoch, position.binlog_file, position.offset) if position is not None else (None, None, None)
-
-
-def _checkpoint(row: tuple[Any, ...]) -> Checkpoint:
-    _, _, *places, part, reason, _ = row
-    position, exit_point, about_to = (
-        Position(places[at], places[at + 1], places[at + 2]) if places[at] is not None else None for at in (0, 3, 6)
-    )
-    assert position is not None
-    return Checkpoint(position, exit_point, (about_to, part) if about_to is not None else None, reason)

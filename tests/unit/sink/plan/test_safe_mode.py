@@ -11,7 +11,7 @@ def at(offset):
 
 
 def plan(*, always=False, **evidence):
-    return plan_safe_mode(Evidence(**evidence), always=always, flush_interval=30)
+    return plan_safe_mode(Evidence(**evidence), always=always, duration=60)
 
 
 def test_records_make_it_unnecessary():
@@ -20,21 +20,24 @@ def test_records_make_it_unnecessary():
     assert not found.is_on(at(100), 0)
 
 
-def test_orderly_stop():
-    """With a checkpoint and nothing in flight safe mode is off, as in DM."""
-    assert not plan(checkpoint=at(100), orderly=True, proven=False).is_on(at(100), 0)
-
-
 @pytest.mark.parametrize(("checkpoint", "on"), [(100, True), (899, True), (900, False)])
 def test_up_to_the_exit_point(checkpoint, on):
     """checkpoint < safemode_exit_point: on up to that point; equal: everything had been executed."""
-    found = plan(checkpoint=at(checkpoint), exit_point=at(900), proven=False)
+    found = plan(checkpoint=at(checkpoint), exit_point=at(900), ended=True, proven=False)
     assert found.is_on(at(checkpoint), 0) is on
     assert not found.is_on(at(900), 0)
 
 
+def test_an_exit_point_that_is_not_final():
+    """A killed run has handed over more than its last flush says: up to where bronze ended, which includes it."""
+    found = plan(checkpoint=at(100), exit_point=at(900), proven=False, landed=at(500))
+    assert found.is_on(at(899), 1000)
+    assert not found.is_on(at(900), 61)
+    assert plan(checkpoint=at(100), exit_point=at(300), proven=False, landed=at(500)).is_on(at(499), 1000)
+
+
 def test_no_exit_point():
-    """After a killed process: on for the first two flush intervals, and up to where bronze ended."""
+    """After a killed process: on for safe-mode-duration, and up to where bronze ended."""
     found = plan(checkpoint=at(100), proven=False, landed=at(500))
     assert found.is_on(at(900), 59)
     assert not found.is_on(at(900), 61)
@@ -48,4 +51,11 @@ def test_metadata_removed_by_hand():
 
 def test_always():
     """safe-mode: true applies to the whole run."""
-    assert plan(always=True, checkpoint=at(100), orderly=True).is_on(at(10**6), 10**6)
+    assert plan(always=True, checkpoint=at(100)).is_on(at(10**6), 10**6)
+
+
+def test_always_keeps_what_is_unknown():
+    """A stop in such a run must still leave the exit point of the unproven range."""
+    found = plan(always=True, checkpoint=at(100), exit_point=at(900), ended=True, proven=False)
+    assert found.until == at(900)
+    assert (found.is_unknown(at(899), 0), found.is_unknown(at(900), 0)) == (True, False)

@@ -1,0 +1,35 @@
+"""What a restart skips: recorded changes, and those before a table's point."""
+
+import pytest
+
+from dmdelta.model.position import Position
+from dmdelta.sink.change import Act
+from dmdelta.sink.execution_log import ExecutedEvents, encode
+from dmdelta.sink.read.change_reader import Past
+from tests.unit.sink.execute.test_columnar_compactor import columns_of
+
+NOTHING = ExecutedEvents()
+EVERY = columns_of([(Act.INSERT, key, "x") for key in range(10)])
+"""Their `seq` is 100 to 109."""
+
+
+def point(epoch, seq):
+    return Position(epoch, "binlog.000000", seq)
+
+
+@pytest.mark.parametrize(
+    ("table_point", "left"),
+    [(None, range(10)), (point(2, 104), range(4, 10)), (point(2, 200), range(0)), (point(1, 104), range(10))],
+)
+def test_changes_before_the_table_point_are_skipped(table_point, left):
+    """A point of an earlier epoch skips nothing of this one."""
+    found = Past(2, NOTHING, table_point).left(EVERY)
+    assert found.identity.to_pylist() == [str(key) for key in left]
+
+
+def test_records_count_behind_the_point():
+    """Both apply: what lies before the point, and what is recorded behind it."""
+    executed = ExecutedEvents()
+    executed.add(2, 107, encode([(101, 0), (107, 0)]))
+    found = Past(2, executed, point(2, 105)).left(EVERY)
+    assert found.identity.to_pylist() == ["5", "6", "8", "9"]
