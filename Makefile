@@ -119,6 +119,7 @@ docs: install ## regenerate pages and schemas: types, spec, JSON schemas, metric
 	$(PY) -m dmdelta.ddl.type_changes > docs/type-changes.md
 	$(PY) -m dmdelta.config.schema > schemas/pipeline.schema.json
 	$(PY) -m dmdelta.config.schema suite > schemas/suite.schema.json
+	$(PY) -m dmdelta.engine.telemetry.task_status > schemas/status.schema.json
 	$(PY) -m dmdelta.config.docs > docs/spec.md
 	$(PY) -m dmdelta.engine.telemetry.prometheus > docs/metrics.md
 	$(PY) -m dmdelta.cli.reference > docs/cli.md

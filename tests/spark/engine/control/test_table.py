@@ -4,7 +4,8 @@ from datetime import datetime, timezone
 
 import pytest
 
-from dmdelta.engine.control.table import CONTROL, ControlTable, PendingCommands, Request, Update
+from dmdelta.engine.control.state import Request
+from dmdelta.engine.control.table import CONTROL, ControlTable, PendingCommands, Update
 from dmdelta.lakehouse.metadata_table import create_metadata, metadata_frame
 
 OLDER = {name: kind for name, kind in CONTROL.columns.items() if name not in ("settings", "answers")}
