@@ -27,7 +27,7 @@ class _Record(BaseModel):
 class ChangeState(_Record):
     """Pause, resume or stop the task; answered once it is in the requested state."""
 
-    command: Request
+    command: Literal[Request.PAUSE, Request.RESUME, Request.STOP]
 
 
 class ReadStatus(_Record):
