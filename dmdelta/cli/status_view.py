@@ -36,15 +36,16 @@ def view_console() -> Console:
 def status_view(status: TaskStatus, *, all_tables: bool) -> RenderableType:
     """The state of the task, its sources, and the tables that need attention, or all tables."""
     parts: list[RenderableType] = [_headline(status)]
-    if status.error:
-        parts.append(_labelled("error", status.error, "bold red"))
-    if status.hint:
-        parts.append(_labelled("hint", status.hint, "bold"))
+    if status.error not in {table.reason for table in status.tables}:  # else it is shown with its table
+        parts += [_labelled("error", status.error, "bold red")] if status.error else []
+        parts += [_labelled("hint", status.hint, "bold")] if status.hint else []
     for source in status.sources:
         parts += ["", *_source(source)]
     tables = [table for table in status.tables if all_tables or table.attention is not None]
     if tables:
-        parts += ["", _tables_title(status, tables, all_tables=all_tables), _tables(tables, all_tables=all_tables)]
+        several = len(status.sources) > 1
+        parts += ["", _tables_title(status, tables, all_tables=all_tables)]
+        parts += [_tables(tables, several=several, all_tables=all_tables)]
     return Group(*parts)
 
 
@@ -61,14 +62,12 @@ def _headline(status: TaskStatus) -> Text:
 
 
 def _source(source: SourceStatus) -> Iterator[RenderableType]:
-    facts = [f"relay {source.relay or 'never ran'}"]
-    if source.mode is not None:
-        facts.append(_mode(source))
-    if source.rows_per_second is not None:
-        facts.append(f"{_decimal(source.rows_per_second)} rows/s")
-    if (lag := _lag(source.lag_seconds, source.lag_bytes)) is not None:
-        facts.append(f"lag {lag}")
+    facts = [f"relay {source.relay or 'never ran'}", *([_mode(source)] if source.mode is not None else [])]
     yield Text.assemble(("source ", "dim"), (source.source_id, "bold"), "  ", " · ".join(facts))
+    lag = _lag(source.lag_seconds, source.lag_bytes)
+    rate = f"{_decimal(source.rows_per_second)} rows/s" if source.rows_per_second is not None else None
+    if lag is not None or rate is not None:
+        yield Text("  " + " · ".join(filter(None, (f"lag {lag}" if lag else None, rate))))
     yield Padding(_positions(source), (0, 0, 0, 2))
     if source.sink_error:
         yield Padding(_labelled("sink", source.sink_error, "bold red"), (0, 0, 0, 2))
@@ -94,7 +93,7 @@ def _positions(source: SourceStatus) -> Table:
         flushed = f"{_time(source.flushed_at)}, {source.flushed_because}"
     sunk = f"{_size(source.sink_lag_bytes)} behind landed" if source.sink_lag_bytes else None
     pending, errors = source.validator_pending, source.validator_errors
-    validated = f"{pending:,} rows differ, {errors or 0:,} errors" if pending is not None else None
+    validated = f"rows that differ: {pending:,}, errors: {errors or 0:,}" if pending is not None else None
     newest = f"newest change {_time(source.newest_change)}" if source.newest_change is not None else None
     stages = (
         ("server", source.server_at, None),
@@ -122,8 +121,7 @@ def _tables_title(status: TaskStatus, shown: Sequence[TableStatus], *, all_table
     return Text(f"{len(shown):,} of {len(status.tables):,} tables need attention", "bold")
 
 
-def _tables(tables: Sequence[TableStatus], *, all_tables: bool) -> Table:
-    several = len({table.source_id for table in tables}) > 1
+def _tables(tables: Sequence[TableStatus], *, several: bool, all_tables: bool) -> Table:
     grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     if several:
         grid.add_column("source", overflow="fold")

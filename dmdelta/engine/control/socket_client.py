@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from dmdelta.config import TaskSpec
-from dmdelta.engine.control.protocol import AnswerLine, Command, RequestLine
+from dmdelta.engine.control.protocol import AnswerLine, Command, request_line
 from dmdelta.engine.control.socket_path import control_socket
 from dmdelta.engine.control.socket_server import peer_user
 from dmdelta.errors import StageFailed
@@ -41,7 +41,7 @@ def ask_running(spec: TaskSpec, command: Command) -> Reply | None:
     with connection:
         connection.settimeout(ANSWER_SECONDS)
         try:
-            connection.sendall(RequestLine(request=command).model_dump_json().encode() + b"\n")
+            connection.sendall(request_line(command))
             with connection.makefile("rb") as answers:
                 line = answers.readline()
         except OSError as error:

@@ -4,6 +4,7 @@ import fcntl
 import os
 import socket
 import socketserver
+import stat
 import struct
 import threading
 from collections.abc import Iterator
@@ -150,7 +151,7 @@ def serving_commands(spec: TaskSpec, target: CommandTarget) -> Iterator[None]:
 @contextmanager
 def _owned(path: Path) -> Iterator[bool]:
     """Hold the lock that belongs to a socket; False if another process holds it. A killed process releases it."""
-    make_private(path.parent)
+    make_folder(path.parent)
     with path.with_suffix(".lock").open("a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -170,12 +171,14 @@ def _open(path: Path, target: CommandTarget) -> ControlServer | None:
         return None
 
 
-def make_private(folder: Path) -> None:
-    """Create the folder of a socket if it does not exist.
+def make_folder(folder: Path) -> None:
+    """Create the folder of a socket if it does not exist; only for this account in a folder such as /tmp.
 
     Raises:
-        ConfigError: it exists and belongs to another account.
+        ConfigError: it exists there and belongs to another account.
     """
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if folder.stat().st_uid not in (os.geteuid(), 0) and folder.parent.stat().st_mode & 0o1000:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    is_shared = folder.parent.stat().st_mode & stat.S_ISVTX
+    folder.mkdir(mode=0o700 if is_shared else 0o777, exist_ok=True)
+    if is_shared and folder.stat().st_uid not in (os.geteuid(), 0):
         raise ConfigError(f"{folder} belongs to another account", hint="remove it, or set TMPDIR to a folder of yours")

@@ -154,7 +154,8 @@ def _attention(state: TableState | None, *, is_late: bool, is_loading: bool) -> 
 
 def _reason(state: TableState | None) -> str | None:
     if state is not None and state.error is not None:
-        return state.error.message
+        facts = ", ".join(f"{key}={value}" for key, value in state.error.context.items())
+        return state.error.message + (f" ({facts})" if facts else "")
     if state is not None and state.waits is not None:
         return state.waits.text or "a change of its structure"
     return None

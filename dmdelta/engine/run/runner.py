@@ -94,7 +94,15 @@ def run_task(
                 begin_source(task, relaying, restart_at)
         control = opened.enter_context(serve_commands(task, stop, commands.restart.set))
         metrics = opened.enter_context(serving_metrics(spec.metrics, counters, commands.observations))
-        following = _Following(task, relayings, counters, metrics, stop, ends, commands)
+        following = _Following(
+            task=task,
+            relayings=relayings,
+            counters=counters,
+            metrics=metrics,
+            stop=stop,
+            ends=ends,
+            commands=commands,
+        )
         stopped = _follow_with_retries(following, control)
     return RunSummary(counters.now(), stopped=stopped)
 

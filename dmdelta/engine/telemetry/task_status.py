@@ -46,7 +46,7 @@ class Attention(str, Enum):
 
 
 class _Record(BaseModel):
-    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True, defer_build=True)
 
 
 class SnapshotProgress(_Record):
@@ -68,6 +68,7 @@ class TableStatus(_Record):
     """One silver table."""
 
     source_id: str
+    """The source that it is replicated from."""
     table: str
     """`schema.table`, with its name at the source."""
     applied_to: str | None
@@ -83,7 +84,7 @@ class TableStatus(_Record):
     attention: Attention | None = None
     """Null: the table follows the log, or the task is not running."""
     reason: str | None = None
-    """Why it is stopped, or the statement that it waits before."""
+    """Why it is stopped, with the position, or the statement that it waits before."""
     hint: str | None = None
     """The next step."""
     lag_seconds: float | None = None
@@ -96,6 +97,7 @@ class SourceStatus(_Record):
     """One source, from its server to silver."""
 
     source_id: str
+    """As in the spec."""
     relay: str | None
     """The last state of the relay; null if it never ran."""
     relay_at: datetime | None
@@ -154,7 +156,9 @@ class TaskStatus(_Record):
     version: Literal[1] = VERSION
     """The version of this schema."""
     task: str
+    """Its name."""
     origin: Origin
+    """Where the status comes from."""
     at: datetime
     """When the status was read."""
     state: str | None
@@ -168,6 +172,7 @@ class TaskStatus(_Record):
     hint: str | None
     """The next step."""
     sources: tuple[SourceStatus, ...]
+    """In the order of the spec; empty while the task starts."""
     tables: tuple[TableStatus, ...]
     """Every table that the task has written, or that needs attention."""
 
