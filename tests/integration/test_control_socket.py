@@ -11,6 +11,7 @@ import pytest
 from dmdelta.cli.main import execute
 from dmdelta.config import load_spec
 from dmdelta.engine.control import socket_client
+from dmdelta.engine.control.protocol import ReadStatus
 from dmdelta.engine.control.socket_path import control_socket
 from tests.support.relaying import wait_until
 from tests.support.task import Task
@@ -71,14 +72,28 @@ def test_every_command_of_a_live_task(task, spark, capsys, monkeypatch):
     """Each command through the socket and through dm_meta alone, with the same result."""
     spec = str(task.write_spec())
     with task.process() as run:
-        wait_until(lambda: control_socket(load_spec_of(task)).exists() or run.poll() is not None, 60)
-        wait_until(lambda: json.loads(cold(task, "status", spec, "--json"))["state"] == "running", 120)
+        wait_until(lambda: served(task) or run.poll() is not None, 60)
+        assert json.loads(cold(task, "status", spec, "--json"))["state"] in ("starting", "running"), run.log()
         wait_until(lambda: applied(json.loads(cold(task, "status", spec, "--json"))), 120)
         the_same_reading_commands(task, spec, capsys, monkeypatch)
         the_same_operators(task, spec, capsys, monkeypatch)
         the_same_requests(task, spec, capsys, monkeypatch, run)
         the_same_states(task, spec, capsys, monkeypatch, run)
+        run.kill()
+        run.wait(30)
+    assert control_socket(load_spec_of(task)).exists()
+    stale = asked(task, capsys, "status", spec)
+    assert (stale["origin"], stale["state"]) == ("lakehouse", "running")
+    with task.process() as run:
+        wait_until(lambda: served(task) or run.poll() is not None, 60)
+        assert json.loads(cold(task, "stop", spec, "--json"))["state"] == "stopped"
+        assert run.wait(60) == 0, run.log()
     assert not control_socket(load_spec_of(task)).exists()
+
+
+def served(task):
+    """Whether a live process serves the task's socket."""
+    return socket_client.ask_running(load_spec_of(task), ReadStatus()) is not None
 
 
 def load_spec_of(task):
@@ -100,6 +115,7 @@ def the_same_reading_commands(task, spec, capsys, monkeypatch):
         for row in (*live, *stored):
             row.pop("free_bytes", None)
         assert live == stored, command
+    wait_until(lambda: asked(task, capsys, "validate", "status", spec) != [], 60)
     live, stored = both(task, capsys, monkeypatch, "validate", "status", spec)
     assert [(one["source_id"], one["mode"], len(one["tables"])) for one in live] == [("s1", "fast", 2)]
     assert [one["tables"] for one in live] == [one["tables"] for one in stored]
@@ -142,7 +158,9 @@ def the_same_operators(task, spec, capsys, monkeypatch):
             with without_socket(monkeypatch):
                 (decided,) = asked(task, capsys, *arguments)
         assert (decided["position"], decided["operator"]) == (position, "skip")
-        wait_until(lambda: orders()["phase"] == "following", 60)
+        wait_until(
+            lambda: orders()["attention"] is None and applied(json.loads(cold(task, "status", spec, "--json"))), 60
+        )
         live, stored = both(task, capsys, monkeypatch, "binlog", "list", spec)
         assert live == stored
         assert len(live) == number + 1
@@ -178,5 +196,3 @@ def the_same_states(task, spec, capsys, monkeypatch, run):
             assert (answer["task"], answer["state"]) == (task.name, state)
             assert answer["process"].endswith(f":{run.pid}")
             assert json.loads(cold(task, "status", spec, "--json"))["state"] == state
-    assert json.loads(cold(task, "stop", spec, "--json"))["state"] == "stopped"
-    assert run.wait(30) == 0, run.log()

@@ -41,7 +41,7 @@ def stored_status(spec: TaskSpec) -> TaskStatus:
         TableStatus(
             source_id=row["id"],
             table=f"{row['cp_schema']}.{row['cp_table']}",
-            applied_to=_place(row, ""),
+            applied_to=str(max(_position(row), _position(points[row["id"]]))),  # below the global one, all is applied
             delta_version=row["delta_version"],
             flushed_at=row["updated_at"],
         )
@@ -143,4 +143,8 @@ def _server_at(relay: RelayStatus | None) -> str | None:
 
 
 def _place(row: dict[str, Any], prefix: str) -> str:
-    return str(Position(row[f"{prefix}epoch"], row[f"{prefix}binlog_name"], row[f"{prefix}binlog_pos"]))
+    return str(_position(row, prefix))
+
+
+def _position(row: dict[str, Any], prefix: str = "") -> Position:
+    return Position(row[f"{prefix}epoch"], row[f"{prefix}binlog_name"], row[f"{prefix}binlog_pos"])
