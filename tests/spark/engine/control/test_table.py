@@ -29,6 +29,18 @@ def test_the_newest_of_each_kind_counts(table):
     assert table.asked() == asked
 
 
+def test_a_reload_hides_no_other_request(table):
+    """It is a kind of its own."""
+    table.ask(Request.PAUSE)
+    assert table.asked().reload is None
+    table.ask_reload()
+    first = table.asked()
+    assert first.request.request is Request.PAUSE
+    table.ask_reload()
+    assert table.asked().request == first.request
+    assert table.asked().reload not in (None, first.reload)
+
+
 def test_a_table_of_an_older_version_is_read_and_widened(spark, lakehouse, table):
     """It lacks the columns of updates: nobody has asked for one, and the first who does adds them."""
     name = lakehouse.metadata("t_control")
