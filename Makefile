@@ -5,7 +5,7 @@ PY := $(VENV)/bin/python
 LOCKING := --universal --python-version 3.10 --generate-hashes --no-header --no-emit-index-url --no-annotate $(NEW)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-long test-unit test-crash soak test-connect test-cluster test-mysql97 test-tidb check fmt bench bench-load bench-sink bench-validate bench-commits bench-freshness bench-first bench-long docs clean fuzz audit lock
+.PHONY: help install demo test test-long test-unit test-crash soak test-connect test-cluster test-mysql97 test-tidb check fmt bench bench-load bench-sink bench-validate bench-commits bench-commands bench-freshness bench-first bench-long docs clean fuzz audit lock
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -111,6 +111,9 @@ bench-first: servers ## seconds until a first-time user sees loaded tables and t
 bench-commits: install ## cost of a Delta commit of three rows, by kind; writes benchmarks/COMMITS.md
 	$(PY) -m benchmarks.commits
 
+bench-commands: servers ## time of each command from a cold shell, next to a busy task; writes benchmarks/COMMANDS.md
+	$(PY) -m benchmarks.commands
+
 bench-long: servers ## whether a task keeps its speed: 10,000 small batches, hours; writes benchmarks/LONG_RUN.md
 	$(PY) -m benchmarks.long_run
 
@@ -122,6 +125,7 @@ docs: install ## regenerate pages and schemas: types, spec, JSON schemas, metric
 	$(PY) -m dmdelta.ddl.type_changes > docs/type-changes.md
 	$(PY) -m dmdelta.config.schema > schemas/pipeline.schema.json
 	$(PY) -m dmdelta.config.schema suite > schemas/suite.schema.json
+	$(PY) -m dmdelta.engine.telemetry.task_status > schemas/status.schema.json
 	$(PY) -m dmdelta.config.docs > docs/spec.md
 	$(PY) -m dmdelta.engine.telemetry.prometheus > docs/metrics.md
 	$(PY) -m dmdelta.cli.reference > docs/cli.md

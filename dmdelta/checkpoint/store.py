@@ -62,6 +62,7 @@ class CheckpointStore:
         self._flush_id = 0
         self._begin: Position | None = None
         self._created: dict[TableName, datetime] = {}
+        self._rows: Mapping[TableName, dict[str, Any]] = {}
 
     def open(self) -> StoredPoints | None:
         """Create the table if it does not exist, and read the points of the source's last flush.
@@ -72,11 +73,17 @@ class CheckpointStore:
         """
         rows = _newest_rows(self._table, self.source_id) if self._table.create() else []
         self._created = {(row["cp_schema"], row["cp_table"]): utc(row["created_at"]) for row in rows}
+        self._rows = {(row["cp_schema"], row["cp_table"]): _shown(row.asDict()) for row in rows}
         stored = _stored(rows)
         if stored is not None:
             self._flush_id = stored.flush_id
             self._begin = stored.global_point.position
         return stored
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The newest flushed row of the source and of each table, as `checkpoint_rows` reads them."""
+        return sorted(self._rows.values(), key=_display_order)
 
     def write(self, snapshot: Snapshot, changed: Sequence[TablePoint], reason: FlushReason) -> None:
         """Append the global row and those of the `changed` tables in one commit.
@@ -104,6 +111,7 @@ class CheckpointStore:
         self._flush_id = flush_id
         self._begin = snapshot.global_point.position
         self._created = created
+        self._rows = {**self._rows, **{(row["cp_schema"], row["cp_table"]): _shown(row) for row in rows}}
         if flush_id % COMPACT_EVERY == 0:
             self._table.compact()
 
@@ -136,10 +144,18 @@ def checkpoint_rows(spark: SparkSession, lakehouse: Lakehouse, task: str) -> lis
     Raises:
         LakehouseError: the table cannot be read.
     """
-    rows = [row.asDict() for row in _newest_rows(CHECKPOINT.of(spark, lakehouse, task), None)]
-    for row in rows:
-        row["created_at"], row["updated_at"] = utc(row["created_at"]), utc(row["updated_at"])
-    return sorted(rows, key=lambda row: (row["id"], row["cp_schema"], row["cp_table"]))
+    rows = _newest_rows(CHECKPOINT.of(spark, lakehouse, task), None)
+    return sorted((_shown(row.asDict()) for row in rows), key=_display_order)
+
+
+def _shown(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row with all columns, and times in UTC."""
+    times = {name: utc(row[name]) for name in ("created_at", "updated_at")}
+    return {name: times.get(name, row.get(name)) for name in CHECKPOINT.columns}
+
+
+def _display_order(row: Mapping[str, Any]) -> tuple[str, str, str]:
+    return (row["id"], row["cp_schema"], row["cp_table"])
 
 
 def _newest_rows(table: TaskMetadata, source_id: str | None) -> list[Row]:

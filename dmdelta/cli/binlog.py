@@ -2,16 +2,18 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from dmdelta.cli import render
 from dmdelta.cli.options import Json, Source, Spec
 from dmdelta.config import load_spec
+from dmdelta.engine.control.protocol import DecideOperator, ListOperators
+from dmdelta.engine.inspect.operate import operate
 from dmdelta.model.position import Position
-from dmdelta.rules.operators import Verb
 
+Verb = Literal["skip", "replace", "inject"]
 Where = Annotated[
     str, typer.Option("--position", metavar="EPOCH/FILE:OFFSET", help="Position of the statement, as in its error.")
 ]
@@ -22,34 +24,31 @@ app = typer.Typer(no_args_is_help=True, help="Operator overrides for single stat
 
 @app.callback()
 def group() -> None:
-    """Operator overrides for single statements; effective after the task's next start, or after pause and resume."""
+    """Operator overrides for single statements. A running task restarts its sources to apply a change at once."""
 
 
 @app.command("list")
 def list_(spec: Spec, json: Json = False) -> None:
     """List the overrides in effect."""
-    task = load_spec(spec)
-    from dmdelta.engine.task.overrides import list_operators
-
-    render.rows(list_operators(task), as_json=json, empty="no overrides")
+    render.rows(operate(load_spec(spec), ListOperators()), as_json=json, empty="no overrides")
 
 
 @app.command("skip")
 def skip(spec: Spec, position: Where, source: Source = None, json: Json = False) -> None:
     """Skip a statement: silver keeps its columns and rows."""
-    _decide(spec, source, position, Verb.SKIP, (), as_json=json)
+    _decide(spec, source, position, "skip", (), as_json=json)
 
 
 @app.command("replace")
 def replace(spec: Spec, position: Where, sql: Statements, source: Source = None, json: Json = False) -> None:
     """Apply other statements instead of one."""
-    _decide(spec, source, position, Verb.REPLACE, sql, as_json=json)
+    _decide(spec, source, position, "replace", sql, as_json=json)
 
 
 @app.command("inject")
 def inject(spec: Spec, position: Where, sql: Statements, source: Source = None, json: Json = False) -> None:
     """Apply other statements before one."""
-    _decide(spec, source, position, Verb.INJECT, sql, as_json=json)
+    _decide(spec, source, position, "inject", sql, as_json=json)
 
 
 @app.command("revert")
@@ -61,7 +60,6 @@ def revert(spec: Spec, position: Where, source: Source = None, json: Json = Fals
 def _decide(
     spec: Path, source: str | None, position: str, verb: Verb | None, sql: Sequence[str], *, as_json: bool
 ) -> None:
-    task, where = load_spec(spec), Position.parse(position)
-    from dmdelta.engine.task.overrides import decide
-
-    render.rows([decide(task, source, where, verb, sql)], as_json=as_json, empty="")
+    where = str(Position.parse(position))
+    command = DecideOperator(source=source, position=where, verb=verb, statements=list(sql))
+    render.rows(operate(load_spec(spec), command), as_json=as_json, empty="")

@@ -7,6 +7,8 @@ import typer
 from dmdelta.cli import render
 from dmdelta.cli.options import Json, Spec
 from dmdelta.config import load_spec
+from dmdelta.engine.control.protocol import ShowCheckpoint
+from dmdelta.engine.inspect.operate import operate
 from dmdelta.model.position import Position
 
 app = typer.Typer(no_args_is_help=True, help="The flushed checkpoint.", rich_markup_mode=None)
@@ -20,10 +22,7 @@ def group() -> None:
 @app.command("show")
 def show(spec: Spec, json: Json = False) -> None:
     """Show the global, table and exit points of the last flush."""
-    task = load_spec(spec)
-    from dmdelta.engine.inspect.status import checkpoints
-
-    rows = checkpoints(task)
+    rows = operate(load_spec(spec), ShowCheckpoint())
     render.rows(rows if json else [_line(row) for row in rows], as_json=json, empty="no checkpoint yet")
 
 

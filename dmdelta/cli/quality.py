@@ -13,6 +13,7 @@ from dmdelta.cli.options import Begin, End, Json, Source, Spec, Tables
 from dmdelta.config import load_spec
 from dmdelta.errors import QualityError
 from dmdelta.logging import configure
+from dmdelta.model.plain import plain
 
 if TYPE_CHECKING:  # the engine imports Spark
     from dmdelta.engine.quality.evaluation import TableResult
@@ -79,7 +80,7 @@ def judge(
                 f"Data Docs: {page}" if page else "no Data Docs: no table has a contract", markup=False
             )
     lines = [
-        {"table": ".".join(one.subject.table), "scope": one.subject.scope, **render.plain(result)}
+        {"table": ".".join(one.subject.table), "scope": one.subject.scope, **plain(result)}
         for one in found
         for result in one.results
     ]

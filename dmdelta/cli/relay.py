@@ -8,6 +8,8 @@ import typer
 from dmdelta.cli import render
 from dmdelta.cli.options import Json, Spec, span
 from dmdelta.config import load_spec
+from dmdelta.engine.control.protocol import ReadRelay
+from dmdelta.engine.inspect.operate import operate
 
 app = typer.Typer(no_args_is_help=True, help="The relay log on disk.", rich_markup_mode=None)
 
@@ -20,10 +22,7 @@ def group() -> None:
 @app.command("status")
 def status(spec: Spec, json: Json = False) -> None:
     """Show each relay folder: its range of the log, how much of it has landed, and the free space."""
-    task = load_spec(spec)
-    from dmdelta.engine.relay.admin import relay_logs
-
-    render.rows(relay_logs(task), as_json=json, empty="no relay log yet")
+    render.rows(operate(load_spec(spec), ReadRelay()), as_json=json, empty="no relay log yet")
 
 
 @app.command("purge")

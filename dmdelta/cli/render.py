@@ -3,13 +3,10 @@
 Records of the engine are shown by their fields, so that a new field needs no change here.
 """
 
-import dataclasses
 import json
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
-from enum import Enum
 from typing import Any
 
 from rich import box
@@ -18,31 +15,12 @@ from rich.table import Table
 from rich.text import Text
 
 from dmdelta.errors import DmdeltaError
-from dmdelta.model.position import Position
+from dmdelta.model.plain import plain
 
 PIPE_WIDTH = 400
 """Width for output that is not a terminal: wide enough not to wrap a table."""
 CELL_WIDTH = 100
 """Maximum width of a value in a table: JSON has the whole value."""
-
-
-def plain(value: Any) -> Any:
-    """A record as plain JSON values: fields become keys; positions and times become text, durations become seconds."""
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, Position):
-        return str(value)
-    if isinstance(value, datetime):
-        return value.isoformat()
-    if isinstance(value, timedelta):
-        return value.total_seconds()
-    if dataclasses.is_dataclass(value):
-        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): plain(inner) for key, inner in value.items()}
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [plain(inner) for inner in value]
-    return value
 
 
 def print_json(value: Any, *, indent: int | None = 2) -> None:

@@ -8,6 +8,8 @@ import typer
 from dmdelta.cli import render
 from dmdelta.cli.options import Json, Spec
 from dmdelta.config import load_spec
+from dmdelta.engine.control.protocol import ListLocks, Unlock
+from dmdelta.engine.inspect.operate import operate
 
 app = typer.Typer(no_args_is_help=True, help="Shard DDL that waits for other shards.", rich_markup_mode=None)
 
@@ -34,17 +36,11 @@ def group() -> None:
 @app.command("list")
 def list_(spec: Spec, json: Json = False) -> None:
     """List the unresolved locks, as last reported by the task."""
-    task = load_spec(spec)
-    from dmdelta.engine.apply.shard_locks import list_locks
-
-    render.rows(list_locks(task), as_json=json, empty="no locks")
+    render.rows(operate(load_spec(spec), ListLocks()), as_json=json, empty="no locks")
 
 
 @app.command("unlock")
 def unlock(spec: Spec, lock: LockId, action: Act = Choice.EXEC, owner: Owner = None, json: Json = False) -> None:
-    """Stop waiting for the remaining shards; a running task applies this within seconds."""
-    task = load_spec(spec)
-    from dmdelta.engine.apply.shard_locks import unlock
-    from dmdelta.sharding import Action
-
-    render.rows([unlock(task, lock, Action(action.value), owner)], as_json=json, empty="")
+    """Stop waiting for the remaining shards; a running task applies this at once."""
+    command = Unlock(lock=lock, action=action.value, owner=owner)
+    render.rows(operate(load_spec(spec), command), as_json=json, empty="")

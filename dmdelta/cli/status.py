@@ -1,4 +1,4 @@
-"""`dmdelta status`: the task's positions and state."""
+"""`dmdelta status`: the state, lag and positions of a task."""
 
 import time
 from typing import Annotated
@@ -7,23 +7,52 @@ import typer
 
 from dmdelta.cli import render
 from dmdelta.cli.options import Json, Spec
-from dmdelta.config import load_spec
+from dmdelta.cli.status_view import status_view, view_console
+from dmdelta.config import TaskSpec, load_spec
+from dmdelta.engine.inspect.status import read_status
+from dmdelta.engine.telemetry.task_status import TaskStatus
 
-WATCH_SECONDS = 5.0
+WATCH_SECONDS = 1.0
+"""For a running task; a task that does not run is read from the lakehouse, as often as that takes."""
 
 
 def status(
     spec: Spec,
+    tables: Annotated[
+        bool, typer.Option("--tables", help="List every table, not only those that need attention.")
+    ] = False,
     json: Json = False,
-    watch: Annotated[bool, typer.Option("--watch", help="Refresh every five seconds, until Ctrl-C.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Refresh every second, until Ctrl-C.")] = False,
 ) -> None:
-    """Show positions from the server to silver, by source and table; whether the task is paused, or why it failed."""
-    task = load_spec(spec)
-    from dmdelta.engine.inspect.status import task_status
+    """Show the state, lag, rate and positions of each source, and the tables that need attention.
 
-    render.record(task_status(task), as_json=json)
-    while watch:
-        time.sleep(WATCH_SECONDS)
-        newest = task_status(task)
-        render.console().clear()
-        render.record(newest, as_json=json)
+    The JSON document follows `schemas/status.schema.json`; it always lists every table.
+    """
+    task = load_spec(spec)
+    if watch:
+        _watch(task, all_tables=tables, as_json=json)
+    else:
+        _show(read_status(task), all_tables=tables, as_json=json)
+
+
+def _show(found: TaskStatus, *, all_tables: bool, as_json: bool) -> None:
+    if as_json:
+        render.print_json(found.model_dump(mode="json"))
+    else:
+        view_console().print(status_view(found, all_tables=all_tables))
+
+
+def _watch(task: TaskSpec, *, all_tables: bool, as_json: bool) -> None:
+    """Show the status every second: in place on a terminal, one after the other elsewhere."""
+    console = view_console()
+    if as_json or not console.is_terminal:
+        while True:
+            _show(read_status(task), all_tables=all_tables, as_json=as_json)
+            time.sleep(WATCH_SECONDS)
+    from rich.live import Live
+
+    first = status_view(read_status(task), all_tables=all_tables)
+    with Live(first, console=console, auto_refresh=False, vertical_overflow="crop") as live:
+        while True:
+            time.sleep(WATCH_SECONDS)
+            live.update(status_view(read_status(task), all_tables=all_tables), refresh=True)

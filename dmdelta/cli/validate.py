@@ -12,6 +12,7 @@ from dmdelta.cli.options import Json, Source, Spec, Tables
 from dmdelta.config import load_spec
 from dmdelta.errors import QualityError
 from dmdelta.logging import configure
+from dmdelta.model.plain import plain
 
 app = typer.Typer(
     cls=DefaultCommandGroup, help="Compare silver with the source.", add_completion=False, rich_markup_mode=None
@@ -71,7 +72,7 @@ def validate(
         render.print_json(found)
     else:
         render.rows([_line(one) for one in found], as_json=False, empty="no tables")
-        rows = [{"table": one.table, **render.plain(row)} for one in found for row in one.differences]
+        rows = [{"table": one.table, **plain(row)} for one in found for row in one.differences]
         if rows:
             render.rows(rows, as_json=False, empty="")
     if not all(one.is_clean for one in found):
@@ -79,7 +80,7 @@ def validate(
 
 
 def _line(found: object) -> dict[str, object]:
-    return {name: value for name, value in render.plain(found).items() if name != "differences"}
+    return {name: value for name, value in plain(found).items() if name != "differences"}
 
 
 app.command("status")(validator.status)

@@ -7,6 +7,8 @@ import typer
 from dmdelta.cli import render
 from dmdelta.cli.options import Json, Spec
 from dmdelta.config import load_spec
+from dmdelta.engine.control.protocol import ReadValidator
+from dmdelta.engine.inspect.operate import operate
 
 if TYPE_CHECKING:  # the engine imports Spark
     from dmdelta.engine.validation.admin import ErrorChoice
@@ -25,10 +27,7 @@ OfState = Annotated[
 
 def status(spec: Spec, json: Json = False) -> None:
     """Show the validator's progress, each table's status, pending rows, and errors by state."""
-    task = load_spec(spec)
-    from dmdelta.engine.validation.admin import show_status
-
-    found = show_status(task)
+    found = operate(load_spec(spec), ReadValidator())
     if json:
         render.print_json(found)
         return

@@ -13,6 +13,7 @@ from dmdelta.cli.options import Begin, End, Json, Source, Spec, Tables
 from dmdelta.config import load_spec
 from dmdelta.errors import QualityError
 from dmdelta.logging import configure
+from dmdelta.model.plain import plain
 from dmdelta.model.position import Position
 
 if TYPE_CHECKING:  # the engine imports Spark
@@ -70,7 +71,7 @@ def print_verified(found: "Sequence[Verified]") -> None:
         for table in one.tables
     ]
     render.rows(tables, as_json=False, empty="no row events")
-    differences = [render.plain(difference) for one in found for difference in one.differences]
+    differences = [plain(difference) for one in found for difference in one.differences]
     if differences:
         render.rows(differences, as_json=False, empty="")
 

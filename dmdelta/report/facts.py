@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from dmdelta.engine.inspect.status import TaskStatus
+from dmdelta.engine.telemetry.task_status import TaskStatus
 
 OPS = ("insert", "update", "delete", "read")
 """The kinds of row changes, in stacking order; `read`: by a snapshot."""

@@ -8,8 +8,9 @@ from datetime import datetime, timedelta, timezone
 from dmdelta import __version__
 from dmdelta.bronze.landing import landing_app
 from dmdelta.config import TaskSpec
-from dmdelta.engine.inspect.status import TaskStatus, task_status
+from dmdelta.engine.inspect.stored_status import stored_status
 from dmdelta.engine.task.task import Task, open_task
+from dmdelta.engine.telemetry.task_status import TaskStatus
 from dmdelta.lakehouse.history import TimedCommit, timed_commits
 from dmdelta.model.position import Position
 from dmdelta.report.batches import LandedRows, batches_of, paces_of, safe_ranges_of
@@ -40,7 +41,7 @@ def gather(spec: TaskSpec, last: timedelta) -> Report:
     Raises:
         LakehouseError: a table cannot be read.
     """
-    status = task_status(spec)
+    status = stored_status(spec)
     task = open_task(spec, writing=False)
     made_at = datetime.now(timezone.utc)
     report = Report(status, made_at, __version__, always_safe=spec.syncer.safe_mode)
@@ -100,7 +101,9 @@ def activity_of(table: SilverTable, flushed: Position | None, *, archive: bool) 
 def _activity(spec: TaskSpec, status: TaskStatus, table: SilverTable) -> TableActivity:
     source_id, name = table.landed.source_id, f"{table.landed.schema}.{table.landed.table}"
     flushed = [
-        Position.parse(each.applied_to) for each in status.tables if (each.source_id, each.table) == (source_id, name)
+        Position.parse(each.applied_to)
+        for each in status.tables
+        if (each.source_id, each.table) == (source_id, name) and each.applied_to is not None
     ]
     return activity_of(table, max(flushed, default=None), archive=source_id in _archives(spec))
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 
-from dmdelta.engine.control.table import State
+from dmdelta.engine.control.state import State
 from dmdelta.report.facts import Report
 
 SILENCE = timedelta(minutes=1)

@@ -11,7 +11,7 @@ from dmdelta.checkpoint.points import ORIGIN
 from dmdelta.cli.main import execute
 from dmdelta.config import load_spec
 from dmdelta.engine.control.client import ask_task
-from dmdelta.engine.control.table import Request, State
+from dmdelta.engine.control.state import Request, State
 from dmdelta.lakehouse.layout import Lakehouse
 from tests.support.check import assert_exactly_once
 from tests.support.relaying import wait_until

@@ -3,7 +3,7 @@
 import math
 from datetime import datetime, timedelta, timezone
 
-from dmdelta.engine.inspect.status import SourceStatus, TableStatus, TaskStatus
+from dmdelta.engine.telemetry.task_status import Origin, SourceStatus, TableStatus, TaskStatus
 from dmdelta.report.facts import (
     Checks,
     ChecksRun,
@@ -97,9 +97,19 @@ def _status() -> TaskStatus:
         )
         for name, file in (("shop-mysql", "binlog.000042"), ("shop-mariadb", "mariadb-bin.000007"))
     )
-    tables = (TableStatus("shop-mysql", "shop.orders", "1/binlog.000042:97110", 210, UNTIL),)
+    tables = (
+        TableStatus(
+            source_id="shop-mysql",
+            table="shop.orders",
+            applied_to="1/binlog.000042:97110",
+            delta_version=210,
+            flushed_at=UNTIL,
+        ),
+    )
     return TaskStatus(
         task="shop",
+        origin=Origin.LAKEHOUSE,
+        at=UNTIL,
         state="running",
         state_at=UNTIL - timedelta(hours=30),
         process="host:1",

@@ -18,6 +18,7 @@ from dmdelta.cli.main import execute
 from dmdelta.config import load_spec
 from dmdelta.ddl.types.silver_types import OWN_COLUMNS, SHARD
 from dmdelta.engine.apply.shard_locks import list_locks, lock_id, unlock
+from dmdelta.engine.task.task import open_task
 from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.sharding import Action
 from dmdelta.sharding import Shard as ShardName
@@ -164,7 +165,7 @@ class ShardMerge:
         assert self.locks() == []
 
     def locks(self) -> list[object]:
-        return list(list_locks(load_spec(self.spec)))
+        return list(list_locks(open_task(load_spec(self.spec), writing=False)))
 
     def run(self, code: int = 0) -> None:
         """`dmdelta run --until-caught-up` in this process, which ends with `code`."""
@@ -228,12 +229,14 @@ class ShardMerge:
         which, _, rest = step.partition(" ")
         if which == "locks":
             target = lock_id(TASK, ("merged", case.name))
-            waiting = [lock for lock in list_locks(load_spec(self.spec)) if lock.id == target]
+            waiting = [lock for lock in list_locks(open_task(load_spec(self.spec), writing=False)) if lock.id == target]
             assert len(waiting) == int(rest), f"{case.name}: {rest} locks were expected, there are {waiting}"
         elif which == "unlock":
             target = lock_id(TASK, ("merged", case.name))
-            owner = next(lock.owner for lock in list_locks(load_spec(self.spec)) if lock.id == target)
-            unlock(load_spec(self.spec), target, Action(rest), owner)
+            owner = next(
+                lock.owner for lock in list_locks(open_task(load_spec(self.spec), writing=False)) if lock.id == target
+            )
+            unlock(open_task(load_spec(self.spec), writing=False), target, Action(rest), owner)
         else:
             for shard in SHARDS if which == "*" else map(int, which.split(",")):
                 if "CREATE TABLE" in rest:

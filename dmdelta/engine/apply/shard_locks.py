@@ -4,15 +4,15 @@ Append-only; the newest row of a lock is in effect. It is a view for operators: 
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from typing import Any
 
 from pyspark.sql import types as T  # noqa: N812 - Spark's convention
 
 from dmdelta.checkpoint import StoredPoints
-from dmdelta.config import TaskSpec
-from dmdelta.engine.task.task import Task, open_task
+from dmdelta.engine.task.task import Task
 from dmdelta.errors import ConfigError
 from dmdelta.lakehouse.metadata_table import MetadataTable, TaskMetadata, utc
 from dmdelta.lakehouse.session import clone_session
@@ -67,7 +67,7 @@ class LockRow:
     conflicts: tuple[str, ...]
 
     @classmethod
-    def of(cls, row: T.Row) -> "LockRow":
+    def of(cls, row: T.Row | Mapping[str, Any]) -> "LockRow":
         """A row of the table."""
         lists = ("ddls", "ready", "remain", "conflicts")
         return cls(row["id"], row["owner"], *(tuple(row[name]) for name in lists))
@@ -92,7 +92,7 @@ class LockTable:
             LakehouseError: the table cannot be read.
         """
         rows = self.table.newest(f"state IN ('{WAITING}', '{RESOLVED}')")
-        return sorted((row for row in rows if row["state"] == WAITING), key=lambda row: (row["id"], row["at"]))
+        return sorted((row for row in rows if row["state"] == WAITING), key=lambda row: (row["id"], row["owner"]))
 
     def decisions(self, since: datetime) -> list[T.Row]:
         """The decisions after `since`, in order.
@@ -123,6 +123,7 @@ class ShardLocks:
         sources: number of sources.
         since: decisions up to this time have been applied.
         last_reported: the locks that the table lists as waiting, by lock and owner; None for those of an earlier run.
+        earlier: the locks of an earlier run.
     """
 
     table: LockTable
@@ -130,7 +131,19 @@ class ShardLocks:
     sources: int
     since: datetime
     last_reported: dict[tuple[str, str], ShownLock | None] = field(default_factory=dict)
+    earlier: Mapping[tuple[str, str], LockRow] = field(default_factory=dict)
     _polled_at: float = 0.0
+
+    def current(self) -> list[LockRow]:
+        """The waiting locks, including those of an earlier run that may reappear. Any thread may call it."""
+        rows = [LockRow.of(self._row(shown)) for shown in self.shards.locks()]
+        known = {(row.id, row.owner) for row in rows}
+        unseen = [key for key, shown in list(self.last_reported.items()) if shown is None and key not in known]
+        return sorted([*rows, *(self.earlier[key] for key in unseen)], key=lambda row: (row.id, row.owner))
+
+    def poll_decisions(self) -> None:
+        """Let the next `poll` apply new decisions. Any thread may call it."""
+        self._polled_at = 0.0
 
     def poll(self) -> None:
         """Publish changed locks, and apply new decisions.
@@ -164,7 +177,7 @@ class ShardLocks:
             outcome = self.shards.decide(target, Action(row["state"]), row["owner"])
             log.info("lock decided", id=row["id"], owner=row["owner"], action=row["state"], found=outcome)
 
-    def _row(self, shown: ShownLock) -> dict[str, object]:
+    def _row(self, shown: ShownLock) -> dict[str, Any]:
         schema, table = shown.target
         mode, lock = self.shards.mode, shown.lock
         return {
@@ -198,7 +211,8 @@ def open_shard_locks(task: Task, shards: Coordination) -> ShardLocks | None:
         if lock is not None and utc(row["at"]) > utc(lock["at"]):
             target = (row["target_schema"], row["target_table"])
             shards.decide_ahead(target, Action(row["state"]), lock["ready"], lock["ddls"])
-    return ShardLocks(table, shards, len(task.spec.sources), since, dict.fromkeys(waiting))
+    earlier = {key: LockRow.of(row) for key, row in waiting.items()}
+    return ShardLocks(table, shards, len(task.spec.sources), since, dict.fromkeys(waiting), earlier)
 
 
 def join_known_shards(context: SilverContext, stored: StoredPoints | None, catalog: Sequence[TableSchema]) -> None:
@@ -215,17 +229,17 @@ def join_known_shards(context: SilverContext, stored: StoredPoints | None, catal
                 context.shards.expects(target.route.name, shard, present[name])
 
 
-def list_locks(spec: TaskSpec) -> list[LockRow]:
+def list_locks(task: Task) -> list[LockRow]:
     """The waiting locks of a task, as last reported by its run.
 
     Raises:
         LakehouseError: the table cannot be read.
     """
-    task = open_task(spec, writing=False)
-    return [LockRow.of(row) for row in LockTable(SHARD_DDL_LOCKS.of(task.spark, task.lakehouse, spec.name)).waiting()]
+    table = LockTable(SHARD_DDL_LOCKS.of(task.spark, task.lakehouse, task.spec.name))
+    return [LockRow.of(row) for row in table.waiting()]
 
 
-def unlock(spec: TaskSpec, id_: str, action: Action, owner: str | None) -> LockRow:
+def unlock(task: Task, id_: str, action: Action, owner: str | None) -> LockRow:
     """Decide on a lock: its statement is applied now, or skipped. A run applies the decision within seconds.
 
     Args:
@@ -235,8 +249,7 @@ def unlock(spec: TaskSpec, id_: str, action: Action, owner: str | None) -> LockR
         ConfigError: there is no such lock, or several.
         LakehouseError: the decision cannot be written.
     """
-    task = open_task(spec, writing=False)
-    table = LockTable(SHARD_DDL_LOCKS.of(task.spark, task.lakehouse, spec.name))
+    table = LockTable(SHARD_DDL_LOCKS.of(task.spark, task.lakehouse, task.spec.name))
     matching = [row for row in table.waiting() if row["id"] == id_ and owner in (None, row["owner"])]
     if len(matching) != 1:
         known = ", ".join(f"{row['id']} of {row['owner']}" for row in table.waiting()) or "none"

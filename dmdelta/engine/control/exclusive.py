@@ -5,8 +5,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from dmdelta.config import TaskSpec
-from dmdelta.engine.control.client import ask_task
-from dmdelta.engine.control.table import Request
+from dmdelta.engine.control.client import change_state
+from dmdelta.engine.control.state import Request
 from dmdelta.engine.task.mapping import relay_task
 from dmdelta.errors import Fenced
 from dmdelta.logging import get_logger
@@ -31,8 +31,8 @@ def exclusive_access(spec: TaskSpec) -> Iterator[None]:
         except Fenced:
             held.close()
             log.info("task is running; requesting a pause", task=spec.name)
-            ask_task(spec, Request.PAUSE)
-            held.callback(ask_task, spec, Request.RESUME)
+            change_state(spec, Request.PAUSE)
+            held.callback(change_state, spec, Request.RESUME)
             _hold(held, folders)
         yield
 

@@ -1,12 +1,13 @@
 """Executes commands of other processes in a running task, and decides what follows a failure."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from dmdelta.engine.control.cancellation import StopRequest
-from dmdelta.engine.control.table import ControlTable, Request, State
+from dmdelta.engine.control.state import Request, State
+from dmdelta.engine.control.table import ControlTable
 from dmdelta.engine.task.task import Task
 from dmdelta.errors import DmdeltaError, Retryable
 from dmdelta.logging import get_logger
@@ -39,11 +40,14 @@ def plan_after_failure(error: DmdeltaError, failures: int, *, ends: bool) -> Ret
 
 
 @contextmanager
-def serve_commands(task: Task, stop: StopRequest) -> Iterator[ControlTable]:
-    """Execute commands in a thread until the block ends; yields a table for the caller's own state reports.
+def serve_commands(task: Task, stop: StopRequest, reload: Callable[[], None]) -> Iterator[ControlTable]:
+    """Execute commands of dm_meta in a thread until the block ends; yields a table for the caller's own state reports.
 
     Commands go to `stop`, settings to `task.live_settings`. If there were commands or state reports, a normal end is
     reported as STOPPED.
+
+    Args:
+        reload: lets the run read the operator overrides again.
     """
     table, polled = (ControlTable(task.spark, task.lakehouse, task.spec.name) for _ in range(2))
     known, reported = table.asked(), table.last_reported()
@@ -61,6 +65,9 @@ def serve_commands(task: Task, stop: StopRequest) -> Iterator[ControlTable]:
                     obey(newest.request.request, stop)
                 if newest.update is not None and newest.update != handled.update:
                     polled.answer(newest.update, take_over(task, newest.update.settings))
+                if newest.reload != handled.reload:
+                    log.info("command received", request="reload")
+                    reload()
                 handled = newest
         except Exception as error:  # noqa: BLE001 - the run raises it
             stop.fail(error)
@@ -83,7 +90,7 @@ def obey(request: Request, stop: StopRequest) -> None:
 
 
 def take_over(task: Task, settings: str) -> str:
-    """Apply settings (`LiveSettings.to_json`) to this turn and the following; returns the settings in effect."""
+    """Apply settings (`RunSettings.to_json`) from now on; returns the settings in effect."""
     task.live_settings.settings = task.live_settings.settings.changed_by(settings)
     taken = task.live_settings.settings.to_json()
     log.info("settings applied", settings=taken)

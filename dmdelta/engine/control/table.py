@@ -5,16 +5,14 @@ writer creates the table: a task that just runs does not.
 """
 
 import json
-import os
-import socket
 import uuid
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from enum import Enum
 
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812 - Spark's convention
 
+from dmdelta.engine.control.state import Request, State, process_name
 from dmdelta.errors import DmdeltaError
 from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.lakehouse.metadata_table import MetadataTable, utc
@@ -37,23 +35,8 @@ CONTROL = MetadataTable(
 )
 
 
-class Request(str, Enum):
-    """The commands to a running task."""
-
-    PAUSE = "pause"
-    RESUME = "resume"
-    STOP = "stop"
-
-
-class State(str, Enum):
-    """The states that a task reports."""
-
-    RUNNING = "running"
-    PAUSED = "paused"
-    STOPPED = "stopped"
-    RETRYING = "retrying"
-    """It failed, and retries automatically."""
-    FAILED = "failed"
+RELOAD = "reload"
+"""A request to read the operator overrides again: separate from the others, so that it replaces none of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +57,15 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class PendingCommands:
-    """The newest of each kind; None: there is none."""
+    """The newest of each kind; None: there is none.
+
+    Attributes:
+        reload: the id of the newest request to read the operator overrides again.
+    """
 
     request: Command | None = None
     update: Update | None = None
+    reload: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +107,15 @@ class ControlTable:
         """
         self._append({"request": request.value})
 
+    def ask_reload(self) -> None:
+        """Request that the run reads the operator overrides again.
+
+        Raises:
+            ForeignTable: the existing table belongs to another task.
+            LakehouseError: the commit failed.
+        """
+        self._append({"request": RELOAD})
+
     def publish(self, state: State, error: DmdeltaError | None = None) -> None:
         """Report the state of the task.
 
@@ -156,23 +153,25 @@ class ControlTable:
         return None if row is None else UpdateAck(row["settings"], row["process"])
 
     def asked(self) -> PendingCommands:
-        """The newest request and update.
+        """The newest request of each kind.
 
         Raises:
             LakehouseError: the table cannot be read.
         """
         # As JSON, because a table created by an older version lacks columns until an update is requested.
         query = f"""
-            SELECT max_by(row, at) FILTER (WHERE request IS NOT NULL) AS request,
-                   max_by(row, at) FILTER (WHERE settings IS NOT NULL AND answers IS NULL) AS update
+            SELECT max_by(row, at) FILTER (WHERE request <> '{RELOAD}') AS request,
+                   max_by(row, at) FILTER (WHERE settings IS NOT NULL AND answers IS NULL) AS update,
+                   max_by(row, at) FILTER (WHERE request = '{RELOAD}') AS reload
             FROM (SELECT at, to_json(struct(*)) AS row FROM {self._table.place}),
             LATERAL json_tuple(row, 'request', 'settings', 'answers') AS named(request, settings, answers)
         """
         rows = self._table.query(query)
-        request, update = (json.loads(text) if text else None for text in (rows[0] if rows else (None, None)))
+        request, update, reload = (json.loads(text) if text else None for text in (rows[0] if rows else (None,) * 3))
         return PendingCommands(
             None if request is None else Command(request["id"], Request(request["request"])),
             None if update is None else Update(update["id"], update["settings"]),
+            None if reload is None else reload["id"],
         )
 
     def last_reported(self) -> TaskState | None:
@@ -190,8 +189,7 @@ class ControlTable:
         return next(iter(self._table.newest(condition)), None)
 
     def _append(self, fields: dict[str, str | None]) -> str:
-        process = f"{socket.gethostname()}:{os.getpid()}"
-        row = {"id": uuid.uuid4().hex, "at": datetime.now(timezone.utc), "process": process, **fields}
+        row = {"id": uuid.uuid4().hex, "at": datetime.now(timezone.utc), "process": process_name(), **fields}
         self._table.create()
         self._table.append([row])
         return str(row["id"])

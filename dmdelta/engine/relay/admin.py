@@ -1,7 +1,6 @@
 """The relay log on disk for operators: its extent, and which segments may be removed."""
 
 import shutil
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -12,7 +11,6 @@ from dmdelta.engine.task.mapping import relay_task
 from dmdelta.engine.task.task import Task, open_task
 from dmdelta.lakehouse.history import newest_own_commit
 from dmdelta.model.position import Position
-from dmdelta.model.segment import Segment
 from dmdelta.segments import list_segments
 from dmdelta.source.relay.purge import PurgePolicy, landed_segments, plan_purge, purge
 from dmdelta.source.relay.relay_task import read_status
@@ -59,7 +57,7 @@ def relay_logs(spec: TaskSpec) -> list[RelayLog]:
         LakehouseError: bronze cannot be read.
     """
     task = open_task(spec, writing=False)
-    return [_log(task, source, folder) for source, folder in _relayed(spec)]
+    return [relay_log(source.source_id, folder, _landed_to(task, source)) for source, folder in _relayed(spec)]
 
 
 def purge_relay(spec: TaskSpec, expires: timedelta) -> list[PurgedLog]:
@@ -71,7 +69,8 @@ def purge_relay(spec: TaskSpec, expires: timedelta) -> list[PurgedLog]:
     """
     task, purged = open_task(spec, writing=False), list[PurgedLog]()
     for source, folder in _relayed(spec):
-        segments, landed = _segments(task, source, folder)
+        landed = _landed_to(task, source)  # first: segments that land meanwhile are only kept a little longer
+        segments = list_segments(folder, source.source_id)
         old = landed_segments(segments, landed) if landed is not None else []
         chosen = plan_purge(old, datetime.now(timezone.utc), 0, PurgePolicy(expires, 0))
         purged.append(PurgedLog(source.source_id, len(chosen), purge(chosen)))
@@ -84,11 +83,16 @@ def _relayed(spec: TaskSpec) -> list[tuple[SourceConfig, Path]]:
     return [(source, folder) for source, folder in folders if folder.is_dir()]
 
 
-def _log(task: Task, source: SourceConfig, folder: Path) -> RelayLog:
-    segments, landed = _segments(task, source, folder)
+def relay_log(source_id: str, folder: Path, landed: Position | None) -> RelayLog:
+    """The contents of a relay folder; `landed` is the end of bronze.
+
+    Raises:
+        CorruptBinlog: segments are not contiguous.
+    """
+    segments = list_segments(folder, source_id)
     status = read_status(folder)
     return RelayLog(
-        source_id=source.source_id,
+        source_id=source_id,
         state=status.state if status else None,
         folder=str(folder),
         begins=segments[0].begin_position if segments else None,
@@ -101,9 +105,7 @@ def _log(task: Task, source: SourceConfig, folder: Path) -> RelayLog:
     )
 
 
-def _segments(task: Task, source: SourceConfig, folder: Path) -> tuple[Sequence[Segment], Position | None]:
-    """A source's segments, and the end of bronze."""
-    app = landing_app(task.spec.name, source.source_id)
-    # Bronze first: segments that land meanwhile are only kept a little longer.
-    landed = newest_own_commit(task.spark, task.lakehouse.bronze, app)
-    return list_segments(folder, source.source_id), landed.tag.end if landed else None
+def _landed_to(task: Task, source: SourceConfig) -> Position | None:
+    """The end of bronze."""
+    landed = newest_own_commit(task.spark, task.lakehouse.bronze, landing_app(task.spec.name, source.source_id))
+    return landed.tag.end if landed else None

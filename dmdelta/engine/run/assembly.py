@@ -130,6 +130,7 @@ def open_pipeline(
         landing=landing,
         applying=applying,
         flusher=flusher,
+        store=store,
         landed=landed,
         stop=stop,
         load=load,

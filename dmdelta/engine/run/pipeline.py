@@ -7,10 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from dmdelta.bronze.landing import LandedRange
-from dmdelta.checkpoint import (
-    Flusher,
-    FlushReason,
-)
+from dmdelta.checkpoint import CheckpointStore, Flusher, FlushReason
 from dmdelta.engine.apply.loop import ApplyingLoop
 from dmdelta.engine.apply.table_state import Phase
 from dmdelta.engine.control.cancellation import StopRequest
@@ -41,6 +38,7 @@ class SourcePipeline:
     landing: LandingLoop
     applying: ApplyingLoop
     flusher: Flusher
+    store: CheckpointStore
     landed: LandedRange | None
     stop: StopRequest
     load: FullLoad | None = None
@@ -63,6 +61,13 @@ class SourcePipeline:
             self.sinking.start(self.stop)
         if self.validator is not None:
             self.validator.start(self.stop)
+
+    @property
+    def landed_to(self) -> Position | None:
+        """The end of bronze; None before anything has landed."""
+        if self.landing.reached is not None:
+            return self.landing.reached
+        return self.landed.end if self.landed is not None else None
 
     @property
     def finished(self) -> bool:

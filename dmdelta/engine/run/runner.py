@@ -12,9 +12,12 @@ from dmdelta.config import TaskSpec
 from dmdelta.engine.apply.shard_locks import ShardLocks, open_shard_locks
 from dmdelta.engine.control.cancellation import StopRequest, stopping_on_signals
 from dmdelta.engine.control.listener import plan_after_failure, serve_commands
-from dmdelta.engine.control.table import ControlTable, State
+from dmdelta.engine.control.socket_server import serving_commands
+from dmdelta.engine.control.state import State
+from dmdelta.engine.control.table import ControlTable
 from dmdelta.engine.relay.supervisor import Relaying, open_relaying
 from dmdelta.engine.run.assembly import open_pipeline
+from dmdelta.engine.run.commands import Attempt, RunCommands
 from dmdelta.engine.run.pipeline import SourcePipeline, stats_of
 from dmdelta.engine.run.restart import begin_source
 from dmdelta.engine.task.live_settings import LiveSettings
@@ -81,14 +84,26 @@ def run_task(
     with stopping_on_signals(stop), ExitStack() as opened:
         # The relays first: their locks exclude a second runner of the task.
         relayings = [opened.enter_context(open_relaying(spec, source, until_caught_up=ends)) for source in spec.sources]
+        commands = RunCommands(spec, stop, counters)
+        opened.enter_context(serving_commands(spec, commands))
+        opened.push(commands.ended)
         task = _open_task(with_safe_mode(spec) if options.safe_mode else spec)
         for relaying in relayings:
             restart_at = options.restart_at(relaying.task.start)
             if restart_at is not None:
                 begin_source(task, relaying, restart_at)
-        control = opened.enter_context(serve_commands(task, stop))
-        metrics = opened.enter_context(serving_metrics(spec.metrics, counters))
-        stopped = _follow_with_retries(_Following(task, relayings, counters, metrics, stop, ends), control)
+        control = opened.enter_context(serve_commands(task, stop, commands.restart.set))
+        metrics = opened.enter_context(serving_metrics(spec.metrics, counters, commands.observations))
+        following = _Following(
+            task=task,
+            relayings=relayings,
+            counters=counters,
+            metrics=metrics,
+            stop=stop,
+            ends=ends,
+            commands=commands,
+        )
+        stopped = _follow_with_retries(following, control)
     return RunSummary(counters.now(), stopped=stopped)
 
 
@@ -110,6 +125,7 @@ class _Following:
     metrics: RunMetrics | None
     stop: StopRequest
     ends: bool
+    commands: RunCommands
 
 
 def _follow_with_retries(following: _Following, control: ControlTable) -> bool:
@@ -118,13 +134,15 @@ def _follow_with_retries(following: _Following, control: ControlTable) -> bool:
     Raises:
         DmdeltaError: a permanent failure.
     """
-    stop, failures = following.stop, 0
+    stop, commands, failures = following.stop, following.commands, 0
 
     def publish(state: State, error: DmdeltaError | None = None) -> None:
+        commands.state.publish(state, error)
         control.publish(state, error)
         if following.metrics is not None:
             following.metrics.publish(state)
 
+    commands.state.publish(State.RUNNING)
     while True:
         began = time.monotonic()
         try:
@@ -140,31 +158,36 @@ def _follow_with_retries(following: _Following, control: ControlTable) -> bool:
             if not stopped_by_request:
                 publish(State.RUNNING)
                 continue
-        if not stop.is_pause:
+        if stop.is_pause:
+            publish(State.PAUSED)
+            log.warning("paused", task=following.task.spec.name)
+            if not stop.wait_for_resume():
+                return True
+        elif not stopped_by_request or stop.requested:
             return stopped_by_request
-        publish(State.PAUSED)
-        log.warning("paused", task=following.task.spec.name)
-        if not stop.wait_for_resume():
-            return True
-        publish(State.RUNNING)
+        # Also after a resume that came before the pause was complete, and after a restart for operators.
+        if commands.state.now.state is not State.RUNNING:
+            publish(State.RUNNING)
 
 
 def _follow(following: _Following, control: ControlTable) -> bool:
-    """Run all sources' pipelines until they are done, or a stop or pause is requested; True then.
+    """Run all sources' pipelines until they are done, or a stop, pause or restart is requested; True then.
 
     Raises:
         DmdeltaError: a stage failed; the checkpoint then has an exit point. For a run that ends by itself, also the
             error of a stopped table.
     """
-    stop, attempt = following.stop, StopRequest()
+    stop, attempt, commands = following.stop, StopRequest(), following.commands
     task = following.task
+    commands.restart.clear()  # before the operators are read
     shards = Coordination(ShardMode(task.spec.shard_mode) if task.spec.shard_mode else None)
     pipelines = [open_pipeline(task, relaying, following.counters, attempt, shards) for relaying in following.relayings]
     locks = open_shard_locks(task, shards)
     for pipeline in pipelines:
         pipeline.start()
-    _watch(pipelines, attempt, stop, _AttemptControl(task.live_settings, control, following.metrics, locks))
-    stopped_by_request = stop.requested and attempt.failure is None
+    commands.begin(task, Attempt(pipelines, locks))
+    _watch(pipelines, attempt, stop, _AttemptControl(task.live_settings, control, commands, locks))
+    stopped_by_request = (stop.requested or commands.restart.is_set()) and attempt.failure is None
     _end(pipelines, attempt)
     if locks is not None:
         locks.poll()
@@ -188,14 +211,13 @@ class _AttemptControl:
 
     live_settings: LiveSettings
     control: ControlTable
-    metrics: RunMetrics | None
+    commands: RunCommands
     locks: ShardLocks | None
     last_reported: frozenset[TableName] = frozenset()
 
     def pass_on(self, pipelines: Sequence[SourcePipeline]) -> None:
         """Apply changed settings, and report which tables have stopped or resumed."""
-        if self.metrics is not None:
-            self.metrics.poll(lambda: map(stats_of, pipelines))
+        self.commands.observations.poll(lambda: map(stats_of, pipelines), self.commands.applied_rows)
         for pipeline in pipelines:
             pipeline.use(self.live_settings.settings)
         if self.locks is not None:
@@ -210,7 +232,7 @@ def _watch(
     pipelines: Sequence[SourcePipeline], attempt: StopRequest, stop: StopRequest, control: _AttemptControl
 ) -> None:
     """Wait for a stop, a failure, or until nothing is left to do."""
-    while not stop.wait(WATCH_SECONDS) and not attempt.requested:
+    while not stop.wait(WATCH_SECONDS) and not attempt.requested and not control.commands.restart.is_set():
         try:
             for pipeline in pipelines:
                 pipeline.check()

@@ -7,6 +7,8 @@ table is overwritten in one commit, which records where its log resumes, and cat
 After a crash at any point, the plan in dm_meta and bronze's newest commit determine what is missing.
 """
 
+import threading
+import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -54,6 +56,7 @@ class AdHocSnapshots:
         landed: where bronze ended when the run began; None: nothing had landed.
         joining: tables that were selected since the last run.
         repeated: to be notified of the structures that a snapshot writes into the log.
+        read: tables that ad-hoc snapshots have read; only known with a sink, which lacks their rows.
         _deferred: requests that are left to the next run.
     """
 
@@ -68,7 +71,9 @@ class AdHocSnapshots:
     repeated: RepeatedStructures = field(default_factory=RepeatedStructures)
     spark: SparkSession = field(init=False)
     endpoint: Endpoint = field(init=False)
+    read: Sequence[TableName] = ()
     _deferred: frozenset[str] = frozenset()
+    _requested: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
         self.spark = clone_session(self.task.spark)
@@ -80,7 +85,14 @@ class AdHocSnapshots:
         """Take the requested snapshots until the stop is requested."""
         while not stop.requested:
             self.run(stop)
-            stop.wait(POLL_SECONDS)
+            until = time.monotonic() + POLL_SECONDS
+            while not stop.requested and time.monotonic() < until and not self._requested.wait(WAIT_SECONDS):
+                pass
+            self._requested.clear()
+
+    def wake(self) -> None:
+        """Look for requests now."""
+        self._requested.set()
 
     def run(self, stop: StopRequest) -> None:
         """Finish the current snapshot and take those requested now, unless the stop is requested.
@@ -89,6 +101,8 @@ class AdHocSnapshots:
             SourceError, SourceUnavailable: the source cannot be read.
             LakehouseError, Fenced: bronze or silver cannot be written.
         """
+        if self.task.spec.sink is not None and not self.read:
+            self.read = self.store.read_ad_hoc()
         while not stop.requested:
             awaited = self.store.awaited()
             if awaited.epoch is not None:
@@ -162,6 +176,7 @@ class AdHocSnapshots:
         self._deferred |= self.store.end(snapshot, requeue=snapshot.tables - resume_position.keys())
         self.scheduler.resume_tables(resume_position)
         if self.task.spec.sink is not None:
+            self.read = self.store.read_ad_hoc()
             log.warning(
                 "rows of an ad-hoc snapshot do not reach the sink's target: copy these tables there",
                 source=self.source.source_id,

@@ -5,10 +5,10 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from dmdelta.bronze.landing import newest_landed
-from dmdelta.config import SourceConfig, TaskSpec
+from dmdelta.config import SourceConfig
 from dmdelta.engine.snapshot.store import ChunkStore
 from dmdelta.engine.task.mapping import FIRST_TRY, endpoint_of
-from dmdelta.engine.task.task import Task, open_task
+from dmdelta.engine.task.task import Task
 from dmdelta.errors import ConfigError
 from dmdelta.model.schema import TableName
 from dmdelta.source.catalog import read_schemas
@@ -24,7 +24,7 @@ class RequestedTable:
     table: str
 
 
-def request_snapshot(spec: TaskSpec, tables: Sequence[str]) -> list[RequestedTable]:
+def request_snapshot(task: Task, tables: Sequence[str]) -> list[RequestedTable]:
     """Request that tables (`schema.table`) are read from their sources again. A running task starts within seconds.
 
     Raises:
@@ -32,7 +32,7 @@ def request_snapshot(spec: TaskSpec, tables: Sequence[str]) -> list[RequestedTab
         SourceError, SourceUnavailable: a source does not answer.
         LakehouseError: the request cannot be recorded.
     """
-    task = open_task(spec, writing=False)
+    spec = task.spec
     wanted = {_name(task, table) for table in tables}
     tables_of = {source.source_id: _tables_of(source, wanted) for source in spec.sources}
     missing = wanted.difference(*tables_of.values())

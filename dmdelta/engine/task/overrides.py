@@ -10,10 +10,9 @@ from datetime import datetime, timezone
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812 - Spark's convention
 
-from dmdelta.config import TaskSpec
-from dmdelta.engine.task.task import Task, named_source, open_task
+from dmdelta.engine.task.task import Task, named_source
 from dmdelta.lakehouse.layout import Lakehouse
-from dmdelta.lakehouse.metadata_table import MetadataTable
+from dmdelta.lakehouse.metadata_table import MetadataTable, utc
 from dmdelta.model.position import Position
 from dmdelta.rules.operators import Operator, Verb
 
@@ -55,23 +54,22 @@ def read_operators(spark: SparkSession, lakehouse: Lakehouse, task: str, source_
     return {_position(row): Operator(Verb(row["operator"]), tuple(row["statements"] or ())) for row in rows}
 
 
-def list_operators(spec: TaskSpec) -> list[Decided]:
+def list_operators(task: Task) -> list[Decided]:
     """All overrides in effect of a task.
 
     Raises:
         LakehouseError: the table cannot be read.
     """
-    task = open_task(spec, writing=False)
     return [
-        Decided(row["source_id"], str(_position(row)), row["operator"], row["statements"] or [], row["at"])
-        for row in _newest(task.spark, task.lakehouse, spec.name)
+        Decided(row["source_id"], str(_position(row)), row["operator"], row["statements"] or [], utc(row["at"]))
+        for row in _newest(task.spark, task.lakehouse, task.spec.name)
     ]
 
 
 def decide(
-    spec: TaskSpec, source_id: str | None, position: Position, verb: Verb | None, statements: Sequence[str] = ()
+    task: Task, source_id: str | None, position: Position, verb: Verb | None, statements: Sequence[str] = ()
 ) -> Decided:
-    """Record an override; it takes effect at the task's next start or resume.
+    """Record an override; a run reads it when it starts, resumes or reads the overrides again.
 
     Args:
         source_id: may be None for a task of one source.
@@ -81,8 +79,7 @@ def decide(
         ConfigError: the task has no such source, or several and none is named.
         LakehouseError: the override cannot be written.
     """
-    source = named_source(spec, source_id).source_id
-    task = open_task(spec, writing=False)
+    source = named_source(task.spec, source_id).source_id
     operator = verb.value if verb else REVERT
     _append(task, (source, position, operator, list(statements)), now := datetime.now(timezone.utc))
     return Decided(source, str(position), operator, list(statements), now)

@@ -3,9 +3,8 @@
 Names and labels follow https://prometheus.io/docs/practices/naming/: base units, `_total` for counters.
 """
 
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -15,9 +14,10 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from dmdelta.config.metrics import MetricsConfig
-from dmdelta.engine.control.table import State
+from dmdelta.engine.control.state import State
 from dmdelta.engine.telemetry.counters import Counts, Labels, RunCounters
 from dmdelta.engine.telemetry.lag import LagTracker
+from dmdelta.engine.telemetry.observations import Observations
 from dmdelta.engine.telemetry.stats import SourceStats
 from dmdelta.errors import ConfigError
 from dmdelta.logging import get_logger
@@ -194,40 +194,14 @@ def _family(name: str, text: str, labels: Sequence[str], values: Mapping[Any, fl
 log = get_logger(__name__)
 
 
-POLL_SECONDS = 1.0
-"""The resolution of a lag in seconds."""
-
-
 class RunMetrics(Collector):
     """A run's metrics: its counters at the time of the request, its sources as of the last poll."""
 
-    def __init__(self, counters: RunCounters) -> None:
+    def __init__(self, counters: RunCounters, observations: Observations) -> None:
         self._tally = counters
-        self._moments: tuple[SourceStats, ...] = ()
-        self._sightings: dict[str, LagTracker] = {}
-        self._polled = -POLL_SECONDS
+        self._observations = observations
         self._state = State.RUNNING
         self._retries = 0
-        self._lock = threading.Lock()
-
-    def poll(self, read: Callable[[], Iterable[SourceStats]]) -> None:
-        """Poll the state of the sources, which `read` returns; may be called at any rate."""
-        now = time.monotonic()
-        if now - self._polled < POLL_SECONDS:
-            return
-        self._polled = now
-        self.see(read(), now)
-
-    def see(self, moments: Iterable[SourceStats], now: float) -> None:
-        """Store the state of the sources."""
-        with self._lock:
-            self._moments = tuple(moments)
-            for moment in self._moments:
-                tracker = self._sightings.setdefault(moment.source_id, LagTracker())
-                if (end := moment.positions.get("server")) is not None:
-                    tracker.saw(end, now)
-                if moment.slowest is not None:
-                    tracker.forget(moment.slowest)
 
     def publish(self, state: State) -> None:
         """Set the state of the task."""
@@ -236,8 +210,7 @@ class RunMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """The metrics of `/metrics`."""
-        with self._lock:
-            moments, sightings = self._moments, dict(self._sightings)
+        moments, sightings = self._observations.newest()
         yield in_state(self._state)
         yield retried(self._retries)
         yield from counted(self._tally.counts())
@@ -246,7 +219,9 @@ class RunMetrics(Collector):
 
 
 @contextmanager
-def serving_metrics(config: MetricsConfig | None, counters: RunCounters) -> Iterator[RunMetrics | None]:
+def serving_metrics(
+    config: MetricsConfig | None, counters: RunCounters, observations: Observations
+) -> Iterator[RunMetrics | None]:
     """Serve `/metrics` until the block ends; None if the spec does not enable it.
 
     Raises:
@@ -255,7 +230,7 @@ def serving_metrics(config: MetricsConfig | None, counters: RunCounters) -> Iter
     if config is None:
         yield None
         return
-    metrics = RunMetrics(counters)
+    metrics = RunMetrics(counters, observations)
     registry = CollectorRegistry()
     registry.register(metrics)
     ProcessCollector(registry=registry)

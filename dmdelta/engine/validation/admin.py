@@ -142,13 +142,12 @@ def validator_status(task: Task, tables: TablesOf | None = None) -> list[Validat
     return statuses
 
 
-def show_status(spec: TaskSpec) -> list[ValidatorStatus]:
+def show_status(task: Task) -> list[ValidatorStatus]:
     """The status of each source's validator, with all of its tables.
 
     Raises:
         LakehouseError: the table cannot be read.
     """
-    task = open_task(spec, writing=False)
     return validator_status(task, lambda source_id, progress: _tables(task, source_id, progress))
 
 

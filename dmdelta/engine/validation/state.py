@@ -86,6 +86,11 @@ class Validation:
         self._opened = True
         self._changed = progress.mode != self.config.mode or progress.trouble is not None
 
+    @property
+    def trouble(self) -> str | None:
+        """Why there is no progress; None if there is."""
+        return self._published.trouble
+
     def begin_at(self, position: Position) -> None:
         """Set where validation begins, unless it has begun in an earlier run."""
         if self.position is None:

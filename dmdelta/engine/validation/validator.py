@@ -76,6 +76,13 @@ class ValidatorLoop:
         return self._validation.position if self._validation is not None else None
 
     @property
+    def trouble(self) -> str | None:
+        """Why there is no progress; None if there is."""
+        if self.failure is not None:
+            return str(self.failure)
+        return self._validation.trouble if self._validation is not None else None
+
+    @property
     def figures(self) -> ValidatorFigures | None:
         """The validator's figures; None before it has started."""
         known = self._validation

@@ -13,6 +13,7 @@ from dmdelta.cli import progress, render
 from dmdelta.engine.telemetry.counters import Progress, RunSummary, TableLoad
 from dmdelta.errors import LakehouseError
 from dmdelta.model.change import Op
+from dmdelta.model.plain import plain
 from dmdelta.model.position import Position
 
 
@@ -49,8 +50,8 @@ def test_json_is_one_document_of_plain_values(capsys):
         "op": "insert",
         "note": None,
     }
-    assert render.plain(datetime(2026, 1, 2, tzinfo=timezone.utc)) == "2026-01-02T00:00:00+00:00"
-    assert render.plain({"a": {1}}) == {"a": [1]}
+    assert plain(datetime(2026, 1, 2, tzinfo=timezone.utc)) == "2026-01-02T00:00:00+00:00"
+    assert plain({"a": {1}}) == {"a": [1]}
 
 
 def test_a_record_is_lines_and_tables(capsys):

@@ -10,6 +10,7 @@ import yaml
 from dmdelta.config import load_spec
 from dmdelta.config.docs import spec_reference
 from dmdelta.config.schema import pipeline_schema, suite_schema
+from dmdelta.engine.telemetry.task_status import status_schema
 from dmdelta.quality.suite import load_suites
 from tests.support.shop import TABLES
 
@@ -26,17 +27,26 @@ def test_the_json_schema_of_contracts_is_up_to_date():
     assert (ROOT / "schemas/suite.schema.json").read_text(encoding="utf-8") == suite_schema()
 
 
+def test_the_json_schema_of_the_status_is_up_to_date():
+    """`schemas/status.schema.json` is what `python -m dmdelta.engine.telemetry.task_status` prints."""
+    assert (ROOT / "schemas/status.schema.json").read_text(encoding="utf-8") == status_schema()
+
+
 def test_the_page_of_keys_is_up_to_date():
     """`docs/spec.md` is what `python -m dmdelta.config.docs` prints."""
     assert (ROOT / "docs/spec.md").read_text(encoding="utf-8") == spec_reference()
 
 
-@pytest.mark.parametrize("text", [pipeline_schema(), suite_schema()], ids=["spec", "contract"])
+@pytest.mark.parametrize(
+    "text", [pipeline_schema(), suite_schema(), status_schema()], ids=["spec", "contract", "status"]
+)
 def test_every_key_says_what_it_means(text):
     """Each property of the schemas has a description."""
     schema = json.loads(text)
     sections = {schema["title"]: schema, **schema["$defs"]}
-    silent = [f"{n}.{k}" for n, s in sections.items() for k, v in s["properties"].items() if not v.get("description")]
+    silent = [
+        f"{n}.{k}" for n, s in sections.items() for k, v in s.get("properties", {}).items() if not v.get("description")
+    ]
     assert not silent
 
 

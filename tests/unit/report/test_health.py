@@ -20,11 +20,11 @@ def well():
 
 
 def with_status(report, **fields):
-    return replace(report, status=replace(report.status, **fields))
+    return replace(report, status=report.status.model_copy(update=fields))
 
 
 def relayed(report, **fields):
-    return with_status(report, sources=tuple(replace(source, **fields) for source in report.status.sources))
+    return with_status(report, sources=tuple(source.model_copy(update=fields) for source in report.status.sources))
 
 
 def test_a_running_task_without_lag_is_healthy():

@@ -4,7 +4,8 @@ from datetime import datetime, timezone
 
 import pytest
 
-from dmdelta.engine.control.table import CONTROL, ControlTable, PendingCommands, Request, Update
+from dmdelta.engine.control.state import Request
+from dmdelta.engine.control.table import CONTROL, ControlTable, PendingCommands, Update
 from dmdelta.lakehouse.metadata_table import create_metadata, metadata_frame
 
 OLDER = {name: kind for name, kind in CONTROL.columns.items() if name not in ("settings", "answers")}
@@ -26,6 +27,18 @@ def test_the_newest_of_each_kind_counts(table):
     table.answer(asked.update, '{"x": 1}')
     assert table.answered(update).settings == '{"x": 1}'
     assert table.asked() == asked
+
+
+def test_a_reload_hides_no_other_request(table):
+    """It is a kind of its own."""
+    table.ask(Request.PAUSE)
+    assert table.asked().reload is None
+    table.ask_reload()
+    first = table.asked()
+    assert first.request.request is Request.PAUSE
+    table.ask_reload()
+    assert table.asked().request == first.request
+    assert table.asked().reload not in (None, first.reload)
 
 
 def test_a_table_of_an_older_version_is_read_and_widened(spark, lakehouse, table):

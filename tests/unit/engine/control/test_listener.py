@@ -4,7 +4,7 @@ import threading
 
 from dmdelta.engine.control.cancellation import StopRequest
 from dmdelta.engine.control.listener import AUTO_RESUME, obey, plan_after_failure
-from dmdelta.engine.control.table import Request, State
+from dmdelta.engine.control.state import Request, State
 from dmdelta.errors import ConfigError, SourceUnavailable
 
 

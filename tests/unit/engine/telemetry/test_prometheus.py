@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
 from dmdelta.config.metrics import MetricsConfig
-from dmdelta.engine.control.table import State
+from dmdelta.engine.control.state import State
 from dmdelta.engine.telemetry.counters import RunCounters
 from dmdelta.engine.telemetry.lag import MOST, LagTracker
+from dmdelta.engine.telemetry.observations import Observations
 from dmdelta.engine.telemetry.prometheus import RunMetrics, metrics_page, serving_metrics
 from dmdelta.engine.telemetry.stats import SourceStats, ValidatorFigures, bytes_beyond
 from dmdelta.errors import ConfigError
@@ -84,10 +85,11 @@ def test_the_exposed_metrics():
         pass
     sink = SinkMetrics("s1", workers=(WorkerCounts(2, 5, 40), WorkerCounts(1, 1, 2)), queued=(0, 7), keys=9)
     positions = {"server": at(500, "binlog.000003"), "landed": at(400, "binlog.000003"), "applied": at(80)}
-    metrics = RunMetrics(counters)
+    observations = Observations()
+    metrics = RunMetrics(counters, observations)
     waiting = {"landed": 0, "applied": 420}
     moment = SourceStats("s1", positions, relay_streams=True, stopped=1, sink=sink)
-    metrics.see([replace(moment, relay_bytes=900, waiting_bytes=waiting, safe_tables=3, memory_bytes=4096)], 0.0)
+    observations.see([replace(moment, relay_bytes=900, waiting_bytes=waiting, safe_tables=3, memory_bytes=4096)], 0.0)
     for state in (State.RETRYING, State.RUNNING, State.RETRYING):
         metrics.publish(state)
     registry = CollectorRegistry()
@@ -143,8 +145,9 @@ def test_the_validators_metrics():
     """Rows, errors by state, and its position as a stage."""
     figures = ValidatorFigures(70, 3, {ErrorState.NEW: 2, ErrorState.IGNORED: 0}, stopped=True)
     positions = {"server": at(500), "validated": at(400)}
-    metrics = RunMetrics(RunCounters(lambda _: None))
-    metrics.see([SourceStats("s1", positions, validator=figures), SourceStats("s2")], 0.0)
+    observations = Observations()
+    metrics = RunMetrics(RunCounters(lambda _: None), observations)
+    observations.see([SourceStats("s1", positions, validator=figures), SourceStats("s2")], 0.0)
     registry = CollectorRegistry()
     registry.register(metrics)
 
@@ -166,7 +169,7 @@ def test_an_address_in_use_is_reported():
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        serving = serving_metrics(MetricsConfig(port=port), RunCounters(lambda _: None))
+        serving = serving_metrics(MetricsConfig(port=port), RunCounters(lambda _: None), Observations())
         with pytest.raises(ConfigError, match=f"127.0.0.1:{port}"), serving:
             pass
 
@@ -176,7 +179,7 @@ def test_by_default_only_this_machine_is_served():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    with serving_metrics(MetricsConfig(port=port), RunCounters(lambda _: None)):
+    with serving_metrics(MetricsConfig(port=port), RunCounters(lambda _: None), Observations()):
         socket.create_connection(("127.0.0.1", port), timeout=5).close()
         for address in ("127.0.0.2", "::1"):
             with pytest.raises(OSError):

@@ -1,0 +1,150 @@
+"""The status of a task as recorded: in its relays' status, bronze's history, the last checkpoint and dm_meta."""
+
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from dmdelta.bronze.landing import landing_app
+from dmdelta.checkpoint import checkpoint_rows
+from dmdelta.config import SourceConfig, TaskSpec
+from dmdelta.engine.control.table import ControlTable
+from dmdelta.engine.sink import target_server
+from dmdelta.engine.snapshot.store import ChunkStore
+from dmdelta.engine.task.task import Task, open_task
+from dmdelta.engine.telemetry.task_status import Origin, SourceStatus, TableStatus, TaskStatus
+from dmdelta.engine.validation.admin import ValidatorStatus, validator_status
+from dmdelta.errors import SinkError
+from dmdelta.lakehouse.history import CommitTag, newest_own_commit
+from dmdelta.lakehouse.spark_errors import wrapped
+from dmdelta.model.position import Position
+from dmdelta.model.spark_sql import literal
+from dmdelta.sink.startup import flushed_position
+from dmdelta.sink.target.metadata import Metadata
+from dmdelta.source.relay.relay_task import RelayStatus, read_status
+
+
+def stored_status(spec: TaskSpec) -> TaskStatus:
+    """Query the relay folders, the lakehouse and the sink's target, but not the sources.
+
+    Raises:
+        LakehouseError: a table cannot be read.
+    """
+    task = open_task(spec, writing=False)
+    rows = checkpoint_rows(task.spark, task.lakehouse, spec.name)
+    points = {row["id"]: row for row in rows if row["is_global"]}
+    validators = {each.source_id: each for each in validator_status(task)} if spec.validator.mode != "none" else {}
+    sources = tuple(
+        _validated(_source(task, source, points.get(source.source_id)), validators) for source in spec.sources
+    )
+    tables = tuple(
+        TableStatus(
+            source_id=row["id"],
+            table=f"{row['cp_schema']}.{row['cp_table']}",
+            applied_to=str(max(_position(row), _position(points[row["id"]]))),  # below the global one, all is applied
+            delta_version=row["delta_version"],
+            flushed_at=row["updated_at"],
+        )
+        for row in rows
+        if not row["is_global"]
+    )
+    reported = ControlTable(task.spark, task.lakehouse, spec.name).last_reported()
+    return TaskStatus(
+        task=spec.name,
+        origin=Origin.LAKEHOUSE,
+        at=datetime.now(timezone.utc),
+        state=reported.state.value if reported else None,
+        state_at=reported.at if reported else None,
+        process=reported.process if reported else None,
+        error=reported.error if reported else None,
+        hint=reported.hint if reported else None,
+        sources=sources,
+        tables=tables,
+    )
+
+
+def _source(task: Task, source: SourceConfig, point: dict[str, Any] | None) -> SourceStatus:
+    app = landing_app(task.spec.name, source.source_id)
+    landed = newest_own_commit(task.spark, task.lakehouse.bronze, app)
+    sunk, failure, lag = _sink_position(task, source, landed.tag.end if landed else None)
+    relay = read_status(Path(task.spec.relay_dir(source)) / source.source_id)
+    return SourceStatus(
+        source_id=source.source_id,
+        relay=relay.state if relay else None,
+        relay_at=datetime.fromtimestamp(relay.at, tz=timezone.utc) if relay else None,
+        server_at=_server_at(relay),
+        relayed_to=str(Position(relay.epoch, relay.binlog_file, relay.offset)) if relay and relay.binlog_file else None,
+        landed_to=str(landed.tag.end) if landed else None,
+        newest_change=_newest_change(task, landed.tag) if landed else None,
+        applied_to=_place(point, "") if point else None,
+        flushed_to=_place(point, "") if point else None,
+        exit_point=_place(point, "exit_point_") if point and point["exit_point_binlog_name"] else None,
+        flushed_at=point["updated_at"] if point else None,
+        flushed_because=point["reason"] if point else None,
+        sunk_to=sunk,
+        sink_error=failure,
+        sink_lag_bytes=lag,
+        sink_lacks=_missing_in_sink(task, source),
+    )
+
+
+def _validated(source: SourceStatus, validators: Mapping[str, ValidatorStatus]) -> SourceStatus:
+    validator = validators.get(source.source_id)
+    if validator is None:
+        return source
+    return source.model_copy(
+        update={
+            "validated_to": validator.validated_to,
+            "validator_pending": validator.pending_rows,
+            "validator_errors": validator.new_errors,
+            "validator_trouble": validator.trouble,
+        }
+    )
+
+
+def _missing_in_sink(task: Task, source: SourceConfig) -> tuple[str, ...]:
+    if task.spec.sink is None:
+        return ()
+    store = ChunkStore(task.spark, task.lakehouse, task.spec.name, source.source_id, task.run)
+    return tuple(".".join(name) for name in store.read_ad_hoc())
+
+
+def _sink_position(
+    task: Task, source: SourceConfig, landed: Position | None
+) -> tuple[str | None, str | None, int | None]:
+    """The sink's position, the error if it cannot be read, and its lag behind bronze in bytes of the log."""
+    config = task.spec.sink
+    if config is None:
+        return None, None, None
+    metadata = Metadata(config.metadata, task.spec.name, source.source_id, task.run)
+    try:
+        position = flushed_position(target_server(config), metadata)
+    except SinkError as error:
+        return None, error.message, None
+    if position is None or landed is None or position.binlog_file != landed.binlog_file:
+        return str(position) if position else None, None, None
+    return str(position), None, max(0, landed.offset - position.offset)
+
+
+def _newest_change(task: Task, newest: CommitTag) -> datetime | None:
+    """When the last row of the newest landing was committed at the source; file statistics keep the query short."""
+    bronze = task.lakehouse.bronze
+    statement = (
+        f"SELECT max(committed_at) FROM {bronze} WHERE source_id = {literal(newest.source)} "
+        f"AND epoch = {newest.begin.epoch} AND seq >= {newest.begin.seq}"
+    )
+    with wrapped(bronze, "reading"):
+        ((moment,),) = task.spark.sql(statement).collect()
+    return moment.astimezone(timezone.utc) if moment is not None else None
+
+
+def _server_at(relay: RelayStatus | None) -> str | None:
+    return f"{relay.server_file}:{relay.server_offset}" if relay and relay.server_file else None
+
+
+def _place(row: dict[str, Any], prefix: str) -> str:
+    return str(_position(row, prefix))
+
+
+def _position(row: dict[str, Any], prefix: str = "") -> Position:
+    return Position(row[f"{prefix}epoch"], row[f"{prefix}binlog_name"], row[f"{prefix}binlog_pos"])
