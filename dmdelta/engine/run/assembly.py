@@ -116,7 +116,7 @@ def open_pipeline(
         ResultStore(clone_session(task.spark), task.lakehouse, task.spec.name, task.run), context, task.suites
     )
     tables = TableApply(spark, context, points, requests, counters, record)
-    scheduler = TableScheduler(spark, tables, lambda: landed_ranges.waiting, landed)
+    scheduler = TableScheduler(spark, tables, landed)
     scheduler.pause_tables(waiting)
     applying = ApplyingLoop(scheduler, landed_ranges, flusher.request)
     log.info("source opened", source=source_id, landed=str(landed.end) if landed else None)
