@@ -284,7 +284,7 @@ class TableScheduler:
             self._running.remove(turn)
             for name in finished:
                 self._end_turn(self.states.of(name), turn.landed.end, time.monotonic() - began)
-        self._start_turns()
+            self._start_turns()
 
     def _end_turn(self, state: TableState, end: Position, took: float) -> None:
         before = took if state.seconds is None else state.seconds

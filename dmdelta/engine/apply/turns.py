@@ -1,7 +1,7 @@
 """Plans the turns of tables: what a turn covers, and which table has the next one. Pure: values in, plan out."""
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from dmdelta.bronze.landing import LandedRange
@@ -75,17 +75,16 @@ def plan_next_turn(waiting: Collection[WaitingTurn], merged_in_use: Collection[T
     return min(ready, key=lambda turn: (-turn.urgency, turn.names), default=None)
 
 
-def plan_joined(pending: Sequence[PendingRange], max_bytes: int) -> int:
-    """How many of a table's pending ranges (at least one, in log order) its next turn covers.
+def plan_joined(pending: Iterable[PendingRange], max_bytes: int) -> int:
+    """How many of a table's pending ranges (in log order; at least one) its next turn covers.
 
     A range with a rename is applied alone, by all its tables together. The others are joined up to `max_bytes` of log,
     and never across an epoch: a snapshot's rows are new, the log after it may already be in silver.
     """
-    if pending[0].group:
-        return 1
-    joined, count = pending[0].landed, 1
-    for following in pending[1:]:
-        if following.group or not can_join(joined, following.landed, max_bytes):
+    first, *later = pending
+    joined, count = first.landed, 1
+    for following in later:
+        if first.group or following.group or not can_join(joined, following.landed, max_bytes):
             break
         joined, count = joined.join(following.landed), count + 1
     return count
