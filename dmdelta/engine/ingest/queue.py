@@ -25,12 +25,6 @@ class RangeQueue:
         with self._changed:
             return self._closed and not self._waiting
 
-    @property
-    def waiting(self) -> bool:
-        """The queue is not empty."""
-        with self._changed:
-            return bool(self._waiting)
-
     def append(self, landed: LandedRange) -> None:
         with self._changed:
             self._waiting.append(landed)
