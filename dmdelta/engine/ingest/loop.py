@@ -27,14 +27,16 @@ def plan_pause(freshness: float, land: float) -> float:
     """Seconds between the starts of two batches; 0: one directly after the other.
 
     A quarter of the target freshness is spent on waiting for a batch: the tables need the rest for their turns. Landing
-    takes at most a quarter of the time, so that it leaves the cores to silver, particularly while both are cold; but it
-    never waits longer than the target freshness.
+    takes at most a quarter of the time, so that it leaves the cores to silver, particularly while both are cold. If the
+    interval would then exceed the target freshness, landing takes up to half of the time.
 
     Args:
         freshness: maximum age of a change when it reaches silver, in seconds.
         land: recent duration of a batch, in seconds.
     """
-    return min(max(freshness / 4, 4 * land), freshness)
+    if not freshness:
+        return 0.0
+    return min(max(freshness / 4, 4 * land), max(freshness, 2 * land))
 
 
 log = get_logger(__name__)
