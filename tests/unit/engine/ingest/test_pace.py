@@ -8,7 +8,17 @@ from dmdelta.engine.telemetry.counters import RunCounters
 
 @pytest.mark.parametrize(
     ("freshness", "land", "pause"),
-    [(10, 0, 2.5), (10, 0.5, 2.5), (10, 1, 4), (10, 2.5, 10), (10, 4, 10), (10, 12, 24), (60, 1, 15), (1, 0.1, 0.4), (0, 1, 0)],
+    [
+        (10, 0, 2.5),
+        (10, 0.5, 2.5),
+        (10, 1, 4),
+        (10, 2.5, 10),
+        (10, 4, 10),
+        (10, 12, 24),
+        (60, 1, 15),
+        (1, 0.1, 0.4),
+        (0, 1, 0),
+    ],
 )
 def test_batches_are_spaced_by_the_target_freshness(freshness, land, pause):
     """A quarter of it, or four times the duration of a batch; for slow batches all of it, or twice their duration."""
