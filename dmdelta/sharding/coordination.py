@@ -223,13 +223,13 @@ class Coordination:
             table.decided_ahead.update(dict.fromkeys(shards, (action, frozenset(statements))))
 
     @contextmanager
-    def working(self) -> Iterator[None]:
-        """Mark a worker as active for the duration of the block."""
-        self.begins()
+    def resting(self) -> Iterator[None]:
+        """Mark a worker as not active for the duration of the block: it waits for shards of other sources."""
+        self.ends()
         try:
             yield
         finally:
-            self.ends()
+            self.begins()
 
     def at_rest(self) -> bool:
         """Whether no worker is active and no shard can continue: waiting shards wait for statements still to come."""

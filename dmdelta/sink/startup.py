@@ -69,7 +69,9 @@ def open_sink(
     sink = Sink(
         source=source,
         settings=settings,
-        reader=SliceReader(spark, log_of_source, tables, source, settings, stored.executed, points),
+        reader=SliceReader(
+            spark, log_of_source, tables, source, settings=settings, executed=stored.executed, points=points
+        ),
         tables=tables,
         dispatcher=dispatcher,
         execution=SliceExecution(

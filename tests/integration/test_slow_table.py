@@ -1,15 +1,19 @@
-"""A table that takes long to write holds neither the others, which leave it behind, nor a stop."""
+"""A table that takes long to write holds neither the others, which have turns of their own, nor a stop, nor a kill."""
 
 import threading
 import time
 
 import pytest
 
-from dmdelta.engine.apply import turns, writer
+from dmdelta.engine.apply import writer
 from dmdelta.engine.run import runner
 from dmdelta.engine.validation import validator
 from dmdelta.engine.validation.store import VALIDATOR, read_progress
+from dmdelta.failpoint import CrashPoint
+from dmdelta.lakehouse.history import newest_own_commit
 from dmdelta.lakehouse.layout import Lakehouse
+from dmdelta.silver.table.target import silver_app
+from tests.support.check import assert_exactly_once
 from tests.support.diff import differences
 from tests.support.task import Task
 
@@ -54,11 +58,10 @@ class Slow:
         told = read_progress(VALIDATOR.of(self.spark, self.lakehouse, self.task.name)).get(self.task.source_id)
         return {table for _, table in told[0].left} if told else set()
 
-    def wait_until_left(self):
-        deadline = time.monotonic() + SECONDS
-        while "slow" not in self.left():
-            assert time.monotonic() < deadline, "the validator has not seen that it is late"
-            time.sleep(1)
+    def end(self, table):
+        """The position of a table: the end of its newest own commit."""
+        app = silver_app(self.task.name, self.task.source_id, self.task.database, table)
+        return newest_own_commit(self.spark, self.lakehouse.silver(self.task.database, table), app).tag.end
 
     def do(self, *statements):
         self.task.server.execute(*statements, database=self.task.database)
@@ -79,13 +82,12 @@ def slow(mysql80, spark, tmp_path, monkeypatch):
     made.do(*(f"INSERT INTO {table} VALUES (0)" for table in ("slow", "fast", "other")))
     task.catch_up()
     monkeypatch.setattr(writer, "apply_group", made.apply_group)
-    monkeypatch.setattr(turns, "SLOW_SECONDS", 1.0)
     monkeypatch.setattr(validator, "GATHER_SECONDS", 1.0)
     return made
 
 
 def test_the_others_go_on_and_it_catches_up(slow):
-    """Through several ranges; what renames it waits for it; at the end silver is the source, and was validated."""
+    """Through several ranges; a rename waits for its tables alone; at the end silver is the source, and was validated."""
     with slow.task.running():
         try:
             for number in (1, 2, 3):
@@ -94,8 +96,10 @@ def test_the_others_go_on_and_it_catches_up(slow):
                     slow.do(f"INSERT INTO other VALUES ({number})")
                 slow.wait_for("fast", number)
             assert (slow.ids("slow"), slow.ids("other"), slow.applied) == ({0}, {0, 1, 2}, 0)
-            slow.wait_until_left()
             slow.do("RENAME TABLE slow TO tmp, other TO slow, tmp TO other", "INSERT INTO slow VALUES (9)")
+            slow.do("INSERT INTO fast VALUES (9)")
+            slow.wait_for("fast", 9)
+            assert (slow.ids("slow"), slow.ids("other")) == ({0}, {0, 1, 2})
         finally:
             slow.may.set()
         slow.wait_for("slow", 9)
@@ -104,6 +108,32 @@ def test_the_others_go_on_and_it_catches_up(slow):
     assert slow.applied >= 2
     slow.task.catch_up()
     assert slow.left() == set()
+
+
+def test_a_kill_with_tables_at_different_positions(slow):
+    """One is ranges behind the others when the process dies; each resumes at its own position, exactly once."""
+    task, (file, offset, _) = slow.task, slow.task.server.position()
+    slow.may.set()
+    with task.process() as process:
+        process.wait_for('"source opened"', seconds=SECONDS)
+        task.arm(CrashPoint.SILVER_BEFORE_COMMIT, "hang")
+        slow.do("INSERT INTO slow VALUES (1)")
+        deadline = time.monotonic() + SECONDS
+        while task.failpoint.exists():
+            assert time.monotonic() < deadline, process.log()
+            time.sleep(0.1)
+        for number in (1, 2, 3):
+            slow.do(f"INSERT INTO slow VALUES ({number + 1})", f"INSERT INTO fast VALUES ({number})")
+            slow.do("UPDATE other SET id = id + 10")
+            slow.wait_for("fast", number)
+        slow.wait_for("other", 30)
+        assert slow.ids("slow") == {0}
+        process.kill()
+    assert slow.end("slow") < min(slow.end("fast"), slow.end("other"))
+    slow.do("DELETE FROM fast WHERE id = 1", "INSERT INTO slow VALUES (9)")
+    task.catch_up()
+    slow.assert_same()
+    assert_exactly_once(slow.spark, task, (file, offset))
 
 
 def test_a_stop_gives_up_what_is_in_flight(slow, monkeypatch, capsys):

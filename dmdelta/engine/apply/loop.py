@@ -1,11 +1,11 @@
-"""The apply loop of one source: applies ranges of its log to the silver tables."""
+"""The apply loop of one source: hands the ranges of its log to the tables, and reports those that all have applied."""
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from dmdelta.checkpoint import FlushReason
-from dmdelta.engine.apply.scheduler import TableScheduler, Threads
+from dmdelta.engine.apply.scheduler import RANGE_BYTES, TableScheduler
 from dmdelta.engine.control.cancellation import StopRequest
 from dmdelta.engine.ingest.queue import RangeQueue
 from dmdelta.logging import get_logger
@@ -15,13 +15,11 @@ log = get_logger(__name__)
 WAIT_SECONDS = 0.5
 IDLE_SECONDS = 30.0
 """After this long without a range, a shard that the log has not mentioned has the schema of the source's catalog."""
-RANGE_BYTES = 256 << 20
-"""Maximum bytes of log in one range: large ranges apply more cheaply, small ones stop sooner."""
 
 
 @dataclass(slots=True)
 class ApplyingLoop:
-    """Takes ranges from a queue and has the scheduler apply them.
+    """Takes ranges from a queue and hands them to the scheduler, which applies them meanwhile.
 
     Attributes:
         request_flush: asks the flusher to write the checkpoint soon.
@@ -39,37 +37,58 @@ class ApplyingLoop:
         return self.scheduler.context
 
     def run(self, stop: StopRequest) -> None:
-        """Apply ranges until a stop is requested, or until landing has finished and the queue is empty.
+        """Apply ranges until a stop is requested, or until landing has finished and every table has applied everything.
 
-        Returns at the end of a range.
+        Returns at the end of a turn of each table.
+
+        Raises:
+            DmdeltaError: as `apply_group`, after the running turns have finished.
         """
         busy = time.monotonic()
-        with self.scheduler.threads() as threads:
+        with self.scheduler.writing(stop):
             while not stop.requested:
-                self.scheduler.check_late()
-                if self._apply_next(threads, stop):
-                    busy = time.monotonic()
-                    continue
+                self.scheduler.check()
+                self._report_applied()
+                if self.context.shards.mode is not None:
+                    self.scheduler.resume_released()
                 finished = self.landed_ranges.finished
-                if finished or time.monotonic() > busy + IDLE_SECONDS:
+                if not self.scheduler.is_idle:
+                    busy = time.monotonic()
+                elif finished or time.monotonic() > busy + IDLE_SECONDS:
                     self.context.shards.assume_catalog_schemas(self.context.source_id)
-                if finished:
-                    self.scheduler.check_late(wait_for_all=True)
-                    return
+                    if finished and self._is_at_rest(stop):
+                        break
+                if self._hand_over_next():
+                    busy = time.monotonic()
+        self.scheduler.check()
+        self._report_applied()
 
-    def _apply_next(self, threads: Threads, stop: StopRequest) -> bool:
-        """Apply the next range; False if none arrives in time."""
-        landed = self.landed_ranges.take(RANGE_BYTES, WAIT_SECONDS)
-        if landed is None:
+    def _hand_over_next(self) -> bool:
+        """Hand over the next range; False if none arrives in time, or the tables are too far behind."""
+        if not self.scheduler.has_room or self.landed_ranges.finished:
+            self.scheduler.wait(WAIT_SECONDS)
             return False
-        while (tables := self.scheduler.apply_range(threads, landed, stop)) is None:
-            if stop.wait(WAIT_SECONDS):
-                return True
-            self.scheduler.check_late()
+        landed = self.landed_ranges.take(RANGE_BYTES, WAIT_SECONDS)
+        if landed is not None:
+            self.scheduler.hand_over(landed)
+        return landed is not None
+
+    def _is_at_rest(self, stop: StopRequest) -> bool:
+        """Whether no shard of this source waits for another source that may still continue."""
+        shards = self.context.shards
+        if shards.mode is None:
+            return True
+        with shards.resting():
+            return shards.at_rest() or (stop.wait(WAIT_SECONDS) and False)
+
+    def _report_applied(self) -> None:
+        """Pass on the ranges that all tables have applied. What waits for the global checkpoint continues here."""
+        for applied in self.scheduler.take_applied():
+            source_id, landed = self.context.source_id, applied.landed
+            self.scheduler.tables.counters.spent(source_id, "apply", applied.seconds)
+            if applied.ddl:
+                self.request_flush(FlushReason.DDL)
+            log.info("range applied", source=source_id, end=str(landed.end), tables=applied.tables)
+            if self.applied_ranges is not None:
+                self.applied_ranges.append(landed)
         self.context.memory.release(self.scheduler.tables.points.reached)
-        if any(table.ddl for table in tables):
-            self.request_flush(FlushReason.DDL)
-        log.info("range applied", source=self.context.source_id, end=str(landed.end), tables=len(tables))
-        if self.applied_ranges is not None:
-            self.applied_ranges.append(landed)
-        return True

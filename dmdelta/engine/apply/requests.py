@@ -13,7 +13,8 @@ from dmdelta.checkpoint.restart_plan import plan_restart
 from dmdelta.engine.apply.table_state import TableState, TableStates
 from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
-from dmdelta.silver.apply.request import ApplyRequest, ApplyResult
+from dmdelta.model.schema import TableName
+from dmdelta.silver.apply.request import STEP_BITS, ApplyRequest, ApplyResult
 from dmdelta.silver.apply.silver_context import SilverContext
 from dmdelta.silver.rows.strategy import Mode
 from dmdelta.silver.schema.earlier import EarlierStructures
@@ -40,6 +41,11 @@ class RangeRequests:
     states: TableStates = field(default_factory=TableStates)
     _began: float = field(default_factory=time.monotonic)
 
+    def begin(self, spark: SparkSession, name: TableName, landed: LandedRange) -> Position:
+        """Where the rest of a range begins that silver does not have: the range's end or later if it has all of it."""
+        state = self.states.of(name)
+        return _begin(state, state.plan or self._plan(spark, state), landed)
+
     def request(self, spark: SparkSession, table: TableEvents, landed: LandedRange) -> ApplyRequest:
         """Plan what to apply of a range to a table; the request begins at or after its end if silver has all of it."""
         state = self.states.of(table.name)
@@ -47,13 +53,14 @@ class RangeRequests:
         begin, context = _begin(state, plan, landed), self.context
         state.is_safe = self._is_safe(state, plan, begin, landed)
         newest, state.newest = state.newest, None
+        batch, whole = plan_version(state.version, landed.batch)
         return ApplyRequest(
             context=context,
             schema=table.schema,
             table=table.table,
             begin=begin,
             end=landed.end,
-            batch=landed.batch,
+            batch=batch,
             mode=Mode.SAFE if state.is_safe else Mode.NORMAL,
             known=state.structure,
             events=table if begin == landed.begin else None,
@@ -62,6 +69,7 @@ class RangeRequests:
             newest=newest,
             safe_until=state.safe_until,
             earlier=self._earlier(state, table, begin),
+            whole=whole,
         )
 
     def _earlier(self, state: TableState, table: TableEvents, begin: Position) -> StructuresBefore | None:
@@ -119,9 +127,24 @@ class RangeRequests:
         return plan
 
 
+def plan_version(applied: int | None, batch: int) -> tuple[int, bool]:
+    """The batch that numbers the commits of a request, and whether the request completes it.
+
+    A crash may interrupt a turn that joined more batches than the next start joins. The table's newest commit then has
+    a higher version than this request would use, and Delta would skip the request's commits. So the request continues
+    as a part of the interrupted turn's batch, which a later request completes.
+
+    Args:
+        applied: the transaction version of the table's newest own commit; None: unknown.
+        batch: the landing batch that ends where the request ends.
+    """
+    unfinished = (applied + 1) >> STEP_BITS if applied is not None else 0
+    return (unfinished, False) if unfinished > batch else (batch, True)
+
+
 def _begin(state: TableState, plan: RestartPlan, landed: LandedRange) -> Position:
     read_at = _read_at(state, landed) or landed.begin
-    return max(landed.begin, plan.start, read_at, state.caught_up or landed.begin)
+    return max(landed.begin, plan.start, read_at)
 
 
 def _read_at(state: TableState, landed: LandedRange) -> Position | None:

@@ -3,11 +3,13 @@
 One record per table. Only the scheduler (`dmdelta.engine.apply.scheduler`) changes phases.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
 from dmdelta.checkpoint import RestartPlan
+from dmdelta.engine.apply.turns import PendingRange
 from dmdelta.errors import QualityError, SchemaError
 from dmdelta.lakehouse.history import OwnCommit
 from dmdelta.model.position import Position
@@ -23,13 +25,11 @@ class Phase(Enum):
     """The phase of a table while a run applies ranges."""
 
     FOLLOWING = "following"
-    """Every range is applied to it, together with the other tables."""
+    """Its pending ranges are applied to it, in its turns."""
     MAINTENANCE = "maintenance"
-    """It is being compacted or vacuumed; no range is applied meanwhile."""
+    """It is being compacted or vacuumed; its ranges accumulate meanwhile."""
     SNAPSHOT = "snapshot"
     """A snapshot reads it from the source again, and replaces its silver table at the end."""
-    LATE = "late"
-    """It is behind the other tables and catches up, while they follow."""
     WAITING = "waiting"
     """A shard whose statement waits for other shards of its merged table."""
     STOPPED = "stopped"
@@ -37,14 +37,15 @@ class Phase(Enum):
 
 
 TRANSITIONS: Mapping[Phase, frozenset[Phase]] = {
-    Phase.FOLLOWING: frozenset({Phase.MAINTENANCE, Phase.SNAPSHOT, Phase.LATE, Phase.WAITING, Phase.STOPPED}),
-    Phase.MAINTENANCE: frozenset({Phase.LATE, Phase.SNAPSHOT}),
-    Phase.SNAPSHOT: frozenset({Phase.LATE, Phase.STOPPED}),
-    Phase.LATE: frozenset({Phase.FOLLOWING, Phase.SNAPSHOT, Phase.WAITING, Phase.STOPPED}),
-    Phase.WAITING: frozenset({Phase.LATE, Phase.SNAPSHOT, Phase.STOPPED}),
-    Phase.STOPPED: frozenset({Phase.LATE, Phase.SNAPSHOT}),
+    Phase.FOLLOWING: frozenset({Phase.MAINTENANCE, Phase.SNAPSHOT, Phase.WAITING, Phase.STOPPED}),
+    Phase.MAINTENANCE: frozenset({Phase.FOLLOWING, Phase.SNAPSHOT}),
+    Phase.SNAPSHOT: frozenset({Phase.FOLLOWING, Phase.STOPPED}),
+    Phase.WAITING: frozenset({Phase.FOLLOWING, Phase.SNAPSHOT, Phase.STOPPED}),
+    Phase.STOPPED: frozenset({Phase.FOLLOWING, Phase.SNAPSHOT}),
 }
-"""The phases that may follow each phase. A table returns to FOLLOWING only through LATE: it catches up first."""
+"""The phases that may follow each phase."""
+LEFT_OUT = frozenset({Phase.SNAPSHOT, Phase.WAITING, Phase.STOPPED})
+"""The phases in which no ranges accumulate: the table resumes with one range, from where its log continues."""
 
 
 class ForbiddenTransition(RuntimeError):
@@ -58,9 +59,12 @@ class TableState:
     Attributes:
         error: the reason for STOPPED.
         waits: what it waits for in WAITING.
-        reload: replaces the rows of a STOPPED table whose snapshot could not be applied yet; called before it resumes.
+        reload: replaces the rows of a STOPPED table whose snapshot could not be applied yet; its first turn after it
+            has resumed calls it.
         read_at: where its log continues after an exact snapshot, which reads a table as of one position.
-        caught_up: the position up to which it was applied outside the ranges.
+        pending: the ranges that it has not applied yet, in log order.
+        behind_until: the end of the ranges that it still misses since it was held; None: it misses none.
+        seconds: the recent average duration of its turns; None before the first.
         resync_until: requests that begin before it were deferred for a shard, and are applied in safe mode.
         safe_until: the same limit, from the table's newest own commit.
         plan: how it continues after the start of the run, or after it was paused; None: not planned yet.
@@ -80,7 +84,9 @@ class TableState:
     waits: Waiting | None = None
     reload: Callable[[], object] | None = None
     read_at: Position | None = None
-    caught_up: Position | None = None
+    pending: deque[PendingRange] = field(default_factory=deque)
+    behind_until: Position | None = None
+    seconds: float | None = None
     resync_until: Position | None = None
     safe_until: Position | None = None
     plan: RestartPlan | None = None
@@ -137,8 +143,10 @@ class TableStates:
 
     @property
     def held(self) -> frozenset[TableName]:
-        """The tables that do not follow the ranges now."""
-        return frozenset(state.name for state in self if state.phase is not Phase.FOLLOWING)
+        """The tables that may miss ranges which the others have: those that do not follow, or have just resumed."""
+        return frozenset(
+            state.name for state in self if state.phase is not Phase.FOLLOWING or state.behind_until is not None
+        )
 
     @property
     def stopped(self) -> dict[TableName, TableError]:

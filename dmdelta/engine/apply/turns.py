@@ -1,56 +1,116 @@
-"""Schedules which tables are written in parallel, which one after the other, and which are slow enough to run late."""
+"""Plans the turns of tables: what a turn covers, and which table has the next one. Pure: values in, plan out."""
 
-import time
-from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import Future, wait
+import math
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 
+from dmdelta.bronze.landing import LandedRange
+from dmdelta.engine.ingest.queue import can_join
 from dmdelta.model.schema import TableName
-from dmdelta.silver.apply.renames import plan_groups
 from dmdelta.silver.schema.range_profile import TableEvents
-from dmdelta.silver.table.target import Target
-
-SLOW_SECONDS = 10.0
-"""How long to wait for the last turns of a range, once the others are done and more of the log is available."""
-_POLL_SECONDS = 0.5
 
 
-def plan_turns(
-    tables: Sequence[TableEvents], target: Callable[[TableName], Target]
-) -> list[list[Sequence[TableEvents]]]:
-    """The turns of a range: they run in parallel, the groups of one turn one after the other.
+@dataclass(frozen=True, slots=True)
+class PendingRange:
+    """A range that a table has not applied yet.
 
-    A group are the tables that a statement of the range renames into each other. The shards of a merged table share a
-    turn: they write the same silver table.
+    Attributes:
+        events: the table's events in the range; None: not known yet, its turn looks them up.
+        group: the tables that a statement of the range renames into each other; empty: none with this table.
+        since: when the range was handed over (monotonic seconds).
     """
-    turns: dict[object, list[Sequence[TableEvents]]] = {}
-    for group in plan_groups(tables):
-        merged = [place.route.name for table in group if (place := target(table.name)).merged]
-        turns.setdefault(merged[0] if merged else id(group), []).append(group)
-    return list(turns.values())
+
+    landed: LandedRange
+    events: TableEvents | None
+    since: float
+    group: frozenset[TableName] = frozenset()
+
+    @property
+    def rows(self) -> int:
+        """The known number of waiting row changes."""
+        return self.events.row_count if self.events is not None else 0
 
 
-def renames_any(tables: Sequence[TableEvents], names: Collection[TableName]) -> bool:
-    """Whether a statement of the range renames one of `names` into another table."""
-    return any(len(group) > 1 and not names_of([group]).isdisjoint(names) for group in plan_groups(tables))
+@dataclass(frozen=True, slots=True)
+class WaitingTurn:
+    """A turn that could start now.
+
+    Attributes:
+        names: its tables; more than one if they are renamed into each other.
+        merged: the merged tables that it writes. One turn at a time writes a merged table.
+        rows: the number of waiting row changes.
+        age: how long its oldest range has waited, in seconds.
+        cost: the recent duration of its turns, in seconds.
+    """
+
+    names: tuple[TableName, ...]
+    merged: frozenset[TableName]
+    rows: int
+    age: float
+    cost: float
+
+    @property
+    def urgency(self) -> float:
+        """The rank of the turn: the highest is the next.
+
+        The age counts squared, and the rows by their magnitude. So the interval between two turns of a table grows only
+        with the square root of their cost: tables that are written at different cost, or have few rows, wait a bounded
+        multiple of the others' time. With the plain product of rows and age, one row would wait behind a table with
+        thousands of rows per second for hours.
+        """
+        return (1 + math.log10(1 + self.rows)) * self.age**2 / max(self.cost, MIN_COST)
 
 
-def names_of(turn: Sequence[Sequence[TableEvents]]) -> frozenset[TableName]:
-    """The tables of a turn."""
-    return frozenset(table.name for group in turn for table in group)
+MIN_COST = 0.1
+"""Seconds. A turn takes at least this long, which the average of a few empty turns may not show."""
 
 
-def await_turns(running: Collection[Future[None]], max_slow: int, has_backlog: Callable[[], bool]) -> set[Future[None]]:
-    """Wait for turns to end; returns the slow ones once the other tables would wait only for them.
+def plan_next_turn(waiting: Collection[WaitingTurn], merged_in_use: Collection[TableName]) -> WaitingTurn | None:
+    """The turn to start next; None if none can start.
 
     Args:
-        max_slow: maximum number of slow turns.
-        has_backlog: whether more of the log is available.
+        merged_in_use: the merged tables that are being written. Another shard would only wait for its right to write.
     """
-    unfinished, since = set(running), time.monotonic()
-    while unfinished:
-        _, unfinished = wait(unfinished, timeout=_POLL_SECONDS)
-        if len(unfinished) > max_slow:
-            since = time.monotonic()
-        elif time.monotonic() - since >= SLOW_SECONDS and has_backlog():
+    ready = [turn for turn in waiting if turn.merged.isdisjoint(merged_in_use)]
+    return min(ready, key=lambda turn: (-turn.urgency, turn.names), default=None)
+
+
+def plan_joined(pending: Iterable[PendingRange], max_bytes: int) -> int:
+    """How many of a table's pending ranges (in log order; at least one) its next turn covers.
+
+    A range with a rename is applied alone, by all its tables together. The others are joined up to `max_bytes` of log,
+    and never across an epoch: a snapshot's rows are new, the log after it may already be in silver.
+    """
+    first, *later = pending
+    joined, count = first.landed, 1
+    for following in later:
+        if first.group or following.group or not can_join(joined, following.landed, max_bytes):
             break
-    return unfinished
+        joined, count = joined.join(following.landed), count + 1
+    return count
+
+
+def join_pending(parts: Sequence[PendingRange]) -> PendingRange:
+    """One pending range of several, in log order; its events are unknown if those of any part are."""
+    joined = parts[0]
+    for part in parts[1:]:
+        known = None if joined.events is None or part.events is None else join_events(joined.events, part.events)
+        joined = replace(joined, landed=joined.landed.join(part.landed), events=known)
+    return joined
+
+
+def join_events(first: TableEvents, then: TableEvents) -> TableEvents:
+    """The events of one table in two ranges, of which `then` is the later one."""
+    ops = {**first.rows, **then.rows}
+    return TableEvents(
+        schema=first.schema,
+        table=first.table,
+        rows={op: first.rows.get(op, 0) + then.rows.get(op, 0) for op in ops},
+        first=min(first.first, then.first),
+        last=max(first.last, then.last),
+        structure=(*first.structure, *then.structure),
+        partial=first.partial + then.partial,
+        moves=first.moves + then.moves,
+        groups=tuple(dict.fromkeys((*first.groups, *then.groups))),
+        read=first.read or then.read,
+    )

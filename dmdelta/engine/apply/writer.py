@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import SparkSession
 
@@ -20,10 +20,15 @@ from dmdelta.silver.apply.apply import apply_group
 from dmdelta.silver.apply.context import finish_statement
 from dmdelta.silver.apply.request import ApplyResult
 from dmdelta.silver.apply.silver_context import SilverContext
-from dmdelta.silver.schema.range_profile import TableEvents
+from dmdelta.silver.schema.range_profile import TableEvents, table_events
 from dmdelta.silver.table.state import silver_position
 
 log = get_logger(__name__)
+
+
+def point_of(landed: LandedRange) -> Point:
+    """The point at the end of a range."""
+    return Point(landed.end, str(landed.gtid_set) or None)
 
 
 class ThreadSessions:
@@ -88,7 +93,7 @@ class TableApply:
         if self._cancelled.is_set():
             raise StageFailed("the range was cancelled", hint="run again")
         profile = plan_profile(sum(table.row_count for table in tables), landed.size)
-        spark, end = self.session(profile), Point(landed.end, str(landed.gtid_set) or None)
+        spark, end = self.session(profile), point_of(landed)
         with self.turns(spark, [table.name for table in tables]):
             requests = [self.requests.request(spark, table, landed) for table in tables]
             for request in requests:
@@ -97,6 +102,15 @@ class TableApply:
             for result in apply_group(spark, tables, requests):
                 self._applied(result, end)
                 yield result
+
+    def resume(self, name: TableName, landed: LandedRange) -> Iterator[ApplyResult]:
+        """Apply what a table misses of a range whose events are not known. Yields and raises as `apply`."""
+        spark, context = self.session(), self.context
+        with self.turns(spark, [name]):
+            begin = self.requests.begin(spark, name, landed)
+            if begin < landed.end:
+                events = table_events(spark, context, name, begin, landed.end)
+                yield from self.apply([events], replace(landed, begin=begin))
 
     def session(self, profile: Profile = Profile.LARGE) -> SparkSession:
         """The session of the calling thread for writing tables."""
@@ -145,13 +159,13 @@ class TableApply:
             yield
 
     def interrupt(self) -> None:
-        """Cancel the current range: running jobs are cancelled, waiting tables are not started."""
+        """Cancel the running turns: their jobs are cancelled, no other table is started."""
         self._cancelled.set()
         self.spark.interruptAll()
         self._sessions.interrupt_all()
 
     def settle(self) -> None:
-        """Read the positions of the tables of a cancelled range: each is at one of its own commits.
+        """Read the positions of the tables of cancelled turns: each is at one of its own commits.
 
         Raises:
             LakehouseError: a table's history cannot be read.

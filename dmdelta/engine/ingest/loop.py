@@ -26,19 +26,20 @@ from dmdelta.silver.schema.earlier import EarlierStructures
 from dmdelta.source.relay.purge import assert_whole, landed_segments, plan_purge, purge
 
 
-def plan_pause(freshness: float, land: float, apply: float) -> float:
+def plan_pause(freshness: float, land: float) -> float:
     """Seconds between the starts of two batches; 0: one directly after the other.
 
-    In the worst case a change waits for the next batch, is landed, waits for the range before it and is applied. Half
-    of the remaining target freshness is spent on waiting, the other half is a reserve for slower batches.
+    A quarter of the target freshness is spent on waiting for a batch: the tables need the rest for their turns. Landing
+    takes at most a quarter of the time, so that it leaves the cores to silver, particularly while both are cold. If the
+    interval would then exceed the target freshness, landing takes up to half of the time.
 
     Args:
         freshness: maximum age of a change when it reaches silver, in seconds.
-        land, apply: recent duration of a batch and of a range, in seconds.
+        land: recent duration of a batch, in seconds.
     """
-    if apply > freshness > 0:
-        return apply / 2
-    return max(0.0, (freshness - land - 2 * apply) / 2)
+    if not freshness:
+        return 0.0
+    return min(max(freshness / 4, 4 * land), max(freshness, 2 * land))
 
 
 log = get_logger(__name__)
@@ -114,7 +115,9 @@ class LandingLoop:
         while True:
             self.segments = list_segments(self.relaying.folder, self.source.source_id)
             batch = plan_landing(self.segments, landed)
-            if batch is None or not gather or time.monotonic() >= (until if batch.grows else self._due):
+            if batch is None or not gather or batch.end < self.segments[-1].end_position:
+                return batch  # more is waiting behind it
+            if time.monotonic() >= (until if batch.grows else self._due):
                 return batch
             if stop.wait(POLL_SECONDS):
                 return None
@@ -122,10 +125,7 @@ class LandingLoop:
     @property
     def _due(self) -> float:
         """When the next batch is due if it does not fill before."""
-        source_id, counters = self.source.source_id, self.counters
-        return self._begun + plan_pause(
-            self.freshness, counters.recent(source_id, "land"), counters.recent(source_id, "apply")
-        )
+        return self._begun + plan_pause(self.freshness, self.counters.recent(self.source.source_id, "land"))
 
     def _purge(self, landed: Position) -> None:
         """Purge landed segments. Done here, because nothing else in this process lists segments."""

@@ -25,12 +25,6 @@ class RangeQueue:
         with self._changed:
             return self._closed and not self._waiting
 
-    @property
-    def waiting(self) -> bool:
-        """The queue is not empty."""
-        with self._changed:
-            return bool(self._waiting)
-
     def append(self, landed: LandedRange) -> None:
         with self._changed:
             self._waiting.append(landed)
@@ -53,11 +47,16 @@ class RangeQueue:
             if not self._waiting:
                 return None
             joined = self._waiting.popleft()
-            while self._waiting and _neighbours(joined, self._waiting[0], max_bytes):
+            while self._waiting and can_join(joined, self._waiting[0], max_bytes):
                 joined = joined.join(self._waiting.popleft())
             return joined
 
 
-def _neighbours(landed: LandedRange, following: LandedRange, max_bytes: int) -> bool:
-    # Not across an epoch: a snapshot's rows are new, the log after it may already be in silver.
-    return landed.end.epoch == following.end.epoch and landed.size + following.size <= max_bytes
+def can_join(landed: LandedRange, following: LandedRange, max_bytes: int) -> bool:
+    """Whether two ranges, with or without log between them, may be applied as one of at most `max_bytes`.
+
+    Not across an epoch: a snapshot's rows are new, the log after it may already be in silver.
+    """
+    if landed.end.epoch != following.end.epoch:
+        return False
+    return max(landed.size + following.size, landed.join(following).size) <= max_bytes

@@ -119,7 +119,7 @@ def open_pipeline(
         ResultStore(clone_session(task.spark), task.lakehouse, task.spec.name, task.run), context, task.suites
     )
     tables = TableApply(spark, context, points, requests, counters, record)
-    scheduler = TableScheduler(spark, tables, lambda: landed_ranges.waiting, landed)
+    scheduler = TableScheduler(spark, tables, landed)
     scheduler.pause_tables(waiting)
     landing.repeated.reading = lambda: scheduler.states.in_phase(Phase.SNAPSHOT)
     applying = ApplyingLoop(scheduler, landed_ranges, flusher.request)

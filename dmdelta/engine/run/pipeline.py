@@ -53,8 +53,6 @@ class SourcePipeline:
         self.flusher.start()
         self._start("land", self._land)
         self._start("apply", self._apply)
-        if self.applying.context.shards.mode is not None:
-            self._start("resync", lambda: self.applying.scheduler.resync(self.stop))
         if (maintenance := self.maintenance) is not None:
             self._start("maintenance", lambda: maintenance.follow(self.stop))
         if self.sinking is not None:

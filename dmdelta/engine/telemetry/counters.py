@@ -188,12 +188,15 @@ class RunCounters:
         """Time a phase; a failed one is not counted."""
         began = time.monotonic()
         yield
-        took = time.monotonic() - began
+        self.spent(source_id, phase, time.monotonic() - began)
+
+    def spent(self, source_id: str, phase: str, seconds: float) -> None:
+        """A phase took `seconds`."""
         with self._lock:
-            times, seconds = self._spent.get((source_id, phase), (0, 0.0))
-            self._spent[source_id, phase] = (times + 1, seconds + took)
-            before = self._recent.get((source_id, phase), took)
-            self._recent[source_id, phase] = before + NEWEST_SHARE * (took - before)
+            times, total = self._spent.get((source_id, phase), (0, 0.0))
+            self._spent[source_id, phase] = (times + 1, total + seconds)
+            before = self._recent.get((source_id, phase), seconds)
+            self._recent[source_id, phase] = before + NEWEST_SHARE * (seconds - before)
 
     def recent(self, source_id: str, phase: str) -> float:
         """The recent average duration of a phase, in seconds; 0 before the first time."""
@@ -205,7 +208,9 @@ class RunCounters:
             clashes = {labels: keys for labels, keys in self._clashes.items() if keys}
             failures, spent = dict(self._failures), dict(self._spent)
             rows, commits, care, ranges = (dict(c) for c in (self._rows, self._commits, self._care, self._ranges))
-            return Counts(rows, commits, clashes, failures, spent, care, ranges)
+            return Counts(
+                rows=rows, commits=commits, clashes=clashes, failures=failures, spent=spent, care=care, ranges=ranges
+            )
 
     def now(self) -> Progress:
         with self._lock:

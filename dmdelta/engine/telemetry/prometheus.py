@@ -100,7 +100,7 @@ def counted(counts: Counts) -> Iterator[Metric]:
     yield _family("table_care", "Maintenance actions on tables.", ("deed",), counts.care, grows=True)
     spent = SummaryMetricFamily(
         "dmdelta_batch_seconds",
-        "Duration of landing a batch, applying a range and writing a checkpoint.",
+        "Duration of landing a batch, of applying a range to all its tables, and of writing a checkpoint.",
         labels=("source", "phase"),
     )
     for labels, (times, seconds) in counts.spent.items():

@@ -16,28 +16,22 @@ PATHS = {
     Phase.FOLLOWING: [],
     Phase.MAINTENANCE: [Phase.MAINTENANCE],
     Phase.SNAPSHOT: [Phase.SNAPSHOT],
-    Phase.LATE: [Phase.LATE],
     Phase.WAITING: [Phase.WAITING],
     Phase.STOPPED: [Phase.STOPPED],
 }
 ALLOWED = {
     (Phase.FOLLOWING, Phase.MAINTENANCE),
     (Phase.FOLLOWING, Phase.SNAPSHOT),
-    (Phase.FOLLOWING, Phase.LATE),
     (Phase.FOLLOWING, Phase.WAITING),
     (Phase.FOLLOWING, Phase.STOPPED),
-    (Phase.MAINTENANCE, Phase.LATE),
+    (Phase.MAINTENANCE, Phase.FOLLOWING),
     (Phase.MAINTENANCE, Phase.SNAPSHOT),
-    (Phase.SNAPSHOT, Phase.LATE),
+    (Phase.SNAPSHOT, Phase.FOLLOWING),
     (Phase.SNAPSHOT, Phase.STOPPED),
-    (Phase.LATE, Phase.FOLLOWING),
-    (Phase.LATE, Phase.SNAPSHOT),
-    (Phase.LATE, Phase.WAITING),
-    (Phase.LATE, Phase.STOPPED),
-    (Phase.WAITING, Phase.LATE),
+    (Phase.WAITING, Phase.FOLLOWING),
     (Phase.WAITING, Phase.SNAPSHOT),
     (Phase.WAITING, Phase.STOPPED),
-    (Phase.STOPPED, Phase.LATE),
+    (Phase.STOPPED, Phase.FOLLOWING),
     (Phase.STOPPED, Phase.SNAPSHOT),
 }
 
@@ -65,18 +59,17 @@ def test_a_forbidden_transition_raises_and_changes_nothing(before, after):
 
 
 def test_every_phase_can_be_left_and_returns_to_following():
-    """No phase is final: each leads back to FOLLOWING, through LATE."""
+    """No phase is final."""
     for phase in Phase:
-        if phase not in (Phase.FOLLOWING, Phase.LATE):
-            assert Phase.LATE in TRANSITIONS[phase]
-            assert Phase.FOLLOWING not in TRANSITIONS[phase]
+        assert TRANSITIONS[phase]
+        assert phase is Phase.FOLLOWING or Phase.FOLLOWING in TRANSITIONS[phase]
 
 
 def test_the_details_of_a_phase_end_with_it():
     state, error = TableState(NAME), SchemaError("a column of unknown type", hint="take a snapshot")
     state.move(Phase.STOPPED, error=error, reload=lambda: None)
     assert (state.error, state.reload is None) == (error, False)
-    state.move(Phase.LATE)
+    state.move(Phase.FOLLOWING)
     assert (state.error, state.waits, state.reload) == (None, None, None)
 
 
@@ -90,11 +83,12 @@ def test_forgetting_keeps_where_the_log_continues():
 
 def test_states_by_phase():
     states, error = TableStates(), SchemaError("a column of unknown type", hint="take a snapshot")
-    states.of(("shop", "late")).move(Phase.LATE)
+    states.of(("shop", "late")).behind_until = Position(1, "binlog.000001", 9)
+    states.of(("shop", "worn")).move(Phase.MAINTENANCE)
     states.of(("shop", "bad")).move(Phase.STOPPED, error=error)
     states.read_exactly({("shop", "good"): Position(1, "binlog.000001", 4)})
-    assert states.held == {("shop", "late"), ("shop", "bad")}
-    assert states.in_phase(Phase.LATE) == {("shop", "late")}
+    assert states.held == {("shop", "late"), ("shop", "worn"), ("shop", "bad")}
+    assert states.in_phase(Phase.MAINTENANCE, Phase.STOPPED) == {("shop", "worn"), ("shop", "bad")}
     assert states.stopped == {("shop", "bad"): error}
     assert states.of(("shop", "good")).read_at == Position(1, "binlog.000001", 4)
 

@@ -7,12 +7,22 @@ from dmdelta.engine.telemetry.counters import RunCounters
 
 
 @pytest.mark.parametrize(
-    ("freshness", "land", "apply", "pause"),
-    [(10, 1, 1, 3.5), (10, 0, 0, 5), (10, 1, 5, 0), (10, 12, 0, 0), (10, 1, 12, 6), (0, 0, 0, 0), (0, 1, 1, 0)],
+    ("freshness", "land", "pause"),
+    [
+        (10, 0, 2.5),
+        (10, 0.5, 2.5),
+        (10, 1, 4),
+        (10, 2.5, 10),
+        (10, 4, 10),
+        (10, 12, 24),
+        (60, 1, 15),
+        (1, 0.1, 0.4),
+        (0, 1, 0),
+    ],
 )
-def test_batches_are_spaced_by_the_target_freshness(freshness, land, apply, pause):
-    """Their cost is subtracted first; if nothing is left there is no pause, except that two batches per range suffice."""
-    assert plan_pause(freshness, land, apply) == pause
+def test_batches_are_spaced_by_the_target_freshness(freshness, land, pause):
+    """A quarter of it, or four times the duration of a batch; for slow batches all of it, or twice their duration."""
+    assert plan_pause(freshness, land) == pause
 
 
 def test_recent_durations_of_phases(monkeypatch):
