@@ -1,7 +1,7 @@
 """CPU seconds of processes, as Linux counts them."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -33,6 +33,40 @@ def parse_cpu(stat: str) -> tuple[float, float]:
     fields = stat.rpartition(")")[2].split()  # a program's name may contain blanks and brackets
     own, reaped = (sum(map(int, fields[first : first + 2])) / _TICKS for first in (11, 13))
     return own, reaped
+
+
+_KINDS = (
+    ("C1 ", "JIT"),
+    ("C2 ", "JIT"),
+    ("GC ", "GC"),
+    ("G1 ", "GC"),
+    ("Executor task", "tasks"),
+    ("Thread-", "driver"),
+)
+"""Of the JVM's threads, by how their names begin. Calls from Python run in threads without a name of their own."""
+
+
+def thread_seconds(pid: int) -> dict[str, float]:
+    """CPU seconds of a JVM's present threads by kind: JIT, GC, tasks, driver (planning and commits), other.
+
+    Raises:
+        OSError: the process has ended.
+    """
+    stats = []
+    for thread in (Path("/proc") / str(pid) / "task").iterdir():
+        with suppress(OSError):  # the thread has ended meanwhile
+            stats.append((thread / "stat").read_text())
+    return by_kind(stats)
+
+
+def by_kind(stats: Iterable[str]) -> dict[str, float]:
+    """CPU seconds by kind of thread, from the texts of `/proc/<pid>/task/<thread>/stat`."""
+    found = dict.fromkeys((*(kind for _, kind in _KINDS), "other"), 0.0)
+    for stat in stats:
+        name = stat.partition("(")[2].rpartition(")")[0]
+        kind = next((kind for begin, kind in _KINDS if name.startswith(begin)), "other")
+        found[kind] += parse_cpu(stat)[0]
+    return found
 
 
 def children(name: str) -> list[int]:

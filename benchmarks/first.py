@@ -18,10 +18,12 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from benchmarks.commit_log import Commit, applying, read_commits
+from benchmarks.cpu import thread_seconds
 from benchmarks.freshness import END_SECONDS, POLL_SECONDS, prepare, silver_folders, writing
 from benchmarks.load import Load
 from benchmarks.page import measured_by, write_page
 from benchmarks.usage import Usage, sampling
+from tests.support.memory import command_of, descendants
 from tests.support.servers import running
 from tests.support.task import Task, TaskProcess
 
@@ -94,13 +96,19 @@ def _of_log(commit: Commit) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class First:
-    """A first run: its start, its log, the commits of its silver tables, and its processes at the end."""
+    """A first run.
+
+    Attributes:
+        silver, others: the commits of tables, by name.
+        threads: CPU seconds of the JVM by kind of thread.
+    """
 
     began: datetime
     messages: Sequence[Message]
     silver: Mapping[str, Sequence[Commit]]
     others: Mapping[str, Sequence[Commit]]
     usage: Usage
+    threads: Mapping[str, float]
 
 
 def observe(task: Task, folders: Mapping[str, Path]) -> First:
@@ -113,6 +121,8 @@ def observe(task: Task, folders: Mapping[str, Path]) -> First:
     with task.process() as run, sampling(run.pid) as usage:
         silver = await_changes(run, folders)
         samples = list(usage)
+        (jvm,) = (pid for pid in descendants(run.pid) if command_of(pid).startswith("java"))
+        threads = thread_seconds(jvm)
         run.terminate()
         run.wait(END_SECONDS)
         log = run.whole_log()
@@ -121,7 +131,7 @@ def observe(task: Task, folders: Mapping[str, Path]) -> First:
         **{f"dm_meta.{one.name}": one for one in (task.root / "dm_meta").iterdir()},
     }
     others = {name: read_commits(place) for name, place in places.items()}
-    return First(began, list(messages_of(log)), silver, others, samples[-1])
+    return First(began, list(messages_of(log)), silver, others, samples[-1], threads)
 
 
 def await_changes(run: TaskProcess, folders: Mapping[str, Path]) -> dict[str, list[Commit]]:
@@ -155,6 +165,8 @@ def lines_of(first: First) -> Iterator[str]:
     yield ""
     usage = first.usage
     yield f"CPU until then: JVM {usage.java_cpu:.0f} s, Python {usage.python_cpu:.0f} s."
+    kinds = ", ".join(f"{kind} {seconds:.0f} s" for kind, seconds in first.threads.items())
+    yield f"Of the JVM's: {kinds}; the driver plans and commits."
     yield f"Memory (PSS): {usage.bytes / 1e9:.2f} GB. Load average: {os.getloadavg()[0]:.1f}."
 
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from benchmarks.cpu import parse_cpu
+from benchmarks.cpu import by_kind, parse_cpu
 from benchmarks.usage import Usage, cpu_of, memory_of, sampling, usage_below
 from tests.support.memory import parse_pss, pss
 
@@ -37,6 +37,22 @@ def test_cpu_time_is_found_behind_any_program_name():
     ticks = os.sysconf("SC_CLK_TCK")
     stat = f"7 (a ) b (c) R 1 7 7 0 -1 4194304 1 2 3 4 {3 * ticks} {2 * ticks} {ticks} {4 * ticks} 20 0 1 0"
     assert parse_cpu(stat) == (5.0, 5.0)
+
+
+def test_threads_of_a_jvm_are_summed_by_kind():
+    ticks = os.sysconf("SC_CLK_TCK")
+    names = (
+        "C2 CompilerThre",
+        "C1 CompilerThre",
+        "GC Thread#0",
+        "Executor task l",
+        "Thread-95",
+        "Thread-4",
+        "java",
+        "a (b)",
+    )
+    stats = [f"7 ({name}) S 1 7 7 0 -1 4194304 1 2 3 4 {ticks} {ticks} 0 0 20 0 1 0" for name in names]
+    assert by_kind(stats) == {"JIT": 4, "GC": 2, "tasks": 2, "driver": 4, "other": 4}
 
 
 def test_this_process_is_measured():
