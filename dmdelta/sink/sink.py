@@ -147,12 +147,8 @@ class Sink:
         repeated = self.safe.is_on(part.begin, time.monotonic() - self._began)
         reads = any(Op.READ.value in rows.ops for rows in part.rows)
         loaded = safe_until is not None and part.begin < safe_until
-        if part.repeats_load:
-            self._empty_keyless(part, changes)
         careful = [
-            group
-            for group in changes
-            if self._needs_safe_mode(group, repeated=repeated or part.repeats_load, reads=reads, loaded=loaded)
+            group for group in changes if self._needs_safe_mode(group, repeated=repeated, reads=reads, loaded=loaded)
         ]
         if careful and self.execution.ordered:
             careful = changes
@@ -175,23 +171,6 @@ class Sink:
         if part.then is not None:
             with _placed(part.then.position):
                 self._follow(part.then, loaded=safe_until is not None and part.then.position < safe_until)
-
-    def _empty_keyless(self, part: Slice, changes: SliceChanges) -> None:
-        """A repeated load has all rows of a table; without a key, those of the load before cannot be replaced."""
-        for plan in (group[0].plan for group in changes if group[0].plan.shape.keyless):
-            if self.source.rules.route(*plan.source).merged:
-                self._warn_of_keyless([group for group in changes if group[0].plan is plan])
-            elif self.progress.loaded.get(plan.source) != part.begin.epoch:
-                self.dispatcher.drain(self.dispatcher.snapshots.newest_pushed)
-                self.progress.raise_exit_point(part.begin)
-                self.progress.add_table(plan.source, plan.shape.table, part.begin)
-                self.progress.loaded[plan.source] = part.begin.epoch
-                at = self.position if self.position is not None else part.begin
-                checkpoint = self.progress.checkpoint(PushedPoint(at, at), "load")
-                assert checkpoint is not None, "a load has a position"
-                self.flusher.empty(plan.shape.table, checkpoint)
-                self.tables.fresh.add(plan.schema.name)
-                log.info("table without a key emptied before it is loaded again", table=plan.shape.table)
 
     def _hand_over(self, part: Slice, changes: SliceChanges) -> None:
         """From now on changes of the slice may be executed: the exit point is raised first."""

@@ -120,8 +120,7 @@ def _progress(checkpoint: Checkpoint | None, safe: SafeMode) -> Progress:
     points = [safe.until] if checkpoint is None else [safe.until, checkpoint.position, checkpoint.exit_point]
     progress = Progress(max((at for at in points if at is not None), default=None))
     if checkpoint is not None:
-        progress.loaded = {name: at for name, at in checkpoint.loaded.items() if at >= checkpoint.position.epoch}
-        progress.tables = checkpoint.ahead() | {name: checkpoint.tables[name] for name in progress.loaded}
+        progress.tables = checkpoint.ahead()
         if checkpoint.gtid_set is not None:
             progress.add_gtids(checkpoint.position, checkpoint.gtid_set)
     return progress

@@ -60,22 +60,6 @@ def test_what_the_target_lacks_does_not_expire(task, spark, capsys):
     assert "have expired from bronze" in capsys.readouterr().err
 
 
-def test_a_repeated_load_replaces_rows(mysql80, mariadb, tmp_path):
-    """`--remove-meta` in mode `all`: no duplicate key, and rows without a key are there once, as the source has them."""
-    task = SinkTask(tmp_path, mysql80, mysql80.fresh_database("sunk"), target=mariadb, mode="all")
-    tables = (TABLE, "CREATE TABLE bag (n INT)", "CREATE TABLE hollow (n INT)")
-    rows = ("INSERT INTO t VALUES (1, 'a')", "INSERT INTO bag VALUES (1), (1), (2)", "INSERT INTO hollow VALUES (7)")
-    mysql80.execute(*tables, *rows, database=task.database)
-    task.catch_up()
-    changes = ("INSERT INTO t VALUES (2, 'b')", "DELETE FROM bag WHERE n = 2", "DELETE FROM hollow")
-    mysql80.execute(*changes, database=task.database)
-    task.catch_up("--remove-meta")
-    mysql80.execute("INSERT INTO bag VALUES (3)", "UPDATE t SET name = 'c'  WHERE id = 1", database=task.database)
-    task.catch_up()
-    for table in ("t", "bag", "hollow"):
-        assert table_differences(mysql80, mariadb, task.database, table) == [], table
-
-
 @pytest.mark.long
 def test_what_a_snapshot_read_is_told(task, spark, capsys):
     """Rows of an ad-hoc snapshot do not reach the target: status names the table."""

@@ -15,7 +15,7 @@ from dmdelta.sink.execute.barriers import Snapshots
 from dmdelta.sink.execute.progress import Progress
 from dmdelta.sink.metrics import FlushCounts
 from dmdelta.sink.plan.checkpoint import Checkpoint, PushedPoint
-from dmdelta.sink.target.connection import TARGET_RETRY, TargetServer, connect, execute, is_retryable, translated
+from dmdelta.sink.target.connection import TARGET_RETRY, TargetServer, connect, is_retryable, translated
 from dmdelta.sink.target.metadata import FLUSHER, Metadata
 
 if TYPE_CHECKING:
@@ -98,9 +98,9 @@ class Flusher:
             self.retry = replace(self.retry, attempts=attempts)
             self._write(checkpoint)
 
-    def _write(self, checkpoint: Checkpoint, first: str | None = None) -> None:
+    def _write(self, checkpoint: Checkpoint) -> None:
         began = time.monotonic()
-        dropped = self._with_retries(lambda: self._transaction(checkpoint, first))
+        dropped = self._with_retries(lambda: self._transaction(checkpoint))
         self.flushed = checkpoint
         self.counts.flushes += 1
         self.counts.dropped_records += dropped
@@ -114,11 +114,6 @@ class Flusher:
             reason=checkpoint.reason,
             seconds=round(self.counts.seconds, 3),
         )
-
-    def empty(self, table: str, checkpoint: Checkpoint) -> None:
-        """Delete a table's rows and write the checkpoint that says so, in one transaction. Raises as `flush_ready`."""
-        with self._writing:
-            self._write(checkpoint, first=f"DELETE FROM {table}")
 
     def mark_whole(self) -> None:
         """Declare that the records are complete from now on. Raises as `flush_ready`."""
@@ -144,12 +139,10 @@ class Flusher:
         connection.commit()
         return 0
 
-    def _transaction(self, checkpoint: Checkpoint, first: str | None = None) -> int:
+    def _transaction(self, checkpoint: Checkpoint) -> int:
         reach(CrashPoint.SINK_BEFORE_FLUSH)
         connection = self._open()
         self.metadata.flush(connection, checkpoint)
-        if first is not None:
-            execute(connection, first)
         reach(CrashPoint.SINK_MID_FLUSH)
         dropped = self.metadata.drop_passed(connection, checkpoint.position)
         connection.commit()

@@ -16,12 +16,10 @@ class Progress:
     Attributes:
         exit_point: safe mode's exit point: nothing after it was handed to a worker, and none of it is unproven.
         tables: the points of the tables with changes: certain since an earlier checkpoint.
-        loaded: the epoch of the load for which a table without a key was emptied.
     """
 
     exit_point: Position | None = None
     tables: dict[TableName, Position] = field(default_factory=dict)
-    loaded: dict[TableName, int] = field(default_factory=dict)
     _sources: dict[str, set[TableName]] = field(default_factory=dict)
     _gtids: list[tuple[Position, str]] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -68,8 +66,7 @@ class Progress:
                 return None
             gtid_set, exit_gtid_set = self._before(planned.position), self._before(planned.exit_point)
             self._gtids = [one for one in self._gtids if one[0] > planned.position or one[1] == gtid_set]
-            loaded = dict(self.loaded)
-        return replace(planned, loaded=loaded, gtid_set=gtid_set, exit_gtid_set=exit_gtid_set, about_to=about_to)
+        return replace(planned, gtid_set=gtid_set, exit_gtid_set=exit_gtid_set, about_to=about_to)
 
     def _before(self, position: Position) -> str | None:
         return next((text for at, text in reversed(self._gtids) if at <= position), None)

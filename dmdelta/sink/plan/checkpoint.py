@@ -35,7 +35,6 @@ class Checkpoint:
             list and what lies before a table's point.
         exit_point: everything after it was not executed; of an interval's checkpoint: when it was written.
         tables: of each source table, everything before its point was executed.
-        loaded: the epoch of the load for which a table without a key was emptied.
         gtid_set: transactions before the global point; all of them if a landed batch ends there.
         exit_gtid_set: the same for the exit point.
         about_to: the statement (position, index of its part) that was about to be executed; None: none.
@@ -45,7 +44,6 @@ class Checkpoint:
     position: Position
     exit_point: Position | None = None
     tables: Mapping[TableName, Position] = field(default_factory=dict)
-    loaded: Mapping[TableName, int] = field(default_factory=dict)
     gtid_set: str | None = None
     exit_gtid_set: str | None = None
     about_to: tuple[Position, int] | None = None

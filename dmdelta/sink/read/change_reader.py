@@ -155,14 +155,12 @@ class SliceReader:
         versions = {one.version for one in rows if one.version is not None}
         schemas = self.log.structures(versions, part.begin, part.end)
         wanted: list[Rendering] = []
-        read: list[TableChanges] = []
         for one in rows:
             assert one.version is not None
             route = self.source.rules.route(*one.name)
             plan = self.tables.plan(one.name, one.version, schemas[one.version], route)
             if not one.ops:
-                read.append(TableChanges(plan, None))  # an empty table, which now exists in the target
-                continue
+                continue  # an empty table, which now exists in the target
             where = " AND ".join([*self._where(part, one), row_changes(part.begin, part.end, groups)])
             conditions = self._conditions(one, schemas[one.version])
             wanted.append(
@@ -177,7 +175,7 @@ class SliceReader:
                 )
             )
         with ThreadPoolExecutor(TABLES_AT_ONCE, thread_name_prefix="sink-read") as pool:
-            read += pool.map(lambda one: self._read(one, part), wanted)
+            read = list(pool.map(lambda one: self._read(one, part), wanted))
         by_table: dict[TableName, list[TableChanges]] = defaultdict(list)
         for changes in read:
             by_table[changes.plan.schema.name].append(changes)

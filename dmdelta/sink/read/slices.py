@@ -8,8 +8,6 @@ from dmdelta.model.schema import TableName
 
 SLICE_BYTES = 32 << 20
 """Approximate size of one slice in bytes of the log."""
-FIRST_EPOCH = 1
-"""The epoch of a load that nothing precedes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +79,6 @@ class Slice:
     boundary: bool
     rows: tuple[Rows, ...]
     then: Statement | None = None
-
-    @property
-    def repeats_load(self) -> bool:
-        """It has rows of a load, before which other rows had landed."""
-        return self.begin.chunk is not None and self.begin.epoch > FIRST_EPOCH
 
     @property
     def commits(self) -> bool:

@@ -27,11 +27,11 @@ _PLACES = ("", "exit_safe_", "about_to_")
 _COLUMNS = (
     "cp_schema, cp_table, epoch, binlog_name, binlog_pos, binlog_gtid, exit_safe_epoch, exit_safe_binlog_name, "
     "exit_safe_binlog_pos, exit_safe_binlog_gtid, about_to_epoch, about_to_binlog_name, about_to_binlog_pos, "
-    "about_to_part, reason, loaded_epoch"
+    "about_to_part, reason"
 )
 _EARLIER = (
     "'', '', epoch, binlog_name, binlog_pos, NULL, exit_point_epoch, exit_point_binlog_name, exit_point_binlog_pos, "
-    "NULL, about_to_epoch, about_to_binlog_name, about_to_binlog_pos, about_to_part, reason, NULL"
+    "NULL, about_to_epoch, about_to_binlog_name, about_to_binlog_pos, about_to_part, reason"
 )
 TABLES_AT_ONCE = 500
 
@@ -67,7 +67,7 @@ class CheckpointTable:
             connection,
             f"CREATE TABLE IF NOT EXISTS {self.name} (id {_NAME}, cp_schema {_NAME}, cp_table {_NAME}, run {_NAME}, "
             f"{places}, binlog_gtid LONGTEXT NULL, exit_safe_binlog_gtid LONGTEXT NULL, about_to_part INT NULL, "
-            "reason VARCHAR(16) NOT NULL, loaded_epoch INT NULL, is_global BOOLEAN NOT NULL, "
+            "reason VARCHAR(16) NOT NULL, is_global BOOLEAN NOT NULL, "
             "create_time TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP, "
             "update_time TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, "
             "PRIMARY KEY (id, cp_schema, cp_table))",
@@ -83,14 +83,11 @@ class CheckpointTable:
             *_place(checkpoint.exit_point),
             checkpoint.exit_gtid_set,
         )
-        row = ("", "", *places, *_place(at), part, checkpoint.reason, None)
+        row = ("", "", *places, *_place(at), part, checkpoint.reason)
         self._upsert(connection, [row])
         execute(connection, f"DELETE FROM {self.name} WHERE id = %s AND NOT is_global", (self.source_id,))
         nothing = (None,) * 9
-        rows = [
-            (*name, *_place(point), *nothing, checkpoint.reason, checkpoint.loaded.get(name))
-            for name, point in checkpoint.tables.items()
-        ]
+        rows = [(*name, *_place(point), *nothing, checkpoint.reason) for name, point in checkpoint.tables.items()]
         for first in range(0, len(rows), TABLES_AT_ONCE):
             self._upsert(connection, rows[first : first + TABLES_AT_ONCE])
 
@@ -150,7 +147,6 @@ def _checkpoint(rows: Mapping[tuple[str, str], tuple[Any, ...]]) -> Checkpoint |
         position,
         exit_point,
         tables=tables,
-        loaded={name: row[-1] for name, row in rows.items() if row[-1] is not None},
         gtid_set=gtid,
         exit_gtid_set=exit_gtid,
         about_to=(about_to, part) if about_to is not None else None,

@@ -51,12 +51,3 @@ def test_rows_of_one_structure_are_joined():
 def test_empty_range():
     """An empty range is one empty slice: its end still counts."""
     assert plan_slices(Survey(at(4), at(100), [], [], [])) == [Slice(at(4), at(100), True, ())]
-
-
-def test_a_load_that_other_rows_precede_is_repeated():
-    """The first load has the first epoch; a log never counts as a load."""
-    for epoch, repeats in ((1, False), (3, True)):
-        chunk = Position.of_chunk(epoch, 2)
-        assert Slice(chunk, Position.of_chunk(epoch, 3), True, ()).repeats_load is repeats
-    log = Position(4, "binlog.000001", 4)
-    assert not Slice(log, log, True, ()).repeats_load
