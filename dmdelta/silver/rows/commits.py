@@ -102,7 +102,7 @@ class Batch:
 
     @property
     def keys_need_query(self) -> bool:
-        """Whether the keys of the changes need a Spark job: they are not in memory, not integers, or filtered by SQL."""
+        """Whether the keys of the changes need a Spark job: not in memory, not integers, or filtered by SQL."""
         return self.memory is None or bool(self.counted) or integer_key(self.schema) is None
 
     def kept(self, rows: DataFrame) -> DataFrame:
