@@ -100,6 +100,11 @@ class Batch:
         """Whether row images lack columns of silver, which must keep their values."""
         return bool(self.events.partial) or (bool(self.undropped) and self.failing is None)
 
+    @property
+    def keys_need_query(self) -> bool:
+        """Whether the keys of the changes need a Spark job: not in memory, not integers, or filtered by SQL."""
+        return self.memory is None or bool(self.counted) or integer_key(self.schema) is None
+
     def kept(self, rows: DataFrame) -> DataFrame:
         """The rows that are not quarantined."""
         return rows if self.failing is None else rows.where(~self.failing)
@@ -197,7 +202,7 @@ def run_step(batch: Batch, step: Step, tag: CommitTag, keys: Sequence[str]) -> O
 def _keys(batch: Batch, *, deleted_only: bool) -> list[str]:
     """SQL literals of a batch's keys, or of the net deletes: at most MAX_LITERAL_KEYS + 1, to detect too many."""
     kinds = [silver_type(key) for key in keys_of(batch.schema)]
-    if not deleted_only and batch.memory is not None and not batch.counted and integer_key(batch.schema) is not None:
+    if not deleted_only and not batch.keys_need_query:
         integers = integer_keys(batch.memory, batch.schema)[: MAX_LITERAL_KEYS + 1].tolist()
         return [_literal(str(key), *kinds) for key in integers]
     changes = keyed_changes(batch.changes, batch.schema, moves=bool(batch.events.moves))
