@@ -30,7 +30,7 @@ def integer_keys(rows: Any, schema: TableSchema) -> Keys:
     """The distinct keys that row changes outside XA transactions affect, old and new ones, in ascending order.
 
     Args:
-        rows: an Arrow table of bronze's rows of one table (`BatchMemory.rows`); other rows are ignored.
+        rows: an Arrow table of bronze's rows of one table (`BatchMemory.rows`).
         schema: a structure for which `integer_key` is not None.
 
     Returns:
@@ -41,12 +41,8 @@ def integer_keys(rows: Any, schema: TableSchema) -> Keys:
     """
     key = integer_key(schema)
     assert key is not None, f"{schema} has no integer key"
-    changes = rows.filter(
-        pc.and_(
-            pc.and_(pc.equal(rows["schema_name"], schema.schema), pc.equal(rows["table_name"], schema.table)),
-            pc.and_(pc.is_in(rows["op"], pa.array([op.value for op in ROW_OPS])), pc.is_null(rows["xid"])),
-        )
-    )
+    is_change = pc.is_in(rows["op"], pa.array([op.value for op in ROW_OPS]))
+    changes = rows.filter(pc.and_(is_change, pc.is_null(rows["xid"])))
     deleted = pc.equal(changes["op"], Op.DELETE.value)
     old = changes["before"].filter(pc.or_(deleted, pc.fill_null(changes["key_changed"], fill_value=False)))
     new = changes["after"].filter(pc.invert(deleted))

@@ -1,6 +1,6 @@
-"""The built-in expectations of every table, as data frames of the failing rows.
+"""The built-in expectations of every table, as data frames of the failing rows, or as their conditions (SQL).
 
-Each takes data frames with silver's columns and returns one with the key's columns: one row for each failing row.
+The functions take data frames with silver's columns and return one with the key's columns: a row for each failing row.
 """
 
 from collections.abc import Sequence
@@ -28,16 +28,14 @@ def doubled_keys(rows: DataFrame, table: DataFrame, schema: TableSchema) -> Data
     )
 
 
-def keys_with_nulls(rows: DataFrame, schema: TableSchema) -> DataFrame:
-    """Rows with a NULL in the key."""
-    return rows.where(" OR ".join(f"{quote(name)} IS NULL" for name in schema.primary_key))
+def has_null_key(schema: TableSchema) -> str:
+    """Whether a row has a NULL in the key, as SQL."""
+    return " OR ".join(f"{quote(name)} IS NULL" for name in schema.primary_key) or "false"
 
 
-def versions_from_nowhere(rows: DataFrame, at: Position) -> DataFrame:
-    """Rows whose version is missing, or is at or after the table's position."""
-    return rows.where(
-        f"{VERSION} IS NULL OR NOT ({VERSION} < named_struct('epoch', {at.epoch}, 'seq', {at.seq}L, 'row', 0))"
-    )
+def is_from_nowhere(at: Position) -> str:
+    """Whether a row's version is missing, or is at or after the table's position, as SQL."""
+    return f"{VERSION} IS NULL OR NOT ({VERSION} < named_struct('epoch', {at.epoch}, 'seq', {at.seq}L, 'row', 0))"
 
 
 def versions_gone_back(rows: DataFrame, before: DataFrame, schema: TableSchema) -> DataFrame:

@@ -4,6 +4,7 @@ The same stages that `dmdelta run` loops over, once and in the test's own proces
 longer than the matrices.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -14,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from dmdelta.binlog.rows.ddl_scan import scan_statements
 from dmdelta.bronze.datasource import register
 from dmdelta.bronze.landing import (
+    BATCH_BYTES,
     LandedRange,
     LandingBatch,
     land,
@@ -21,6 +23,7 @@ from dmdelta.bronze.landing import (
     open_bronze,
     plan_landing,
 )
+from dmdelta.changelog.batch_memory import MEMORY_BYTES, BatchMemory
 from dmdelta.changelog.context import SourceContext
 from dmdelta.ddl.tracking.structure_plan import Catalog, LogAhead, plan_structures
 from dmdelta.ddl.tracking.tracked_structures import Origin, Structures, TrackedTable
@@ -34,7 +37,7 @@ from dmdelta.rules import NO_RULES, BlockAllowList, SourceRules
 from dmdelta.segments import list_segments
 from dmdelta.silver.apply.apply import apply_group
 from dmdelta.silver.apply.renames import plan_groups
-from dmdelta.silver.apply.request import ApplyRequest
+from dmdelta.silver.apply.request import ApplyRequest, RowsPath
 from dmdelta.silver.apply.silver_context import SilverContext
 from dmdelta.silver.schema.range_profile import TableEvents, tables_with_events
 from dmdelta.silver.table.state import silver_state
@@ -54,6 +57,9 @@ class Pipeline:
         again_after: what stands for the end of a process: applying goes on as a new process would.
         recorded: the structures that bronze has of each source, as the landing loop keeps them.
         attempt: called ahead of each table's applying.
+        memory_bytes: capacity of each source's memory, as in a run; 0: everything is read from bronze.
+        batch_bytes: maximum bytes of a batch.
+        paths: how many ranges of tables were read from where.
     """
 
     spark: SparkSession
@@ -64,6 +70,10 @@ class Pipeline:
     rules: SourceRules = NO_RULES
     known: dict[str, Structures] = field(default_factory=dict)
     recorded: dict[str, RecordedStructures] = field(default_factory=dict)
+    memory_bytes: int = MEMORY_BYTES
+    batch_bytes: int = BATCH_BYTES
+    paths: Counter[RowsPath] = field(default_factory=Counter)
+    _memories: dict[str, BatchMemory] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.lakehouse = Lakehouse(root=str(self.root))
@@ -84,14 +94,19 @@ class Pipeline:
         `structures`: what information_schema says at the archive's end; without, statements alone are followed.
         """
         rules = replace(self.rules, source_id=source_id, allow_list=BlockAllowList(do_dbs=tuple(databases)))
-        source = SourceContext(self.lakehouse, TASK, source_id, "test", flavor, rules)
+        source = SourceContext(self.lakehouse, TASK, source_id, "test", flavor, rules, self.memory(source_id))
         landed = newest_landed(self.spark, source)
         segments = list_segments(archive, source_id)
-        while (batch := plan_landing(segments, landed)) is not None:
+        while (batch := plan_landing(segments, landed, self.batch_bytes)) is not None:
             known = self._structures(source, batch, segments, structures())
             recorded = self.recorded.setdefault(source_id, RecordedStructures())
             landed = land(self.spark, source, batch, landed, known, recorded=recorded)
             self._apply(source, landed, apply_to)
+            source.memory.release(landed.end)
+
+    def memory(self, source_id: str) -> BatchMemory:
+        """The newest landed rows of a source."""
+        return self._memories.setdefault(source_id, BatchMemory(self.memory_bytes))
 
     def _structures(
         self, source: SourceContext, batch: LandingBatch, segments: Sequence[Segment], present: Sequence[TableSchema]
@@ -111,7 +126,8 @@ class Pipeline:
         return plan.structures(batch.begin)
 
     def context(self, source_id: str, flavor: str = "mysql") -> SilverContext:
-        return SilverContext(self.lakehouse, TASK, source_id, "test", flavor, self.rules)
+        memory = self.memory(source_id)
+        return SilverContext(self.lakehouse, TASK, source_id, "test", flavor, self.rules, memory)
 
     def bronze(self, source_id: str) -> DataFrame:
         return self.spark.read.table(self.lakehouse.bronze).where(f"source_id = '{source_id}'")
@@ -134,7 +150,9 @@ class Pipeline:
             self.attempt()
             while True:
                 try:
-                    apply_group(spark := clone_session(self.spark), group, [request(spark, table) for table in group])
+                    spark = clone_session(self.spark)
+                    results = apply_group(spark, group, [request(spark, table) for table in group])
+                    self.paths.update(result.path for result in results if result.path is not None)
                 except self.again_after:
                     continue
                 except DmdeltaError as error:

@@ -80,7 +80,7 @@ class RangeRequests:
         if state.structure is not None or state.earlier is None:
             state.earlier = None
             return None
-        state.earlier = (*state.earlier, *table.structure)
+        state.earlier = (*state.earlier, *(event for event in table.structure if event not in state.earlier))
         return StructuresBefore(begin, tuple(event for event in state.earlier if event.position < begin))
 
     def applied(self, result: ApplyResult) -> None:

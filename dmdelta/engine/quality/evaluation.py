@@ -21,16 +21,16 @@ from dmdelta.model.spark_sql import quote
 from dmdelta.quality.builtin import (
     broken_promises,
     doubled_keys,
-    keys_with_nulls,
+    has_null_key,
+    is_from_nowhere,
     not_null_columns,
-    versions_from_nowhere,
     versions_gone_back,
 )
 from dmdelta.quality.results import SAMPLES, Result, Scope, Subject, Validation, plain
 from dmdelta.quality.suite import Expectation, Suite, Suites
 from dmdelta.silver.apply.request import ApplyRequest, read_request
 from dmdelta.silver.apply.silver_context import SilverContext
-from dmdelta.silver.history.range_changes import has_statements, pieces_of, rows_added
+from dmdelta.silver.history.range_changes import range_profile, rows_added
 from dmdelta.silver.history.repair import table_version
 
 
@@ -110,7 +110,7 @@ class TableEvaluation:
         results: list[Result] = []
         validations: list[Validation] = []
         for request in ranges:
-            for piece in pieces_of(self.task.spark, request):
+            for piece in range_profile(self.task.spark, request).pieces(self.task.spark):
                 part, keys = replace(subject, begin=piece.begin, end=piece.end), piece.batch.schema.primary_key
                 part_results, part_validations = evaluate_suite(piece.images, part, suite.expectations, keys)
                 results += part_results
@@ -124,8 +124,12 @@ class TableEvaluation:
     def _built_in(self, state: PastState, rows: DataFrame) -> Iterator[Result]:
         if state.keys:
             yield _none_of("key is unique", doubled_keys(rows, state.rows, state.schema), state.keys)
-            yield _none_of("key is not null", keys_with_nulls(rows, state.schema), state.keys)
-        yield _none_of("version is of the log", versions_from_nowhere(rows, state.position), state.keys)
+        nulls, lost = has_null_key(state.schema), is_from_nowhere(state.position)
+        with wrapped("silver", "reading"):
+            (counts,) = rows.selectExpr(f"count_if({nulls}) AS nulls", f"count_if({lost}) AS lost").collect()
+        if state.keys:
+            yield _none_of("key is not null", rows.where(nulls), state.keys, counts["nulls"])
+        yield _none_of("version is of the log", rows.where(lost), state.keys, counts["lost"])
         if state.earlier is not None and state.keys:
             yield from self._compared(state, rows, state.earlier)
         yield self._fresh(state)
@@ -139,13 +143,14 @@ class TableEvaluation:
             gone_back = versions_gone_back(rows, earlier.rows, state.schema)
             yield _none_of("version never goes back", gone_back, state.keys)
         ranges, spark = self._ranges(state.request), self.task.spark
+        profile = range_profile(spark, ranges[0])
         reason = earlier.uncountable
-        if ranges[0].ddl_applied_to is not None or len(ranges) > 1 or has_statements(spark, ranges[0]):
+        if ranges[0].ddl_applied_to is not None or len(ranges) > 1 or len(profile.ranges) > 1:
             reason = "the range has DDL of the table"
         if reason:
             yield Result("row count", "warn", success=True, note=f"not evaluated: {reason}")
             return
-        expected = earlier.rows.count() + sum(map(rows_added, pieces_of(spark, state.request)))
+        expected = earlier.rows.count() + sum(map(rows_added, profile.pieces(spark)))
         actual = state.every.count()
         yield Result("row count", "warn", success=actual == expected, note=f"{actual:,}; the log gives {expected:,}")
 
@@ -167,10 +172,10 @@ class TableEvaluation:
         return Result("freshness", "warn", success=lag <= self.freshness, note=note)
 
 
-def _none_of(name: str, failing: DataFrame, keys: tuple[str, ...]) -> Result:
-    """A result that succeeds if no row is failing."""
+def _none_of(name: str, failing: DataFrame, keys: tuple[str, ...], known: int | None = None) -> Result:
+    """A result that succeeds if no row is failing; `known`: their number, if it was counted already."""
     with wrapped("silver", "reading"):
-        count = failing.count()
+        count = failing.count() if known is None else known
         rows = failing.select(*map(quote, keys)).limit(SAMPLES).collect() if count and keys else []
     samples = tuple({key: plain(row[key]) for key in keys} for row in rows)
     return Result(name, "warn", success=not count, unexpected=count, samples=samples)

@@ -212,10 +212,10 @@ def _open_ranges(
     landed_ranges, unapplied = RangeQueue(), _unapplied(spark, source, landed, stored)
     for batch in unapplied:
         landed_ranges.append(batch)
+    # The first batch may be the mark of a position, without rows.
+    is_empty = landed is None or (landed.batch == 1 and landed.begin == landed.end)
     first = unapplied[0].begin if unapplied else landed.end if landed is not None else None
-    # A full load begins with the structures of its tables.
-    is_log = first is not None and first.chunk is None
-    return landed_ranges, EarlierStructures(spark, source, first if is_log else None)
+    return landed_ranges, EarlierStructures(spark, source, None if is_empty else first)
 
 
 def _unapplied(

@@ -34,6 +34,8 @@ from dmdelta.source.relay.start_position import StartTime
 
 log = get_logger(__name__)
 WATCH_SECONDS = 0.2
+SOURCES_AT_ONCE = 4
+"""Maximum number of sources that are opened in parallel."""
 GRACE_SECONDS = 3.0
 """How long a stop waits for ranges in flight; then they are cancelled, and applied by the next start."""
 INTERRUPT_SECONDS = 10.0
@@ -181,7 +183,7 @@ def _follow(following: _Following, control: ControlTable) -> bool:
     task = following.task
     commands.restart.clear()  # before the operators are read
     shards = Coordination(ShardMode(task.spec.shard_mode) if task.spec.shard_mode else None)
-    pipelines = [open_pipeline(task, relaying, following.counters, attempt, shards) for relaying in following.relayings]
+    pipelines = _open_pipelines(following, attempt, shards)
     locks = open_shard_locks(task, shards)
     for pipeline in pipelines:
         pipeline.start()
@@ -198,6 +200,22 @@ def _follow(following: _Following, control: ControlTable) -> bool:
     if failure is not None:
         raise failure
     return stopped_by_request
+
+
+def _open_pipelines(following: _Following, attempt: StopRequest, shards: Coordination) -> list[SourcePipeline]:
+    """The pipelines of all sources. They are opened in parallel, except where their shards are coordinated.
+
+    Raises:
+        DmdeltaError: as `open_pipeline`.
+    """
+
+    def opened(relaying: Relaying) -> SourcePipeline:
+        return open_pipeline(following.task, relaying, following.counters, attempt, shards)
+
+    if shards.mode is not None or len(following.relayings) == 1:
+        return [opened(relaying) for relaying in following.relayings]
+    with ThreadPoolExecutor(SOURCES_AT_ONCE, thread_name_prefix="open") as pool:
+        return list(pool.map(opened, following.relayings))
 
 
 def _stopped(pipelines: Sequence[SourcePipeline]) -> dict[TableName, SchemaError | QualityError]:

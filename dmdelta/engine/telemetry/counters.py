@@ -205,11 +205,14 @@ class RunCounters:
 
     def counts(self) -> Counts:
         with self._lock:
-            clashes = {labels: keys for labels, keys in self._clashes.items() if keys}
-            failures, spent = dict(self._failures), dict(self._spent)
-            rows, commits, care, ranges = (dict(c) for c in (self._rows, self._commits, self._care, self._ranges))
             return Counts(
-                rows=rows, commits=commits, clashes=clashes, failures=failures, spent=spent, care=care, ranges=ranges
+                rows=dict(self._rows),
+                commits=dict(self._commits),
+                clashes={labels: keys for labels, keys in self._clashes.items() if keys},
+                failures=dict(self._failures),
+                spent=dict(self._spent),
+                care=dict(self._care),
+                ranges=dict(self._ranges),
             )
 
     def now(self) -> Progress:

@@ -90,8 +90,8 @@ class BronzeStretches:
         listed = ", ".join(map(str, new))
         rows = self._query(
             f"SELECT schema_version, max(ddl) AS ddl FROM {self.source.bronze} "
-            f"WHERE {of_source(self.source.source_id)} AND op = 'schema' AND schema_version IN ({listed}) "
-            "GROUP BY schema_version"
+            f"WHERE {of_source(self.source.source_id)} AND ddl IS NOT NULL AND op = 'schema' "
+            f"AND schema_version IN ({listed}) GROUP BY schema_version"
         )
         self._structures.update((row["schema_version"], TableSchema.from_json(row["ddl"])) for row in rows)
 

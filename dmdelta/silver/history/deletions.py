@@ -1,6 +1,6 @@
 """The keys that a range of the log deletes from a table, and that silver must no longer contain."""
 
-from collections.abc import Sequence
+from dataclasses import replace
 from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
@@ -12,12 +12,10 @@ from dmdelta.errors import UnsupportedSchemaChange
 from dmdelta.model.schema import TableSchema
 from dmdelta.model.spark_sql import quote
 from dmdelta.silver.apply.request import ApplyRequest
-from dmdelta.silver.history.range_changes import batch_of
+from dmdelta.silver.history.range_changes import RangeProfile, range_profile
 from dmdelta.silver.rows.compaction import compacted, key_names, keyed_changes
 from dmdelta.silver.schema.evolution import older_than, version_at
-from dmdelta.silver.schema.lookup import structure_at, table_log
-from dmdelta.silver.schema.range_profile import table_events
-from dmdelta.silver.schema.schema_ranges import SchemaRange, plan_schema_ranges
+from dmdelta.silver.schema.schema_ranges import SchemaRange
 
 
 def deleted_keys(spark: SparkSession, request: ApplyRequest, silver_schema: TableSchema, live: DataFrame) -> DataFrame:
@@ -31,10 +29,10 @@ def deleted_keys(spark: SparkSession, request: ApplyRequest, silver_schema: Tabl
         UnsupportedSchemaChange: the primary key's columns change within the range.
         LakehouseError: bronze cannot be read.
     """
-    pieces = _pieces(spark, request)
-    deleted = [_deleted_in(spark, request, piece, silver_schema) for piece in pieces]
+    profile = range_profile(spark, replace(request, ddl_applied_to=None))
+    deleted = [_deleted_in(spark, profile, piece, silver_schema) for piece in profile.ranges]
     frames = [frame for frame in deleted if frame is not None]
-    emptied = [piece.end for piece in pieces if _empties(piece)]
+    emptied = [piece.end for piece in profile.ranges if _empties(piece)]
     keys = [quote(key) for key in silver_schema.primary_key]
     if emptied:
         at = max(emptied)
@@ -53,11 +51,11 @@ def removed_keys(spark: SparkSession, request: ApplyRequest, silver_schema: Tabl
     Raises:
         LakehouseError: bronze cannot be read.
     """
-    pieces = _pieces(spark, request)
-    if any(map(_empties, pieces)):
+    profile = range_profile(spark, replace(request, ddl_applied_to=None))
+    if any(map(_empties, profile.ranges)):
         return None
     try:
-        deleted = [_deleted_in(spark, request, piece, silver_schema) for piece in pieces]
+        deleted = [_deleted_in(spark, profile, piece, silver_schema) for piece in profile.ranges]
     except UnsupportedSchemaChange:
         return None
     frames = [frame.drop(VERSION) for frame in deleted if frame is not None]
@@ -65,21 +63,14 @@ def removed_keys(spark: SparkSession, request: ApplyRequest, silver_schema: Tabl
     return reduce(DataFrame.unionAll, frames, spark.sql(f"SELECT {', '.join(kinds)} WHERE false"))
 
 
-def _pieces(spark: SparkSession, request: ApplyRequest) -> Sequence[SchemaRange]:
-    name, begin, end = request.name, request.begin, request.end
-    events = table_events(spark, request.context, name, begin, end)
-    log = table_log(spark, request.context, name, events.structure)
-    return plan_schema_ranges(log, structure_at(spark, request.context, name, begin), begin, end)
-
-
 def _empties(piece: SchemaRange) -> bool:
     return piece.then is not None and any(isinstance(effect, EMPTYING) for effect in piece.then.effects)
 
 
 def _deleted_in(
-    spark: SparkSession, request: ApplyRequest, piece: SchemaRange, silver_schema: TableSchema
+    spark: SparkSession, profile: RangeProfile, piece: SchemaRange, silver_schema: TableSchema
 ) -> DataFrame | None:
-    batch = batch_of(spark, request, piece)
+    batch = profile.batch_of(spark, piece)
     if batch is None:
         return None
     schema = batch.schema

@@ -15,8 +15,8 @@ from dmdelta.silver.rows.commits import Batch
 from dmdelta.silver.rows.compaction import inserted_rows, key_names, keyed_changes
 from dmdelta.silver.rows.strategy import Mode
 from dmdelta.silver.schema.lookup import structure_at, table_log
-from dmdelta.silver.schema.range_profile import table_events
-from dmdelta.silver.schema.schema_ranges import SchemaRange, known_schema, plan_schema_ranges
+from dmdelta.silver.schema.range_profile import TableEvents, table_events
+from dmdelta.silver.schema.schema_ranges import SchemaRange, known_inside, known_schema, plan_schema_ranges
 
 _ORDER = "named_struct('epoch', epoch, 'seq', seq, 'row', row, 'part', part)"
 
@@ -35,43 +35,53 @@ class RangePiece:
         return inserted_rows(self.batch.changes.where("op <> 'delete'"), self.batch.schema)
 
 
-def pieces_of(spark: SparkSession, request: ApplyRequest) -> Iterator[RangePiece]:
-    """The parts of a request's range that have row changes, in order.
+@dataclass(frozen=True, slots=True)
+class RangeProfile:
+    """The events of a request's range, and its schema ranges. More than one: statements change or empty the table."""
+
+    request: ApplyRequest
+    events: TableEvents
+    ranges: tuple[SchemaRange, ...]
+
+    def pieces(self, spark: SparkSession) -> Iterator[RangePiece]:
+        """The parts of the range that have row changes, in order.
+
+        Raises:
+            SchemaError: a structure is unknown.
+            LakehouseError: bronze cannot be read.
+        """
+        for piece in self.ranges:
+            batch = self.batch_of(spark, piece)
+            if batch is not None:
+                yield RangePiece(batch, piece.begin, piece.end)
+
+    def batch_of(self, spark: SparkSession, piece: SchemaRange) -> Batch | None:
+        """The row changes of a schema range that the rules select, for reading; None if there are none.
+
+        Raises:
+            SchemaError: its structure is unknown.
+            LakehouseError: bronze cannot be read.
+        """
+        inside = known_inside(piece, self.ranges, self.events)
+        if inside is None:
+            inside = table_events(spark, self.request.context, self.request.name, piece.begin, piece.end)
+        return _batch_of(spark, self.request, piece, inside)
+
+
+def range_profile(spark: SparkSession, request: ApplyRequest) -> RangeProfile:
+    """The profile of a request's range, from two queries.
 
     Raises:
-        SchemaError: a structure is unknown.
         LakehouseError: bronze cannot be read.
     """
     name, begin, end = request.name, request.begin, request.end
     events = table_events(spark, request.context, name, begin, end)
     log = table_log(spark, request.context, name, events.structure, request.ddl_applied_to)
-    for piece in plan_schema_ranges(log, structure_at(spark, request.context, name, begin), begin, end):
-        batch = batch_of(spark, request, piece)
-        if batch is not None:
-            yield RangePiece(batch, piece.begin, piece.end)
+    ranges = plan_schema_ranges(log, structure_at(spark, request.context, name, begin), begin, end)
+    return RangeProfile(request, events, ranges)
 
 
-def has_statements(spark: SparkSession, request: ApplyRequest) -> bool:
-    """Whether statements in a request's range change the table's structure, or empty it.
-
-    Raises:
-        LakehouseError: bronze cannot be read.
-    """
-    name, begin, end = request.name, request.begin, request.end
-    events = table_events(spark, request.context, name, begin, end)
-    log = table_log(spark, request.context, name, events.structure, request.ddl_applied_to)
-    return len(plan_schema_ranges(log, structure_at(spark, request.context, name, begin), begin, end)) > 1
-
-
-def batch_of(spark: SparkSession, request: ApplyRequest, piece: SchemaRange) -> Batch | None:
-    """The row changes of a schema range that the rules select, for reading; None if there are none.
-
-    Raises:
-        SchemaError: its structure is unknown.
-        LakehouseError: bronze cannot be read.
-    """
-    context = request.context
-    events = table_events(spark, context, request.name, piece.begin, piece.end)
+def _batch_of(spark: SparkSession, request: ApplyRequest, piece: SchemaRange, events: TableEvents) -> Batch | None:
     if not events.row_count:
         return None
     schema = request.target.silver_schema(known_schema(piece, request.name))

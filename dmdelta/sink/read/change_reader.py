@@ -153,7 +153,7 @@ class SliceReader:
             return []
         groups = self.log.groups(part.begin, part.end) if part.commits else ()
         versions = {one.version for one in rows if one.version is not None}
-        schemas = self.log.structures(versions, part.begin, part.end)
+        schemas = self.log.structures(versions, part.begin)
         wanted: list[Rendering] = []
         for one in rows:
             assert one.version is not None

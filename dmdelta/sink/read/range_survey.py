@@ -57,7 +57,7 @@ class BronzeLog:
             structures = {one["schema_version"]: one["ddl"] for one in marks if one["op"] == Op.SCHEMA.value}
             self._structures.update({version: TableSchema.from_json(ddl) for version, ddl in structures.items()})
             lines = LogLines.of(table, begin.seq, self.bucket)
-            rows = self._rows(lines, begin, end)
+            rows = self._rows(lines, begin)
             rows += self._committed(inside) if Op.XA_COMMIT in lines.ops else []
             rows += _loaded(marks) if begin.chunk is not None else []
             place = places(begin)
@@ -65,9 +65,9 @@ class BronzeLog:
         statements = _statements(begin.epoch, [one for one in marks if one["op"] != Op.SCHEMA.value])
         return Survey(begin, end, rows, cuts, statements)
 
-    def _rows(self, log_lines: LogLines, begin: Position, end: Position) -> list[Rows]:
+    def _rows(self, log_lines: LogLines, begin: Position) -> list[Rows]:
         lines = log_lines.tables()
-        names = self.structures({line.version for line in lines}, begin, end)
+        names = self.structures({line.version for line in lines}, begin)
         return [
             Rows(
                 names[line.version].name,
@@ -87,19 +87,20 @@ class BronzeLog:
             groups = committed_groups(self.spark, self.bronze, of_source(self.source_id), within(begin, end))
         return tuple(group for group, _ in groups)
 
-    def structures(self, versions: Collection[int], begin: Position, end: Position) -> dict[int, TableSchema]:
-        """Structures by version. [begin, end) is searched first: a segment has them before their rows.
+    def structures(self, versions: Collection[int], begin: Position) -> dict[int, TableSchema]:
+        """Structures by version: of the surveyed ranges, else from bronze, which has each before its first row.
+
+        Args:
+            begin: the position for which they are needed.
 
         Raises:
             UnknownSchema: bronze lacks one of them.
             LakehouseError: bronze cannot be read.
         """
-        for scope in (within(begin, end), "true"):
-            missing = [version for version in versions if version not in self._structures]
-            if not missing:
-                break
+        missing = [version for version in versions if version not in self._structures]
+        if missing:
             query = f"""SELECT schema_version, any_value(ddl) AS ddl FROM {self.bronze}
-                WHERE {of_source(self.source_id)} AND {scope} AND op = 'schema'
+                WHERE {of_source(self.source_id)} AND ddl IS NOT NULL AND op = 'schema'
                 AND schema_version IN ({", ".join(map(str, missing))}) GROUP BY schema_version"""
             with wrapped(self.bronze, "reading"):
                 rows = self.spark.sql(query).collect()

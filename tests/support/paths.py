@@ -1,0 +1,72 @@
+"""The two ways from the log to silver: decoded on the driver and applied from memory, or on executors and from bronze."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+from pyspark.sql import DataFrame, SparkSession
+
+from dmdelta.bronze import landing
+from dmdelta.silver.apply.request import RowsPath
+from tests.support.pipeline import Pipeline
+
+LANDED = {"landed_at", "landed_on"}
+"""The columns of bronze that differ between two landings."""
+
+
+@contextmanager
+def on_executors() -> Iterator[None]:
+    """Landings in this context decode on the executors, and so keep nothing in memory."""
+    with patch.object(landing, "takes_arrow", lambda _: False):
+        yield
+
+
+def exact_rows(frame: DataFrame) -> list[dict[str, Any]]:
+    """The rows of a frame, sorted; VARIANTs with their bytes."""
+    return sorted(frame.drop(*LANDED).toArrow().to_pylist(), key=repr)
+
+
+def assert_same_rows(one: Sequence[dict[str, Any]], other: Sequence[dict[str, Any]], what: str) -> None:
+    """
+    Raises:
+        AssertionError: rows differ.
+    """
+    assert len(one) == len(other), f"{what}: {len(one)} and {len(other)} rows"
+    for mine, theirs in zip(one, other, strict=True):
+        assert mine == theirs, f"{what}: {mine} and {theirs}"
+
+
+def assert_same(spark: SparkSession, memory: Pipeline, bronze: Pipeline, tables: Sequence[tuple[str, str]]) -> None:
+    """Both pipelines have the same bronze and silver, and each took its own way.
+
+    Raises:
+        AssertionError: they differ.
+    """
+    assert memory.paths[RowsPath.MEMORY], "nothing was applied from memory"
+    assert set(bronze.paths) == {RowsPath.BRONZE}
+    assert memory.refused.keys() == bronze.refused.keys()
+    pair = [exact_rows(spark.table(each.lakehouse.bronze)) for each in (memory, bronze)]
+    assert pair[0], "bronze has no rows"
+    assert_same_rows(pair[0], pair[1], "bronze")
+    for table in tables:
+        frames = [each.silver(*table) for each in (memory, bronze)]
+        assert frames[0].schema == frames[1].schema, f"{table}: the structures differ"
+        pair = [exact_rows(frame) for frame in frames]
+        assert_same_rows(pair[0], pair[1], ".".join(table))
+
+
+def both(
+    spark: SparkSession, make: Callable[[str], Pipeline], work: Callable[[Pipeline], None]
+) -> tuple[Pipeline, Pipeline]:
+    """Two pipelines after the same work: one with memory, one without.
+
+    Args:
+        make: a pipeline by its name.
+    """
+    memory, bronze = make("memory"), make("bronze")
+    bronze.memory_bytes = 0
+    work(memory)
+    with on_executors():
+        work(bronze)
+    return memory, bronze
