@@ -30,7 +30,7 @@ from dmdelta.silver.rows.commits import Batch
 from dmdelta.silver.rows.strategy import Mode
 from dmdelta.silver.schema.range_profile import TableEvents, table_events, tables_with_events
 from tests.support.golden import GOLDEN, SERVERS, recording
-from tests.support.paths import assert_same, assert_same_rows, both, exact_rows, on_executors
+from tests.support.paths import assert_same, assert_same_rows, both, exact_rows, on_executors, plain_rows
 from tests.support.pipeline import TASK, Pipeline
 
 RECORDED = [
@@ -97,7 +97,7 @@ def landed(request, spark, shared) -> Landed:
     segments = list_segments(GOLDEN / request.param, request.param)
     ranges = land_all(spark, source, segments, 3)
     frame = spark.table(shared.bronze).where(f"source_id = '{request.param}'").orderBy("epoch", "seq", "row")
-    rows = frame.toArrow().to_pylist()
+    rows = plain_rows(frame)
     places = {Position(row["epoch"], row["binlog_file"], row["binlog_pos"]) for row in rows}
     ends = [ranges[0].begin, *(each.end for each in ranges)]
     assert len(ranges) > 1

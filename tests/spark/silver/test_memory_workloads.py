@@ -14,7 +14,7 @@ from dmdelta.silver.apply.apply import apply_table
 from dmdelta.silver.apply.request import RowsPath
 from dmdelta.silver.rows.strategy import Mode
 from tests.support.changelog import ITEMS, Changelog
-from tests.support.paths import assert_same_rows, exact_rows
+from tests.support.paths import assert_same_rows, exact_rows, plain_rows
 
 TEXT_KEY = TableSchema("d", "texts", (Column("id", "varchar", length=20), Column("v", "varchar", length=80)), ("id",))
 PAIR = TableSchema("d", "pairs", (Column("id", "int"), Column("b", "int"), Column("v", "varchar")), ("id", "b"))
@@ -93,9 +93,8 @@ class Changer:
 def keep(spark, changelog, memory, begin, end) -> None:
     """What a landing keeps in memory, read back from bronze."""
     inside = f"seq >= {begin.seq} AND seq < {end.seq}"
-    rows = spark.table(changelog.lakehouse.bronze).where(inside).orderBy("epoch", "seq", "row").toArrow()
-    columns = [rows[field.name].cast(field.type) for field in LANDED_ARROW_SCHEMA]
-    memory.add(begin, end, pa.Table.from_arrays(columns, schema=LANDED_ARROW_SCHEMA))
+    rows = plain_rows(spark.table(changelog.lakehouse.bronze).where(inside).orderBy("epoch", "seq", "row"))
+    memory.add(begin, end, pa.Table.from_pylist(rows, schema=LANDED_ARROW_SCHEMA))
 
 
 def play(spark, lakehouse, seed, batches, tables=TABLES) -> None:
