@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from dmdelta.model.schema import Column, TableSchema
-from dmdelta.silver.rows import strategy
 from dmdelta.silver.rows.strategy import Mode, Step
 from tests.support.changelog import Changelog
 
@@ -40,11 +39,9 @@ def number_of(mail):
     return int(text.split("@")[0])
 
 
-@pytest.mark.parametrize("most", [strategy.MAX_MERGED_ROWS, 0], ids=["one commit", "two commits"])
 @pytest.mark.parametrize("schema", TEXT, ids=lambda schema: schema.table)
-def test_no_key_of_another_type_is_in_the_history(changelog, caplog, monkeypatch, schema, most):
+def test_no_key_of_another_type_is_in_the_history(changelog, caplog, schema):
     """A load with inserts, updates, deletes and key changes, in both modes, names no key in history or log."""
-    monkeypatch.setattr(strategy, "MAX_MERGED_ROWS", most)
     caplog.set_level(logging.DEBUG)
     name = schema.name
 
