@@ -32,8 +32,7 @@ _SMALL_CONFS = {
     "spark.databricks.delta.allFilesInCrc.enabled": "false",
     "spark.databricks.delta.fileSizeHistogramMetrics.enabled": "false",
     "spark.databricks.delta.checksumDeletedRecordCountsHistogramMetrics.enabled": "false",
-    # The text of each plan is built for listeners and the UI, with every literal key.
-    "spark.sql.maxToStringFields": "2",
+    # Only listeners and the UI use the text of a plan, which contains every literal key.
     "spark.sql.maxPlanStringLength": "100",
 }
 
