@@ -7,8 +7,9 @@ its last write committed, if it committed one. If the caller names the table's v
 `after`, and the session has the next version, then the write committed, and no other commit is in between: reading
 the history would find the same commit. In all other cases the history decides: the write was skipped or changed
 nothing (the session has no version), there are commits in between, `after` is None, or the session does not contain
-versions. Another run's commit of the same application after `after` always ends in Fenced: it takes a version, so it
-is found at the next write at the latest, and its transaction makes Delta skip ours.
+versions. Fencing is as strict as with the history alone: another run's commit of the same application takes a Delta
+version, so that the number is no longer the next one, or makes Delta skip the write. The history then shows that
+commit, also if a later one of this run follows it, and the write ends in Fenced.
 """
 
 from collections.abc import Iterator, Sequence

@@ -22,7 +22,7 @@ class Profile(Enum):
     """Any number of rows: the confs of `open_session`."""
 
 
-_SMALL_CONFS = {
+SMALL_CONFS = {
     # Each exchange would be planned, executed and then planned again.
     "spark.sql.adaptive.enabled": "false",
     # Compiling an expression costs more than interpreting it for a few thousand rows.
@@ -32,8 +32,7 @@ _SMALL_CONFS = {
     "spark.databricks.delta.allFilesInCrc.enabled": "false",
     "spark.databricks.delta.fileSizeHistogramMetrics.enabled": "false",
     "spark.databricks.delta.checksumDeletedRecordCountsHistogramMetrics.enabled": "false",
-    # The text of each plan is built for listeners and the UI, with every literal key.
-    "spark.sql.maxToStringFields": "2",
+    # Only listeners and the UI use the text of a plan, which contains every literal key.
     "spark.sql.maxPlanStringLength": "100",
 }
 
@@ -56,5 +55,5 @@ def profile_session(spark: SparkSession, profile: Profile) -> SparkSession:
     """
     clone = clone_session(spark)
     if profile is Profile.SMALL:
-        set_confs(clone, _SMALL_CONFS)
+        set_confs(clone, SMALL_CONFS)
     return clone

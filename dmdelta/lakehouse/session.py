@@ -38,6 +38,12 @@ SQL_CONFS = {
 }
 """Session confs that affect results or speed, set on every dmdelta session."""
 
+_PROVIDED_CONFS = {
+    # Unless the JVM's zone is UTC, Delta verifies the list of a small table's files at each commit, with a Spark job.
+    "spark.databricks.delta.allFilesInCrc.enabled": "false",
+}
+"""Further confs of provided sessions; a local JVM runs in UTC."""
+
 _NEEDED = frozenset({"spark.sql.session.timeZone"})
 """Confs that affect results."""
 
@@ -85,8 +91,12 @@ def open_session(app: str, settings: SessionSettings | None = None) -> SparkSess
         raise
     except Exception as error:
         raise LakehouseError("Spark does not start", hint=f"see the log above: {type(error).__name__}") from error
-    set_confs(spark, {**SQL_CONFS, **_shuffle(settings), **settings.sql_confs})
+    set_confs(spark, {**_own_confs(), **_shuffle(settings), **settings.sql_confs})
     return spark
+
+
+def _own_confs() -> dict[str, str]:
+    return {**SQL_CONFS, **(_PROVIDED_CONFS if is_provided() else {})}
 
 
 def set_confs(spark: SparkSession, confs: Mapping[str, str]) -> None:
@@ -120,7 +130,7 @@ def clone_session(spark: SparkSession) -> SparkSession:
             "this Spark Connect cannot clone a session", hint="Spark Connect requires Spark 4.1 or later"
         )
     clone = spark.newSession()
-    for name in (*SQL_CONFS, "spark.sql.shuffle.partitions"):
+    for name in (*_own_confs(), "spark.sql.shuffle.partitions"):
         clone.conf.set(name, cast("str", spark.conf.get(name)))
     return clone
 

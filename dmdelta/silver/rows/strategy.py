@@ -1,9 +1,11 @@
-"""The apply strategy of a batch: a pure decision, based on the measurements in DESIGN.md §2 (2 cores, Delta 4.4).
+"""The apply strategy of a batch: a pure decision, based on measurements (2 cores, Delta 4.4; decision record 0013).
 
-500,000 new rows: append 5 s, MERGE 21 s. 10,000 random keys of 16 million rows: replace 2.2 s, MERGE 9 s;
-`DELETE … IN (literals)` 3.5 s, a matched-delete MERGE 8 s. MERGE is therefore used only where the others do not apply.
-For small batches with deletes the number of commits dominates: replacing 20 keys of a million by literals takes 1.3 s
-of CPU, a DELETE and a replace by key 3.2 s, a MERGE 4.3 s; with 2,000 keys 2.2, 3.2 and 4.1 s.
+A batch is one commit, except key changes with partial images. New rows are appended: 500,000 rows take 5 s, a MERGE of
+them 21 s. Integer keys are replaced by literals: 20 keys of a million take 1.3 s of CPU, a MERGE 4.3 s. The history
+keeps literals, so other keys are replaced by a join with the batch, and deletes of them need MERGE. Two commits, one
+for the deletes and one that replaces, are not cheaper than one MERGE, also for large batches. CPU of two passes over a
+million rows with a text key, 10 % deletes: 50,000 changes 23 and 16 s as one MERGE, 22 and 17 s as two commits;
+300,000 changes 17 and 15 s, 18 and 15 s.
 """
 
 from dataclasses import dataclass
@@ -11,9 +13,6 @@ from enum import Enum
 
 MAX_REPLACED_KEYS = 10_000
 """The maximum number of distinct keys that one commit replaces by literals."""
-
-MAX_MERGED_ROWS = 100_000
-"""The maximum number of changes with deletes in one MERGE; with more, deletes and upserts are two commits."""
 
 
 class Mode(Enum):
@@ -102,5 +101,4 @@ def plan_apply(facts: BatchFacts, mode: Mode) -> tuple[Step, ...]:
         return (Step.REPLACE,)
     if not facts.inserts and not facts.updates:
         return (Step.DELETE_MERGE,)
-    many = facts.inserts + facts.updates + facts.deletes > MAX_MERGED_ROWS
-    return (Step.DELETE_MERGE, Step.REPLACE) if many else (Step.MERGE,)
+    return (Step.MERGE,)

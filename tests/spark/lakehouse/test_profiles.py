@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from dmdelta.lakehouse.profiles import SMALL_BYTES, SMALL_ROWS, Profile, plan_profile, profile_session
+from dmdelta.lakehouse.profiles import SMALL_BYTES, SMALL_CONFS, SMALL_ROWS, Profile, plan_profile, profile_session
 
 SHOW_ZONE = """
 import json
@@ -26,6 +26,9 @@ def test_a_session_has_the_confs_of_its_profile(spark):
     assert [small.conf.get(name) for name in names] == ["1", "false", "UTC"]
     assert [large.conf.get(name) for name in names] == [spark.conf.get(name) for name in names]
     assert [spark.conf.get(name) for name in names][1:] == ["true", "UTC"]
+    # A conf without a meaning is accepted when it is set, but has no default.
+    assert all(spark.conf.get(name) for name in SMALL_CONFS)
+    assert {name: small.conf.get(name) for name in SMALL_CONFS} == SMALL_CONFS
 
 
 @pytest.mark.parametrize(

@@ -102,6 +102,8 @@ def test_confs_for_speed_may_be_rejected(monkeypatch):
     zone = "spark.sql.session.timeZone"
     assert provided(monkeypatch, Picky(zone)).set_to == {zone: "UTC"}
     assert provided(monkeypatch, Picky(*SQL_CONFS)).set_to == SQL_CONFS
+    files = "spark.databricks.delta.allFilesInCrc.enabled"  # verified at each commit if the JVM's zone is not UTC
+    assert provided(monkeypatch, Picky(zone, files)).set_to == {zone: "UTC", files: "false"}
     with pytest.raises(LakehouseError, match=zone):
         provided(monkeypatch, Picky())
 
