@@ -112,7 +112,7 @@ def test_the_others_go_on_and_it_catches_up(slow):
 
 def test_a_kill_with_tables_at_different_positions(slow):
     """One is ranges behind the others when the process dies; each resumes at its own position, exactly once."""
-    task, (file, offset, _) = slow.task, slow.task.server.position()
+    task, since = slow.task, slow.task.settings["meta"]
     slow.may.set()
     with task.process() as process:
         process.wait_for('"source opened"', seconds=SECONDS)
@@ -133,7 +133,7 @@ def test_a_kill_with_tables_at_different_positions(slow):
     slow.do("DELETE FROM fast WHERE id = 1", "INSERT INTO slow VALUES (9)")
     task.catch_up()
     slow.assert_same()
-    assert_exactly_once(slow.spark, task, (file, offset))
+    assert_exactly_once(slow.spark, task, (since["binlog-name"], since["binlog-pos"]))
 
 
 def test_a_stop_gives_up_what_is_in_flight(slow, monkeypatch, capsys):

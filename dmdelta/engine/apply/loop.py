@@ -82,7 +82,11 @@ class ApplyingLoop:
             return shards.at_rest() or (stop.wait(WAIT_SECONDS) and False)
 
     def _report_applied(self) -> None:
-        """Pass on the ranges that all tables have applied. What waits for the global checkpoint continues here."""
+        """Pass on the ranges that all tables have applied.
+
+        Called at least every `WAIT_SECONDS`. Whatever is kept for tables that have not applied it yet can be released
+        here, up to the global point (`scheduler.tables.points.reached`), which waits for held tables, too.
+        """
         for applied in self.scheduler.take_applied():
             source_id, landed = self.context.source_id, applied.landed
             self.scheduler.tables.counters.spent(source_id, "apply", applied.seconds)
