@@ -7,6 +7,7 @@ decisions on locks) are written with a session of their own, before they take ef
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -47,6 +48,7 @@ from dmdelta.engine.task.overrides import Decided, decide, list_operators
 from dmdelta.engine.task.task import Task
 from dmdelta.engine.telemetry.counters import RunCounters
 from dmdelta.engine.telemetry.observations import Observations
+from dmdelta.engine.telemetry.prometheus import RunMetrics, serving_metrics
 from dmdelta.engine.telemetry.task_status import TaskStatus
 from dmdelta.engine.validation.admin import ValidatorStatus, show_status
 from dmdelta.errors import StageFailed, as_ours
@@ -106,6 +108,15 @@ class RunCommands:
             self.state.publish(State.STOPPED)
         elif self.state.now.state is not State.FAILED:
             self.state.publish(State.FAILED, as_ours(error, "the run"))
+
+    def serving_metrics(self) -> AbstractContextManager[RunMetrics | None]:
+        """Serve the status page and `/metrics`, if the spec enables them.
+
+        Raises:
+            ConfigError: the address is in use, or not one of this machine's.
+        """
+        freshness = self._spec.syncer.target_freshness.total_seconds()
+        return serving_metrics(self._spec.metrics, self._counters, self.observations, self.status, freshness)
 
     def applied_rows(self) -> Mapping[str, int]:
         """The number of row changes applied in this run, by source."""

@@ -23,7 +23,7 @@ from dmdelta.engine.run.restart import begin_source
 from dmdelta.engine.task.live_settings import LiveSettings
 from dmdelta.engine.task.task import Task, open_suites, open_task, with_safe_mode
 from dmdelta.engine.telemetry.counters import Progress, RunCounters, RunSummary
-from dmdelta.engine.telemetry.prometheus import RunMetrics, serving_metrics
+from dmdelta.engine.telemetry.prometheus import RunMetrics
 from dmdelta.errors import DmdeltaError, QualityError, SchemaError, StageFailed
 from dmdelta.logging import get_logger
 from dmdelta.model.schema import TableName
@@ -93,7 +93,7 @@ def run_task(
             if restart_at is not None:
                 begin_source(task, relaying, restart_at)
         control = opened.enter_context(serve_commands(task, stop, commands.restart.set))
-        metrics = opened.enter_context(serving_metrics(spec.metrics, counters, commands.observations))
+        metrics = opened.enter_context(commands.serving_metrics())
         following = _Following(
             task=task,
             relayings=relayings,
