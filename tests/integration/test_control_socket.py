@@ -85,7 +85,7 @@ def test_every_command_of_a_live_task(task, spark, capsys, monkeypatch):
     stale = asked(task, capsys, "status", spec)
     assert (stale["origin"], stale["state"]) == ("lakehouse", "running")
     with task.process() as run:
-        wait_until(lambda: served(task) or run.poll() is not None, 60)
+        wait_until(lambda: served(task) and json.loads(cold(task, "status", spec, "--json"))["state"] == "running", 120)
         assert json.loads(cold(task, "stop", spec, "--json"))["state"] == "stopped"
         assert run.wait(60) == 0, run.log()
     assert not control_socket(load_spec_of(task)).exists()
