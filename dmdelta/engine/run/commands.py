@@ -5,6 +5,7 @@ decisions on locks) are written with a session of their own, before they take ef
 """
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -134,12 +135,15 @@ class RunCommands:
         if isinstance(command, ReadStatus):
             return self.status().model_dump(mode="json")
         log.info("command received", request=command.command)
-        if isinstance(command, ChangeState):
-            return self.change_state(command.command)
-        return self._execute(command)
+        began = time.monotonic()
+        result = self._execute(command)
+        log.info("command executed", request=command.command, seconds=round(time.monotonic() - began, 3))
+        return result
 
     def _execute(self, command: Command) -> Any:
         match command:
+            case ChangeState():
+                return self.change_state(command.command)
             case Update():
                 return self._update(command.settings)
             case TakeSnapshot():
