@@ -18,9 +18,9 @@ from tests.support.task import Task
 
 ORDERS = (
     "CREATE TABLE orders (id INT PRIMARY KEY, state VARCHAR(20))",
-    "CREATE TABLE lines (id INT PRIMARY KEY, n INT)",
+    "CREATE TABLE order_lines (id INT PRIMARY KEY, n INT)",
     "INSERT INTO orders VALUES (1, 'new'), (2, 'paid')",
-    "INSERT INTO lines VALUES (1, 10)",
+    "INSERT INTO order_lines VALUES (1, 10)",
 )
 
 
@@ -85,7 +85,7 @@ def test_every_command_of_a_live_task(task, spark, capsys, monkeypatch):
     stale = asked(task, capsys, "status", spec)
     assert (stale["origin"], stale["state"]) == ("lakehouse", "running")
     with task.process() as run:
-        wait_until(lambda: served(task) or run.poll() is not None, 60)
+        wait_until(lambda: served(task) and json.loads(cold(task, "status", spec, "--json"))["state"] == "running", 120)
         assert json.loads(cold(task, "stop", spec, "--json"))["state"] == "stopped"
         assert run.wait(60) == 0, run.log()
     assert not control_socket(load_spec_of(task)).exists()
@@ -174,13 +174,13 @@ def the_same_requests(task, spec, capsys, monkeypatch, run):
     assert live == stored
     assert live["checkpoint_flush_interval"] == 3.0
     for times in (1, 2):
-        arguments = ("snapshot", spec, f"--table={task.database}.lines")
+        arguments = ("snapshot", spec, f"--table={task.database}.order_lines")
         if times == 1:
             requested = asked(task, capsys, *arguments)
         else:
             with without_socket(monkeypatch):
                 requested = asked(task, capsys, *arguments)
-        assert requested == [{"source": "s1", "table": f"{task.database}.lines"}]
+        assert requested == [{"source": "s1", "table": f"{task.database}.order_lines"}]
         run.wait_for('"ad-hoc snapshot applied"', times=times)
 
 

@@ -25,7 +25,6 @@ class _Record(BaseModel):
     model_config = ConfigDict(
         extra="forbid",
         frozen=True,
-        use_attribute_docstrings=True,
         hide_input_in_errors=True,
         defer_build=True,  # a client needs the validator of one command only
     )

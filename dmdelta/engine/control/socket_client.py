@@ -9,8 +9,7 @@ from pydantic import ValidationError
 
 from dmdelta.config import TaskSpec
 from dmdelta.engine.control.protocol import AnswerLine, Command, request_line
-from dmdelta.engine.control.socket_path import control_socket
-from dmdelta.engine.control.socket_server import peer_user
+from dmdelta.engine.control.socket_path import control_socket, peer_user
 from dmdelta.errors import StageFailed
 
 CONNECT_SECONDS = 5.0

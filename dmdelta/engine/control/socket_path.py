@@ -1,6 +1,8 @@
-"""Where the control socket of a task is."""
+"""Where the control socket of a task is, and which account is at its other end."""
 
 import os
+import socket
+import struct
 import tempfile
 from hashlib import sha256
 from pathlib import Path
@@ -26,3 +28,12 @@ def control_socket(spec: TaskSpec) -> Path:
         return path
     digest = sha256(os.fsencode(folder)).hexdigest()[:16]
     return Path(tempfile.gettempdir()) / f"dmdelta-{os.getuid()}-{digest}" / NAME
+
+
+def peer_user(connection: socket.socket) -> int | None:
+    """The account at the other end of a Unix socket; None where the operating system does not tell."""
+    option = getattr(socket, "SO_PEERCRED", None)
+    if option is None:
+        return None
+    _, user, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, option, struct.calcsize("3i")))
+    return int(user)

@@ -2,10 +2,8 @@
 
 import fcntl
 import os
-import socket
 import socketserver
 import stat
-import struct
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -14,7 +12,7 @@ from typing import Any, Protocol
 
 from dmdelta.config import TaskSpec
 from dmdelta.engine.control.protocol import MAX_REQUEST_BYTES, AnswerLine, Command, WireError, parse_request
-from dmdelta.engine.control.socket_path import control_socket
+from dmdelta.engine.control.socket_path import control_socket, peer_user
 from dmdelta.errors import ConfigError, DmdeltaError, as_ours
 from dmdelta.logging import get_logger
 from dmdelta.model.plain import plain
@@ -112,15 +110,6 @@ class ControlServer(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
             with self._idle:
                 self._busy -= 1
                 self._idle.notify_all()
-
-
-def peer_user(connection: socket.socket) -> int | None:
-    """The account at the other end of a Unix socket; None where the operating system does not tell."""
-    option = getattr(socket, "SO_PEERCRED", None)
-    if option is None:
-        return None
-    _, user, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, option, struct.calcsize("3i")))
-    return int(user)
 
 
 @contextmanager

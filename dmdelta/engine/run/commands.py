@@ -5,8 +5,10 @@ decisions on locks) are written with a session of their own, before they take ef
 """
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -47,6 +49,7 @@ from dmdelta.engine.task.overrides import Decided, decide, list_operators
 from dmdelta.engine.task.task import Task
 from dmdelta.engine.telemetry.counters import RunCounters
 from dmdelta.engine.telemetry.observations import Observations
+from dmdelta.engine.telemetry.prometheus import RunMetrics, serving_metrics
 from dmdelta.engine.telemetry.task_status import TaskStatus
 from dmdelta.engine.validation.admin import ValidatorStatus, show_status
 from dmdelta.errors import StageFailed, as_ours
@@ -107,6 +110,15 @@ class RunCommands:
         elif self.state.now.state is not State.FAILED:
             self.state.publish(State.FAILED, as_ours(error, "the run"))
 
+    def serving_metrics(self) -> AbstractContextManager[RunMetrics | None]:
+        """Serve the status page and `/metrics`, if the spec enables them.
+
+        Raises:
+            ConfigError: the address is in use, or not one of this machine's.
+        """
+        freshness = self._spec.syncer.target_freshness.total_seconds()
+        return serving_metrics(self._spec.metrics, self._counters, self.observations, self.status, freshness)
+
     def applied_rows(self) -> Mapping[str, int]:
         """The number of row changes applied in this run, by source."""
         rows: Counter[str] = Counter()
@@ -123,12 +135,15 @@ class RunCommands:
         if isinstance(command, ReadStatus):
             return self.status().model_dump(mode="json")
         log.info("command received", request=command.command)
-        if isinstance(command, ChangeState):
-            return self.change_state(command.command)
-        return self._execute(command)
+        began = time.monotonic()
+        result = self._execute(command)
+        log.info("command executed", request=command.command, seconds=round(time.monotonic() - began, 3))
+        return result
 
     def _execute(self, command: Command) -> Any:
         match command:
+            case ChangeState():
+                return self.change_state(command.command)
             case Update():
                 return self._update(command.settings)
             case TakeSnapshot():

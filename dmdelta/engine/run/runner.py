@@ -23,7 +23,7 @@ from dmdelta.engine.run.restart import begin_source
 from dmdelta.engine.task.live_settings import LiveSettings
 from dmdelta.engine.task.task import Task, open_suites, open_task, with_safe_mode
 from dmdelta.engine.telemetry.counters import Progress, RunCounters, RunSummary
-from dmdelta.engine.telemetry.prometheus import RunMetrics, serving_metrics
+from dmdelta.engine.telemetry.prometheus import RunMetrics
 from dmdelta.errors import DmdeltaError, QualityError, SchemaError, StageFailed
 from dmdelta.logging import get_logger
 from dmdelta.model.schema import TableName
@@ -95,7 +95,7 @@ def run_task(
             if restart_at is not None:
                 begin_source(task, relaying, restart_at)
         control = opened.enter_context(serve_commands(task, stop, commands.restart.set))
-        metrics = opened.enter_context(serving_metrics(spec.metrics, counters, commands.observations))
+        metrics = opened.enter_context(commands.serving_metrics())
         following = _Following(
             task=task,
             relayings=relayings,
@@ -139,8 +139,8 @@ def _follow_with_retries(following: _Following, control: ControlTable) -> bool:
     stop, commands, failures = following.stop, following.commands, 0
 
     def publish(state: State, error: DmdeltaError | None = None) -> None:
+        control.publish(state, error)  # first: what a command answers is recorded
         commands.state.publish(state, error)
-        control.publish(state, error)
         if following.metrics is not None:
             following.metrics.publish(state)
 
@@ -148,7 +148,7 @@ def _follow_with_retries(following: _Following, control: ControlTable) -> bool:
     while True:
         began = time.monotonic()
         try:
-            stopped_by_request = _follow(following, control)
+            stopped_by_request = stop.requested or _follow(following, control)
         except DmdeltaError as error:
             failures = 1 if time.monotonic() - began > HEALTHY_SECONDS else failures + 1
             after = plan_after_failure(error, failures, ends=following.ends)
@@ -188,11 +188,14 @@ def _follow(following: _Following, control: ControlTable) -> bool:
     for pipeline in pipelines:
         pipeline.start()
     commands.begin(task, Attempt(pipelines, locks))
-    _watch(pipelines, attempt, stop, _AttemptControl(task.live_settings, control, commands, locks))
+    reporting = _AttemptControl(task.live_settings, control, commands, locks)
+    _watch(pipelines, attempt, stop, reporting)
     stopped_by_request = (stop.requested or commands.restart.is_set()) and attempt.failure is None
     _end(pipelines, attempt)
     if locks is not None:
         locks.poll()
+    if commands.restart.is_set() and reporting.last_reported:
+        control.publish(State.RUNNING)  # the next attempt reports the tables that are still stopped
     failure = attempt.failure or stop.failure
     if failure is None and following.ends and not stopped_by_request:
         sinks = [pipeline.sinking.failure for pipeline in pipelines if pipeline.sinking is not None]

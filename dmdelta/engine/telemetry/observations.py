@@ -14,6 +14,9 @@ POLL_SECONDS = 1.0
 """The resolution of a lag in seconds."""
 RATE_SECONDS = 60.0
 """The period over which rates are averaged."""
+SAMPLE_SECONDS = 10.0
+SAMPLES = 360
+"""An hour of samples, for the charts of the status page."""
 
 
 @dataclass(slots=True)
@@ -43,6 +46,8 @@ class Observations:
         self._stats: tuple[SourceStats, ...] = ()
         self._lags: dict[str, LagTracker] = {}
         self._rates: dict[str, RateTracker] = {}
+        self._samples: dict[str, deque[tuple[float, float, float | None]]] = {}
+        self._sampled = float("-inf")
         self._polled = -POLL_SECONDS
         self._lock = threading.Lock()
 
@@ -70,6 +75,20 @@ class Observations:
                 if each.slowest is not None:
                     tracker.forget(each.slowest)
                 self._rates.setdefault(each.source_id, RateTracker()).saw((rows or {}).get(each.source_id, 0), now)
+            if now - self._sampled >= SAMPLE_SECONDS:
+                self._sampled = now
+                self._sample(now)
+
+    def _sample(self, now: float) -> None:
+        for each in self._stats:
+            lag = self._lags[each.source_id].lag(each.positions.get("applied"), now)
+            sample = (time.time(), lag, self._rates[each.source_id].per_second())
+            self._samples.setdefault(each.source_id, deque(maxlen=SAMPLES)).append(sample)
+
+    def history(self) -> dict[str, list[tuple[float, float, float | None]]]:
+        """Samples of the last hour by source: seconds since 1970, the lag in seconds, and row changes per second."""
+        with self._lock:
+            return {source_id: list(samples) for source_id, samples in self._samples.items()}
 
     def newest(self) -> tuple[tuple[SourceStats, ...], Mapping[str, LagTracker]]:
         """The newest state of the sources, and their lags."""

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from prometheus_client import CollectorRegistry, ProcessCollector, start_http_server
+from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
 from prometheus_client.registry import Collector
 
@@ -19,8 +19,8 @@ from dmdelta.engine.telemetry.counters import Counts, Labels, RunCounters
 from dmdelta.engine.telemetry.lag import LagTracker
 from dmdelta.engine.telemetry.observations import Observations
 from dmdelta.engine.telemetry.stats import SourceStats
-from dmdelta.errors import ConfigError
-from dmdelta.logging import get_logger
+from dmdelta.engine.telemetry.status_server import StatusSite, serving_site
+from dmdelta.engine.telemetry.task_status import TaskStatus
 from dmdelta.model.position import file_number
 
 _STAGE = ("source", "stage")
@@ -191,9 +191,6 @@ def _family(name: str, text: str, labels: Sequence[str], values: Mapping[Any, fl
     return family
 
 
-log = get_logger(__name__)
-
-
 class RunMetrics(Collector):
     """A run's metrics: its counters at the time of the request, its sources as of the last poll."""
 
@@ -220,9 +217,17 @@ class RunMetrics(Collector):
 
 @contextmanager
 def serving_metrics(
-    config: MetricsConfig | None, counters: RunCounters, observations: Observations
+    config: MetricsConfig | None,
+    counters: RunCounters,
+    observations: Observations,
+    status: Callable[[], TaskStatus],
+    freshness: float,
 ) -> Iterator[RunMetrics | None]:
-    """Serve `/metrics` until the block ends; None if the spec does not enable it.
+    """Serve `/metrics` and the status page until the block ends; None if the spec does not enable them.
+
+    Args:
+        status: returns the current status of the task.
+        freshness: the target freshness, in seconds.
 
     Raises:
         ConfigError: the address is in use, or not one of this machine's.
@@ -234,20 +239,8 @@ def serving_metrics(
     registry = CollectorRegistry()
     registry.register(metrics)
     ProcessCollector(registry=registry)
-    try:
-        server, thread = start_http_server(config.port, config.host, registry)
-    except OSError as error:
-        raise ConfigError(
-            f"/metrics cannot be served at {config.host}:{config.port}: {error.strerror}",
-            hint="correct metrics in the spec",
-        ) from error
-    log.info("serving metrics", url=f"http://{config.host}:{server.server_port}/metrics")
-    try:
+    with serving_site(config, StatusSite(status, observations.history, freshness, registry)):
         yield metrics
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ After an intended change: `python -m tests.unit.cli.test_status_view` writes the
 
 import io
 import json
-from datetime import datetime, timedelta, timezone
+from datetime import timezone
 from pathlib import Path
 
 import jsonschema
@@ -19,65 +19,12 @@ from dmdelta.engine.telemetry.task_status import (
     Mode,
     Origin,
     SnapshotProgress,
-    SourceStatus,
-    TableStatus,
     TaskStatus,
     status_schema,
 )
+from tests.support.statuses import AT, source, table, task
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "status"
-AT = datetime(2026, 11, 21, 10, 0, 0, tzinfo=timezone.utc)
-
-
-def source(**fields):
-    position = "1/binlog.000042:{}".format
-    known = {
-        "source_id": "shop-primary",
-        "relay": "streaming",
-        "relay_at": AT,
-        "server_at": "binlog.000042:99120",
-        "relayed_to": position(99120),
-        "landed_to": position(98200),
-        "applied_to": position(97110),
-        "flushed_to": position(90000),
-        "flushed_at": AT,
-        "flushed_because": "interval",
-        "mode": Mode.NORMAL,
-        "safe_tables": 0,
-        "lag_seconds": 1.25,
-        "lag_bytes": 2010,
-        "rows_per_second": 1234.5,
-    }
-    return SourceStatus(**{**known, **fields})
-
-
-def table(name, **fields):
-    known = {
-        "source_id": "shop-primary",
-        "table": name,
-        "applied_to": "1/binlog.000042:97110",
-        "delta_version": 12,
-        "flushed_at": AT,
-        "phase": "following",
-        "mode": Mode.NORMAL,
-    }
-    return TableStatus(**{**known, **fields})
-
-
-def task(sources, tables=(), **fields):
-    known = {
-        "task": "shop",
-        "origin": Origin.TASK,
-        "at": AT + timedelta(seconds=5),
-        "state": "running",
-        "state_at": AT - timedelta(hours=1),
-        "process": "host:4711",
-        "error": None,
-        "hint": None,
-    }
-    return TaskStatus(**{**known, "sources": tuple(sources), "tables": tuple(tables), **fields})
-
-
 REASON = (
     "silver cannot follow ALTER TABLE `orders` ADD COLUMN `c` TIMESTAMP(6) DEFAULT CURRENT_TIMESTAMP(6): the values of "
     "existing rows are unknown (position=1/binlog.000042:97110, table=shop.orders)"

@@ -145,3 +145,21 @@ def test_the_end_of_a_run_answers_who_waits(spec, error, state):
     run = Run(spec)
     assert not run.commands.ended(type(error), error, None)
     assert run.commands.state.now.state is state
+
+
+def test_a_pause_while_the_task_starts_opens_no_source(spec, monkeypatch):
+    """It is paused as soon as its session is open, and resumes with its first attempt."""
+    run = Run(spec, stopped)
+    run.stop.pause()
+    threading.Timer(0.05, run.stop.resume).start()
+    assert run.end(monkeypatch)
+    assert run.reported == [State.PAUSED, State.RUNNING]
+    assert run.attempts == []
+
+
+def test_a_stop_while_the_task_starts_opens_no_source(spec, monkeypatch):
+    """The run ends in an orderly way."""
+    run = Run(spec, stopped)
+    run.stop.request()
+    assert run.end(monkeypatch)
+    assert len(run.attempts) == 1

@@ -163,13 +163,19 @@ def test_the_validators_metrics():
     assert value("lag_bytes", source="s1", stage="validated") == 100
 
 
+def unknown_status():
+    raise AssertionError
+
+
 def test_an_address_in_use_is_reported():
     """A second run with the same port ends before it changes anything."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        serving = serving_metrics(MetricsConfig(port=port), RunCounters(lambda _: None), Observations())
+        serving = serving_metrics(
+            MetricsConfig(port=port), RunCounters(lambda _: None), Observations(), unknown_status, 0.0
+        )
         with pytest.raises(ConfigError, match=f"127.0.0.1:{port}"), serving:
             pass
 
@@ -179,7 +185,7 @@ def test_by_default_only_this_machine_is_served():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    with serving_metrics(MetricsConfig(port=port), RunCounters(lambda _: None), Observations()):
+    with serving_metrics(MetricsConfig(port=port), RunCounters(lambda _: None), Observations(), unknown_status, 0.0):
         socket.create_connection(("127.0.0.1", port), timeout=5).close()
         for address in ("127.0.0.2", "::1"):
             with pytest.raises(OSError):

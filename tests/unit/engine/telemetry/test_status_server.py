@@ -1,0 +1,81 @@
+"""The HTTP server of a running task: its addresses and headers, and when a task is ready."""
+
+import json
+from contextlib import closing, contextmanager
+from http.client import HTTPConnection
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from dmdelta.config.metrics import MetricsConfig
+from dmdelta.engine.telemetry.status_server import StatusSite, plan_readiness, serving_site
+from dmdelta.engine.telemetry.task_status import TaskStatus
+from tests.support.servers.server import free_port
+from tests.support.statuses import source, task
+
+
+@contextmanager
+def served(status, freshness=10.0):
+    """Yields a function that sends a request: code, headers and text of the answer."""
+    port = free_port()
+    site = StatusSite(lambda: status, lambda: {"shop-primary": [(1.0, 2.0, None)]}, freshness, CollectorRegistry())
+
+    def request(path, method="GET"):
+        with closing(HTTPConnection("127.0.0.1", port, timeout=10)) as connection:
+            connection.request(method, path)
+            answer = connection.getresponse()
+            return answer.status, dict(answer.getheaders()), answer.read().decode()
+
+    with serving_site(MetricsConfig(port=port), site):
+        yield request
+
+
+def test_every_address_answers():
+    """The status is the document of `dmdelta status --json`."""
+    status = task([source()])
+    with served(status) as request:
+        assert TaskStatus.model_validate_json(request("/status.json")[2]) == status
+        assert json.loads(request("/history.json")[2]) == {"shop-primary": [[1.0, 2.0, None]]}
+        assert request("/healthz")[::2] == (200, "ok\n")
+        assert request("/readyz")[::2] == (200, "ready\n")
+        assert request("/metrics")[0] == 200
+        code, headers, text = request("/")
+        assert (code, headers["Content-Type"]) == (200, "text/html; charset=utf-8")
+        assert "default-src 'none'" in headers["Content-Security-Policy"]
+        assert "http://" not in text.replace("http://www.w3.org/2000/svg", "")
+        assert request("/favicon.ico")[0] == 404
+        assert request("/../etc/passwd")[0] == 404
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
+def test_it_is_read_only(method):
+    """Whatever the path."""
+    with served(task([source()])) as request:
+        assert request("/status.json", method)[0] == 405
+        assert request("/metrics", method)[0] == 405
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        (task([source(lag_seconds=29.9)]), None),
+        (task([source(lag_seconds=30.0)]), "shop-primary: lag 30 s, limit 30 s"),
+        (task([source(), source(source_id="b", lag_seconds=99.0)]), "b: lag 99 s, limit 30 s"),
+        (task([source()], state="paused"), "the task is paused"),
+        (task([source()], state="retrying"), "the task is retrying"),
+        (task([]), "the sources are being opened"),
+    ],
+)
+def test_a_task_is_ready_while_its_lag_is_below_three_times_the_target(status, reason):
+    """Otherwise the code is 503, and the text has the reasons."""
+    assert plan_readiness(status, 10.0).reasons == (() if reason is None else (reason,))
+    with served(status) as request:
+        code, _, text = request("/readyz")
+        assert (code, text) == ((200, "ready\n") if reason is None else (503, f"{reason}\n"))
+        assert request("/healthz")[0] == 200
+
+
+def test_a_target_of_zero_leaves_some_seconds():
+    """A task that applies at once still needs them."""
+    assert plan_readiness(task([source(lag_seconds=2.5)]), 0.0).is_ready
+    assert not plan_readiness(task([source(lag_seconds=3.0)]), 0.0).is_ready
