@@ -162,7 +162,7 @@ def as_ours(error: BaseException, what: str) -> DmdeltaError:
         return error
     if isinstance(error, OSError) and error.errno is not None:
         place = f": {error.filename}" if error.filename is not None else ""
-        hint = _HINTS.get(error.errno, "fix the cause, then run again: no data is lost")
+        hint = os_hint(error.errno) or "fix the cause, then run again: no data is lost"
         failure = StageFailed(f"{what} failed: {error.strerror}{place}", hint=hint)
     else:
         # Type and location only: the message may quote a row.
@@ -174,6 +174,11 @@ def as_ours(error: BaseException, what: str) -> DmdeltaError:
         )
     failure.__cause__ = error
     return failure
+
+
+def os_hint(number: int) -> str | None:
+    """The next step for the operating system's error with this number; None if none is known."""
+    return _HINTS.get(number)
 
 
 _WIRE = "dmdelta-error:"

@@ -4,7 +4,6 @@ Append-only; the newest row of each kind is in effect. A run executes commands t
 writer creates the table: a task that just runs does not.
 """
 
-import json
 import os
 import socket
 import uuid
@@ -16,8 +15,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812 - Spark's convention
 
 from dmdelta.errors import DmdeltaError
+from dmdelta.lakehouse.access.interface import Condition, is_not_null, is_null, one_of
 from dmdelta.lakehouse.layout import Lakehouse
-from dmdelta.lakehouse.metadata_table import MetadataTable, utc
+from dmdelta.lakehouse.metadata_table import MetadataRow, MetadataTable
 from dmdelta.lakehouse.session import clone_session
 
 CONTROL = MetadataTable(
@@ -152,7 +152,7 @@ class ControlTable:
         Raises:
             LakehouseError: the table cannot be read.
         """
-        row = self._newest(f"answers = '{update_id}'")
+        row = self._newest(one_of("answers", update_id))
         return None if row is None else UpdateAck(row["settings"], row["process"])
 
     def asked(self) -> PendingCommands:
@@ -161,15 +161,8 @@ class ControlTable:
         Raises:
             LakehouseError: the table cannot be read.
         """
-        # As JSON, because a table created by an older version lacks columns until an update is requested.
-        query = f"""
-            SELECT max_by(row, at) FILTER (WHERE request IS NOT NULL) AS request,
-                   max_by(row, at) FILTER (WHERE settings IS NOT NULL AND answers IS NULL) AS update
-            FROM (SELECT at, to_json(struct(*)) AS row FROM {self._table.place}),
-            LATERAL json_tuple(row, 'request', 'settings', 'answers') AS named(request, settings, answers)
-        """
-        rows = self._table.query(query)
-        request, update = (json.loads(text) if text else None for text in (rows[0] if rows else (None, None)))
+        request = self._newest(is_not_null("request"))
+        update = self._newest(is_not_null("settings"), is_null("answers"))
         return PendingCommands(
             None if request is None else Command(request["id"], Request(request["request"])),
             None if update is None else Update(update["id"], update["settings"]),
@@ -181,13 +174,13 @@ class ControlTable:
         Raises:
             LakehouseError: the table cannot be read.
         """
-        row = self._newest("state IS NOT NULL")
+        row = self._newest(is_not_null("state"))
         if row is None:
             return None
-        return TaskState(State(row["state"]), utc(row["at"]), row["process"], row["error"], row["hint"])
+        return TaskState(State(row["state"]), row["at"], row["process"], row["error"], row["hint"])
 
-    def _newest(self, condition: str) -> T.Row | None:
-        return next(iter(self._table.newest(condition)), None)
+    def _newest(self, *conditions: Condition) -> MetadataRow | None:
+        return next(iter(self._table.newest(*conditions)), None)
 
     def _append(self, fields: dict[str, str | None]) -> str:
         process = f"{socket.gethostname()}:{os.getpid()}"

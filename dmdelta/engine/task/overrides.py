@@ -13,7 +13,7 @@ from pyspark.sql import types as T  # noqa: N812 - Spark's convention
 from dmdelta.config import TaskSpec
 from dmdelta.engine.task.task import Task, named_source, open_task
 from dmdelta.lakehouse.layout import Lakehouse
-from dmdelta.lakehouse.metadata_table import MetadataTable
+from dmdelta.lakehouse.metadata_table import MetadataRow, MetadataTable
 from dmdelta.model.position import Position
 from dmdelta.rules.operators import Operator, Verb
 
@@ -104,12 +104,12 @@ def _append(task: Task, decision: tuple[str, Position, str, list[str]], at: date
     table.append([row])
 
 
-def _newest(spark: SparkSession, lakehouse: Lakehouse, task: str) -> list[T.Row]:
+def _newest(spark: SparkSession, lakehouse: Lakehouse, task: str) -> list[MetadataRow]:
     rows = BINLOG_OPERATORS.of(spark, lakehouse, task).newest()
     return sorted(
         (row for row in rows if row["operator"] != REVERT), key=lambda row: (row["source_id"], _position(row))
     )
 
 
-def _position(row: T.Row) -> Position:
+def _position(row: MetadataRow) -> Position:
     return Position(row["epoch"], row["binlog_file"], row["binlog_pos"])
