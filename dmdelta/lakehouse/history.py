@@ -17,6 +17,7 @@ __all__ = [
     "CommitTag",
     "OwnCommit",
     "TimedCommit",
+    "commits",
     "newest_commits",
     "newest_own_commit",
     "own_commits",
@@ -69,6 +70,15 @@ def timed_commits(spark: SparkSession, table: str, span: timedelta, most: int) -
         LakehouseError: the table cannot be read.
     """
     return commit_log.timed_commits(_reader(spark, table), span, most)
+
+
+def commits(spark: SparkSession, table: str, limit: int | None) -> list[Commit]:
+    """The newest `limit` commits by any writer, newest first; empty if the table does not exist.
+
+    Raises:
+        LakehouseError: the table cannot be read.
+    """
+    return _reader(spark, table)(limit)
 
 
 def spark_commits(spark: SparkSession, table: str, limit: int | None) -> list[Commit]:

@@ -5,7 +5,6 @@ log store for local files does not have this property between processes: whateve
 concurrently is written here on both sides, and within a process `writing` serializes both writers of a table.
 """
 
-import os
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,9 +17,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, SchemaMismatchError, TableNotFoundError
 
-from dmdelta.errors import CommitConflict, DmdeltaError, Fenced, LakehouseError, os_hint
+from dmdelta.errors import LakehouseError
 from dmdelta.lakehouse.access.commit_log import Commit, newest_own_commit
 from dmdelta.lakehouse.access.commit_tag import CommitTag, OwnCommit
+from dmdelta.lakehouse.access.commit_times import timed_commits
+from dmdelta.lakehouse.access.delta_rs_errors import fenced, translated
 from dmdelta.lakehouse.access.interface import Condition, MetadataRow, NewestBy, RowCondition
 
 if TYPE_CHECKING:
@@ -59,9 +60,9 @@ class LocalTable:
         Raises:
             LakehouseError: the table cannot be read.
         """
-        with self._errors("reading the history of"):
+        with translated(self.table, "reading the history of"):
             opened = self._open()
-            return [] if opened is None else _timed(self._log, opened.history(limit))
+            return [] if opened is None else timed_commits(self._log, opened.history(limit))
 
     def newest(self, by: NewestBy, conditions: Sequence[Condition] = ()) -> list[MetadataRow]:
         """The newest row of each key among those that fulfil all conditions. Reads the table in parts.
@@ -71,7 +72,7 @@ class LocalTable:
         """
         from dmdelta.lakehouse.access.arrow_rows import newest_rows  # noqa: PLC0415 - PyArrow is not needed for commits
 
-        with self._errors("reading"):
+        with translated(self.table, "reading"):
             opened = self._open()
             return [] if opened is None else newest_rows(opened.to_pyarrow_dataset(), by, conditions)
 
@@ -83,7 +84,7 @@ class LocalTable:
         """
         from dmdelta.lakehouse.access.arrow_rows import matching_rows  # noqa: PLC0415
 
-        with self._errors("reading"):
+        with translated(self.table, "reading"):
             opened = self._open()
             return [] if opened is None else matching_rows(opened.to_pyarrow_dataset(), conditions, columns)
 
@@ -105,7 +106,7 @@ class LocalTable:
             write_deltalake(opened, self._arrow(opened, rows), mode="append", commit_properties=_properties(tag))
             return None if tag is None else self._made(tag)
 
-        with self._errors("appending to"):
+        with translated(self.table, "appending to"):
             return self._attempts(attempt)
 
     def delete(self, condition: RowCondition) -> None:
@@ -115,18 +116,28 @@ class LocalTable:
             CommitConflict: other writers committed first in every attempt; nothing was deleted.
             LakehouseError: the table cannot be written.
         """
-        with self._errors("deleting from"):
+        with translated(self.table, "deleting from"):
             self._attempts(lambda opened: opened.delete(condition(_literal)))
 
-    def compact(self) -> None:
-        """Rewrite small files into large ones.
+    def compact(self) -> tuple[int, int]:
+        """Rewrite small files into large ones. Returns the numbers of removed and added files.
 
         Raises:
             CommitConflict: another writer deleted rows meanwhile.
             LakehouseError: the table cannot be written.
         """
-        with self._errors("compacting"):
-            self._attempts(lambda opened: opened.optimize.compact())
+        with translated(self.table, "compacting"):
+            metrics = self._attempts(lambda opened: opened.optimize.compact())
+        return metrics["numFilesRemoved"], metrics["numFilesAdded"]
+
+    def vacuum(self) -> None:
+        """Remove the files that the table no longer needs and that are older than its retention.
+
+        Raises:
+            LakehouseError: the table cannot be written.
+        """
+        with translated(self.table, "vacuuming"):
+            self._attempts(lambda opened: opened.vacuum(dry_run=False))
 
     def properties(self) -> Mapping[str, str] | None:
         """The table's properties; None if it does not exist.
@@ -134,7 +145,7 @@ class LocalTable:
         Raises:
             LakehouseError: the table cannot be read.
         """
-        with self._errors("reading the properties of"):
+        with translated(self.table, "reading the properties of"):
             opened = self._open()
             return None if opened is None else opened.metadata().configuration
 
@@ -147,7 +158,7 @@ class LocalTable:
         Raises:
             LakehouseError: it cannot be created.
         """
-        with self._errors("creating"), writing(self.folder):
+        with translated(self.table, "creating"), writing(self.folder):
             if self.folder.exists() and any(self.folder.iterdir()):
                 return False
             schema = Schema.from_json(schema_json)
@@ -169,7 +180,7 @@ class LocalTable:
         Raises:
             LakehouseError: the table cannot be changed.
         """
-        with self._errors("adding columns to"), writing(self.folder):
+        with translated(self.table, "adding columns to"), writing(self.folder):
             opened = self._existing()
             existing = {field.name for field in opened.schema().fields}
             missing = [field for field in Schema.from_json(schema_json).fields if field.name not in existing]
@@ -232,7 +243,7 @@ class LocalTable:
         """The commit that was just made, as the history lists it."""
         found = newest_own_commit(self.commits, tag.app)
         if found is None or (found.tag.version, found.tag.run) != (tag.version, tag.run):
-            raise _fenced(self.table)
+            raise fenced(self.table)
         return found
 
     def _skipped(self, opened: DeltaTable, tag: CommitTag) -> OwnCommit:
@@ -246,22 +257,8 @@ class LocalTable:
             # The log retention has removed the commit; Delta keeps an application's newest version for longer.
             return OwnCommit(opened.version(), tag, datetime.now(timezone.utc))
         if found is None or (found.tag.version, found.tag.run) != (tag.version, tag.run):
-            raise _fenced(self.table)
+            raise fenced(self.table)
         return found
-
-    @contextmanager
-    def _errors(self, doing: str) -> Iterator[None]:
-        """Raise a dmdelta error in place of a foreign one, whose text may quote rows: only its class is shown."""
-        try:
-            yield
-        except DmdeltaError:
-            raise
-        except CommitFailedError as error:
-            raise CommitConflict(
-                f"another writer changed {self.table} at the same time", hint="the commit is retried"
-            ) from error
-        except Exception as error:
-            raise _translated(error, f"{doing} {self.table}") from error
 
 
 def _committed(opened: DeltaTable, tag: CommitTag) -> int:
@@ -281,48 +278,3 @@ def _properties(tag: CommitTag | None) -> CommitProperties | None:
     return CommitProperties(
         custom_metadata={"userMetadata": tag.to_json()}, app_transactions=[Transaction(tag.app, tag.version)]
     )
-
-
-def _timed(log: Path, history: Sequence[Mapping[str, Any]]) -> list[Commit]:
-    """delta-rs' history with Delta's times of the commits, newest first.
-
-    These are the commits' own if the table has in-commit timestamps, else those of the files, increased where they are
-    not later than the previous commit's.
-    """
-    commits: list[Commit] = []
-    before: int | None = None
-    for entry in reversed(history):
-        millis = entry.get("inCommitTimestamp")
-        if millis is None:
-            millis = _file_millis(log / f"{entry['version']:020d}.json")
-            if millis is None:
-                continue  # the log retention has just removed it
-            millis = millis if before is None else max(millis, before + 1)
-            before = millis
-        at = datetime.fromtimestamp(millis // 1000, timezone.utc).replace(microsecond=millis % 1000 * 1000)
-        commits.append(Commit(entry["version"], entry.get("userMetadata"), at))
-    return commits[::-1]
-
-
-def _file_millis(file: Path) -> int | None:
-    try:
-        return file.stat().st_mtime_ns // 1_000_000
-    except FileNotFoundError:
-        return None
-
-
-def _fenced(table: str) -> Fenced:
-    return Fenced(
-        f"another runner of this task committed to {table}",
-        hint="run a task only once: find and stop the other runner, then start again",
-    )
-
-
-def _translated(error: Exception, doing: str) -> LakehouseError:
-    """The error for one of delta-rs: its class, and the operating system's reason if there is one."""
-    found = _OS_ERROR.search(str(error))
-    number = error.errno if isinstance(error, OSError) else int(found[1]) if found else None
-    reason = type(error).__name__ + (f": {os.strerror(number)}" if number is not None else "")
-    hint = os_hint(number) if number is not None else None
-    general = "check that the lakehouse exists, is reachable, and that this account has read and write permission"
-    return LakehouseError(f"{doing} failed: {reason}", hint=hint or general)

@@ -96,8 +96,8 @@ class MetadataAccess(Protocol):
     def delete(self, condition: RowCondition) -> None:
         """Delete the rows that fulfil a condition."""
 
-    def compact(self) -> None:
-        """Rewrite small files into large ones."""
+    def compact(self) -> tuple[int, int]:
+        """Rewrite small files into large ones. Returns the numbers of removed and added files."""
 
 
 def utc(moment: datetime) -> datetime:

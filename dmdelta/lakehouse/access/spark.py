@@ -82,14 +82,16 @@ class SparkTable:
         with wrapped(self.table, "deleting from"):
             self.spark.sql(f"DELETE FROM {self.table} WHERE {condition(literal)}").collect()
 
-    def compact(self) -> None:
-        """Rewrite small files into large ones.
+    def compact(self) -> tuple[int, int]:
+        """Rewrite small files into large ones. Returns the numbers of removed and added files.
 
         Raises:
             LakehouseError: the table cannot be written.
         """
         with wrapped(self.table, "compacting"):
-            self.spark.sql(f"OPTIMIZE {self.table}").collect()
+            optimized = self.spark.sql(f"OPTIMIZE {self.table}")
+            (row,) = optimized.select("metrics.numFilesRemoved", "metrics.numFilesAdded").collect()
+        return row[0], row[1]
 
     def _collect(self, plan: Callable[[DataFrame], DataFrame]) -> list[MetadataRow]:
         with wrapped(self.table, "reading"):

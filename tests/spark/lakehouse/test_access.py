@@ -5,7 +5,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
-from pyspark.sql import types as T
+from pyspark.sql import types as T  # noqa: N812 - Spark's convention
 
 from dmdelta.errors import Fenced, LakehouseError
 from dmdelta.lakehouse.access.commit_log import newest_commits, newest_own_commit
@@ -177,10 +177,7 @@ def test_a_task_keeps_its_table_whichever_implementation_created_it(spark, lakeh
     assert spark.sql(f"SELECT * FROM {place}").columns == list(STATE.columns)
     assert {row["id"]: row["texts"] for row in newer.of(spark, lakehouse, "task").rows()} == {"old": None, "new": ["x"]}
     STATE.of(spark, lakehouse, "task").create()
-    owned, made = (
-        {name: text for name, text in table_state(spark, kind.place(lakehouse, "task")).properties.items()}
-        for kind in (newer, STATE)
-    )
+    owned, made = (table_state(spark, kind.place(lakehouse, "task")).properties for kind in (newer, STATE))
     assert {name: made[name] for name in owned if not name.startswith("delta.feature")} == owned
     spark.sql(f"INSERT INTO {STATE.place(lakehouse, 'task')} (id, n) VALUES ('spark', 1)")
     assert len(STATE.of(spark, lakehouse, "task").rows()) == 1

@@ -5,7 +5,8 @@ from datetime import datetime, timezone
 import pytest
 
 from dmdelta.engine.control.table import CONTROL, ControlTable, PendingCommands, Request, Update
-from dmdelta.lakehouse.metadata_table import create_metadata, metadata_frame
+from dmdelta.lakehouse.access.spark import metadata_frame
+from dmdelta.lakehouse.metadata_table import create_metadata
 
 OLDER = {name: kind for name, kind in CONTROL.columns.items() if name not in ("settings", "answers")}
 
