@@ -13,7 +13,8 @@ DmdeltaError
 ├─ LakehouseError                  fix storage, permissions or a table             exit 5
 │  ├─ CommitConflict *             another writer committed first
 │  ├─ ForeignTable                 the table at the path belongs to something else
-│  └─ Fenced                       another runner of this task is active
+│  ├─ Fenced                       another runner of this task is active
+│  └─ UnsupportedTable             only Spark can access the table
 ├─ QualityError                    check the data                                  exit 6
 ├─ SinkError                       fix the sink's target, or what it refuses       exit 7
 │  └─ TargetUnavailable *          the target does not answer
@@ -128,6 +129,10 @@ class ForeignTable(LakehouseError):
 
 class Fenced(LakehouseError):
     """Another runner of the same task is active: this one stops."""
+
+
+class UnsupportedTable(LakehouseError):
+    """The table has a feature of Delta that delta-rs does not support: Spark can access it."""
 
 
 class QualityError(DmdeltaError):

@@ -3,15 +3,20 @@
 from collections.abc import Iterator
 from datetime import timedelta
 from functools import partial
+from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
+from dmdelta.errors import UnsupportedTable
 from dmdelta.lakehouse.access import commit_log
 from dmdelta.lakehouse.access.commit_log import Commit, ReadCommits
 from dmdelta.lakehouse.access.commit_tag import CommitTag, OwnCommit, TimedCommit
 from dmdelta.lakehouse.access.interface import utc
 from dmdelta.lakehouse.access.local_root import local_table
 from dmdelta.lakehouse.spark_errors import is_absent, wrapped
+
+if TYPE_CHECKING:
+    from dmdelta.lakehouse.access.delta_rs import LocalTable
 
 __all__ = [
     "CommitTag",
@@ -99,5 +104,13 @@ def spark_commits(spark: SparkSession, table: str, limit: int | None) -> list[Co
 
 
 def _reader(spark: SparkSession, table: str) -> ReadCommits:
+    with_spark = partial(spark_commits, spark, table)
     local = local_table(spark, table)
-    return local.commits if local is not None else partial(spark_commits, spark, table)
+    return with_spark if local is None else partial(_commits, local, with_spark)
+
+
+def _commits(local: "LocalTable", with_spark: ReadCommits, limit: int | None) -> list[Commit]:
+    try:
+        return local.commits(limit)
+    except UnsupportedTable:
+        return with_spark(limit)

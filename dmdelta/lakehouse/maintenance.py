@@ -11,7 +11,7 @@ from datetime import datetime, timedelta, timezone
 from pyspark.sql import SparkSession
 
 from dmdelta.failpoint import CrashPoint, reach
-from dmdelta.lakehouse.access.local_root import local_table
+from dmdelta.lakehouse.access.local_root import local_metadata
 from dmdelta.lakehouse.spark_errors import is_absent, wrapped
 
 HISTORY_COMMITS = 1000
@@ -180,7 +180,7 @@ def maintain_metadata(spark: SparkSession, table: str, plan: MaintenancePlan) ->
         CommitConflict: another writer changed rows.
         LakehouseError: the table cannot be written.
     """
-    local = local_table(spark, table)
+    local = local_metadata(spark, table)
     if local is None:
         return maintain_table(spark, table, plan)
     # There is nothing to purge: delta-rs rewrites files from which it deletes rows.

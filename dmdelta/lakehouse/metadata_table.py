@@ -11,7 +11,7 @@ from pyspark.sql import types as T  # noqa: N812 - Spark's convention
 from dmdelta.errors import CommitConflict, ForeignTable
 from dmdelta.lakehouse.access.commit_tag import CommitTag, OwnCommit
 from dmdelta.lakehouse.access.interface import Condition, MetadataAccess, MetadataRow, NewestBy, RowCondition, utc
-from dmdelta.lakehouse.access.local_root import local_table
+from dmdelta.lakehouse.access.local_root import local_metadata
 from dmdelta.lakehouse.access.spark import SparkTable
 from dmdelta.lakehouse.creation import NewTable, create_table, make_schema
 from dmdelta.lakehouse.layout import Lakehouse
@@ -82,7 +82,7 @@ class TaskMetadata:
     @property
     def access(self) -> MetadataAccess:
         """The implementation that reads and writes it."""
-        return local_table(self.spark, self.place) or SparkTable(self.spark, self.place, self.kind.columns)
+        return local_metadata(self.spark, self.place) or SparkTable(self.spark, self.place, self.kind.columns)
 
     def create(self) -> bool:
         """Create it if it does not exist; add columns that an older version lacks.
@@ -94,7 +94,7 @@ class TaskMetadata:
             ForeignTable: the existing table does not belong to this task.
             LakehouseError: it cannot be created.
         """
-        local = local_table(self.spark, self.place)
+        local = local_metadata(self.spark, self.place)
         existed = None if local is None else _created_locally(local, self.kind.columns, self.task)
         if existed is not None:
             return existed

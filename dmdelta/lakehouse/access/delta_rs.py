@@ -1,12 +1,10 @@
-"""Tables in a folder of this machine, accessed with delta-rs: the only module that imports `deltalake`.
+"""Tables in a folder of this machine, accessed with delta-rs.
 
-A commit is a file that is created only if it does not exist, so several processes may append at the same time. Spark's
-log store for local files does not have this property between processes: whatever other processes may append to
-concurrently is written here on both sides, and within a process `writing` serializes both writers of a table.
+A commit is a file that is created only if it does not exist, so several threads and processes may append at the same
+time. Spark's log store for local files does not have this property between writers: after a dm_meta table has been
+created, everything that writes it under a local root does so here.
 """
 
-import re
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -17,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, SchemaMismatchError, TableNotFoundError
 
-from dmdelta.errors import LakehouseError
+from dmdelta.errors import LakehouseError, UnsupportedTable
 from dmdelta.lakehouse.access.commit_log import Commit, newest_own_commit
 from dmdelta.lakehouse.access.commit_tag import CommitTag, OwnCommit
 from dmdelta.lakehouse.access.commit_times import timed_commits
@@ -29,18 +27,11 @@ if TYPE_CHECKING:
 
 Done = TypeVar("Done")
 TRIES = 5
-_OS_ERROR = re.compile(r"(?:os error |\bcode: )(\d+)")
-_LOCKS: dict[Path, threading.RLock] = {}
-_LOCKING = threading.Lock()
-
-
-@contextmanager
-def writing(folder: Path) -> Iterator[None]:
-    """Exclude this process's other writers of the table in `folder`, delta-rs and Spark alike, during the block."""
-    with _LOCKING:
-        lock = _LOCKS.setdefault(folder, threading.RLock())
-    with lock:
-        yield
+_FEATURES = 7
+"""The writer version of tables that list their features."""
+_PLAIN_FEATURES = frozenset({"appendOnly", "invariants"})
+_PLAIN: set[Path] = set()
+"""Tables that have been found plain: they stay so, unless their properties are changed by hand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +130,31 @@ class LocalTable:
         with translated(self.table, "vacuuming"):
             self._attempts(lambda opened: opened.vacuum(dry_run=False))
 
+    def is_plain(self) -> bool:
+        """Whether delta-rs reads and writes its rows: without features that change how rows are stored; or no table.
+
+        The table itself decides, so every process uses the same implementation.
+
+        Raises:
+            LakehouseError: the table cannot be read.
+        """
+        if self.folder in _PLAIN:
+            return True
+        try:
+            with translated(self.table, "reading the protocol of"):
+                opened = self._open()
+        except UnsupportedTable:
+            return False
+        if opened is None:
+            return True
+        protocol = opened.protocol()
+        features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
+        lists_features = protocol.min_writer_version == _FEATURES
+        plain = features <= _PLAIN_FEATURES if lists_features else protocol.min_writer_version <= 2
+        if plain:
+            _PLAIN.add(self.folder)
+        return plain
+
     def properties(self) -> Mapping[str, str] | None:
         """The table's properties; None if it does not exist.
 
@@ -158,7 +174,7 @@ class LocalTable:
         Raises:
             LakehouseError: it cannot be created.
         """
-        with translated(self.table, "creating"), writing(self.folder):
+        with translated(self.table, "creating"):
             if self.folder.exists() and any(self.folder.iterdir()):
                 return False
             schema = Schema.from_json(schema_json)
@@ -180,7 +196,7 @@ class LocalTable:
         Raises:
             LakehouseError: the table cannot be changed.
         """
-        with translated(self.table, "adding columns to"), writing(self.folder):
+        with translated(self.table, "adding columns to"):
             opened = self._existing()
             existing = {field.name for field in opened.schema().fields}
             missing = [field for field in Schema.from_json(schema_json).fields if field.name not in existing]
@@ -193,12 +209,11 @@ class LocalTable:
 
     def _attempts(self, attempt: Callable[[DeltaTable], Done]) -> Done:
         """Write to the table in its newest version, again if another writer's commit conflicts."""
-        with writing(self.folder):
-            for _ in range(TRIES - 1):
-                with suppress(CommitFailedError, SchemaMismatchError), self._last_checkpoint():
-                    return attempt(self._existing())
-            with self._last_checkpoint():
+        for _ in range(TRIES - 1):
+            with suppress(CommitFailedError, SchemaMismatchError), self._last_checkpoint():
                 return attempt(self._existing())
+        with self._last_checkpoint():
+            return attempt(self._existing())
 
     @contextmanager
     def _last_checkpoint(self) -> Iterator[None]:

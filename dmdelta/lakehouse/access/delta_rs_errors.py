@@ -5,11 +5,14 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from deltalake.exceptions import CommitFailedError
+from deltalake.exceptions import CommitFailedError, DeltaError
 
-from dmdelta.errors import CommitConflict, DmdeltaError, Fenced, LakehouseError, os_hint
+from dmdelta.errors import CommitConflict, DmdeltaError, Fenced, LakehouseError, UnsupportedTable, os_hint
 
 _OS_ERROR = re.compile(r"(?:os error |\bcode: )(\d+)")
+
+_HINT = "use a command that starts Spark, or remove the feature from the table: ALTER TABLE … DROP FEATURE"
+_UNSUPPORTED = re.compile(r"\bUnsupported\b|Max catalog version|Invalid protocol|not yet supported")
 
 
 @contextmanager
@@ -25,6 +28,8 @@ def translated(table: str, doing: str) -> Iterator[None]:
     except DmdeltaError:
         raise
     except CommitFailedError as error:
+        if _UNSUPPORTED.search(str(error)):
+            raise _translated(error, f"{doing} {table}") from error
         raise CommitConflict(
             f"another writer changed {table} at the same time", hint="the commit is retried"
         ) from error
@@ -42,6 +47,8 @@ def fenced(table: str) -> Fenced:
 
 def _translated(error: Exception, doing: str) -> LakehouseError:
     """The error for one of delta-rs: its class, and the operating system's reason if there is one."""
+    if isinstance(error, DeltaError) and _UNSUPPORTED.search(str(error)):
+        return UnsupportedTable(f"{doing} failed: the table has a feature that delta-rs does not support", hint=_HINT)
     found = _OS_ERROR.search(str(error))
     number = error.errno if isinstance(error, OSError) else int(found[1]) if found else None
     reason = type(error).__name__ + (f": {os.strerror(number)}" if number is not None else "")

@@ -34,6 +34,16 @@ def local_folder(table: str) -> Path | None:
     return Path(location) if location.startswith("/") and not is_elsewhere else None
 
 
+def local_metadata(spark: Any, table: str) -> "LocalTable | None":
+    """As `local_table`, if delta-rs can also read and write the table's rows, or create it.
+
+    Raises:
+        LakehouseError: the table cannot be read.
+    """
+    local = local_table(spark, table)
+    return local if local is not None and local.is_plain() else None
+
+
 def local_table(spark: Any, table: str) -> "LocalTable | None":
     """The table for delta-rs, if the session writes it to a folder of this machine; None: use Spark.
 

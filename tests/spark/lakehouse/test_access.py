@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import types as T  # noqa: N812 - Spark's convention
 
-from dmdelta.errors import Fenced, LakehouseError
+from dmdelta.errors import Fenced, LakehouseError, UnsupportedTable
 from dmdelta.lakehouse.access.commit_log import newest_commits, newest_own_commit
 from dmdelta.lakehouse.access.commit_tag import CommitTag
 from dmdelta.lakehouse.access.delta_rs import LocalTable
@@ -15,7 +15,7 @@ from dmdelta.lakehouse.access.interface import NewestBy, is_not_null, is_null, n
 from dmdelta.lakehouse.access.local_root import local_folder, local_table
 from dmdelta.lakehouse.access.spark import SparkTable
 from dmdelta.lakehouse.commits import append, replace_where
-from dmdelta.lakehouse.history import spark_commits, timed_commits
+from dmdelta.lakehouse.history import own_commits, spark_commits, timed_commits
 from dmdelta.lakehouse.metadata_table import MetadataTable
 from dmdelta.lakehouse.session import is_provided
 from dmdelta.lakehouse.tables import table_state
@@ -168,7 +168,7 @@ def test_a_task_keeps_its_table_whichever_implementation_created_it(spark, lakeh
     older = MetadataTable("older", dict(list(STATE.columns.items())[:2]), STATE.keys, STATE.order)
     newer = MetadataTable("older", STATE.columns, STATE.keys, STATE.order)
     with monkeypatch.context() as patched:
-        patched.setattr("dmdelta.lakehouse.metadata_table.local_table", lambda *_: None)
+        patched.setattr("dmdelta.lakehouse.metadata_table.local_metadata", lambda *_: None)
         assert not older.of(spark, lakehouse, "task").create()
         older.of(spark, lakehouse, "task").append([{"id": "old", "n": 1}])
     assert newer.of(spark, lakehouse, "task").create()
@@ -232,3 +232,26 @@ def test_the_choice_follows_the_root(spark, lakehouse):
     catalog = type(lakehouse)(catalog="main")
     assert isinstance(STATE.of(spark, catalog, "task").access, SparkTable)
     assert local_folder(lakehouse.bronze) == Path(lakehouse.root) / "bronze"
+
+
+def test_a_table_with_other_features_is_sparks(spark, lakehouse, monkeypatch):
+    """Its rows in every process, and its history where delta-rs cannot read even that."""
+    place = STATE.place(lakehouse, "task")
+    columns = ", ".join(f"{name} {kind.simpleString()}" for name, kind in STATE.columns.items())
+    spark.sql(
+        f"CREATE TABLE {place} ({columns}) USING delta "
+        "TBLPROPERTIES ('delta.enableDeletionVectors'='true', 'dmdelta.task'='task')"
+    )
+    table = STATE.of(spark, lakehouse, "task")
+    assert table.create()
+    table.append([{"id": "a", "n": 1}, {"id": "a", "n": 2}], tag(1))
+    table.delete(lambda literal: f"id = {literal('a')} AND n = 2")
+    assert [row["n"] for row in table.newest()] == [1]
+    assert newest_own_commit(local_table(spark, place).commits, "app").tag == tag(1)
+    assert isinstance(table.access, SparkTable)
+
+    def unsupported(*_):
+        raise UnsupportedTable("a later feature")
+
+    monkeypatch.setattr(LocalTable, "commits", unsupported)
+    assert [commit.tag for commit in own_commits(spark, place, "app")] == [tag(1)]

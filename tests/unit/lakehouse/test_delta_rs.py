@@ -1,5 +1,6 @@
 """Tables of a local root without Spark: commits, transactions, conditions, and which tables qualify."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -10,10 +11,10 @@ from pathlib import Path
 import deltalake
 import pytest
 
-from dmdelta.errors import Fenced, LakehouseError
+from dmdelta.errors import Fenced, LakehouseError, UnsupportedTable
 from dmdelta.lakehouse.access.commit_log import newest_commits, newest_own_commit, own_commits
 from dmdelta.lakehouse.access.commit_tag import CommitTag
-from dmdelta.lakehouse.access.delta_rs import LocalTable
+from dmdelta.lakehouse.access.delta_rs import _PLAIN, LocalTable
 from dmdelta.lakehouse.access.interface import NewestBy, is_not_null, is_null, none_of, one_of
 from dmdelta.lakehouse.access.local_root import local_folder, local_table
 from dmdelta.lakehouse.layout import Lakehouse
@@ -195,6 +196,25 @@ def test_what_a_table_cannot_do_is_reported_without_rows(table):
     with pytest.raises(LakehouseError, match="reading") as caught:
         table.rows()
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("feature", ["unknownFeature", "deletionVectors", "typeWidening"])
+def test_a_table_with_a_feature_that_delta_rs_lacks_is_not_plain(table, feature):
+    """Such as a later version of Delta adds: the error names the way out."""
+    assert table.is_plain()
+    _PLAIN.clear()
+    (log,) = (table.folder / "_delta_log").glob("*.json")
+    features = {"readerFeatures": [feature], "writerFeatures": [feature]}
+    protocol = {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **features}}
+    lines = [line for line in log.read_text().splitlines() if "protocol" not in json.loads(line)]
+    log.write_text("\n".join([*lines, json.dumps(protocol)]))
+    assert not table.is_plain()
+    if feature == "unknownFeature":
+        with pytest.raises(UnsupportedTable, match="does not support") as caught:
+            table.commits(1)
+        assert "Spark" in caught.value.hint
+    else:
+        assert [commit.version for commit in table.commits(1)] == [0]
 
 
 def test_foreign_files_are_left_to_spark(tmp_path):
