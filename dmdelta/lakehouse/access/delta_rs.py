@@ -18,7 +18,7 @@ from deltalake.exceptions import CommitFailedError, SchemaMismatchError, TableNo
 from dmdelta.errors import LakehouseError, UnsupportedTable
 from dmdelta.lakehouse.access.commit_log import Commit, newest_own_commit
 from dmdelta.lakehouse.access.commit_tag import CommitTag, OwnCommit
-from dmdelta.lakehouse.access.commit_times import timed_commits
+from dmdelta.lakehouse.access.commit_times import listed_versions, timed_commits
 from dmdelta.lakehouse.access.delta_rs_errors import fenced, translated
 from dmdelta.lakehouse.access.interface import Condition, MetadataRow, NewestBy, RowCondition
 
@@ -49,11 +49,23 @@ class LocalTable:
         """The newest `limit` commits, newest first, with the versions and times of DESCRIBE HISTORY.
 
         Raises:
+            UnsupportedTable: a commit says nothing about itself.
             LakehouseError: the table cannot be read.
         """
         with translated(self.table, "reading the history of"):
-            opened = self._open()
-            return [] if opened is None else timed_commits(self._log, opened.history(limit))
+            for _ in range(TRIES):
+                opened = self._open()
+                if opened is None:
+                    return []
+                # delta-rs numbers the commits downwards from the version at which the table was opened. That is wrong
+                # if another commit was made since then, if one has no information, and if one is missing.
+                versions = listed_versions(self._log, limit)
+                infos = opened.history(limit)
+                if len(infos) == len(versions) and listed_versions(self._log, limit) == versions:
+                    return timed_commits(self._log, versions, infos)
+        raise UnsupportedTable(
+            f"the history of {self.table} lacks information about a commit", hint="use a command that starts Spark"
+        )
 
     def newest(self, by: NewestBy, conditions: Sequence[Condition] = ()) -> list[MetadataRow]:
         """The newest row of each key among those that fulfil all conditions. Reads the table in parts.

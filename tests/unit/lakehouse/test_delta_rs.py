@@ -172,6 +172,31 @@ def test_a_long_history_is_read_in_pages(table):
     assert datetime.now(timezone.utc) - times[0] < timedelta(minutes=10)
 
 
+def test_versions_belong_to_their_commits(table, monkeypatch):
+    """delta-rs numbers them from the version at which the table was opened, whatever has been committed since then."""
+    for number in range(1, 6):
+        table.append([{"id": "a", "n": number}], tag(number))
+    opened = LocalTable._open
+
+    def late(self):
+        at = opened(self)
+        monkeypatch.setattr(LocalTable, "_open", opened)
+        table.append([{"id": "a", "n": 6}], tag(6))
+        return at
+
+    monkeypatch.setattr(LocalTable, "_open", late)
+    tags = [(commit.version, CommitTag.from_json(commit.user_metadata).version) for commit in table.commits(3)]
+    assert tags == [(6, 6), (5, 5), (4, 4)]
+    deltalake.DeltaTable(str(table.folder)).create_checkpoint()
+    (table.folder / "_delta_log" / f"{0:020d}.json").unlink()
+    assert [commit.version for commit in table.commits(None)] == [6, 5, 4, 3, 2, 1]
+    silent = table.folder / "_delta_log" / f"{5:020d}.json"
+    silent.write_text("\n".join(line for line in silent.read_text().splitlines() if "commitInfo" not in line))
+    assert table.commits(1)[0].version == 6
+    with pytest.raises(UnsupportedTable, match="lacks information"):
+        table.commits(3)
+
+
 def test_processes_that_append_at_the_same_time_lose_nothing(table):
     """Also each other's transactions: one application per process, and one that all of them use."""
     with get_context("spawn").Pool(2) as pool:
