@@ -16,7 +16,7 @@ from pyspark.sql import types as T  # noqa: N812 - Spark's convention
 from dmdelta.engine.snapshot.plan import LAST_CHUNK, PlannedSnapshot
 from dmdelta.errors import LakehouseError
 from dmdelta.lakehouse.access.commit_tag import CommitTag, OwnCommit
-from dmdelta.lakehouse.access.interface import none_of, one_of
+from dmdelta.lakehouse.access.interface import Condition, below, is_not_null, is_null, none_of, one_of
 from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.lakehouse.metadata_table import MetadataRow, MetadataTable
 from dmdelta.lakehouse.session import clone_session
@@ -46,6 +46,8 @@ SNAPSHOT = MetadataTable(
     },
     keys=("id", "kind", "epoch", "chunk", "request"),
 )
+
+_NAME = ("cp_schema", "cp_table")
 
 
 class Kind(str, Enum):
@@ -110,8 +112,8 @@ class ChunkStore:
 
     def newest_landed(self, epoch: int) -> int:
         """The last chunk of an epoch that is recorded as landed; 0 if there is none."""
-        rows = self._rows(Kind.LANDED, "epoch", "chunk")
-        return max((row["chunk"] or 0 for row in rows if row["epoch"] == epoch), default=0)
+        rows = self._rows(Kind.LANDED, one_of("epoch", epoch), columns=("chunk",))
+        return max((row["chunk"] or 0 for row in rows), default=0)
 
     def plan(self, snapshot: PlannedSnapshot, served: Collection[str] = ()) -> None:
         """Record a plan and the requests that it serves."""
@@ -150,12 +152,10 @@ class ChunkStore:
         Raises:
             LakehouseError: the table cannot be read.
         """
-        found = self._table.rows(
-            one_of("id", self._source_id),
-            none_of("kind", Kind.LANDED.value),
-            columns=("kind", "epoch", "request", "cp_schema", "cp_table"),
-        )
-        rows = [row for row in found if row["request"] is not None or (row["epoch"] is not None and row["epoch"] < 0)]
+        ours = (one_of("id", self._source_id), none_of("kind", Kind.LANDED.value))
+        columns = ("kind", "epoch", "request", "cp_schema", "cp_table")
+        rows = self._table.rows(*ours, is_not_null("request"), columns=columns)
+        rows += self._table.rows(*ours, is_null("request"), below("epoch", 0), columns=columns)
         served = {row["request"] for row in rows if row["kind"] == Kind.SERVED.value}
         ended = {row["epoch"] for row in rows if row["kind"] == Kind.ENDED.value}
         requests = {
@@ -169,7 +169,7 @@ class ChunkStore:
 
     def planned_tables(self) -> set[TableName]:
         """All tables that any snapshot has included."""
-        return {(row["cp_schema"], row["cp_table"]) for row in self._rows(Kind.PLANNED, "cp_schema", "cp_table")}
+        return {(row["cp_schema"], row["cp_table"]) for row in self._rows(Kind.PLANNED, columns=_NAME)}
 
     def pending_tables(self) -> frozenset[TableName]:
         """The tables of which a snapshot has not read all, or is asked for.
@@ -179,8 +179,8 @@ class ChunkStore:
         """
         epoch = self.newest_epoch()
         landed = self.newest_landed(epoch)
-        chunks = self._rows(Kind.PLANNED, "epoch", "chunk", "cp_schema", "cp_table")
-        planned = [row for row in chunks if row["epoch"] == epoch and row["cp_table"] is not None]
+        ours = (one_of("epoch", epoch), is_not_null("cp_table"))
+        planned = self._rows(Kind.PLANNED, *ours, columns=("chunk", *_NAME))
         return self.awaited().tables.union(
             (row["cp_schema"], row["cp_table"]) for row in planned if row["chunk"] > landed
         )
@@ -191,8 +191,8 @@ class ChunkStore:
         Raises:
             LakehouseError: the table cannot be read.
         """
-        rows = self._rows(Kind.LANDED, "epoch", "cp_schema", "cp_table")
-        return sorted({(row["cp_schema"], row["cp_table"]) for row in rows if row["epoch"] < 0})
+        rows = self._rows(Kind.LANDED, below("epoch", 0), columns=_NAME)
+        return sorted({(row["cp_schema"], row["cp_table"]) for row in rows})
 
     def load(self, epoch: int, flavor: Flavor) -> PlannedSnapshot:
         """The plan of an epoch.
@@ -200,8 +200,8 @@ class ChunkStore:
         Raises:
             LakehouseError: there is none.
         """
-        columns = ("epoch", "chunk", "chunk_info", "log_epoch", "binlog_name", "binlog_pos", "binlog_gtid")
-        rows = [row for row in self._rows(Kind.PLANNED, *columns) if row["epoch"] == epoch]
+        columns = ("chunk", "chunk_info", "log_epoch", "binlog_name", "binlog_pos", "binlog_gtid")
+        rows = self._rows(Kind.PLANNED, one_of("epoch", epoch), columns=columns)
         rows.sort(key=lambda row: row["chunk"] or 0)
         if not rows:
             raise LakehouseError(
@@ -218,13 +218,14 @@ class ChunkStore:
             tuple(Chunk.from_json(row["chunk_info"]) for row in rows if row["chunk_info"] is not None),
         )
 
-    def _rows(self, kind: Kind, *columns: str) -> list[MetadataRow]:
+    def _rows(self, kind: Kind, *conditions: Condition, columns: Sequence[str]) -> list[MetadataRow]:
         """The rows of a kind of this source."""
-        return self._table.rows(one_of("id", self._source_id), one_of("kind", kind.value), columns=columns)
+        ours = (one_of("id", self._source_id), one_of("kind", kind.value))
+        return self._table.rows(*ours, *conditions, columns=columns)
 
     def _extremes(self) -> tuple[int, int]:
         """The minimum and the maximum epoch of all plans; 0 if there are none."""
-        epochs = {row["epoch"] for row in self._rows(Kind.PLANNED, "epoch")}
+        epochs = {row["epoch"] for row in self._rows(Kind.PLANNED, columns=("epoch",))}
         return min(epochs, default=0), max(epochs, default=0)
 
     def _append(

@@ -68,6 +68,8 @@ def _expression(schema: pa.Schema, condition: Condition) -> pc.Expression:
         return column.is_null()
     if condition.test is Test.NOT_NULL:
         return column.is_valid()
+    if condition.test is Test.BELOW:
+        return column < condition.values[0]
     among = column.isin(pa.array(condition.values, schema.field(condition.column).type))
     return among if condition.test is Test.ONE_OF else column.is_valid() & ~among
 

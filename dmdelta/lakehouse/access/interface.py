@@ -18,6 +18,7 @@ class Test(Enum):
 
     ONE_OF = "one of"
     NONE_OF = "none of"
+    BELOW = "below"
     NULL = "null"
     NOT_NULL = "not null"
 
@@ -27,22 +28,27 @@ class Condition:
     """A condition on a column; one that the table lacks is NULL in every row.
 
     Attributes:
-        values: for ONE_OF and NONE_OF; NULL is neither, as in SQL.
+        values: for ONE_OF and NONE_OF; NULL is neither, as in SQL. For BELOW, the limit.
     """
 
     column: str
     test: Test
-    values: tuple[str, ...] = ()
+    values: tuple[str | int, ...] = ()
 
 
-def one_of(column: str, *values: str) -> Condition:
+def one_of(column: str, *values: str | int) -> Condition:
     """The column has one of these values."""
     return Condition(column, Test.ONE_OF, values)
 
 
-def none_of(column: str, *values: str) -> Condition:
+def none_of(column: str, *values: str | int) -> Condition:
     """The column has a value, but none of these."""
     return Condition(column, Test.NONE_OF, values)
+
+
+def below(column: str, limit: int) -> Condition:
+    """The column has a value, which is less than `limit`."""
+    return Condition(column, Test.BELOW, (limit,))
 
 
 def is_null(column: str) -> Condition:

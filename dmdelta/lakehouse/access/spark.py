@@ -129,5 +129,7 @@ def _column(rows: DataFrame, condition: Condition) -> Column:
         return column.isNull()
     if condition.test is Test.NOT_NULL:
         return column.isNotNull()
+    if condition.test is Test.BELOW:
+        return column < condition.values[0]
     among = column.isin(*condition.values)
     return among if condition.test is Test.ONE_OF else ~among

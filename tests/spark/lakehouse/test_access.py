@@ -11,7 +11,7 @@ from dmdelta.errors import Fenced, LakehouseError, UnsupportedTable
 from dmdelta.lakehouse.access.commit_log import newest_commits, newest_own_commit
 from dmdelta.lakehouse.access.commit_tag import CommitTag
 from dmdelta.lakehouse.access.delta_rs import LocalTable
-from dmdelta.lakehouse.access.interface import NewestBy, is_not_null, is_null, none_of, one_of
+from dmdelta.lakehouse.access.interface import NewestBy, below, is_not_null, is_null, none_of, one_of
 from dmdelta.lakehouse.access.local_root import local_folder, local_table
 from dmdelta.lakehouse.access.spark import SparkTable
 from dmdelta.lakehouse.commits import append, replace_where
@@ -85,6 +85,7 @@ def test_newest_rows_and_conditions(table):
     assert [row["n"] for row in table.newest(NewestBy((), "n"), [none_of("id", "c")])] == [3]
     assert [row["n"] for row in table.newest(NewestBy((), "n"), [one_of("id", "c", "b")])] == [9]
     assert table.newest(NewestBy((), "n"), [one_of("absent", "c")]) == []
+    assert sorted(row["n"] for row in table.rows([below("n", 4), one_of("n", 1, 2, 4)], ["n"])) == [1, 2]
     assert len(table.newest(BY, [is_null("absent")])) == 3
 
 

@@ -15,7 +15,7 @@ from dmdelta.errors import Fenced, LakehouseError, UnsupportedTable
 from dmdelta.lakehouse.access.commit_log import newest_commits, newest_own_commit, own_commits
 from dmdelta.lakehouse.access.commit_tag import CommitTag
 from dmdelta.lakehouse.access.delta_rs import _PLAIN, LocalTable
-from dmdelta.lakehouse.access.interface import NewestBy, is_not_null, is_null, none_of, one_of
+from dmdelta.lakehouse.access.interface import NewestBy, below, is_not_null, is_null, none_of, one_of
 from dmdelta.lakehouse.access.local_root import local_folder, local_table
 from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.model.position import Position
@@ -116,9 +116,9 @@ def test_conditions_treat_null_as_sql_does(table):
     table.append([{"id": "a", "n": 1}, {"id": None, "n": 2}, {"id": "b", "n": 3}], None)
     found = {
         condition: sorted(row["n"] for row in table.rows([condition], ["n"]))
-        for condition in (one_of("id", "a"), none_of("id", "a"), is_null("id"), is_not_null("id"))
+        for condition in (one_of("id", "a"), none_of("id", "a"), is_null("id"), is_not_null("id"), below("n", 2))
     }
-    assert list(found.values()) == [[1], [3], [2], [1, 3]]
+    assert list(found.values()) == [[1], [3], [2], [1, 3], [1]]
     assert table.rows([is_null("absent")], ["n"]) == table.rows((), ["n"])
     assert table.rows([one_of("absent", "a")]) == table.rows([none_of("absent", "a")]) == []
 
@@ -289,3 +289,14 @@ def test_reading_needs_no_spark():
         "sys.exit('pyspark' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("wrong", [-1, 1])
+def test_a_wrong_version_passed_to_delta_rs_is_noticed(table, monkeypatch, wrong):
+    """The tests of idempotence fail if the transaction in the log is not the tag's."""
+    monkeypatch.setattr(
+        "dmdelta.lakehouse.access.delta_rs.Transaction",
+        lambda app, version: deltalake.Transaction(app, version + wrong),
+    )
+    with pytest.raises((AssertionError, Fenced)):
+        test_a_tagged_append_is_made_once(table)
