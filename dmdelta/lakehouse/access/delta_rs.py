@@ -208,12 +208,15 @@ class LocalTable:
         Raises:
             LakehouseError: the table cannot be changed.
         """
-        with translated(self.table, "adding columns to"):
-            opened = self._existing()
+
+        def attempt(opened: DeltaTable) -> None:
             existing = {field.name for field in opened.schema().fields}
             missing = [field for field in Schema.from_json(schema_json).fields if field.name not in existing]
             if missing:
                 opened.alter.add_columns(missing)
+
+        with translated(self.table, "adding columns to"):
+            self._attempts(attempt)
 
     @property
     def _log(self) -> Path:

@@ -47,7 +47,8 @@ class SparkTable:
 
         def newest(rows: DataFrame) -> DataFrame:
             whole = F.struct(*(F.col(quote(name)) for name in rows.columns))
-            return rows.groupBy(*by.keys).agg(F.max_by(whole, by.order).alias("newest")).select("newest.*")
+            found = rows.groupBy(*by.keys).agg(F.max_by(whole, by.order).alias("newest"))
+            return found.where("newest IS NOT NULL").select("newest.*")  # without keys there is always a row
 
         return self._collect(lambda rows: newest(_filtered(rows, [*conditions, Condition(by.order, Test.NOT_NULL)])))
 
@@ -57,7 +58,9 @@ class SparkTable:
         Raises:
             LakehouseError: the table cannot be read.
         """
-        return self._collect(lambda rows: _filtered(rows, conditions).select(*(columns or rows.columns)))
+        return self._collect(
+            lambda rows: _filtered(rows, conditions).select(*(rows.columns if columns is None else columns))
+        )
 
     def append(self, rows: Sequence[Mapping[str, Any]], tag: CommitTag | None) -> OwnCommit | None:
         """Append rows in one commit and one file; columns that a row does not contain are NULL.
