@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from dmdelta.lakehouse.access.interface import Condition, MetadataRow, NewestBy, Test, utc
+from dmdelta.lakehouse.access.interface import Comparison, Condition, MetadataRow, NewestBy, utc
 
 PART_ROWS = 50_000
 """Rows that are read before all but the newest of each key are dropped: what a table may need of memory."""
@@ -62,16 +62,16 @@ def _filter(schema: pa.Schema, conditions: Sequence[Condition]) -> pc.Expression
 
 def _expression(schema: pa.Schema, condition: Condition) -> pc.Expression:
     if condition.column not in schema.names:
-        return pc.scalar(condition.test is Test.NULL)
+        return pc.scalar(condition.comparison is Comparison.NULL)
     column = pc.field(condition.column)
-    if condition.test is Test.NULL:
+    if condition.comparison is Comparison.NULL:
         return column.is_null()
-    if condition.test is Test.NOT_NULL:
+    if condition.comparison is Comparison.NOT_NULL:
         return column.is_valid()
-    if condition.test is Test.BELOW:
+    if condition.comparison is Comparison.BELOW:
         return column < condition.values[0]
     among = column.isin(pa.array(condition.values, schema.field(condition.column).type))
-    return among if condition.test is Test.ONE_OF else column.is_valid() & ~among
+    return among if condition.comparison is Comparison.ONE_OF else column.is_valid() & ~among
 
 
 def _rows(table: pa.Table) -> list[MetadataRow]:

@@ -13,8 +13,8 @@ MetadataRow = dict[str, Any]
 """Values by column; timestamps are in UTC. A table of an older version lacks columns."""
 
 
-class Test(Enum):
-    """What a condition asks of a column."""
+class Comparison(Enum):
+    """How a condition compares a column."""
 
     ONE_OF = "one of"
     NONE_OF = "none of"
@@ -32,33 +32,33 @@ class Condition:
     """
 
     column: str
-    test: Test
+    comparison: Comparison
     values: tuple[str | int, ...] = ()
 
 
 def one_of(column: str, *values: str | int) -> Condition:
     """The column has one of these values."""
-    return Condition(column, Test.ONE_OF, values)
+    return Condition(column, Comparison.ONE_OF, values)
 
 
 def none_of(column: str, *values: str | int) -> Condition:
     """The column has a value, but none of these."""
-    return Condition(column, Test.NONE_OF, values)
+    return Condition(column, Comparison.NONE_OF, values)
 
 
 def below(column: str, limit: int) -> Condition:
     """The column has a value, which is less than `limit`."""
-    return Condition(column, Test.BELOW, (limit,))
+    return Condition(column, Comparison.BELOW, (limit,))
 
 
 def is_null(column: str) -> Condition:
     """The column has no value."""
-    return Condition(column, Test.NULL)
+    return Condition(column, Comparison.NULL)
 
 
 def is_not_null(column: str) -> Condition:
     """The column has a value."""
-    return Condition(column, Test.NOT_NULL)
+    return Condition(column, Comparison.NOT_NULL)
 
 
 @dataclass(frozen=True, slots=True)

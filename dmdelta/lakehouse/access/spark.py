@@ -11,7 +11,7 @@ from pyspark.sql import types as T  # noqa: N812 - Spark's convention
 
 from dmdelta.lakehouse.access.commit_log import Commit
 from dmdelta.lakehouse.access.commit_tag import CommitTag, OwnCommit
-from dmdelta.lakehouse.access.interface import Condition, MetadataRow, NewestBy, RowCondition, Test, utc
+from dmdelta.lakehouse.access.interface import Comparison, Condition, MetadataRow, NewestBy, RowCondition, utc
 from dmdelta.lakehouse.commits import append
 from dmdelta.lakehouse.history import spark_commits
 from dmdelta.lakehouse.spark_errors import is_absent, wrapped
@@ -50,7 +50,9 @@ class SparkTable:
             found = rows.groupBy(*by.keys).agg(F.max_by(whole, by.order).alias("newest"))
             return found.where("newest IS NOT NULL").select("newest.*")  # without keys there is always a row
 
-        return self._collect(lambda rows: newest(_filtered(rows, [*conditions, Condition(by.order, Test.NOT_NULL)])))
+        return self._collect(
+            lambda rows: newest(_filtered(rows, [*conditions, Condition(by.order, Comparison.NOT_NULL)]))
+        )
 
     def rows(self, conditions: Sequence[Condition] = (), columns: Sequence[str] | None = None) -> list[MetadataRow]:
         """The rows that fulfil all conditions, in no particular order; only these columns, or all.
@@ -126,13 +128,13 @@ def _filtered(rows: DataFrame, conditions: Sequence[Condition]) -> DataFrame:
 
 def _column(rows: DataFrame, condition: Condition) -> Column:
     if condition.column not in rows.columns:
-        return F.lit(condition.test is Test.NULL)
+        return F.lit(condition.comparison is Comparison.NULL)
     column = F.col(quote(condition.column))
-    if condition.test is Test.NULL:
+    if condition.comparison is Comparison.NULL:
         return column.isNull()
-    if condition.test is Test.NOT_NULL:
+    if condition.comparison is Comparison.NOT_NULL:
         return column.isNotNull()
-    if condition.test is Test.BELOW:
+    if condition.comparison is Comparison.BELOW:
         return column < condition.values[0]
     among = column.isin(*condition.values)
-    return among if condition.test is Test.ONE_OF else ~among
+    return among if condition.comparison is Comparison.ONE_OF else ~among
