@@ -5,7 +5,7 @@ PY := $(VENV)/bin/python
 LOCKING := --universal --python-version 3.10 --generate-hashes --no-header --no-emit-index-url --no-annotate $(NEW)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-long test-unit test-crash soak test-connect test-cluster test-mysql97 test-tidb check fmt bench bench-load bench-sink bench-validate bench-commits bench-memory bench-commands bench-freshness bench-first bench-long docs clean fuzz audit lock
+.PHONY: help install demo test test-long test-unit test-crash soak test-connect test-cluster test-mysql97 test-tidb check fmt bench bench-load bench-sink bench-validate bench-commits bench-memory bench-metadata bench-commands bench-freshness bench-first bench-long docs clean fuzz audit lock
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -116,6 +116,9 @@ bench-commands: servers ## time of each command from a cold shell, next to a bus
 
 bench-memory: servers ## landing and applying small batches from memory and from bronze; writes benchmarks/MEMORY.md
 	$(PY) -m benchmarks.memory
+
+bench-metadata: install ## cost of history look-ups, dm_meta reads and flushes, with delta-rs and Spark; writes benchmarks/METADATA.md
+	$(PY) -m benchmarks.metadata
 
 bench-long: servers ## whether a task keeps its speed: 10,000 small batches, hours; writes benchmarks/LONG_RUN.md
 	$(PY) -m benchmarks.long_run

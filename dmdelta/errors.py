@@ -13,7 +13,8 @@ DmdeltaError
 ├─ LakehouseError                  fix storage, permissions or a table             exit 5
 │  ├─ CommitConflict *             another writer committed first
 │  ├─ ForeignTable                 the table at the path belongs to something else
-│  └─ Fenced                       another runner of this task is active
+│  ├─ Fenced                       another runner of this task is active
+│  └─ UnsupportedTable             only Spark can access the table
 ├─ QualityError                    check the data                                  exit 6
 ├─ SinkError                       fix the sink's target, or what it refuses       exit 7
 │  └─ TargetUnavailable *          the target does not answer
@@ -130,6 +131,10 @@ class Fenced(LakehouseError):
     """Another runner of the same task is active: this one stops."""
 
 
+class UnsupportedTable(LakehouseError):
+    """The table has a feature of Delta that delta-rs does not support: Spark can access it."""
+
+
 class QualityError(DmdeltaError):
     """The data does not meet its expectations."""
 
@@ -162,7 +167,7 @@ def as_ours(error: BaseException, what: str) -> DmdeltaError:
         return error
     if isinstance(error, OSError) and error.errno is not None:
         place = f": {error.filename}" if error.filename is not None else ""
-        hint = _HINTS.get(error.errno, "fix the cause, then run again: no data is lost")
+        hint = os_hint(error.errno) or "fix the cause, then run again: no data is lost"
         failure = StageFailed(f"{what} failed: {error.strerror}{place}", hint=hint)
     else:
         # Type and location only: the message may quote a row.
@@ -174,6 +179,11 @@ def as_ours(error: BaseException, what: str) -> DmdeltaError:
         )
     failure.__cause__ = error
     return failure
+
+
+def os_hint(number: int) -> str | None:
+    """The next step for the operating system's error with this number; None if none is known."""
+    return _HINTS.get(number)
 
 
 _WIRE = "dmdelta-error:"

@@ -8,18 +8,18 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812 - Spark's convention
 
 from dmdelta.checkpoint.points import FlushReason, Point, Snapshot, StoredPoints, TablePoint
 from dmdelta.failpoint import CrashPoint, reach
-from dmdelta.lakehouse.commits import CommitTag, append
+from dmdelta.lakehouse.access.commit_tag import CommitTag
+from dmdelta.lakehouse.access.interface import one_of
 from dmdelta.lakehouse.layout import Lakehouse
-from dmdelta.lakehouse.metadata_table import COMPACT_EVERY, MetadataTable, TaskMetadata, utc
+from dmdelta.lakehouse.metadata_table import COMPACT_EVERY, MetadataRow, MetadataTable, TaskMetadata
 from dmdelta.lakehouse.session import clone_session
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
-from dmdelta.model.spark_sql import literal
 
 GLOBAL: TableName = ("", "")
 """Schema and table of a global row."""
@@ -72,8 +72,8 @@ class CheckpointStore:
             LakehouseError: it cannot be created or read.
         """
         rows = _newest_rows(self._table, self.source_id) if self._table.create() else []
-        self._created = {(row["cp_schema"], row["cp_table"]): utc(row["created_at"]) for row in rows}
-        self._rows = {(row["cp_schema"], row["cp_table"]): _shown(row.asDict()) for row in rows}
+        self._created = {(row["cp_schema"], row["cp_table"]): row["created_at"] for row in rows}
+        self._rows = {(row["cp_schema"], row["cp_table"]): _shown(row) for row in rows}
         stored = _stored(rows)
         if stored is not None:
             self._flush_id = stored.flush_id
@@ -105,9 +105,8 @@ class CheckpointStore:
         for row in rows:
             name = (row.setdefault("cp_schema", ""), row.setdefault("cp_table", ""))
             row["created_at"] = created.setdefault(name, now)
-        frame = self._table.frame(rows)
         reach(CrashPoint.CHECKPOINT_MID_FLUSH)
-        append(self._table.spark, frame, self._table.place, self._tag(flush_id, snapshot))
+        self._table.append(rows, self._tag(flush_id, snapshot))
         self._flush_id = flush_id
         self._begin = snapshot.global_point.position
         self._created = created
@@ -145,24 +144,23 @@ def checkpoint_rows(spark: SparkSession, lakehouse: Lakehouse, task: str) -> lis
         LakehouseError: the table cannot be read.
     """
     rows = _newest_rows(CHECKPOINT.of(spark, lakehouse, task), None)
-    return sorted((_shown(row.asDict()) for row in rows), key=_display_order)
+    return sorted(map(_shown, rows), key=_display_order)
 
 
 def _shown(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row with all columns, and times in UTC."""
-    times = {name: utc(row[name]) for name in ("created_at", "updated_at")}
-    return {name: times.get(name, row.get(name)) for name in CHECKPOINT.columns}
+    """A row with all columns."""
+    return {name: row.get(name) for name in CHECKPOINT.columns}
 
 
 def _display_order(row: Mapping[str, Any]) -> tuple[str, str, str]:
     return (row["id"], row["cp_schema"], row["cp_table"])
 
 
-def _newest_rows(table: TaskMetadata, source_id: str | None) -> list[Row]:
-    return table.newest("true" if source_id is None else f"id = {literal(source_id)}")
+def _newest_rows(table: TaskMetadata, source_id: str | None) -> list[MetadataRow]:
+    return table.newest() if source_id is None else table.newest(one_of("id", source_id))
 
 
-def _stored(rows: Sequence[Row]) -> StoredPoints | None:
+def _stored(rows: Sequence[MetadataRow]) -> StoredPoints | None:
     whole = next((row for row in rows if row["is_global"]), None)
     if whole is None:
         return None
@@ -176,11 +174,11 @@ def _stored(rows: Sequence[Row]) -> StoredPoints | None:
     )
 
 
-def _table_point(row: Row) -> TablePoint:
+def _table_point(row: MetadataRow) -> TablePoint:
     return TablePoint(row["cp_schema"], row["cp_table"], _point(row, ""), row["delta_version"], row["table_info"])
 
 
-def _point(row: Row, prefix: str) -> Point:
+def _point(row: MetadataRow, prefix: str) -> Point:
     position = Position(row[f"{prefix}epoch"], row[f"{prefix}binlog_name"], row[f"{prefix}binlog_pos"])
     return Point(position, row[f"{prefix}binlog_gtid"])
 

@@ -1,105 +1,34 @@
-"""The task's own commits in the history of a table."""
+"""The task's own commits in the history of a table: read with delta-rs under a local root, else with Spark."""
 
-import json
 from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
-from typing import Any
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING
 
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import SparkSession
 
-from dmdelta.lakehouse.changes import Change
+from dmdelta.errors import UnsupportedTable
+from dmdelta.lakehouse.access import commit_log
+from dmdelta.lakehouse.access.commit_log import Commit, ReadCommits
+from dmdelta.lakehouse.access.commit_tag import CommitTag, OwnCommit, TimedCommit
+from dmdelta.lakehouse.access.interface import utc
+from dmdelta.lakehouse.access.local_root import local_table
 from dmdelta.lakehouse.spark_errors import is_absent, wrapped
-from dmdelta.model.position import Position
 
-_PAGES = (1, 20, 500)
+if TYPE_CHECKING:
+    from dmdelta.lakehouse.access.delta_rs import LocalTable
 
-
-@dataclass(frozen=True, slots=True)
-class CommitTag:
-    """The identity of a commit: stored as its `userMetadata` and as its Delta transaction (`app`, `version`).
-
-    Attributes:
-        app: the transaction's application id: one writer of one table.
-        version: increases with every commit of `app` and identifies one fixed range.
-        run: id of the process's run, to distinguish two runners of a task.
-        begin: the start of the range.
-        end: the table's position after the commit: the next range starts here.
-        gtid_set: every transaction up to `end`, None if not needed.
-        safe_until: ranges before it may have been applied already; None: none.
-        rest: of the statement at `end`, the changes still to be made to the table; None: it has not started.
-        again: repeats the table's position, because the table's history expires its commits eventually.
-    """
-
-    app: str
-    version: int
-    task: str
-    source: str
-    run: str
-    begin: Position
-    end: Position
-    gtid_set: str | None = None
-    safe_until: Position | None = None
-    rest: tuple[Change, ...] | None = None
-    again: bool = False
-
-    def to_json(self) -> str:
-        return json.dumps(
-            {
-                "dmdelta": 1,
-                "app": self.app,
-                "version": self.version,
-                "task": self.task,
-                "source": self.source,
-                "run": self.run,
-                "from": self.begin.to_dict(),
-                "to": self.end.to_dict(),
-                "gtid_set": self.gtid_set,
-                **({"safe_until": self.safe_until.to_dict()} if self.safe_until else {}),
-                **({"rest": [change.to_pair() for change in self.rest]} if self.rest is not None else {}),
-                **({"again": True} if self.again else {}),
-            }
-        )
-
-    @classmethod
-    def from_json(cls, text: str | None) -> "CommitTag | None":
-        """The tag, or None if the text is not a tag."""
-        try:
-            fields: Any = json.loads(text or "")
-        except ValueError:
-            return None
-        if not isinstance(fields, dict) or fields.get("dmdelta") != 1:
-            return None
-        return cls(
-            app=fields["app"],
-            version=fields["version"],
-            task=fields["task"],
-            source=fields["source"],
-            run=fields["run"],
-            begin=Position.from_dict(fields["from"]),
-            end=Position.from_dict(fields["to"]),
-            gtid_set=fields["gtid_set"],
-            safe_until=Position.from_dict(fields["safe_until"]) if "safe_until" in fields else None,
-            rest=tuple(map(Change.from_pair, fields["rest"])) if "rest" in fields else None,
-            again=fields.get("again", False),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class OwnCommit:
-    """A tagged commit: the Delta version of the table, its tag, and its commit time in UTC."""
-
-    version: int
-    tag: CommitTag
-    at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class TimedCommit:
-    """A tagged commit and its commit time, in UTC."""
-
-    at: datetime
-    tag: CommitTag
+__all__ = [
+    "CommitTag",
+    "OwnCommit",
+    "TimedCommit",
+    "commits",
+    "newest_commits",
+    "newest_own_commit",
+    "own_commits",
+    "spark_commits",
+    "timed_commits",
+]
 
 
 def newest_own_commit(spark: SparkSession, table: str, app: str) -> OwnCommit | None:
@@ -110,7 +39,7 @@ def newest_own_commit(spark: SparkSession, table: str, app: str) -> OwnCommit | 
     Raises:
         LakehouseError: the table cannot be read.
     """
-    return next(own_commits(spark, table, app), None)
+    return commit_log.newest_own_commit(_reader(spark, table), app)
 
 
 def own_commits(spark: SparkSession, table: str, app: str | None, *, least: int = 1) -> Iterator[OwnCommit]:
@@ -123,18 +52,7 @@ def own_commits(spark: SparkSession, table: str, app: str | None, *, least: int 
     Raises:
         LakehouseError: the table cannot be read.
     """
-    oldest: int | None = None
-    for limit in (*(page for page in _PAGES if page >= least), None):
-        rows = _history(spark, table, limit)
-        for version, text, at in rows:
-            if oldest is not None and version >= oldest:
-                continue  # on an earlier page
-            oldest = version
-            tag = CommitTag.from_json(text)
-            if tag is not None and app in (tag.app, None):
-                yield OwnCommit(version, tag, at)
-        if limit is None or len(rows) < limit or oldest == 0:
-            return
+    return commit_log.own_commits(_reader(spark, table), app, least=least)
 
 
 def newest_commits(spark: SparkSession, table: str, app: str) -> tuple[int | None, OwnCommit | None]:
@@ -143,12 +61,7 @@ def newest_commits(spark: SparkSession, table: str, app: str) -> tuple[int | Non
     Raises:
         LakehouseError: the table cannot be read.
     """
-    rows = _history(spark, table, _PAGES[1])
-    parsed = ((version, CommitTag.from_json(text), at) for version, text, at in rows)
-    own = next((OwnCommit(version, tag, at) for version, tag, at in parsed if tag is not None and tag.app == app), None)
-    if own is None and len(rows) == _PAGES[1]:
-        own = newest_own_commit(spark, table, app)
-    return rows[0][0] if rows else None, own
+    return commit_log.newest_commits(_reader(spark, table), app)
 
 
 def timed_commits(spark: SparkSession, table: str, span: timedelta, most: int) -> tuple[list[TimedCommit], bool]:
@@ -162,29 +75,43 @@ def timed_commits(spark: SparkSession, table: str, span: timedelta, most: int) -
     Raises:
         LakehouseError: the table cannot be read.
     """
-    for limit in (_PAGES[-1], most):
-        rows = _rows(spark, table, limit)
-        moments = [row["timestamp"].astimezone(timezone.utc) for row in rows]
-        whole = len(rows) < limit or moments[-1] < moments[0] - span
-        if whole:
-            break
-    timed = ((at, CommitTag.from_json(row["userMetadata"])) for at, row in zip(moments, rows, strict=True))
-    return [TimedCommit(at, tag) for at, tag in timed if tag is not None and at >= moments[0] - span], whole
+    return commit_log.timed_commits(_reader(spark, table), span, most)
 
 
-def _history(spark: SparkSession, table: str, limit: int | None) -> list[tuple[int, str | None, datetime]]:
-    """(version, userMetadata, UTC) of the newest `limit` commits, newest first; empty if the table does not exist."""
-    rows = _rows(spark, table, limit)
-    return [(row["version"], row["userMetadata"], row["timestamp"].astimezone(timezone.utc)) for row in rows]
+def commits(spark: SparkSession, table: str, limit: int | None) -> list[Commit]:
+    """The newest `limit` commits by any writer, newest first; empty if the table does not exist.
+
+    Raises:
+        LakehouseError: the table cannot be read.
+    """
+    return _reader(spark, table)(limit)
 
 
-def _rows(spark: SparkSession, table: str, limit: int | None) -> list[Row]:
-    """Version, timestamp and userMetadata of the newest `limit` commits, newest first; empty if there is no table."""
+def spark_commits(spark: SparkSession, table: str, limit: int | None) -> list[Commit]:
+    """The newest `limit` commits as DESCRIBE HISTORY lists them, newest first; empty if the table does not exist.
+
+    Raises:
+        LakehouseError: the table cannot be read.
+    """
     query = f"DESCRIBE HISTORY {table}" + (f" LIMIT {limit}" if limit else "")
     with wrapped(table, "reading the history of"):
         try:
-            return spark.sql(query).select("version", "timestamp", "userMetadata").collect()
+            rows = spark.sql(query).select("version", "timestamp", "userMetadata").collect()
         except Exception as error:
             if is_absent(error):
                 return []
             raise
+    return [Commit(row["version"], row["userMetadata"], utc(row["timestamp"])) for row in rows]
+
+
+def _reader(spark: SparkSession, table: str) -> ReadCommits:
+    with_spark = partial(spark_commits, spark, table)
+    local = local_table(spark, table)
+    return with_spark if local is None else partial(_commits, local, with_spark)
+
+
+def _commits(local: "LocalTable", with_spark: ReadCommits, limit: int | None) -> list[Commit]:
+    try:
+        return local.commits(limit)
+    except UnsupportedTable:
+        return with_spark(limit)

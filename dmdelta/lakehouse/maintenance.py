@@ -11,6 +11,7 @@ from datetime import datetime, timedelta, timezone
 from pyspark.sql import SparkSession
 
 from dmdelta.failpoint import CrashPoint, reach
+from dmdelta.lakehouse.access.local_root import local_metadata
 from dmdelta.lakehouse.spark_errors import is_absent, wrapped
 
 HISTORY_COMMITS = 1000
@@ -20,7 +21,7 @@ DEAD_SHARE = 0.2
 VACUUM_EVERY = timedelta(days=1)
 RETENTION = timedelta(days=7)
 """How long Delta keeps files that are no longer part of a table, unless the table's properties differ."""
-_ADDED = ("numFiles", "numTargetFilesAdded", "numAddedFiles")
+_ADDED = ("numFiles", "numTargetFilesAdded", "numAddedFiles", "num_added_files")
 _DEAD = ("numDeletedRows", "numUpdatedRows", "numTargetRowsUpdated", "numTargetRowsDeleted")
 _CANNOT_VACUUM_LITE = "DELTA_CANNOT_VACUUM_LITE"
 
@@ -170,6 +171,26 @@ def maintain_table(spark: SparkSession, table: str, plan: MaintenancePlan, where
         _vacuum(spark, table)
     reach(CrashPoint.CARE_END)
     return MaintenanceResult(table, purged, gone, added, plan.vacuum)
+
+
+def maintain_metadata(spark: SparkSession, table: str, plan: MaintenancePlan) -> MaintenanceResult:
+    """Perform the planned maintenance of a table of dm_meta, to which other processes may append meanwhile.
+
+    Raises:
+        CommitConflict: another writer changed rows.
+        LakehouseError: the table cannot be written.
+    """
+    local = local_metadata(spark, table)
+    if local is None:
+        return maintain_table(spark, table, plan)
+    # There is nothing to purge: delta-rs rewrites files from which it deletes rows.
+    reach(CrashPoint.CARE_BEFORE_COMPACTION)
+    gone, added = local.compact() if plan.compact else (None, None)
+    reach(CrashPoint.CARE_BEFORE_VACUUM)
+    if plan.vacuum:
+        local.vacuum()
+    reach(CrashPoint.CARE_END)
+    return MaintenanceResult(table, None, gone, added, plan.vacuum)
 
 
 def _rewrite(spark: SparkSession, table: str, statement: str) -> tuple[int, int]:

@@ -3,17 +3,33 @@
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import Row, SparkSession
 from pyspark.sql import types as T  # noqa: N812 - Spark's convention
 
 from dmdelta.errors import CommitConflict, ForeignTable
+from dmdelta.lakehouse.access.commit_tag import CommitTag, OwnCommit
+from dmdelta.lakehouse.access.interface import Condition, MetadataAccess, MetadataRow, NewestBy, RowCondition, utc
+from dmdelta.lakehouse.access.local_root import local_metadata
+from dmdelta.lakehouse.access.spark import SparkTable
 from dmdelta.lakehouse.creation import NewTable, create_table, make_schema
 from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.lakehouse.spark_errors import is_absent, wrapped
-from dmdelta.lakehouse.tables import OWNER, table_state
+from dmdelta.lakehouse.tables import OWNER, TableState, table_state
+
+if TYPE_CHECKING:
+    from dmdelta.lakehouse.access.delta_rs import LocalTable
+
+__all__ = [
+    "COMPACT_EVERY",
+    "MetadataRow",
+    "MetadataTable",
+    "TaskMetadata",
+    "create_metadata",
+    "metadata_rows",
+    "utc",
+]
 
 Columns = Mapping[str, T.DataType]
 _CREATING = threading.Lock()
@@ -48,7 +64,10 @@ class MetadataTable:
 
 @dataclass(frozen=True, slots=True)
 class TaskMetadata:
-    """A table in dm_meta that belongs to one task. Rows are only ever appended."""
+    """A table in dm_meta that belongs to one task.
+
+    Under a local root delta-rs reads and writes it, in every process; elsewhere Spark does. Queries are Spark's.
+    """
 
     kind: MetadataTable
     spark: SparkSession
@@ -60,6 +79,11 @@ class TaskMetadata:
         """Its SQL identifier."""
         return self.kind.place(self.lakehouse, self.task)
 
+    @property
+    def access(self) -> MetadataAccess:
+        """The implementation that reads and writes it."""
+        return local_metadata(self.spark, self.place) or SparkTable(self.spark, self.place, self.kind.columns)
+
     def create(self) -> bool:
         """Create it if it does not exist; add columns that an older version lacks.
 
@@ -70,20 +94,32 @@ class TaskMetadata:
             ForeignTable: the existing table does not belong to this task.
             LakehouseError: it cannot be created.
         """
+        local = local_metadata(self.spark, self.place)
+        existed = None if local is None else _created_locally(local, self.kind.columns, self.task)
+        if existed is not None:
+            return existed
         return create_metadata(self.spark, self.lakehouse, self.place, self.kind.columns, self.task)
 
-    def frame(self, rows: Sequence[Mapping[str, Any]]) -> DataFrame:
-        """Rows to append, in one file; columns that a row does not contain are NULL."""
-        return metadata_frame(self.spark, self.kind.columns, rows)
+    def append(self, rows: Sequence[Mapping[str, Any]], tag: CommitTag | None = None) -> OwnCommit | None:
+        """Append rows in one commit; columns that a row does not contain are NULL. The table has to exist.
 
-    def append(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Append rows in one commit. The table has to exist.
+        Args:
+            tag: makes the append idempotent.
 
         Raises:
+            Fenced: another run committed under the tag's app at or after its version.
             LakehouseError: the commit failed.
         """
-        with wrapped(self.place, "appending to"):
-            self.frame(rows).writeTo(self.place).append()
+        return self.access.append(rows, tag)
+
+    def delete(self, condition: RowCondition) -> None:
+        """Delete the rows that fulfil a condition.
+
+        Raises:
+            CommitConflict: another writer committed first in every attempt.
+            LakehouseError: the table cannot be written.
+        """
+        self.access.delete(condition)
 
     def compact(self) -> None:
         """Compact it.
@@ -91,31 +127,34 @@ class TaskMetadata:
         Raises:
             LakehouseError: it cannot be compacted.
         """
-        with wrapped(self.place, "compacting"):
-            self.spark.sql(f"OPTIMIZE {self.place}").collect()
+        self.access.compact()
 
-    def newest(self, condition: str = "true") -> list[Row]:
-        """The newest row of each key among those that fulfil a condition (SQL); empty if the table does not exist.
+    def newest(self, *conditions: Condition) -> list[MetadataRow]:
+        """The newest row of each key among those that fulfil all conditions; empty if the table does not exist.
 
         Raises:
             LakehouseError: it cannot be read.
         """
-        grouped = f"GROUP BY {', '.join(self.kind.keys)}" if self.kind.keys else ""
-        query = f"SELECT max_by(struct(*), {self.kind.order}) AS newest FROM {self.place} WHERE {condition} {grouped}"
-        return [row["newest"] for row in self.query(query) if row["newest"] is not None]
+        return self.access.newest(NewestBy(self.kind.keys, self.kind.order), conditions)
+
+    def rows(self, *conditions: Condition, columns: Sequence[str] | None = None) -> list[MetadataRow]:
+        """The rows that fulfil all conditions, in no particular order; empty if the table does not exist.
+
+        Args:
+            columns: None for all.
+
+        Raises:
+            LakehouseError: it cannot be read.
+        """
+        return self.access.rows(conditions, columns)
 
     def query(self, query: str) -> list[Row]:
-        """The result of a query on it; empty if the table does not exist.
+        """The result of a query (Spark SQL) on it; empty if the table does not exist.
 
         Raises:
             LakehouseError: it cannot be read.
         """
         return metadata_rows(self.spark, self.place, query)
-
-
-def utc(moment: datetime) -> datetime:
-    """A timestamp of Spark, which is in this machine's zone without saying so, in UTC."""
-    return moment.astimezone(timezone.utc)
 
 
 def create_metadata(spark: SparkSession, lakehouse: Lakehouse, table: str, columns: Columns, task: str) -> bool:
@@ -139,11 +178,29 @@ def create_metadata(spark: SparkSession, lakehouse: Lakehouse, table: str, colum
         return True
 
 
+def _created_locally(table: "LocalTable", columns: Columns, task: str) -> bool | None:
+    """As `create_metadata`, without Spark; None if only Spark can tell what is in the folder, or complete it."""
+    schema = T.StructType([T.StructField(name, kind) for name, kind in columns.items()]).json()
+    with _CREATING:
+        properties = table.properties()
+        if properties is None:
+            return False if table.create(schema, _properties(task)) else None
+        if OWNER not in properties:
+            return None
+        TableState(properties).assert_owned(table.table, task)
+        table.add_columns(schema)
+        return True
+
+
+def _properties(task: str) -> dict[str, str]:
+    return {"delta.checkpointInterval": "50", OWNER: task}
+
+
 def _create(spark: SparkSession, lakehouse: Lakehouse, table: str, columns: Columns, task: str) -> None:
     kinds = {name: kind.simpleString() for name, kind in columns.items()}
     make_schema(spark, lakehouse, lakehouse.metadata_name)
     try:
-        create_table(spark, table, NewTable(kinds, {"delta.checkpointInterval": "50", OWNER: task}))
+        create_table(spark, table, NewTable(kinds, _properties(task)))
     except (ForeignTable, CommitConflict):
         existing = table_state(spark, table)  # another process may have created it meanwhile
         if existing is None:
@@ -173,9 +230,3 @@ def metadata_rows(spark: SparkSession, table: str, query: str) -> list[Row]:
             if is_absent(error):
                 return []
             raise
-
-
-def metadata_frame(spark: SparkSession, columns: Columns, rows: Sequence[Mapping[str, Any]]) -> DataFrame:
-    """Rows to append, in one file; columns that a row does not contain are NULL."""
-    schema = T.StructType([T.StructField(name, kind) for name, kind in columns.items()])
-    return spark.createDataFrame([tuple(row.get(name) for name in columns) for row in rows], schema).coalesce(1)

@@ -12,6 +12,7 @@ from typing import Any, cast
 from pyspark.sql import SparkSession
 
 from dmdelta.errors import LakehouseError
+from dmdelta.lakehouse.access.local_root import is_provided
 from dmdelta.lakehouse.jars import delta_confs
 from dmdelta.lakehouse.local_jvm import jvm_confs
 from dmdelta.logging import get_logger
@@ -140,11 +141,6 @@ def maintenance_session(spark: SparkSession) -> SparkSession:
     clone = clone_session(spark)
     set_confs(clone, _CARE_CONFS)
     return clone
-
-
-def is_provided() -> bool:
-    """Whether Spark is configured externally: by Databricks, Spark Connect, or spark-submit."""
-    return any(name in os.environ for name in ("DATABRICKS_RUNTIME_VERSION", "SPARK_REMOTE", "PYSPARK_GATEWAY_PORT"))
 
 
 def tasks_at_once() -> int | None:

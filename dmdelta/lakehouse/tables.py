@@ -7,6 +7,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from dmdelta.errors import ForeignTable
+from dmdelta.lakehouse.history import commits
 from dmdelta.lakehouse.spark_errors import is_absent, wrapped
 
 OWNER = "dmdelta.task"
@@ -53,14 +54,7 @@ def is_unfinished(spark: SparkSession, table: str) -> bool:
     Raises:
         LakehouseError: its history cannot be read.
     """
-    with wrapped(table, "reading the history of"):
-        try:
-            newest = spark.sql(f"DESCRIBE HISTORY {table} LIMIT 1").select("userMetadata").collect()
-        except Exception as error:
-            if is_absent(error):
-                return False
-            raise
-    return any(row["userMetadata"] == UNFINISHED for row in newest)
+    return any(commit.user_metadata == UNFINISHED for commit in commits(spark, table, 1))
 
 
 def _state(spark: SparkSession, table: str) -> TableState | None:

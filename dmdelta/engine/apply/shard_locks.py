@@ -14,11 +14,11 @@ from pyspark.sql import types as T  # noqa: N812 - Spark's convention
 from dmdelta.checkpoint import StoredPoints
 from dmdelta.engine.task.task import Task
 from dmdelta.errors import ConfigError
-from dmdelta.lakehouse.metadata_table import MetadataTable, TaskMetadata, utc
+from dmdelta.lakehouse.access.interface import one_of
+from dmdelta.lakehouse.metadata_table import MetadataRow, MetadataTable, TaskMetadata
 from dmdelta.lakehouse.session import clone_session
 from dmdelta.logging import get_logger
 from dmdelta.model.schema import TableName, TableSchema
-from dmdelta.model.spark_sql import literal
 from dmdelta.sharding import Action, Coordination, Shard, ShownLock
 from dmdelta.silver.apply.silver_context import SilverContext
 
@@ -67,7 +67,7 @@ class LockRow:
     conflicts: tuple[str, ...]
 
     @classmethod
-    def of(cls, row: T.Row | Mapping[str, Any]) -> "LockRow":
+    def of(cls, row: Mapping[str, Any]) -> "LockRow":
         """A row of the table."""
         lists = ("ddls", "ready", "remain", "conflicts")
         return cls(row["id"], row["owner"], *(tuple(row[name]) for name in lists))
@@ -85,24 +85,23 @@ class LockTable:
 
     table: TaskMetadata
 
-    def waiting(self) -> list[T.Row]:
+    def waiting(self) -> list[MetadataRow]:
         """The unresolved locks.
 
         Raises:
             LakehouseError: the table cannot be read.
         """
-        rows = self.table.newest(f"state IN ('{WAITING}', '{RESOLVED}')")
-        return sorted((row for row in rows if row["state"] == WAITING), key=lambda row: (row["id"], row["owner"]))
+        rows = self.table.newest(one_of("state", WAITING, RESOLVED))
+        return sorted((row for row in rows if row["state"] == WAITING), key=lambda row: (row["id"], row["at"]))
 
-    def decisions(self, since: datetime) -> list[T.Row]:
+    def decisions(self, since: datetime) -> list[MetadataRow]:
         """The decisions after `since`, in order.
 
         Raises:
             LakehouseError: the table cannot be read.
         """
-        query = f"""SELECT * FROM {self.table.place} WHERE state IN ('exec', 'skip')
-            AND at > TIMESTAMP {literal(since.isoformat())} ORDER BY at"""
-        return self.table.query(query)
+        rows = self.table.rows(one_of("state", *(action.value for action in Action)))
+        return sorted((row for row in rows if row["at"] > since), key=lambda row: row["at"])
 
     def append(self, rows: Sequence[dict[str, object]]) -> None:
         """
@@ -172,7 +171,7 @@ class ShardLocks:
 
     def _take_decisions(self) -> None:
         for row in self.table.decisions(self.since):
-            self.since = max(self.since, utc(row["at"]))
+            self.since = max(self.since, row["at"])
             target = (row["target_schema"], row["target_table"])
             outcome = self.shards.decide(target, Action(row["state"]), row["owner"])
             log.info("lock decided", id=row["id"], owner=row["owner"], action=row["state"], found=outcome)
@@ -204,11 +203,11 @@ def open_shard_locks(task: Task, shards: Coordination) -> ShardLocks | None:
         return None
     table = LockTable(SHARD_DDL_LOCKS.of(clone_session(task.spark), task.lakehouse, task.spec.name))
     waiting = {(row["id"], row["owner"]): row for row in table.waiting()}
-    since = min((utc(row["at"]) for row in waiting.values()), default=datetime.now(timezone.utc))
+    since = min((row["at"] for row in waiting.values()), default=datetime.now(timezone.utc))
     for row in table.decisions(since) if waiting else ():
-        since = max(since, utc(row["at"]))
+        since = max(since, row["at"])
         lock = waiting.get((row["id"], row["owner"]))
-        if lock is not None and utc(row["at"]) > utc(lock["at"]):
+        if lock is not None and row["at"] > lock["at"]:
             target = (row["target_schema"], row["target_table"])
             shards.decide_ahead(target, Action(row["state"]), lock["ready"], lock["ddls"])
     earlier = {key: LockRow.of(row) for key, row in waiting.items()}

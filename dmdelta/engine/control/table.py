@@ -4,8 +4,8 @@ Append-only; the newest row of each kind is in effect. A run executes commands t
 writer creates the table: a task that just runs does not.
 """
 
-import json
 import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
@@ -14,8 +14,9 @@ from pyspark.sql import types as T  # noqa: N812 - Spark's convention
 
 from dmdelta.engine.control.state import Request, State, process_name
 from dmdelta.errors import DmdeltaError
+from dmdelta.lakehouse.access.interface import Condition, is_not_null, one_of
 from dmdelta.lakehouse.layout import Lakehouse
-from dmdelta.lakehouse.metadata_table import MetadataTable, utc
+from dmdelta.lakehouse.metadata_table import MetadataRow, MetadataTable
 from dmdelta.lakehouse.session import clone_session
 
 CONTROL = MetadataTable(
@@ -149,7 +150,7 @@ class ControlTable:
         Raises:
             LakehouseError: the table cannot be read.
         """
-        row = self._newest(f"answers = '{update_id}'")
+        row = self._newest(one_of("answers", update_id))
         return None if row is None else UpdateAck(row["settings"], row["process"])
 
     def asked(self) -> PendingCommands:
@@ -158,16 +159,10 @@ class ControlTable:
         Raises:
             LakehouseError: the table cannot be read.
         """
-        # As JSON, because a table created by an older version lacks columns until an update is requested.
-        query = f"""
-            SELECT max_by(row, at) FILTER (WHERE request <> '{RELOAD}') AS request,
-                   max_by(row, at) FILTER (WHERE settings IS NOT NULL AND answers IS NULL) AS update,
-                   max_by(row, at) FILTER (WHERE request = '{RELOAD}') AS reload
-            FROM (SELECT at, to_json(struct(*)) AS row FROM {self._table.place}),
-            LATERAL json_tuple(row, 'request', 'settings', 'answers') AS named(request, settings, answers)
-        """
-        rows = self._table.query(query)
-        request, update, reload = (json.loads(text) if text else None for text in (rows[0] if rows else (None,) * 3))
+        rows = self._table.rows()
+        request = _newest_of(row for row in rows if row.get("request") not in (None, RELOAD))
+        reload = _newest_of(row for row in rows if row.get("request") == RELOAD)
+        update = _newest_of(row for row in rows if row.get("settings") is not None and row.get("answers") is None)
         return PendingCommands(
             None if request is None else Command(request["id"], Request(request["request"])),
             None if update is None else Update(update["id"], update["settings"]),
@@ -180,16 +175,20 @@ class ControlTable:
         Raises:
             LakehouseError: the table cannot be read.
         """
-        row = self._newest("state IS NOT NULL")
+        row = self._newest(is_not_null("state"))
         if row is None:
             return None
-        return TaskState(State(row["state"]), utc(row["at"]), row["process"], row["error"], row["hint"])
+        return TaskState(State(row["state"]), row["at"], row["process"], row["error"], row["hint"])
 
-    def _newest(self, condition: str) -> T.Row | None:
-        return next(iter(self._table.newest(condition)), None)
+    def _newest(self, *conditions: Condition) -> MetadataRow | None:
+        return next(iter(self._table.newest(*conditions)), None)
 
     def _append(self, fields: dict[str, str | None]) -> str:
         row = {"id": uuid.uuid4().hex, "at": datetime.now(timezone.utc), "process": process_name(), **fields}
         self._table.create()
         self._table.append([row])
         return str(row["id"])
+
+
+def _newest_of(rows: Iterable[MetadataRow]) -> MetadataRow | None:
+    return max(rows, key=lambda row: row["at"], default=None)

@@ -5,22 +5,22 @@ end of bronze belong to a batch that never landed; they are ignored, and removed
 missing, the structures in bronze replace it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from functools import partial
 from typing import Any
 
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812 - Spark's convention
 
 from dmdelta.ddl.tracking.structure_plan import StructureChange
 from dmdelta.ddl.tracking.tracked_structures import Origin, Structures, TrackedTable
+from dmdelta.lakehouse.access.interface import one_of
 from dmdelta.lakehouse.layout import Lakehouse
-from dmdelta.lakehouse.metadata_table import MetadataTable, utc
-from dmdelta.lakehouse.spark_errors import wrapped
+from dmdelta.lakehouse.metadata_table import MetadataRow, MetadataTable
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableSchema
-from dmdelta.model.spark_sql import literal
 
 SCHEMA_HISTORY = MetadataTable(
     "schema_history",
@@ -129,8 +129,9 @@ class SchemaHistory:
         Raises:
             LakehouseError: the table cannot be read.
         """
-        query = f"SELECT * FROM {self._table.place} WHERE {self._ours} ORDER BY epoch, seq, flushed_at"
-        return [_history_row(row) for row in self._table.query(query)]
+        rows = self._table.rows(one_of("source_id", self._source_id))
+        rows.sort(key=lambda row: (row["epoch"], row["seq"], row["flushed_at"]))
+        return [_history_row(row) for row in rows]
 
     def append(self, rows: Sequence[HistoryRow]) -> None:
         """Add rows in one commit; for one table at one position the last row wins.
@@ -154,14 +155,7 @@ class SchemaHistory:
         ahead = [row for row in rows if not row.counts(end) and row.origin not in (Origin.UPDATE.value, DELETE)]
         if not ahead:
             return
-        kept = ", ".join(literal(origin) for origin in (Origin.UPDATE.value, DELETE))
-        table = self._table.place
-        with wrapped(table, "deleting from"):
-            self._table.spark.sql(
-                f"DELETE FROM {table} WHERE {self._ours} AND origin NOT IN ({kept}) AND (epoch > {end.epoch} "
-                f"OR (epoch = {end.epoch} AND (seq > {end.seq} "
-                f"OR (seq = {end.seq} AND origin <> {literal(RESTARTED)}))))"
-            )
+        self._table.delete(partial(self._are_ahead, end))
 
     def start_epoch(self, begin: Position) -> None:
         """Record that no earlier row is valid once bronze continues at `begin`.
@@ -184,9 +178,13 @@ class SchemaHistory:
                 ]
             )
 
-    @property
-    def _ours(self) -> str:
-        return f"source_id = {literal(self._source_id)}"
+    def _are_ahead(self, end: Position, literal: Callable[[str], str]) -> str:
+        """The condition for rows after the end of bronze, except decisions."""
+        decided = ", ".join(literal(origin) for origin in (Origin.UPDATE.value, DELETE))
+        return (
+            f"source_id = {literal(self._source_id)} AND origin NOT IN ({decided}) AND (epoch > {end.epoch} "
+            f"OR (epoch = {end.epoch} AND (seq > {end.seq} OR (seq = {end.seq} AND origin <> {literal(RESTARTED)}))))"
+        )
 
     def _fields(self, row: HistoryRow) -> dict[str, Any]:
         return {
@@ -204,7 +202,7 @@ class SchemaHistory:
         }
 
 
-def _history_row(row: Row) -> HistoryRow:
+def _history_row(row: MetadataRow) -> HistoryRow:
     structure = TableSchema.from_json(row["structure"]) if row["structure"] is not None else None
     return HistoryRow(
         position=Position(row["epoch"], row["binlog_file"], row["binlog_pos"]),
@@ -213,5 +211,5 @@ def _history_row(row: Row) -> HistoryRow:
         structure=structure,
         charset=row["charset"],
         origin=row["origin"],
-        at=utc(row["flushed_at"]),
+        at=row["flushed_at"],
     )

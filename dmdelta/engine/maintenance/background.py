@@ -25,7 +25,14 @@ from dmdelta.engine.task.task import Task
 from dmdelta.engine.validation.store import VALIDATOR
 from dmdelta.errors import DmdeltaError
 from dmdelta.lakehouse.layout import Lakehouse
-from dmdelta.lakehouse.maintenance import MaintenancePlan, maintain_table, plan_maintenance, read_table_health
+from dmdelta.lakehouse.maintenance import (
+    MaintenancePlan,
+    MaintenanceResult,
+    maintain_metadata,
+    maintain_table,
+    plan_maintenance,
+    read_table_health,
+)
 from dmdelta.lakehouse.session import maintenance_session
 from dmdelta.logging import get_logger
 from dmdelta.quality.results import QUALITY
@@ -141,7 +148,7 @@ class BackgroundMaintenance:
         if not plan.deeds:
             return
         try:
-            done = maintain_table(self.spark, table, plan, where)
+            done = self._perform(table, plan, where)
         except DmdeltaError as error:
             self._failed(table, error, stop)
             return
@@ -150,6 +157,11 @@ class BackgroundMaintenance:
         if plan.vacuum:
             self._vacuumed[table] = datetime.now(timezone.utc)
         log.info("maintenance finished", **asdict(done))
+
+    def _perform(self, table: str, plan: MaintenancePlan, where: str) -> MaintenanceResult:
+        if table in metadata_tables(self.task.lakehouse, self.task.spec.name):
+            return maintain_metadata(self.spark, table, plan)
+        return maintain_table(self.spark, table, plan, where)
 
     def _failed(self, table: str, error: DmdeltaError, stop: StopRequest) -> None:
         """Count and report a failure: the table's rows are unchanged, and it is retried later."""

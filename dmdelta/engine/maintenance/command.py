@@ -13,7 +13,13 @@ from dmdelta.engine.maintenance.retention import expire_bronze
 from dmdelta.engine.task.source import source_of_task
 from dmdelta.engine.task.task import Task, open_task
 from dmdelta.errors import ConfigError
-from dmdelta.lakehouse.maintenance import MaintenancePlan, maintain_table, plan_maintenance, read_table_health
+from dmdelta.lakehouse.maintenance import (
+    MaintenancePlan,
+    maintain_metadata,
+    maintain_table,
+    plan_maintenance,
+    read_table_health,
+)
 from dmdelta.lakehouse.session import maintenance_session
 from dmdelta.silver.apply.quarantine import Quarantine
 
@@ -55,6 +61,7 @@ def maintain(
     """
     task = open_task(spec, writing=False)
     spark = maintenance_session(task.spark)
+    metadata = metadata_tables(task.lakehouse, spec.name)
     maintained: list[Maintained] = []
     with nullcontext() if dry_run else exclusive_access(spec):
         expired = expire_bronze(task, spark) if pattern == "*" and not dry_run else None
@@ -63,7 +70,8 @@ def maintain(
             if wear is None:
                 continue
             plan = plan_maintenance(wear, datetime.now(timezone.utc), thorough=True)
-            result = maintain_table(spark, place, MaintenancePlan() if dry_run else plan)
+            perform = maintain_metadata if place in metadata else maintain_table
+            result = perform(spark, place, MaintenancePlan() if dry_run else plan)
             compacted, made = result.compacted_files, result.new_files
             first = ["expire"] if expired is not None and place == task.lakehouse.bronze else []
             done = (*first, *plan.deeds)

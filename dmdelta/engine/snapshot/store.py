@@ -10,20 +10,19 @@ from enum import Enum
 from typing import Any
 from uuid import uuid4
 
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812 - Spark's convention
 
 from dmdelta.engine.snapshot.plan import LAST_CHUNK, PlannedSnapshot
 from dmdelta.errors import LakehouseError
-from dmdelta.lakehouse.commits import CommitTag, append
-from dmdelta.lakehouse.history import OwnCommit
+from dmdelta.lakehouse.access.commit_tag import CommitTag, OwnCommit
+from dmdelta.lakehouse.access.interface import Condition, below, is_not_null, is_null, none_of, one_of
 from dmdelta.lakehouse.layout import Lakehouse
-from dmdelta.lakehouse.metadata_table import MetadataTable
+from dmdelta.lakehouse.metadata_table import MetadataRow, MetadataTable
 from dmdelta.lakehouse.session import clone_session
 from dmdelta.model.gtid import Flavor, parse_gtid_set
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
-from dmdelta.model.spark_sql import literal
 from dmdelta.source.snapshot.chunk import Chunk
 
 SNAPSHOT = MetadataTable(
@@ -47,6 +46,8 @@ SNAPSHOT = MetadataTable(
     },
     keys=("id", "kind", "epoch", "chunk", "request"),
 )
+
+_NAME = ("cp_schema", "cp_table")
 
 
 class Kind(str, Enum):
@@ -111,9 +112,8 @@ class ChunkStore:
 
     def newest_landed(self, epoch: int) -> int:
         """The last chunk of an epoch that is recorded as landed; 0 if there is none."""
-        query = f"SELECT max(chunk) FROM {self._rows(Kind.LANDED)} AND epoch = {epoch}"
-        rows = self._collect(query)
-        return int(rows[0][0] or 0) if rows else 0
+        rows = self._rows(Kind.LANDED, one_of("epoch", epoch), columns=("chunk",))
+        return max((row["chunk"] or 0 for row in rows), default=0)
 
     def plan(self, snapshot: PlannedSnapshot, served: Collection[str] = ()) -> None:
         """Record a plan and the requests that it serves."""
@@ -152,10 +152,10 @@ class ChunkStore:
         Raises:
             LakehouseError: the table cannot be read.
         """
-        rows = self._collect(
-            f"SELECT DISTINCT kind, epoch, request, cp_schema, cp_table FROM {self._table.place} "
-            f"WHERE id = {literal(self._source_id)} AND (epoch < 0 OR request IS NOT NULL) AND kind <> 'landed'"
-        )
+        ours = (one_of("id", self._source_id), none_of("kind", Kind.LANDED.value))
+        columns = ("kind", "epoch", "request", "cp_schema", "cp_table")
+        rows = self._table.rows(*ours, is_not_null("request"), columns=columns)
+        rows += self._table.rows(*ours, is_null("request"), below("epoch", 0), columns=columns)
         served = {row["request"] for row in rows if row["kind"] == Kind.SERVED.value}
         ended = {row["epoch"] for row in rows if row["kind"] == Kind.ENDED.value}
         requests = {
@@ -169,8 +169,7 @@ class ChunkStore:
 
     def planned_tables(self) -> set[TableName]:
         """All tables that any snapshot has included."""
-        rows = self._collect(f"SELECT DISTINCT cp_schema, cp_table FROM {self._rows(Kind.PLANNED)}")
-        return {(row["cp_schema"], row["cp_table"]) for row in rows}
+        return {(row["cp_schema"], row["cp_table"]) for row in self._rows(Kind.PLANNED, columns=_NAME)}
 
     def pending_tables(self) -> frozenset[TableName]:
         """The tables of which a snapshot has not read all, or is asked for.
@@ -179,9 +178,12 @@ class ChunkStore:
             LakehouseError: the table cannot be read.
         """
         epoch = self.newest_epoch()
-        unread = f"epoch = {epoch} AND chunk > {self.newest_landed(epoch)} AND cp_table IS NOT NULL"
-        rows = self._collect(f"SELECT DISTINCT cp_schema, cp_table FROM {self._rows(Kind.PLANNED)} AND {unread}")
-        return self.awaited().tables.union((row["cp_schema"], row["cp_table"]) for row in rows)
+        landed = self.newest_landed(epoch)
+        ours = (one_of("epoch", epoch), is_not_null("cp_table"))
+        planned = self._rows(Kind.PLANNED, *ours, columns=("chunk", *_NAME))
+        return self.awaited().tables.union(
+            (row["cp_schema"], row["cp_table"]) for row in planned if row["chunk"] > landed
+        )
 
     def read_ad_hoc(self) -> list[TableName]:
         """The tables that ad-hoc snapshots have read, by name.
@@ -189,8 +191,8 @@ class ChunkStore:
         Raises:
             LakehouseError: the table cannot be read.
         """
-        rows = self._collect(f"SELECT DISTINCT cp_schema, cp_table FROM {self._rows(Kind.LANDED)} AND epoch < 0")
-        return sorted((row["cp_schema"], row["cp_table"]) for row in rows)
+        rows = self._rows(Kind.LANDED, below("epoch", 0), columns=_NAME)
+        return sorted({(row["cp_schema"], row["cp_table"]) for row in rows})
 
     def load(self, epoch: int, flavor: Flavor) -> PlannedSnapshot:
         """The plan of an epoch.
@@ -198,8 +200,9 @@ class ChunkStore:
         Raises:
             LakehouseError: there is none.
         """
-        columns = "chunk_info, log_epoch, binlog_name, binlog_pos, binlog_gtid"
-        rows = self._collect(f"SELECT {columns} FROM {self._rows(Kind.PLANNED)} AND epoch = {epoch} ORDER BY chunk")
+        columns = ("chunk", "chunk_info", "log_epoch", "binlog_name", "binlog_pos", "binlog_gtid")
+        rows = self._rows(Kind.PLANNED, one_of("epoch", epoch), columns=columns)
+        rows.sort(key=lambda row: row["chunk"] or 0)
         if not rows:
             raise LakehouseError(
                 f"{self._table.place} lacks the plan of a snapshot that has started in bronze",
@@ -215,17 +218,15 @@ class ChunkStore:
             tuple(Chunk.from_json(row["chunk_info"]) for row in rows if row["chunk_info"] is not None),
         )
 
-    def _rows(self, kind: Kind) -> str:
-        """FROM clause for this source's rows of a kind; a condition may follow."""
-        return f"{self._table.place} WHERE id = {literal(self._source_id)} AND kind = {literal(kind.value)}"
-
-    def _collect(self, query: str) -> list[Row]:
-        return self._table.query(query)
+    def _rows(self, kind: Kind, *conditions: Condition, columns: Sequence[str]) -> list[MetadataRow]:
+        """The rows of a kind of this source."""
+        ours = (one_of("id", self._source_id), one_of("kind", kind.value))
+        return self._table.rows(*ours, *conditions, columns=columns)
 
     def _extremes(self) -> tuple[int, int]:
         """The minimum and the maximum epoch of all plans; 0 if there are none."""
-        rows = self._collect(f"SELECT min(epoch), max(epoch) FROM {self._rows(Kind.PLANNED)}")
-        return (int(rows[0][0] or 0), int(rows[0][1] or 0)) if rows else (0, 0)
+        epochs = {row["epoch"] for row in self._rows(Kind.PLANNED, columns=("epoch",))}
+        return min(epochs, default=0), max(epochs, default=0)
 
     def _append(
         self,
@@ -247,8 +248,7 @@ class ChunkStore:
             "landed_version": commit.version if commit else None,
         }
         rows = [{**common, **_fields(chunk)} for chunk in chunks] or [common]  # an empty plan has a begin, too
-        frame = self._table.frame([*rows, *({**plain, **row} for row in extra)])
-        append(self._table.spark, frame, self._table.place, self._tag(snapshot, kind, chunks))
+        self._table.append([*rows, *({**plain, **row} for row in extra)], self._tag(snapshot, kind, chunks))
 
     def _tag(self, snapshot: PlannedSnapshot, kind: Kind, chunks: Sequence[Chunk]) -> CommitTag:
         """Versions increase from plan to landed chunks to the end, and from one ad-hoc snapshot to the next."""

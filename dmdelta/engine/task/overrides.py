@@ -12,7 +12,7 @@ from pyspark.sql import types as T  # noqa: N812 - Spark's convention
 
 from dmdelta.engine.task.task import Task, named_source
 from dmdelta.lakehouse.layout import Lakehouse
-from dmdelta.lakehouse.metadata_table import MetadataTable, utc
+from dmdelta.lakehouse.metadata_table import MetadataRow, MetadataTable
 from dmdelta.model.position import Position
 from dmdelta.rules.operators import Operator, Verb
 
@@ -61,7 +61,7 @@ def list_operators(task: Task) -> list[Decided]:
         LakehouseError: the table cannot be read.
     """
     return [
-        Decided(row["source_id"], str(_position(row)), row["operator"], row["statements"] or [], utc(row["at"]))
+        Decided(row["source_id"], str(_position(row)), row["operator"], row["statements"] or [], row["at"])
         for row in _newest(task.spark, task.lakehouse, task.spec.name)
     ]
 
@@ -101,12 +101,12 @@ def _append(task: Task, decision: tuple[str, Position, str, list[str]], at: date
     table.append([row])
 
 
-def _newest(spark: SparkSession, lakehouse: Lakehouse, task: str) -> list[T.Row]:
+def _newest(spark: SparkSession, lakehouse: Lakehouse, task: str) -> list[MetadataRow]:
     rows = BINLOG_OPERATORS.of(spark, lakehouse, task).newest()
     return sorted(
         (row for row in rows if row["operator"] != REVERT), key=lambda row: (row["source_id"], _position(row))
     )
 
 
-def _position(row: T.Row) -> Position:
+def _position(row: MetadataRow) -> Position:
     return Position(row["epoch"], row["binlog_file"], row["binlog_pos"])

@@ -2,21 +2,21 @@
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from enum import Enum
+from functools import partial
 from typing import Any
 
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812 - Spark's convention
 
+from dmdelta.lakehouse.access.interface import one_of
 from dmdelta.lakehouse.layout import Lakehouse
-from dmdelta.lakehouse.metadata_table import COMPACT_EVERY, MetadataTable, TaskMetadata, utc
-from dmdelta.lakehouse.spark_errors import wrapped
+from dmdelta.lakehouse.metadata_table import COMPACT_EVERY, MetadataRow, MetadataTable, TaskMetadata
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
-from dmdelta.model.spark_sql import literal
 from dmdelta.quality.pending import ErrorState, PendingRow
 from dmdelta.quality.reconcile import Kind
 from dmdelta.quality.row_keys import RowKey
@@ -54,16 +54,14 @@ class Entry(str, Enum):
     ERROR = "error"
 
 
-def newest_entries(table: TaskMetadata, source_id: str | None, entries: Collection[Entry]) -> list[Row]:
+def newest_entries(table: TaskMetadata, source_id: str | None, entries: Collection[Entry]) -> list[MetadataRow]:
     """The newest row of each key of a source, or of all; empty if the table does not exist.
 
     Raises:
         LakehouseError: the table cannot be read.
     """
-    condition = f"entry IN ({', '.join(literal(entry.value) for entry in entries)})"
-    if source_id is not None:
-        condition += f" AND id = {literal(source_id)}"
-    return table.newest(condition)
+    kinds = one_of("entry", *(entry.value for entry in entries))
+    return table.newest(kinds) if source_id is None else table.newest(kinds, one_of("id", source_id))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +123,16 @@ def remove_errors(table: TaskMetadata, errors: Collection[RowError]) -> None:
     """
     for source_id, *name in sorted({(error.source_id, error.schema, error.table) for error in errors}):
         among = [error for error in errors if [error.source_id, error.schema, error.table] == [source_id, *name]]
-        schema, keys = literal(name[0]), ", ".join(literal(error.key) for error in among)
-        with wrapped(table.place, "removing errors from"):
-            table.spark.sql(
-                f"DELETE FROM {table.place} WHERE entry = {literal(Entry.ERROR.value)} AND id = {literal(source_id)} "
-                f"AND schema_name = {schema} AND table_name = {literal(name[1])} AND row_key IN ({keys})"
-            ).collect()
+        table.delete(partial(_are_errors, among))
+
+
+def _are_errors(errors: Sequence[RowError], literal: Callable[[str], str]) -> str:
+    """The condition for the rows of errors of one table."""
+    one, keys = errors[0], ", ".join(literal(error.key) for error in errors)
+    return (
+        f"entry = {literal(Entry.ERROR.value)} AND id = {literal(one.source_id)} "
+        f"AND schema_name = {literal(one.schema)} AND table_name = {literal(one.table)} AND row_key IN ({keys})"
+    )
 
 
 def count_errors(errors: Iterable[RowError]) -> dict[ErrorState, int]:
@@ -139,7 +141,7 @@ def count_errors(errors: Iterable[RowError]) -> dict[ErrorState, int]:
     return {state: states.count(state) for state in ErrorState}
 
 
-def _error(row: Row) -> RowError:
+def _error(row: MetadataRow) -> RowError:
     at = ((row["schema_name"], row["table_name"]), row["row_key"])
     return RowError(
         error=error_id(row["id"], at),
@@ -149,7 +151,7 @@ def _error(row: Row) -> RowError:
         key=row["row_key"],
         kind=Kind(row["kind"]),
         state=ErrorState(row["state"]),
-        since=utc(row["since"]),
+        since=row["since"],
         values=json.loads(row["row_values"] or "{}"),
     )
 
@@ -300,6 +302,6 @@ def read_progress(table: TaskMetadata) -> dict[str, tuple[ValidatorProgress, int
     return {source: (ValidatorProgress.from_json(text), pending.count(source)) for source, text in progress.items()}
 
 
-def _pending(row: Row) -> PendingRow:
+def _pending(row: MetadataRow) -> PendingRow:
     key = RowKey(row["row_key"], tuple(row["key_parts"]))
-    return PendingRow(key, Kind(row["kind"]), utc(row["since"]), Position.parse(row["position"]))
+    return PendingRow(key, Kind(row["kind"]), row["since"], Position.parse(row["position"]))

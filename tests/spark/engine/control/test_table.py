@@ -6,7 +6,8 @@ import pytest
 
 from dmdelta.engine.control.state import Request
 from dmdelta.engine.control.table import CONTROL, ControlTable, PendingCommands, Update
-from dmdelta.lakehouse.metadata_table import create_metadata, metadata_frame
+from dmdelta.lakehouse.access.spark import metadata_frame
+from dmdelta.lakehouse.metadata_table import create_metadata
 
 OLDER = {name: kind for name, kind in CONTROL.columns.items() if name not in ("settings", "answers")}
 

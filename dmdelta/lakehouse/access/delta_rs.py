@@ -1,0 +1,310 @@
+"""Tables in a folder of this machine, accessed with delta-rs.
+
+A commit is a file that is created only if it does not exist, so several threads and processes may append at the same
+time. Spark's log store for local files does not have this property between writers: after a dm_meta table has been
+created, everything that writes it under a local root does so here.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
+from deltalake.exceptions import CommitFailedError, SchemaMismatchError, TableNotFoundError
+
+from dmdelta.errors import LakehouseError, UnsupportedTable
+from dmdelta.lakehouse.access.commit_log import Commit, newest_own_commit
+from dmdelta.lakehouse.access.commit_tag import CommitTag, OwnCommit
+from dmdelta.lakehouse.access.commit_times import listed_versions, timed_commits
+from dmdelta.lakehouse.access.delta_rs_errors import fenced, translated
+from dmdelta.lakehouse.access.interface import Condition, MetadataRow, NewestBy, RowCondition
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Done = TypeVar("Done")
+TRIES = 5
+_FEATURES = 7
+"""The writer version of tables that list their features."""
+_PLAIN_FEATURES = frozenset({"appendOnly", "invariants"})
+_PLAIN: set[Path] = set()
+"""Tables that have been found plain: they stay so, unless their properties are changed by hand."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalTable:
+    """The table in a folder. Implements `MetadataAccess`; thread-safe.
+
+    Attributes:
+        table: its SQL identifier, for messages.
+    """
+
+    table: str
+    folder: Path
+
+    def commits(self, limit: int | None) -> list[Commit]:
+        """The newest `limit` commits, newest first, with the versions and times of DESCRIBE HISTORY.
+
+        Raises:
+            UnsupportedTable: a commit says nothing about itself.
+            LakehouseError: the table cannot be read.
+        """
+        with translated(self.table, "reading the history of"):
+            for _ in range(TRIES):
+                opened = self._open()
+                if opened is None:
+                    return []
+                # delta-rs numbers the commits downwards from the version at which the table was opened. That is wrong
+                # if another commit was made since then, if one has no information, and if one is missing.
+                versions = listed_versions(self._log, limit)
+                infos = opened.history(limit)
+                if len(infos) == len(versions) and listed_versions(self._log, limit) == versions:
+                    return timed_commits(self._log, versions, infos)
+        raise UnsupportedTable(
+            f"the history of {self.table} lacks information about a commit", hint="use a command that starts Spark"
+        )
+
+    def newest(self, by: NewestBy, conditions: Sequence[Condition] = ()) -> list[MetadataRow]:
+        """The newest row of each key among those that fulfil all conditions. Reads the table in parts.
+
+        Raises:
+            LakehouseError: the table cannot be read.
+        """
+        from dmdelta.lakehouse.access.arrow_rows import newest_rows  # noqa: PLC0415 - PyArrow is not needed for commits
+
+        with translated(self.table, "reading"):
+            opened = self._open()
+            return [] if opened is None else newest_rows(opened.to_pyarrow_dataset(), by, conditions)
+
+    def rows(self, conditions: Sequence[Condition] = (), columns: Sequence[str] | None = None) -> list[MetadataRow]:
+        """The rows that fulfil all conditions, in no particular order; only these columns, or all.
+
+        Raises:
+            LakehouseError: the table cannot be read.
+        """
+        from dmdelta.lakehouse.access.arrow_rows import matching_rows  # noqa: PLC0415
+
+        with translated(self.table, "reading"):
+            opened = self._open()
+            return [] if opened is None else matching_rows(opened.to_pyarrow_dataset(), conditions, columns)
+
+    def append(self, rows: Sequence[Mapping[str, Any]], tag: CommitTag | None) -> OwnCommit | None:
+        """Append rows in one commit; columns that a row does not contain are NULL.
+
+        The check of the tag's transaction and the commit are atomic: the commit names the version of the table at which
+        the transaction was looked up, and fails if another writer has committed the same application since then.
+
+        Raises:
+            Fenced: another run committed under the tag's app at or after its version.
+            CommitConflict: other writers committed first in every attempt; nothing was written.
+            LakehouseError: there is no such table, or it cannot be written.
+        """
+
+        def attempt(opened: DeltaTable) -> OwnCommit | None:
+            if tag is not None and _committed(opened, tag) >= tag.version:
+                return self._skipped(opened, tag)
+            write_deltalake(opened, self._arrow(opened, rows), mode="append", commit_properties=_properties(tag))
+            return None if tag is None else self._made(tag)
+
+        with translated(self.table, "appending to"):
+            return self._attempts(attempt)
+
+    def delete(self, condition: RowCondition) -> None:
+        """Delete the rows that fulfil a condition.
+
+        Raises:
+            CommitConflict: other writers committed first in every attempt; nothing was deleted.
+            LakehouseError: the table cannot be written.
+        """
+        with translated(self.table, "deleting from"):
+            self._attempts(lambda opened: opened.delete(condition(_literal)))
+
+    def compact(self) -> tuple[int, int]:
+        """Rewrite small files into large ones. Returns the numbers of removed and added files.
+
+        Raises:
+            CommitConflict: another writer deleted rows meanwhile.
+            LakehouseError: the table cannot be written.
+        """
+        with translated(self.table, "compacting"):
+            metrics = self._attempts(lambda opened: opened.optimize.compact())
+        return metrics["numFilesRemoved"], metrics["numFilesAdded"]
+
+    def vacuum(self) -> None:
+        """Remove the files that the table no longer needs and that are older than its retention.
+
+        Raises:
+            LakehouseError: the table cannot be written.
+        """
+        with translated(self.table, "vacuuming"):
+            self._attempts(lambda opened: opened.vacuum(dry_run=False))
+
+    def is_plain(self) -> bool:
+        """Whether delta-rs reads and writes its rows: without features that change how rows are stored; or no table.
+
+        The table itself decides, so every process uses the same implementation.
+
+        Raises:
+            LakehouseError: the table cannot be read.
+        """
+        if self.folder in _PLAIN:
+            return True
+        try:
+            with translated(self.table, "reading the protocol of"):
+                opened = self._open()
+        except UnsupportedTable:
+            return False
+        if opened is None:
+            return True
+        protocol = opened.protocol()
+        features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
+        lists_features = protocol.min_writer_version == _FEATURES
+        plain = features <= _PLAIN_FEATURES if lists_features else protocol.min_writer_version <= 2
+        if plain:
+            _PLAIN.add(self.folder)
+        return plain
+
+    def properties(self) -> Mapping[str, str] | None:
+        """The table's properties; None if it does not exist.
+
+        Raises:
+            LakehouseError: the table cannot be read.
+        """
+        with translated(self.table, "reading the properties of"):
+            opened = self._open()
+            return None if opened is None else opened.metadata().configuration
+
+    def create(self, schema_json: str, properties: Mapping[str, str]) -> bool:
+        """Create it in an empty or absent folder; False if anything is in the folder.
+
+        Args:
+            schema_json: its columns, in Delta's format, which is that of Spark's StructType.
+
+        Raises:
+            LakehouseError: it cannot be created.
+        """
+        with translated(self.table, "creating"):
+            if self.folder.exists() and any(self.folder.iterdir()):
+                return False
+            schema = Schema.from_json(schema_json)
+            try:
+                # Properties of dmdelta's own are unknown to delta-rs.
+                DeltaTable.create(str(self.folder), schema, configuration=properties, raise_if_key_not_exists=False)
+            except Exception:
+                if self._open() is None:
+                    raise
+                return False  # another process has created it meanwhile
+            return True
+
+    def add_columns(self, schema_json: str) -> None:
+        """Add those columns that the table lacks; NULL in existing rows.
+
+        Args:
+            schema_json: all columns, in Delta's format, which is that of Spark's StructType.
+
+        Raises:
+            LakehouseError: the table cannot be changed.
+        """
+
+        def attempt(opened: DeltaTable) -> None:
+            existing = {field.name for field in opened.schema().fields}
+            missing = [field for field in Schema.from_json(schema_json).fields if field.name not in existing]
+            if missing:
+                opened.alter.add_columns(missing)
+
+        with translated(self.table, "adding columns to"):
+            self._attempts(attempt)
+
+    @property
+    def _log(self) -> Path:
+        return self.folder / "_delta_log"
+
+    def _attempts(self, attempt: Callable[[DeltaTable], Done]) -> Done:
+        """Write to the table in its newest version, again if another writer's commit conflicts."""
+        for _ in range(TRIES - 1):
+            with suppress(CommitFailedError, SchemaMismatchError), self._last_checkpoint():
+                return attempt(self._existing())
+        with self._last_checkpoint():
+            return attempt(self._existing())
+
+    @contextmanager
+    def _last_checkpoint(self) -> Iterator[None]:
+        """Remove Hadoop's checksum of a file that both writers replace, which Spark would otherwise not accept."""
+        try:
+            yield
+        finally:
+            (self._log / "._last_checkpoint.crc").unlink(missing_ok=True)
+
+    def _open(self) -> DeltaTable | None:
+        """The table in its newest version; None if there is none."""
+        try:
+            self._log.stat()  # delta-rs does not distinguish what is absent from what this account may not read
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        try:
+            return DeltaTable(str(self.folder))
+        except TableNotFoundError:
+            return None
+
+    def _existing(self) -> DeltaTable:
+        opened = self._open()
+        if opened is None:
+            raise LakehouseError(
+                f"{self.table} does not exist", hint="restore it, or start the task's run, which creates it"
+            )
+        return opened
+
+    def _arrow(self, opened: DeltaTable, rows: Sequence[Mapping[str, Any]]) -> "pa.Table":
+        import pyarrow as pa  # noqa: PLC0415
+
+        schema = pa.schema(opened.schema().to_arrow())
+        unknown = {name for row in rows for name in row} - set(schema.names)
+        if unknown:
+            raise LakehouseError(
+                f"{self.table} lacks the columns {', '.join(sorted(unknown))}",
+                hint="start the task's run, which adds them",
+            )
+        return pa.Table.from_pylist([dict(row) for row in rows], schema)
+
+    def _made(self, tag: CommitTag) -> OwnCommit:
+        """The commit that was just made, as the history lists it."""
+        found = newest_own_commit(self.commits, tag.app)
+        if found is None or (found.tag.version, found.tag.run) != (tag.version, tag.run):
+            raise fenced(self.table)
+        return found
+
+    def _skipped(self, opened: DeltaTable, tag: CommitTag) -> OwnCommit:
+        """The commit with this tag that the table has already.
+
+        Raises:
+            Fenced: it is another run's, or this run has committed a later version.
+        """
+        found = newest_own_commit(self.commits, tag.app)
+        if found is None and _committed(opened, tag) == tag.version:
+            # The log retention has removed the commit; Delta keeps an application's newest version for longer.
+            return OwnCommit(opened.version(), tag, datetime.now(timezone.utc))
+        if found is None or (found.tag.version, found.tag.run) != (tag.version, tag.run):
+            raise fenced(self.table)
+        return found
+
+
+def _committed(opened: DeltaTable, tag: CommitTag) -> int:
+    """The newest version of the tag's application in the table; -1 if there is none."""
+    version: int | None = opened.transaction_version(tag.app)
+    return -1 if version is None else version
+
+
+def _literal(text: str) -> str:
+    """`text` as a string literal of delta-rs' SQL, which knows no escapes but the doubled quote."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _properties(tag: CommitTag | None) -> CommitProperties | None:
+    if tag is None:
+        return None
+    return CommitProperties(
+        custom_metadata={"userMetadata": tag.to_json()}, app_transactions=[Transaction(tag.app, tag.version)]
+    )
