@@ -68,6 +68,11 @@ class Way:
         open_bronze(self.spark, self.context.bronze, "bench")
 
     @property
+    def newest(self) -> dict[str, str]:
+        """The last round, by stage."""
+        return {stage: f"{self.seconds[stage][-1]:.2f} s, {self.cpu[stage][-1]:.2f} CPU s" for stage in STAGES}
+
+    @property
     def in_memory(self) -> bool:
         return self.name == RowsPath.MEMORY.value
 
@@ -154,7 +159,7 @@ def measure(tables: int, changes: int, rounds: int, folder: Path) -> list[Way]:
             archive = record(server, folder / "archive")
             for path in paths if number % 2 else reversed(paths):
                 path.take(archive)
-                print(number, path.name, {stage: round(path.seconds[stage][-1], 2) for stage in STAGES}, flush=True)
+                print(number, path.name, path.newest, flush=True)
     spark.stop()
     return paths
 
