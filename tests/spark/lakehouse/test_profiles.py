@@ -19,14 +19,15 @@ print(json.dumps(spark.sql(query).collect()[0].asDict()))
 """
 
 
-def test_a_session_has_the_confs_of_its_profile(spark):
+def test_a_session_has_the_confs_of_its_profile(spark, tmp_path):
     """The small one interprets and has one shuffle partition; the large one has the confs of the original session."""
     small, large = (profile_session(spark, profile) for profile in (Profile.SMALL, Profile.LARGE))
     names = ("spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled", "spark.sql.session.timeZone")
     assert [small.conf.get(name) for name in names] == ["1", "false", "UTC"]
     assert [large.conf.get(name) for name in names] == [spark.conf.get(name) for name in names]
     assert [spark.conf.get(name) for name in names][1:] == ["true", "UTC"]
-    # A conf without a meaning is accepted when it is set, but has no default.
+    # A conf that does not exist can be set, but has no default. Delta's confs exist once it is loaded.
+    spark.range(1).write.format("delta").save(str(tmp_path / "table"))
     assert all(spark.conf.get(name) for name in SMALL_CONFS)
     assert {name: small.conf.get(name) for name in SMALL_CONFS} == SMALL_CONFS
 
