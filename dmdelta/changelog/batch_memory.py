@@ -104,20 +104,31 @@ class BatchMemory:
         Returns:
             An Arrow table in bronze's columns, which shares the memory's data: in log order for each table.
         """
-        with self._lock:
-            parts = [part for part in self._parts if begin < part.end and part.begin < end]
-        if not parts or begin < parts[0].begin or parts[-1].end < end:
-            return None
-        if any(one.end != following.begin for one, following in pairwise(parts)):
+        parts = self._covering(begin, end)
+        if parts is None:
             return None
         slices = [found for part in parts for found in part.slices(begin, end, table)]
         return pa.concat_tables(slices) if slices else parts[0].rows.slice(0, 0)
+
+    def covers(self, begin: Position, end: Position) -> bool:
+        """Whether the memory contains all rows in [begin, end)."""
+        return self._covering(begin, end) is not None
 
     def release(self, until: Position) -> None:
         """Discard the batches that end at `until` or before: every table has applied them."""
         with self._lock:
             while self._parts and self._parts[0].end <= until:
                 self._parts.popleft()
+
+    def _covering(self, begin: Position, end: Position) -> "list[_Part] | None":
+        """The parts that contain [begin, end) without a gap; None if there is one."""
+        with self._lock:
+            parts = [part for part in self._parts if begin < part.end and part.begin < end]
+        if not parts or begin < parts[0].begin or parts[-1].end < end:
+            return None
+        if any(one.end != following.begin for one, following in pairwise(parts)):
+            return None
+        return parts
 
 
 def _part(begin: Position, end: Position, rows: Any) -> _Part:

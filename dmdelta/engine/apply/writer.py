@@ -92,7 +92,8 @@ class TableApply:
         """
         if self._cancelled.is_set():
             raise StageFailed("the range was cancelled", hint="run again")
-        profile = plan_profile(sum(table.row_count for table in tables), landed.size)
+        scanned = 0 if self.context.memory.covers(landed.begin, landed.end) else landed.size
+        profile = plan_profile(sum(table.row_count for table in tables), scanned)
         spark, end = self.session(profile), point_of(landed)
         with self.turns(spark, [table.name for table in tables]):
             requests = [self.requests.request(spark, table, landed) for table in tables]

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from dmdelta.changelog.batch_memory import BatchMemory
 from dmdelta.checkpoint import Point, Points, RestartPlan, TablePoint
 from dmdelta.checkpoint.restart_plan import Branch
 from dmdelta.engine.apply.table_state import Phase, TableStates
@@ -53,7 +54,10 @@ class Source:
                 folder=folder, rules=SimpleNamespace(wanted=lambda schema, table: (schema, table) != ("other", "t"))
             ),
             landing=SimpleNamespace(reached=at(800), segments=[Segment("", "s1", 1, "binlog.000001", 4, 900)]),
-            applying=SimpleNamespace(scheduler=SimpleNamespace(tables=tables, states=self.states)),
+            applying=SimpleNamespace(
+                scheduler=SimpleNamespace(tables=tables, states=self.states),
+                context=SimpleNamespace(memory=BatchMemory()),
+            ),
             flusher=SimpleNamespace(flushed=at(100)),
             store=SimpleNamespace(rows=self.rows),
             sinking=None,
