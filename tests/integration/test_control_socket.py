@@ -64,6 +64,8 @@ def cold(task, *arguments):
 
 
 def applied(status):
+    if not status["sources"]:
+        return False  # the task is starting
     (source,) = status["sources"]
     return source["applied_to"] == source["landed_to"] == f"1/{source['server_at']}" and source["lag_seconds"] == 0
 

@@ -114,7 +114,7 @@ def test_bronze_is_the_one_of_the_executors(landed, spark, tmp_path):
     open_bronze(spark, lakehouse.bronze, TASK)
     memory = BatchMemory(MEMORY_BYTES)
     with on_executors():
-        land_all(spark, source_of(server, lakehouse, memory), segments, 1)
+        land_all(spark, source_of(server, lakehouse, memory), segments, 3)
     assert memory.size == 0
     theirs = exact_rows(spark.table(lakehouse.bronze))
     ours = spark.table(landed.plain.bronze).where(f"source_id = '{server}'")
