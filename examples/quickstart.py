@@ -7,6 +7,7 @@ report.
 """
 
 import logging
+import os
 import sys
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -45,6 +46,8 @@ RANGE = QualityRequest(table="shop.orders", source="shop-mysql", begin="binlog.0
 
 def main(path: Path = SPEC) -> None:
     """Run, then show."""
+    # A minute is too short for the JVM's optimizing compiler to pay for itself.
+    os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
     spec = load_spec(path)
     run(spec)
     spark, lakehouse = SparkSession.builder.getOrCreate(), place_of(spec)

@@ -90,11 +90,16 @@ class LandingBatch:
         return self.segments[-1].end_position
 
     @property
+    def size(self) -> int:
+        """Bytes of the log."""
+        return sum(segment.size for segment in self.segments)
+
+    @property
     def grows(self) -> bool:
         """Whether the last segment was cut because of its size: the relay is behind the source, and more follows at
         once.
         """
-        return self.segments[-1].size >= CUT_BYTES and sum(s.size for s in self.segments) < BATCH_BYTES
+        return self.segments[-1].size >= CUT_BYTES and self.size < BATCH_BYTES
 
 
 def plan_landing(

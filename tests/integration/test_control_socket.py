@@ -67,7 +67,7 @@ def applied(status):
     if not status["sources"]:
         return False  # the task is starting
     (source,) = status["sources"]
-    return source["applied_to"] == source["landed_to"] == f"1/{source['server_at']}" and source["lag_seconds"] == 0
+    return source["applied_to"] == source["landed_to"] == f"2/{source['server_at']}" and source["lag_seconds"] == 0
 
 
 def test_every_command_of_a_live_task(task, spark, capsys, monkeypatch):

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta, timezone
 
 from pyspark.sql import SparkSession
 
+from dmdelta.bronze.driver_decoding import SMALL_BYTES
 from dmdelta.bronze.landing import LandedRange, LandingBatch, land, plan_landing, write_keepalive
 from dmdelta.changelog.context import SourceContext
 from dmdelta.engine.control.cancellation import StopRequest
@@ -61,6 +62,7 @@ class LandingLoop:
         freshness: maximum age of a change when it reaches silver, in seconds: batches are gathered accordingly.
         repeated: the tables whose structures snapshots write, too.
         earlier: the structures before this run; None: each structure of the log is recorded once more.
+        small: a session with the profile for small commits; None: `spark` lands every batch.
         reached: the end of bronze; None before anything has landed.
         segments: the contents of the relay folder when it was last listed, in log order.
     """
@@ -73,6 +75,7 @@ class LandingLoop:
     counters: RunCounters
     repeated: RepeatedStructures = field(default_factory=RepeatedStructures)
     earlier: EarlierStructures | None = None
+    small: SparkSession | None = None
     freshness: float = 0.0
     reached: Position | None = None
     segments: Sequence[Segment] = ()
@@ -137,7 +140,8 @@ class LandingLoop:
 
     def interrupt(self) -> None:
         """Cancel the current batch."""
-        self.spark.interruptAll()
+        for session in filter(None, (self.spark, self.small)):
+            session.interruptAll()
 
     def _land(self, batch: LandingBatch, landed: LandedRange | None, stop: StopRequest) -> LandedRange | None:
         """Land a batch; returns the new end of bronze, or None if the stop was requested before."""
@@ -147,8 +151,9 @@ class LandingLoop:
         if self._recorded is None:
             self._recorded = self._recorded_before(landed)
         recorded = self._recorded.copy(self.repeated.tables())
+        spark = self.small if self.small is not None and batch.size <= SMALL_BYTES else self.spark
         try:
-            done = land(self.spark, self.source, batch, landed, structures, recorded=recorded)
+            done = land(spark, self.source, batch, landed, structures, recorded=recorded)
         except UnknownSchema:
             # The log has no column names, and the known structure does not fit: query the source, once.
             updated = self.tracking.recheck(batch, landed, stop)
@@ -157,7 +162,7 @@ class LandingLoop:
                     return None
                 raise
             recorded = self._recorded.copy(self.repeated.tables())
-            done = land(self.spark, self.source, batch, landed, updated, recorded=recorded)
+            done = land(spark, self.source, batch, landed, updated, recorded=recorded)
         self.tracking.landed(batch)
         self.repeated.landed(batch.begin)
         self._recorded = recorded

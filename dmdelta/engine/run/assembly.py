@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
+from dmdelta.bronze.datasource import register
 from dmdelta.bronze.landing import LandedRange, landed_batches, newest_landed
 from dmdelta.bronze.watermarks import exact_positions
 from dmdelta.changelog.batch_memory import MEMORY_BYTES, BatchMemory
@@ -44,7 +45,8 @@ from dmdelta.engine.task.overrides import read_operators
 from dmdelta.engine.task.task import Task
 from dmdelta.engine.telemetry.counters import RunCounters
 from dmdelta.engine.validation.validator import ValidatorLoop
-from dmdelta.lakehouse.session import clone_session
+from dmdelta.lakehouse.profiles import Profile, profile_session
+from dmdelta.lakehouse.session import clone_session, takes_arrow
 from dmdelta.logging import get_logger
 from dmdelta.model.schema import TableName
 from dmdelta.quality.results import ResultStore
@@ -101,6 +103,7 @@ def open_pipeline(
         landed_ranges=landed_ranges,
         counters=counters,
         earlier=earlier,
+        small=_small_session(task.spark),
         freshness=freshness,
     )
     context = replace(
@@ -154,6 +157,15 @@ def open_pipeline(
             repeated=landing.repeated,
         )
     return pipeline
+
+
+def _small_session(spark: SparkSession) -> SparkSession | None:
+    """A session for landing small batches; None if executors decode every batch."""
+    if not takes_arrow(spark):
+        return None
+    small = profile_session(spark, Profile.SMALL)
+    register(small)  # a batch whose rows exceed the limit is decoded by executors after all
+    return small
 
 
 @dataclass(frozen=True, slots=True)

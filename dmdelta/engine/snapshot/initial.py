@@ -94,7 +94,9 @@ class FullLoad:
                 reach(CrashPoint.SNAPSHOT_BETWEEN_BATCHES)
         if recorded is not None:
             recorded.result()
-        return self._follow_log(landed)
+        mark = self._follow_log(landed)
+        landed_ranges.append(mark)  # without it, an idle source would stay behind the beginning of its log
+        return mark
 
     def _shares(self, missing: Sequence[Chunk]) -> list[ChunkBatch]:
         """The shares of the snapshot, one per commit, in order."""

@@ -107,6 +107,8 @@ def tables_with_events(spark: SparkSession, log: SourceContext, begin: Position,
     Raises:
         LakehouseError: bronze cannot be read.
     """
+    if begin == end:
+        return []
     with wrapped(log.bronze, "reading"):
         lines = range_counts(log.memory.rows(begin, end))
         return _gather(spark, log, within(begin, end), "true", lines)
