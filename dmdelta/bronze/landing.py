@@ -197,7 +197,8 @@ def land(
             recorded.forget_all()  # several tasks decode the batch, so the structures at its end are unknown here
         else:
             reach(CrashPoint.LAND_DECODED)
-            rows = spark.createDataFrame(held).coalesce(1)
+            # Spark makes no frame of an Arrow table without rows: filters excluded all of them.
+            rows = spark.createDataFrame(held).coalesce(1) if held.num_rows else _no_rows(spark, source)
     reach(CrashPoint.LAND_BEFORE_COMMIT)
     land_rows(spark, source, rows, done)
     if held is not None:
@@ -245,7 +246,11 @@ def write_keepalive(spark: SparkSession, source: SourceContext, landed: LandedRa
 
 
 def _land_nothing(spark: SparkSession, source: SourceContext, tag: CommitTag) -> None:
-    append(spark, spark.read.table(source.bronze).where("false"), source.bronze, tag)
+    append(spark, _no_rows(spark, source), source.bronze, tag)
+
+
+def _no_rows(spark: SparkSession, source: SourceContext) -> DataFrame:
+    return spark.read.table(source.bronze).where("false")
 
 
 def newest_beginning(spark: SparkSession, source: SourceContext) -> Position | None:
