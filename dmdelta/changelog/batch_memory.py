@@ -68,6 +68,10 @@ class BatchMemory:
         self._parts: deque[_Part] = deque()
         self._lock = threading.Lock()
 
+    def __reduce__(self) -> "tuple[type[BatchMemory], tuple[()]]":
+        """A copy for another process is empty and keeps nothing: rows are read from bronze there."""
+        return BatchMemory, ()
+
     @property
     def size(self) -> int:
         """Bytes of the rows in memory."""

@@ -19,16 +19,25 @@ def matching_rows(
     table: ds.Dataset, conditions: Sequence[Condition], columns: Sequence[str] | None
 ) -> list[MetadataRow]:
     """The rows that fulfil all conditions, in no particular order."""
-    names = None if columns is None else list(columns)
-    return _rows(table.to_table(columns=names, filter=_filter(table.schema, conditions)))
+    names = table.schema.names if columns is None else list(columns)
+    needed = {*names, *(condition.column for condition in conditions)}
+    found = table.to_table(columns=[name for name in table.schema.names if name in needed])
+    return _rows(_matching(found, conditions).select(names))
 
 
 def newest_rows(table: ds.Dataset, by: NewestBy, conditions: Sequence[Condition]) -> list[MetadataRow]:
     """The newest row of each key among those that fulfil all conditions."""
     newest = table.schema.empty_table()
-    for part in _parts(table.scanner(filter=_filter(table.schema, conditions))):
-        newest = _newest(pa.concat_tables([newest, part]), by)
+    for part in _parts(table.scanner()):
+        newest = _newest(pa.concat_tables([newest, _matching(part, conditions)]), by)
     return _rows(newest)
+
+
+def _matching(rows: pa.Table, conditions: Sequence[Condition]) -> pa.Table:
+    # After the scan: a file that delta-rs has rewritten has texts of another Arrow type (string_view), and pyarrow
+    # cannot compare its statistics with a condition's values.
+    wanted = _filter(rows.schema, conditions)
+    return rows if wanted is None else rows.filter(wanted)
 
 
 def _parts(scanner: ds.Scanner) -> Iterator[pa.Table]:

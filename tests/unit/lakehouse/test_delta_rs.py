@@ -128,6 +128,7 @@ def test_rows_are_deleted_by_quoted_text(table):
     table.append([{"id": odd, "n": 1}, {"id": "b", "n": 2}], None)
     table.delete(lambda literal: f"id = {literal(odd)} AND n < 5")
     assert [row["id"] for row in table.rows()] == ["b"]
+    assert [row["n"] for row in table.rows([one_of("id", "b")], ["n"])] == [2]  # in a file that was rewritten
 
 
 def test_columns_are_added_to_an_older_table(table):
