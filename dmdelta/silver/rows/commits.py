@@ -159,7 +159,9 @@ def facts_of(batch: Batch) -> tuple[BatchFacts, str]:
 def _key_predicate(batch: Batch) -> str | None:
     """The condition for the batch's keys; None if its plan does not need one, or if there cannot be one."""
     kind = batch.integer_key
-    replaces = batch.mode is Mode.NORMAL and not batch.empty and batch.failing is None and not batch.folds
+    rows = batch.events.rows
+    upserts = any(rows.get(op) for op in (Op.INSERT, Op.READ, Op.UPDATE))
+    replaces = upserts and batch.mode is Mode.NORMAL and not batch.empty and batch.failing is None and not batch.folds
     if kind is None or batch.inserts_only or not replaces:
         return None
     deletes = batch.events.rows.get(Op.DELETE) or batch.events.moves

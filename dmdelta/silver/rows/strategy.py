@@ -95,10 +95,8 @@ def plan_apply(facts: BatchFacts, mode: Mode) -> tuple[Step, ...]:
         return (Step.APPEND_COMPACTED,)
     if mode is Mode.SAFE or not facts.replace or facts.failing:
         return (Step.MERGE,)
+    if not facts.inserts and not facts.updates:
+        return (Step.DELETE_MERGE,)  # a replace without new rows would leave an empty file behind
     if facts.literal_keys:
         return (Step.REPLACE_LITERALS,)
-    if not facts.deletes and not facts.moves:
-        return (Step.REPLACE,)
-    if not facts.inserts and not facts.updates:
-        return (Step.DELETE_MERGE,)
-    return (Step.MERGE,)
+    return (Step.MERGE,) if facts.deletes or facts.moves else (Step.REPLACE,)

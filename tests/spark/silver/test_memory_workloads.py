@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import AnalysisException
 
 from dmdelta.bronze.arrow import LANDED_ARROW_SCHEMA
 from dmdelta.changelog import batch_memory
@@ -144,5 +145,6 @@ def test_a_wrong_slice_is_detected(spark, lakehouse, monkeypatch):
         return [part.slice(0, max(1, len(part) - 2)) for part in right(*arguments)]
 
     monkeypatch.setattr(batch_memory._Part, "slices", sabotaged)
-    with pytest.raises(AssertionError, match=r"rows|and \{"):
+    # Without its only rows, silver lacks the table altogether.
+    with pytest.raises((AssertionError, AnalysisException), match=r"rows|and \{|PATH_NOT_FOUND"):
         play(spark, lakehouse, 1, batches=1, tables=(ITEMS,))
