@@ -168,8 +168,10 @@ def _apply_rows(work: ApplyContext, piece: SchemaRange, events: TableEvents, *, 
         final = number == len(commits)
         tag = work.tag(piece.begin, piece.end if final else piece.begin, last=final and last)
         reach(CrashPoint.SILVER_BEFORE_COMMIT)
-        work.commit = run_step(part, step, tag, predicate, work.after)
-        reach(CrashPoint.SILVER_AFTER_COMMIT if final and last else CrashPoint.SILVER_BETWEEN_COMMITS)
+        commit = run_step(part, step, tag, predicate, work.after)
+        work.commit = commit or work.commit
+        if commit is not None:
+            reach(CrashPoint.SILVER_AFTER_COMMIT if final and last else CrashPoint.SILVER_BETWEEN_COMMITS)
     if batch.memory is not None:
         reach(CrashPoint.SILVER_FROM_MEMORY)
     work.read_from(RowsPath.BRONZE if batch.memory is None else RowsPath.MEMORY)

@@ -11,7 +11,7 @@ from dmdelta.changelog.extraction import column_list, keys_of
 from dmdelta.changelog.integer_keys import integer_key, integer_keys
 from dmdelta.changelog.ranges import of_source, of_table, row_changes
 from dmdelta.ddl.types.silver_types import COMMITTED_AT, VERSION, silver_columns, silver_type
-from dmdelta.lakehouse.commits import CommitTag, OwnCommit, append, merge, replace_using, replace_where
+from dmdelta.lakehouse.commits import CommitTag, OwnCommit, append, delete, merge, replace_using, replace_where
 from dmdelta.lakehouse.session import can_replace
 from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.model.change import Op
@@ -159,9 +159,7 @@ def facts_of(batch: Batch) -> tuple[BatchFacts, str]:
 def _key_predicate(batch: Batch) -> str | None:
     """The condition for the batch's keys; None if its plan does not need one, or if there cannot be one."""
     kind = batch.integer_key
-    rows = batch.events.rows
-    upserts = any(rows.get(op) for op in (Op.INSERT, Op.READ, Op.UPDATE))
-    replaces = upserts and batch.mode is Mode.NORMAL and not batch.empty and batch.failing is None and not batch.folds
+    replaces = batch.mode is Mode.NORMAL and not batch.empty and batch.failing is None and not batch.folds
     if kind is None or batch.inserts_only or not replaces:
         return None
     deletes = batch.events.rows.get(Op.DELETE) or batch.events.moves
@@ -188,11 +186,11 @@ def commits_of(batch: Batch, facts: BatchFacts) -> list[tuple[Batch, Step]]:
     return [(replace(batch, part=part), Step.MERGE_MOVES if part.moves else Step.MERGE_FOLDED) for part in slices]
 
 
-def run_step(batch: Batch, step: Step, tag: CommitTag, predicate: str, after: int | None) -> OwnCommit:
-    """Commit a step.
+def run_step(batch: Batch, step: Step, tag: CommitTag, predicate: str, after: int | None) -> OwnCommit | None:
+    """Commit a step; None if there was nothing to delete.
 
     Args:
-        predicate: the condition for the batch's keys, for REPLACE_LITERALS.
+        predicate: the condition for the batch's keys, for DELETE and REPLACE_LITERALS.
         after: the table's Delta version after its newest own commit; None: unknown.
 
     Raises:
@@ -207,6 +205,8 @@ def run_step(batch: Batch, step: Step, tag: CommitTag, predicate: str, after: in
     if step is Step.MERGE_MOVES:
         moved_rows(batch.changes, schema, target).createOrReplaceTempView(SOURCE_VIEW)
         return merge(spark, _merge(batch, _assigned(schema)), target, tag, after=after)
+    if step is Step.DELETE:
+        return delete(spark, target, predicate, tag)
     changes = keyed_changes(batch.changes, schema, moves=bool(batch.events.moves) and batch.part is None)
     if step is Step.MERGE_FOLDED:
         folded_rows(folded(changes, schema), schema).createOrReplaceTempView(SOURCE_VIEW)

@@ -31,6 +31,9 @@ class Step(Enum):
     """Append the inserted rows: each key occurs once and is new."""
     APPEND_COMPACTED = "append compacted"
     """Append the compacted rows to an empty table."""
+    DELETE = "delete"
+    """Delete the keys of a batch that only deletes, by literals of integer keys. A replace or MERGE without new rows
+    would leave an empty file behind."""
     DELETE_MERGE = "delete merge"
     """Delete the net deletes by key, with a MERGE that only deletes."""
     REPLACE_LITERALS = "replace literals"
@@ -96,7 +99,7 @@ def plan_apply(facts: BatchFacts, mode: Mode) -> tuple[Step, ...]:
     if mode is Mode.SAFE or not facts.replace or facts.failing:
         return (Step.MERGE,)
     if not facts.inserts and not facts.updates:
-        return (Step.DELETE_MERGE,)  # a replace without new rows would leave an empty file behind
+        return (Step.DELETE,) if facts.literal_keys else (Step.DELETE_MERGE,)
     if facts.literal_keys:
         return (Step.REPLACE_LITERALS,)
     return (Step.MERGE,) if facts.deletes or facts.moves else (Step.REPLACE,)

@@ -55,12 +55,18 @@ def test_threads_of_a_jvm_are_summed_by_kind():
     assert by_kind(stats) == {"JIT": 4, "GC": 2, "tasks": 2, "driver": 4, "other": 4}
 
 
-def test_this_process_is_measured():
-    """Its own PSS is part of the sum, and its CPU time is this process's."""
-    found = usage_below(os.getpid())
-    assert found.python >= found.largest >= pss(os.getpid()) // 2 > 0
-    ticks = os.sysconf("SC_CLK_TCK")
-    assert 0 < round(found.python_cpu * ticks) <= round(sum(os.times()[:4]) * ticks)
+def test_a_process_is_measured():
+    """Its PSS and its CPU time are those that the kernel shows; it has no JVM."""
+    program = "import sys; sum(range(10_000_000)); print('ready', flush=True); sys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        found = usage_below(process.pid)
+        own = pss(process.pid)
+        process.stdin.close()
+    assert found.python == found.largest
+    assert own // 2 < found.python < 2 * own
+    assert (found.java, found.java_cpu) == (0, 0)
+    assert found.python_cpu > 0
 
 
 FORKING = """

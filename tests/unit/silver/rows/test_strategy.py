@@ -18,7 +18,7 @@ CASES = [
     (BatchFacts(9, 9, 0), NORMAL, (Step.REPLACE,)),
     (BatchFacts(9, 9, 0, literal_keys=True), NORMAL, (Step.REPLACE_LITERALS,)),
     (BatchFacts(9, 0, 0, repeats=True, literal_keys=True), NORMAL, (Step.REPLACE_LITERALS,)),
-    (BatchFacts(0, 0, 9, literal_keys=True), NORMAL, (Step.DELETE_MERGE,)),
+    (BatchFacts(0, 0, 9, literal_keys=True), NORMAL, (Step.DELETE,)),
     (BatchFacts(0, 0, 9), NORMAL, (Step.DELETE_MERGE,)),
     (BatchFacts(1, 0, 9), NORMAL, (Step.MERGE,)),
     (BatchFacts(1, 10**6, 9), NORMAL, (Step.MERGE,)),
