@@ -5,6 +5,7 @@ time. Spark's log store for local files does not have this property between writ
 created, everything that writes it under a local root does so here.
 """
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Done = TypeVar("Done")
+LOOKS, LOOK_SECONDS = 12, 0.01
+"""How often a history is read again because another process has committed meanwhile, and the growing wait between."""
 TRIES = 5
 _FEATURES = 7
 """The writer version of tables that list their features."""
@@ -53,7 +56,8 @@ class LocalTable:
             LakehouseError: the table cannot be read.
         """
         with translated(self.table, "reading the history of"):
-            for _ in range(TRIES):
+            for number in range(LOOKS):
+                time.sleep(LOOK_SECONDS * number)  # at once, then later and later: another process is committing
                 opened = self._open()
                 if opened is None:
                     return []
