@@ -102,7 +102,7 @@ class Flusher:
             self._thread.join(END_SECONDS)
         if self._thread.is_alive():
             raise StageFailed(
-                "the checkpoint write did not end within {END_SECONDS:.0f} s",
+                f"the checkpoint write did not end within {END_SECONDS:.0f} s",
                 hint="kill the process and start it again: no data is lost",
             )
         self.check()

@@ -83,7 +83,7 @@ class CheckpointStore:
     @property
     def rows(self) -> list[dict[str, Any]]:
         """The newest flushed row of the source and of each table, as `checkpoint_rows` reads them."""
-        return sorted(self._rows.values(), key=_display_order)
+        return sorted(self._rows.values(), key=display_order)
 
     def write(self, snapshot: Snapshot, changed: Sequence[TablePoint], reason: FlushReason) -> None:
         """Append the global row and those of the `changed` tables in one commit.
@@ -144,7 +144,7 @@ def checkpoint_rows(spark: SparkSession, lakehouse: Lakehouse, task: str) -> lis
         LakehouseError: the table cannot be read.
     """
     rows = _newest_rows(CHECKPOINT.of(spark, lakehouse, task), None)
-    return sorted(map(_shown, rows), key=_display_order)
+    return sorted(map(_shown, rows), key=display_order)
 
 
 def _shown(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -152,7 +152,8 @@ def _shown(row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: row.get(name) for name in CHECKPOINT.columns}
 
 
-def _display_order(row: Mapping[str, Any]) -> tuple[str, str, str]:
+def display_order(row: Mapping[str, Any]) -> tuple[str, str, str]:
+    """The sort key of `checkpoint_rows`: by source, the global row before those of tables."""
     return (row["id"], row["cp_schema"], row["cp_table"])
 
 

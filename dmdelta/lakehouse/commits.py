@@ -21,9 +21,10 @@ from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 
 from dmdelta.errors import CommitConflict, LakehouseError
+from dmdelta.lakehouse.access.boundary import fenced
 from dmdelta.lakehouse.changes import Change, Verb
 from dmdelta.lakehouse.history import CommitTag, OwnCommit, newest_commits, own_commits
-from dmdelta.lakehouse.spark_errors import fenced, wrapped
+from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.logging import get_logger
 from dmdelta.model.spark_sql import quote
 

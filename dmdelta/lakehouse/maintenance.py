@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.lakehouse.access.local_root import local_metadata
+from dmdelta.lakehouse.access.spark import rewrite_files
 from dmdelta.lakehouse.spark_errors import is_absent, wrapped
 
 HISTORY_COMMITS = 1000
@@ -162,10 +163,10 @@ def maintain_table(spark: SparkSession, table: str, plan: MaintenancePlan, where
         CommitConflict: another writer changed rows.
         LakehouseError: the table cannot be written.
     """
-    purged, _ = _rewrite(spark, table, f"REORG TABLE {table} APPLY (PURGE)") if plan.purge else (None, None)
+    purged, _ = rewrite_files(spark, table, f"REORG TABLE {table} APPLY (PURGE)") if plan.purge else (None, None)
     reach(CrashPoint.CARE_BEFORE_COMPACTION)
     some = f" WHERE {where}" if where else ""
-    gone, added = _rewrite(spark, table, f"OPTIMIZE {table}{some}") if plan.compact else (None, None)
+    gone, added = rewrite_files(spark, table, f"OPTIMIZE {table}{some}") if plan.compact else (None, None)
     reach(CrashPoint.CARE_BEFORE_VACUUM)
     if plan.vacuum:
         _vacuum(spark, table)
@@ -191,13 +192,6 @@ def maintain_metadata(spark: SparkSession, table: str, plan: MaintenancePlan) ->
         local.vacuum()
     reach(CrashPoint.CARE_END)
     return MaintenanceResult(table, None, gone, added, plan.vacuum)
-
-
-def _rewrite(spark: SparkSession, table: str, statement: str) -> tuple[int, int]:
-    """Run a statement; returns the numbers of removed and added files."""
-    with wrapped(table, "compacting"):
-        rows = spark.sql(statement).select("metrics.numFilesRemoved", "metrics.numFilesAdded").collect()
-    return sum(row[0] for row in rows), sum(row[1] for row in rows)
 
 
 def _vacuum(spark: SparkSession, table: str) -> None:

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from dmdelta.errors import CommitConflict, DmdeltaError, Fenced, ForeignTable, LakehouseError, StageFailed, from_wire
+from dmdelta.errors import DmdeltaError, ForeignTable, LakehouseError, StageFailed, from_wire
+from dmdelta.lakehouse.access.boundary import conflict, fenced, raising
 
 _CONFLICT = re.compile(
     r"Concurrent\w*Exception|(Metadata|Protocol)ChangedException|DELTA_CONCURRENT_|DELTA_\w+_CHANGED"
@@ -29,12 +30,8 @@ def wrapped(table: str, doing: str) -> Iterator[None]:
         table: the SQL identifier of the table being accessed.
         doing: the operation, for example "appending to".
     """
-    try:
+    with raising(lambda error: translate(error, table, doing)):
         yield
-    except DmdeltaError:
-        raise
-    except Exception as error:
-        raise translate(error, table, doing) from error
 
 
 def translate(error: Exception, table: str, doing: str) -> DmdeltaError:
@@ -46,7 +43,7 @@ def translate(error: Exception, table: str, doing: str) -> DmdeltaError:
     if "ConcurrentTransactionException" in text or "DELTA_CONCURRENT_TRANSACTION" in text:
         return fenced(table)
     if _CONFLICT.search(text):
-        return CommitConflict(f"another writer changed {table} at the same time", hint="the commit is retried")
+        return conflict(table)
     if "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION" in text or "TABLE_OR_VIEW_ALREADY_EXISTS" in text:
         return ForeignTable(f"{table} contains files that are not a Delta table", hint="move them or choose a new root")
     if "Python worker exited unexpectedly" in text:
@@ -56,14 +53,6 @@ def translate(error: Exception, table: str, doing: str) -> DmdeltaError:
         )
     hint = "check that the lakehouse exists, is reachable, and that this account has write permission"
     return LakehouseError(f"{doing} {table} failed: {_reason(error)}", hint=hint)
-
-
-def fenced(table: str) -> Fenced:
-    """The error of a runner that finds another runner's commit in place of its own."""
-    return Fenced(
-        f"another runner of this task committed to {table}",
-        hint="run a task only once: find and stop the other runner, then start again",
-    )
 
 
 def is_absent(error: Exception) -> bool:

@@ -54,10 +54,6 @@ def string_piece(utf8: bytes) -> bytes:
     return string_header(len(utf8)) + utf8
 
 
-def binary_header(size: int) -> bytes:
-    return _LENGTH(BINARY, size)
-
-
 def binary_piece(data: bytes) -> bytes:
     return _LENGTH(BINARY, len(data)) + data
 

@@ -20,7 +20,7 @@ from dmdelta.engine.apply.table_state import LEFT_OUT, Phase, TableError, TableS
 from dmdelta.engine.apply.turns import PendingRange, join_pending, plan_joined, plan_next_turn
 from dmdelta.engine.apply.writer import TableApply, point_of
 from dmdelta.engine.control.cancellation import StopRequest
-from dmdelta.engine.telemetry.counters import NEWEST_SHARE
+from dmdelta.engine.telemetry.counters import smoothed
 from dmdelta.errors import QualityError, SchemaError
 from dmdelta.logging import get_logger
 from dmdelta.model.gtid import parse_gtid_set
@@ -288,8 +288,7 @@ class TableScheduler:
             self._start_turns()
 
     def _end_turn(self, state: TableState, end: Position, took: float) -> None:
-        before = took if state.seconds is None else state.seconds
-        state.seconds = before + NEWEST_SHARE * (took - before)
+        state.seconds = smoothed(state.seconds, took)
         self._open.applied(state.name, end)
         if state.behind_until is not None and end >= state.behind_until:
             state.behind_until = None
@@ -325,8 +324,17 @@ class TableScheduler:
             results = self.tables.resume(next(iter(turn.parts)), turn.landed)
         waited = round(began - min(part.since for part in parts), 1)
         for result in results:
-            name, rows, end = (result.schema, result.table), result.row_count, str(result.end)
-            log.info("turn applied", table=".".join(name), rows=rows, end=end, waited_seconds=waited)
+            name = (result.schema, result.table)
+            log.info(
+                "turn applied",
+                source=self.context.source_id,
+                table=".".join(name),
+                end=str(result.end),
+                rows=result.row_count,
+                steps=[step.value for step in result.steps],
+                path=result.path.value if result.path is not None else None,
+                waited_seconds=waited,
+            )
             if result.waits is not None:
                 waiting.add(name)
                 self._wait_for_shards(self.states.of(name), result.waits)

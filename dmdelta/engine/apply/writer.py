@@ -123,16 +123,6 @@ class TableApply:
         here = end if result.waits is None else Point(result.end)
         self.points.applied(TablePoint(*name, here, result.delta_version, result.table_info))
         self.counters.applied(self.context.source_id, result)
-        if result.path is not None:
-            log.info(
-                "table applied",
-                source=self.context.source_id,
-                table=".".join(name),
-                end=str(result.end),
-                rows=result.row_count,
-                steps=[step.value for step in result.steps],
-                path=result.path.value,
-            )
         self.record_failures(name, result.end, result.row_count, result.failures)
 
     def record_failures(self, name: TableName, end: Position, evaluated: int, failures: Mapping[str, int]) -> None:

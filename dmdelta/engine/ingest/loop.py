@@ -166,7 +166,7 @@ class LandingLoop:
         self.tracking.landed(batch)
         self.repeated.landed(batch.begin)
         self._recorded = recorded
-        kept = self.source.memory.rows(done.begin, done.end) is not None
+        kept = self.source.memory.covers(done.begin, done.end)
         log.info("batch landed", source=self.source.source_id, batch=done.batch, end=str(done.end), kept_in_memory=kept)
         return done
 

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
+from dmdelta.checkpoint.store import display_order
 from dmdelta.config import TaskSpec
 from dmdelta.engine.apply.shard_locks import LockRow, ShardLocks, unlock
 from dmdelta.engine.control.cancellation import StopRequest
@@ -239,7 +240,7 @@ class RunCommands:
         _, attempt = self._running()
         return sorted(
             (row for pipeline in attempt.pipelines for row in pipeline.store.rows),
-            key=lambda row: (row["id"], row["cp_schema"], row["cp_table"]),
+            key=display_order,
         )
 
     def _relay(self) -> list[RelayLog]:

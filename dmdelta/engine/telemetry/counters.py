@@ -11,6 +11,13 @@ from dmdelta.silver.apply.request import ApplyResult
 
 NEWEST_SHARE = 0.3
 """The weight of the newest value in the moving average of durations."""
+
+
+def smoothed(before: float | None, newest: float) -> float:
+    """The moving average of durations with the newest one; `before` is the average so far, None for the first."""
+    return newest if before is None else before + NEWEST_SHARE * (newest - before)
+
+
 Labels = tuple[str, ...]
 """The labels of a counter: a source, and further dimensions."""
 
@@ -195,8 +202,7 @@ class RunCounters:
         with self._lock:
             times, total = self._spent.get((source_id, phase), (0, 0.0))
             self._spent[source_id, phase] = (times + 1, total + seconds)
-            before = self._recent.get((source_id, phase), seconds)
-            self._recent[source_id, phase] = before + NEWEST_SHARE * (seconds - before)
+            self._recent[source_id, phase] = smoothed(self._recent.get((source_id, phase)), seconds)
 
     def recent(self, source_id: str, phase: str) -> float:
         """The recent average duration of a phase, in seconds; 0 before the first time."""

@@ -1,14 +1,13 @@
 """Rows of a table of dm_meta from Arrow: those that fulfil conditions, and the newest of each key."""
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
 from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from dmdelta.lakehouse.access.interface import Comparison, Condition, MetadataRow, NewestBy, utc
+from dmdelta.lakehouse.access.interface import Comparison, Condition, MetadataRow, NewestBy, metadata_row
 
 PART_ROWS = 50_000
 """Rows that are read before all but the newest of each key are dropped: what a table may need of memory."""
@@ -84,7 +83,4 @@ def _expression(schema: pa.Schema, condition: Condition) -> pc.Expression:
 
 
 def _rows(table: pa.Table) -> list[MetadataRow]:
-    return [
-        {name: utc(value) if isinstance(value, datetime) else value for name, value in row.items()}
-        for row in table.to_pylist()
-    ]
+    return [metadata_row(row) for row in table.to_pylist()]

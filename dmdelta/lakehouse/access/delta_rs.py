@@ -17,10 +17,11 @@ from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_d
 from deltalake.exceptions import CommitFailedError, SchemaMismatchError, TableNotFoundError
 
 from dmdelta.errors import LakehouseError, UnsupportedTable
+from dmdelta.lakehouse.access.boundary import fenced
 from dmdelta.lakehouse.access.commit_log import Commit, newest_own_commit
 from dmdelta.lakehouse.access.commit_tag import CommitTag, OwnCommit
 from dmdelta.lakehouse.access.commit_times import listed_versions, timed_commits
-from dmdelta.lakehouse.access.delta_rs_errors import fenced, translated
+from dmdelta.lakehouse.access.delta_rs_errors import translated
 from dmdelta.lakehouse.access.interface import Condition, MetadataRow, NewestBy, RowCondition
 
 if TYPE_CHECKING:

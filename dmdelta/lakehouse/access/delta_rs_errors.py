@@ -7,7 +7,8 @@ from contextlib import contextmanager
 
 from deltalake.exceptions import CommitFailedError, DeltaError
 
-from dmdelta.errors import CommitConflict, DmdeltaError, Fenced, LakehouseError, UnsupportedTable, os_hint
+from dmdelta.errors import LakehouseError, UnsupportedTable, os_hint
+from dmdelta.lakehouse.access.boundary import conflict, raising
 
 _OS_ERROR = re.compile(r"(?:os error |\bcode: )(\d+)")
 
@@ -23,35 +24,21 @@ def translated(table: str, doing: str) -> Iterator[None]:
         table: the SQL identifier of the table being accessed.
         doing: the operation, for example "appending to".
     """
-    try:
+    with raising(lambda error: _translated(error, table, doing)):
         yield
-    except DmdeltaError:
-        raise
-    except CommitFailedError as error:
-        if _UNSUPPORTED.search(str(error)):
-            raise _translated(error, f"{doing} {table}") from error
-        raise CommitConflict(
-            f"another writer changed {table} at the same time", hint="the commit is retried"
-        ) from error
-    except Exception as error:
-        raise _translated(error, f"{doing} {table}") from error
 
 
-def fenced(table: str) -> Fenced:
-    """The error of a runner that finds another runner's commit in place of its own."""
-    return Fenced(
-        f"another runner of this task committed to {table}",
-        hint="run a task only once: find and stop the other runner, then start again",
-    )
-
-
-def _translated(error: Exception, doing: str) -> LakehouseError:
+def _translated(error: Exception, table: str, doing: str) -> LakehouseError:
     """The error for one of delta-rs: its class, and the operating system's reason if there is one."""
     if isinstance(error, DeltaError) and _UNSUPPORTED.search(str(error)):
-        return UnsupportedTable(f"{doing} failed: the table has a feature that delta-rs does not support", hint=_HINT)
+        return UnsupportedTable(
+            f"{doing} {table} failed: the table has a feature that delta-rs does not support", hint=_HINT
+        )
+    if isinstance(error, CommitFailedError):
+        return conflict(table)
     found = _OS_ERROR.search(str(error))
     number = error.errno if isinstance(error, OSError) else int(found[1]) if found else None
     reason = type(error).__name__ + (f": {os.strerror(number)}" if number is not None else "")
     hint = os_hint(number) if number is not None else None
     general = "check that the lakehouse exists, is reachable, and that this account has read and write permission"
-    return LakehouseError(f"{doing} failed: {reason}", hint=hint or general)
+    return LakehouseError(f"{doing} {table} failed: {reason}", hint=hint or general)

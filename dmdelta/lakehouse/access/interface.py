@@ -106,6 +106,11 @@ class MetadataAccess(Protocol):
         """Rewrite small files into large ones. Returns the numbers of removed and added files."""
 
 
+def metadata_row(row: Mapping[str, Any]) -> MetadataRow:
+    """A row as both implementations return it."""
+    return {name: utc(value) if isinstance(value, datetime) else value for name, value in row.items()}
+
+
 def utc(moment: datetime) -> datetime:
     """A timestamp in UTC; one of Spark is in this machine's zone without saying so."""
     return moment.astimezone(timezone.utc)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -11,7 +10,7 @@ from pyspark.sql import types as T  # noqa: N812 - Spark's convention
 
 from dmdelta.lakehouse.access.commit_log import Commit
 from dmdelta.lakehouse.access.commit_tag import CommitTag, OwnCommit
-from dmdelta.lakehouse.access.interface import Comparison, Condition, MetadataRow, NewestBy, RowCondition, utc
+from dmdelta.lakehouse.access.interface import Comparison, Condition, MetadataRow, NewestBy, RowCondition, metadata_row
 from dmdelta.lakehouse.commits import append
 from dmdelta.lakehouse.history import spark_commits
 from dmdelta.lakehouse.spark_errors import is_absent, wrapped
@@ -93,10 +92,7 @@ class SparkTable:
         Raises:
             LakehouseError: the table cannot be written.
         """
-        with wrapped(self.table, "compacting"):
-            optimized = self.spark.sql(f"OPTIMIZE {self.table}")
-            (row,) = optimized.select("metrics.numFilesRemoved", "metrics.numFilesAdded").collect()
-        return row[0], row[1]
+        return rewrite_files(self.spark, self.table, f"OPTIMIZE {self.table}")
 
     def _collect(self, plan: Callable[[DataFrame], DataFrame]) -> list[MetadataRow]:
         with wrapped(self.table, "reading"):
@@ -106,10 +102,18 @@ class SparkTable:
                 if is_absent(error):
                     return []
                 raise
-        return [
-            {name: utc(value) if isinstance(value, datetime) else value for name, value in row.asDict().items()}
-            for row in found
-        ]
+        return [metadata_row(row.asDict()) for row in found]
+
+
+def rewrite_files(spark: SparkSession, table: str, statement: str) -> tuple[int, int]:
+    """Run a statement that rewrites a table's files. Returns the numbers of removed and added files.
+
+    Raises:
+        LakehouseError: the table cannot be written.
+    """
+    with wrapped(table, "compacting"):
+        rows = spark.sql(statement).select("metrics.numFilesRemoved", "metrics.numFilesAdded").collect()
+    return sum(row[0] for row in rows), sum(row[1] for row in rows)
 
 
 def metadata_frame(

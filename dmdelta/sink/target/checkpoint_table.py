@@ -22,7 +22,8 @@ MISSING = (1049, 1146)
 """The database or the table does not exist."""
 HIDDEN = (*MISSING, 1142)
 """The earlier table does not exist, or the account has privileges on other tables only."""
-_NAME = "VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL"
+NAME = "VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL"
+"""The type of columns with names."""
 _PLACES = ("", "exit_safe_", "about_to_")
 _COLUMNS = (
     "cp_schema, cp_table, epoch, binlog_name, binlog_pos, binlog_gtid, exit_safe_epoch, exit_safe_binlog_name, "
@@ -37,8 +38,8 @@ TABLES_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
-class CheckpointTable:
-    """The points of one source of a task. Raises PyMySQL's errors.
+class SourceTables:
+    """The tables in which the sink of one source of a task keeps its state.
 
     Attributes:
         schema: the database that holds them.
@@ -49,13 +50,23 @@ class CheckpointTable:
     source_id: str
     run: str
 
+    def named(self, suffix: str) -> str:
+        """The quoted identifier of a table."""
+        return quoted(self.schema, f"{self.task}_{suffix}")
+
+
+class CheckpointTable(SourceTables):
+    """The points of one source of a task. Raises PyMySQL's errors."""
+
+    __slots__ = ()
+
     @property
     def name(self) -> str:
-        return quoted(self.schema, f"{self.task}_sink_points")
+        return self.named("sink_points")
 
     @property
     def earlier(self) -> str:
-        return quoted(self.schema, f"{self.task}_sink_checkpoint")
+        return self.named("sink_checkpoint")
 
     def create(self, connection: "Connection[Any]") -> None:
         """Create the table if it does not exist, and take over an earlier release's."""
@@ -65,7 +76,7 @@ class CheckpointTable:
         )
         execute(
             connection,
-            f"CREATE TABLE IF NOT EXISTS {self.name} (id {_NAME}, cp_schema {_NAME}, cp_table {_NAME}, run {_NAME}, "
+            f"CREATE TABLE IF NOT EXISTS {self.name} (id {NAME}, cp_schema {NAME}, cp_table {NAME}, run {NAME}, "
             f"{places}, binlog_gtid LONGTEXT NULL, exit_safe_binlog_gtid LONGTEXT NULL, about_to_part INT NULL, "
             "reason VARCHAR(16) NOT NULL, is_global BOOLEAN NOT NULL, "
             "create_time TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP, "

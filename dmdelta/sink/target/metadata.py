@@ -14,7 +14,7 @@ from dmdelta.model.position import Position
 from dmdelta.sink.execution_log import ExecutedEvents
 from dmdelta.sink.plan.checkpoint import Checkpoint
 from dmdelta.sink.plan.sql import quoted
-from dmdelta.sink.target.checkpoint_table import CheckpointTable
+from dmdelta.sink.target.checkpoint_table import NAME, CheckpointTable, SourceTables
 from dmdelta.sink.target.connection import ask, execute
 
 if TYPE_CHECKING:
@@ -33,26 +33,18 @@ class Stored:
     proven: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Metadata:
-    """The tables of one source of a task. Raises PyMySQL's errors.
+class Metadata(SourceTables):
+    """The tables of one source of a task. Raises PyMySQL's errors."""
 
-    Attributes:
-        schema: the database that holds them.
-    """
-
-    schema: str
-    task: str
-    source_id: str
-    run: str
+    __slots__ = ()
 
     @property
     def owner(self) -> str:
-        return quoted(self.schema, f"{self.task}_sink_owner")
+        return self.named("sink_owner")
 
     @property
     def executed(self) -> str:
-        return quoted(self.schema, f"{self.task}_sink_executed")
+        return self.named("sink_executed")
 
     @property
     def points(self) -> CheckpointTable:
@@ -60,16 +52,15 @@ class Metadata:
 
     def create(self, connection: "Connection[Any]") -> None:
         """Create the tables if they do not exist."""
-        name = "VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL"
         execute(connection, f"CREATE DATABASE IF NOT EXISTS {quoted(self.schema)}")
         execute(
             connection,
             f"CREATE TABLE IF NOT EXISTS {self.owner} "
-            f"(source_id {name}, worker INT NOT NULL, run {name}, PRIMARY KEY (source_id, worker))",
+            f"(source_id {NAME}, worker INT NOT NULL, run {NAME}, PRIMARY KEY (source_id, worker))",
         )
         execute(
             connection,
-            f"CREATE TABLE IF NOT EXISTS {self.executed} (source_id {name}, run {name}, worker INT NOT NULL, "
+            f"CREATE TABLE IF NOT EXISTS {self.executed} (source_id {NAME}, run {NAME}, worker INT NOT NULL, "
             "ordinal BIGINT NOT NULL, epoch INT NOT NULL, first_seq BIGINT NOT NULL, last_seq BIGINT NOT NULL, "
             "events MEDIUMBLOB NOT NULL, PRIMARY KEY (source_id, run, worker, ordinal), "
             "KEY passed (source_id, epoch, last_seq))",

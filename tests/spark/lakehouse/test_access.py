@@ -9,7 +9,6 @@ from pyspark.sql import types as T  # noqa: N812 - Spark's convention
 
 from dmdelta.errors import Fenced, LakehouseError, UnsupportedTable
 from dmdelta.lakehouse.access.commit_log import newest_commits, newest_own_commit
-from dmdelta.lakehouse.access.commit_tag import CommitTag
 from dmdelta.lakehouse.access.delta_rs import LocalTable
 from dmdelta.lakehouse.access.interface import NewestBy, below, is_not_null, is_null, none_of, one_of
 from dmdelta.lakehouse.access.local_root import local_folder, local_table
@@ -19,7 +18,7 @@ from dmdelta.lakehouse.history import own_commits, spark_commits, timed_commits
 from dmdelta.lakehouse.metadata_table import MetadataTable
 from dmdelta.lakehouse.session import is_provided
 from dmdelta.lakehouse.tables import OWNER, table_state
-from dmdelta.model.position import Position
+from tests.support.commit_tags import tag
 from tests.support.forgetting import forget_history
 
 pytestmark = pytest.mark.skipif(is_provided(), reason="files of a provided Spark may be on another machine")
@@ -38,18 +37,6 @@ STATE = MetadataTable(
 )
 BY = NewestBy(STATE.keys, STATE.order)
 NOON = datetime(2026, 1, 1, 12, 30, 15, 123456, tzinfo=timezone.utc)
-
-
-def tag(version, run="one", app="app"):
-    return CommitTag(
-        app=app,
-        version=version,
-        task="task",
-        source="source",
-        run=run,
-        begin=Position(1, "b.000001", 4),
-        end=Position(1, "b.000001", version * 100),
-    )
 
 
 @pytest.fixture

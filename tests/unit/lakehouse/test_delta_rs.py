@@ -18,7 +18,7 @@ from dmdelta.lakehouse.access.delta_rs import _PLAIN, LocalTable
 from dmdelta.lakehouse.access.interface import NewestBy, below, is_not_null, is_null, none_of, one_of
 from dmdelta.lakehouse.access.local_root import local_folder, local_table
 from dmdelta.lakehouse.layout import Lakehouse
-from dmdelta.model.position import Position
+from tests.support.commit_tags import tag
 
 SCHEMA = """{"type":"struct","fields":[
  {"name":"id","type":"string","nullable":true,"metadata":{}},
@@ -27,18 +27,6 @@ SCHEMA = """{"type":"struct","fields":[
  {"name":"texts","type":{"type":"array","elementType":"string","containsNull":true},"nullable":true,"metadata":{}}]}"""
 BY = NewestBy(("id",), "n")
 NOON = datetime(2026, 1, 1, 12, tzinfo=timezone.utc)
-
-
-def tag(version, run="one", app="app"):
-    return CommitTag(
-        app=app,
-        version=version,
-        task="task",
-        source="source",
-        run=run,
-        begin=Position(1, "b.000001", 4),
-        end=Position(1, "b.000001", version * 100),
-    )
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from dmdelta.errors import LakehouseError, SchemaError
 from dmdelta.model.change import Op
 from dmdelta.model.gtid import parse_gtid_set
 from dmdelta.model.position import Position
+from dmdelta.silver.apply.request import ApplyResult
 from dmdelta.silver.schema.range_profile import StructureEvent, TableEvents
 
 SECONDS = 20.0
@@ -84,7 +85,7 @@ class Tables:
             waits = self.waits.pop(name[1], None)
             end = landed.end if waits is None else waits.position
             self.points.applied(TablePoint(*name, point_of(landed) if waits is None else SimpleNamespace(position=end)))
-            yield SimpleNamespace(schema=name[0], table=name[1], row_count=1, end=end, waits=waits)
+            yield ApplyResult(*name, end, {Op.INSERT: 1}, (), commit=None, structure=None, waits=waits)
 
     def resume(self, name, landed):
         yield from self.apply([TableEvents(*name, {}, landed.begin, landed.end)], landed)

@@ -1,0 +1,30 @@
+"""The boundary to the exceptions of Spark, Delta and delta-rs: what both implementations share."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from dmdelta.errors import CommitConflict, DmdeltaError, Fenced
+
+
+@contextmanager
+def raising(translate: Callable[[Exception], DmdeltaError]) -> Iterator[None]:
+    """Raise the dmdelta error that `translate` returns in place of a foreign one."""
+    try:
+        yield
+    except DmdeltaError:
+        raise
+    except Exception as error:
+        raise translate(error) from error
+
+
+def fenced(table: str) -> Fenced:
+    """The error of a runner that finds another runner's commit in place of its own."""
+    return Fenced(
+        f"another runner of this task committed to {table}",
+        hint="run a task only once: find and stop the other runner, then start again",
+    )
+
+
+def conflict(table: str) -> CommitConflict:
+    """The error of a writer that finds another writer's commit before its own."""
+    return CommitConflict(f"another writer changed {table} at the same time", hint="the commit is retried")
