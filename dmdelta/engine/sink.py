@@ -1,6 +1,5 @@
 """The sink loop of one source: executes landed ranges on the target, at its own pace. A failure stops nothing else."""
 
-import threading
 import time
 from dataclasses import dataclass, field
 
@@ -12,7 +11,7 @@ from dmdelta.bronze.watermarks import exact_positions
 from dmdelta.changelog.context import SourceContext
 from dmdelta.config import SinkConfig, TaskSpec
 from dmdelta.engine.control.cancellation import StopRequest
-from dmdelta.engine.control.supervise import supervise
+from dmdelta.engine.control.supervise import SupervisedLoop
 from dmdelta.engine.ingest.queue import RangeQueue
 from dmdelta.errors import DmdeltaError, Retryable, SinkError, as_ours
 from dmdelta.logging import get_logger
@@ -28,11 +27,10 @@ WAIT_SECONDS = 0.5
 RANGE_BYTES = 256 << 20
 TELL_SECONDS = 30.0
 """How often the sink's counters are logged."""
-END_SECONDS = 20.0
 
 
 @dataclass(slots=True)
-class SinkingLoop:
+class SinkingLoop(SupervisedLoop):
     """
     Attributes:
         landed_ranges: the batches that land in this run.
@@ -48,28 +46,12 @@ class SinkingLoop:
     failure: DmdeltaError | None = None
     interval: float = 30.0
     _sink: Sink | None = None
-    _thread: threading.Thread | None = None
     _told: float = field(default_factory=time.monotonic)
-
-    def start(self, stop: StopRequest) -> None:
-        name = f"sink-{self.source.source_id}"
-        self._thread = threading.Thread(target=self._run, args=(stop,), name=name, daemon=True)
-        self._thread.start()
-
-    @property
-    def finished(self) -> bool:
-        return self._thread is not None and not self._thread.is_alive()
 
     @property
     def metrics(self) -> SinkMetrics | None:
         """The current counters; None before the target was reached."""
         return self._sink.metrics() if self._sink is not None else None
-
-    def join(self, seconds: float = END_SECONDS) -> bool:
-        """Wait for the end after a stop; False after a timeout."""
-        if self._thread is not None:
-            self._thread.join(seconds)
-        return self.finished
 
     def change_interval(self, seconds: float) -> None:
         """Change the interval of the checkpoint."""
@@ -77,13 +59,10 @@ class SinkingLoop:
         if self._sink is not None:
             self._sink.flusher.interval = seconds
 
-    def _run(self, stop: StopRequest) -> None:
-        supervise(lambda: self._follow(stop), self._should_retry, stop)
-
-    def _should_retry(self, error: Exception) -> bool:
+    def _should_retry(self, error: Exception, stop: StopRequest) -> bool:
         source_id = self.source.source_id
         if isinstance(error, Retryable):
-            log.warning("sink failed, retrying automatically", source=source_id, why=str(error))
+            log.warning("sink failed", source=source_id, why=str(error), retries=not stop.requested)
             return True
         self.failure = as_ours(error, "the sink")
         unknown = None if error is self.failure else error

@@ -6,6 +6,8 @@ from pathlib import Path
 from dmdelta.lakehouse.cds_options import archive_options
 
 LOG4J = Path(__file__).with_name("log4j2.properties")
+MAX_HEAP_MIB = 2 << 10
+"""The default's maximum. Small batches keep about 600 MB alive; Java fills whatever it has before it frees the rest."""
 FAIR_POOL = Path(__file__).with_name("fairscheduler.xml")
 
 _LOCAL_CONFS = {
@@ -20,6 +22,8 @@ _LOCAL_CONFS = {
     # The other one starts a `readlink` process, several times per commit, to check whether the renamed file is a link.
     "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming.checkpointing"
     ".FileSystemBasedCheckpointFileManager",
+    # The default one starts eight `readlink` processes per commit for the same reason.
+    "spark.delta.logStore.file.impl": "io.delta.storage.LocalLogStore",
     # Whole row images hardly ever repeat: their dictionary would only be built and discarded.
     "spark.hadoop.parquet.enable.dictionary#before.value": "false",
     "spark.hadoop.parquet.enable.dictionary#after.value": "false",
@@ -42,7 +46,7 @@ def jvm_confs(driver_memory: str | None, *, ui: bool) -> dict[str, str]:
     """The confs of Spark and Java for a JVM on this machine.
 
     Args:
-        driver_memory: its heap, as in `4g`; None: a quarter of the memory, at most 4 GB.
+        driver_memory: its heap, as in `4g`; None: a quarter of the memory, at most 2 GB.
         ui: it serves Spark's web UI.
     """
     result = {
@@ -55,16 +59,16 @@ def jvm_confs(driver_memory: str | None, *, ui: bool) -> dict[str, str]:
         **_LOCAL_CONFS,
         **({} if ui else _WITHOUT_UI_CONFS),
     }
-    # Spark's own default, 1 GB, spends a tenth of the time on garbage collection.
+    # With Spark's own default, 1 GB, Java spends a tenth of the time on garbage collection.
     if driver_memory is not None or "SPARK_DRIVER_MEMORY" not in os.environ:
-        result["spark.driver.memory"] = driver_memory or _quarter_of_memory()
+        result["spark.driver.memory"] = driver_memory or _heap()
     return result
 
 
-def _quarter_of_memory() -> str:
-    """A heap of a quarter of this machine's memory, as in Java's own default, but at most 4 GB."""
+def _heap() -> str:
+    """A quarter of this machine's memory, as in Java's own default, but at most MAX_HEAP_MIB."""
     total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return f"{min(4 << 10, max(1 << 10, total >> 22))}m"
+    return f"{min(MAX_HEAP_MIB, max(1 << 10, total >> 22))}m"
 
 
 def _java_options() -> str:
@@ -73,8 +77,15 @@ def _java_options() -> str:
     # start.
     given = " ".join(os.environ.get(name, "") for name in ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS"))
     collector = "" if "GC" in given else "-XX:+UseParallelGC "
-    # The code for hundreds of tables overflows the default code cache, and Java then stops compiling permanently.
-    code = "-XX:ReservedCodeCacheSize=512m"
-    # In any other zone Delta verifies the list of a small table's files at each commit, with a Spark job.
-    zone = "-Duser.timezone=UTC"
-    return f"{collector}{code} {zone} {archive_options()} -Dlog4j2.configurationFile={LOG4J.as_uri()}"
+    options = [
+        # The code for hundreds of tables overflows the default code cache, and Java then stops compiling permanently.
+        "-XX:ReservedCodeCacheSize=512m",
+        # Planning and committing run a lot of code a few hundred times. By default, Java spends a third of the CPU time
+        # of the first minutes on optimizing it. Loops over rows reach these numbers at once.
+        "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 -XX:Tier4CompileThreshold=150000",
+        # In any other zone Delta verifies the list of a small table's files at each commit, with a Spark job.
+        "-Duser.timezone=UTC",
+        archive_options(),
+        f"-Dlog4j2.configurationFile={LOG4J.as_uri()}",
+    ]
+    return collector + " ".join(options)

@@ -32,7 +32,13 @@ SMALL_CONFS = {
     "spark.databricks.delta.allFilesInCrc.enabled": "false",
     "spark.databricks.delta.fileSizeHistogramMetrics.enabled": "false",
     "spark.databricks.delta.checksumDeletedRecordCountsHistogramMetrics.enabled": "false",
-    # Only listeners and the UI use the text of a plan, which contains every literal key.
+    # Each stage needs one task, also where it reads literal rows or a few files of a table's log.
+    "spark.sql.leafNodeDefaultParallelism": "1",
+    "spark.sql.files.minPartitionNum": "1",
+    # Only listeners and the UI use the text of a plan, which contains every literal key. Writing it took a tenth of the
+    # driver's time, mostly for the columns of Delta's log.
+    "spark.sql.ui.explainMode": "simple",
+    "spark.sql.debug.maxToStringFields": "1",
     "spark.sql.maxPlanStringLength": "100",
 }
 

@@ -17,6 +17,7 @@ from dmdelta.bronze.landing import LandedRange
 from dmdelta.engine.apply.progress import AppliedRange, OpenRanges
 from dmdelta.engine.apply.ready import ready_turns
 from dmdelta.engine.apply.table_state import LEFT_OUT, Phase, TableError, TableState, TableStates
+from dmdelta.engine.apply.turn_apply import Turn, apply_turn
 from dmdelta.engine.apply.turns import PendingRange, join_pending, plan_joined, plan_next_turn
 from dmdelta.engine.apply.writer import TableApply, point_of
 from dmdelta.engine.control.cancellation import StopRequest
@@ -41,17 +42,6 @@ AHEAD_BYTES = 16 * RANGE_BYTES
 """Bytes of log from the oldest open range on, after which no more ranges are profiled: this bounds the memory."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Turn:
-    """A turn of one table, or of tables that are renamed into each other; `parts` has the range of each."""
-
-    parts: Mapping[TableName, PendingRange]
-
-    @property
-    def landed(self) -> LandedRange:
-        return next(iter(self.parts.values())).landed
-
-
 @dataclass(slots=True)
 class TableScheduler:
     """The scheduler of one source's tables. Any thread may call it.
@@ -66,7 +56,7 @@ class TableScheduler:
     _last: LandedRange | None = None
     _open: OpenRanges = field(default_factory=OpenRanges)
     _changed: threading.Condition = field(default_factory=threading.Condition)
-    _running: list[_Turn] = field(default_factory=list)
+    _running: list[Turn] = field(default_factory=list)
     _reserved: list[TableName] = field(default_factory=list)
     _pool: ThreadPoolExecutor | None = None
     _stop: StopRequest | None = None
@@ -254,7 +244,7 @@ class TableScheduler:
                 chosen = plan_next_turn(ready_turns(self.states, busy, self._merged), self._merged_in_use())
                 if chosen is None:
                     return
-                turn = _Turn({name: self._take_pending(self.states.of(name)) for name in chosen.names})
+                turn = Turn({name: self._take_pending(self.states.of(name)) for name in chosen.names})
                 self._running.append(turn)
                 self._pool.submit(self._run, turn)
 
@@ -273,7 +263,7 @@ class TableScheduler:
         count = plan_joined(state.pending, RANGE_BYTES)
         return join_pending([state.pending.popleft() for _ in range(count)])
 
-    def _run(self, turn: _Turn) -> None:
+    def _run(self, turn: Turn) -> None:
         """Run a turn in a writer's thread, then start the next ones."""
         began, finished = time.monotonic(), set[TableName]()
         try:
@@ -293,12 +283,18 @@ class TableScheduler:
         if state.behind_until is not None and end >= state.behind_until:
             state.behind_until = None
 
-    def _apply_turn(self, turn: _Turn, began: float) -> set[TableName]:
+    def _apply_turn(self, turn: Turn, began: float) -> set[TableName]:
         """Apply the ranges of a turn; tables that silver cannot follow stop alone. Returns the tables that have it."""
         try:
             if not all(self._reload(self.states.of(name)) for name in turn.parts):
                 return set()
-            return turn.parts.keys() - self._apply_parts(turn, began)
+            waiting = set[TableName]()
+            for result in apply_turn(self.tables, turn, began):
+                if result.waits is not None:
+                    name = (result.schema, result.table)
+                    waiting.add(name)
+                    self._wait_for_shards(self.states.of(name), result.waits)
+            return turn.parts.keys() - waiting
         except (SchemaError, QualityError) as error:
             with self._changed:
                 # Except those that a snapshot is reading again: it replaces their rows.
@@ -313,32 +309,6 @@ class TableScheduler:
         if reload is not None:
             reload()
         return state.phase is not Phase.STOPPED
-
-    def _apply_parts(self, turn: _Turn, began: float) -> set[TableName]:
-        """Apply the ranges of a turn; returns the shards that wait within it."""
-        parts, waiting = turn.parts.values(), set[TableName]()
-        events = [part.events for part in parts if part.events is not None]
-        if len(events) == len(parts):
-            results = self.tables.apply(events, turn.landed)
-        else:  # tables of a group have known events, so it is one table
-            results = self.tables.resume(next(iter(turn.parts)), turn.landed)
-        waited = round(began - min(part.since for part in parts), 1)
-        for result in results:
-            name = (result.schema, result.table)
-            log.info(
-                "turn applied",
-                source=self.context.source_id,
-                table=".".join(name),
-                end=str(result.end),
-                rows=result.row_count,
-                steps=[step.value for step in result.steps],
-                path=result.path.value if result.path is not None else None,
-                waited_seconds=waited,
-            )
-            if result.waits is not None:
-                waiting.add(name)
-                self._wait_for_shards(self.states.of(name), result.waits)
-        return waiting
 
     def _wait_for_shards(self, state: TableState, waits: Waiting) -> None:
         with self._changed:

@@ -25,6 +25,8 @@ from dmdelta.model.position import Position
 from dmdelta.source.relay.relay_task import RelayStatus, read_status
 
 log = get_logger(__name__)
+LOOP_END_SECONDS = 20.0
+"""The longest wait for the end of the sink, and of the validator."""
 CANCEL_SECONDS = 0.5
 """A stage between two Spark jobs has nothing to cancel, so cancelling is repeated."""
 
@@ -56,9 +58,9 @@ class SourcePipeline:
         if (maintenance := self.maintenance) is not None:
             self._start("maintenance", lambda: maintenance.follow(self.stop))
         if self.sinking is not None:
-            self.sinking.start(self.stop)
+            self.sinking.start(f"sink-{self.source_id}", self.stop)
         if self.validator is not None:
-            self.validator.start(self.stop)
+            self.validator.start(f"validate-{self.source_id}", self.stop)
 
     @property
     def landed_to(self) -> Position | None:
@@ -123,12 +125,12 @@ class SourcePipeline:
             DmdeltaError: it could not be written; the next start then treats the run as crashed.
         """
         self.relaying.stop()
-        if self.sinking is not None and not self.sinking.join():
+        if self.sinking is not None and not self.sinking.join(LOOP_END_SECONDS):
             log.warning(
                 "sink did not stop in time: its transactions in flight are committed or rolled back",
                 source=self.source_id,
             )
-        if self.validator is not None and not self.validator.join():
+        if self.validator is not None and not self.validator.join(LOOP_END_SECONDS):
             log.warning("validator did not stop in time: its work in progress is repeated", source=self.source_id)
         if self._interrupted:
             self.applying.scheduler.tables.settle()

@@ -3,7 +3,6 @@
 Its errors stop no other component. docs/decisions/0011-validator.md has the reasons.
 """
 
-import threading
 import time
 from collections.abc import Callable, Collection
 from contextlib import closing
@@ -13,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from dmdelta.config import ValidatorConfig
 from dmdelta.engine.control.cancellation import StopRequest
-from dmdelta.engine.control.supervise import supervise
+from dmdelta.engine.control.supervise import SupervisedLoop
 from dmdelta.engine.ingest.queue import RangeQueue
 from dmdelta.engine.telemetry.stats import ValidatorFigures
 from dmdelta.engine.validation.comparable_tables import ComparableTables
@@ -32,12 +31,11 @@ WAIT_SECONDS = 0.5
 GATHER_SECONDS = 10.0
 """Ranges are collected this long: a comparison loads the source and Spark, and most rows become equal meanwhile."""
 GRACE_SECONDS = 5.0
-END_SECONDS = 20.0
-"""Maximum wait for the end; after `GRACE_SECONDS` the running comparison is cancelled, and the next run repeats it."""
+"""After a stop, the running comparison may take this long. The next run repeats a cancelled one."""
 
 
 @dataclass(slots=True)
-class ValidatorLoop:
+class ValidatorLoop(SupervisedLoop):
     """
     Attributes:
         spark: a session of its own.
@@ -58,17 +56,7 @@ class ValidatorLoop:
     failure: DmdeltaError | None = None
     _validation: Validation | None = None
     _ahead: Position | None = None
-    _thread: threading.Thread | None = None
     _compared_at: float = field(default_factory=time.monotonic)
-
-    def start(self, stop: StopRequest) -> None:
-        name = f"validate-{self.context.source_id}"
-        self._thread = threading.Thread(target=self._run, args=(stop,), name=name, daemon=True)
-        self._thread.start()
-
-    @property
-    def finished(self) -> bool:
-        return self._thread is not None and not self._thread.is_alive()
 
     @property
     def reached(self) -> Position | None:
@@ -90,19 +78,15 @@ class ValidatorLoop:
             return None
         return ValidatorFigures(known.validated, len(known.pending), known.errors, self.failure is not None)
 
-    def join(self, seconds: float = END_SECONDS) -> bool:
-        """Wait for the end after a stop; False if it takes longer."""
+    def join(self, seconds: float) -> bool:
+        """Wait for the end after a stop; after `GRACE_SECONDS` cancel the running comparison. False after a timeout."""
         deadline = time.monotonic() + seconds
-        while not self.finished and time.monotonic() < deadline and self._thread is not None:
-            self._thread.join(GRACE_SECONDS)
-            if not self.finished:
-                self.spark.interruptAll()
+        # Not super(): a dataclass with slots is another class than the one that this method refers to.
+        while not SupervisedLoop.join(self, GRACE_SECONDS) and time.monotonic() < deadline:
+            self.spark.interruptAll()
         return self.finished
 
-    def _run(self, stop: StopRequest) -> None:
-        supervise(lambda: self._follow(stop), lambda error: self._may_retry(error, stop), stop)
-
-    def _may_retry(self, error: Exception, stop: StopRequest) -> bool:
+    def _should_retry(self, error: Exception, stop: StopRequest) -> bool:
         if stop.requested:
             return False  # the running comparison was cancelled
         if isinstance(error, (Retryable, QualityError)):  # too many rows differ, mostly temporarily
