@@ -1,5 +1,9 @@
-"""The keys that changes in memory affect, for tables with one integer as primary key: computed without Spark."""
+"""Compaction of changes in memory, for tables with one integer as primary key: computed without Spark.
 
+The rules are those of `dmdelta.silver.rows.compaction`, which compacts all other changes.
+"""
+
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,15 +30,31 @@ def integer_key(schema: TableSchema) -> Column | None:
     return keys[0]
 
 
-def integer_keys(rows: Any, schema: TableSchema) -> Keys:
-    """The distinct keys that row changes outside XA transactions affect, old and new ones, in ascending order.
+@dataclass(frozen=True, slots=True)
+class NetChanges:
+    """Row changes of one table, compacted by key.
+
+    Attributes:
+        keys: the distinct keys that the changes affect, old and new ones, in ascending order: uint64 for BIGINT
+            UNSIGNED, else int64.
+        upserts: an Arrow table of the last change of each key that exists after all changes, in log order. The key's
+            row is the image `after`; the columns are `COLUMNS`.
+    """
+
+    keys: Keys
+    upserts: Any
+
+
+COLUMNS = ("after", "epoch", "seq", "row", "committed_at")
+"""The columns of bronze that make a row of silver."""
+
+
+def net_changes(rows: Any, schema: TableSchema) -> NetChanges:
+    """Compact row changes outside XA transactions. A key change deletes the old key and inserts the new one.
 
     Args:
-        rows: an Arrow table of bronze's rows of one table (`BatchMemory.rows`).
+        rows: an Arrow table of bronze's rows of one table, in log order (`BatchMemory.rows`).
         schema: a structure for which `integer_key` is not None.
-
-    Returns:
-        uint64 for BIGINT UNSIGNED, else int64.
 
     Raises:
         LakehouseError: a row image lacks the key.
@@ -43,11 +63,23 @@ def integer_keys(rows: Any, schema: TableSchema) -> Keys:
     assert key is not None, f"{schema} has no integer key"
     is_change = pc.is_in(rows["op"], pa.array([op.value for op in ROW_OPS]))
     changes = rows.filter(pc.and_(is_change, pc.is_null(rows["xid"])))
-    deleted = pc.equal(changes["op"], Op.DELETE.value)
-    old = changes["before"].filter(pc.or_(deleted, pc.fill_null(changes["key_changed"], fill_value=False)))
-    new = changes["after"].filter(pc.invert(deleted))
+    deletes = pc.equal(changes["op"], Op.DELETE.value)
+    removed = _places(pc.or_(deletes, pc.fill_null(changes["key_changed"], fill_value=False)))
+    written = _places(pc.invert(deletes))
     kind = np.uint64 if key.type == "bigint" and key.unsigned else np.int64
-    return np.unique(np.concatenate([_of_images(images, key.name, kind) for images in (old, new)]))
+    images = (changes["before"].take(pa.array(removed)), changes["after"].take(pa.array(written)))
+    keys = np.concatenate([_of_images(each, key.name, kind) for each in images])
+    # Even numbers delete a key, odd ones write it: a key change does both, in this order.
+    moments = np.concatenate([2 * removed, 2 * written + 1])
+    order = np.lexsort((moments, keys))
+    distinct, firsts = np.unique(keys[order], return_index=True)
+    last = moments[order][[*firsts[1:] - 1, len(order) - 1]] if len(distinct) else moments
+    upserts = np.sort(last[last % 2 == 1] // 2)
+    return NetChanges(distinct, changes.select(COLUMNS).take(pa.array(upserts)))
+
+
+def _places(mask: Any) -> npt.NDArray[np.int64]:
+    return np.flatnonzero(mask.to_numpy())
 
 
 def _of_images(images: Any, name: str, kind: type[np.uint64] | type[np.int64]) -> Keys:

@@ -21,7 +21,8 @@ from dmdelta.silver.apply.renames import plan_renamings, rename_tables
 from dmdelta.silver.apply.request import ApplyRequest, ApplyResult, RowsPath
 from dmdelta.silver.apply.row_filters import may_repeat, plan_counting
 from dmdelta.silver.apply.shard_ddl import join_shard
-from dmdelta.silver.rows.commits import Batch, commits_of, facts_of, run_step
+from dmdelta.silver.rows.batch import Batch
+from dmdelta.silver.rows.commits import commits_of, facts_of, run_step
 from dmdelta.silver.schema.lookup import structure_at
 from dmdelta.silver.schema.range_profile import TableEvents, table_events
 from dmdelta.silver.schema.schema_ranges import SchemaRange, known_inside, known_schema, plan_schema_ranges
@@ -162,13 +163,13 @@ def _apply_rows(work: ApplyContext, piece: SchemaRange, events: TableEvents, *, 
     guarded = check_batch(batch, target, work.request.context.checks(target, batch.schema))
     work.failures.update(guarded.failures)
     batch = guarded.batch
-    facts, predicate = facts_of(batch)
+    facts, literal = facts_of(batch)
     commits = commits_of(batch, facts)
     for number, (part, step) in enumerate(commits, 1):
         final = number == len(commits)
         tag = work.tag(piece.begin, piece.end if final else piece.begin, last=final and last)
         reach(CrashPoint.SILVER_BEFORE_COMMIT)
-        commit = run_step(part, step, tag, predicate, work.after)
+        commit = run_step(part, step, tag, literal, work.after)
         work.commit = commit or work.commit
         if commit is not None:
             reach(CrashPoint.SILVER_AFTER_COMMIT if final and last else CrashPoint.SILVER_BETWEEN_COMMITS)

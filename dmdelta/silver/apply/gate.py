@@ -19,7 +19,7 @@ from dmdelta.silver.apply.context import ApplyContext
 from dmdelta.silver.apply.quarantine import IMAGE, REASONS, Quarantine
 from dmdelta.silver.apply.request import ApplyRequest
 from dmdelta.silver.apply.row_checks import OnFailure, RowCheck, no_checks
-from dmdelta.silver.rows.commits import Batch
+from dmdelta.silver.rows.batch import Batch
 from dmdelta.silver.rows.compaction import compacted, inserted_rows, keyed_changes, silver_rows
 from dmdelta.silver.schema.schema_ranges import SchemaRange
 from dmdelta.silver.table.target import Target

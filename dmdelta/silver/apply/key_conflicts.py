@@ -11,7 +11,7 @@ from dmdelta.model.change import Op
 from dmdelta.model.schema import Column
 from dmdelta.model.spark_sql import literal, quote
 from dmdelta.silver.apply.context import ApplyContext
-from dmdelta.silver.rows.commits import Batch
+from dmdelta.silver.rows.batch import Batch
 from dmdelta.silver.table.target import Target
 
 log = get_logger(__name__)

@@ -11,7 +11,7 @@ from dmdelta.model.position import Position
 from dmdelta.model.schema import TableSchema
 from dmdelta.silver.apply.request import ApplyRequest
 from dmdelta.silver.apply.row_filters import plan_counting
-from dmdelta.silver.rows.commits import Batch
+from dmdelta.silver.rows.batch import Batch
 from dmdelta.silver.rows.compaction import inserted_rows, key_names, keyed_changes
 from dmdelta.silver.rows.strategy import Mode
 from dmdelta.silver.schema.lookup import structure_at, table_log

@@ -4,20 +4,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 
-from dmdelta.changelog.extraction import column_list, keys_of
-from dmdelta.changelog.integer_keys import integer_key, integer_keys
-from dmdelta.changelog.ranges import of_source, of_table, row_changes
-from dmdelta.ddl.types.silver_types import COMMITTED_AT, VERSION, silver_columns, silver_type
+from dmdelta.changelog.extraction import column_list
+from dmdelta.changelog.integer_keys import net_changes
+from dmdelta.ddl.types.silver_types import COMMITTED_AT, VERSION, silver_columns
 from dmdelta.lakehouse.commits import CommitTag, OwnCommit, append, delete, merge, replace_using, replace_where
 from dmdelta.lakehouse.session import can_replace
 from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.model.change import Op
-from dmdelta.model.position import Position
 from dmdelta.model.schema import TableSchema
 from dmdelta.model.spark_sql import quote
+from dmdelta.silver.rows.batch import Batch
 from dmdelta.silver.rows.compaction import (
     compacted,
     inserted_rows,
@@ -26,12 +25,11 @@ from dmdelta.silver.rows.compaction import (
     net_deletes,
     silver_rows,
 )
-from dmdelta.silver.rows.key_changes import Slice, find_moves, moved_rows, plan_slices
-from dmdelta.silver.rows.key_predicate import SUFFIXES, plan_key_predicate
+from dmdelta.silver.rows.key_changes import find_moves, moved_rows, plan_slices
+from dmdelta.silver.rows.key_predicate import plan_key_predicate
 from dmdelta.silver.rows.keyless import keyless_changes, merge_keyless
 from dmdelta.silver.rows.partial import assignments, folded, folded_rows
 from dmdelta.silver.rows.strategy import MAX_REPLACED_KEYS, BatchFacts, Mode, Step, plan_apply
-from dmdelta.silver.schema.range_profile import TableEvents
 
 NET_OP = "_dm_op"
 """The column of a row's net op. The prefix avoids conflicts with the source's column names."""
@@ -39,136 +37,58 @@ SOURCE_VIEW = "dmdelta_changes"
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
-    """The rows of one table in one range, with one structure.
+class LiteralKeys:
+    """The keys of a batch as literals.
 
     Attributes:
-        bronze, target: SQL identifiers.
-        empty: the silver table was created for this batch.
-        part: the slice of the range's rows; None for all.
-        counted: the condition (SQL) for rows that filters do not exclude; '' for all.
-        failing: true for rows that are quarantined; None if there are none.
-        undropped: columns of silver that the source has dropped, by a statement that the rules ignored.
-        repeats: an inserted key may exist in silver, because a filter excluded its delete.
-        memory: the table's rows of the range as Arrow (`BatchMemory.rows`); None: they are read from bronze.
+        predicate: the condition (SQL) that exactly the batch's keys fulfil.
+        upserts: the last change of each key that exists afterwards (`NetChanges`); None: a query compacts the changes.
     """
 
-    spark: SparkSession
-    bronze: str
-    source_id: str
-    target: str
-    schema: TableSchema
-    begin: Position
-    end: Position
-    events: TableEvents
-    mode: Mode
-    empty: bool
-    part: Slice | None = None
-    counted: str = ""
-    failing: Column | None = None
-    undropped: tuple[str, ...] = ()
-    repeats: bool = False
-    memory: Any = None
-
-    @property
-    def changes(self) -> DataFrame:
-        """The row changes that take effect in the range."""
-        table = of_table(self.events.schema, self.events.table)
-        effective = row_changes(self.begin, self.end, self.events.groups)
-        # A snapshot row is a new row, like an insert.
-        columns = "* EXCEPT (op), IF(op = 'read', 'insert', op) AS op" if Op.READ in self.events.rows else "*"
-        condition = f"{of_source(self.source_id)} AND {table} AND {effective}"
-        condition += f" AND {self.part.condition}" if self.part else ""
-        condition += f" AND {self.counted}" if self.counted else ""
-        if self.memory is not None:
-            return self.spark.createDataFrame(self.memory).where(condition)
-        return self.spark.sql(f"SELECT {columns} FROM {self.bronze} WHERE {condition}")
-
-    @property
-    def keyed(self) -> bool:
-        return bool(self.schema.primary_key)
-
-    @property
-    def inserts_only(self) -> bool:
-        """Whether every row is new, so that compaction is unnecessary."""
-        rows = self.events.rows
-        if self.repeats and self.keyed:
-            return False
-        return not (rows.get(Op.UPDATE) or rows.get(Op.DELETE)) and (self.empty or self.mode is Mode.NORMAL)
-
-    @property
-    def folds(self) -> bool:
-        """Whether row images lack columns of silver, which must keep their values."""
-        return bool(self.events.partial) or (bool(self.undropped) and self.failing is None)
-
-    @property
-    def integer_key(self) -> str | None:
-        """The SQL type of the key in silver if it is one integer column."""
-        kinds = [silver_type(key) for key in keys_of(self.schema)]
-        return kinds[0] if len(kinds) == 1 and kinds[0] in SUFFIXES else None
-
-    @property
-    def keys_need_query(self) -> bool:
-        """Whether `integer_keys` runs a query: the changes are in bronze, or a filter excludes some of them."""
-        return self.memory is None or bool(self.counted) or integer_key(self.schema) is None
-
-    def integer_keys(self) -> list[int]:
-        """The keys that the batch's changes affect, sorted and distinct; more than MAX_REPLACED_KEYS if too many.
-
-        Only for a batch with an `integer_key`.
-
-        Raises:
-            LakehouseError: bronze cannot be read, or a row image lacks the key.
-        """
-        if self.memory is not None and not self.keys_need_query:
-            return [int(key) for key in integer_keys(self.memory, self.schema).tolist()]
-        with wrapped(self.bronze, "reading"):
-            keys = keyed_changes(self.changes, self.schema, moves=bool(self.events.moves)).select(
-                key_names(self.schema)
-            )
-            return sorted(int(row[0]) for row in keys.distinct().limit(MAX_REPLACED_KEYS + 1).collect())
-
-    def kept(self, rows: DataFrame) -> DataFrame:
-        """The rows that are not quarantined."""
-        return rows if self.failing is None else rows.where(~self.failing)
+    predicate: str
+    upserts: Any = None
 
 
-def facts_of(batch: Batch) -> tuple[BatchFacts, str]:
-    """The input of the plan, and the condition (SQL) that exactly the batch's keys fulfil; '' if there is none.
+def facts_of(batch: Batch) -> tuple[BatchFacts, LiteralKeys | None]:
+    """The input of the plan, and the batch's keys as literals; None if it does not need them, or cannot have them.
 
     Raises:
-        LakehouseError: bronze cannot be read.
+        LakehouseError: bronze cannot be read, or a row image lacks the key.
     """
     rows = batch.events.rows
-    predicate = _key_predicate(batch) or ""
+    literal = _literal_keys(batch)
     return BatchFacts(
         rows.get(Op.INSERT, 0) + rows.get(Op.READ, 0),
         rows.get(Op.UPDATE, 0),
         rows.get(Op.DELETE, 0),
         moves=batch.events.moves,
-        literal_keys=bool(predicate),
+        literal_keys=literal is not None,
         keyed=batch.keyed,
         partial=batch.folds,
         empty=batch.empty,
         replace=can_replace(batch.spark),
         failing=batch.failing is not None,
         repeats=batch.repeats,
-    ), predicate
+    ), literal
 
 
-def _key_predicate(batch: Batch) -> str | None:
-    """The condition for the batch's keys; None if its plan does not need one, or if there cannot be one."""
+def _literal_keys(batch: Batch) -> LiteralKeys | None:
     kind = batch.integer_key
     replaces = batch.mode is Mode.NORMAL and not batch.empty and batch.failing is None and not batch.folds
     if kind is None or batch.inserts_only or not replaces:
         return None
-    deletes = batch.events.rows.get(Op.DELETE) or batch.events.moves
-    if batch.keys_need_query and not deletes:
+    upserts = None
+    if batch.compacts_in_memory:
+        net = net_changes(batch.memory, batch.schema)
+        keys, upserts = [int(key) for key in net.keys.tolist()], net.upserts
+    elif batch.events.rows.get(Op.DELETE) or batch.events.moves:
+        keys = batch.query_keys()
+    else:
         return None  # replacing by key costs less than a query
-    keys = batch.integer_keys()
     if len(keys) > MAX_REPLACED_KEYS:
         return None
-    return plan_key_predicate(batch.schema.primary_key[0], kind, keys)
+    predicate = plan_key_predicate(batch.schema.primary_key[0], kind, keys)
+    return LiteralKeys(predicate, upserts) if predicate else None
 
 
 def commits_of(batch: Batch, facts: BatchFacts) -> list[tuple[Batch, Step]]:
@@ -186,11 +106,13 @@ def commits_of(batch: Batch, facts: BatchFacts) -> list[tuple[Batch, Step]]:
     return [(replace(batch, part=part), Step.MERGE_MOVES if part.moves else Step.MERGE_FOLDED) for part in slices]
 
 
-def run_step(batch: Batch, step: Step, tag: CommitTag, predicate: str, after: int | None) -> OwnCommit | None:
+def run_step(
+    batch: Batch, step: Step, tag: CommitTag, literal: LiteralKeys | None, after: int | None
+) -> OwnCommit | None:
     """Commit a step; None if there was nothing to delete.
 
     Args:
-        predicate: the condition for the batch's keys, for DELETE and REPLACE_LITERALS.
+        literal: the batch's keys, for DELETE and REPLACE_LITERALS.
         after: the table's Delta version after its newest own commit; None: unknown.
 
     Raises:
@@ -205,28 +127,43 @@ def run_step(batch: Batch, step: Step, tag: CommitTag, predicate: str, after: in
     if step is Step.MERGE_MOVES:
         moved_rows(batch.changes, schema, target).createOrReplaceTempView(SOURCE_VIEW)
         return merge(spark, _merge(batch, _assigned(schema)), target, tag, after=after)
-    if step is Step.DELETE:
-        return delete(spark, target, predicate, tag)
-    changes = keyed_changes(batch.changes, schema, moves=bool(batch.events.moves) and batch.part is None)
+    if step is Step.DELETE and literal is not None:
+        return delete(spark, target, literal.predicate, tag)
+    if step is Step.REPLACE_LITERALS and literal is not None:
+        return replace_where(spark, _upserts(batch, literal), target, literal.predicate, tag, after=after)
+    if step is Step.REPLACE:
+        return replace_using(spark, _upserts(batch), target, schema.primary_key, tag, after=after)
+    if step is Step.APPEND_COMPACTED:
+        return append(spark, _upserts(batch), target, tag, after=after)
+    return _merge_changes(batch, step, tag, after)
+
+
+def _upserts(batch: Batch, literal: LiteralKeys | None = None) -> DataFrame:
+    """The rows of silver that the batch's net inserts and updates leave."""
+    schema = batch.schema
+    if literal is not None and literal.upserts is not None:
+        return inserted_rows(batch.spark.createDataFrame(literal.upserts), schema)
+    return batch.kept(silver_rows(compacted(_keyed(batch), schema).where("op <> 'delete'"), schema))
+
+
+def _keyed(batch: Batch) -> DataFrame:
+    return keyed_changes(batch.changes, batch.schema, moves=bool(batch.events.moves) and batch.part is None)
+
+
+def _merge_changes(batch: Batch, step: Step, tag: CommitTag, after: int | None) -> OwnCommit:
+    """Commit a MERGE by key: MERGE, MERGE_FOLDED or DELETE_MERGE."""
+    spark, target, schema, changes = batch.spark, batch.target, batch.schema, _keyed(batch)
     if step is Step.MERGE_FOLDED:
         folded_rows(folded(changes, schema), schema).createOrReplaceTempView(SOURCE_VIEW)
         return merge(spark, _merge(batch, assignments(schema, batch.undropped)), target, tag, after=after)
-    compact = compacted(changes, schema)
     if step is Step.DELETE_MERGE:
         net_deletes(changes, schema).createOrReplaceTempView(SOURCE_VIEW)
         return merge(spark, _delete_merge(batch), target, tag, after=after)
-    if step is Step.MERGE:
-        rows = silver_rows(compact, schema, f"op AS {NET_OP}")
-        if batch.failing is not None:  # silver must not have a failing row, even if an earlier version passed
-            rows = rows.withColumn(NET_OP, F.when(batch.failing, F.lit("delete")).otherwise(F.col(NET_OP)))
-        rows.createOrReplaceTempView(SOURCE_VIEW)
-        return merge(spark, _merge(batch, _assigned(schema)), target, tag, after=after)
-    upserts = batch.kept(silver_rows(compact.where("op <> 'delete'"), schema))
-    if step is Step.REPLACE_LITERALS:
-        return replace_where(spark, upserts, target, predicate, tag, after=after)
-    if step is Step.REPLACE:
-        return replace_using(spark, upserts, target, schema.primary_key, tag, after=after)
-    return append(spark, upserts, target, tag, after=after)
+    rows = silver_rows(compacted(changes, schema), schema, f"op AS {NET_OP}")
+    if batch.failing is not None:  # silver must not have a failing row, even if an earlier version passed
+        rows = rows.withColumn(NET_OP, F.when(batch.failing, F.lit("delete")).otherwise(F.col(NET_OP)))
+    rows.createOrReplaceTempView(SOURCE_VIEW)
+    return merge(spark, _merge(batch, _assigned(schema)), target, tag, after=after)
 
 
 def _assigned(schema: TableSchema) -> list[str]:

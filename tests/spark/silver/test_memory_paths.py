@@ -28,7 +28,7 @@ from dmdelta.segments import list_segments
 from dmdelta.silver.apply.apply import apply_table
 from dmdelta.silver.apply.request import ApplyRequest, RowsPath
 from dmdelta.silver.apply.silver_context import SilverContext
-from dmdelta.silver.rows.commits import Batch
+from dmdelta.silver.rows.batch import Batch
 from dmdelta.silver.rows.strategy import Mode
 from dmdelta.silver.schema.range_profile import TableEvents, table_events, tables_with_events
 from dmdelta.silver.table.state import silver_position

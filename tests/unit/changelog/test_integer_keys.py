@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from dmdelta.binlog.values import variant
 from dmdelta.bronze.arrow import VARIANT
-from dmdelta.changelog.integer_keys import integer_key, integer_keys
+from dmdelta.changelog.integer_keys import integer_key, net_changes
 from dmdelta.errors import LakehouseError
 from dmdelta.model.schema import Column, ConstantColumn, StoredColumn, TableSchema
 
@@ -34,7 +34,7 @@ def images(values):
     return pa.StructArray.from_arrays([pa.array(pieces, pa.binary()), metadata], fields=list(VARIANT), mask=absent)
 
 
-def rows_of(changes, encode, xid=None):
+def rows_of(changes, encode, xid=None, first=0):
     """Rows of (op, old key, new key)."""
     ops, olds, news = (list(column) for column in zip(*changes, strict=True)) if changes else ([], [], [])
     encoded = [[None if key is None else encode(key) for key in keys] for keys in (olds, news)]
@@ -45,6 +45,10 @@ def rows_of(changes, encode, xid=None):
             "key_changed": pa.array([op == "update" and old != new for op, old, new in changes], pa.bool_()),
             "before": images(encoded[0]),
             "after": images(encoded[1]),
+            "epoch": pa.array([1] * len(ops), pa.int32()),
+            "seq": pa.array(range(first, first + len(ops)), pa.int64()),
+            "row": pa.array([0] * len(ops), pa.int32()),
+            "committed_at": pa.array([0] * len(ops), pa.timestamp("us", "UTC")),
         }
     )
 
@@ -70,16 +74,32 @@ def test_old_and_new_keys(data):
     some = data.draw(changes(st.integers(low, high)))
     schema = schema_of("bigint" if kind == "unsigned" else kind, unsigned=kind == "unsigned")
     prepared = rows_of([("insert", None, high)], encode, xid="x")
-    keys = integer_keys(pa.concat_tables([rows_of(some[:3], encode), rows_of(some[3:], encode), prepared]), schema)
-    assert keys.tolist() == sorted({key for _, *both in some for key in both if key is not None})
-    assert keys.dtype == ("uint64" if kind == "unsigned" else "int64")
+    net = net_changes(pa.concat_tables([rows_of(some[:3], encode), rows_of(some[3:], encode), prepared]), schema)
+    assert net.keys.tolist() == sorted({key for _, *both in some for key in both if key is not None})
+    assert net.keys.dtype == ("uint64" if kind == "unsigned" else "int64")
+
+
+@given(changes(st.integers(1, 4)))
+def test_the_last_change_of_each_key(some):
+    """As an interpreter that applies the changes one by one to a table of keys."""
+    table = {}
+    for at, (op, old, new) in enumerate(some):
+        if op in ("delete", "update"):
+            table.pop(old, None)
+        if op in ("insert", "read", "update"):
+            table[new] = at
+    upserts = net_changes(
+        pa.concat_tables([rows_of(some[:5], variant.int8_piece), rows_of(some[5:], variant.int8_piece, first=5)]),
+        schema_of(),
+    ).upserts
+    assert upserts["seq"].to_pylist() == sorted(table.values())
 
 
 def test_an_image_without_the_key_is_refused():
     """No key is omitted silently."""
     rows = rows_of([("insert", None, 1)], variant.int8_piece)
     with pytest.raises(LakehouseError, match="lacks the key column other"):
-        integer_keys(rows, TableSchema("d", "t", (Column("other", "int"),), ("other",)))
+        net_changes(rows, TableSchema("d", "t", (Column("other", "int"),), ("other",)))
 
 
 def test_which_keys_are_integers():
