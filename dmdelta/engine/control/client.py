@@ -7,7 +7,17 @@ from typing import TypeVar
 from dmdelta.config import TaskSpec
 from dmdelta.engine.control.protocol import ChangeState
 from dmdelta.engine.control.socket_client import ask_running
-from dmdelta.engine.control.state import ANSWER_SECONDS, TARGET_STATES, Answer, Request, State, Updated, failed, updated
+from dmdelta.engine.control.state import (
+    ANSWER_SECONDS,
+    QUIET_STATES,
+    TARGET_STATES,
+    Answer,
+    Request,
+    State,
+    Updated,
+    failed,
+    updated,
+)
 from dmdelta.engine.control.table import ControlTable, TaskState
 from dmdelta.engine.task.task import Task, open_task
 from dmdelta.errors import StageFailed
@@ -102,4 +112,4 @@ def _wait_for(look: Callable[[], _Answered | None]) -> _Answered | None:
 def _answer(task: str, reported: TaskState) -> Answer:
     if reported.state is State.FAILED:
         raise failed(task, reported.error, reported.hint)
-    return Answer(task, reported.state, reported.process)
+    return Answer(task, reported.state, reported.process, reported.error if reported.state in QUIET_STATES else None)
