@@ -19,7 +19,7 @@ from dmdelta.engine.control.state import (
     updated,
 )
 from dmdelta.engine.control.table import ControlTable, TaskState
-from dmdelta.engine.task.task import Task, open_task
+from dmdelta.engine.task.task import Task, open_metadata
 from dmdelta.errors import StageFailed
 
 _POLL_SECONDS = 0.5
@@ -45,7 +45,7 @@ def ask_task(spec: TaskSpec, request: Request) -> Answer:
         StageFailed: it did not answer in time, or has failed.
         LakehouseError: the control table cannot be read or written.
     """
-    task = open_task(spec, writing=False)
+    task = open_metadata(spec)
     table = ControlTable(task.spark, task.lakehouse, spec.name)
     before = table.last_reported()
     if before is not None and before.state is TARGET_STATES[request]:
@@ -86,7 +86,7 @@ def update_task(spec: TaskSpec, settings: str) -> Updated:
         StageFailed: it is not running, did not answer in time, or its version has other settings.
         LakehouseError: the control table cannot be read or written.
     """
-    task = open_task(spec, writing=False)
+    task = open_metadata(spec)
     table = ControlTable(task.spark, task.lakehouse, spec.name)
     reported = table.last_reported()
     if reported is not None and reported.state in _ENDED:
