@@ -76,7 +76,8 @@ class LocalTable:
     def newest_in(self, version: int, column: str) -> Any:
         """The highest value of a column in the files that a commit has added, by the files' statistics.
 
-        A timestamp is text (ISO 8601), exact to the millisecond. None if the commit has added no rows, or its file has expired.
+        A timestamp is text (ISO 8601), exact to the millisecond. None if the commit has added no rows, or its file has
+        expired.
 
         Raises:
             UnsupportedTable: the files have no statistics of the column.
