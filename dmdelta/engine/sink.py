@@ -93,6 +93,7 @@ class SinkingLoop(SupervisedLoop):
                 if batch_ahead is not None and not self._apply(sink, batch_ahead, stop):
                     break
                 sink.dispatcher.check()
+                sink.flush_if_due()
                 self._log_counters()
             orderly = True
         finally:
@@ -126,13 +127,16 @@ class SinkingLoop(SupervisedLoop):
         log.info(
             "sink",
             source=counters.source_id,
-            pushed=counters.pushed,
-            ready=counters.ready,
-            flushed=counters.flushed,
+            pushed=str(counters.pushed),
+            ready=str(counters.ready),
+            flushed=str(counters.flushed),
             flush_s=round(counters.flush_seconds, 3),
             keys=counters.keys,
             keys_added=counters.keys_added,
-            keys_reset=counters.resets,
+            keys_purged=counters.keys_purged,
+            keys_waiting=counters.keys_waiting,
+            keys_reset=counters.keys_reset,
+            resets=counters.resets,
             queued=counters.queued,
             rows=[worker.rows for worker in counters.workers],
             statements=[worker.statements for worker in counters.workers],

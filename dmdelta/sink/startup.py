@@ -11,6 +11,7 @@ from dmdelta.sink.execute.causality import Causality
 from dmdelta.sink.execute.dispatcher import Dispatcher
 from dmdelta.sink.execute.flusher import Flusher
 from dmdelta.sink.execute.progress import Progress
+from dmdelta.sink.execute.purger import Purger
 from dmdelta.sink.execute.slice_executor import SliceExecution
 from dmdelta.sink.execute.worker import Worker
 from dmdelta.sink.plan.checkpoint import Checkpoint, PushedPoint
@@ -79,12 +80,14 @@ def open_sink(
         ),
         flusher=flusher,
         progress=progress,
+        purger=Purger(dispatcher.causality, dispatcher.snapshots, dispatcher.fail),
         executed=stored.executed,
         safe=safe,
         proven=proven,
         position=position,
         about_to=checkpoint.about_to[1] if checkpoint and checkpoint.about_to else None,
     )
+    sink.purger.start()
     if not settings.synchronous:
         flusher.start()
     return sink
@@ -103,7 +106,7 @@ def _safe_mode(stored: Stored, settings: SinkSettings, landed: Position | None) 
 
 
 def _start_workers(metadata: Metadata, settings: SinkSettings) -> Dispatcher:
-    snapshots: Snapshots[PushedPoint | None] = Snapshots(settings.workers)
+    snapshots: Snapshots[PushedPoint | None] = Snapshots(settings.workers, metadata.source_id)
     dispatcher = Dispatcher([], Causality(settings.workers), snapshots, settings.batch)
     depth = max(2, QUEUED_ROWS // settings.batch)
     dispatcher.begin(
