@@ -52,8 +52,6 @@ def open_sink(
         proven = True
     log.info("sink opened", source=source.source_id, position=str(position), recorded=len(stored.executed))
     log.info("sink safe mode", source=source.source_id, why=safe.reason, until=str(safe.until), window_s=safe.window)
-    if settings.safe_mode:
-        log.warning("safe-mode is true: changes cost more, and REPLACE deletes rows of other shards with the same key")
     progress, tables = _progress(checkpoint, safe), Tables(settings.server)
     dispatcher = _start_workers(metadata, settings)
     flusher = Flusher(

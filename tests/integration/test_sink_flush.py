@@ -11,11 +11,13 @@ from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.model.position import Position
 from dmdelta.model.schema import Column, TableSchema
 from dmdelta.rules import NO_RULES
+from dmdelta.rules.routes import Route
 from dmdelta.sink.change import Act, Change
 from dmdelta.sink.plan.table_mapping import TablePlan
 from dmdelta.sink.read.slices import Cut, Survey
 from dmdelta.sink.settings import SinkSettings
 from dmdelta.sink.startup import flushed_position, open_sink
+from tests.support.logged import logged
 from tests.support.sharding import wait_until
 from tests.support.sinking import target_of
 
@@ -52,13 +54,14 @@ class Run:
         settings = SinkSettings(target_of(server), f"dm_{self.database}", workers=3, batch=10, **settings)
         source = SourceContext(Lakehouse(root="none"), "t", "s1", "run", "mysql", NO_RULES)
         self.sink = sink = open_sink(None, source, settings)
-        route = NO_RULES.route("d", "t")
-        route = type(route)(self.database, "t")
-        self.plan = sink.tables.plan(("d", "t"), 1, SCHEMA, route)
+        self.plan = self.plan_of("t")
         sink.reader = SimpleNamespace(
             read=lambda part: [[Inserts(self.plan, range(part.begin.offset, part.end.offset))]],
             log=SimpleNamespace(survey=self.survey),
         )
+
+    def plan_of(self, table):
+        return self.sink.tables.plan(("d", table), 1, SCHEMA, Route(self.database, table))
 
     def survey(self, begin, end):
         return Survey(begin, end, (), [Cut(at(n), True) for n in range(begin.offset + 100, end.offset, 100)], ())
@@ -131,3 +134,20 @@ def test_keys_are_purged_without_a_further_change(opened):
     wait_until(lambda: run.sink.metrics().keys_purged == 200, 60)
     metrics = run.sink.metrics()
     assert (metrics.keys, metrics.keys_waiting, metrics.keys_added, metrics.keys_reset) == (0, 0, 200, 0)
+
+
+def test_a_key_that_only_the_target_lacks_is_told(opened):
+    """With the first change of the table: its name, the consequence and the next step; not of tables with a key."""
+    run = opened()
+    run.server.execute("CREATE TABLE bare (id INT)", database=run.database)
+    with logged("dmdelta.sink.target") as told:
+        run.plan_of("t")
+        run.plan_of("bare")
+        run.plan_of("bare")
+    run.apply(100, 200)
+    (warning,) = [(message, fields) for level, message, fields in told if level == "WARNING"]
+    assert "may duplicate" in warning[0]
+    assert warning[1] == {
+        "table": f"`{run.database}`.`bare`",
+        "fix": "ALTER TABLE … ADD PRIMARY KEY in the target, as the source has",
+    }

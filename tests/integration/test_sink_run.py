@@ -60,6 +60,17 @@ def test_the_interval_of_a_running_sink_is_changed(task, spark, flush):
         assert [reason for *_, reason in task.target.query(points)] == ["interval"]
 
 
+def test_the_start_warns_of_risks(task, spark, capsys):
+    """Safe mode for the whole run, and a table without a key: in the log, with the table and the next step."""
+    task.server.execute("CREATE TABLE bare (v INT)", database=task.database)
+    task.catch_up("--safe-mode")
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines() if line.startswith("{")]
+    found = [line["context"] for line in lines if line["msg"] == "preflight" and "concerns" in line["context"]]
+    assert {(one["concerns"], one["check"]) for one in found} == {("spec", "safe_mode"), ("sink", "primary_key")}
+    assert any(f"{task.database}.bare" in one["finding"] for one in found)
+    assert all(one["fix"] for one in found)
+
+
 def test_what_the_target_lacks_does_not_expire(task, spark, capsys):
     """Bronze keeps what a sink has not had; a sink that comes too late stops alone, and says why."""
     task.settings["maintenance"] = {"bronze-days": 1}

@@ -21,6 +21,7 @@ from dmdelta.engine.run.commands import Attempt, RunCommands
 from dmdelta.engine.run.end_position import end_position
 from dmdelta.engine.run.pipeline import SourcePipeline, stats_of
 from dmdelta.engine.run.restart import begin_source
+from dmdelta.engine.run.warnings import warn_of_risks
 from dmdelta.engine.task.live_settings import LiveSettings
 from dmdelta.engine.task.task import Task, open_suites, open_task, with_safe_mode
 from dmdelta.engine.telemetry.counters import Progress, RunCounters, RunSummary
@@ -93,7 +94,7 @@ def run_task(
         commands = RunCommands(spec, stop, counters)
         opened.enter_context(serving_commands(spec, commands))
         opened.push(commands.ended)
-        task = _open_task(with_safe_mode(spec) if options.safe_mode else spec)
+        task = _open_task(with_safe_mode(spec) if options.safe_mode else spec, relayings)
         for relaying in relayings:
             restart_at = options.restart_at(relaying.task.start)
             if restart_at is not None:
@@ -113,11 +114,14 @@ def run_task(
     return RunSummary(counters.now(), stopped=stopped)
 
 
-def _open_task(spec: TaskSpec) -> Task:
-    """The task with its suites, which are read while the JVM starts: Great Expectations takes seconds to import."""
-    with ThreadPoolExecutor(1, thread_name_prefix="suites") as reader:
-        suites = reader.submit(open_suites, spec)
+def _open_task(spec: TaskSpec, relayings: Sequence[Relaying]) -> Task:
+    """The task with its suites. While the JVM starts, they are read (Great Expectations takes seconds to import), and
+    the operator is warned of risks.
+    """
+    with ThreadPoolExecutor(2, thread_name_prefix="open") as pool:
+        suites, warned = pool.submit(open_suites, spec), pool.submit(warn_of_risks, spec, relayings)
         task = open_task(spec)
+    warned.result()
     return replace(task, suites=suites.result())
 
 

@@ -1,6 +1,5 @@
 """The sink's checkpoint without a server: when it is written, what is counted, and what the log says."""
 
-import logging
 import threading
 from types import SimpleNamespace
 
@@ -14,6 +13,7 @@ from dmdelta.sink.execute.flusher import Flusher
 from dmdelta.sink.execute.progress import Progress
 from dmdelta.sink.execute.purger import purge_executed
 from dmdelta.sink.plan.checkpoint import PushedPoint
+from tests.support.logged import logged
 
 LONG, SOON, WAIT = 3600.0, 0.01, 30.0
 
@@ -65,25 +65,10 @@ def opened(monkeypatch):
         assert run.failures == []
 
 
-class Records(logging.Handler):
-    """What the sink logs, also if another test has configured the log."""
-
-    def __init__(self):
-        super().__init__(logging.DEBUG)
-        self.told = []
-
-    def emit(self, record):
-        self.told.append((record.levelname, record.getMessage(), record.context))
-
-
 @pytest.fixture
 def told():
-    logger, records = logging.getLogger("dmdelta.sink"), Records()
-    logger.addHandler(records)
-    logger.setLevel(logging.DEBUG)
-    yield records.told
-    logger.setLevel(logging.NOTSET)
-    logger.removeHandler(records)
+    with logged("dmdelta.sink") as told:
+        yield told
 
 
 def test_the_interval_is_changed_at_run_time(opened):
