@@ -1,6 +1,5 @@
 """A sink on a real server, without Spark: when the checkpoint is written with either flush, and what the run shows."""
 
-import threading
 from dataclasses import dataclass
 from types import SimpleNamespace
 
@@ -87,14 +86,14 @@ def opened(request):
     yield make
     for run in runs:
         assert run.sink.end(orderly=True)
-        names = {thread.name for thread in threading.enumerate()}
-        assert not names & {"sink-purge", "sink-flush"}
+        assert not any(thread and thread.is_alive() for thread in (run.sink.purger._thread, run.sink.flusher._thread))
 
 
 def test_a_synchronous_flush_after_every_slice(opened):
     """When `apply` returns, rows and checkpoint are at the end of the last slice: no thread writes it later."""
     run = opened(synchronous=True, flush_interval=0.0)
     run.apply(100, 500)
+    assert run.sink.flusher._thread is None
     assert (run.stored(), run.count()) == (at(500), 400)
     metrics = run.sink.metrics()
     assert (metrics.flushes, metrics.flushed_spans.times, metrics.rows) == (4, 4, 400)
