@@ -140,9 +140,9 @@ def test_a_table_that_does_not_arrive_is_named(mysql80, spark, tmp_path, monkeyp
     monkeypatch.setattr(runner, "DRAIN_SECONDS", 30.0)
     with task.running():
         spec = load_spec(task.spec)
-        task.server.execute(
-            *(f"UPDATE account{number} SET balance = 0 WHERE id = 1" for number in (3, 4)), database=task.database
-        )
+        # In one transaction, so that both land together.
+        updates = (f"UPDATE account{number} SET balance = 0 WHERE id = 1" for number in (3, 4))
+        task.server.execute("BEGIN", *updates, "COMMIT", database=task.database)
         assert begun.wait(SECONDS)
         note = note_of_socket(spec, Request.PAUSE)
         assert "account3" in note
