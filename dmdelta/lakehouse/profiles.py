@@ -37,7 +37,7 @@ SMALL_CONFS = {
     "spark.sql.files.minPartitionNum": "1",
     # Only listeners and the UI use the text of a plan, which contains every literal key. Writing it took a tenth of the
     # driver's time, mostly for the columns of Delta's log.
-    "spark.sql.ui.explainMode": "simple",
+    "spark.sql.ui.explainMode": "SIMPLE",
     "spark.sql.debug.maxToStringFields": "1",
     "spark.sql.maxPlanStringLength": "100",
 }
