@@ -147,7 +147,8 @@ def _newest_change(task: Task, landed: OwnCommit) -> datetime | None:
 
 
 def _server_at(relay: RelayStatus | None) -> str | None:
-    return f"{relay.server_file}:{relay.server_offset}" if relay and relay.server_file else None
+    end = relay.server_end if relay else None
+    return f"{end.binlog_file}:{end.offset}" if end else None
 
 
 def _place(row: dict[str, Any], prefix: str) -> str:

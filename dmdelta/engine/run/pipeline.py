@@ -22,7 +22,7 @@ from dmdelta.engine.telemetry.stats import SourceStats, bytes_beyond
 from dmdelta.engine.validation.validator import ValidatorLoop
 from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
-from dmdelta.source.relay.relay_task import RelayStatus, read_status
+from dmdelta.source.relay.relay_task import read_status
 
 log = get_logger(__name__)
 LOOP_END_SECONDS = 20.0
@@ -182,7 +182,7 @@ def stats_of(pipeline: SourcePipeline) -> SourceStats:
     relay, sinking, validator = read_status(folder), pipeline.sinking, pipeline.validator
     sink = sinking.metrics if sinking is not None else None
     positions = {
-        "server": _server(relay),
+        "server": relay.server_end if relay else None,
         "relayed": Position(relay.epoch, relay.binlog_file, relay.offset) if relay and relay.binlog_file else None,
         "landed": pipeline.landing.reached,
         "applied": tables.points.reached,
@@ -210,7 +210,3 @@ def stats_of(pipeline: SourcePipeline) -> SourceStats:
         sink_stopped=sinking is not None and sinking.failure is not None,
         validator=validator.figures if validator is not None else None,
     )
-
-
-def _server(relay: RelayStatus | None) -> Position | None:
-    return Position(relay.epoch, relay.server_file, relay.server_offset) if relay and relay.server_file else None

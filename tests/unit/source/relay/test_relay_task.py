@@ -111,3 +111,13 @@ def test_the_following_file_name() -> None:
     """The number of digits is kept, or grows by one on overflow."""
     assert following_file("binlog.000009") == "binlog.000010"
     assert following_file("mysql-bin.999999") == "mysql-bin.1000000"
+
+
+def test_the_servers_end_grows_with_what_it_sends():
+    """Its end at the connection counts until the relay is beyond it, also across files; there is none before."""
+    status = RelayStatus(pid=1, epoch=2)
+    assert status.server_end is None
+    status = replace(status, server_file="b.000002", server_offset=900, binlog_file="b.000002", offset=400)
+    assert status.server_end == Position(2, "b.000002", 900)
+    assert replace(status, offset=901).server_end == Position(2, "b.000002", 901)
+    assert replace(status, binlog_file="b.000003", offset=4).server_end == Position(2, "b.000003", 4)
