@@ -1,6 +1,7 @@
 """Small pure parts of the source: records passed between processes, error codes, names in information_schema."""
 
 import ssl
+from dataclasses import replace
 
 import pymysql
 import pytest
@@ -13,7 +14,7 @@ from dmdelta.source.catalog import enum_members
 from dmdelta.source.connection import foreign_errors
 from dmdelta.source.endpoint import Endpoint
 from dmdelta.source.relay.relay_dir import Known, following_file
-from dmdelta.source.relay.relay_task import RelayTask, StartAfter, StartAt, StartEdge
+from dmdelta.source.relay.relay_task import RelayStatus, RelayTask, StartAfter, StartAt, StartEdge
 from dmdelta.source.server import flavor_of, version_of
 
 
