@@ -12,8 +12,8 @@ from typing import Any, cast
 from pyspark.sql import SparkSession
 
 from dmdelta.errors import LakehouseError
+from dmdelta.lakehouse.access.deferred_session import DeferredSession, deferred_session
 from dmdelta.lakehouse.access.local_root import is_provided
-from dmdelta.lakehouse.deferred_session import DeferredSession, deferred_session
 from dmdelta.lakehouse.jars import delta_confs
 from dmdelta.lakehouse.local_jvm import jvm_confs
 from dmdelta.logging import get_logger

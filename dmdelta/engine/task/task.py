@@ -14,8 +14,8 @@ from dmdelta.checkpoint import SafeModePolicy
 from dmdelta.config import SourceConfig, TaskSpec
 from dmdelta.engine.task.live_settings import LiveSettings, RunSettings
 from dmdelta.errors import ConfigError
+from dmdelta.lakehouse.access.deferred_session import deferred_session
 from dmdelta.lakehouse.creation import make_schema
-from dmdelta.lakehouse.deferred_session import deferred_session
 from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.lakehouse.session import open_session
 from dmdelta.model.gtid import Flavor

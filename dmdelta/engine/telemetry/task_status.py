@@ -109,7 +109,7 @@ class SourceStatus(_Record):
     landed_to: str | None
     """The end of bronze."""
     newest_change: datetime | None = None
-    """When the newest landed change was committed at the source; null if unknown, and from a running task."""
+    """When the newest landed change was committed at the source, in ms; null if unknown, and from a running task."""
     applied_to: str | None
     """The global point: every table has reached it."""
     flushed_to: str | None = None

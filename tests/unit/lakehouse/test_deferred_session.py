@@ -4,8 +4,8 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
+from dmdelta.lakehouse.access.deferred_session import deferred_session
 from dmdelta.lakehouse.access.local_root import local_table
-from dmdelta.lakehouse.deferred_session import deferred_session
 from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.lakehouse.session import clone_session
 
