@@ -13,10 +13,7 @@ silver; changes that are not in silver after TAIL_SECONDS count with their age a
 
 import argparse
 import tempfile
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -31,6 +28,7 @@ from benchmarks.usage import sampling
 from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.lakehouse.session import open_session
 from dmdelta.model.position import Position
+from tests.support.background import in_background
 from tests.support.servers import Server, running
 from tests.support.task import Task, TaskProcess
 
@@ -55,7 +53,7 @@ def observe(task: Task, writer: Writer, seconds: float) -> Run:
     folders = silver_folders(task, writer)
     with task.process() as run:
         await_tables(run, folders)
-        with sampling(run.pid) as usage, writing(writer):
+        with sampling(run.pid) as usage, in_background(writer.write):
             begin = datetime.now(timezone.utc)
             time.sleep(seconds)
             end = datetime.now(timezone.utc)
@@ -67,28 +65,6 @@ def observe(task: Task, writer: Writer, seconds: float) -> Run:
         run.terminate()
         run.wait(END_SECONDS)
     return Run(begin, end, samples, writer.written, writer.behind, tail)
-
-
-@contextmanager
-def writing(writer: Writer) -> Iterator[None]:
-    """Have the writer write in a thread during the block; its error is raised at the end."""
-    stop, failures = threading.Event(), list[BaseException]()
-
-    def write() -> None:
-        try:
-            writer.write(stop)
-        except BaseException as error:  # noqa: BLE001 - raised below
-            failures.append(error)
-
-    thread = threading.Thread(target=write, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
-    if failures:
-        raise failures[0]
 
 
 def silver_folders(task: Task, writer: Writer) -> dict[str, Path]:

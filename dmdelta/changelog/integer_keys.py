@@ -37,12 +37,18 @@ class NetChanges:
     Attributes:
         keys: the distinct keys that the changes affect, old and new ones, in ascending order: uint64 for BIGINT
             UNSIGNED, else int64.
-        upserts: an Arrow table of the last change of each key that exists after all changes, in log order. The key's
-            row is the image `after`; the columns are `COLUMNS`.
+        changes: an Arrow table of the row changes.
+        last: the places in `changes` of the last change of each key that exists after all of them, ascending.
     """
 
     keys: Keys
-    upserts: Any
+    changes: Any
+    last: npt.NDArray[np.int64]
+
+    @property
+    def upserts(self) -> Any:
+        """An Arrow table of the last changes, in log order, with `COLUMNS`. The key's row is the image `after`."""
+        return self.changes.select(COLUMNS).take(pa.array(self.last))
 
 
 COLUMNS = ("after", "epoch", "seq", "row", "committed_at")
@@ -74,8 +80,7 @@ def net_changes(rows: Any, schema: TableSchema) -> NetChanges:
     order = np.lexsort((moments, keys))
     distinct, firsts = np.unique(keys[order], return_index=True)
     last = moments[order][[*firsts[1:] - 1, len(order) - 1]] if len(distinct) else moments
-    upserts = np.sort(last[last % 2 == 1] // 2)
-    return NetChanges(distinct, changes.select(COLUMNS).take(pa.array(upserts)))
+    return NetChanges(distinct, changes, np.sort(last[last % 2 == 1] // 2))
 
 
 def _places(mask: Any) -> npt.NDArray[np.int64]:

@@ -3,7 +3,7 @@
 import random
 import threading
 import time
-from contextlib import closing, contextmanager
+from contextlib import closing
 
 from dmdelta.config import load_spec
 from dmdelta.engine.apply import writer
@@ -13,6 +13,7 @@ from dmdelta.engine.control.socket_client import ask_running
 from dmdelta.engine.control.state import Request
 from dmdelta.engine.run import runner
 from dmdelta.lakehouse.layout import Lakehouse
+from tests.support.background import in_background
 from tests.support.task import SinkTask, Task
 
 TABLES, ROWS, BALANCE = 20, 5, 100
@@ -23,16 +24,12 @@ def names():
     return [f"account{number}" for number in range(TABLES)]
 
 
-@contextmanager
 def transfers(task):
     """A writer that moves amounts between tables: each transaction keeps the total."""
-    over, failures = threading.Event(), []
 
-    def write():
+    def write(over):
         chosen = random.Random(7)
-        try:
-            connection = task.server.connect(database=task.database)
-            cursor = connection.cursor()
+        with closing(task.server.connect(database=task.database)) as connection, connection.cursor() as cursor:
             while not over.wait(0.05):
                 giver, taker = chosen.sample(names(), 2)
                 row, amount = chosen.randrange(ROWS), chosen.randrange(1, 50)
@@ -40,18 +37,8 @@ def transfers(task):
                 cursor.execute(f"UPDATE {giver} SET balance = balance - {amount} WHERE id = {row}")
                 cursor.execute(f"UPDATE {taker} SET balance = balance + {amount} WHERE id = {row}")
                 cursor.execute("COMMIT")
-            connection.close()
-        except BaseException as error:  # noqa: BLE001 - raised below
-            failures.append(error)
 
-    thread = threading.Thread(target=write, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
-    assert failures == []
+    return in_background(write)
 
 
 def silver_total(task, spark):

@@ -135,7 +135,7 @@ def test_keys_are_purged_without_a_further_change(opened):
     assert (metrics.keys, metrics.keys_waiting, metrics.keys_added, metrics.keys_reset) == (0, 0, 200, 0)
 
 
-def test_a_key_that_only_the_target_lacks_is_told(opened):
+def test_a_key_that_only_the_target_lacks_is_logged(opened):
     """With the first change of the table: its name, the consequence and the next step; not of tables with a key."""
     run = opened()
     run.server.execute("CREATE TABLE bare (id INT)", database=run.database)

@@ -22,6 +22,7 @@ from dmdelta.engine.task.task import open_task
 from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.sharding import Action
 from dmdelta.sharding import Shard as ShardName
+from tests.support.background import in_background
 from tests.support.diff import Difference, differences
 from tests.support.servers import Server
 from tests.support.task import PASSWORD_VARIABLE, Task, TaskProcess
@@ -116,28 +117,15 @@ class ShardMerge:
         for shard in shards:
             self._execute(case, shard, statement)
 
-    @contextmanager
-    def under_load(self, case: Case) -> Iterator[None]:
+    def under_load(self, case: Case) -> AbstractContextManager[None]:
         """Shards 1 to 4 of a scenario keep changing meanwhile."""
-        stopping, failures = threading.Event(), list[BaseException]()
 
-        def write() -> None:
-            try:
-                while not stopping.wait(0.2):
-                    for shard in SHARDS:
-                        self.load(case, shard)
-            except BaseException as error:  # noqa: BLE001 - raised at the end
-                failures.append(error)
+        def write(over: threading.Event) -> None:
+            while not over.wait(0.2):
+                for shard in SHARDS:
+                    self.load(case, shard)
 
-        writer = threading.Thread(target=write, daemon=True)
-        writer.start()
-        try:
-            yield
-        finally:
-            stopping.set()
-            writer.join()
-        if failures:
-            raise failures[0]
+        return in_background(write)
 
     @contextmanager
     def process(self) -> Iterator[TaskProcess]:

@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from dmdelta.checkpoint import FlushReason
+from dmdelta.checkpoint import ORIGIN, FlushReason
 from dmdelta.engine.control.state import Reason
 from dmdelta.engine.run.pipeline import SourcePipeline
 from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
+from dmdelta.source.preflight.finding import listed
 
 log = get_logger(__name__)
 SINK = "the sink"
@@ -34,7 +35,9 @@ def plan_end_position(source_id: str, position: Position, known: Mapping[str, Po
     Args:
         known: the positions of the sink and of the tables that may not have reached `position`.
     """
-    return EndPosition(source_id, position, {name: at for name, at in sorted(known.items()) if at != position})
+    return EndPosition(
+        source_id, position, {name: at for name, at in sorted(known.items()) if (at or ORIGIN) != position}
+    )
 
 
 def plan_reason(ends: Sequence[EndPosition]) -> Reason | None:
@@ -42,9 +45,8 @@ def plan_reason(ends: Sequence[EndPosition]) -> Reason | None:
     parts = []
     for end in ends:
         names = [f"{name} at {at or 'its begin'}" for name, at in end.apart.items()]
-        more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
         if names:
-            parts.append(f"{end.source_id} is at {end.position}, except {', '.join(names[:MAX_NAMES])}{more}")
+            parts.append(f"{end.source_id} is at {end.position}, except {listed(names, MAX_NAMES)}")
     if not parts:
         return None
     hint = "nothing is lost: each table continues from its own position; to read all tables at one position, resume"

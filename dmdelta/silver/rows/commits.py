@@ -2,13 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 
 from dmdelta.changelog.extraction import column_list
-from dmdelta.changelog.integer_keys import net_changes
+from dmdelta.changelog.integer_keys import NetChanges, net_changes
 from dmdelta.ddl.types.silver_types import COMMITTED_AT, VERSION, silver_columns
 from dmdelta.lakehouse.commits import CommitTag, OwnCommit, append, delete, merge, replace_using, replace_where
 from dmdelta.lakehouse.session import can_replace
@@ -42,11 +41,11 @@ class LiteralKeys:
 
     Attributes:
         predicate: the condition (SQL) that exactly the batch's keys fulfil.
-        upserts: the last change of each key that exists afterwards (`NetChanges`); None: a query compacts the changes.
+        net: the compacted changes; None: a query compacts them.
     """
 
     predicate: str
-    upserts: Any = None
+    net: NetChanges | None = None
 
 
 def facts_of(batch: Batch) -> tuple[BatchFacts, LiteralKeys | None]:
@@ -77,10 +76,10 @@ def _literal_keys(batch: Batch) -> LiteralKeys | None:
     replaces = batch.mode is Mode.NORMAL and not batch.empty and batch.failing is None and not batch.folds
     if kind is None or batch.inserts_only or not replaces:
         return None
-    upserts = None
+    net = None
     if batch.compacts_in_memory:
         net = net_changes(batch.memory, batch.schema)
-        keys, upserts = [int(key) for key in net.keys.tolist()], net.upserts
+        keys = [int(key) for key in net.keys.tolist()]
     elif batch.events.rows.get(Op.DELETE) or batch.events.moves:
         keys = batch.query_keys()
     else:
@@ -88,7 +87,7 @@ def _literal_keys(batch: Batch) -> LiteralKeys | None:
     if len(keys) > MAX_REPLACED_KEYS:
         return None
     predicate = plan_key_predicate(batch.schema.primary_key[0], kind, keys)
-    return LiteralKeys(predicate, upserts) if predicate else None
+    return LiteralKeys(predicate, net) if predicate else None
 
 
 def commits_of(batch: Batch, facts: BatchFacts) -> list[tuple[Batch, Step]]:
@@ -141,8 +140,8 @@ def run_step(
 def _upserts(batch: Batch, literal: LiteralKeys | None = None) -> DataFrame:
     """The rows of silver that the batch's net inserts and updates leave."""
     schema = batch.schema
-    if literal is not None and literal.upserts is not None:
-        return inserted_rows(batch.spark.createDataFrame(literal.upserts), schema)
+    if literal is not None and literal.net is not None:
+        return inserted_rows(batch.spark.createDataFrame(literal.net.upserts), schema)
     return batch.kept(silver_rows(compacted(_keyed(batch), schema).where("op <> 'delete'"), schema))
 
 

@@ -26,7 +26,7 @@ class Finding:
     fix: str = ""
 
 
-def listed(names: Sequence[str]) -> str:
-    """Names, formatted for a message."""
-    more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more
+def listed(names: Sequence[str], most: int = SHOWN) -> str:
+    """Names, formatted for a message that contains at most so many of them."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

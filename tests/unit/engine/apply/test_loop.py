@@ -99,6 +99,14 @@ class Run:
             waiting.wait(0.01)
         raise AssertionError(vars(self.scheduler))
 
+    def drain(self):
+        """Start, stop with time to drain, and hand over a range that lands meanwhile."""
+        self.scheduler.is_idle = False
+        self.thread.start()
+        self.stop.request(drain=SECONDS)
+        self.queue.append(landed(1))
+        self.wait_for(lambda: self.scheduler.handed == [1])
+
     def end(self):
         self.thread.join(SECONDS)
         assert not self.thread.is_alive()
@@ -182,11 +190,7 @@ def test_an_idle_source_has_the_catalogs_structures(run, monkeypatch):
 
 def test_a_stop_with_time_to_drain_applies_what_has_landed(run):
     """Also what lands during the stop; it ends once every table is at the end of bronze."""
-    run.scheduler.is_idle = False
-    run.thread.start()
-    run.stop.request(drain=SECONDS)
-    run.queue.append(landed(1))
-    run.wait_for(lambda: run.scheduler.handed == [1])
+    run.drain()
     run.queue.close()
     run.scheduler.applied = [AppliedRange(landed(1), 1, False, 0.5)]
     run.wait_for(lambda: run.applied.take(0, 0) is not None)
@@ -197,11 +201,7 @@ def test_a_stop_with_time_to_drain_applies_what_has_landed(run):
 
 def test_a_drain_ends_with_a_failure(run):
     """Of any stage: the tables keep their positions."""
-    run.scheduler.is_idle = False
-    run.thread.start()
-    run.stop.request(drain=SECONDS)
-    run.queue.append(landed(1))
-    run.wait_for(lambda: run.scheduler.handed == [1])
+    run.drain()
     run.stop.fail(LakehouseError("the storage is full", hint="free space"))
     run.end()
     assert run.error is None

@@ -76,7 +76,7 @@ def test_ignored_checks_are_not_told(catalog):
 
 
 def test_silver_alone_without_routes_needs_no_catalog(catalog):
-    """Only the setting is told; the start reads nothing more from the source. An archive has no catalog either."""
+    """Only the setting is logged; the start reads nothing more from the source. An archive has no catalog either."""
     assert warned(spec(sink=False, safe=True, routes=()), [relaying()]).keys() == {("spec", "safe_mode")}
     assert warned(spec(sink=False, routes=()), [relaying()]) == {}
     assert warned(spec(), [relaying(endpoint=None)]) == {}
@@ -84,7 +84,7 @@ def test_silver_alone_without_routes_needs_no_catalog(catalog):
 
 
 def test_a_source_that_does_not_answer_stops_nothing(monkeypatch):
-    """What is known without it is told, and that its tables are not checked."""
+    """What is known without it is logged, and that its tables are not checked."""
 
     def refuse(endpoint, retry):
         raise SourceUnavailable("down", hint="none")

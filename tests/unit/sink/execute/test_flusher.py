@@ -145,7 +145,7 @@ def test_the_log_follows_a_snapshot(opened, told):
 
 
 def test_the_log_of_causality_has_numbers_only(told):
-    """Purges and resets, with the number of keys: no key is told."""
+    """Purges and resets, with the number of keys: no key is logged."""
     snapshots = Snapshots(1, "s1")
     dispatcher = Dispatcher([], Causality(1), snapshots, 10)
     queue = SimpleNamespace(put=lambda message, timeout: snapshots.receive(message.id, 0))
