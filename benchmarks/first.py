@@ -19,10 +19,11 @@ from pathlib import Path
 
 from benchmarks.commit_log import Commit, applying, read_commits
 from benchmarks.cpu import thread_seconds
-from benchmarks.freshness import END_SECONDS, POLL_SECONDS, prepare, silver_folders, writing
+from benchmarks.freshness import END_SECONDS, POLL_SECONDS, prepare, silver_folders
 from benchmarks.load import Load
 from benchmarks.page import measured_by, write_page
 from benchmarks.usage import Usage, sampling
+from tests.support.background import in_background
 from tests.support.memory import command_of, descendants
 from tests.support.servers import running
 from tests.support.task import Task, TaskProcess
@@ -175,7 +176,7 @@ def measure(folder: Path) -> list[str]:
     with running("mysql80", max_binlog_size="1G") as server:
         task, writer = prepare(server, LOAD, folder)
         task.mode = "all"
-        with writing(writer):
+        with in_background(writer.write):
             first = observe(task, silver_folders(task, writer))
     return list(lines_of(first))
 

@@ -17,11 +17,12 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from benchmarks.freshness import END_SECONDS, await_tables, silver_folders, writing
+from benchmarks.freshness import END_SECONDS, await_tables, silver_folders
 from benchmarks.load import Load, Writer
 from benchmarks.page import measured_by, write_page
 from benchmarks.usage import usage_below
 from dmdelta.lakehouse.session import open_session
+from tests.support.background import in_background
 from tests.support.servers import running
 from tests.support.task import Task, TaskProcess
 
@@ -101,7 +102,7 @@ def measure(batches: int, folder: Path) -> list[str]:
         writer.create()
         task = Task(folder, server, database, "bench", "bench", jvm_options="")
         task.settings["metrics"] = {"port": 0}
-        with task.process() as run, writing(writer):
+        with task.process() as run, in_background(writer.write):
             await_tables(run, silver_folders(task, writer))
             moments = follow(run, batches)
             run.terminate()
