@@ -1,6 +1,7 @@
 """`dmdelta run`: runs the task."""
 
 import os
+import signal
 import threading
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -44,9 +45,22 @@ def run(
     from dmdelta.engine.run.runner import RunOptions, run_task
 
     options = RunOptions(until_caught_up, safe_mode, start_time, remove_meta)
-    with _without_variables(task.variables_of_passwords), showing_progress() as report:
+    with _ending_on_ctrl_c(), _without_variables(task.variables_of_passwords), showing_progress() as report:
         summary = run_task(task, options, report)
     print_summary(summary)
+
+
+@contextmanager
+def _ending_on_ctrl_c() -> Iterator[None]:
+    """Let the second Ctrl-C, which the run does not handle, end the process: KeyboardInterrupt waits for threads."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

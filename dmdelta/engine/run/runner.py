@@ -20,6 +20,7 @@ from dmdelta.engine.run.assembly import open_pipeline
 from dmdelta.engine.run.commands import Attempt, RunCommands
 from dmdelta.engine.run.pipeline import SourcePipeline, stats_of
 from dmdelta.engine.run.restart import begin_source
+from dmdelta.engine.run.stopping import reporting_stop
 from dmdelta.engine.task.live_settings import LiveSettings
 from dmdelta.engine.task.task import Task, open_suites, open_task, with_safe_mode
 from dmdelta.engine.telemetry.counters import Progress, RunCounters, RunSummary
@@ -191,7 +192,9 @@ def _follow(following: _Following, control: ControlTable) -> bool:
     reporting = _AttemptControl(task.live_settings, control, commands, locks)
     _watch(pipelines, attempt, stop, reporting)
     stopped_by_request = (stop.requested or commands.restart.is_set()) and attempt.failure is None
-    _end(pipelines, attempt)
+    attempt.request()
+    with reporting_stop(pipelines):
+        _end(pipelines, attempt)
     if locks is not None:
         locks.poll()
     if commands.restart.is_set() and reporting.last_reported:
@@ -265,8 +268,7 @@ def _watch(
 
 
 def _end(pipelines: Sequence[SourcePipeline], stop: StopRequest) -> None:
-    """Let every pipeline reach a boundary, then write the checkpoints."""
-    stop.request()
+    """After a request to stop, let every pipeline reach a boundary, then write the checkpoints."""
     failure = stop.failure
     if not _joined(pipelines, GRACE_SECONDS):
         log.warning("stop timed out; cancelling in-flight work", waited_seconds=GRACE_SECONDS)
