@@ -26,7 +26,9 @@ DRAIN_SECONDS = 1.0
 """The longest wait for output at the end of this process. Later output of the JVM, which then ends, is not shown."""
 MOST_LINES = 5_000
 """The longest report that is held."""
-_NOISE = re.compile(r"WARNING: Using incubator modules: [\w., ]+")
+_NOISE = re.compile(r"WARNING: Using incubator modules: [\w., ]+$")
+_CONTROL = re.compile(rb"[\r\x1b]")
+"""What a progress display writes, which must not wait for the end of the line."""
 _REPORT = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d (?:ERROR|FATAL) (?P<logger>[\w$.]+): ")
 """The first line of an error in the pattern of `log4j2.properties`."""
 _EXCEPTION = re.compile(r"(?:Caused by: )?(?:[\w$]+\.)+[\w$]+(?:: |$)")
@@ -96,8 +98,9 @@ class LineFilter:
             self._report.append(line)
             return []
         shown = self.settle()
-        if _NOISE.fullmatch(line):
-            return shown
+        cut = _NOISE.sub("", line)
+        if cut != line:
+            return [*shown, cut] if cut else shown
         if _REPORT.match(line) and self.is_cancelling():
             self._report = [line]
             return shown
@@ -153,6 +156,9 @@ class _Output:
             *lines, rest = (rest + data).split(b"\n")
             for line in lines:
                 self._show(self._lines.take(line.decode("utf-8", "surrogateescape")))
+            if _CONTROL.search(rest):
+                self._write(rest)
+                rest = b""
             if not data:
                 break
         self._show(self._lines.settle())

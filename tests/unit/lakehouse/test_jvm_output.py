@@ -52,6 +52,7 @@ def shown(lines, *, is_cancelling):
 @pytest.mark.parametrize("is_cancelling", [False, True])
 def test_unknown_lines_pass(is_cancelling):
     """In their order, also while jobs are cancelled."""
+    assert shown(["spinner …" + INCUBATOR, "x"], is_cancelling=is_cancelling) == ["spinner …", "x"]
     lines = [*UNKNOWN, *FULL_DISK, UNKNOWN[0], "2026-11-21 10:00:00 ERROR Executor: no trace", *UNKNOWN]
     assert shown([INCUBATOR, *lines], is_cancelling=is_cancelling) == lines
 
@@ -144,6 +145,37 @@ def test_the_output_of_a_child_reaches_stderr(arguments):
         lines = done.stderr.splitlines()
         assert sorted(lines) == sorted([*child, "own stderr", "unfinished"])
         assert [line for line in lines if line in child] == child
+
+
+PROGRESS = """
+import os, select
+from dmdelta.lakehouse.jvm.output import filtered_output
+read, write = os.pipe()
+os.dup2(write, 2)
+with filtered_output():
+    for n in range(3):
+        frame = b"\\r\\x1b[2K frame %d" % n
+        os.write(2, frame)
+        shown = b""
+        while len(shown) < len(frame):
+            shown += os.read(read, 100)
+        assert shown == frame, shown
+print("shown")
+"""
+
+
+def test_a_progress_display_does_not_wait_for_the_end_of_a_line():
+    """A spinner of this process continues while the JVM starts."""
+    root = str(Path(__file__).resolve().parents[3])
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRESS],
+        env={**os.environ, "PYTHONPATH": root},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert done.stdout == "shown\n"
 
 
 class Interrupted:
