@@ -25,7 +25,6 @@ class StopRequest:
         self._stopping = threading.Event()
         self._going = threading.Event()
         self._going.set()
-        # Re-entrant: a signal may come while its thread is in here.
         self._lock = threading.RLock()
         self._paused = False
         self.failure: DmdeltaError | None = None
@@ -90,12 +89,12 @@ def stopping_on_signals(stop: StopRequest) -> Iterator[None]:
             signal.raise_signal(signum)
             return
         stop.signalled = True
-        stop.request()
         received.set()
 
-    def report() -> None:
+    def obey() -> None:
         received.wait()
         if stop.signalled:
+            stop.request()
             log.info("stop requested by a signal", note=SECOND_SIGNAL)
 
     if threading.current_thread() is not threading.main_thread():
@@ -104,8 +103,8 @@ def stopping_on_signals(stop: StopRequest) -> Iterator[None]:
     previous = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     for number in previous:
         signal.signal(number, on_signal)
-    # A handler must not log: it may interrupt its thread within a log line.
-    threading.Thread(target=report, name="signals", daemon=True).start()
+    # Not in the handler: it may interrupt its thread within a log line, or while it holds the lock of an event.
+    threading.Thread(target=obey, name="signals", daemon=True).start()
     try:
         yield
     finally:

@@ -25,6 +25,7 @@ from dmdelta.engine.task.live_settings import LiveSettings
 from dmdelta.engine.task.task import Task, open_suites, open_task, with_safe_mode
 from dmdelta.engine.telemetry.counters import Progress, RunCounters, RunSummary
 from dmdelta.engine.telemetry.prometheus import RunMetrics
+from dmdelta.engine.telemetry.task_status import TaskStatus
 from dmdelta.errors import DmdeltaError, QualityError, SchemaError, StageFailed
 from dmdelta.logging import get_logger
 from dmdelta.model.schema import TableName
@@ -71,12 +72,14 @@ def run_task(
     options: RunOptions,
     report: Callable[[Progress], None],
     stop: StopRequest | None = None,
+    follow: Callable[[Callable[[], TaskStatus]], None] | None = None,
 ) -> RunSummary:
     """Run until caught up or stopped.
 
     Args:
         report: called with the run's progress from the stages' threads.
         stop: lets another thread stop the run; signals always do.
+        follow: called once, before Spark starts, with a function that reads the run's status from any thread.
 
     Raises:
         DmdeltaError: a stage failed permanently; the checkpoint then has an exit point.
@@ -88,6 +91,8 @@ def run_task(
         # The relays first: their locks exclude a second runner of the task.
         relayings = [opened.enter_context(open_relaying(spec, source, until_caught_up=ends)) for source in spec.sources]
         commands = RunCommands(spec, stop, counters)
+        if follow is not None:
+            follow(commands.status)
         opened.enter_context(serving_commands(spec, commands))
         opened.push(commands.ended)
         task = _open_task(with_safe_mode(spec) if options.safe_mode else spec)
