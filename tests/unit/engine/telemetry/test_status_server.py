@@ -3,22 +3,29 @@
 import json
 from contextlib import closing, contextmanager
 from http.client import HTTPConnection
+from types import SimpleNamespace
 
 import pytest
 from prometheus_client import CollectorRegistry
 
 from dmdelta.config.metrics import MetricsConfig
+from dmdelta.engine.telemetry.observations import Observations
+from dmdelta.engine.telemetry.stats import SourceStats
 from dmdelta.engine.telemetry.status_server import StatusSite, plan_readiness, serving_site
 from dmdelta.engine.telemetry.task_status import TaskStatus
+from dmdelta.model.position import Position
 from tests.support.servers.server import free_port
 from tests.support.statuses import source, task
 
 
 @contextmanager
 def served(status, freshness=10.0):
-    """Yields a function that sends a request: code, headers and text of the answer."""
-    port = free_port()
-    site = StatusSite(lambda: status, lambda: {"shop-primary": [(1.0, 2.0, None)]}, freshness, CollectorRegistry())
+    """Yields a function that sends a request: code, headers and text of the answer.
+
+    `status` is a status, or a function that returns the current one.
+    """
+    port, read = free_port(), status if callable(status) else lambda: status
+    site = StatusSite(read, lambda: {"shop-primary": [(1.0, 2.0, None)]}, freshness, CollectorRegistry())
 
     def request(path, method="GET"):
         with closing(HTTPConnection("127.0.0.1", port, timeout=10)) as connection:
@@ -79,3 +86,44 @@ def test_a_target_of_zero_leaves_some_seconds():
     """A task that applies at once still needs them."""
     assert plan_readiness(task([source(lag_seconds=2.5)]), 0.0).is_ready
     assert not plan_readiness(task([source(lag_seconds=3.0)]), 0.0).is_ready
+
+
+class Frozen:
+    """The status of a task whose source goes on while applying may be frozen, by the clock of a test."""
+
+    def __init__(self, monkeypatch):
+        self.now, self.applied = 1000.0, 1000
+        clock = SimpleNamespace(monotonic=lambda: self.now, time=lambda: self.now)
+        monkeypatch.setattr("dmdelta.engine.telemetry.observations.time", clock)
+        self.observations = Observations()
+
+    def pass_second(self, *, is_applying):
+        """The source writes; applying follows unless it is frozen."""
+        self.now += 1.0
+        server = round(self.now)
+        self.applied = server if is_applying else self.applied
+        positions = {"server": at(server), "applied": at(self.applied)}
+        self.observations.see([SourceStats("shop-primary", positions)], self.now)
+
+    def status(self):
+        return task([source(lag_seconds=self.observations.lag("shop-primary", at(self.applied)))])
+
+
+def at(offset):
+    return Position(1, "binlog.000001", offset)
+
+
+def test_a_task_whose_applying_is_frozen_is_not_ready_until_it_has_caught_up(monkeypatch):
+    """The lag is measured: 503 from three times the target freshness on, 200 once it is below again."""
+    frozen = Frozen(monkeypatch)
+    frozen.pass_second(is_applying=True)
+    with served(frozen.status) as request:
+        assert request("/readyz")[::2] == (200, "ready\n")
+        codes = []
+        for _ in range(32):
+            frozen.pass_second(is_applying=False)
+            codes.append(request("/readyz")[0])
+        assert codes == [200] * 30 + [503] * 2
+        assert request("/readyz")[2] == "shop-primary: lag 31 s, limit 30 s\n"
+        frozen.pass_second(is_applying=True)
+        assert request("/readyz")[::2] == (200, "ready\n")
