@@ -12,9 +12,10 @@ from pyspark.sql import SparkSession
 
 from dmdelta.errors import LakehouseError
 from dmdelta.lakehouse.access.local_root import is_provided
+from dmdelta.lakehouse.cds_options import MAKE
 from dmdelta.lakehouse.jars import delta_confs
 from dmdelta.lakehouse.jvm.cancellation import interrupts_kept
-from dmdelta.lakehouse.jvm.output import filtered_output
+from dmdelta.lakehouse.jvm.output import filtered_output, inherited_output
 from dmdelta.lakehouse.local_jvm import jvm_confs
 from dmdelta.logging import get_logger
 
@@ -227,5 +228,7 @@ def _open_local(app: str, settings: SessionSettings) -> SparkSession:
         builder = builder.master(settings.master or "local[*]")
     for name, value in local_confs(settings).items():
         builder = builder.config(name, value)
-    with filtered_output(), interrupts_kept():
+    # Whoever makes the class archive waits for the JVM's end, which is the end of its output.
+    output = inherited_output() if MAKE in os.environ else filtered_output()
+    with output, interrupts_kept():
         return builder.getOrCreate()

@@ -185,14 +185,34 @@ def filtered_output() -> Iterator[None]:
 
     Its stdout as well: VACUUM prints, and stdout may be JSON. If the block raises, its output has been shown.
     """
+    read, write = os.pipe()
+    output = _Output(read, os.dup(2))
+    try:
+        with _leading_to(write):
+            yield
+    except BaseException:
+        output.drain()
+        raise
+    finally:
+        output.follow_stderr()
+
+
+@contextmanager
+def inherited_output() -> Iterator[None]:
+    """Redirect what a process started in this block writes to this process's stderr, which it keeps open to its end."""
+    with _leading_to(os.dup(2)):
+        yield
+
+
+@contextmanager
+def _leading_to(target: int) -> Iterator[None]:
+    """Let stdout and stderr lead to `target` during the block, which this closes."""
     sys.stdout.flush()
     sys.stderr.flush()
     originals = {number: os.dup(number) for number in (1, 2)}
-    read, write = os.pipe()
-    output = _Output(read, os.dup(2))
     for number in originals:
-        os.dup2(write, number)
-    os.close(write)
+        os.dup2(target, number)
+    os.close(target)
     try:
         yield
     finally:
@@ -201,6 +221,3 @@ def filtered_output() -> Iterator[None]:
         for number, original in originals.items():
             os.dup2(original, number)
             os.close(original)
-        if sys.exc_info()[0] is not None:
-            output.drain()
-        output.follow_stderr()

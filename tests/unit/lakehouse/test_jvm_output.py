@@ -178,6 +178,29 @@ def test_a_progress_display_does_not_wait_for_the_end_of_a_line():
     assert done.stdout == "shown\n"
 
 
+INHERITED = """
+import subprocess
+from dmdelta.lakehouse.jvm.output import inherited_output
+with inherited_output():
+    subprocess.Popen(["sh", "-c", "echo to stdout; sleep 0.5; echo the end"])
+print("own stdout")
+"""
+
+
+def test_inherited_output_ends_with_the_child():
+    """Whoever waits for the output of this process waits for the JVM, too."""
+    root = str(Path(__file__).resolve().parents[3])
+    done = subprocess.run(
+        [sys.executable, "-c", INHERITED],
+        env={**os.environ, "PYTHONPATH": root},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert (done.stdout, done.stderr) == ("own stdout\n", "to stdout\nthe end\n")
+
+
 class Interrupted:
     """A session that counts cancellations."""
 
