@@ -11,6 +11,7 @@ import pytest
 from dmdelta.lakehouse.jvm.cancellation import cancel_jobs, interrupts_kept
 from dmdelta.lakehouse.jvm.output import LineFilter, _Cancellations, is_cancellation
 
+ROOT = Path(__file__).resolve().parents[3]
 INCUBATOR = "WARNING: Using incubator modules: jdk.incubator.vector"
 ABORTING = "2026-11-21 10:00:00 ERROR FileFormatWriter: Aborting job 7e0c3c2a-1b1c-4a53-a0a4-2c1d8b1d8f11."
 CANCELLED = [
@@ -33,6 +34,11 @@ FULL_DISK = [
     "\tSuppressed: org.apache.spark.TaskKilledException",
     "Caused by: java.io.IOException: No space left on device",
     "\tat java.base/sun.nio.ch.UnixFileDispatcherImpl.write0(Native Method)",
+]
+CANCELLED_AGAIN = [
+    "2026-11-21 10:00:00 ERROR DeltaInsertReplaceOnOrUsingCommand: Fatal error in INSERT REPLACE ON/USING in attempt 1",
+    "org.apache.spark.SparkException: [SPARK_JOB_CANCELLED] Job 207 cancelled as part of cancellation of all jobs SQLSTATE: XXKDA",
+    "\tat org.apache.spark.errors.SparkCoreErrors$.sparkJobCancelled(SparkCoreErrors.scala:235)",
 ]
 ABORTED = ["2026-11-21 10:00:00 ERROR FileFormatWriter: Job job_202611211000_0012 aborted."]
 UNKNOWN = [
@@ -57,7 +63,7 @@ def test_unknown_lines_pass(is_cancelling):
     assert shown([INCUBATOR, *lines], is_cancelling=is_cancelling) == lines
 
 
-@pytest.mark.parametrize("report", [CANCELLED, KILLED, ABORTED])
+@pytest.mark.parametrize("report", [CANCELLED, CANCELLED_AGAIN, KILLED, ABORTED])
 def test_reports_of_cancelled_jobs_are_omitted_only_after_a_cancellation(report):
     """What nobody cancelled is an error, and what follows a report is shown."""
     lines = [*report, *report, "PySpark worker failed", *report, *FULL_DISK]
@@ -81,6 +87,12 @@ def test_reports_of_cancelled_jobs_are_omitted_only_after_a_cancellation(report)
 def test_the_root_cause_decides(report, answer):
     """A suppressed exception, or a message without one, is not the cause."""
     assert is_cancellation(report) is answer
+
+
+def test_reports_have_the_pattern_of_the_configuration():
+    """Their first line is recognized by it."""
+    settings = (ROOT / "dmdelta" / "lakehouse" / "log4j2.properties").read_text(encoding="utf-8").splitlines()
+    assert "appender.stderr.layout.pattern = %d{yyyy-MM-dd HH:mm:ss} %p %c{1}: %m%n%ex" in settings
 
 
 def test_an_omitted_report_is_named_in_the_log(caplog):
@@ -127,10 +139,9 @@ else:
 @pytest.mark.parametrize("arguments", [[], ["fails"]])
 def test_the_output_of_a_child_reaches_stderr(arguments):
     """Whatever it writes to, during the block and later; of one that does not start, before the error."""
-    root = str(Path(__file__).resolve().parents[3])
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, *arguments],
-        env={**os.environ, "PYTHONPATH": root},
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         check=True,
@@ -166,10 +177,9 @@ print("shown")
 
 def test_a_progress_display_does_not_wait_for_the_end_of_a_line():
     """A spinner of this process continues while the JVM starts."""
-    root = str(Path(__file__).resolve().parents[3])
     done = subprocess.run(
         [sys.executable, "-c", PROGRESS],
-        env={**os.environ, "PYTHONPATH": root},
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
         text=True,
         check=True,
@@ -189,10 +199,9 @@ print("own stdout")
 
 def test_inherited_output_ends_with_the_child():
     """Whoever waits for the output of this process waits for the JVM, too."""
-    root = str(Path(__file__).resolve().parents[3])
     done = subprocess.run(
         [sys.executable, "-c", INHERITED],
-        env={**os.environ, "PYTHONPATH": root},
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         check=True,
