@@ -10,7 +10,10 @@ from dmdelta.engine.task.live_settings import RunSettings
 
 
 def pause(spec: Spec, json: Json = False) -> None:
-    """Pause a running task: it finishes the ranges in progress, writes its checkpoint and waits."""
+    """Pause a running task: it brings all tables and the sink to one position, for at most 10 s.
+
+    It writes its checkpoint and lists the tables that are elsewhere.
+    """
     _ask(spec, Request.PAUSE, as_json=json)
 
 
@@ -20,7 +23,7 @@ def resume(spec: Spec, json: Json = False) -> None:
 
 
 def stop(spec: Spec, json: Json = False) -> None:
-    """Stop a running or paused task, like SIGTERM."""
+    """Stop a running or paused task, like SIGTERM; it ends like a pause."""
     _ask(spec, Request.STOP, as_json=json)
 
 

@@ -46,12 +46,19 @@ class SinkingLoop(SupervisedLoop):
     failure: DmdeltaError | None = None
     interval: float = 30.0
     _sink: Sink | None = None
+    _reached: Position | None = None
     _told: float = field(default_factory=time.monotonic)
 
     @property
     def metrics(self) -> SinkMetrics | None:
         """The current counters; None before the target was reached."""
         return self._sink.metrics() if self._sink is not None else None
+
+    @property
+    def position(self) -> Position | None:
+        """The position up to which everything was handed to the workers; None: nothing was."""
+        ends = (self._reached, self._sink.position if self._sink is not None else None)
+        return max(filter(None, ends), default=None)
 
     def change_interval(self, seconds: float) -> None:
         """Change the interval of the checkpoint."""
@@ -80,11 +87,13 @@ class SinkingLoop(SupervisedLoop):
             for batch in landed_batches(self.spark, self.source, sink.position) if landed else ():
                 if not self._apply(sink, batch, stop):
                     break
-            while not stop.requested and not self.landed_ranges.finished:
+            # After a stop, to the end of what has landed, as silver's tables.
+            while (stop.drains or not stop.requested) and not self.landed_ranges.finished:
                 batch_ahead = self.landed_ranges.take(RANGE_BYTES, WAIT_SECONDS)
                 if batch_ahead is not None and not self._apply(sink, batch_ahead, stop):
                     break
                 sink.dispatcher.check()
+                sink.flush_if_due()
                 self._log_counters()
             orderly = True
         finally:
@@ -105,7 +114,10 @@ class SinkingLoop(SupervisedLoop):
         if landed.safe_until is not None:  # a full load, which is complete in bronze, may have seen the range
             exact = exact_positions(self.spark, self.source.bronze, self.source.source_id)
             sink.read_at = {name: at for name, at in exact.items() if at.epoch == landed.end.epoch}
-        return sink.apply(landed.begin, landed.end, lambda: stop.requested, landed.safe_until)
+        if not sink.apply(landed.begin, landed.end, lambda: stop.requested and not stop.drains, landed.safe_until):
+            return False
+        self._reached = landed.end
+        return True
 
     def _log_counters(self) -> None:
         if self._sink is None or time.monotonic() - self._told < TELL_SECONDS:
@@ -115,13 +127,16 @@ class SinkingLoop(SupervisedLoop):
         log.info(
             "sink",
             source=counters.source_id,
-            pushed=counters.pushed,
-            ready=counters.ready,
-            flushed=counters.flushed,
+            pushed=str(counters.pushed),
+            ready=str(counters.ready),
+            flushed=str(counters.flushed),
             flush_s=round(counters.flush_seconds, 3),
             keys=counters.keys,
             keys_added=counters.keys_added,
-            keys_reset=counters.resets,
+            keys_purged=counters.keys_purged,
+            keys_waiting=counters.keys_waiting,
+            keys_reset=counters.keys_reset,
+            resets=counters.resets,
             queued=counters.queued,
             rows=[worker.rows for worker in counters.workers],
             statements=[worker.statements for worker in counters.workers],

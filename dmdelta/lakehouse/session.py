@@ -13,10 +13,11 @@ from pyspark.sql import SparkSession
 from dmdelta.errors import LakehouseError
 from dmdelta.lakehouse.access.local_root import is_provided
 from dmdelta.lakehouse.cds_options import MAKE
+from dmdelta.lakehouse.deferred_session import DeferredSession, deferred_session
 from dmdelta.lakehouse.jars import delta_confs
 from dmdelta.lakehouse.jvm.cancellation import interrupts_kept
+from dmdelta.lakehouse.jvm.options import jvm_confs
 from dmdelta.lakehouse.jvm.output import filtered_output, inherited_output
-from dmdelta.lakehouse.local_jvm import jvm_confs
 from dmdelta.logging import get_logger
 
 log = get_logger(__name__)
@@ -126,6 +127,8 @@ def clone_session(spark: SparkSession) -> SparkSession:
     Raises:
         LakehouseError: this version of Spark Connect does not support it.
     """
+    if isinstance(spark, DeferredSession):
+        return deferred_session(lambda: clone_session(spark.started()))
     if hasattr(spark, "cloneSession"):  # Spark Connect
         return cast("SparkSession", cast("Any", spark).cloneSession())
     if not hasattr(spark, "newSession"):

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from dmdelta.model.position import Position
+
 
 @dataclass(slots=True)
 class WorkerCounts:
@@ -13,13 +15,35 @@ class WorkerCounts:
     retries: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class SpanCounts:
+    """How many checkpoint snapshots reached a state, and the total time since each was pushed, in seconds."""
+
+    times: int = 0
+    seconds: float = 0.0
+
+    def plus(self, seconds: float) -> "SpanCounts":
+        """These and one more."""
+        return SpanCounts(self.times + 1, self.seconds + seconds)
+
+
 @dataclass(slots=True)
 class FlushCounts:
-    """The flusher's counters; `seconds` is the duration of the latest flush."""
+    """The flusher's counters.
+
+    Attributes:
+        flushes: checkpoints written.
+        seconds: the duration of the latest one.
+        dropped_records: records that they deleted.
+        purged: snapshots that were forgotten, because they or newer ones were flushed.
+        spans: the snapshots that were flushed, with the time since each was pushed.
+    """
 
     flushes: int = 0
     seconds: float = 0.0
     dropped_records: int = 0
+    purged: int = 0
+    spans: SpanCounts = field(default_factory=SpanCounts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,27 +52,33 @@ class SinkMetrics:
 
     Attributes:
         pushed, ready, flushed: positions of the newest checkpoint snapshot that was pushed to the queues, that all
-            workers have reached, and that is in the target's checkpoint.
-        keys_added, keys_purged, keys: of causality, since the start and now.
+            workers have reached, and that is in the target's checkpoint; `pushed` ≥ `ready` ≥ `flushed`.
+        keys_added, keys_purged, keys_reset: of causality, since the start (`CausalityCounts`).
+        keys, keys_waiting: in causality now, and those of them that wait for the next purge.
         resets: how often all queues were drained for a conflict, a statement or a stop.
         queued: waiting batches, by worker.
         workers: the counters of each worker.
         flush_seconds: duration of the latest flush.
+        ready_spans, flushed_spans: the time of snapshots from being pushed until they were ready, and flushed.
         skipped: events that an earlier run had already executed.
     """
 
     source_id: str
-    pushed: str | None = None
-    ready: str | None = None
-    flushed: str | None = None
+    pushed: Position | None = None
+    ready: Position | None = None
+    flushed: Position | None = None
     keys_added: int = 0
     keys_purged: int = 0
+    keys_reset: int = 0
     keys: int = 0
+    keys_waiting: int = 0
     resets: int = 0
     queued: tuple[int, ...] = ()
     workers: tuple[WorkerCounts, ...] = ()
     flushes: int = 0
     flush_seconds: float = 0.0
+    ready_spans: SpanCounts = field(default_factory=SpanCounts)
+    flushed_spans: SpanCounts = field(default_factory=SpanCounts)
     skipped: int = 0
     error: str | None = field(default=None)
 

@@ -18,6 +18,7 @@ from dmdelta.sink.execute.ending import Ending
 from dmdelta.sink.execute.flusher import Flusher
 from dmdelta.sink.execute.merger import Style
 from dmdelta.sink.execute.progress import Progress
+from dmdelta.sink.execute.purger import Purger
 from dmdelta.sink.execute.slice_executor import SliceExecution
 from dmdelta.sink.execution_log import ExecutedEvents
 from dmdelta.sink.metrics import SinkMetrics
@@ -52,6 +53,7 @@ class Sink:
     execution: SliceExecution
     flusher: Flusher
     progress: Progress
+    purger: Purger
     executed: ExecutedEvents
     safe: SafeMode
     proven: bool
@@ -104,25 +106,34 @@ class Sink:
         try:
             return Ending(self.dispatcher, self.flusher, self.progress).end(point, orderly=orderly)
         finally:
+            self.purger.end()
             self.tables.close()
 
     def metrics(self) -> SinkMetrics:
         """The current counters."""
-        snapshots, counts = self.dispatcher.snapshots, self.dispatcher.causality.counts
-        ready, flushed, pushed = snapshots.newest_ready, self.flusher.flushed, snapshots.newest_pushed
+        snapshots, causality = self.dispatcher.snapshots, self.dispatcher.causality
+        mark, counts = snapshots.newest_ready, causality.counts
+        # A statement's checkpoint, or that of an earlier run, has no snapshot: what lies before it was executed.
+        flushed = self.flusher.flushed.position if self.flusher.flushed else None
+        ready = _newest(mark.at.position if mark and mark.at else None, flushed)
+        pushed = snapshots.newest_pushed
         return SinkMetrics(
             source_id=self.source.source_id,
-            pushed=_text(pushed.position if pushed else None),
-            ready=_text(ready.at.position if ready and ready.at else None),
-            flushed=_text(flushed.position if flushed else None),
+            pushed=_newest(pushed.position if pushed else None, ready),
+            ready=ready,
+            flushed=flushed,
             keys_added=counts.added,
             keys_purged=counts.purged,
+            keys_reset=counts.reset,
             keys=counts.size,
+            keys_waiting=causality.waiting(mark.id) if mark else 0,
             resets=counts.resets,
             queued=tuple(worker.queue.qsize() for worker in self.dispatcher.workers),
             workers=tuple(worker.counts for worker in self.dispatcher.workers),
             flushes=self.flusher.counts.flushes,
             flush_seconds=self.flusher.counts.seconds,
+            ready_spans=snapshots.spans,
+            flushed_spans=self.flusher.counts.spans,
             skipped=self.skipped,
         )
 
@@ -177,6 +188,16 @@ class Sink:
         self.progress.raise_exit_point(part.end)
         for one in (one for group in changes for one in group):
             self.progress.add_table(one.plan.source, one.plan.shape.table, part.begin)
+
+    def flush_if_due(self) -> None:
+        """With `flush: sync`, write the checkpoint if the interval has passed and it would be newer.
+
+        `apply` does so between slices, of which an idle source has none. Raises as `apply`.
+        """
+        flushed = self.flusher.flushed
+        newer = self.position is not None and (flushed is None or self.position > flushed.position)
+        if self.settings.synchronous and newer and self._is_flush_due():
+            self._flush()
 
     def _is_flush_due(self) -> bool:
         return time.monotonic() - self._flushed_at > self.flusher.interval
@@ -268,5 +289,5 @@ def _placed(at: Position) -> Iterator[None]:
         raise
 
 
-def _text(position: Position | None) -> str | None:
-    return str(position) if position is not None else None
+def _newest(*positions: Position | None) -> Position | None:
+    return max((position for position in positions if position is not None), default=None)

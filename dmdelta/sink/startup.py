@@ -11,6 +11,7 @@ from dmdelta.sink.execute.causality import Causality
 from dmdelta.sink.execute.dispatcher import Dispatcher
 from dmdelta.sink.execute.flusher import Flusher
 from dmdelta.sink.execute.progress import Progress
+from dmdelta.sink.execute.purger import Purger
 from dmdelta.sink.execute.slice_executor import SliceExecution
 from dmdelta.sink.execute.worker import Worker
 from dmdelta.sink.plan.checkpoint import Checkpoint, PushedPoint
@@ -51,8 +52,6 @@ def open_sink(
         proven = True
     log.info("sink opened", source=source.source_id, position=str(position), recorded=len(stored.executed))
     log.info("sink safe mode", source=source.source_id, why=safe.reason, until=str(safe.until), window_s=safe.window)
-    if settings.safe_mode:
-        log.warning("safe-mode is true: changes cost more, and REPLACE deletes rows of other shards with the same key")
     progress, tables = _progress(checkpoint, safe), Tables(settings.server)
     dispatcher = _start_workers(metadata, settings)
     flusher = Flusher(
@@ -79,12 +78,14 @@ def open_sink(
         ),
         flusher=flusher,
         progress=progress,
+        purger=Purger(dispatcher.causality, dispatcher.snapshots, dispatcher.fail),
         executed=stored.executed,
         safe=safe,
         proven=proven,
         position=position,
         about_to=checkpoint.about_to[1] if checkpoint and checkpoint.about_to else None,
     )
+    sink.purger.start()
     if not settings.synchronous:
         flusher.start()
     return sink
@@ -103,7 +104,7 @@ def _safe_mode(stored: Stored, settings: SinkSettings, landed: Position | None) 
 
 
 def _start_workers(metadata: Metadata, settings: SinkSettings) -> Dispatcher:
-    snapshots: Snapshots[PushedPoint | None] = Snapshots(settings.workers)
+    snapshots: Snapshots[PushedPoint | None] = Snapshots(settings.workers, metadata.source_id)
     dispatcher = Dispatcher([], Causality(settings.workers), snapshots, settings.batch)
     depth = max(2, QUEUED_ROWS // settings.batch)
     dispatcher.begin(

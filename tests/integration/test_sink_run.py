@@ -10,6 +10,7 @@ from dmdelta.cli.main import execute
 from dmdelta.errors import SinkError
 from dmdelta.lakehouse.layout import Lakehouse
 from tests.support.clock import DaysAgo
+from tests.support.sharding import wait_until
 from tests.support.sinking import table_differences
 from tests.support.task import SinkTask
 
@@ -38,6 +39,36 @@ def test_silver_and_target_go_on_together(task, spark, capsys):
     (source,) = json.loads(capsys.readouterr().out)["sources"]
     assert source["sunk_to"] == source["landed_to"]
     assert source["sink_lag_bytes"] == 0
+
+
+@pytest.mark.parametrize("flush", ["sync", "async"])
+def test_the_interval_of_a_running_sink_is_changed(task, spark, flush):
+    """With either flush: rows reach the target at once, the checkpoint only after `dmdelta update` shortens an hour."""
+    task.sink = {"flush": flush}
+    task.catch_up()
+    points = f"SELECT binlog_name, binlog_pos, reason FROM dm_{task.database}.t_sink_points WHERE is_global = 1"
+    before = task.target.query(points)
+    assert [reason for *_, reason in before] == ["stop"]
+    task.syncer["checkpoint-flush-interval"] = "1h"
+    with task.running():
+        task.server.execute("INSERT INTO t VALUES (4, 'd')", database=task.database)
+        wait_until(lambda: not table_differences(task.server, task.target, task.database, "t"), 120)
+        assert task.target.query(points) == before
+        task.syncer["checkpoint-flush-interval"] = "1s"
+        assert execute(["update", str(task.write_spec())]) == 0
+        wait_until(lambda: task.target.query(points) != before, 120)
+        assert [reason for *_, reason in task.target.query(points)] == ["interval"]
+
+
+def test_the_start_warns_of_risks(task, spark, capsys):
+    """Safe mode for the whole run, and a table without a key: in the log, with the table and the next step."""
+    task.server.execute("CREATE TABLE bare (v INT)", database=task.database)
+    task.catch_up("--safe-mode")
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines() if line.startswith("{")]
+    found = [line["context"] for line in lines if line["msg"] == "preflight" and "concerns" in line["context"]]
+    assert {(one["concerns"], one["check"]) for one in found} == {("spec", "safe_mode"), ("sink", "primary_key")}
+    assert any(f"{task.database}.bare" in one["finding"] for one in found)
+    assert all(one["fix"] for one in found)
 
 
 def test_what_the_target_lacks_does_not_expire(task, spark, capsys):

@@ -138,7 +138,7 @@ def test_a_kill_with_tables_at_different_positions(slow):
 
 def test_a_stop_gives_up_what_is_in_flight(slow, monkeypatch, capsys):
     """A stop does not wait for a table that takes long; the next start applies what it lacks."""
-    monkeypatch.setattr(runner, "GRACE_SECONDS", 0.5)
+    monkeypatch.setattr(runner, "DRAIN_SECONDS", 0.5)
     monkeypatch.setattr(writer, "apply_group", slow.apply_for_ever)
     with slow.task.running():
         slow.do("INSERT INTO slow VALUES (1)")

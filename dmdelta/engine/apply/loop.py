@@ -39,7 +39,7 @@ class ApplyingLoop:
     def run(self, stop: StopRequest) -> None:
         """Apply ranges until a stop is requested, or until landing has finished and every table has applied everything.
 
-        Returns at the end of a turn of each table.
+        Returns at the end of a turn of each table; after a stop, if time allows, with all tables at the end of bronze.
 
         Raises:
             DmdeltaError: as `apply_group`, after the running turns have finished.
@@ -60,8 +60,16 @@ class ApplyingLoop:
                         break
                 if self._hand_over_next():
                     busy = time.monotonic()
+            self._drain(stop)
         self.scheduler.check()
         self._report_applied()
+
+    def _drain(self, stop: StopRequest) -> None:
+        """Let all tables reach the end of what has landed, as long as the stop waits for it."""
+        while stop.drains and not (self.landed_ranges.finished and self.scheduler.is_idle):
+            self.scheduler.check()
+            self._report_applied()
+            self._hand_over_next()
 
     def _hand_over_next(self) -> bool:
         """Hand over the next range; False if none arrives in time, or the tables are too far behind."""

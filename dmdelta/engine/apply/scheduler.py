@@ -96,7 +96,10 @@ class TableScheduler:
 
     @contextmanager
     def writing(self, stop: StopRequest) -> Iterator[None]:
-        """Run turns during the block, until a stop is requested. Running turns finish at the end of the block."""
+        """Run turns during the block, until a stop is requested and no longer drains.
+
+        Running turns finish at the end of the block.
+        """
         with ThreadPoolExecutor(WRITERS, thread_name_prefix="apply") as pool:
             with self._changed:
                 self._pool, self._stop = pool, stop
@@ -209,7 +212,7 @@ class TableScheduler:
                 self._open.leave_out(name)
         yield paused
         with self._changed:
-            if paused and state.phase is Phase.MAINTENANCE and not stop.requested:
+            if paused and state.phase is Phase.MAINTENANCE and (stop.drains or not stop.requested):
                 state.move(Phase.FOLLOWING)
                 state.behind_until = state.pending[-1].landed.end if state.pending else state.behind_until
         self._start_turns()
@@ -255,7 +258,8 @@ class TableScheduler:
                 self._pool.submit(self._run, turn)
 
     def _may_start(self) -> bool:
-        return self._failure is None and self._stop is not None and not self._stop.requested
+        stop = self._stop
+        return self._failure is None and stop is not None and (stop.drains or not stop.requested)
 
     def _merged_in_use(self) -> frozenset[TableName]:
         running = [name for turn in self._running for name in turn.parts]

@@ -2,6 +2,7 @@
 
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -27,6 +28,7 @@ class StopRequest:
         self._going.set()
         self._lock = threading.RLock()
         self._paused = False
+        self._drains_until = float("-inf")
         self.failure: DmdeltaError | None = None
         self.signalled = False
 
@@ -40,8 +42,15 @@ class StopRequest:
         """They must end only temporarily."""
         return self._paused
 
-    def request(self) -> None:
+    @property
+    def drains(self) -> bool:
+        """Whether the loops may still work, after a request, so that all tables and the sink end at one position."""
+        return self.failure is None and time.monotonic() < self._drains_until
+
+    def request(self, drain: float = 0.0) -> None:
+        """Stop; `drain`: the seconds for which `drains` is true, unless something fails."""
         with self._lock:
+            self._drains_until = time.monotonic() + drain
             self._paused = False
             self._stopping.set()
             self._going.set()

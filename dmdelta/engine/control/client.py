@@ -7,9 +7,19 @@ from typing import TypeVar
 from dmdelta.config import TaskSpec
 from dmdelta.engine.control.protocol import ChangeState
 from dmdelta.engine.control.socket_client import ask_running
-from dmdelta.engine.control.state import ANSWER_SECONDS, TARGET_STATES, Answer, Request, State, Updated, failed, updated
+from dmdelta.engine.control.state import (
+    ANSWER_SECONDS,
+    QUIET_STATES,
+    TARGET_STATES,
+    Answer,
+    Request,
+    State,
+    Updated,
+    failed,
+    updated,
+)
 from dmdelta.engine.control.table import ControlTable, TaskState
-from dmdelta.engine.task.task import Task, open_task
+from dmdelta.engine.task.task import Task, open_metadata
 from dmdelta.errors import StageFailed
 
 _POLL_SECONDS = 0.5
@@ -35,7 +45,7 @@ def ask_task(spec: TaskSpec, request: Request) -> Answer:
         StageFailed: it did not answer in time, or has failed.
         LakehouseError: the control table cannot be read or written.
     """
-    task = open_task(spec, writing=False)
+    task = open_metadata(spec)
     table = ControlTable(task.spark, task.lakehouse, spec.name)
     before = table.last_reported()
     if before is not None and before.state is TARGET_STATES[request]:
@@ -76,7 +86,7 @@ def update_task(spec: TaskSpec, settings: str) -> Updated:
         StageFailed: it is not running, did not answer in time, or its version has other settings.
         LakehouseError: the control table cannot be read or written.
     """
-    task = open_task(spec, writing=False)
+    task = open_metadata(spec)
     table = ControlTable(task.spark, task.lakehouse, spec.name)
     reported = table.last_reported()
     if reported is not None and reported.state in _ENDED:
@@ -102,4 +112,4 @@ def _wait_for(look: Callable[[], _Answered | None]) -> _Answered | None:
 def _answer(task: str, reported: TaskState) -> Answer:
     if reported.state is State.FAILED:
         raise failed(task, reported.error, reported.hint)
-    return Answer(task, reported.state, reported.process)
+    return Answer(task, reported.state, reported.process, reported.error if reported.state in QUIET_STATES else None)

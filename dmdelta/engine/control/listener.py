@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from dmdelta.engine.control.cancellation import StopRequest
-from dmdelta.engine.control.state import Request, State
+from dmdelta.engine.control.state import Reason, Request, State
 from dmdelta.engine.control.table import ControlTable
 from dmdelta.engine.task.task import Task
 from dmdelta.errors import DmdeltaError, Retryable
@@ -40,7 +40,9 @@ def plan_after_failure(error: DmdeltaError, failures: int, *, ends: bool) -> Ret
 
 
 @contextmanager
-def serve_commands(task: Task, stop: StopRequest, reload: Callable[[], None]) -> Iterator[ControlTable]:
+def serve_commands(
+    task: Task, stop: StopRequest, reload: Callable[[], None], apart: Callable[[], Reason | None]
+) -> Iterator[ControlTable]:
     """Execute commands of dm_meta in a thread until the block ends; yields a table for the caller's own state reports.
 
     Commands go to `stop`, settings to `task.live_settings`. If there were commands or state reports, a normal end is
@@ -48,6 +50,7 @@ def serve_commands(task: Task, stop: StopRequest, reload: Callable[[], None]) ->
 
     Args:
         reload: lets the run read the operator overrides again.
+        apart: which tables have not reached the position of the others at the end.
     """
     table, polled = (ControlTable(task.spark, task.lakehouse, task.spec.name) for _ in range(2))
     known, reported = table.asked(), table.last_reported()
@@ -81,7 +84,7 @@ def serve_commands(task: Task, stop: StopRequest, reload: Callable[[], None]) ->
         thread.join()
     last = table.last_reported()
     if last is not None or table.asked() != known:
-        table.publish(State.STOPPED)
+        table.publish(State.STOPPED, apart())
 
 
 def obey(request: Request, stop: StopRequest) -> None:

@@ -41,15 +41,30 @@ TARGET_STATES = {
     Request.STOP: State.STOPPED,
 }
 """The state that each request leads to."""
+QUIET_STATES = (State.PAUSED, State.STOPPED)
+"""The states in which no table changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """An explanation of a state, and the next step."""
+
+    message: str
+    hint: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The state of a task after a command."""
+    """The state of a task after a command.
+
+    Attributes:
+        note: the tables that are not at the position of the others after a pause or stop; None: there are none.
+    """
 
     task: str
     state: State
     process: str
+    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +84,8 @@ class Updated:
 class ReportedState:
     """
     Attributes:
-        error, hint: why the task failed, or why a table is stopped, and the next step.
+        error, hint: why the task failed, why a table is stopped, or which tables are not at the position of the others
+            after a pause or stop; and the next step.
     """
 
     state: State
@@ -94,7 +110,7 @@ class RunState:
     def now(self) -> ReportedState:
         return self._now
 
-    def publish(self, state: State, error: DmdeltaError | None = None) -> None:
+    def publish(self, state: State, error: DmdeltaError | Reason | None = None) -> None:
         """Enter a state."""
         with self._changed:
             at = self._now.at if self._now.state is state else datetime.now(timezone.utc)

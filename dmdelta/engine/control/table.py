@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T  # noqa: N812 - Spark's convention
 
-from dmdelta.engine.control.state import Request, State, process_name
+from dmdelta.engine.control.state import Reason, Request, State, process_name
 from dmdelta.errors import DmdeltaError
 from dmdelta.lakehouse.access.interface import Condition, is_not_null, one_of
 from dmdelta.lakehouse.layout import Lakehouse
@@ -83,7 +83,7 @@ class TaskState:
 
     Attributes:
         process: host and process id of the run.
-        error, hint: why it failed, and the next step.
+        error, hint: as in `ReportedState`.
     """
 
     state: State
@@ -117,7 +117,7 @@ class ControlTable:
         """
         self._append({"request": RELOAD})
 
-    def publish(self, state: State, error: DmdeltaError | None = None) -> None:
+    def publish(self, state: State, error: DmdeltaError | Reason | None = None) -> None:
         """Report the state of the task.
 
         Raises:

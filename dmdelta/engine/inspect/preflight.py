@@ -1,22 +1,25 @@
 """Checks whether the task can run. Every source and the lakehouse are queried, nothing is written."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from dmdelta.config import SourceConfig, TaskSpec
 from dmdelta.engine.sink import target_server
 from dmdelta.engine.task.mapping import FIRST_TRY, reading_of, relay_task
+from dmdelta.engine.task.risks import SelectedTables, plan_risks, read_selected
 from dmdelta.engine.task.task import open_suites, open_task
 from dmdelta.errors import DmdeltaError
 from dmdelta.lakehouse.tables import table_state
+from dmdelta.model.schema import TableName
 from dmdelta.rules import SourceRules
+from dmdelta.sink.target.connection import TargetServer, session
 from dmdelta.sink.target.preflight import TargetCheck, plan_target_checks, read_target_facts
 from dmdelta.source.catalog import read_schemas
 from dmdelta.source.connection import open_connection
 from dmdelta.source.preflight.finding import Finding, Level, listed
 from dmdelta.source.preflight.server_checks import check_relay
-from dmdelta.source.preflight.shard_checks import ShardFacts, read_shards, shard_findings
+from dmdelta.source.preflight.shard_checks import ShardFacts, shard_findings
 from dmdelta.source.preflight.table_checks import check_tables
 from dmdelta.source.relay.archive import archive_files
 
@@ -42,20 +45,19 @@ def check_task(spec: TaskSpec) -> list[TaskFinding]:
 
     A source that does not answer is a finding, not an error.
     """
-    shards: list[ShardFacts] = []
-    schemas: set[str] = set()
+    sources: list[SelectedTables] = []
     findings = [
         TaskFinding(source.source_id, finding.name, finding.level, finding.message, finding.fix)
         for source in spec.sources
-        for finding in _source_findings(spec, source, shards, schemas)
+        for finding in _source_findings(spec, source, sources)
     ]
+    selected = SelectedTables.of_all(sources)
     findings += [
         TaskFinding("shards", finding.name, finding.level, finding.message, finding.fix)
-        for finding in shard_findings(shards, spec.shard_mode)
+        for finding in shard_findings(selected.shards, spec.shard_mode)
     ]
-    findings += _sink_findings(spec, shards)
-    findings += _safe_mode_findings(spec, shards)
-    findings += _target_findings(spec, schemas)
+    findings += _sink_findings(spec, selected.shards)
+    findings += _target_findings(spec, selected)
     counted = [finding for finding in findings if not spec.is_ignored(finding.check)]
     return [*counted, *_unknown_checks(spec, {finding.check for finding in findings}), _lakehouse_finding(spec)]
 
@@ -72,30 +74,36 @@ def _sink_findings(spec: TaskSpec, shards: Collection[ShardFacts]) -> list[TaskF
     return [TaskFinding("sink", "shard_ddl", Level.FAIL, message, fix)]
 
 
-def _safe_mode_findings(spec: TaskSpec, shards: Collection[ShardFacts]) -> list[TaskFinding]:
-    """Safe mode for a whole run costs, and its REPLACE deletes every row of the target that has the same key."""
-    if not (spec.syncer.safe_mode or (spec.sink is not None and spec.sink.safe_mode)):
-        return []
-    message = "safe-mode: true applies every change as if it may have been applied before, which is slower"
-    merged = sorted({".".join(shard.target) for shard in shards})
-    if spec.sink is not None:
-        message += "; the sink's REPLACE deletes other rows with the same key, and rows without a key may be duplicated"
-        message += f". Shards of {listed(merged)} may share keys" if merged else ""
-    fix = "remove safe-mode once the range in doubt is applied: restarts enable it where it is needed"
-    return [TaskFinding("spec", "safe_mode", Level.WARN, message, fix)]
-
-
-def _target_findings(spec: TaskSpec, schemas: Collection[str]) -> list[TaskFinding]:
-    """The sink's target: a server of the spec's kind, where the account may do what the sink does."""
+def _target_findings(spec: TaskSpec, selected: SelectedTables) -> list[TaskFinding]:
+    """The sink's target: a server of the spec's kind, where the account may do what the sink does; and the risks."""
     if spec.sink is None:
-        return []
+        return _risk_findings(spec, selected, {})
+    server, targets = target_server(spec.sink), frozenset(selected.targets.values())
     try:
-        facts = read_target_facts(target_server(spec.sink))
+        facts = read_target_facts(server)
+        sink_keys = _keys_of_target(server, targets)
     except DmdeltaError as error:
-        return [TaskFinding("sink", "connection", Level.FAIL, error.message, error.hint or "")]
-    tidb, metadata = spec.sink.kind == "tidb", spec.sink.metadata
+        down = TaskFinding("sink", "connection", Level.FAIL, error.message, error.hint or "")
+        return [down, *_risk_findings(spec, selected, {})]
+    tidb, metadata, schemas = spec.sink.kind == "tidb", spec.sink.metadata, {schema for schema, _ in targets}
     checks = plan_target_checks(facts, tidb=tidb, schemas=schemas, metadata=metadata)
-    return [TaskFinding("sink", check.name, _level(check), check.message, check.fix) for check in checks]
+    found = [TaskFinding("sink", check.name, _level(check), check.message, check.fix) for check in checks]
+    return [*found, *_risk_findings(spec, selected, sink_keys)]
+
+
+def _keys_of_target(server: TargetServer, targets: Collection[TableName]) -> dict[TableName, bool]:
+    """Which of the sink's tables exist, and whether each has a key."""
+    with session(server) as connection:
+        tables = read_schemas(connection, lambda *name: name in targets)
+    return {table.name: bool(table.primary_key) for table in tables}
+
+
+def _risk_findings(spec: TaskSpec, selected: SelectedTables, sink_keys: Mapping[TableName, bool]) -> list[TaskFinding]:
+    risks = plan_risks(spec, selected, sink_keys)
+    return [
+        TaskFinding(risk.concerns, risk.finding.name, risk.finding.level, risk.finding.message, risk.finding.fix)
+        for risk in risks
+    ]
 
 
 def _level(check: TargetCheck) -> Level:
@@ -111,10 +119,8 @@ def _unknown_checks(spec: TaskSpec, names: Collection[str]) -> list[TaskFinding]
     return [TaskFinding("spec", name, Level.WARN, message, fix) for name in wrong]
 
 
-def _source_findings(
-    spec: TaskSpec, source: SourceConfig, shards: list[ShardFacts], schemas: set[str]
-) -> Iterator[Finding]:
-    """All findings of a source; its merged tables are added to `shards`, and where its tables go to `schemas`."""
+def _source_findings(spec: TaskSpec, source: SourceConfig, sources: list[SelectedTables]) -> Iterator[Finding]:
+    """All findings of a source; its tables are added to `sources`."""
     task = relay_task(spec, source, until_caught_up=False)
     try:
         if task.endpoint is None:
@@ -125,9 +131,7 @@ def _source_findings(
             yield from check_relay(connection, task)
             rules = SourceRules.from_spec(spec, source)
             yield from check_tables(connection, rules, reading_of(spec, source))
-            shards += read_shards(connection, rules)
-            if spec.sink is not None:
-                schemas |= {rules.route(*table.name).schema for table in read_schemas(connection, rules.wanted)}
+            sources.append(read_selected(connection, rules))
     except DmdeltaError as error:
         yield Finding("connection", Level.FAIL, error.message, error.hint or "")
 

@@ -1,6 +1,7 @@
 """The status of a task as recorded: in its relays' status, bronze's history, the last checkpoint and dm_meta."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,12 @@ from dmdelta.config import SourceConfig, TaskSpec
 from dmdelta.engine.control.table import ControlTable
 from dmdelta.engine.sink import target_server
 from dmdelta.engine.snapshot.store import ChunkStore
-from dmdelta.engine.task.task import Task, open_task
+from dmdelta.engine.task.task import Task, open_metadata
 from dmdelta.engine.telemetry.task_status import Origin, SourceStatus, TableStatus, TaskStatus
 from dmdelta.engine.validation.admin import ValidatorStatus, validator_status
-from dmdelta.errors import SinkError
-from dmdelta.lakehouse.history import CommitTag, newest_own_commit
+from dmdelta.errors import SinkError, UnsupportedTable
+from dmdelta.lakehouse.access.local_root import local_table
+from dmdelta.lakehouse.history import OwnCommit, newest_own_commit
 from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.model.position import Position
 from dmdelta.model.spark_sql import literal
@@ -30,7 +32,7 @@ def stored_status(spec: TaskSpec) -> TaskStatus:
     Raises:
         LakehouseError: a table cannot be read.
     """
-    task = open_task(spec, writing=False)
+    task = open_metadata(spec)
     rows = checkpoint_rows(task.spark, task.lakehouse, spec.name)
     points = {row["id"]: row for row in rows if row["is_global"]}
     validators = {each.source_id: each for each in validator_status(task)} if spec.validator.mode != "none" else {}
@@ -75,7 +77,7 @@ def _source(task: Task, source: SourceConfig, point: dict[str, Any] | None) -> S
         server_at=_server_at(relay),
         relayed_to=str(Position(relay.epoch, relay.binlog_file, relay.offset)) if relay and relay.binlog_file else None,
         landed_to=str(landed.tag.end) if landed else None,
-        newest_change=_newest_change(task, landed.tag) if landed else None,
+        newest_change=_newest_change(task, landed) if landed else None,
         applied_to=_place(point, "") if point else None,
         flushed_to=_place(point, "") if point else None,
         exit_point=_place(point, "exit_point_") if point and point["exit_point_binlog_name"] else None,
@@ -126,9 +128,15 @@ def _sink_position(
     return str(position), None, max(0, landed.offset - position.offset)
 
 
-def _newest_change(task: Task, newest: CommitTag) -> datetime | None:
-    """When the last row of the newest landing was committed at the source; file statistics keep the query short."""
-    bronze = task.lakehouse.bronze
+def _newest_change(task: Task, landed: OwnCommit) -> datetime | None:
+    """When the last row of the newest landing was committed at the source."""
+    bronze, newest = task.lakehouse.bronze, landed.tag
+    local = local_table(task.spark, bronze)
+    with suppress(UnsupportedTable):
+        if local is not None:
+            text = local.newest_in(landed.version, "committed_at")
+            return datetime.fromisoformat(text.replace("Z", "+00:00")) if text is not None else None
+    # File statistics keep the query short.
     statement = (
         f"SELECT max(committed_at) FROM {bronze} WHERE source_id = {literal(newest.source)} "
         f"AND epoch = {newest.begin.epoch} AND seq >= {newest.begin.seq}"

@@ -24,7 +24,7 @@ from dmdelta.engine.inspect.stored_status import stored_status
 from dmdelta.engine.relay.admin import relay_logs
 from dmdelta.engine.snapshot.request import request_snapshot
 from dmdelta.engine.task.overrides import Decided, decide, list_operators
-from dmdelta.engine.task.task import Task, open_task
+from dmdelta.engine.task.task import Task, open_metadata
 from dmdelta.engine.validation.admin import show_status
 from dmdelta.model.position import Position
 from dmdelta.rules.operators import Verb
@@ -47,7 +47,7 @@ def execute(spec: TaskSpec, command: Command) -> Any:
         case ReadRelay():
             return relay_logs(spec)
         case _:
-            return _execute(open_task(spec, writing=False), command)
+            return _execute(open_metadata(spec), command)
 
 
 def _execute(task: Task, command: Command) -> Any:

@@ -8,7 +8,7 @@ from pathlib import Path
 from dmdelta.bronze.landing import landing_app
 from dmdelta.config import SourceConfig, TaskSpec
 from dmdelta.engine.task.mapping import relay_task
-from dmdelta.engine.task.task import Task, open_task
+from dmdelta.engine.task.task import Task, open_metadata
 from dmdelta.lakehouse.history import newest_own_commit
 from dmdelta.model.position import Position
 from dmdelta.segments import list_segments
@@ -56,7 +56,7 @@ def relay_logs(spec: TaskSpec) -> list[RelayLog]:
         CorruptBinlog: segments are not contiguous.
         LakehouseError: bronze cannot be read.
     """
-    task = open_task(spec, writing=False)
+    task = open_metadata(spec)
     return [relay_log(source.source_id, folder, _landed_to(task, source)) for source, folder in _relayed(spec)]
 
 
@@ -67,7 +67,7 @@ def purge_relay(spec: TaskSpec, expires: timedelta) -> list[PurgedLog]:
         CorruptBinlog: segments are not contiguous.
         LakehouseError: bronze cannot be read.
     """
-    task, purged = open_task(spec, writing=False), list[PurgedLog]()
+    task, purged = open_metadata(spec), list[PurgedLog]()
     for source, folder in _relayed(spec):
         landed = _landed_to(task, source)  # first: segments that land meanwhile are only kept a little longer
         segments = list_segments(folder, source.source_id)

@@ -33,8 +33,10 @@ from dmdelta.engine.control.protocol import (
 )
 from dmdelta.engine.control.state import (
     ANSWER_SECONDS,
+    QUIET_STATES,
     TARGET_STATES,
     Answer,
+    Reason,
     Request,
     RunState,
     State,
@@ -43,6 +45,7 @@ from dmdelta.engine.control.state import (
     updated,
 )
 from dmdelta.engine.relay.admin import RelayLog, relay_log
+from dmdelta.engine.run.end_position import EndPosition, plan_reason
 from dmdelta.engine.run.live_status import RunningSources, live_status
 from dmdelta.engine.run.pipeline import SourcePipeline
 from dmdelta.engine.snapshot.request import RequestedTable, request_snapshot
@@ -70,10 +73,12 @@ class Attempt:
 
     Attributes:
         locks: None if shard DDL is not coordinated.
+        ends: where its sources are after its end; empty before.
     """
 
     pipelines: Sequence[SourcePipeline]
     locks: ShardLocks | None
+    ends: Sequence[EndPosition] = ()
 
 
 class RunCommands:
@@ -104,12 +109,23 @@ class RunCommands:
             self._task, self._attempt, self._operators = task, attempt, None
             self._opened.notify_all()
 
+    def finish(self, ends: Sequence[EndPosition]) -> None:
+        """Record where the sources of the attempt are after its end."""
+        with self._opened:
+            if self._attempt is not None:
+                self._attempt = replace(self._attempt, ends=ends)
+
     def ended(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         """The run has ended, with `error` unless that is None: the exit of a context manager."""
         if error is None:
-            self.state.publish(State.STOPPED)
+            self.state.publish(State.STOPPED, self.apart())
         elif self.state.now.state is not State.FAILED:
             self.state.publish(State.FAILED, as_ours(error, "the run"))
+
+    def apart(self) -> Reason | None:
+        """Which tables are not at the position of the others after the last attempt; None: none, or it runs."""
+        attempt = self._attempt
+        return plan_reason(attempt.ends) if attempt is not None else None
 
     def serving_metrics(self) -> AbstractContextManager[RunMetrics | None]:
         """Serve the status page and `/metrics`, if the spec enables them.
@@ -194,7 +210,8 @@ class RunCommands:
             raise failed(self._spec.name, reported.error, reported.hint)
         if reported.state is not wanted:
             raise StageFailed(f"the task {self._spec.name} has stopped", hint="start it with `dmdelta run`")
-        return Answer(self._spec.name, reported.state, process_name())
+        note = reported.error if reported.state in QUIET_STATES else None
+        return Answer(self._spec.name, reported.state, process_name(), note)
 
     def _update(self, settings: str) -> Any:
         task, _ = self._running()

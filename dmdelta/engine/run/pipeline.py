@@ -188,7 +188,7 @@ class SourcePipeline:
             self.stop.fail(error)
 
 
-_BEHIND_RELAY = ("landed", "applied", "flushed", "sunk")
+_BEHIND_RELAY = ("landed", "applied", "flushed", "sink_pushed", "sink_ready", "sunk")
 
 
 def stats_of(pipeline: SourcePipeline) -> SourceStats:
@@ -197,14 +197,15 @@ def stats_of(pipeline: SourcePipeline) -> SourceStats:
     states = tables.requests.states
     relay, sinking, validator = read_status(folder), pipeline.sinking, pipeline.validator
     sink = sinking.metrics if sinking is not None else None
-    flushed = sink.flushed if sink is not None else None
     positions = {
         "server": _server(relay),
         "relayed": Position(relay.epoch, relay.binlog_file, relay.offset) if relay and relay.binlog_file else None,
         "landed": pipeline.landing.reached,
         "applied": tables.points.reached,
         "flushed": pipeline.flusher.flushed,
-        "sunk": Position.parse(flushed) if flushed is not None else None,
+        "sink_pushed": sink.pushed if sink is not None else None,
+        "sink_ready": sink.ready if sink is not None else None,
+        "sunk": sink.flushed if sink is not None else None,
         "validated": validator.reached if validator is not None else None,
     }
     reached = {stage: place for stage, place in positions.items() if place is not None and place.epoch > 0}

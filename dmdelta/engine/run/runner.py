@@ -13,14 +13,16 @@ from dmdelta.engine.apply.shard_locks import ShardLocks, open_shard_locks
 from dmdelta.engine.control.cancellation import StopRequest, stopping_on_signals
 from dmdelta.engine.control.listener import plan_after_failure, serve_commands
 from dmdelta.engine.control.socket_server import serving_commands
-from dmdelta.engine.control.state import State
+from dmdelta.engine.control.state import Reason, State
 from dmdelta.engine.control.table import ControlTable
 from dmdelta.engine.relay.supervisor import Relaying, open_relaying
 from dmdelta.engine.run.assembly import open_pipeline
 from dmdelta.engine.run.commands import Attempt, RunCommands
+from dmdelta.engine.run.end_position import end_position
 from dmdelta.engine.run.pipeline import SourcePipeline, stats_of
 from dmdelta.engine.run.restart import begin_source
 from dmdelta.engine.run.stopping import reporting_stop
+from dmdelta.engine.run.warnings import warn_of_risks
 from dmdelta.engine.task.live_settings import LiveSettings
 from dmdelta.engine.task.task import Task, open_suites, open_task, with_safe_mode
 from dmdelta.engine.telemetry.counters import Progress, RunCounters, RunSummary
@@ -38,8 +40,11 @@ log = get_logger(__name__)
 WATCH_SECONDS = 0.2
 SOURCES_AT_ONCE = 4
 """Maximum number of sources that are opened in parallel."""
+DRAIN_SECONDS = 10.0
+"""How long a stop or pause waits until all tables and the sink are at one position, as in DM. Then the work in flight
+is cancelled, and the next start continues each table where it is."""
 GRACE_SECONDS = 3.0
-"""How long a stop waits for ranges in flight; then they are cancelled, and applied by the next start."""
+"""How long a restart, and a stop after a failure, wait for work in flight."""
 INTERRUPT_SECONDS = 10.0
 HEALTHY_SECONDS = 600.0
 """After this time without a failure, the next one counts as the first."""
@@ -95,12 +100,12 @@ def run_task(
             follow(commands.status)
         opened.enter_context(serving_commands(spec, commands))
         opened.push(commands.ended)
-        task = _open_task(with_safe_mode(spec) if options.safe_mode else spec)
+        task = _open_task(with_safe_mode(spec) if options.safe_mode else spec, relayings)
         for relaying in relayings:
             restart_at = options.restart_at(relaying.task.start)
             if restart_at is not None:
                 begin_source(task, relaying, restart_at)
-        control = opened.enter_context(serve_commands(task, stop, commands.restart.set))
+        control = opened.enter_context(serve_commands(task, stop, commands.restart.set, commands.apart))
         metrics = opened.enter_context(commands.serving_metrics())
         following = _Following(
             task=task,
@@ -115,11 +120,14 @@ def run_task(
     return RunSummary(counters.now(), stopped=stopped)
 
 
-def _open_task(spec: TaskSpec) -> Task:
-    """The task with its suites, which are read while the JVM starts: Great Expectations takes seconds to import."""
-    with ThreadPoolExecutor(1, thread_name_prefix="suites") as reader:
-        suites = reader.submit(open_suites, spec)
+def _open_task(spec: TaskSpec, relayings: Sequence[Relaying]) -> Task:
+    """The task with its suites. While the JVM starts, they are read (Great Expectations takes seconds to import), and
+    the operator is warned of risks.
+    """
+    with ThreadPoolExecutor(2, thread_name_prefix="open") as pool:
+        suites, warned = pool.submit(open_suites, spec), pool.submit(warn_of_risks, spec, relayings)
         task = open_task(spec)
+    warned.result()
     return replace(task, suites=suites.result())
 
 
@@ -144,7 +152,7 @@ def _follow_with_retries(following: _Following, control: ControlTable) -> bool:
     """
     stop, commands, failures = following.stop, following.commands, 0
 
-    def publish(state: State, error: DmdeltaError | None = None) -> None:
+    def publish(state: State, error: DmdeltaError | Reason | None = None) -> None:
         control.publish(state, error)  # first: what a command answers is recorded
         commands.state.publish(state, error)
         if following.metrics is not None:
@@ -167,7 +175,7 @@ def _follow_with_retries(following: _Following, control: ControlTable) -> bool:
                 publish(State.RUNNING)
                 continue
         if stop.is_pause:
-            publish(State.PAUSED)
+            publish(State.PAUSED, commands.apart())
             log.warning("paused", task=following.task.spec.name)
             if not stop.wait_for_resume():
                 return True
@@ -197,9 +205,10 @@ def _follow(following: _Following, control: ControlTable) -> bool:
     reporting = _AttemptControl(task.live_settings, control, commands, locks)
     _watch(pipelines, attempt, stop, reporting)
     stopped_by_request = (stop.requested or commands.restart.is_set()) and attempt.failure is None
-    attempt.request()
+    restarts = commands.restart.is_set() and not stop.requested
     with reporting_stop(pipelines):
-        _end(pipelines, attempt)
+        _end(pipelines, attempt, GRACE_SECONDS if restarts else DRAIN_SECONDS)
+    commands.finish([end_position(pipeline) for pipeline in pipelines])
     if locks is not None:
         locks.poll()
     if commands.restart.is_set() and reporting.last_reported:
@@ -272,11 +281,14 @@ def _watch(
             return
 
 
-def _end(pipelines: Sequence[SourcePipeline], stop: StopRequest) -> None:
-    """After a request to stop, let every pipeline reach a boundary, then write the checkpoints."""
-    failure = stop.failure
-    if not _joined(pipelines, GRACE_SECONDS):
-        log.warning("stop timed out; cancelling in-flight work", waited_seconds=GRACE_SECONDS)
+def _end(pipelines: Sequence[SourcePipeline], stop: StopRequest, drain: float) -> None:
+    """Let every pipeline reach a boundary within `drain` seconds, then write the checkpoints."""
+    seconds = drain if stop.failure is None else GRACE_SECONDS
+    if stop.failure is None:
+        stop.request(drain)
+    joined, failure = _joined(pipelines, seconds), stop.failure
+    if not joined:
+        log.warning("stop timed out; cancelling in-flight work", waited_seconds=seconds)
         deadline = time.monotonic() + INTERRUPT_SECONDS
         ended = [pipeline.interrupt(deadline) for pipeline in pipelines]
         stop.failure = failure  # not the failures of the cancelled stages

@@ -11,6 +11,8 @@ from dmdelta.model.schema import TableName
 
 log = get_logger(__name__)
 REPORT_SECONDS = 1.0
+FIRST_SECONDS = 0.05
+"""How soon a stop that is requested in the block is reported."""
 MOST_TABLES = 5
 """The number of tables that are named."""
 _STAGES = {"land": "landing", "snapshot": "snapshot", "maintenance": "maintenance"}
@@ -57,7 +59,7 @@ def reporting_stop(pipelines: Sequence[SourcePipeline]) -> Iterator[None]:
             if waits_for and waits_for != last:
                 log.info("stopping", waits_for=waits_for)
             last = waits_for
-            if over.wait(REPORT_SECONDS):
+            if over.wait(REPORT_SECONDS if last else FIRST_SECONDS):
                 return
 
     thread = threading.Thread(target=report, name="stopping", daemon=True)

@@ -15,6 +15,7 @@ from dmdelta.config import SourceConfig, TaskSpec
 from dmdelta.engine.task.live_settings import LiveSettings, RunSettings
 from dmdelta.errors import ConfigError
 from dmdelta.lakehouse.creation import make_schema
+from dmdelta.lakehouse.deferred_session import deferred_session
 from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.lakehouse.session import open_session
 from dmdelta.model.gtid import Flavor
@@ -105,6 +106,17 @@ def open_task(spec: TaskSpec, *, writing: bool = True) -> Task:
         make_schema(spark, task.lakehouse, task.lakehouse.bronze_name)
         open_bronze(spark, task.lakehouse.bronze, spec.name)
     return task
+
+
+def open_metadata(spec: TaskSpec) -> Task:
+    """Open a task for commands on dm_meta, histories and relay folders. Spark starts only where they need it: if the
+    lakehouse is not under a local root.
+    """
+
+    def start() -> SparkSession:
+        return open_task(spec, writing=False).spark
+
+    return Task(spec, deferred_session(start), place_of(spec), uuid.uuid4().hex, LiveSettings(RunSettings.of(spec)))
 
 
 def with_safe_mode(spec: TaskSpec) -> TaskSpec:

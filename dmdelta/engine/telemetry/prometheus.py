@@ -6,18 +6,18 @@ Names and labels follow https://prometheus.io/docs/practices/naming/: base units
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
 
 from prometheus_client import CollectorRegistry, ProcessCollector
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
+from prometheus_client.core import Metric, SummaryMetricFamily
 from prometheus_client.registry import Collector
 
 from dmdelta.config.metrics import MetricsConfig
 from dmdelta.engine.control.state import State
 from dmdelta.engine.telemetry.counters import Counts, Labels, RunCounters
+from dmdelta.engine.telemetry.families import Figure, families, family
 from dmdelta.engine.telemetry.lag import LagTracker
 from dmdelta.engine.telemetry.observations import Observations
+from dmdelta.engine.telemetry.sink_figures import sink_figures
 from dmdelta.engine.telemetry.stats import SourceStats
 from dmdelta.engine.telemetry.status_server import StatusSite, serving_site
 from dmdelta.engine.telemetry.task_status import TaskStatus
@@ -26,78 +26,55 @@ from dmdelta.model.position import file_number
 _STAGE = ("source", "stage")
 
 
-@dataclass(frozen=True, slots=True)
-class _Figure:
-    """One metric of a kind of objects; `grows`: it is a counter, which never decreases during a run."""
-
-    name: str
-    text: str
-    of: Callable[[Any], float]
-    grows: bool = False
-
-
 _OF_SOURCE = (
-    _Figure("relay_streams", "1 if the relay is connected, or has caught up as requested.", lambda m: m.relay_streams),
-    _Figure("relay_retries", "Consecutive failed attempts of the relay.", lambda m: m.relay_retries),
-    _Figure("relay_free_bytes", "Free bytes of the disk that holds the segments.", lambda m: m.relay_free_bytes),
-    _Figure("relay_bytes", "Bytes of the log in segments, landed or not.", lambda m: m.relay_bytes),
-    _Figure("safe_mode_tables", "Tables whose last range was applied in safe mode.", lambda m: m.safe_tables),
-    _Figure("tables_stopped", "Tables that are stopped because silver cannot follow them.", lambda m: m.stopped),
-    _Figure("shards_waiting", "Shards that wait for others of their merged table.", lambda m: m.waiting),
-    _Figure(
+    Figure("relay_streams", "1 if the relay is connected, or has caught up as requested.", lambda m: m.relay_streams),
+    Figure("relay_retries", "Consecutive failed attempts of the relay.", lambda m: m.relay_retries),
+    Figure("relay_free_bytes", "Free bytes of the disk that holds the segments.", lambda m: m.relay_free_bytes),
+    Figure("relay_bytes", "Bytes of the log in segments, landed or not.", lambda m: m.relay_bytes),
+    Figure("safe_mode_tables", "Tables whose last range was applied in safe mode.", lambda m: m.safe_tables),
+    Figure("tables_stopped", "Tables that are stopped because silver cannot follow them.", lambda m: m.stopped),
+    Figure("shards_waiting", "Shards that wait for others of their merged table.", lambda m: m.waiting),
+    Figure(
         "batch_memory_bytes", "Bytes of landed rows in memory that silver has not applied.", lambda m: m.memory_bytes
     ),
-    _Figure("sink_stopped", "1 if the sink has stopped on an error.", lambda m: m.sink_stopped),
-)
-_OF_SINK = (
-    _Figure("sink_causality_keys", "Keys in causality's relation map.", lambda s: s.keys),
-    _Figure("sink_causality_keys_added", "Keys added to causality.", lambda s: s.keys_added, grows=True),
-    _Figure("sink_causality_resets", "How often all queues were drained.", lambda s: s.resets, grows=True),
-    _Figure("sink_flushes", "Checkpoints written to the target.", lambda s: s.flushes, grows=True),
-    _Figure("sink_flush_seconds", "Duration of the latest checkpoint.", lambda s: s.flush_seconds),
-)
-_OF_WORKER = (
-    _Figure("sink_rows", "Row changes executed, after compaction.", lambda w: w.rows, grows=True),
-    _Figure("sink_statements", "Statements executed.", lambda w: w.statements, grows=True),
-    _Figure("sink_retries", "Transactions that were retried.", lambda w: w.retries, grows=True),
+    Figure("sink_stopped", "1 if the sink has stopped on an error.", lambda m: m.sink_stopped),
 )
 _OF_VALIDATOR = (
-    _Figure("validator_rows", "Rows that were compared and are equal.", lambda v: v.validated, grows=True),
-    _Figure("validator_pending_rows", "Rows that currently differ.", lambda v: v.pending),
-    _Figure("validator_stopped", "1 if the validator has stopped on an error.", lambda v: v.stopped),
+    Figure("validator_rows", "Rows that were compared and are equal.", lambda v: v.validated, grows=True),
+    Figure("validator_pending_rows", "Rows that currently differ.", lambda v: v.pending),
+    Figure("validator_stopped", "1 if the validator has stopped on an error.", lambda v: v.stopped),
 )
-_OF_QUEUE = (_Figure("sink_queue_batches", "Batches waiting for a worker.", float),)
 
 
 def in_state(state: State) -> Metric:
     """The state of the task: 1 for one of the states."""
     values = {(each.value,): float(each is state) for each in State}
-    return _family("task_state", "1 for the current state of the task.", ("state",), values)
+    return family("task_state", "1 for the current state of the task.", ("state",), values)
 
 
 def retried(times: int) -> Metric:
     """How often the task retried automatically."""
-    return _family("task_retries", "Failures after which the task retried automatically.", (), {(): times}, grows=True)
+    return family("task_retries", "Failures after which the task retried automatically.", (), {(): times}, grows=True)
 
 
 def counted(counts: Counts) -> Iterator[Metric]:
     """The counters of a run."""
     table = ("source", "table")
-    yield _family(
+    yield family(
         "rows_applied", "Row changes applied to silver, before compaction.", (*table, "op"), counts.rows, grows=True
     )
-    yield _family("silver_commits", "Commits of silver tables.", ("source", "step"), counts.commits, grows=True)
-    yield _family(
+    yield family("silver_commits", "Commits of silver tables.", ("source", "step"), counts.commits, grows=True)
+    yield family(
         "applied_ranges",
         "Ranges applied to a table, by where their rows were read from: memory or bronze.",
         ("source", "path"),
         counts.ranges,
         grows=True,
     )
-    yield _family("shard_key_clashes", "Keys that occur in several shards.", table, counts.clashes, grows=True)
+    yield family("shard_key_clashes", "Keys that occur in several shards.", table, counts.clashes, grows=True)
     checked = (*table, "expectation")
-    yield _family("row_check_failures", "Rows that fail an expectation.", checked, counts.failures, grows=True)
-    yield _family("table_care", "Maintenance actions on tables.", ("deed",), counts.care, grows=True)
+    yield family("row_check_failures", "Rows that fail an expectation.", checked, counts.failures, grows=True)
+    yield family("table_care", "Maintenance actions on tables.", ("deed",), counts.care, grows=True)
     spent = SummaryMetricFamily(
         "dmdelta_batch_seconds",
         "Duration of landing a batch, of applying a range to all its tables, and of writing a checkpoint.",
@@ -126,28 +103,23 @@ def placed(moments: Sequence[SourceStats], sightings: Mapping[str, LagTracker], 
             files_behind[source, stage] = max(0, behind)
             if not behind:
                 bytes_behind[source, stage] = max(0, end.offset - place.offset)
-    yield _family("position_file", "Number of the binlog file at a stage's position.", _STAGE, files)
-    yield _family("position_bytes", "Offset in the binlog file at a stage's position.", _STAGE, offsets)
-    yield _family("lag_seconds", "Age of the oldest log that a stage has not reached, in seconds.", _STAGE, late)
-    yield _family("lag_files", "Binlog files between a stage and the server's newest.", _STAGE, files_behind)
-    yield _family("lag_bytes", "Bytes between a stage and the server's end, within one file.", _STAGE, bytes_behind)
+    yield family("position_file", "Number of the binlog file at a stage's position.", _STAGE, files)
+    yield family("position_bytes", "Offset in the binlog file at a stage's position.", _STAGE, offsets)
+    yield family("lag_seconds", "Age of the oldest log that a stage has not reached, in seconds.", _STAGE, late)
+    yield family("lag_files", "Binlog files between a stage and the server's newest.", _STAGE, files_behind)
+    yield family("lag_bytes", "Bytes between a stage and the server's end, within one file.", _STAGE, bytes_behind)
     waiting = {(moment.source_id, stage): size for moment in moments for stage, size in moment.waiting_bytes.items()}
-    yield _family("relay_waiting_bytes", "Bytes of segments that a stage has not reached.", _STAGE, waiting)
+    yield family("relay_waiting_bytes", "Bytes of segments that a stage has not reached.", _STAGE, waiting)
 
 
 def source_metrics(moments: Sequence[SourceStats]) -> Iterator[Metric]:
     """The states of sources, and of their sinks and validators."""
     validators = {moment.source_id: moment.validator for moment in moments if moment.validator is not None}
     errors = {(s, state.value): float(n) for s, each in validators.items() for state, n in each.errors.items()}
-    sinks = {moment.source_id: moment.sink for moment in moments if moment.sink is not None}
-    workers = {(s, str(number)): worker for s, sink in sinks.items() for number, worker in enumerate(sink.workers)}
-    queues = {(s, str(number)): waiting for s, sink in sinks.items() for number, waiting in enumerate(sink.queued)}
-    yield from _families(_OF_SOURCE, ("source",), {(moment.source_id,): moment for moment in moments})
-    yield from _families(_OF_SINK, ("source",), {(source,): sink for source, sink in sinks.items()})
-    yield from _families(_OF_WORKER, ("source", "worker"), workers)
-    yield from _families(_OF_QUEUE, ("source", "worker"), queues)
-    yield from _families(_OF_VALIDATOR, ("source",), {(source,): each for source, each in validators.items()})
-    yield _family("validator_errors", "Rows that differed for too long, by state.", ("source", "state"), errors)
+    yield from families(_OF_SOURCE, ("source",), {(moment.source_id,): moment for moment in moments})
+    yield from sink_figures({moment.source_id: moment.sink for moment in moments if moment.sink is not None})
+    yield from families(_OF_VALIDATOR, ("source",), {(source,): each for source, each in validators.items()})
+    yield family("validator_errors", "Rows that differed for too long, by state.", ("source", "state"), errors)
 
 
 def metrics_page() -> str:
@@ -161,8 +133,9 @@ def metrics_page() -> str:
         "",
         "While it runs, `dmdelta run` serves `/metrics` at the address in the spec's `metrics` (`metrics: {}`:",
         "`127.0.0.1:9262`), with these and the process's own, such as `process_resident_memory_bytes`.",
-        "A stage is `server` (the source's end), `relayed`, `landed`, `applied`, `flushed` (the checkpoint), `sunk` or",
-        "`validated`.",
+        "A stage is `server` (the source's end), `relayed`, `landed`, `applied`, `flushed` (the checkpoint),",
+        "`sink_pushed` (handed to the sink's workers), `sink_ready` (executed by all of them), `sunk` (the sink's",
+        "checkpoint in the target) or `validated`.",
         "",
         "| metric | type | labels | meaning |",
         "| --- | --- | --- | --- |",
@@ -175,20 +148,6 @@ def _line(figure: Metric) -> str:
     name = f"{figure.name}_total" if figure.type == "counter" else figure.name
     labels = vars(figure)["_labelnames"]  # the only way to read them from a family without samples
     return f"| `{name}` | {figure.type} | {', '.join(labels)} | {figure.documentation} |"
-
-
-def _families(figures: Sequence[_Figure], labels: Sequence[str], things: Mapping[Any, object]) -> Iterator[Metric]:
-    for figure in figures:
-        values = {at: figure.of(thing) for at, thing in things.items()}
-        yield _family(figure.name, figure.text, labels, values, grows=figure.grows)
-
-
-def _family(name: str, text: str, labels: Sequence[str], values: Mapping[Any, float], *, grows: bool = False) -> Metric:
-    kind = CounterMetricFamily if grows else GaugeMetricFamily
-    family = kind(f"dmdelta_{name}", text, labels=labels)
-    for at, value in values.items():
-        family.add_metric(at, value)
-    return family
 
 
 class RunMetrics(Collector):

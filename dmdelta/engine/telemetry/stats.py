@@ -31,8 +31,8 @@ class ValidatorFigures:
 class SourceStats:
     """
     Attributes:
-        positions: by stage, in the order of the data flow: server, relayed, landed, applied, flushed, sunk,
-            validated. A stage that has not started is missing.
+        positions: by stage, in the order of the data flow: server, relayed, landed, applied, flushed, sink_pushed,
+            sink_ready, sunk, validated. A stage that has not started is missing.
         relay_streams: the relay is connected, or has caught up as requested.
         relay_retries: consecutive failed attempts.
         relay_free_bytes: free bytes of the disk that holds the segments.

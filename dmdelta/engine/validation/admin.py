@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from dmdelta.config import TaskSpec
-from dmdelta.engine.task.task import Task, open_task
+from dmdelta.engine.task.task import Task, open_metadata
 from dmdelta.engine.validation.store import (
     VALIDATOR,
     RowError,
@@ -172,7 +172,7 @@ def show_errors(spec: TaskSpec, choice: ErrorChoice) -> list[RowError]:
     Raises:
         LakehouseError: the table cannot be read.
     """
-    task = open_task(spec, writing=False)
+    task = open_metadata(spec)
     return _chosen(task, choice)
 
 
@@ -183,7 +183,7 @@ def decide_errors(spec: TaskSpec, choice: ErrorChoice, state: ErrorState) -> lis
         ConfigError: an id does not exist.
         LakehouseError: the table cannot be read or written.
     """
-    task = open_task(spec, writing=False)
+    task = open_metadata(spec)
     return set_states(VALIDATOR.of(task.spark, task.lakehouse, spec.name), _known(task, choice), state)
 
 
@@ -194,7 +194,7 @@ def clear_errors(spec: TaskSpec, choice: ErrorChoice) -> list[RowError]:
         ConfigError: an id does not exist.
         LakehouseError, CommitConflict: the table cannot be read or written.
     """
-    task = open_task(spec, writing=False)
+    task = open_metadata(spec)
     errors = _known(task, choice)
     remove_errors(VALIDATOR.of(task.spark, task.lakehouse, spec.name), errors)
     return errors

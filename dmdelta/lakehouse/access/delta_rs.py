@@ -5,6 +5,7 @@ time. Spark's log store for local files does not have this property between writ
 created, everything that writes it under a local root does so here.
 """
 
+import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -71,6 +72,30 @@ class LocalTable:
         raise UnsupportedTable(
             f"the history of {self.table} lacks information about a commit", hint="use a command that starts Spark"
         )
+
+    def newest_in(self, version: int, column: str) -> Any:
+        """The highest value of a column in the files that a commit has added, by the files' statistics.
+
+        A timestamp is text (ISO 8601), exact to the millisecond. None if the commit has added no rows, or its file has
+        expired.
+
+        Raises:
+            UnsupportedTable: the files have no statistics of the column.
+            LakehouseError: the table cannot be read.
+        """
+        with translated(self.table, "reading the log of"):
+            try:
+                lines = (self._log / f"{version:020d}.json").read_text("utf-8").splitlines()
+            except FileNotFoundError:
+                return None
+        added = [action["add"] for action in map(json.loads, lines) if "add" in action]
+        statistics = [json.loads(file.get("stats") or "{}") for file in added]
+        highest = [one.get("maxValues", {}).get(column) for one in statistics if one.get("numRecords") != 0]
+        if any(value is None for value in highest):
+            raise UnsupportedTable(
+                f"files of {self.table} have no statistics of {column}", hint="use a command that starts Spark"
+            )
+        return max(highest, default=None)
 
     def newest(self, by: NewestBy, conditions: Sequence[Condition] = ()) -> list[MetadataRow]:
         """The newest row of each key among those that fulfil all conditions. Reads the table in parts.

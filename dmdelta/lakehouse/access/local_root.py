@@ -48,10 +48,11 @@ def local_table(spark: Any, table: str) -> "LocalTable | None":
     """The table for delta-rs, if the session writes it to a folder of this machine; None: use Spark.
 
     Args:
-        spark: the session; None for a local one that has not been started.
+        spark: the session; None for a local one that has not been started. It is not used, so a deferred one does not
+            start.
     """
     # Files of a Spark Connect server or of a cluster's driver may be on another machine.
-    if is_provided() or hasattr(spark, "cloneSession"):
+    if is_provided() or hasattr(type(spark), "cloneSession"):
         return None
     folder = local_folder(table)
     if folder is None:

@@ -1,1 +1,1 @@
-"""The JVM of a local session while it runs: its output, and the jobs that are cancelled."""
+"""The JVM of a local session: its options, its output, and the cancellation of its jobs."""

@@ -5,28 +5,46 @@ ready one is flushed, older ones are purged with it.
 """
 
 import threading
+import time
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from dmdelta.logging import get_logger
+from dmdelta.sink.metrics import SpanCounts
+
+log = get_logger(__name__)
 At = TypeVar("At")
 
 
 @dataclass(frozen=True, slots=True)
 class Ready(Generic[At]):
-    """A snapshot whose mark every worker has reached."""
+    """A snapshot whose mark every worker has reached.
+
+    Attributes:
+        pushed: when it was pushed (`time.monotonic`).
+        seconds: the time from then until the last worker reached it.
+    """
 
     id: int
     at: At
+    pushed: float
+    seconds: float
 
 
 class Snapshots(Generic[At]):
-    """Snapshots by increasing id. Thread-safe."""
+    """Snapshots by increasing id. Thread-safe.
 
-    def __init__(self, workers: int) -> None:
+    Attributes:
+        spans: the snapshots that became ready, with the time since each was pushed.
+    """
+
+    def __init__(self, workers: int, source_id: str = "") -> None:
+        self.source_id = source_id
+        self.spans = SpanCounts()
         self._workers = workers
         self._lock = threading.Condition()
         self._received: dict[int, dict[int, bool]] = {}
-        self._at: dict[int, At] = {}
+        self._at: dict[int, tuple[At, float]] = {}
         self._ready: Ready[At] | None = None
         self._pushed: At | None = None
 
@@ -50,8 +68,9 @@ class Snapshots(Generic[At]):
         """Register a snapshot whose mark is pushed to every worker's queue now."""
         with self._lock:
             self._received[number] = dict.fromkeys(range(self._workers), False)
-            self._at[number] = at
+            self._at[number] = at, time.monotonic()
             self._pushed = at
+        log.debug("sink snapshot pushed", source=self.source_id, snapshot=number, position=str(at))
 
     def receive(self, number: int, worker: int) -> bool:
         """A worker has executed everything before the mark; True if it was the last worker."""
@@ -62,10 +81,24 @@ class Snapshots(Generic[At]):
             workers[worker] = True
             if not all(workers.values()):
                 return False
-            if self._ready is None or self._ready.id < number:
-                self._ready = Ready(number, self._at[number])
+            ready = self._now_ready(number)
             self._lock.notify_all()
-            return True
+        log.debug(
+            "sink snapshot ready",
+            source=self.source_id,
+            snapshot=number,
+            position=str(ready.at),
+            seconds=round(ready.seconds, 3),
+        )
+        return True
+
+    def _now_ready(self, number: int) -> Ready[At]:
+        at, pushed = self._at[number]
+        ready = Ready(number, at, pushed, time.monotonic() - pushed)
+        self.spans = self.spans.plus(ready.seconds)
+        if self._ready is None or self._ready.id < number:
+            self._ready = ready
+        return ready
 
     def purge(self, flushed: int) -> list[int]:
         """Forget the flushed snapshot and all older ones; returns their ids."""

@@ -16,6 +16,7 @@ from dmdelta.sink.execute.barriers import Snapshots
 from dmdelta.sink.execute.causality import Causality
 from dmdelta.sink.execute.columnar_compactor import NetRows
 from dmdelta.sink.execute.merger import Style, Work
+from dmdelta.sink.execute.purger import purge_executed
 from dmdelta.sink.execute.transaction import BatchWork, ChangeWork, RowWork
 from dmdelta.sink.execute.worker import Batch, Mark, Worker
 from dmdelta.sink.plan.checkpoint import PushedPoint
@@ -149,8 +150,6 @@ class Dispatcher:
         self.causality.rotate(self._marks)
         for worker in self.workers:
             self._put(worker, Mark(self._marks))
-        self._purge()
-        log.debug("checkpoint snapshot pushed", id=self._marks, position=str(at))
         return self._marks
 
     def drain(self, at: PushedPoint | None, seconds: float | None = None) -> bool:
@@ -162,7 +161,8 @@ class Dispatcher:
             waited += POLL_SECONDS
             if seconds is not None and waited >= seconds:
                 return False
-        self.causality.reset()
+        forgotten = self.causality.reset()
+        log.debug("causality reset", source=self.snapshots.source_id, snapshot=number, count=forgotten)
         reach(CrashPoint.SINK_DRAINED)
         return True
 
@@ -193,20 +193,13 @@ class Dispatcher:
 
     def _resolve(self, keys: Sequence[str]) -> int:
         """The worker for changes with conflicting keys: forget what has been executed by now, else drain all queues."""
-        self._purge()
+        purge_executed(self.causality, self.snapshots)
         worker = self.causality.add(keys)
         if worker is None:
             self.drain(self.snapshots.newest_pushed)
             worker = self.causality.add(keys)
         assert worker is not None, "an empty relation map has no conflicts"
         return worker
-
-    def _purge(self) -> None:
-        ready = self.snapshots.newest_ready
-        if ready is not None:
-            purged = self.causality.purge(ready.id)
-            if purged:
-                log.debug("causality keys purged", count=purged)
 
     def _send_all(self) -> None:
         for number in range(len(self.workers)):

@@ -11,7 +11,7 @@ import pymysql
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.logging import get_logger
 from dmdelta.model.retry import Retry
-from dmdelta.sink.execute.barriers import Snapshots
+from dmdelta.sink.execute.barriers import Ready, Snapshots
 from dmdelta.sink.execute.progress import Progress
 from dmdelta.sink.metrics import FlushCounts
 from dmdelta.sink.plan.checkpoint import Checkpoint, PushedPoint
@@ -74,8 +74,24 @@ class Flusher:
             checkpoint = self._newer(ready.at) if not self._ending.is_set() else None
             if checkpoint is not None:
                 self._write(checkpoint)
-        purged = self.snapshots.purge(ready.id)
-        log.debug("checkpoint snapshots purged", source=self.metadata.source_id, count=len(purged))
+                self.counts.spans = self.counts.spans.plus(time.monotonic() - ready.pushed)
+        self._purge(ready)
+
+    def _purge(self, flushed: Ready[PushedPoint | None]) -> None:
+        """Forget the flushed snapshot and all older ones."""
+        purged = self.snapshots.purge(flushed.id)
+        self.counts.purged += len(purged)
+        if purged:
+            log.info(
+                "sink snapshots purged",
+                source=self.metadata.source_id,
+                snapshot=flushed.id,
+                count=len(purged),
+                position=str(flushed.at),
+                ready_after_s=round(flushed.seconds, 3),
+                flushed_after_s=round(time.monotonic() - flushed.pushed, 3),
+                pushed=str(self.snapshots.newest_pushed),
+            )
 
     def _newer(self, at: PushedPoint | None) -> Checkpoint | None:
         """The checkpoint at a point, if the global point or the table points have changed."""

@@ -52,6 +52,12 @@ class Tables:
             known = plan_table(source, routed, target, foreign_keys=checks, cascades=cascades, tidb=self.server.tidb)
             self._plans[source, version] = known
             log.info("sink table", table=known.shape.table, keyed=bool(known.identity), whole=known.whole)
+            if schema.primary_key and not known.identity:
+                log.warning(
+                    "the target's table lacks a key: rows are found by all columns, and safe mode may duplicate them",
+                    table=known.shape.table,
+                    fix="ALTER TABLE … ADD PRIMARY KEY in the target, as the source has",
+                )
         return known
 
     def has(self, name: TableName) -> bool:

@@ -42,21 +42,28 @@ class ShardFacts:
         return f"{self.source_id}'s {self.schema}"
 
 
-def read_shards(connection: "Connection[Any]", rules: SourceRules) -> list[ShardFacts]:
+def read_shards(
+    connection: "Connection[Any]", rules: SourceRules, tables: Sequence[TableSchema] | None = None
+) -> list[ShardFacts]:
     """The tables of a source that its routes merge.
+
+    Args:
+        tables: the selected ones, if they have been read already.
 
     Raises:
         SourceUnavailable, SourceError: the server does not answer.
         ConfigError: two routes match a table.
     """
+    tables = read_schemas(connection, rules.wanted) if tables is None else tables
+    merged = [(schema, route) for schema in tables if (route := rules.route(*schema.name)).merged]
+    if not merged:
+        return []
     auto_increment = {(row[0], row[1]): row[2] for row in query(connection, _AUTO_INCREMENT, (SYSTEM_SCHEMAS,))}
     shards = []
-    for schema in read_schemas(connection, rules.wanted):
-        route = rules.route(*schema.name)
-        if route.merged:
-            column = auto_increment.get(schema.name)
-            key = column if schema.primary_key == (column,) else None
-            shards.append(ShardFacts(rules.source_id, schema, route.name, route.extracted, key))
+    for schema, route in merged:
+        column = auto_increment.get(schema.name)
+        key = column if schema.primary_key == (column,) else None
+        shards.append(ShardFacts(rules.source_id, schema, route.name, route.extracted, key))
     return shards
 
 

@@ -289,3 +289,14 @@ def test_a_wrong_version_passed_to_delta_rs_is_noticed(table, monkeypatch, wrong
     )
     with pytest.raises((AssertionError, Fenced)):
         test_a_tagged_append_is_made_once(table)
+
+
+def test_the_highest_value_that_a_commit_added(table):
+    """By the statistics of its files; a commit without files has none, and neither has one that has expired."""
+    table.append([{"id": "a", "n": 7, "at": NOON}, {"id": "b", "n": 3, "at": NOON - timedelta(hours=1)}], None)
+    assert table.newest_in(1, "n") == 7
+    assert datetime.fromisoformat(table.newest_in(1, "at").replace("Z", "+00:00")) == NOON
+    assert table.newest_in(0, "n") is None
+    assert table.newest_in(99, "n") is None
+    with pytest.raises(UnsupportedTable, match="no statistics of texts"):
+        table.newest_in(1, "texts")

@@ -178,3 +178,30 @@ def test_an_idle_source_has_the_catalogs_structures(run, monkeypatch):
     monkeypatch.setattr(module, "IDLE_SECONDS", 0.05)
     run.thread.start()
     run.wait_for(lambda: run.scheduler.shards.heard == 1)
+
+
+def test_a_stop_with_time_to_drain_applies_what_has_landed(run):
+    """Also what lands during the stop; it ends once every table is at the end of bronze."""
+    run.scheduler.is_idle = False
+    run.thread.start()
+    run.stop.request(drain=SECONDS)
+    run.queue.append(landed(1))
+    run.wait_for(lambda: run.scheduler.handed == [1])
+    run.queue.close()
+    run.scheduler.applied = [AppliedRange(landed(1), 1, False, 0.5)]
+    run.wait_for(lambda: run.applied.take(0, 0) is not None)
+    assert run.thread.is_alive()
+    run.scheduler.is_idle = True
+    run.end()
+
+
+def test_a_drain_ends_with_a_failure(run):
+    """Of any stage: the tables keep their positions."""
+    run.scheduler.is_idle = False
+    run.thread.start()
+    run.stop.request(drain=SECONDS)
+    run.queue.append(landed(1))
+    run.wait_for(lambda: run.scheduler.handed == [1])
+    run.stop.fail(LakehouseError("the storage is full", hint="free space"))
+    run.end()
+    assert run.error is None

@@ -97,7 +97,7 @@ def test_a_command_is_executed_as_it_was_sent(spec, command):
     with serving_commands(spec, target):
         reply = ask_running(spec, command)
     assert target.commands == [command]
-    assert reply.result == [{"task": "t", "state": "paused", "process": "host:1"}, "1/b.000001:4"]
+    assert reply.result == [{"task": "t", "state": "paused", "process": "host:1", "note": None}, "1/b.000001:4"]
 
 
 def test_an_error_arrives_with_its_kind_and_hint(spec):

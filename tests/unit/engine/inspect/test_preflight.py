@@ -4,7 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from dmdelta.engine.inspect.preflight import _safe_mode_findings, _sink_findings
+from dmdelta.config import SinkConfig
+from dmdelta.engine.inspect.preflight import _sink_findings, _target_findings
+from dmdelta.engine.task.risks import SelectedTables
 from dmdelta.model.schema import Column, TableSchema
 from dmdelta.source.preflight.finding import Level
 from dmdelta.source.preflight.shard_checks import ShardFacts
@@ -29,19 +31,20 @@ def test_shards_that_agree_and_a_sink(sink, mode, shards, stops):
     assert all("shop.t" in finding.message and finding.fix for finding in found)
 
 
-@pytest.mark.parametrize(
-    ("syncer", "sink", "shards", "warns", "names"),
-    [
-        (True, None, [SHARD], True, False),
-        (True, False, [SHARD], True, True),
-        (False, True, [SHARD], True, True),
-        (False, True, [], True, False),
-        (False, False, [SHARD], False, False),
-    ],
-)
-def test_safe_mode_of_a_whole_run(syncer, sink, shards, warns, names):
-    """`safe-mode: true` is a warning; with a sink, it names the merged tables whose rows may replace each other."""
-    target = None if sink is None else SimpleNamespace(safe_mode=sink)
-    found = _safe_mode_findings(SimpleNamespace(syncer=SimpleNamespace(safe_mode=syncer), sink=target), shards)
-    assert [finding.level for finding in found] == [Level.WARN] * warns
-    assert any("shop.t" in finding.message for finding in found) is names
+@pytest.mark.parametrize("sink", [None, {"kind": "mysql", "host": "127.0.0.1", "port": 1, "user": "u"}])
+def test_risks_are_findings_of_check(sink):
+    """Also if the target does not answer; the tables that it would get without a key are then those of the source."""
+    spec = SimpleNamespace(
+        syncer=SimpleNamespace(safe_mode=True), sink=SinkConfig(**sink) if sink else None, shard_mode=None
+    )
+    name = ("s1", ("d", "log"))
+    selected = SelectedTables({name: ("shop", "log")}, frozenset([name]), (SHARD, SHARD))
+    found = {(finding.source, finding.check): finding for finding in _target_findings(spec, selected)}
+    assert found["spec", "safe_mode"].level is Level.WARN
+    if sink is None:
+        assert len(found) == 1
+        return
+    assert found["sink", "connection"].stops
+    assert "shop.log" in found["sink", "primary_key"].message
+    assert "shop.t" in found["sink", "shard_keys"].message
+    assert all(finding.fix for finding in found.values())

@@ -23,7 +23,7 @@ from dmdelta.model.segment import Segment
 from dmdelta.quality.pending import ErrorState
 from dmdelta.silver.apply.request import ApplyResult, RowsPath
 from dmdelta.silver.rows.strategy import Step
-from dmdelta.sink.metrics import SinkMetrics, WorkerCounts
+from dmdelta.sink.metrics import SinkMetrics, SpanCounts, WorkerCounts
 
 
 def at(offset, file="binlog.000002", epoch=1):
@@ -123,6 +123,44 @@ def test_the_exposed_metrics():
     assert value("sink_queue_batches", source="s1", worker="1") == 7
     assert counters.now().tables == {"shop.orders": 12}
     assert counters.now().clashes == {"shop.orders": 8}
+
+
+def test_the_sinks_snapshots_and_keys():
+    """Pushed, ready and flushed are stages; the spans between them; the keys of causality by what became of them."""
+    sink = SinkMetrics(
+        "s1",
+        pushed=at(400),
+        ready=at(300),
+        flushed=at(250),
+        keys_added=20,
+        keys_purged=7,
+        keys_reset=4,
+        keys=9,
+        keys_waiting=2,
+        resets=3,
+        ready_spans=SpanCounts(5, 1.5),
+        flushed_spans=SpanCounts(2, 60.0),
+    )
+    positions = {"server": at(500), "sink_pushed": sink.pushed, "sink_ready": sink.ready, "sunk": sink.flushed}
+    elsewhere = replace(sink, flushed=at(250, "binlog.000001"), ready=None)
+    observations = Observations()
+    metrics = RunMetrics(RunCounters(lambda _: None), observations)
+    observations.see([SourceStats("s1", positions, sink=sink), SourceStats("s2", sink=elsewhere)], 0.0)
+    registry = CollectorRegistry()
+    registry.register(metrics)
+
+    def value(name, **labels):
+        return registry.get_sample_value(f"dmdelta_{name}", labels)
+
+    stages = ("sink_pushed", "sink_ready", "sunk")
+    assert [value("position_bytes", source="s1", stage=stage) for stage in stages] == [400, 300, 250]
+    assert [value("lag_bytes", source="s1", stage=stage) for stage in stages] == [100, 200, 250]
+    assert [value("sink_span_bytes", source="s1", until=until) for until in ("ready", "flushed")] == [100, 150]
+    assert [value("sink_span_bytes", source="s2", until=until) for until in ("ready", "flushed")] == [None, None]
+    assert value("sink_span_seconds_count", source="s1", until="ready") == 5
+    assert value("sink_span_seconds_sum", source="s1", until="flushed") == 60.0
+    names = ("keys_added_total", "keys_purged_total", "keys_reset_total", "keys", "keys_waiting", "resets_total")
+    assert [value(f"sink_causality_{name}", source="s1") for name in names] == [20, 7, 4, 9, 2, 3]
 
 
 def test_waiting_bytes_are_counted_from_a_position():

@@ -1,5 +1,11 @@
 """Causality: DM's relation map, conflicts, and memory bounded by the jobs in flight."""
 
+import random
+import sys
+import threading
+
+import pytest
+
 from dmdelta.sink.execute.causality import Causality
 
 TABLE = "`only_dml`.`t1`"
@@ -110,3 +116,110 @@ def test_many_rows_with_one_key_each():
     assert causality.place(["a.name"]) == [relation]
     assert causality.relations == alone.relations
     assert causality.counts == alone.counts
+
+
+@pytest.mark.parametrize("executed", range(6))
+def test_a_purge_removes_exactly_the_executed_generations(executed):
+    """Those of the jobs up to `executed`, whose number was waiting; all later ones and the newest stay."""
+    causality = Causality(4)
+    for ordinal in (1, 2, 4):
+        for number in range(ordinal):
+            causality.add([f"{ordinal}.{number}"])
+        causality.rotate(ordinal)
+    causality.add(["newest"])
+    gone = sum(ordinal for ordinal in (1, 2, 4) if ordinal <= executed)
+    assert causality.waiting(executed) == gone
+    assert causality.purge(executed) == gone
+    assert {key.partition(".")[0] for key in causality.relations} == {
+        *(str(ordinal) for ordinal in (1, 2, 4) if ordinal > executed),
+        "newest",
+    }
+    assert (causality.waiting(executed), causality.purge(executed)) == (0, 0)
+    assert (causality.counts.added, causality.counts.purged, causality.counts.size) == (8, gone, 8 - gone)
+
+
+def test_added_keys_are_purged_reset_or_current():
+    """DM's sums: what was added, without what was purged and reset, is in the map now."""
+    causality = Causality(4)
+    for ordinal in (1, 2):
+        causality.place([f"{ordinal}.{number}" for number in range(10)])
+        causality.rotate(ordinal)
+    causality.add(["3"])
+    assert causality.purge(1) == 10
+    assert causality.reset() == 11
+    counts = causality.counts
+    assert (counts.added, counts.purged, counts.reset, counts.resets, counts.size) == (21, 10, 11, 1, 0)
+    causality.add(["4"])
+    assert causality.counts.size == len(causality.relations) == 1
+    assert causality.purge(2) == 0
+
+
+@pytest.fixture
+def switching():
+    """Threads take turns as often as the interpreter can."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(usual)
+
+
+class Race:
+    """One thread adds keys, others purge what has been executed so far."""
+
+    def __init__(self, threads=3):
+        self.causality, self.executed, self.done, self.errors = Causality(4), 0, False, []
+        self.threads = [threading.Thread(target=self.purge) for _ in range(threads)]
+
+    def purge(self):
+        try:
+            while not self.done:
+                self.causality.waiting(self.executed)
+                self.causality.purge(self.executed)
+        except BaseException as error:  # noqa: BLE001 - the test fails with it
+            self.errors.append(error)
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.done = True
+        for thread in self.threads:
+            thread.join()
+
+
+def test_keys_in_flight_stay_while_others_purge(switching):
+    """Through thousands of generations, a key of a job in flight keeps its worker, and none of them is forgotten."""
+    chosen = random.Random(7)
+    in_flight: dict[int, dict[str, int]] = {}
+    with Race() as race:
+        causality = race.causality
+        for ordinal in range(1, 3001):
+            ours = in_flight[ordinal] = {}
+            known = {key: worker for each in in_flight.values() for key, worker in each.items()}
+            repeated = chosen.sample(sorted(known), min(2, len(known)))
+            keys = [f"{ordinal}.{number}" for number in range(3)]
+            for key in (*repeated, *keys):
+                worker = causality.add([key])
+                assert worker == known.get(key, causality.worker_of(key))
+                ours[key] = worker
+            for key, worker in zip(keys, causality.place(keys), strict=True):
+                assert worker == ours[key]
+            causality.rotate(ordinal)
+            if ordinal % 500 == 0:
+                race.executed = ordinal
+                causality.reset()
+                in_flight.clear()
+                continue
+            race.executed = ordinal - 3
+            in_flight = {number: each for number, each in in_flight.items() if number > race.executed}
+            relations = causality.relations
+            for each in in_flight.values():
+                assert {key: causality.worker_of(relations[key]) for key in each} == each
+    assert race.errors == []
+    causality.purge(3000)
+    counts = causality.counts
+    assert (counts.size, causality.relations) == (0, {})
+    assert counts.added == counts.purged + counts.reset
+    assert counts.purged > counts.reset > 0

@@ -1,0 +1,70 @@
+"""A task that does not run is inspected, and receives requests, without a JVM: dm_meta is under a local root."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+
+from dmdelta.config import load_spec
+from dmdelta.engine.inspect.stored_status import stored_status
+from dmdelta.lakehouse.layout import Lakehouse
+from tests.support.task import Task
+
+
+@pytest.fixture
+def task(mysql80, tmp_path):
+    made = Task(tmp_path, mysql80, mysql80.fresh_database("idle"))
+    made.settings["validator"] = {"mode": "full"}
+    made.start_here()
+    for table in ("one", "two"):
+        mysql80.execute(
+            f"CREATE TABLE {table} (id INT PRIMARY KEY)", f"INSERT INTO {table} VALUES (1)", database=made.database
+        )
+    made.catch_up()
+    return made
+
+
+def cold(task, *arguments):
+    """The JSON answer of a command in a process that cannot start Java."""
+    dmdelta = Path(sys.executable).with_name("dmdelta")
+    with task.environment(), patch.dict(os.environ, {"JAVA_HOME": "/nowhere", "PATH": "/nowhere"}):
+        done = subprocess.run(
+            [str(dmdelta), *arguments, "--json"], capture_output=True, text=True, check=False, timeout=120
+        )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_the_state_is_read_and_requests_are_recorded(task):
+    """The status is that of a process with Spark; an override is recorded and read."""
+    spec = str(task.spec)
+    with task.environment():
+        expected = json.loads(stored_status(load_spec(task.spec)).model_dump_json())
+    status = cold(task, "status", spec)
+    assert {**status, "at": None} == {**expected, "at": None}
+    (source,) = status["sources"]
+    assert source["applied_to"] == source["landed_to"] == source["relayed_to"]
+    assert source["newest_change"] is not None
+    points = cold(task, "checkpoint", "show", spec)
+    assert {row["cp_table"] for row in points if not row["is_global"]} == {"one", "two"}
+    (log,) = cold(task, "relay", "status", spec)
+    assert log["segments"] > 0
+    assert cold(task, "validate", "show-error", spec) == []
+    assert cold(task, "shard-ddl-lock", "list", spec) == []
+    at = f"{source['applied_to']}"
+    (decided,) = cold(task, "binlog", "skip", spec, f"--position={at}")
+    assert cold(task, "binlog", "list", spec) == [decided]
+
+
+def test_a_newest_change_is_that_of_bronze(task, spark):
+    """By file statistics, which Spark's own query confirms."""
+    with task.environment():
+        (source,) = stored_status(load_spec(task.spec)).sources
+    lakehouse = Lakehouse(root=str(task.root))
+    bronze = spark.sql(f"SELECT max(committed_at) AS at FROM {lakehouse.bronze}").collect()[0].at
+    difference = abs((source.newest_change - bronze.astimezone(source.newest_change.tzinfo)).total_seconds())
+    assert difference < 0.002

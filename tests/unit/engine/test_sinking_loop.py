@@ -1,0 +1,86 @@
+"""The sink's loop: its interval changes before the target answers, and while changes are executed."""
+
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+from dmdelta.config import SinkConfig
+from dmdelta.config.syncer import SyncerConfig
+from dmdelta.engine import sink as loops
+from dmdelta.engine.control.cancellation import StopRequest
+from dmdelta.engine.ingest.queue import RangeQueue
+from dmdelta.engine.sink import SinkingLoop, sink_settings
+from dmdelta.errors import TargetUnavailable
+
+WAIT = 30.0
+
+
+class FakeSink:
+    """A sink without anything to execute: it counts how often it may flush."""
+
+    position = None
+
+    def __init__(self, interval):
+        self.flusher = SimpleNamespace(interval=interval)
+        self.dispatcher = SimpleNamespace(check=lambda: None)
+        self.ended, self.idle = None, threading.Event()
+
+    def flush_if_due(self):
+        self.idle.set()
+
+    def metrics(self):
+        raise AssertionError
+
+    def end(self, *, orderly):
+        self.ended = orderly
+
+
+@pytest.fixture
+def looping(monkeypatch):
+    """A loop whose target refuses the first connection and answers once `answers` is set."""
+    sink, answers, refused = FakeSink(30.0), threading.Event(), threading.Event()
+    stop, ranges = StopRequest(), RangeQueue()
+
+    def open_sink(*_):
+        if not refused.is_set():
+            refused.set()
+            raise TargetUnavailable("down", hint="none")
+        assert answers.wait(WAIT)
+        return sink
+
+    monkeypatch.setattr(loops, "newest_landed", lambda *_: None)
+    monkeypatch.setattr(loops, "expired_to", lambda *_: None)
+    monkeypatch.setattr(loops, "open_sink", open_sink)
+    loop = SinkingLoop(None, SimpleNamespace(source_id="s1"), None, ranges, None)
+    loop.start("sink-s1", stop)
+    assert refused.wait(WAIT)
+    yield SimpleNamespace(loop=loop, sink=sink, answers=answers)
+    stop.request()
+    answers.set()
+    assert loop.join(WAIT)
+    assert sink.ended is True
+
+
+def test_the_interval_before_the_target_answers(looping):
+    """What is changed while the target is down applies to the sink that is opened then."""
+    looping.loop.change_interval(7.0)
+    looping.answers.set()
+    assert looping.sink.idle.wait(WAIT)
+    assert looping.sink.flusher.interval == 7.0
+
+
+def test_the_interval_while_the_sink_runs(looping):
+    """The running sink's flusher gets it."""
+    looping.answers.set()
+    assert looping.sink.idle.wait(WAIT)
+    looping.loop.change_interval(0.5)
+    assert looping.sink.flusher.interval == 0.5
+
+
+@pytest.mark.parametrize(("flush", "synchronous"), [("sync", True), ("async", False)])
+def test_the_specs_flush(flush, synchronous):
+    """`flush: sync` reaches the sink; `async` is the default."""
+    spec, chosen = SimpleNamespace(syncer=SyncerConfig()), {} if flush == "async" else {"flush": flush}
+    settings = sink_settings(spec, SinkConfig(kind="mysql", host="h", user="u", **chosen))
+    assert settings.synchronous is synchronous

@@ -1,0 +1,162 @@
+"""The sink's checkpoint without a server: when it is written, what is counted, and what the log says."""
+
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+from dmdelta.model.position import Position
+from dmdelta.sink.execute.barriers import Snapshots
+from dmdelta.sink.execute.causality import Causality
+from dmdelta.sink.execute.dispatcher import Dispatcher
+from dmdelta.sink.execute.flusher import Flusher
+from dmdelta.sink.execute.progress import Progress
+from dmdelta.sink.execute.purger import purge_executed
+from dmdelta.sink.plan.checkpoint import PushedPoint
+from tests.support.logged import logged
+
+LONG, SOON, WAIT = 3600.0, 0.01, 30.0
+
+
+def at(offset):
+    return Position(1, "binlog.000001", offset)
+
+
+class Run:
+    """A flusher, and snapshots that two workers reach when told."""
+
+    def __init__(self, interval):
+        self.snapshots, self.written, self.reached = Snapshots(2, "s1"), [], threading.Event()
+        self.flusher = Flusher(
+            None, SimpleNamespace(source_id="s1"), self.snapshots, Progress(), interval, self.fail, flushed=None
+        )
+        self.failures, self.pushed = [], 0
+
+    def fail(self, error):
+        self.failures.append(error)
+        self.reached.set()
+
+    def write(self, checkpoint):
+        self.written.append(checkpoint.position)
+        self.reached.set()
+        return 3
+
+    def push(self, offset):
+        self.pushed += 1
+        self.snapshots.push(self.pushed, PushedPoint(at(offset), at(offset)))
+
+    def ready(self, number):
+        for worker in (0, 1):
+            self.snapshots.receive(number, worker)
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    made = []
+
+    def make(interval=LONG):
+        made.append(Run(interval))
+        return made[-1]
+
+    monkeypatch.setattr(Flusher, "_transaction", lambda self, checkpoint: made[-1].write(checkpoint))
+    yield make
+    for run in made:
+        run.flusher.end()
+        assert run.failures == []
+
+
+@pytest.fixture
+def told():
+    with logged("dmdelta.sink") as told:
+        yield told
+
+
+def test_the_interval_is_changed_at_run_time(opened):
+    """A flusher that waits for an hour writes soon after the interval became short, and again with that one."""
+    run = opened()
+    run.flusher.start()
+    run.push(100)
+    run.ready(1)
+    assert not run.reached.wait(0.2)
+    run.flusher.interval = SOON
+    assert run.reached.wait(WAIT)
+    run.reached.clear()
+    run.push(200)
+    run.ready(2)
+    assert run.reached.wait(WAIT)
+    assert run.written == [at(100), at(200)]
+
+
+def test_a_longer_interval_at_run_time(opened):
+    """After it was made long, what becomes ready is not written any more until the end."""
+    run = opened(SOON)
+    run.flusher.start()
+    run.push(100)
+    run.ready(1)
+    assert run.reached.wait(WAIT)
+    run.flusher.interval = LONG
+    assert not run.flusher._ending.wait(0.3)  # a turn of the short interval may still be under way
+    run.push(200)
+    run.ready(2)
+    assert not run.flusher._ending.wait(0.3)
+    assert run.written == [at(100)]
+
+
+def test_flushes_are_counted_with_their_spans(opened):
+    """Snapshots that became ready, and those that were flushed, with the time since each was pushed."""
+    run = opened()
+    for number in (1, 2, 3, 4):
+        run.push(100 * number)
+    for number in (1, 2, 3):
+        run.ready(number)
+    run.flusher.flush_ready()
+    run.flusher.flush_ready()
+    counts = run.flusher.counts
+    assert run.written == [at(300)]
+    assert (counts.flushes, counts.purged, counts.dropped_records) == (1, 3, 3)
+    assert (run.snapshots.spans.times, counts.spans.times) == (3, 1)
+    assert 0 < run.snapshots.newest_ready.seconds <= counts.spans.seconds
+    assert run.snapshots.spans.seconds >= run.snapshots.newest_ready.seconds
+    assert run.snapshots.received == {4: {0: False, 1: False}}
+
+
+def test_the_log_follows_a_snapshot(opened, told):
+    """Pushed and ready are details, flushed and purged are told: positions and numbers, once per flush."""
+    run = opened()
+    for number in (1, 2):
+        run.push(100 * number)
+        run.ready(number)
+    run.flusher.flush_ready()
+    run.flusher.flush_ready()
+    assert [(level, text) for level, text, _ in told] == [
+        ("DEBUG", "sink snapshot pushed"),
+        ("DEBUG", "sink snapshot ready"),
+        ("DEBUG", "sink snapshot pushed"),
+        ("DEBUG", "sink snapshot ready"),
+        ("INFO", "sink checkpoint flushed"),
+        ("INFO", "sink snapshots purged"),
+    ]
+    assert {context["source"] for _, _, context in told} == {"s1"}
+    assert [context.get("snapshot") for _, _, context in told] == [1, 1, 2, 2, None, 2]
+    assert [context["position"] for _, _, context in told] == [str(at(100 * n)) for n in (1, 1, 2, 2, 2, 2)]
+    purged = told[-1][2]
+    assert (purged["count"], purged["pushed"]) == (2, str(at(200)))
+    assert purged["ready_after_s"] <= purged["flushed_after_s"]
+
+
+def test_the_log_of_causality_has_numbers_only(told):
+    """Purges and resets, with the number of keys: no key is told."""
+    snapshots = Snapshots(1, "s1")
+    dispatcher = Dispatcher([], Causality(1), snapshots, 10)
+    queue = SimpleNamespace(put=lambda message, timeout: snapshots.receive(message.id, 0))
+    dispatcher.begin([SimpleNamespace(start=lambda: None, queue=queue)])
+    dispatcher.causality.place(["secret.1", "secret.2"])
+    dispatcher.push(None)
+    purge_executed(dispatcher.causality, snapshots)
+    dispatcher.causality.add(["secret.3"])
+    assert dispatcher.drain(None, WAIT)
+    assert [one for one in told if one[1].startswith("causality")] == [
+        ("DEBUG", "causality keys purged", {"source": "s1", "snapshot": 1, "count": 2, "left": 0}),
+        ("DEBUG", "causality reset", {"source": "s1", "snapshot": 2, "count": 1}),
+    ]
+    assert "secret" not in str(told)
