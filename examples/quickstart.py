@@ -17,10 +17,11 @@ from pathlib import Path
 
 from pyspark.sql import Row, SparkSession
 
-from dmdelta.cli.progress import showing_progress
+from dmdelta.cli.progress import showing_run
 from dmdelta.cli.render import console, table_of
 from dmdelta.cli.verify import print_verified
 from dmdelta.config import TaskSpec, load_spec
+from dmdelta.engine.control.cancellation import StopRequest
 from dmdelta.engine.quality.command import QualityRequest, evaluate_tables, write_docs
 from dmdelta.engine.quality.evaluation import TableResult
 from dmdelta.engine.run.runner import RunOptions, run_task
@@ -68,9 +69,10 @@ def run(spec: TaskSpec) -> None:
     heading("Run: two sources, from the binlog to silver")
     options = RunOptions(until_caught_up=True)
     if sys.stdout.isatty():
-        with showing_progress() as report:
-            configure(level=logging.ERROR)  # what the log warns of is shown below: rows in quarantine
-            summary = run_task(spec, options, report)
+        stop = StopRequest()
+        # What the log warns of is shown below: rows in quarantine.
+        with showing_run(stop, level=logging.ERROR) as output:
+            summary = run_task(spec, options, output.report, stop, output.follow)
     else:
         configure(level=logging.ERROR)
         summary = run_task(spec, options, lambda _: None)

@@ -1,41 +1,59 @@
 """The output of `run`, during the run and at its end: a live view on a terminal, JSON lines in a pipe."""
 
-import logging
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from logging import WARNING
 from typing import TYPE_CHECKING
 
 from rich.console import Group
-from rich.live import Live
 from rich.text import Text
 
 from dmdelta.cli.render import console, print_json, table_of
+from dmdelta.cli.run_view import ReadStatus, live_view
+from dmdelta.engine.control.cancellation import StopRequest
 from dmdelta.logging import configure
 
 if TYPE_CHECKING:  # the engine imports Spark
     from dmdelta.engine.telemetry.counters import Progress, RunSummary, TableLoad
 
 
-@contextmanager
-def showing_progress() -> Iterator[Callable[["Progress"], None]]:
-    """Show each progress report, from any thread, until the block ends.
+@dataclass(frozen=True, slots=True)
+class RunOutput:
+    """Where a run reports to, from any thread.
 
-    A terminal shows the newest report, and only warnings of the log. A pipe gets every report as a JSON line on stdout,
-    and the log as JSON lines on stderr.
+    Attributes:
+        report: receives each progress report.
+        follow: receives, once, the function that reads the current status.
     """
-    if not sys.stdout.isatty():
-        configure(level=logging.INFO)
-        yield lambda progress: print_json({"progress": progress}, indent=None)
+
+    report: Callable[["Progress"], None]
+    follow: Callable[[ReadStatus], None]
+
+
+@contextmanager
+def showing_run(stop: StopRequest, *, as_json: bool = False, level: int = WARNING) -> Iterator[RunOutput]:
+    """Show a run until the block ends.
+
+    A terminal shows the status, and the log from `level` on. A pipe gets every report as a JSON line on stdout, and the
+    log as JSON lines on stderr.
+
+    Args:
+        stop: the run's; the view shows that it was requested.
+        as_json: as in a pipe.
+    """
+    if as_json or not sys.stdout.isatty():
+        configure()
+        yield RunOutput(lambda progress: print_json({"progress": progress}, indent=None), lambda _: None)
         return
-    configure(level=logging.WARNING)
-    with Live(Text("starting Spark …"), console=console(), refresh_per_second=4, transient=True) as live:
-        yield lambda progress: live.update(_view(progress))
+    with live_view(stop, level) as view:
+        yield RunOutput(lambda _: None, view.follow)
 
 
-def print_summary(summary: "RunSummary") -> None:
+def print_summary(summary: "RunSummary", *, as_json: bool = False) -> None:
     """Print the result of the run."""
-    if not sys.stdout.isatty():
+    if as_json or not sys.stdout.isatty():
         print_json({"summary": summary, "idle": summary.is_idle}, indent=None)
         return
     out = console()

@@ -1,6 +1,7 @@
 """`dmdelta run`: runs the task."""
 
 import os
+import signal
 import threading
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -10,8 +11,9 @@ from typing import Annotated
 import typer
 
 from dmdelta.cli.options import Spec, moment
-from dmdelta.cli.progress import print_summary, showing_progress
+from dmdelta.cli.progress import print_summary, showing_run
 from dmdelta.config import load_spec
+from dmdelta.engine.control.cancellation import StopRequest
 
 
 def run(
@@ -38,15 +40,37 @@ def run(
             help="Reset the task and restart: at --start-time, else where its first start did.",
         ),
     ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON lines, also on a terminal.")] = False,
 ) -> None:
-    """Relay, land and apply changes, until SIGTERM or Ctrl-C."""
+    """Relay, land and apply changes, until SIGTERM or Ctrl-C.
+
+    A terminal shows the status, refreshed every second, and warnings above it. A pipe gets JSON lines.
+    """
     task = load_spec(spec)
     from dmdelta.engine.run.runner import RunOptions, run_task
 
     options = RunOptions(until_caught_up, safe_mode, start_time, remove_meta)
-    with _without_variables(task.variables_of_passwords), showing_progress() as report:
-        summary = run_task(task, options, report)
-    print_summary(summary)
+    stop = StopRequest()
+    with (
+        _ending_on_ctrl_c(),
+        _without_variables(task.variables_of_passwords),
+        showing_run(stop, as_json=json) as output,
+    ):
+        summary = run_task(task, options, output.report, stop, output.follow)
+    print_summary(summary, as_json=json)
+
+
+@contextmanager
+def _ending_on_ctrl_c() -> Iterator[None]:
+    """Let the second Ctrl-C, which the run does not handle, end the process: KeyboardInterrupt waits for threads."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

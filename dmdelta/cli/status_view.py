@@ -76,6 +76,8 @@ def _source(source: SourceStatus) -> Iterator[RenderableType]:
         yield Padding(_labelled("sink", text, "yellow"), (0, 0, 0, 2))
     if source.validator_trouble:
         yield Padding(_labelled("validator", source.validator_trouble, "yellow"), (0, 0, 0, 2))
+    if source.stop_waits_for:
+        yield Padding(_labelled("stopping, waits for", " · ".join(source.stop_waits_for), "yellow"), (0, 0, 0, 2))
 
 
 def _mode(source: SourceStatus) -> str:

@@ -3,8 +3,7 @@
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, cast
@@ -14,8 +13,11 @@ from pyspark.sql import SparkSession
 from dmdelta.errors import LakehouseError
 from dmdelta.lakehouse.access.deferred_session import DeferredSession, deferred_session
 from dmdelta.lakehouse.access.local_root import is_provided
+from dmdelta.lakehouse.cds_options import MAKE
 from dmdelta.lakehouse.jars import delta_confs
-from dmdelta.lakehouse.local_jvm import jvm_confs
+from dmdelta.lakehouse.jvm.cancellation import interrupts_kept
+from dmdelta.lakehouse.jvm.options import jvm_confs
+from dmdelta.lakehouse.jvm.output import filtered_output, inherited_output
 from dmdelta.logging import get_logger
 
 log = get_logger(__name__)
@@ -229,18 +231,7 @@ def _open_local(app: str, settings: SessionSettings) -> SparkSession:
         builder = builder.master(settings.master or "local[*]")
     for name, value in local_confs(settings).items():
         builder = builder.config(name, value)
-    with _stdout_kept():
+    # Whoever makes the class archive waits for the JVM's end, which is the end of its output.
+    output = inherited_output() if MAKE in os.environ else filtered_output()
+    with output, interrupts_kept():
         return builder.getOrCreate()
-
-
-@contextmanager
-def _stdout_kept() -> Iterator[None]:
-    """Redirect the output of a JVM started in this context to stderr: VACUUM prints, and stdout may be JSON."""
-    sys.stdout.flush()
-    stdout = os.dup(1)
-    os.dup2(2, 1)
-    try:
-        yield
-    finally:
-        os.dup2(stdout, 1)
-        os.close(stdout)

@@ -83,6 +83,12 @@ class TableScheduler:
             return not self._running and not any(state.pending for state in self.states)
 
     @property
+    def in_flight(self) -> list[TableName]:
+        """The tables whose turns are running."""
+        with self._changed:
+            return [name for turn in self._running for name in turn.parts]
+
+    @property
     def has_room(self) -> bool:
         """Whether another range can be handed over without holding too much of the log in memory."""
         with self._changed:

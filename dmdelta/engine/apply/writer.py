@@ -12,6 +12,7 @@ from dmdelta.checkpoint import Point, Points, TablePoint
 from dmdelta.engine.apply.requests import RangeRequests
 from dmdelta.engine.telemetry.counters import RunCounters
 from dmdelta.errors import StageFailed
+from dmdelta.lakehouse.jvm.cancellation import cancel_jobs
 from dmdelta.lakehouse.profiles import Profile, plan_profile, profile_session
 from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
@@ -52,7 +53,7 @@ class ThreadSessions:
     def interrupt_all(self) -> None:
         """Cancel the running jobs of all sessions."""
         for session in self._all:
-            session.interruptAll()
+            cancel_jobs(session)
 
 
 RecordFailures = Callable[[TableName, Position, int, Mapping[str, int]], None]
@@ -152,7 +153,7 @@ class TableApply:
     def interrupt(self) -> None:
         """Cancel the running turns: their jobs are cancelled, no other table is started."""
         self._cancelled.set()
-        self.spark.interruptAll()
+        cancel_jobs(self.spark)
         self._sessions.interrupt_all()
 
     def settle(self) -> None:

@@ -8,23 +8,29 @@ from contextlib import contextmanager
 from types import FrameType
 
 from dmdelta.errors import DmdeltaError, as_ours
+from dmdelta.logging import get_logger
+
+log = get_logger(__name__)
+SECOND_SIGNAL = "a second signal ends the process immediately; no data is lost"
 
 
 class StopRequest:
     """Checked by every loop. A pause is a stop that can be resumed; a stop and a failure cannot.
 
-    The first failure is kept: the run raises it.
+    Attributes:
+        failure: the first failure, which the run raises.
+        signalled: a signal has requested the stop.
     """
 
     def __init__(self) -> None:
         self._stopping = threading.Event()
         self._going = threading.Event()
         self._going.set()
-        # Re-entrant: a signal may come while its thread is in here.
         self._lock = threading.RLock()
         self._paused = False
         self._drains_until = float("-inf")
         self.failure: DmdeltaError | None = None
+        self.signalled = False
 
     @property
     def requested(self) -> bool:
@@ -83,11 +89,22 @@ class StopRequest:
 
 @contextmanager
 def stopping_on_signals(stop: StopRequest) -> Iterator[None]:
-    """SIGTERM and SIGINT request a stop at a transaction boundary; a second one has Python's default effect."""
+    """SIGTERM and SIGINT request a stop at a transaction boundary; a second one has the effect that it had before."""
+    received = threading.Event()
 
     def on_signal(signum: int, _frame: FrameType | None) -> None:
-        stop.request()
-        signal.signal(signum, previous[signal.Signals(signum)])
+        if stop.signalled:
+            signal.signal(signum, previous[signal.Signals(signum)])
+            signal.raise_signal(signum)
+            return
+        stop.signalled = True
+        received.set()
+
+    def obey() -> None:
+        received.wait()
+        if stop.signalled:
+            stop.request()
+            log.info("stop requested by a signal", note=SECOND_SIGNAL)
 
     if threading.current_thread() is not threading.main_thread():
         yield  # a notebook or a test runs it in a thread, and stops it through its StopRequest
@@ -95,8 +112,11 @@ def stopping_on_signals(stop: StopRequest) -> Iterator[None]:
     previous = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     for number in previous:
         signal.signal(number, on_signal)
+    # Not in the handler: it may interrupt its thread within a log line, or while it holds the lock of an event.
+    threading.Thread(target=obey, name="signals", daemon=True).start()
     try:
         yield
     finally:
+        received.set()
         for number, action in previous.items():
             signal.signal(number, action)

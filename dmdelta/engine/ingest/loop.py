@@ -18,6 +18,7 @@ from dmdelta.engine.ingest.schema_tracker import StructureTracking
 from dmdelta.engine.relay.supervisor import Relaying
 from dmdelta.engine.telemetry.counters import RunCounters
 from dmdelta.errors import UnknownSchema
+from dmdelta.lakehouse.jvm.cancellation import cancel_jobs
 from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
 from dmdelta.model.recorded import RecordedStructures
@@ -141,7 +142,7 @@ class LandingLoop:
     def interrupt(self) -> None:
         """Cancel the current batch."""
         for session in filter(None, (self.spark, self.small)):
-            session.interruptAll()
+            cancel_jobs(session)
 
     def _land(self, batch: LandingBatch, landed: LandedRange | None, stop: StopRequest) -> LandedRange | None:
         """Land a batch; returns the new end of bronze, or None if the stop was requested before."""

@@ -24,6 +24,7 @@ from dmdelta.engine.task.overrides import BINLOG_OPERATORS
 from dmdelta.engine.task.task import Task
 from dmdelta.engine.validation.store import VALIDATOR
 from dmdelta.errors import DmdeltaError
+from dmdelta.lakehouse.jvm.cancellation import cancel_jobs
 from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.lakehouse.maintenance import (
     MaintenancePlan,
@@ -81,7 +82,7 @@ class BackgroundMaintenance:
 
     def interrupt(self) -> None:
         """Cancel the current operation, which then has changed nothing."""
-        self.spark.interruptAll()
+        cancel_jobs(self.spark)
 
     def poll(self, stop: StopRequest) -> None:
         """Maintain the tables that need it now. Raises as `follow`."""

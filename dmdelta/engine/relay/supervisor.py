@@ -130,6 +130,11 @@ class Relaying:
         """It has relayed everything requested."""
         return self._process is not None and not self._process.poll() and self._process.error() is None
 
+    @property
+    def is_running(self) -> bool:
+        """Its process has been started and has not ended."""
+        return self._process is not None and self._process.poll()
+
     def stop(self) -> None:
         """Stop it at a transaction boundary."""
         if self._waiting is not None:

@@ -9,6 +9,7 @@ from dmdelta.checkpoint import FlushReason, TablePoint
 from dmdelta.engine.apply.table_state import Phase, TableState
 from dmdelta.engine.control.state import ReportedState, process_name
 from dmdelta.engine.run.pipeline import SourcePipeline, stats_of
+from dmdelta.engine.run.stopping import awaited
 from dmdelta.engine.telemetry.counters import TableLoad
 from dmdelta.engine.telemetry.observations import Observations
 from dmdelta.engine.telemetry.stats import SourceStats
@@ -108,6 +109,7 @@ def _source(pipeline: SourcePipeline, stats: SourceStats, running: RunningSource
         validator_pending=stats.validator.pending if stats.validator else None,
         validator_errors=stats.validator.errors.get(ErrorState.NEW, 0) if stats.validator else None,
         validator_trouble=validator.trouble if validator is not None else None,
+        stop_waits_for=awaited(pipeline),
     )
 
 

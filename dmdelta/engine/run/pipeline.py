@@ -33,7 +33,11 @@ CANCEL_SECONDS = 0.5
 
 @dataclass(slots=True)
 class SourcePipeline:
-    """The running stages of one source; its relay is already running. Call `start` once, then `join`, then `end`."""
+    """The running stages of one source; its relay is already running. Call `start` once, then `join`, then `end`.
+
+    Attributes:
+        has_ended: `end` has returned.
+    """
 
     source_id: str
     relaying: Relaying
@@ -48,6 +52,7 @@ class SourcePipeline:
     sinking: SinkingLoop | None = None
     validator: ValidatorLoop | None = None
     maintenance: BackgroundMaintenance | None = None
+    has_ended: bool = False
     _threads: list[threading.Thread] = field(default_factory=list)
     _interrupted: bool = False
 
@@ -68,6 +73,11 @@ class SourcePipeline:
         if self.landing.reached is not None:
             return self.landing.reached
         return self.landed.end if self.landed is not None else None
+
+    @property
+    def running_stages(self) -> list[str]:
+        """The stages whose threads are running: `land`, `apply`, `snapshot`, `maintenance`."""
+        return [thread.name.removesuffix(f"-{self.source_id}") for thread in self._threads if thread.is_alive()]
 
     @property
     def finished(self) -> bool:
@@ -124,6 +134,12 @@ class SourcePipeline:
         Raises:
             DmdeltaError: it could not be written; the next start then treats the run as crashed.
         """
+        try:
+            self._end(reason)
+        finally:
+            self.has_ended = True
+
+    def _end(self, reason: FlushReason) -> None:
         self.relaying.stop()
         if self.sinking is not None and not self.sinking.join(LOOP_END_SECONDS):
             log.warning(

@@ -21,11 +21,13 @@ from dmdelta.engine.run.commands import Attempt, RunCommands
 from dmdelta.engine.run.end_position import end_position
 from dmdelta.engine.run.pipeline import SourcePipeline, stats_of
 from dmdelta.engine.run.restart import begin_source
+from dmdelta.engine.run.stopping import reporting_stop
 from dmdelta.engine.run.warnings import warn_of_risks
 from dmdelta.engine.task.live_settings import LiveSettings
 from dmdelta.engine.task.task import Task, open_suites, open_task, with_safe_mode
 from dmdelta.engine.telemetry.counters import Progress, RunCounters, RunSummary
 from dmdelta.engine.telemetry.prometheus import RunMetrics
+from dmdelta.engine.telemetry.task_status import TaskStatus
 from dmdelta.errors import DmdeltaError, QualityError, SchemaError, StageFailed
 from dmdelta.logging import get_logger
 from dmdelta.model.schema import TableName
@@ -75,12 +77,14 @@ def run_task(
     options: RunOptions,
     report: Callable[[Progress], None],
     stop: StopRequest | None = None,
+    follow: Callable[[Callable[[], TaskStatus]], None] | None = None,
 ) -> RunSummary:
     """Run until caught up or stopped.
 
     Args:
         report: called with the run's progress from the stages' threads.
         stop: lets another thread stop the run; signals always do.
+        follow: called once, before Spark starts, with a function that reads the run's status from any thread.
 
     Raises:
         DmdeltaError: a stage failed permanently; the checkpoint then has an exit point.
@@ -92,6 +96,8 @@ def run_task(
         # The relays first: their locks exclude a second runner of the task.
         relayings = [opened.enter_context(open_relaying(spec, source, until_caught_up=ends)) for source in spec.sources]
         commands = RunCommands(spec, stop, counters)
+        if follow is not None:
+            follow(commands.status)
         opened.enter_context(serving_commands(spec, commands))
         opened.push(commands.ended)
         task = _open_task(with_safe_mode(spec) if options.safe_mode else spec, relayings)
@@ -200,7 +206,8 @@ def _follow(following: _Following, control: ControlTable) -> bool:
     _watch(pipelines, attempt, stop, reporting)
     stopped_by_request = (stop.requested or commands.restart.is_set()) and attempt.failure is None
     restarts = commands.restart.is_set() and not stop.requested
-    _end(pipelines, attempt, GRACE_SECONDS if restarts else DRAIN_SECONDS)
+    with reporting_stop(pipelines):
+        _end(pipelines, attempt, GRACE_SECONDS if restarts else DRAIN_SECONDS)
     commands.finish([end_position(pipeline) for pipeline in pipelines])
     if locks is not None:
         locks.poll()

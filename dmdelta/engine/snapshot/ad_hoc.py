@@ -32,6 +32,7 @@ from dmdelta.errors import QualityError, SchemaError
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.lakehouse.commits import CommitTag, append
 from dmdelta.lakehouse.history import OwnCommit, newest_own_commit
+from dmdelta.lakehouse.jvm.cancellation import cancel_jobs
 from dmdelta.lakehouse.session import clone_session
 from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
@@ -116,7 +117,7 @@ class AdHocSnapshots:
 
     def interrupt(self) -> None:
         """Cancel the current work."""
-        self.spark.interruptAll()
+        cancel_jobs(self.spark)
 
     def _plan(self, requests: Mapping[str, TableName], stop: StopRequest) -> PlannedSnapshot | None:
         requests = {request: name for request, name in requests.items() if request not in self._deferred}

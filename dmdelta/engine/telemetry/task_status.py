@@ -148,6 +148,8 @@ class SourceStatus(_Record):
     """Errors in the state `new`."""
     validator_trouble: str | None = None
     """Why the validator is not running."""
+    stop_waits_for: tuple[str, ...] = ()
+    """Stages, tables in flight and the checkpoint that a stop or pause still waits for; empty: none is in progress."""
 
 
 class TaskStatus(_Record):

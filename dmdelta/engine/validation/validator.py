@@ -19,6 +19,7 @@ from dmdelta.engine.validation.comparable_tables import ComparableTables
 from dmdelta.engine.validation.state import Validation
 from dmdelta.engine.validation.store import ValidatorStore
 from dmdelta.errors import DmdeltaError, QualityError, Retryable, as_ours
+from dmdelta.lakehouse.jvm.cancellation import cancel_jobs
 from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
@@ -83,7 +84,7 @@ class ValidatorLoop(SupervisedLoop):
         deadline = time.monotonic() + seconds
         # Not super(): a dataclass with slots is another class than the one that this method refers to.
         while not SupervisedLoop.join(self, GRACE_SECONDS) and time.monotonic() < deadline:
-            self.spark.interruptAll()
+            cancel_jobs(self.spark)
         return self.finished
 
     def _should_retry(self, error: Exception, stop: StopRequest) -> bool:

@@ -18,7 +18,7 @@ from dmdelta.source.relay.relay_dir import locked
 from dmdelta.source.relay.relay_task import RelayTask, StatusFile
 from dmdelta.source.relay.session import ServerSession, Stop
 
-log = get_logger(__name__)
+log = get_logger("dmdelta.source.relay")  # __name__ is "__main__", which `configure` does not reach
 
 _NAP = 0.2
 
@@ -100,7 +100,7 @@ def main() -> int:
         run_relay(RelayTask.from_json(line.decode()), stop)
     except DmdeltaError as error:
         print(to_wire(error), flush=True)  # noqa: T201 (the parent reads it)
-        log.error("relay failed", exc=error)  # noqa: TRY400 (our logger takes the error as a field)
+        log.error("relay failed", exc=error.__cause__, why=error.message, hint=error.hint)  # noqa: TRY400 (our logger)
         return error.exit_code
     return 0
 

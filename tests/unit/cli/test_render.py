@@ -10,6 +10,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from dmdelta.cli import progress, render
+from dmdelta.engine.control.cancellation import StopRequest
 from dmdelta.engine.telemetry.counters import Progress, RunSummary, TableLoad
 from dmdelta.errors import LakehouseError
 from dmdelta.model.change import Op
@@ -97,7 +98,7 @@ def test_an_error_goes_to_stderr_with_facts_and_hint(capsys):
 
 @pytest.fixture(autouse=True)
 def own_log():
-    """`showing_progress` configures logging for the process: restore it."""
+    """`showing_run` configures logging for the process: restore it."""
     root = logging.getLogger("dmdelta")
     before = (root.handlers[:], root.level, root.propagate)
     yield
@@ -123,8 +124,8 @@ PROGRESS = Progress(2.5, 3, {"one": "1/binlog.000001:4"}, 1200, {"shop.orders": 
 
 def test_a_pipe_gets_json_lines(capsys):
     """Each report and the summary are one line each."""
-    with progress.showing_progress() as report:
-        report(PROGRESS)
+    with progress.showing_run(StopRequest()) as output:
+        output.report(PROGRESS)
     progress.print_summary(RunSummary(PROGRESS, stopped=False))
     first, last = (json.loads(line) for line in capsys.readouterr().out.splitlines())
     assert first["progress"]["tables"] == {"shop.orders": 1200}
@@ -134,8 +135,8 @@ def test_a_pipe_gets_json_lines(capsys):
 def test_a_terminal_gets_a_summary_for_people(monkeypatch):
     """What landed, what was applied and how it ended."""
     terminal = on_terminal(monkeypatch)
-    with progress.showing_progress() as report:
-        report(PROGRESS)
+    with progress.showing_run(StopRequest()) as output:
+        output.report(PROGRESS)
     progress.print_summary(RunSummary(PROGRESS, stopped=True))
     shown = terminal.getvalue()
     assert "1,200 row changes applied" in shown

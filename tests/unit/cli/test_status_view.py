@@ -83,6 +83,10 @@ CASES = {
         False,
     ),
     "starting": (task([], state="starting"), False),
+    "stopping": (
+        task([source(stop_waits_for=("landing", "applying shop.orders, shop.lines", "relay", "sink", "checkpoint"))]),
+        False,
+    ),
     "never-ran": (
         task([source(relay=None, **dict.fromkeys(NEVER))]).model_copy(
             update={"state": None, "state_at": None, "process": None, "origin": Origin.LAKEHOUSE}

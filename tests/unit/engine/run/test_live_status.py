@@ -10,6 +10,7 @@ from dmdelta.changelog.batch_memory import BatchMemory
 from dmdelta.checkpoint import Point, Points, RestartPlan, TablePoint
 from dmdelta.checkpoint.restart_plan import Branch
 from dmdelta.engine.apply.table_state import Phase, TableStates
+from dmdelta.engine.control.cancellation import StopRequest
 from dmdelta.engine.control.state import ReportedState, State
 from dmdelta.engine.run.live_status import RunningSources, live_status
 from dmdelta.engine.run.pipeline import stats_of
@@ -50,12 +51,17 @@ class Source:
         tables = SimpleNamespace(points=self.points, requests=SimpleNamespace(states=self.states))
         self.pipeline = SimpleNamespace(
             source_id="s1",
+            stop=StopRequest(),
+            has_ended=False,
+            running_stages=["land", "apply"],
             relaying=SimpleNamespace(
-                folder=folder, rules=SimpleNamespace(wanted=lambda schema, table: (schema, table) != ("other", "t"))
+                is_running=True,
+                folder=folder,
+                rules=SimpleNamespace(wanted=lambda schema, table: (schema, table) != ("other", "t")),
             ),
             landing=SimpleNamespace(reached=at(800), segments=[Segment("", "s1", 1, "binlog.000001", 4, 900)]),
             applying=SimpleNamespace(
-                scheduler=SimpleNamespace(tables=tables, states=self.states),
+                scheduler=SimpleNamespace(tables=tables, states=self.states, in_flight=[("d", "a")]),
                 context=SimpleNamespace(memory=BatchMemory()),
             ),
             flusher=SimpleNamespace(flushed=at(100)),
@@ -177,3 +183,17 @@ def test_the_last_flush_is_shown(source):
     assert source.tables()["d.a"].flushed_at == NOW + timedelta(seconds=9)
     source.rows[:] = [{**common, **dict.fromkeys(place)}]
     assert source.status().sources[0].exit_point is None
+
+
+def test_a_stop_shows_what_it_waits_for(source):
+    """Nothing before it and after it; otherwise what is still running."""
+    pipeline = source.pipeline
+    assert source.status().sources[0].stop_waits_for == ()
+    pipeline.stop.request()
+    pipeline.sinking = SimpleNamespace(finished=False, failure=None, metrics=None)
+    waits_for = source.status().sources[0].stop_waits_for
+    assert waits_for == ("landing", "applying d.a", "relay", "sink", "checkpoint")
+    pipeline.running_stages, pipeline.relaying.is_running, pipeline.sinking = ["maintenance"], False, None
+    assert source.status().sources[0].stop_waits_for == ("maintenance", "checkpoint")
+    pipeline.has_ended = True
+    assert source.status().sources[0].stop_waits_for == ()

@@ -1,8 +1,12 @@
 """Archives are relayed to segments with the same bytes; damage stops the relay."""
 
 import io
+import json
+import os
 import re
 import struct
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from zlib import crc32
@@ -154,3 +158,21 @@ def test_an_incomplete_last_event_is_reported(tmp_path: Path) -> None:
     with pytest.raises(CorruptBinlog, match=r"ends inside an event \(\d+ bytes of it\)") as caught:
         catch_up(archive_task(tmp_path / "a", tmp_path / "relay"))
     assert re.search("FLUSH BINARY LOGS", caught.value.hint or "")
+
+
+def test_a_relay_process_logs_json_lines(tmp_path):
+    """Also its failure: the logger of a program is not that of its module."""
+    task = archive_task(tmp_path / "absent", tmp_path / "relay")
+    done = subprocess.run(
+        [sys.executable, "-m", "dmdelta.source.relay"],
+        input=task.to_json() + "\n",
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[4])},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode not in (0, 1)
+    line = json.loads(done.stderr.splitlines()[-1])
+    assert (line["level"], line["logger"], line["msg"]) == ("ERROR", "dmdelta.source.relay", "relay failed")
+    assert line["context"]["why"]

@@ -5,10 +5,11 @@ from pathlib import Path
 
 from dmdelta.lakehouse.cds_options import archive_options
 
-LOG4J = Path(__file__).with_name("log4j2.properties")
+_LAKEHOUSE = Path(__file__).parents[1]
+LOG4J = _LAKEHOUSE / "log4j2.properties"
 MAX_HEAP_MIB = 2 << 10
 """The default's maximum. Small batches keep about 600 MB alive; Java fills whatever it has before it frees the rest."""
-FAIR_POOL = Path(__file__).with_name("fairscheduler.xml")
+FAIR_POOL = _LAKEHOUSE / "fairscheduler.xml"
 
 _LOCAL_CONFS = {
     # With FIFO every small query would wait until a landing has no tasks left to start.

@@ -1,0 +1,59 @@
+"""What a stop waits for, in the log."""
+
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from dmdelta.engine.control.cancellation import StopRequest
+from dmdelta.engine.run import stopping
+from dmdelta.engine.run.stopping import applying, reporting_stop
+
+
+@pytest.mark.parametrize(
+    ("tables", "text"),
+    [
+        ([], "applying"),
+        ([("shop", "orders")], "applying shop.orders"),
+        ([("d", f"t{n}") for n in range(7)], "applying d.t0, d.t1, d.t2, d.t3, d.t4 and 2 more"),
+    ],
+)
+def test_tables_in_flight_are_named(tables, text):
+    """At most five of them."""
+    assert applying(tables) == text
+
+
+def test_each_change_is_logged_once(caplog, monkeypatch):
+    """Stages, then the checkpoint; nothing is repeated."""
+    monkeypatch.setattr(stopping, "REPORT_SECONDS", 0.01)
+    pipeline = SimpleNamespace(
+        source_id="s1",
+        stop=StopRequest(),
+        has_ended=False,
+        running_stages=["land", "apply"],
+        relaying=SimpleNamespace(is_running=False),
+        applying=SimpleNamespace(scheduler=SimpleNamespace(in_flight=[("shop", "orders")])),
+        sinking=None,
+        validator=None,
+    )
+    pipeline.stop.request()
+
+    def logged():
+        return [record.context["waits_for"]["s1"] for record in caplog.records if record.message == "stopping"]
+
+    def wait_for(count):
+        deadline = time.monotonic() + 30
+        while len(logged()) < count:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+    with caplog.at_level("INFO", logger="dmdelta"):
+        with reporting_stop([pipeline]):
+            wait_for(1)
+            time.sleep(0.05)
+            pipeline.running_stages = []
+            wait_for(2)
+            pipeline.has_ended = True
+        with reporting_stop([pipeline]):
+            pass
+    assert logged() == [("landing", "applying shop.orders", "checkpoint"), ("checkpoint",)]
