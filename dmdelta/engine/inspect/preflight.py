@@ -7,7 +7,7 @@ from pathlib import Path
 from dmdelta.config import SourceConfig, TaskSpec
 from dmdelta.engine.sink import target_server
 from dmdelta.engine.task.mapping import FIRST_TRY, reading_of, relay_task
-from dmdelta.engine.task.risks import SelectedTables, plan_risks, read_selected
+from dmdelta.engine.task.risks import SelectedTables, plan_risks, read_selected, sink_refusal
 from dmdelta.engine.task.task import open_suites, open_task
 from dmdelta.errors import DmdeltaError
 from dmdelta.lakehouse.tables import table_state
@@ -17,7 +17,7 @@ from dmdelta.sink.target.connection import TargetServer, session
 from dmdelta.sink.target.preflight import TargetCheck, plan_target_checks, read_target_facts
 from dmdelta.source.catalog import read_schemas
 from dmdelta.source.connection import open_connection
-from dmdelta.source.preflight.finding import Finding, Level, listed
+from dmdelta.source.preflight.finding import Finding, Level
 from dmdelta.source.preflight.server_checks import check_relay
 from dmdelta.source.preflight.shard_checks import ShardFacts, shard_findings
 from dmdelta.source.preflight.table_checks import check_tables
@@ -63,15 +63,8 @@ def check_task(spec: TaskSpec) -> list[TaskFinding]:
 
 
 def _sink_findings(spec: TaskSpec, shards: Collection[ShardFacts]) -> list[TaskFinding]:
-    """The sink executes each shard's statements without coordination."""
-    merged = sorted({".".join(shard.target) for shard in shards})
-    if spec.sink is None or spec.shard_mode is None or not merged:
-        return []
-    message = (
-        f"shard-mode does not apply to the sink, which writes {listed(merged)}: it executes each shard's statements"
-    )
-    fix = "sink these tables from a task without shard-mode, alter all shards the same way, or remove the sink"
-    return [TaskFinding("sink", "shard_ddl", Level.FAIL, message, fix)]
+    refused = sink_refusal(spec, shards)
+    return [TaskFinding("sink", refused.name, refused.level, refused.message, refused.fix)] if refused else []
 
 
 def _target_findings(spec: TaskSpec, selected: SelectedTables) -> list[TaskFinding]:

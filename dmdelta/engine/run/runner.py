@@ -123,6 +123,10 @@ def run_task(
 def _open_task(spec: TaskSpec, relayings: Sequence[Relaying]) -> Task:
     """The task with its suites. While the JVM starts, they are read (Great Expectations takes seconds to import), and
     the operator is warned of risks.
+
+    Raises:
+        ConfigError: the sink would have to coordinate shard DDL.
+        DmdeltaError: as `open_task`.
     """
     with ThreadPoolExecutor(2, thread_name_prefix="open") as pool:
         suites, warned = pool.submit(open_suites, spec), pool.submit(warn_of_risks, spec, relayings)
