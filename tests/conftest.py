@@ -53,6 +53,13 @@ def mysql80_too() -> Iterator[Server]:
 
 
 @pytest.fixture(scope="session")
+def mysql80_target() -> Iterator[Server]:
+    """A third one, as the target of tasks of two sources."""
+    with running("mysql80") as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
 def mysql57() -> Iterator[Server]:
     """MySQL 5.7: its row metadata has no column names."""
     with running("mysql57") as server:

@@ -22,7 +22,9 @@ class Choice(str, Enum):
 
 
 LockId = Annotated[str, typer.Argument(metavar="LOCK", help="The lock, as shown by `list`: TASK-`SCHEMA`.`TABLE`.")]
-Act = Annotated[Choice, typer.Option("--action", help="exec: silver applies the statement now. skip: silver omits it.")]
+Act = Annotated[
+    Choice, typer.Option("--action", help="exec: silver and the sink apply the statement now. skip: silver omits it.")
+]
 Owner = Annotated[
     str | None, typer.Option("--owner", metavar="SHARD", help="The shard whose statement counts, if they differ.")
 ]
@@ -35,7 +37,7 @@ def group() -> None:
 
 @app.command("list")
 def list_(spec: Spec, json: Json = False) -> None:
-    """List the unresolved locks, as last reported by the task."""
+    """List the unresolved locks of silver and of the sink (`side`), as last reported by the task."""
     render.rows(operate(load_spec(spec), ListLocks()), as_json=json, empty="no locks")
 
 

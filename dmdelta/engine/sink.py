@@ -15,9 +15,16 @@ from dmdelta.engine.control.supervise import SupervisedLoop
 from dmdelta.engine.ingest.queue import RangeQueue
 from dmdelta.errors import DmdeltaError, Retryable, SinkError, as_ours
 from dmdelta.logging import get_logger
+from dmdelta.model.change import Op
 from dmdelta.model.position import Position
+from dmdelta.model.schema import TableName, TableSchema
+from dmdelta.silver.schema.ddl_effects import follow
+from dmdelta.silver.schema.lookup import structure_at, table_log
+from dmdelta.silver.schema.range_profile import StructureEvent
 from dmdelta.sink.metrics import SinkMetrics
+from dmdelta.sink.read.slices import Statement
 from dmdelta.sink.settings import SinkSettings
+from dmdelta.sink.shards import ShardEffects, ShardLog, SinkShards
 from dmdelta.sink.sink import Sink
 from dmdelta.sink.startup import open_sink
 from dmdelta.sink.target.connection import TargetServer
@@ -25,6 +32,8 @@ from dmdelta.sink.target.connection import TargetServer
 log = get_logger(__name__)
 WAIT_SECONDS = 0.5
 RANGE_BYTES = 256 << 20
+IDLE_SECONDS = 30.0
+"""After this long without a range, a shard that the log has not mentioned has the schema of the source's catalog."""
 TELL_SECONDS = 30.0
 """How often the sink's counters are logged."""
 
@@ -35,6 +44,7 @@ class SinkingLoop(SupervisedLoop):
     Attributes:
         landed_ranges: the batches that land in this run.
         landed: bronze's newest batch when the run began.
+        shards: coordinates the shards of merged tables; None: they are not coordinated.
         failure: why the sink has stopped; everything else continues.
     """
 
@@ -43,10 +53,12 @@ class SinkingLoop(SupervisedLoop):
     settings: SinkSettings
     landed_ranges: RangeQueue
     landed: LandedRange | None
+    shards: SinkShards | None = None
     failure: DmdeltaError | None = None
     interval: float = 30.0
     _sink: Sink | None = None
     _reached: Position | None = None
+    _busy: float = field(default_factory=time.monotonic)
     _told: float = field(default_factory=time.monotonic)
 
     @property
@@ -78,7 +90,9 @@ class SinkingLoop(SupervisedLoop):
 
     def _follow(self, stop: StopRequest) -> None:
         landed = newest_landed(self.spark, self.source)
-        self._sink = sink = open_sink(self.spark, self.source, self.settings, landed.end if landed else None)
+        self._sink = sink = open_sink(
+            self.spark, self.source, self.settings, landed.end if landed else None, self.shards
+        )
         sink.flusher.interval = self.interval
         orderly = False
         try:
@@ -88,7 +102,7 @@ class SinkingLoop(SupervisedLoop):
                 if not self._apply(sink, batch, stop):
                     break
             # After a stop, to the end of what has landed, as silver's tables.
-            while (stop.drains or not stop.requested) and not self.landed_ranges.finished:
+            while (stop.drains or not stop.requested) and not self._is_done(sink, stop):
                 batch_ahead = self.landed_ranges.take(RANGE_BYTES, WAIT_SECONDS)
                 if batch_ahead is not None and not self._apply(sink, batch_ahead, stop):
                     break
@@ -99,6 +113,27 @@ class SinkingLoop(SupervisedLoop):
         finally:
             sink.end(orderly=orderly)
 
+    def _run(self, stop: StopRequest) -> None:
+        try:
+            super(SinkingLoop, self)._run(stop)  # dataclasses with slots lack super()
+        finally:
+            if self.shards is not None:
+                self.shards.coordination.ends()
+
+    def _is_done(self, sink: Sink, stop: StopRequest) -> bool:
+        """Everything has landed and is executed, and no shard waits for another source that may still continue."""
+        finished = self.landed_ranges.finished
+        if self.shards is None:
+            return finished
+        shards = self.shards.coordination
+        if finished or time.monotonic() > self._busy + IDLE_SECONDS:
+            shards.assume_catalog_schemas(self.source.source_id)
+        sink.resume_shards()
+        if not finished or stop.requested:
+            return finished
+        with shards.resting():
+            return shards.at_rest() or (stop.wait(WAIT_SECONDS) and False)
+
     def _assert_kept(self, position: Position | None) -> None:
         expired = expired_to(self.spark, self.source)
         if expired is not None and (position is None or position <= expired):
@@ -108,6 +143,7 @@ class SinkingLoop(SupervisedLoop):
             )
 
     def _apply(self, sink: Sink, landed: LandedRange, stop: StopRequest) -> bool:
+        self._busy = time.monotonic()
         sink.progress.add_gtids(landed.end, str(landed.gtid_set))
         if sink.position is not None and landed.end <= sink.position:
             return True
@@ -141,6 +177,21 @@ class SinkingLoop(SupervisedLoop):
             rows=[worker.rows for worker in counters.workers],
             statements=[worker.statements for worker in counters.workers],
         )
+
+
+def shard_log(spark: SparkSession, source: SourceContext) -> ShardLog:
+    """The structures of a source's shards, from its log in bronze."""
+
+    def structure(name: TableName, at: Position) -> TableSchema | None:
+        return structure_at(spark, source, name, at)
+
+    def effects(name: TableName, statement: Statement) -> ShardEffects:
+        event = StructureEvent(statement.position, 0, Op.DDL, statement.text)
+        before = structure(name, statement.position)
+        found = follow(table_log(spark, source, name, (event,)), before, event, None)
+        return ShardEffects(found.effects, found.schema)
+
+    return ShardLog(structure, effects)
 
 
 def sink_settings(spec: TaskSpec, config: SinkConfig) -> SinkSettings:

@@ -9,7 +9,7 @@ from enum import Enum
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.sharding.group import Shard, ShardingGroup, Waiting
-from dmdelta.sharding.lock import Lock, Mode, plan_lock
+from dmdelta.sharding.lock import HoldsBoth, Lock, Mode, plan_lock
 from dmdelta.sharding.operations import Columns, Operation, operations
 
 JOINS = "(the columns that it begins with)"
@@ -75,19 +75,22 @@ class _Coordinated:
 
 
 class Coordination:
-    """All groups of a task's run. Thread-safe."""
+    """All groups of a task's run, for one writer of its merged tables: silver or the sink. Thread-safe."""
 
-    def __init__(self, mode: Mode | None = None) -> None:
+    def __init__(self, mode: Mode | None = None, at_once: HoldsBoth | None = None) -> None:
         """Create empty groups.
 
         Args:
             mode: None: shards are merged without coordination, and a statement that changes the merged table stops its
                 shard.
+            at_once: as in `plan_lock`.
         """
         self.mode = mode
+        self._at_once = at_once
         self._state = threading.Lock()
         self._tables: dict[TableName, _Coordinated] = {}
         self._active = 0
+        self._opened: set[str] = set()
         self._applied_sources: set[str] = set()
 
     @contextmanager
@@ -128,6 +131,29 @@ class Coordination:
         with self._state:
             return len(self._applied_sources)
 
+    def opens(self, source_id: str) -> None:
+        """Record that the shards of a source are registered where the writer continues."""
+        with self._state:
+            self._opened.add(source_id)
+
+    @property
+    def opened(self) -> int:
+        """Number of sources whose shards are registered."""
+        with self._state:
+            return len(self._opened)
+
+    def structures(self, target: TableName) -> dict[Shard, TableSchema | None]:
+        """The shards of a merged table with their structures; None for an unknown one."""
+        table = self._table(target)
+        with self._state:
+            return {shard: member.schema for shard, member in table.group.members.items()}
+
+    def columns(self, target: TableName) -> Columns | None:
+        """The columns of a merged table, as last recorded."""
+        table = self._table(target)
+        with self._state:
+            return table.existing
+
     def remove_shard(self, target: TableName, shard: Shard) -> None:
         """Record that a shard was dropped."""
         table = self._table(target)
@@ -165,6 +191,12 @@ class Coordination:
         table = self._table(target)
         with self._state:
             return bool(table.group.waiting)
+
+    def is_waiting(self, target: TableName, shard: Shard) -> bool:
+        """Whether a shard waits before a statement."""
+        table = self._table(target)
+        with self._state:
+            return shard in table.group.waiting
 
     def released(self, source_id: str) -> dict[TableName, Position]:
         """The shards of a source that need not wait any longer, with the position at which each is paused."""
@@ -243,10 +275,23 @@ class Coordination:
 
     def _lock(self, table: _Coordinated, shard: Shard) -> Lock | None:
         assert table.existing is not None, "a waiting shard has recorded the columns"
-        return plan_lock(shard, table.group.members, table.existing, self.mode or Mode.PESSIMISTIC)
+        mode = self.mode or Mode.PESSIMISTIC
+        return plan_lock(shard, table.group.members, table.existing, mode, self._at_once)
 
     def _waits(self, table: _Coordinated, shard: Shard) -> bool:
         return _action(table, self._lock(table, shard)) is Action.WAIT
+
+
+@dataclass(frozen=True, slots=True)
+class ShardSides:
+    """The coordination of each writer of the merged tables: their shards are at positions of their own.
+
+    Attributes:
+        sink: None without a sink.
+    """
+
+    silver: Coordination
+    sink: Coordination | None = None
 
 
 def _action(table: _Coordinated, lock: Lock | None) -> Action:

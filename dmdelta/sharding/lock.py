@@ -5,7 +5,7 @@ a structure that holds the rows of all shards; only a type that is incompatible 
 it as well. Terms: DM's documentation, "Merge and migrate data from sharded tables" in both modes.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -45,14 +45,25 @@ class Lock:
         return not self.remain and not self.conflicts
 
 
-def plan_lock(shard: Shard, members: Mapping[Shard, Member], existing: Columns, mode: Mode) -> Lock | None:
-    """The lock of the statement that a shard waits with; None if it does not affect the merged table."""
+HoldsBoth = Callable[[Operation, Columns], bool]
+"""Whether a merged table with these columns can execute an operation for one shard and still hold the others' rows."""
+
+
+def plan_lock(
+    shard: Shard, members: Mapping[Shard, Member], existing: Columns, mode: Mode, at_once: HoldsBoth | None = None
+) -> Lock | None:
+    """The lock of the statement that a shard waits with; None if it does not affect the merged table.
+
+    Args:
+        at_once: what waits for no other shard in optimistic mode; None: what silver can hold.
+    """
     waiting = members[shard].waiting
     assert waiting is not None, "only a waiting shard has a lock"
     required = operations(waiting.altered, existing)
     if not required:
         return None
-    agreed = required if mode is Mode.PESSIMISTIC else {op for op in required if not _holds_both(op, existing)}
+    at_once = at_once or _holds_both
+    agreed = required if mode is Mode.PESSIMISTIC else {op for op in required if not at_once(op, existing)}
     ready, remain, conflicts = [shard], list[Shard](), list[Shard]()
     for other, member in members.items():
         if other == shard:
@@ -76,7 +87,7 @@ def _is_ready(
 
 
 def _holds_both(operation: Operation, existing: Columns) -> bool:
-    """Whether the merged table can execute it for one shard and still hold the rows of the others."""
+    """Whether a table that distinguishes the shards' rows can execute it for one shard and hold those of the others."""
     if operation.verb is not Verb.RETYPE:
         return True
     present = existing.type(operation.column) or existing.type(operation.was) or operation.type

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from dmdelta.changelog.context import SourceContext
 from dmdelta.errors import DmdeltaError
@@ -28,6 +28,7 @@ from dmdelta.sink.plan.safe_mode import SafeMode
 from dmdelta.sink.read.change_reader import SliceReader, TableChanges
 from dmdelta.sink.read.slices import Slice, Statement, cut, epochs, places, plan_slices
 from dmdelta.sink.settings import SinkSettings
+from dmdelta.sink.shards import Outcome, SinkShards
 from dmdelta.sink.target.tables import Tables
 
 log = get_logger(__name__)
@@ -43,6 +44,8 @@ class Sink:
         position: the end of the newest source transaction that was handed to the workers.
         about_to: the statement at `position` that an earlier run may have executed up to this part; None: none.
         read_at: where the log resumes for tables that a full load has read at one exact position.
+        shards: decides on statements of shards; None: each is executed as it is.
+        held: the shards that wait, with the position of the statement; shared with the reader.
     """
 
     source: SourceContext
@@ -60,6 +63,8 @@ class Sink:
     position: Position | None
     about_to: int | None = None
     read_at: Mapping[TableName, Position] = field(default_factory=dict)
+    shards: SinkShards | None = None
+    held: dict[TableName, Position] = field(default_factory=dict)
     skipped: int = 0
     _warned: set[str] = field(default_factory=set)
     _began: float = field(default_factory=time.monotonic)
@@ -92,6 +97,19 @@ class Sink:
                 if part.boundary and stopping():
                     return False
         return True
+
+    def resume_shards(self) -> None:
+        """Let the held shards continue that need not wait any longer: their log is read again from their statement on.
+
+        Call it between ranges. Raises as `apply`.
+        """
+        for name in self.shards.released(self.held) if self.shards is not None else ():
+            at = self.held[name]
+            with _placed(at):
+                self.dispatcher.drain(self._all_executed())
+                statement = self.reader.log.statement_at(at)
+                if statement is None or self._resumes(name, statement):
+                    self._resync(name, self.held[name])
 
     def end(self, *, orderly: bool) -> bool:
         """Bring the target to a transaction boundary, write the checkpoint and stop all threads.
@@ -157,6 +175,7 @@ class Sink:
         self.skipped += sum(one.skipped for group in changes for one in group)
         repeated = self.safe.is_on(part.begin, time.monotonic() - self._began)
         reads = any(Op.READ.value in rows.ops for rows in part.rows)
+        self._join_shards(part)
         loaded = safe_until is not None and part.begin < safe_until
         careful = [
             group for group in changes if self._needs_safe_mode(group, repeated=repeated, reads=reads, loaded=loaded)
@@ -242,14 +261,11 @@ class Sink:
         """
         at = statement.position
         self.dispatcher.drain(PushedPoint(at, at))
-        following = Position(at.epoch, at.binlog_file, at.offset + (1 if statement.text else 0))
+        following = _following(at, statement)
         self.progress.raise_exit_point(following)
-        context = StatementContext(
-            self.source.rules, lambda table: self.reader.log.statements_on(table, at), self.settings.server.tidb
-        )
-        operator = self.source.rules.operators.get(at)
-        texts = operator.followed(statement.text) if operator is not None else (statement.text,)
-        planned = [one for text in texts if text for one in plan_statement(text, statement.schema, context)]
+        planned = self._planned(statement)
+        if not self._follow_in_shards(statement, [one.sql for one in planned if one.merged]):
+            planned = [one for one in planned if not one.merged]
         for number, one in enumerate(planned):
             doubt = loaded or (self.about_to is not None and number <= self.about_to)
             if self.about_to is not None and number < self.about_to:
@@ -260,18 +276,114 @@ class Sink:
         self._write_point(following)
         self._flushed_at = time.monotonic()
 
+    def _planned(self, statement: Statement) -> list[TargetStatement]:
+        at = statement.position
+        context = StatementContext(
+            self.source.rules, lambda table: self.reader.log.statements_on(table, at), self.settings.server.tidb
+        )
+        operator = self.source.rules.operators.get(at)
+        texts = operator.followed(statement.text) if operator is not None else (statement.text,)
+        return [one for text in texts if text for one in plan_statement(text, statement.schema, context)]
+
+    def _follow_in_shards(self, statement: Statement, texts: Sequence[str]) -> bool:
+        """Let the shards agree on a statement; False: what it does to merged tables is done, or waits."""
+        as_it_is = True
+        for name in statement.tables if self.shards is not None else ():
+            assert self.shards is not None
+            if not self.shards.coordinates(name):
+                continue
+            outcome = Outcome.WAITS
+            if name not in self.held:
+                outcome = self.shards.follow(name, statement, texts, self.tables)
+                if outcome is Outcome.WAITS:
+                    self._hold(name, statement.position)
+            as_it_is = as_it_is and outcome is Outcome.OWN
+        return as_it_is
+
+    def _hold(self, name: TableName, at: Position) -> None:
+        log.info("shard waits in the sink", source=self.source.source_id, shard=".".join(name), at=str(at))
+        self.held[name] = at
+        self.progress.hold(name, at)
+
+    def _join_shards(self, part: Slice) -> None:
+        """The structure of a shard is known once it has rows."""
+        shards = self.shards
+        if shards is None:
+            return
+        new = {one.name: one.version for one in part.rows if one.version is not None and one.name not in self.held}
+        for name, version in new.items():
+            if shards.coordinates(name) and not shards.is_known(name):
+                shards.joins(name, self.reader.log.structures({version}, part.begin)[version])
+
+    def _resumes(self, name: TableName, statement: Statement) -> bool:
+        """Execute the statement that a shard has reached again, and record that; False: it waits."""
+        assert self.shards is not None, "only a shard is held"
+        planned = [one for one in self._planned(statement) if one.merged]
+        outcome = self.shards.follow(name, statement, [one.sql for one in planned], self.tables)
+        for one in planned if outcome is Outcome.OWN else ():
+            if one.needs is None or self.tables.has(one.needs):
+                self._run(one, in_doubt=True)
+        waits = outcome is Outcome.WAITS
+        self._hold(name, statement.position if waits else _following(statement.position, statement))
+        self._write_resync()
+        return not waits
+
+    def _resync(self, name: TableName, begin: Position) -> None:
+        """Execute what was held of a shard, in safe mode, up to where the other tables are or its next wait."""
+        assert self.position is not None, "a held shard has a checkpoint"
+        log.info("shard resumed in the sink", source=self.source.source_id, shard=".".join(name), at=str(begin))
+        reader = self.reader.resync()
+        for first, last in epochs(begin, self.position):
+            for part in cut(plan_slices(reader.log.survey(first, last)), self.source.rules.operators, {}):
+                own = replace(part, rows=tuple(rows for rows in part.rows if rows.name == name))
+                self._execute_again(own, reader.read(own))
+                if part.then is not None and name in part.then.tables:
+                    self.dispatcher.drain(self._all_executed())
+                    if not self._resumes(name, part.then):
+                        return
+        self.dispatcher.drain(self._all_executed())
+        reach(CrashPoint.SINK_RESYNCED)
+        self.held.pop(name)
+        self.progress.release(name)
+        self._write_resync()
+
+    def _execute_again(self, part: Slice, changes: SliceChanges) -> None:
+        if not changes:
+            return
+        self._warn_of_keyless(changes)
+        for one in (one for group in changes for one in group):
+            self.progress.add_table(one.plan.source, one.plan.shape.table, part.begin)
+        style = Style(self.settings.multiple_rows, True, self.settings.server.foreign_key_checks)
+        self.dispatcher.enter(Scope(part.begin.epoch, part.begin.seq, part.end.seq - 1, style, places(part.begin)))
+        self.execution.execute(changes)
+        self.dispatcher.push(self._all_executed())
+
+    def _write_resync(self) -> None:
+        """The checkpoint where it is, with the shards' new points."""
+        point = self._all_executed()
+        about_to = (point.tables, self.about_to) if self.about_to is not None else None
+        self._write_point(point.tables, about_to)
+        self._flushed_at = time.monotonic()
+
+    def _all_executed(self) -> PushedPoint:
+        assert self.position is not None, "a held shard has a checkpoint"
+        return PushedPoint(self.position, self.position)
+
     def _change(self, one: TargetStatement, at: Position, number: int, *, in_doubt: bool) -> None:
         if one.needs is not None and not self.tables.has(one.needs):
             log.info("statement skipped: the table does not exist yet", table=".".join(one.needs), position=str(at))
             return
         self._write_point(at, about_to=(at, number))
+        self._run(one, in_doubt=in_doubt)
+        log.info("statement executed", position=str(at))
+
+    def _run(self, one: TargetStatement, *, in_doubt: bool) -> None:
         reach(CrashPoint.SINK_BEFORE_STATEMENT)
         if one.within is not None:
             self.tables.make(one.sql, one.within, in_doubt=in_doubt)
         else:
             self.tables.change(one.sql, in_doubt=in_doubt)
         reach(CrashPoint.SINK_AFTER_STATEMENT)
-        log.info("statement executed", position=str(at))
 
     def _write_point(self, at: Position, about_to: tuple[Position, int] | None = None) -> None:
         checkpoint = self.progress.checkpoint(PushedPoint(at, at), "ddl", about_to=about_to)
@@ -287,6 +399,11 @@ def _placed(at: Position) -> Iterator[None]:
     except DmdeltaError as error:
         error.context.setdefault("position", str(at))
         raise
+
+
+def _following(at: Position, statement: Statement | None) -> Position:
+    """Where the log continues after a statement; row changes with an operator override follow at the same position."""
+    return Position(at.epoch, at.binlog_file, at.offset + (1 if statement is not None and statement.text else 0))
 
 
 def _newest(*positions: Position | None) -> Position | None:

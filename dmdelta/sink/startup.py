@@ -19,6 +19,7 @@ from dmdelta.sink.plan.safe_mode import Evidence, SafeMode, plan_safe_mode
 from dmdelta.sink.read.change_reader import SliceReader
 from dmdelta.sink.read.range_survey import BronzeLog
 from dmdelta.sink.settings import SinkSettings
+from dmdelta.sink.shards import SinkShards
 from dmdelta.sink.sink import Sink
 from dmdelta.sink.target.connection import TargetServer, session
 from dmdelta.sink.target.metadata import Metadata, Stored
@@ -30,12 +31,17 @@ QUEUED_ROWS = 4096
 
 
 def open_sink(
-    spark: SparkSession, source: SourceContext, settings: SinkSettings, landed: Position | None = None
+    spark: SparkSession,
+    source: SourceContext,
+    settings: SinkSettings,
+    landed: Position | None = None,
+    shards: SinkShards | None = None,
 ) -> Sink:
     """Take over the target and start the sink.
 
     Args:
         landed: where bronze ends now.
+        shards: coordinates statements on merged tables; None: they are not coordinated.
 
     Raises:
         TargetUnavailable: the target does not answer. SinkError: it refuses the connection or a statement.
@@ -64,12 +70,14 @@ def open_sink(
         flushed=checkpoint,
     )
     log_of_source = BronzeLog(spark, source.bronze, source.source_id)
-    points = checkpoint.ahead() if checkpoint else {}
+    points, held = (checkpoint.ahead(), checkpoint.held()) if checkpoint else ({}, {})
+    if shards is not None:
+        shards.open(checkpoint.tables if checkpoint else (), position, held)
     sink = Sink(
         source=source,
         settings=settings,
         reader=SliceReader(
-            spark, log_of_source, tables, source, settings=settings, executed=stored.executed, points=points
+            spark, log_of_source, tables, source, settings=settings, executed=stored.executed, points=points, held=held
         ),
         tables=tables,
         dispatcher=dispatcher,
@@ -84,6 +92,8 @@ def open_sink(
         proven=proven,
         position=position,
         about_to=checkpoint.about_to[1] if checkpoint and checkpoint.about_to else None,
+        shards=shards,
+        held=held,
     )
     sink.purger.start()
     if not settings.synchronous:
@@ -122,6 +132,7 @@ def _progress(checkpoint: Checkpoint | None, safe: SafeMode) -> Progress:
     progress = Progress(max((at for at in points if at is not None), default=None))
     if checkpoint is not None:
         progress.tables = checkpoint.ahead()
+        progress.held = checkpoint.held()
         if checkpoint.gtid_set is not None:
             progress.add_gtids(checkpoint.position, checkpoint.gtid_set)
     return progress
@@ -137,11 +148,11 @@ def _take_over(metadata: Metadata, settings: SinkSettings) -> Stored:
 
 
 def flushed_position(server: TargetServer, metadata: Metadata) -> Position | None:
-    """The position of the newest checkpoint in the target; None if there is none.
+    """The position before which the target has everything, according to its newest checkpoint; None if it has none.
 
     Raises:
         TargetUnavailable: the target does not answer. SinkError: it refuses the connection or the query.
     """
     with session(server) as connection:
         checkpoint = metadata.points.read(connection)
-    return checkpoint.position if checkpoint else None
+    return min([checkpoint.position, *checkpoint.held().values()]) if checkpoint else None

@@ -27,8 +27,9 @@ from tests.support.forgetting import forget_history
 from tests.support.oracle import bronze_vs_binlog
 from tests.support.relaying import wait_until
 from tests.support.servers import Server
-from tests.support.sinking import table_differences
+from tests.support.sinking import rows_of_table, table_differences
 from tests.support.task import SinkTask, Task, TaskProcess
+from tests.support.values import source_columns
 
 MEET_SECONDS = 120.0
 """So long a point may take to be passed."""
@@ -191,5 +192,10 @@ class Bench:
         here = points.global_point.position
         assert (here.binlog_file, here.offset) == task.server.position()[:2]
         if isinstance(task, SinkTask):
-            for table in tables:
+            merged = SHARDS if self.row.shards else ()
+            for table in set(tables) - set(merged):
                 assert table_differences(task.server, task.target, task.database, table) == []
+            if merged:
+                columns, _ = source_columns(task.server, task.database, merged[0])
+                shards = [rows_of_table(task.server, task.database, shard, columns) for shard in merged]
+                assert rows_of_table(task.target, task.database, MERGED, columns) == shards[0] + shards[1]

@@ -89,10 +89,16 @@ def _silver(name: str, *statements: str, point: Point = Point.SILVER_BEFORE_COMM
     return Row(f"silver, {name}", point, statements, error="CommitConflict", **more)
 
 
-def _sink(point: Point, *statements: str, nth: int = 1) -> Row:
+def _sink(point: Point, *statements: str, nth: int = 1, shards: str = "") -> Row:
     name = point.value.removeprefix("sink-").replace("-", " ")
     return Row(
-        f"sink, {name}", point, statements or (INSERT, UPDATE, *BESIDE), error="TargetUnavailable", nth=nth, sinks=True
+        f"sink, {'shards, ' if shards else ''}{name}",
+        point,
+        statements or (INSERT, UPDATE, *BESIDE),
+        error="TargetUnavailable",
+        nth=nth,
+        sinks=True,
+        shards=shards,
     )
 
 
@@ -182,4 +188,11 @@ ROWS = (
     _sink(Point.SINK_BEFORE_FLUSH),
     _sink(Point.SINK_MID_FLUSH),
     _sink(Point.SINK_AFTER_FLUSH),
+    *(
+        _sink(point, *IN_TURN, shards="pessimistic")
+        for point in (
+            *(Point.SINK_BEFORE_STATEMENT, Point.SINK_AFTER_STATEMENT, Point.SINK_AFTER_FLUSH),
+            *(Point.SINK_AFTER_COMMIT, Point.SINK_RESYNCED),
+        )
+    ),
 )

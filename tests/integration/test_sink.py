@@ -20,7 +20,7 @@ from tests.support.pipeline import TASK
 from tests.support.sink_process import Recorded, record_range
 from tests.support.sinking import SOURCE, Sinking, table_differences, target_of
 
-POINTS = [point for point in CrashPoint if point.name.startswith("SINK")]
+POINTS = [point for point in CrashPoint if point.name.startswith("SINK") and point is not CrashPoint.SINK_RESYNCED]
 STATEMENTS = [CrashPoint.SINK_BEFORE_STATEMENT, CrashPoint.SINK_AFTER_STATEMENT]
 """Passed at the log's begin only."""
 UNTIED = (CrashPoint.SINK_BEFORE_CREATE, CrashPoint.SINK_AFTER_CREATE)

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 from dmdelta.cli.main import execute
 from dmdelta.config import load_spec
 from dmdelta.ddl.types.silver_types import OWN_COLUMNS, SHARD
-from dmdelta.engine.apply.shard_locks import list_locks, lock_id, unlock
+from dmdelta.engine.apply.shard_locks import SILVER, list_locks, lock_id, unlock
 from dmdelta.engine.task.task import open_task
 from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.sharding import Action
@@ -25,7 +25,9 @@ from dmdelta.sharding import Shard as ShardName
 from tests.support.background import in_background
 from tests.support.diff import Difference, differences
 from tests.support.servers import Server
+from tests.support.sinking import rows_of_table, target_of
 from tests.support.task import PASSWORD_VARIABLE, Task, TaskProcess
+from tests.support.values import source_columns
 
 CASES = Path(__file__).parent.parent / "golden" / "sharding" / "cases.txt"
 SHARDS = (1, 2, 3, 4)
@@ -73,6 +75,7 @@ class ShardMerge:
     Attributes:
         servers: of shards 1 and 2, and of the others.
         each: apply everything after every single step.
+        target: the server of the task's sink; None: no sink.
     """
 
     servers: tuple[Server, Server]
@@ -80,6 +83,7 @@ class ShardMerge:
     mode: str
     cases: Sequence[Case]
     each: bool = False
+    target: Server | None = None
     _shards: dict[str, set[int]] = field(default_factory=dict)
     _rows: int = 10
 
@@ -152,6 +156,11 @@ class ShardMerge:
         assert not found, f"{len(found)} differences:\n" + "\n".join(found[:30])
         assert self.locks() == []
 
+    def assert_sunk(self) -> None:
+        """Each table of the sink's target is the union of the shards."""
+        found = [f"{case.name}: {line}" for case in self.cases for line in self._target_differences(case)]
+        assert not found, f"{len(found)} differences:\n" + "\n".join(found[:30])
+
     def locks(self) -> list[object]:
         return list(list_locks(open_task(load_spec(self.spec), writing=False)))
 
@@ -184,7 +193,7 @@ class ShardMerge:
             case.name: {
                 "schema-pattern": f"{self.database(case, 0)[:-1]}*",
                 "table-pattern": "t",
-                "target-schema": "merged",
+                "target-schema": self.merged,
                 "target-table": case.name,
             }
             for case in self.cases
@@ -197,13 +206,28 @@ class ShardMerge:
             "routes": routes,
             "block-allow-list": {"do-dbs": [f"{self._prefix}_*"]},
             "lakehouse": {"root": str(self.folder / "lake")},
+            **self._sink(),
             **more,
         }
         self.folder.mkdir(parents=True, exist_ok=True)
         self.spec.write_text(yaml.safe_dump(spec))
 
+    @property
+    def merged(self) -> str:
+        """The schema of the merged tables."""
+        return "merged" if self.target is None else f"merged_{self._prefix}"
+
+    def _sink(self) -> dict[str, object]:
+        if self.target is None:
+            return {}
+        server = target_of(self.target)
+        kind = "tidb" if server.tidb else "mysql"
+        sink = {"kind": kind, "host": server.host, "port": server.port, "user": server.user}
+        sink |= {"password": server.password, "worker-count": 4, "metadata": f"dm_{self._prefix}"}
+        return {"sink": sink}
+
     def silver(self, spark: SparkSession, case: Case) -> DataFrame:
-        return spark.table(self.lake.silver("merged", case.name))
+        return spark.table(self.lake.silver(self.merged, case.name))
 
     def server(self, shard: int) -> Server:
         return self.servers[0] if shard in (1, 2) else self.servers[1]
@@ -216,11 +240,12 @@ class ShardMerge:
     def _step(self, case: Case, step: str) -> None:
         which, _, rest = step.partition(" ")
         if which == "locks":
-            target = lock_id(TASK, ("merged", case.name))
-            waiting = [lock for lock in list_locks(open_task(load_spec(self.spec), writing=False)) if lock.id == target]
+            target = lock_id(TASK, (self.merged, case.name))
+            every = list_locks(open_task(load_spec(self.spec), writing=False))
+            waiting = [lock for lock in every if lock.id == target and lock.side == SILVER]
             assert len(waiting) == int(rest), f"{case.name}: {rest} locks were expected, there are {waiting}"
         elif which == "unlock":
-            target = lock_id(TASK, ("merged", case.name))
+            target = lock_id(TASK, (self.merged, case.name))
             owner = next(
                 lock.owner for lock in list_locks(open_task(load_spec(self.spec), writing=False)) if lock.id == target
             )
@@ -248,6 +273,22 @@ class ShardMerge:
 
     def database(self, case: Case, shard: int) -> str:
         return f"{self._prefix}_{self.cases.index(case):02d}_{shard}"
+
+    def _target_differences(self, case: Case) -> list[str]:
+        """Rows of the shards that the target lacks, by each shard's own columns, and the number of rows too much."""
+        assert self.target is not None
+        found, total = list[str](), 0
+        for shard in sorted(self._shards[case.name]):
+            server, database = self.server(shard), self.database(case, shard)
+            columns, _ = source_columns(server, database, "t")
+            expected = rows_of_table(server, database, "t", columns)
+            lacks = expected - rows_of_table(self.target, self.merged, case.name, columns)
+            found += [f"{shard} missing: {row}" for row in sorted(lacks, key=str)]
+            total += expected.total()
+        ((count,),) = self.target.query(f"SELECT COUNT(*) FROM `{case.name}`", self.merged)
+        # The target keeps the rows of a shard that is dropped or truncated, as DM's does.
+        emptied = any(word in step for phase in case.phases for step in phase for word in ("TRUNCATE", "DROP TABLE"))
+        return found if emptied or count == total else [*found, f"{count} rows instead of {total}"]
 
     def _differences(self, spark: SparkSession, case: Case) -> list[Difference]:
         silver = self.silver(spark, case)

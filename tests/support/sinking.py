@@ -119,13 +119,14 @@ class Sinking:
 def table_differences(source: Server, target: Server, database: str, table: str) -> list[str]:
     """What differs between the same table on two servers, by the text and bytes of every value."""
     columns, _ = source_columns(source, database, table)
-    rows = [_rows(server, database, table, columns) for server in (source, target)]
+    rows = [rows_of_table(server, database, table, columns) for server in (source, target)]
     missing = [f"{table} missing: {row}" for row in sorted(rows[0] - rows[1], key=str)]
     more = [f"{table} too much: {row}" for row in sorted(rows[1] - rows[0], key=str)]
     return missing + more
 
 
-def _rows(server: Server, database: str, table: str, columns) -> Counter:
+def rows_of_table(server: Server, database: str, table: str, columns) -> Counter:
+    """The rows of a table, by the text and bytes of every value."""
     chosen = ", ".join(_selected(column) for column in columns)
     json_at = [number for number, column in enumerate(columns) if column.type == "json"]
     with (

@@ -1,11 +1,13 @@
-"""The table `dm_meta.<task>_shard_ddl_locks`: the shard DDL locks of a task, and the operators' decisions on them.
+"""The tables `dm_meta.<task>_shard_ddl_locks` (silver's) and `…_sink_shard_ddl_locks`: the shard DDL locks of a task,
+and the operators' decisions on them.
 
-Append-only; the newest row of a lock is in effect. It is a view for operators: silver's commits are authoritative.
+Append-only; the newest row of a lock is in effect. They are a view for operators: silver's commits and the sink's
+target are authoritative.
 """
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -19,31 +21,30 @@ from dmdelta.lakehouse.metadata_table import MetadataRow, MetadataTable, TaskMet
 from dmdelta.lakehouse.session import clone_session
 from dmdelta.logging import get_logger
 from dmdelta.model.schema import TableName, TableSchema
-from dmdelta.sharding import Action, Coordination, Shard, ShownLock
+from dmdelta.sharding import Action, Coordination, Shard, ShardSides, ShownLock
 from dmdelta.silver.apply.silver_context import SilverContext
 
 log = get_logger(__name__)
 POLL_SECONDS = 3.0
 """How often a running task polls for decisions while shards wait."""
 _TEXTS = T.ArrayType(T.StringType())
-SHARD_DDL_LOCKS = MetadataTable(
-    "shard_ddl_locks",
-    {
-        "id": T.StringType(),
-        "target_schema": T.StringType(),
-        "target_table": T.StringType(),
-        "mode": T.StringType(),
-        "owner": T.StringType(),
-        "ddls": _TEXTS,
-        "ready": _TEXTS,
-        "remain": _TEXTS,
-        "conflicts": _TEXTS,
-        "state": T.StringType(),
-        "at": T.TimestampType(),
-    },
-    keys=("id", "owner"),
-    order="at",
-)
+_COLUMNS = {
+    "id": T.StringType(),
+    "target_schema": T.StringType(),
+    "target_table": T.StringType(),
+    "mode": T.StringType(),
+    "owner": T.StringType(),
+    "ddls": _TEXTS,
+    "ready": _TEXTS,
+    "remain": _TEXTS,
+    "conflicts": _TEXTS,
+    "state": T.StringType(),
+    "at": T.TimestampType(),
+}
+SHARD_DDL_LOCKS = MetadataTable("shard_ddl_locks", _COLUMNS, keys=("id", "owner"), order="at")
+SINK_SHARD_DDL_LOCKS = MetadataTable("sink_shard_ddl_locks", _COLUMNS, keys=("id", "owner"), order="at")
+SILVER, SINK = "silver", "sink"
+_TABLES = {SILVER: SHARD_DDL_LOCKS, SINK: SINK_SHARD_DDL_LOCKS}
 WAITING, RESOLVED = "waiting", "resolved"
 
 
@@ -53,6 +54,7 @@ class LockRow:
 
     Attributes:
         id: task-`schema`.`table` of the merged table, in DM's format.
+        side: whose merged table waits: `silver` or `sink`.
         owner: the shard that came first.
         ddls: the waiting statements.
         ready, remain: shards that have reached the statement, and those that have not.
@@ -60,6 +62,7 @@ class LockRow:
     """
 
     id: str
+    side: str
     owner: str
     ddls: tuple[str, ...]
     ready: tuple[str, ...]
@@ -67,10 +70,10 @@ class LockRow:
     conflicts: tuple[str, ...]
 
     @classmethod
-    def of(cls, row: Mapping[str, Any]) -> "LockRow":
-        """A row of the table."""
+    def of(cls, row: Mapping[str, Any], side: str) -> "LockRow":
+        """A row of a side's table."""
         lists = ("ddls", "ready", "remain", "conflicts")
-        return cls(row["id"], row["owner"], *(tuple(row[name]) for name in lists))
+        return cls(row["id"], side, row["owner"], *(tuple(row[name]) for name in lists))
 
 
 def lock_id(task: str, target: TableName) -> str:
@@ -81,9 +84,15 @@ def lock_id(task: str, target: TableName) -> str:
 
 @dataclass(slots=True)
 class LockTable:
-    """The table of one task. Has its own session; not thread-safe."""
+    """The table of one side of a task. Has its own session; not thread-safe."""
 
     table: TaskMetadata
+    side: str
+
+    @classmethod
+    def of(cls, task: Task, side: str) -> "LockTable":
+        """The table of a side, in the task's session."""
+        return cls(_TABLES[side].of(task.spark, task.lakehouse, task.spec.name), side)
 
     def waiting(self) -> list[MetadataRow]:
         """The unresolved locks.
@@ -116,7 +125,7 @@ class LockTable:
 
 @dataclass(slots=True)
 class ShardLocks:
-    """Publishes the locks of a turn, and applies the decisions on them.
+    """Publishes the locks of a side, and applies the decisions on them.
 
     Attributes:
         sources: number of sources.
@@ -135,7 +144,7 @@ class ShardLocks:
 
     def current(self) -> list[LockRow]:
         """The waiting locks, including those of an earlier run that may reappear. Any thread may call it."""
-        rows = [LockRow.of(self._row(shown)) for shown in self.shards.locks()]
+        rows = [LockRow.of(self._row(shown), self.table.side) for shown in self.shards.locks()]
         known = {(row.id, row.owner) for row in rows}
         unseen = [key for key, shown in list(self.last_reported.items()) if shown is None and key not in known]
         return sorted([*rows, *(self.earlier[key] for key in unseen)], key=lambda row: (row.id, row.owner))
@@ -193,15 +202,19 @@ class ShardLocks:
         }
 
 
-def open_shard_locks(task: Task, shards: Coordination) -> ShardLocks | None:
-    """The locks of a turn, with decisions made while the task did not run; None if shard DDL is not coordinated.
+def open_shard_locks(task: Task, sides: ShardSides) -> tuple[ShardLocks, ...]:
+    """The locks of each side, with decisions made while the task did not run; none if shard DDL is not coordinated.
 
     Raises:
-        LakehouseError: the table cannot be read.
+        LakehouseError: a table cannot be read.
     """
-    if shards.mode is None:
-        return None
-    table = LockTable(SHARD_DDL_LOCKS.of(clone_session(task.spark), task.lakehouse, task.spec.name))
+    every = {SILVER: sides.silver, SINK: sides.sink}
+    coordinated = {side: shards for side, shards in every.items() if shards is not None and shards.mode is not None}
+    return tuple(_open_side(task, side, shards) for side, shards in coordinated.items())
+
+
+def _open_side(task: Task, side: str, shards: Coordination) -> ShardLocks:
+    table = LockTable.of(replace(task, spark=clone_session(task.spark)), side)
     waiting = {(row["id"], row["owner"]): row for row in table.waiting()}
     since = min((row["at"] for row in waiting.values()), default=datetime.now(timezone.utc))
     for row in table.decisions(since) if waiting else ():
@@ -210,7 +223,7 @@ def open_shard_locks(task: Task, shards: Coordination) -> ShardLocks | None:
         if lock is not None and row["at"] > lock["at"]:
             target = (row["target_schema"], row["target_table"])
             shards.decide_ahead(target, Action(row["state"]), lock["ready"], lock["ddls"])
-    earlier = {key: LockRow.of(row) for key, row in waiting.items()}
+    earlier = {key: LockRow.of(row, side) for key, row in waiting.items()}
     return ShardLocks(table, shards, len(task.spec.sources), since, dict.fromkeys(waiting), earlier)
 
 
@@ -234,30 +247,38 @@ def list_locks(task: Task) -> list[LockRow]:
     Raises:
         LakehouseError: the table cannot be read.
     """
-    table = LockTable(SHARD_DDL_LOCKS.of(task.spark, task.lakehouse, task.spec.name))
-    return [LockRow.of(row) for row in table.waiting()]
+    tables = [LockTable.of(task, side) for side in _TABLES]
+    return [LockRow.of(row, table.side) for table in tables for row in table.waiting()]
 
 
-def unlock(task: Task, id_: str, action: Action, owner: str | None) -> LockRow:
-    """Decide on a lock: its statement is applied now, or skipped. A run applies the decision within seconds.
+def unlock(task: Task, id_: str, action: Action, owner: str | None) -> list[LockRow]:
+    """Decide on a lock of silver, the sink or both: its statement is applied now, or skipped. A run does so in seconds.
 
     Args:
         owner: the shard whose statement is meant, if several wait with different ones.
 
     Raises:
-        ConfigError: there is no such lock, or several.
+        ConfigError: there is no such lock, or a side has several, or the sink would have to skip a statement.
         LakehouseError: the decision cannot be written.
     """
-    table = LockTable(SHARD_DDL_LOCKS.of(task.spark, task.lakehouse, task.spec.name))
-    matching = [row for row in table.waiting() if row["id"] == id_ and owner in (None, row["owner"])]
-    if len(matching) != 1:
-        known = ", ".join(f"{row['id']} of {row['owner']}" for row in table.waiting()) or "none"
+    waiting = [(table, row) for table in (LockTable.of(task, side) for side in _TABLES) for row in table.waiting()]
+    matching = [(table, row) for table, row in waiting if row["id"] == id_ and owner in (None, row["owner"])]
+    sides = [table.side for table, _ in matching]
+    if not matching or len(sides) != len(set(sides)):
+        known = ", ".join(f"{row['id']} of {row['owner']} ({table.side})" for table, row in waiting) or "none"
         which = "several such locks" if matching else "no such lock"
         raise ConfigError(f"there are {which}: {id_}", hint=f"select one with its --owner; existing locks: {known}")
-    (row,) = matching
-    kept = {name: row[name] for name in ("id", "target_schema", "target_table", "mode", "owner")}
-    table.append([{**kept, "state": action.value}])
-    return LockRow.of(row)
+    if action is Action.SKIP:
+        matching = [(table, row) for table, row in matching if table.side == SILVER]
+        if not matching:
+            raise ConfigError(
+                f"only the sink waits with {id_}, and its target cannot omit a column of one shard",
+                hint="use --action exec, or change the other shards",
+            )
+    for table, row in matching:
+        kept = {name: row[name] for name in ("id", "target_schema", "target_table", "mode", "owner")}
+        table.append([{**kept, "state": action.value}])
+    return [LockRow.of(row, table.side) for table, row in matching]
 
 
 def _texts(shards: Sequence[Shard]) -> list[str]:

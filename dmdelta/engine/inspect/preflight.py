@@ -7,7 +7,7 @@ from pathlib import Path
 from dmdelta.config import SourceConfig, TaskSpec
 from dmdelta.engine.sink import target_server
 from dmdelta.engine.task.mapping import FIRST_TRY, reading_of, relay_task
-from dmdelta.engine.task.risks import SelectedTables, plan_risks, read_selected, sink_refusal
+from dmdelta.engine.task.risks import SelectedTables, plan_risks, read_selected
 from dmdelta.engine.task.task import open_suites, open_task
 from dmdelta.errors import DmdeltaError
 from dmdelta.lakehouse.tables import table_state
@@ -19,7 +19,7 @@ from dmdelta.source.catalog import read_schemas
 from dmdelta.source.connection import open_connection
 from dmdelta.source.preflight.finding import Finding, Level
 from dmdelta.source.preflight.server_checks import check_relay
-from dmdelta.source.preflight.shard_checks import ShardFacts, shard_findings
+from dmdelta.source.preflight.shard_checks import shard_findings
 from dmdelta.source.preflight.table_checks import check_tables
 from dmdelta.source.relay.archive import archive_files
 
@@ -56,15 +56,9 @@ def check_task(spec: TaskSpec) -> list[TaskFinding]:
         TaskFinding("shards", finding.name, finding.level, finding.message, finding.fix)
         for finding in shard_findings(selected.shards, spec.shard_mode)
     ]
-    findings += _sink_findings(spec, selected.shards)
     findings += _target_findings(spec, selected)
     counted = [finding for finding in findings if not spec.is_ignored(finding.check)]
     return [*counted, *_unknown_checks(spec, {finding.check for finding in findings}), _lakehouse_finding(spec)]
-
-
-def _sink_findings(spec: TaskSpec, shards: Collection[ShardFacts]) -> list[TaskFinding]:
-    refused = sink_refusal(spec, shards)
-    return [TaskFinding("sink", refused.name, refused.level, refused.message, refused.fix)] if refused else []
 
 
 def _target_findings(spec: TaskSpec, selected: SelectedTables) -> list[TaskFinding]:

@@ -61,7 +61,7 @@ def _execute(task: Task, command: Command) -> Any:
         case ListLocks():
             return list_locks(task)
         case Unlock():
-            return [unlock(task, command.lock, Action(command.action), command.owner)]
+            return unlock(task, command.lock, Action(command.action), command.owner)
         case ShowCheckpoint():
             return checkpoint_rows(task.spark, task.lakehouse, task.spec.name)
         case ReadValidator():

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from dmdelta.bronze.schema import PARTITION_COLUMN
 from dmdelta.checkpoint.store import CHECKPOINT
 from dmdelta.engine.apply.scheduler import TableScheduler
-from dmdelta.engine.apply.shard_locks import SHARD_DDL_LOCKS
+from dmdelta.engine.apply.shard_locks import SHARD_DDL_LOCKS, SINK_SHARD_DDL_LOCKS
 from dmdelta.engine.apply.table_state import TableState
 from dmdelta.engine.control.cancellation import StopRequest
 from dmdelta.engine.control.table import CONTROL
@@ -46,7 +46,10 @@ WORN_COMMITS = 50
 """After this many commits of the run a table's history is checked."""
 SLOW_SECONDS = 600.0
 """How often tables that are seldom written are checked."""
-METADATA = (BINLOG_OPERATORS, CHECKPOINT, CONTROL, QUALITY, SCHEMA_HISTORY, SHARD_DDL_LOCKS, SNAPSHOT, VALIDATOR)
+METADATA = (
+    *(BINLOG_OPERATORS, CHECKPOINT, CONTROL, QUALITY, SCHEMA_HISTORY, SHARD_DDL_LOCKS, SINK_SHARD_DDL_LOCKS),
+    *(SNAPSHOT, VALIDATOR),
+)
 """The tables of dm_meta that a task may have, except its quarantines."""
 
 

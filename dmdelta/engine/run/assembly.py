@@ -37,7 +37,7 @@ from dmdelta.engine.ingest.schema_tracker import StructureTracking
 from dmdelta.engine.maintenance.background import BackgroundMaintenance
 from dmdelta.engine.relay.supervisor import Relaying
 from dmdelta.engine.run.pipeline import SourcePipeline
-from dmdelta.engine.sink import SinkingLoop, sink_settings
+from dmdelta.engine.sink import SinkingLoop, shard_log, sink_settings
 from dmdelta.engine.snapshot.ad_hoc import AdHocSnapshots, joining_tables
 from dmdelta.engine.snapshot.initial import open_full_load
 from dmdelta.engine.snapshot.store import ChunkStore
@@ -50,26 +50,27 @@ from dmdelta.lakehouse.session import clone_session, takes_arrow
 from dmdelta.logging import get_logger
 from dmdelta.model.schema import TableName
 from dmdelta.quality.results import ResultStore
-from dmdelta.sharding import Coordination
+from dmdelta.sharding import Coordination, ShardSides
 from dmdelta.silver.apply.row_checks import no_checks
 from dmdelta.silver.schema.earlier import EarlierStructures
+from dmdelta.sink.shards import SinkShards
 
 log = get_logger(__name__)
 
 
 def open_pipeline(
-    task: Task, relaying: Relaying, counters: RunCounters, stop: StopRequest, shards: Coordination
+    task: Task, relaying: Relaying, counters: RunCounters, stop: StopRequest, sides: ShardSides
 ) -> SourcePipeline:
     """Determine the state of a source, start its relay and assemble the other stages.
 
     Args:
-        shards: coordinates the shards of merged tables, across all sources.
+        sides: coordinate the shards of merged tables, across all sources.
 
     Raises:
         Fenced: another runner's relay is active.
         LakehouseError: bronze and the checkpoint are inconsistent.
     """
-    source_id = relaying.source_id
+    source_id, shards = relaying.source_id, sides.silver
     source = replace(task.landing_source(source_id, relaying.flavor), memory=BatchMemory(MEMORY_BYTES))
     landed = newest_landed(task.spark, source)
     load = open_full_load(task, relaying, source, landed)
@@ -139,6 +140,7 @@ def open_pipeline(
         load=load,
     )
     pipeline.sinking = _open_sinking(task, source, landing, landed)
+    _coordinate_sink(task, relaying, pipeline.sinking, sides.sink)
     pipeline.validator = _open_validator(task, relaying, applying, stored)
     if task.spec.maintenance.automatic and not relaying.until_caught_up:
         pipeline.maintenance = BackgroundMaintenance(
@@ -194,6 +196,24 @@ def _open_sinking(
     own = replace(source, rules=rules)
     settings = sink_settings(task.spec, config)
     return SinkingLoop(clone_session(task.spark), own, settings, ahead, landed)
+
+
+def _coordinate_sink(
+    task: Task, relaying: Relaying, sinking: SinkingLoop | None, coordination: Coordination | None
+) -> None:
+    """Register the shards of a source, so that those of the others wait for them."""
+    if sinking is None or coordination is None or coordination.mode is None:
+        return
+    sinking.shards = SinkShards(
+        relaying.source_id,
+        sinking.source.rules,
+        coordination,
+        len(task.spec.sources),
+        shard_log(sinking.spark, sinking.source),
+        {schema.name: schema for schema in relaying.read_catalog()},
+    )
+    sinking.shards.register()
+    coordination.begins()
 
 
 def _open_validator(

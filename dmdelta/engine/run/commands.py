@@ -72,12 +72,12 @@ class Attempt:
     """What runs from a start or resume of the sources to their next end.
 
     Attributes:
-        locks: None if shard DDL is not coordinated.
+        locks: of silver and of the sink; none if shard DDL is not coordinated.
         ends: where its sources are after its end; empty before.
     """
 
     pipelines: Sequence[SourcePipeline]
-    locks: ShardLocks | None
+    locks: tuple[ShardLocks, ...]
     ends: Sequence[EndPosition] = ()
 
 
@@ -244,14 +244,14 @@ class RunCommands:
 
     def _locks(self) -> list[LockRow]:
         _, attempt = self._running()
-        return attempt.locks.current() if attempt.locks is not None else []
+        return [row for locks in attempt.locks for row in locks.current()]
 
     def _unlock(self, command: Unlock) -> list[LockRow]:
         task, attempt = self._running()
         decided = unlock(_with_session(task), command.lock, Action(command.action), command.owner)
-        if attempt.locks is not None:
-            attempt.locks.poll_decisions()
-        return [decided]
+        for locks in attempt.locks:
+            locks.poll_decisions()
+        return decided
 
     def _checkpoint(self) -> list[dict[str, Any]]:
         _, attempt = self._running()

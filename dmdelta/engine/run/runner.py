@@ -31,8 +31,9 @@ from dmdelta.engine.telemetry.task_status import TaskStatus
 from dmdelta.errors import DmdeltaError, QualityError, SchemaError, StageFailed
 from dmdelta.logging import get_logger
 from dmdelta.model.schema import TableName
-from dmdelta.sharding import Coordination
+from dmdelta.sharding import Coordination, ShardSides
 from dmdelta.sharding import Mode as ShardMode
+from dmdelta.sink.plan.shard_columns import holds_all
 from dmdelta.source.relay.relay_task import Start
 from dmdelta.source.relay.start_position import StartTime
 
@@ -123,10 +124,6 @@ def run_task(
 def _open_task(spec: TaskSpec, relayings: Sequence[Relaying]) -> Task:
     """The task with its suites. While the JVM starts, they are read (Great Expectations takes seconds to import), and
     the operator is warned of risks.
-
-    Raises:
-        ConfigError: the sink would have to coordinate shard DDL.
-        DmdeltaError: as `open_task`.
     """
     with ThreadPoolExecutor(2, thread_name_prefix="open") as pool:
         suites, warned = pool.submit(open_suites, spec), pool.submit(warn_of_risks, spec, relayings)
@@ -200,9 +197,10 @@ def _follow(following: _Following, control: ControlTable) -> bool:
     stop, attempt, commands = following.stop, StopRequest(), following.commands
     task = following.task
     commands.restart.clear()  # before the operators are read
-    shards = Coordination(ShardMode(task.spec.shard_mode) if task.spec.shard_mode else None)
-    pipelines = _open_pipelines(following, attempt, shards)
-    locks = open_shard_locks(task, shards)
+    mode = ShardMode(task.spec.shard_mode) if task.spec.shard_mode else None
+    sides = ShardSides(Coordination(mode), Coordination(mode, holds_all) if task.spec.sink is not None else None)
+    pipelines = _open_pipelines(following, attempt, sides)
+    locks = open_shard_locks(task, sides)
     for pipeline in pipelines:
         pipeline.start()
     commands.begin(task, Attempt(pipelines, locks))
@@ -213,8 +211,8 @@ def _follow(following: _Following, control: ControlTable) -> bool:
     with reporting_stop(pipelines):
         _end(pipelines, attempt, GRACE_SECONDS if restarts else DRAIN_SECONDS)
     commands.finish([end_position(pipeline) for pipeline in pipelines])
-    if locks is not None:
-        locks.poll()
+    for side in locks:
+        side.poll()
     if commands.restart.is_set() and reporting.last_reported:
         control.publish(State.RUNNING)  # the next attempt reports the tables that are still stopped
     failure = attempt.failure or stop.failure
@@ -226,7 +224,7 @@ def _follow(following: _Following, control: ControlTable) -> bool:
     return stopped_by_request
 
 
-def _open_pipelines(following: _Following, attempt: StopRequest, shards: Coordination) -> list[SourcePipeline]:
+def _open_pipelines(following: _Following, attempt: StopRequest, sides: ShardSides) -> list[SourcePipeline]:
     """The pipelines of all sources. They are opened in parallel, except where their shards are coordinated.
 
     Raises:
@@ -234,9 +232,9 @@ def _open_pipelines(following: _Following, attempt: StopRequest, shards: Coordin
     """
 
     def opened(relaying: Relaying) -> SourcePipeline:
-        return open_pipeline(following.task, relaying, following.counters, attempt, shards)
+        return open_pipeline(following.task, relaying, following.counters, attempt, sides)
 
-    if shards.mode is not None or len(following.relayings) == 1:
+    if sides.silver.mode is not None or len(following.relayings) == 1:
         return [opened(relaying) for relaying in following.relayings]
     with ThreadPoolExecutor(SOURCES_AT_ONCE, thread_name_prefix="open") as pool:
         return list(pool.map(opened, following.relayings))
@@ -254,7 +252,7 @@ class _AttemptControl:
     live_settings: LiveSettings
     control: ControlTable
     commands: RunCommands
-    locks: ShardLocks | None
+    locks: Sequence[ShardLocks]
     last_reported: frozenset[TableName] = frozenset()
 
     def pass_on(self, pipelines: Sequence[SourcePipeline]) -> None:
@@ -262,8 +260,8 @@ class _AttemptControl:
         self.commands.observations.poll(lambda: map(stats_of, pipelines), self.commands.applied_rows)
         for pipeline in pipelines:
             pipeline.use(self.live_settings.settings)
-        if self.locks is not None:
-            self.locks.poll()
+        for side in self.locks:
+            side.poll()
         stopped = _stopped(pipelines)
         if frozenset(stopped) != self.last_reported:
             self.last_reported = frozenset(stopped)

@@ -1,12 +1,12 @@
-"""Refuses, when a run starts, what the sink cannot execute; warns of what may lose or duplicate rows."""
+"""Warns, when a run starts, of what may lose or duplicate rows although nothing fails."""
 
 from collections.abc import Sequence
 
 from dmdelta.config import TaskSpec
 from dmdelta.engine.relay.supervisor import Relaying
 from dmdelta.engine.task.mapping import FIRST_TRY
-from dmdelta.engine.task.risks import SelectedTables, plan_risks, read_selected, shard_risks, sink_refusal
-from dmdelta.errors import ConfigError, DmdeltaError
+from dmdelta.engine.task.risks import SelectedTables, plan_risks, read_selected, shard_risks
+from dmdelta.errors import DmdeltaError
 from dmdelta.logging import get_logger
 from dmdelta.source.connection import open_connection
 
@@ -17,14 +17,8 @@ def warn_of_risks(spec: TaskSpec, relayings: Sequence[Relaying]) -> None:
     """Log the risks of a spec and of the tables of its sources; an archive has no catalog, so its tables are unknown.
 
     The sources have just answered. One that no longer does is left to its relay, which retries.
-
-    Raises:
-        ConfigError: the sink would have to coordinate shard DDL; `dmdelta check` refuses the same.
     """
     selected = SelectedTables.of_all([_selected(spec, relaying) for relaying in relayings])
-    refused = sink_refusal(spec, selected.shards)
-    if refused is not None and not spec.is_ignored(refused.name):
-        raise ConfigError(refused.message, hint=refused.fix)
     for risk in [*shard_risks(spec, selected), *plan_risks(spec, selected)]:
         found = risk.finding
         if not spec.is_ignored(found.name):

@@ -86,21 +86,6 @@ def shard_risks(spec: TaskSpec, selected: SelectedTables) -> list[Risk]:
     return [Risk("shards", finding) for finding in found if finding.level is Level.WARN]
 
 
-def sink_refusal(spec: TaskSpec, shards: Collection[ShardFacts]) -> Finding | None:
-    """Why the sink cannot write the tables that routes merge; None if it can. `check` lists it, `run` stops with it.
-
-    The sink executes each shard's statements without coordination.
-    """
-    merged = sorted({".".join(shard.target) for shard in shards})
-    if spec.sink is None or spec.shard_mode is None or not merged:
-        return None
-    message = (
-        f"shard-mode does not apply to the sink, which writes {listed(merged)}: it executes each shard's statements"
-    )
-    fix = "sink these tables from a task without shard-mode, alter all shards the same way, or remove the sink"
-    return Finding("shard_ddl", Level.FAIL, message, fix)
-
-
 def _safe_mode(spec: TaskSpec, selected: SelectedTables) -> Iterator[Risk]:
     """Safe mode for a whole run costs, and its REPLACE deletes every row of the target that has the same key."""
     settings = _safe_settings(spec)

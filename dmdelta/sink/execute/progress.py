@@ -16,10 +16,12 @@ class Progress:
     Attributes:
         exit_point: safe mode's exit point: nothing after it was handed to a worker, and none of it is unproven.
         tables: the points of the tables with changes: certain since an earlier checkpoint.
+        held: the shards whose changes wait for other shards, with the position of the statement that they wait at.
     """
 
     exit_point: Position | None = None
     tables: dict[TableName, Position] = field(default_factory=dict)
+    held: dict[TableName, Position] = field(default_factory=dict)
     _sources: dict[str, set[TableName]] = field(default_factory=dict)
     _gtids: list[tuple[Position, str]] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -34,6 +36,16 @@ class Progress:
         with self._lock:
             self.tables.setdefault(source, begin)
             self._sources.setdefault(target, set()).add(source)
+
+    def hold(self, source: TableName, at: Position) -> None:
+        """Nothing of a shard from `at` on is executed until it is released."""
+        with self._lock:
+            self.held[source] = at
+
+    def release(self, source: TableName) -> None:
+        """A shard has everything that was handed over of the other tables."""
+        with self._lock:
+            self.held.pop(source, None)
 
     def known_tables(self) -> dict[TableName, Position]:
         """A copy of the table points."""
@@ -61,7 +73,7 @@ class Progress:
         with self._lock:
             exit_point = self.exit_point
             known = dict(self.tables) if tables is None else tables
-            planned = plan_checkpoint(point, exit_point, known, reason)
+            planned = plan_checkpoint(point, exit_point, known, reason, held=self.held)
             if planned is None or planned.exit_point is None:
                 return None
             gtid_set, exit_gtid_set = self._before(planned.position), self._before(planned.exit_point)

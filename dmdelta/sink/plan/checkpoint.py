@@ -1,4 +1,8 @@
-"""The sink's checkpoint, as DM has it: global point ≤ table points ≤ safe mode's exit point."""
+"""The sink's checkpoint, as DM has it: global point ≤ table points ≤ safe mode's exit point.
+
+The point of a shard that waits for others is where its statement is. It lies before the global point: unlike DM, the
+sink does not read the log of the other tables again.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -34,7 +38,7 @@ class Checkpoint:
         position: the global point: everything before it was executed. After it nothing was, except what the records
             list and what lies before a table's point.
         exit_point: everything after it was not executed; of an interval's checkpoint: when it was written.
-        tables: of each source table, everything before its point was executed.
+        tables: of each source table, everything before its point was executed; of a held shard, nothing after it.
         gtid_set: transactions before the global point; all of them if a landed batch ends there.
         exit_gtid_set: the same for the exit point.
         about_to: the statement (position, index of its part) that was about to be executed; None: none.
@@ -54,22 +58,32 @@ class Checkpoint:
         """It is the last one of its run, so its exit point is final."""
         return self.reason in ENDS and self.exit_point is not None
 
+    def held(self) -> dict[TableName, Position]:
+        """The shards that wait for others, with the position of their statement."""
+        return {name: point for name, point in self.tables.items() if point < self.position}
+
     def ahead(self) -> dict[TableName, Position]:
         """The table points that are later than the global point."""
         return {name: point for name, point in self.tables.items() if point > self.position}
 
 
 def plan_checkpoint(
-    point: PushedPoint, exit_point: Position | None, tables: Mapping[TableName, Position], reason: str
+    point: PushedPoint,
+    exit_point: Position | None,
+    tables: Mapping[TableName, Position],
+    reason: str,
+    *,
+    held: Mapping[TableName, Position] | None = None,
 ) -> Checkpoint | None:
     """The checkpoint at a point; None before the end of the first source transaction.
 
     Args:
         exit_point: how far changes were handed to the workers, or how far an unknown run may have executed them.
         tables: the table points that are certain without `point`; tables with changes only.
+        held: the shards that wait for others.
 
     Raises:
-        AssertionError: not global point ≤ table points ≤ exit point.
+        AssertionError: of a table that is not held, not global point ≤ table points ≤ exit point.
     """
     if point.position is None:
         return None
@@ -77,7 +91,7 @@ def plan_checkpoint(
     exit_point = max(position, exit_point) if exit_point is not None else position
     every = {name: max(position, point.tables, at) for name, at in tables.items()}
     assert all(position <= at <= exit_point for at in every.values()), "global point ≤ table points ≤ exit point"
-    return Checkpoint(position, exit_point, every, reason=reason)
+    return Checkpoint(position, exit_point, {**every, **(held or {})}, reason=reason)
 
 
 def plan_ended(

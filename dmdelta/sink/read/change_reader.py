@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from pyspark.sql import SparkSession
@@ -129,6 +129,7 @@ class SliceReader:
     Attributes:
         executed: changes to skip.
         points: the table points that are later than where the sink starts: changes before them are skipped.
+        held: shards whose changes from a position on are not read, as they wait for other shards.
     """
 
     spark: SparkSession
@@ -138,6 +139,7 @@ class SliceReader:
     settings: SinkSettings
     executed: ExecutedEvents
     points: Mapping[TableName, Position] = field(default_factory=dict)
+    held: Mapping[TableName, Position] = field(default_factory=dict)
 
     def read(self, part: Slice) -> list[list[TableChanges]]:
         """The changes for each table of the target, by source table and structure.
@@ -149,6 +151,7 @@ class SliceReader:
         """
         rows = [one for one in part.rows if self.source.rules.wanted(*one.name) and self._counts(one)]
         rows = [one for one in rows if one.name not in self.points or self.points[one.name] < part.end]
+        rows = [one for one in rows if one.name not in self.held or part.begin < self.held[one.name]]
         if not rows:
             return []
         groups = self.log.groups(part.begin, part.end) if part.commits else ()
@@ -180,6 +183,10 @@ class SliceReader:
         for changes in read:
             by_table[changes.plan.schema.name].append(changes)
         return list(by_table.values())
+
+    def resync(self) -> "SliceReader":
+        """A reader of what was held: whatever an earlier run executed of it is read again."""
+        return replace(self, executed=ExecutedEvents(), points={}, held={})
 
     def _read(self, wanted: Rendering, part: Slice) -> TableChanges:
         past = Past(part.begin.epoch, self.executed, self.points.get(wanted.plan.source))

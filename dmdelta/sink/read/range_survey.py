@@ -81,6 +81,15 @@ class BronzeLog:
             for line in lines
         ]
 
+    def statement_at(self, at: Position) -> Statement | None:
+        """The statement at a position; None if there are row changes.
+
+        Raises:
+            LakehouseError: bronze cannot be read.
+        """
+        following = Position(at.epoch, at.binlog_file, at.offset + 1)
+        return next(iter(self.survey(at, following).statements), None)
+
     def groups(self, begin: Position, end: Position) -> tuple[XaGroup, ...]:
         """The XA transactions that commit in [begin, end)."""
         with wrapped(self.bronze, "reading"):

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection
 from functools import partial
+from typing import Literal
 
 from dmdelta.ddl.types.type_words import characters
 from dmdelta.errors import SinkError
@@ -10,6 +11,7 @@ from dmdelta.model.type_names import INTEGERS, TEXTUAL
 from dmdelta.sink.plan.sql import quoted, text
 from dmdelta.sink.plan.tidb import tidb_charset, tidb_collation
 
+ColumnChange = Literal["ADD", "MODIFY"]
 _VARCHAR = 16_383
 """Maximum length of a VARCHAR in utf8mb4 characters."""
 _UTF8MB3 = {"utf8mb3": ("utf8",), "utf8": ("utf8mb3",)}
@@ -32,11 +34,34 @@ def create_table(schema: TableSchema, collations: Collection[str], *, tidb: bool
     """
     if tidb:
         _check_types(schema)
-    charset = _tidb_charset if tidb else partial(_charset, collations=collations)
+    charset = _charsets(collations, tidb=tidb)
     columns = [f"{quoted(column.name)} {_type(column, charset)}{_null(column, schema)}" for column in schema.columns]
     if schema.primary_key:
         columns.append(f"PRIMARY KEY ({', '.join(quoted(name) for name in schema.primary_key)})")
     return f"CREATE TABLE IF NOT EXISTS {quoted(*schema.name)} ({', '.join(columns)}) DEFAULT CHARACTER SET utf8mb4"
+
+
+def column_statement(
+    change: ColumnChange, table: TableSchema, collations: Collection[str], *, tidb: bool = False
+) -> str:
+    """The statement that changes a column of a table of the target; it allows NULL.
+
+    Args:
+        table: the target's name, and the one column.
+        collations: the target's collations.
+
+    Raises:
+        SinkError: TiDB has no type for the column.
+    """
+    if tidb:
+        _check_types(table)
+    (column,) = table.columns
+    kind = _type(column, _charsets(collations, tidb=tidb))
+    return f"ALTER TABLE {quoted(*table.name)} {change} COLUMN {quoted(column.name)} {kind} NULL"
+
+
+def _charsets(collations: Collection[str], *, tidb: bool) -> Callable[[Column], str]:
+    return _tidb_charset if tidb else partial(_charset, collations=collations)
 
 
 def _check_types(schema: TableSchema) -> None:

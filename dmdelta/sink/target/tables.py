@@ -1,5 +1,6 @@
 """The target's tables: read when first needed, created if missing, reread after DDL."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -8,14 +9,14 @@ import pymysql
 from dmdelta.errors import SinkError
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.logging import get_logger
-from dmdelta.model.schema import ConstantColumn, TableName, TableSchema
+from dmdelta.model.schema import Column, ConstantColumn, TableName, TableSchema
 from dmdelta.rules import Route
 from dmdelta.sink.plan.ddl import ALREADY, IN_DOUBT, STRANGE
 from dmdelta.sink.plan.sql import quoted
 from dmdelta.sink.plan.table_mapping import TablePlan, plan_table
 from dmdelta.sink.plan.target_table import TargetTable, read_cascades, read_collations, read_target
 from dmdelta.sink.target.connection import TargetServer, ask, code_of, connect, execute, is_retryable, translated
-from dmdelta.sink.target.creation import create_table
+from dmdelta.sink.target.creation import ColumnChange, column_statement, create_table
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
@@ -63,6 +64,18 @@ class Tables:
     def has(self, name: TableName) -> bool:
         """Whether the table exists."""
         return self._read_table(name) is not None
+
+    def columns(self, name: TableName) -> tuple[str, ...]:
+        """The names of a table's columns, as they are now; empty if it does not exist."""
+        target = self._read_table(name)
+        return tuple(column.name for column in target.columns.values()) if target is not None else ()
+
+    def change_columns(self, change: ColumnChange, name: TableName, columns: Sequence[Column]) -> None:
+        """Add columns to a table, or give them these types; they allow NULL."""
+        for column in columns:
+            one = TableSchema(*name, (column,))
+            sql = column_statement(change, one, self._target_collations(), tidb=self.server.tidb)
+            self.change(sql, in_doubt=True)
 
     def change(self, sql: str, *, in_doubt: bool) -> None:
         """Execute DDL; if the target already is in the resulting state, that is no error.

@@ -5,30 +5,13 @@ from types import SimpleNamespace
 import pytest
 
 from dmdelta.config import SinkConfig
-from dmdelta.engine.inspect.preflight import _sink_findings, _target_findings
+from dmdelta.engine.inspect.preflight import _target_findings
 from dmdelta.engine.task.risks import SelectedTables
 from dmdelta.model.schema import Column, TableSchema
 from dmdelta.source.preflight.finding import Level
 from dmdelta.source.preflight.shard_checks import ShardFacts
 
 SHARD = ShardFacts("s1", TableSchema("d", "t1", (Column("id", "int"),), ("id",)), ("shop", "t"), (), None)
-
-
-@pytest.mark.parametrize(
-    ("sink", "mode", "shards", "stops"),
-    [
-        (True, "pessimistic", [SHARD], True),
-        (True, "optimistic", [SHARD, SHARD], True),
-        (True, None, [SHARD], False),
-        (True, "pessimistic", [], False),
-        (False, "pessimistic", [SHARD], False),
-    ],
-)
-def test_shards_that_agree_and_a_sink(sink, mode, shards, stops):
-    """The sink does not coordinate shard DDL, so it cannot be combined with merged tables and a shard-mode."""
-    found = _sink_findings(SimpleNamespace(sink=object() if sink else None, shard_mode=mode), shards)
-    assert [finding.level for finding in found] == [Level.FAIL] * stops
-    assert all("shop.t" in finding.message and finding.fix for finding in found)
 
 
 @pytest.mark.parametrize("sink", [None, {"kind": "mysql", "host": "127.0.0.1", "port": 1, "user": "u"}])

@@ -8,7 +8,7 @@ import pytest
 from dmdelta.engine.run import warnings
 from dmdelta.engine.run.warnings import warn_of_risks
 from dmdelta.engine.task.risks import SelectedTables
-from dmdelta.errors import ConfigError, SourceUnavailable
+from dmdelta.errors import SourceUnavailable
 from dmdelta.model.schema import Column, TableSchema
 from dmdelta.source.preflight.shard_checks import ShardFacts
 from tests.support.logged import logged
@@ -20,11 +20,11 @@ LOG = ("s1", ("d", "log"))
 SELECTED = SelectedTables({LOG: ("shop", "log")}, frozenset([LOG]), (SHARD, SHARD))
 
 
-def spec(*, sink=True, safe=False, routes=("r",), ignored=(), shard_mode=None):
+def spec(*, sink=True, safe=False, routes=("r",), ignored=()):
     return SimpleNamespace(
         syncer=SimpleNamespace(safe_mode=safe),
         sink=SimpleNamespace(safe_mode=False) if sink else None,
-        shard_mode=shard_mode,
+        shard_mode=None,
         routes=dict.fromkeys(routes),
         is_ignored=lambda check: check in ignored,
     )
@@ -73,16 +73,6 @@ def test_ignored_checks_are_not_told(catalog):
     """`ignore-checking-items`, as at `dmdelta check`."""
     told = warned(spec(safe=True, ignored=("safe_mode", "shard_keys")), [relaying()])
     assert told.keys() == {("sink", "primary_key"), ("shards", "auto_increment_ID")}
-
-
-@pytest.mark.parametrize("mode", ["pessimistic", "optimistic"])
-def test_merged_tables_with_a_shard_mode_and_a_sink_stop_the_start(catalog, mode):
-    """What `dmdelta check` refuses, with its text and its fix; unless the spec ignores the check, as there."""
-    with pytest.raises(ConfigError, match=r"shard-mode does not apply to the sink, which writes shop\.t") as refused:
-        warn_of_risks(spec(shard_mode=mode), [relaying()])
-    assert "without shard-mode" in refused.value.hint
-    assert ("sink", "shard_keys") in warned(spec(shard_mode=mode, ignored=("shard_ddl",)), [relaying()])
-    assert warned(spec(shard_mode=mode, sink=False), [relaying()]).keys() == {("shards", "auto_increment_ID")}
 
 
 def test_silver_alone_without_routes_needs_no_catalog(catalog):

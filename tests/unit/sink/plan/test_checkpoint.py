@@ -29,6 +29,16 @@ def test_points_within_a_transaction():
     assert plan_checkpoint(PushedPoint(None, at(180)), at(180), {A: at(4)}, "interval") is None
 
 
+def test_a_held_shard_keeps_its_point():
+    """It lies before the global point, until the shard is released; also if other tables are ahead."""
+    progress = Progress(at(300), {A: at(4), B: at(4)})
+    progress.hold(A, at(60))
+    found = progress.checkpoint(PushedPoint(at(100), at(200)))
+    assert (found.position, found.held(), found.ahead()) == (at(100), {A: at(60)}, {B: at(200)})
+    progress.release(A)
+    assert progress.checkpoint(PushedPoint(at(200), at(200))).held() == {}
+
+
 def test_a_table_never_passes_the_exit_point():
     """A table's point after the exit point would skip changes that nobody handed over."""
     with pytest.raises(AssertionError, match="exit point"):

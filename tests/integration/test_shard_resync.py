@@ -1,0 +1,121 @@
+"""Shards of two sources at random moments, with stops, kills and errors at each step: the target is their union."""
+
+import random
+import time
+
+import pytest
+
+from dmdelta.errors import TargetUnavailable
+from dmdelta.failpoint import VARIABLE, CrashPoint
+from dmdelta.sharding import Coordination, Mode
+from dmdelta.sink.plan.shard_columns import holds_all
+from dmdelta.sink.settings import SinkSettings
+from tests.support.shard_log import MemoryLog, at, open_memory_sink, union_of
+from tests.support.sinking import target_of
+
+CHANGES = (
+    ("ALTER TABLE t ADD a INT DEFAULT 5", 5),
+    ("ALTER TABLE t ADD b BIGINT, DROP v", None),
+    ("ALTER TABLE t CHANGE w label VARCHAR(60)", None),
+    ("ALTER TABLE t MODIFY a BIGINT DEFAULT 5", None),
+    ("ALTER TABLE t DROP b", None),
+)
+POINTS = (
+    *(CrashPoint.SINK_BEFORE_STATEMENT, CrashPoint.SINK_AFTER_STATEMENT, CrashPoint.SINK_RESYNCED),
+    *(CrashPoint.SINK_AFTER_FLUSH, CrashPoint.SINK_AFTER_COMMIT, CrashPoint.SINK_DRAINED, CrashPoint.SINK_MID_FLUSH),
+)
+
+
+class Run:
+    """The sinks of both sources, from a start to a stop or a kill."""
+
+    number = 0
+
+    def __init__(self, server, database, logs, mode):
+        Run.number += 1
+        coordination = Coordination(mode, holds_all)
+        settings = SinkSettings(target_of(server), metadata=f"dm_{database}", workers=3, batch=5, flush_interval=0.2)
+        self.logs = logs
+        self.sinks = [open_memory_sink(log, f"run-{Run.number}", settings, database, coordination) for log in logs]
+
+    def go_on(self, number, upto):
+        sink = self.sinks[number]
+        begin = sink.position or at(4)
+        if upto > begin:
+            assert sink.apply(begin, upto, lambda: False)
+        sink.resume_shards()
+
+    def finish(self):
+        """Everything is executed, and no shard waits."""
+        deadline = time.monotonic() + 60
+        for number, log in enumerate(self.logs):
+            self.go_on(number, log.end)
+        while any(sink.held for sink in self.sinks):
+            assert time.monotonic() < deadline, [sink.held for sink in self.sinks]
+            for sink in self.sinks:
+                sink.resume_shards()
+
+    def stop(self, *, orderly):
+        for sink in self.sinks:
+            sink.end(orderly=orderly)
+
+    def kill(self):
+        """Nothing is written any more."""
+        for sink in self.sinks:
+            sink.dispatcher.end(10)
+            sink.flusher.end()
+            sink.purger.end()
+            sink.tables.close()
+
+
+def write(chance, logs, changes):
+    """Each shard makes all changes in order, at moments of its own, with row changes in between."""
+    left = [(log, shard, list(changes)) for log in logs for shard in log.shards.values()]
+    for log, shard, _ in left:
+        for _ in range(5):
+            log.change(shard)
+    while left:
+        log, shard, ahead = one = chance.choice(left)
+        for _ in range(chance.randrange(6)):
+            log.change(shard)
+        if chance.random() < 0.4:
+            log.alter(shard, *ahead.pop(0))
+        if not ahead:
+            log.change(shard)
+            left.remove(one)
+
+
+@pytest.fixture(params=["mariadb", pytest.param("mysql80", marks=pytest.mark.long)])
+def server(request):
+    return request.getfixturevalue(request.param)
+
+
+SEEDS = [pytest.param(seed, marks=pytest.mark.long if seed else ()) for seed in range(25)]
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_union_of_the_shards(server, tmp_path, monkeypatch, mode, seed):
+    """Whatever is stopped, killed or refused in between, and wherever the two sinks are."""
+    chance, database, armed = random.Random(seed), server.fresh_database("union"), tmp_path / "failpoint"
+    monkeypatch.setenv(VARIABLE, f"@{armed}")
+    logs = [MemoryLog.of(number, chance) for number in (1, 2)]
+    write(chance, logs, CHANGES)
+    run, reached = Run(server, database, logs, mode), [0, 0]
+    for _ in range(14):
+        if chance.random() < 0.5:
+            armed.write_text(f"{chance.choice(POINTS).value}:{chance.randrange(1, 4)}=error:TargetUnavailable")
+        number = chance.randrange(2)
+        reached[number] = min(logs[number].end.offset, reached[number] + chance.randrange(100, 3000, 50))
+        try:
+            run.go_on(number, at(reached[number]))
+            outcome = chance.choice(["on", "on", "stop", "kill"])
+        except TargetUnavailable:
+            outcome = chance.choice(["kill", "error"])
+        armed.unlink(missing_ok=True)
+        if outcome != "on":
+            run.kill() if outcome == "kill" else run.stop(orderly=outcome == "stop")
+            run = Run(server, database, logs, mode)
+    run.finish()
+    run.stop(orderly=True)
+    assert union_of(server, database, logs) == []
