@@ -96,7 +96,7 @@ class SinkingLoop(SupervisedLoop):
         sink.flusher.interval = self.interval
         orderly = False
         try:
-            self._assert_kept(sink.position)
+            self._assert_kept(min([sink.position, *sink.held.values()]) if sink.position is not None else None)
             # Read only now: what lands later comes through the queue; a batch may be in both.
             for batch in landed_batches(self.spark, self.source, sink.position) if landed else ():
                 if not self._apply(sink, batch, stop):
@@ -152,7 +152,7 @@ class SinkingLoop(SupervisedLoop):
             sink.read_at = {name: at for name, at in exact.items() if at.epoch == landed.end.epoch}
         if not sink.apply(landed.begin, landed.end, lambda: stop.requested and not stop.drains, landed.safe_until):
             return False
-        self._reached = landed.end
+        self._reached, self._busy = landed.end, time.monotonic()
         return True
 
     def _log_counters(self) -> None:

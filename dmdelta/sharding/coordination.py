@@ -10,7 +10,7 @@ from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.sharding.group import Shard, ShardingGroup, Waiting
 from dmdelta.sharding.lock import HoldsBoth, Lock, Mode, plan_lock
-from dmdelta.sharding.operations import Columns, Operation, operations
+from dmdelta.sharding.operations import Columns, Operation, Verb, operations
 
 JOINS = "(the columns that it begins with)"
 """The displayed statement of a shard that waits with the columns it starts with, not with a statement."""
@@ -83,7 +83,8 @@ class Coordination:
         Args:
             mode: None: shards are merged without coordination, and a statement that changes the merged table stops its
                 shard.
-            at_once: as in `plan_lock`.
+            at_once: as in `plan_lock`; given for a table that does not distinguish the shards' rows. No operator
+                override executes a RENAME there: the rows of the remaining shards would lack their column.
         """
         self.mode = mode
         self._at_once = at_once
@@ -177,7 +178,7 @@ class Coordination:
             table.existing = existing
             table.group.waits(shard, waiting)
             lock, decided = self._lock(table, shard), table.decided_ahead.pop(str(shard), None)
-            if lock is not None and decided is not None and _statement_text(waiting) in decided[1]:
+            if lock is not None and decided is not None and self._overrides(lock, _statement_text(waiting), decided[1]):
                 table.decided[lock.operations] = decided[0]
             action = _action(table, lock)
             others = tuple(_future(table, lock, other) for other in table.group.members if other != shard)
@@ -226,6 +227,7 @@ class Coordination:
             owner: the shard whose statement it is, as text.
         """
         locks = [shown.lock for shown in self.locks() if shown.target == target and str(shown.lock.owner) == owner]
+        locks = [lock for lock in locks if self._overridable(lock)]
         with self._state:
             for lock in locks:
                 self._tables[target].decided[lock.operations] = action
@@ -277,6 +279,12 @@ class Coordination:
         assert table.existing is not None, "a waiting shard has recorded the columns"
         mode = self.mode or Mode.PESSIMISTIC
         return plan_lock(shard, table.group.members, table.existing, mode, self._at_once)
+
+    def _overrides(self, lock: Lock, statement: str, decided: Collection[str]) -> bool:
+        return statement in decided and self._overridable(lock)
+
+    def _overridable(self, lock: Lock) -> bool:
+        return self._at_once is None or all(operation.verb is not Verb.RENAME for operation in lock.operations)
 
     def _waits(self, table: _Coordinated, shard: Shard) -> bool:
         return _action(table, self._lock(table, shard)) is Action.WAIT

@@ -98,8 +98,10 @@ class SinkShards:
         for name in sorted(filter(self.coordinates, {*self.expected, *known})):
             at = held.get(name, position)
             structure = self.log.structure(name, at) if at is not None else None
-            self.coordination.set_schema(*self._shard(name), target_types(structure) if structure else None)
-            if structure is None and name in self.expected:
+            if structure is not None:
+                self.coordination.set_schema(*self._shard(name), target_types(structure))
+            elif name in self.expected:  # the others are dropped by then
+                self.coordination.set_schema(*self._shard(name), None)
                 self.coordination.expects(*self._shard(name), target_types(self.expected[name]))
         self.coordination.opens(self.source_id)
 

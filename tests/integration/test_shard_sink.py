@@ -39,7 +39,7 @@ def target(request):
     return request.getfixturevalue(request.param)
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", ["pessimistic", pytest.param("optimistic", marks=pytest.mark.long)])
 def test_a_scenario(servers, mariadb, spark, tmp_path, mode):
     """Two shards wait for two others: the target has the column once they all have it."""
     cases = [case for case in cases_of(mode) if case.name in FEW]

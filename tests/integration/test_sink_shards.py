@@ -9,7 +9,7 @@ from dmdelta.errors import SchemaError
 from dmdelta.model.position import Position
 from dmdelta.model.schema import Column, TableSchema
 from dmdelta.rules import Route
-from dmdelta.sharding import Coordination, Mode
+from dmdelta.sharding import Action, Coordination, Mode
 from dmdelta.sink.plan.shard_columns import holds_all
 from dmdelta.sink.read.slices import Statement
 from dmdelta.sink.shards import Outcome, ShardEffects, ShardLog, SinkShards
@@ -185,6 +185,35 @@ def test_what_needs_no_agreement(sides):
     assert first.follow(first.statement("b", "DROP TABLE t")) is OWN
     assert first.follow(statements[0]) is DONE
     assert columns() == ["id", "v", "w", "x"]
+
+
+def test_a_dropped_shard_after_a_restart(sides):
+    """The checkpoint may still name it: nobody waits for a table that neither the log nor the catalog has."""
+    first, second, columns = sides
+    first.open("a")
+    first.structures["gone", "t"] = None
+    first.shards.open(list(first.structures), Position(1, "binlog.000001", 4), {})
+    second.open()
+    assert first.follow(first.statement("a", "ALTER TABLE t ADD x INT")) is DONE
+    assert columns() == ["id", "v", "w", "x"]
+
+
+def test_an_operator_override(sides):
+    """`exec` executes an ADD for one shard; a RENAME waits nevertheless, because the others' rows have the old name."""
+    first, second, columns = sides
+    first.open("a")
+    second.open("c")
+    target, owner = (first.database, "t"), "s1-`a`.`t`"
+    added = first.statement("a", "ALTER TABLE t ADD x INT")
+    assert first.follow(added) is WAITS
+    assert first.coordination.decide(target, Action.EXEC, owner)
+    assert first.shards.released(held(added)) == [("a", "t")]
+    assert first.follow(added) is DONE
+    assert columns() == ["id", "v", "w", "x"]
+    renamed = first.statement("a", "ALTER TABLE t CHANGE w label VARCHAR(40)")
+    assert first.follow(renamed) is WAITS
+    assert not first.coordination.decide(target, Action.EXEC, owner)
+    assert first.shards.released(held(renamed)) == []
 
 
 def test_a_shard_that_begins_with_the_column(sides):
