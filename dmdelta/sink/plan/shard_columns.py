@@ -4,10 +4,12 @@ Silver distinguishes the rows of the shards, the target does not: there a statem
 once. So the sink compares the source's types and NOT NULL, where silver compares its own types.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from dmdelta.ddl.parse.splitting import split_alter
+from dmdelta.ddl.tokens import Cursor, tokenize
 from dmdelta.ddl.tracking.effects import Altered
 from dmdelta.ddl.types.outcome import widens
 from dmdelta.ddl.types.type_words import characters
@@ -19,6 +21,7 @@ REQUIRED = "REQUIRED"
 """What the types of NOT NULL columns begin with."""
 UNKNOWN = "UNKNOWN"
 """The type of a column that no shard has."""
+_ADD = re.compile(r"ADD\s+(COLUMN\s+)?(IF\s+NOT\s+EXISTS\s+)?", re.IGNORECASE)
 _SIZED = ("char", "varchar", "tinytext", "text", "mediumtext", "longtext")
 
 
@@ -115,7 +118,7 @@ class ShardDdl:
 
     Attributes:
         texts: the statements, with the names of the target; empty: another shard's has done it.
-        retyped: columns that another shard has added with a smaller type, in lower case.
+        retyped: columns that another shard has added with a smaller type, and that `texts` leave so; in lower case.
         done: the effect on the columns.
     """
 
@@ -148,14 +151,35 @@ def plan_shard_ddl(altered: Altered, existing: Columns, texts: Sequence[str], ke
     # Another shard's statement has done a part of it: the server would refuse the whole.
     pairs = zip(altered.origins, altered.after.columns, strict=True)
     added = {column.name.lower() for origin, column in pairs if origin.was is None}
-    retyped = frozenset(one.column for one in done if one.verb is Verb.RETYPE) & added
-    return ShardDdl(tuple(one for text in texts for one in _actions(text, kept)), retyped, done)
+    retyped = {one.column for one in done if one.verb is Verb.RETYPE and existing.type(one.column) != UNKNOWN} & added
+    parts = [part for text in texts for part in _parts(text, retyped, kept)]
+    return ShardDdl(tuple(parts), frozenset(retyped), done)
 
 
-def _actions(text: str, kept: Collection[str]) -> list[str]:
-    """The actions of an ALTER TABLE as statements, without those that drop columns to keep."""
+def _parts(text: str, retyped: set[str], kept: Collection[str]) -> Iterator[str]:
+    """The actions of an ALTER TABLE as statements, without those that drop columns to keep.
+
+    Args:
+        retyped: columns that exist with a smaller type; those that the statements give their type are removed.
+    """
     split = split_alter(text)
-    return [text] if split is None else [split.of([one]) for one in split.actions if not _drops(one, kept)]
+    if split is None:
+        yield text
+        return
+    for action in split.actions:
+        name = _added(action)
+        if name in retyped:
+            # With the statement's own clauses: a MODIFY without DEFAULT drops the default.
+            retyped.discard(name)
+            yield split.of([_ADD.sub("MODIFY COLUMN ", action, count=1)])
+        elif not _drops(action, kept):
+            yield split.of([action])
+
+
+def _added(action: str) -> str:
+    """The column, in lower case, that an action adds on its own; '' if it adds none, or several in parentheses."""
+    cursor = Cursor(tokenize(_ADD.sub("", action, count=1))) if _ADD.match(action) else Cursor([])
+    return "" if cursor.peek() == "(" else (cursor.identifier() or "").lower()
 
 
 def _drops(action: str, kept: Collection[str]) -> bool:

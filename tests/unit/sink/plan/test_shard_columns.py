@@ -121,10 +121,14 @@ def test_what_waits_in_optimistic_mode(statement, waits):
 
 
 def test_a_greater_type_for_a_column_that_another_shard_has_added():
-    """Its ADD is refused as done, so the type is changed."""
+    """Its ADD would be refused as done: it becomes a MODIFY with the same clauses; one in parentheses, a type alone."""
     after = columns_after(MERGED, {Operation(Verb.ADD, "a", type="INT")})
-    planned = plan_shard_ddl(altered("ALTER TABLE t ADD a BIGINT"), after, ["ALTER TABLE m ADD a BIGINT"])
-    assert (planned.texts, planned.retyped) == (("ALTER TABLE m ADD a BIGINT",), {"a"})
+    change = altered("ALTER TABLE t ADD a BIGINT DEFAULT 5, ADD b INT")
+    planned = plan_shard_ddl(change, after, ["ALTER TABLE m ADD COLUMN `a` BIGINT DEFAULT 5, ADD b INT"])
+    assert planned.texts == ("ALTER TABLE m MODIFY COLUMN `a` BIGINT DEFAULT 5", "ALTER TABLE m ADD b INT")
+    assert planned.retyped == set()
+    listed = plan_shard_ddl(change, after, ["ALTER TABLE m ADD (a BIGINT DEFAULT 5, b INT)"])
+    assert listed.retyped == {"a"}
     assert columns_after(after, planned.done).types["a"] == "BIGINT"
 
 
@@ -152,4 +156,4 @@ def test_a_crash_after_the_statement_finds_it_done_or_repeats_it():
     assert plan_shard_ddl(altered("ALTER TABLE t DROP w"), dropped, ["x"]).texts == ()
     added = merged_columns_of(["id", "v", "w", "a"], before, None)
     again = plan_shard_ddl(altered("ALTER TABLE t ADD a INT"), added, ["ALTER TABLE m ADD a INT"])
-    assert again.texts == ("ALTER TABLE m ADD a INT",)
+    assert (again.texts, again.retyped) == (("ALTER TABLE m ADD a INT",), frozenset())
