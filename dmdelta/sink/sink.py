@@ -294,6 +294,9 @@ class Sink:
                 continue
             outcome = Outcome.WAITS
             if name not in self.held:
+                # First: once the columns change, rows before the statement cannot be read again.
+                in_doubt = (statement.position, self.about_to) if self.about_to is not None else None
+                self._write_point(statement.position, in_doubt)
                 outcome = self.shards.follow(name, statement, texts, self.tables)
                 if outcome is Outcome.WAITS:
                     self._hold(name, statement.position)
@@ -319,6 +322,9 @@ class Sink:
         """Execute the statement that a shard has reached again, and record that; False: it waits."""
         assert self.shards is not None, "only a shard is held"
         planned = [one for one in self._planned(statement) if one.merged]
+        if self.held[name] != statement.position:
+            self._hold(name, statement.position)
+            self._write_resync()
         outcome = self.shards.follow(name, statement, [one.sql for one in planned], self.tables)
         for one in planned if outcome is Outcome.OWN else ():
             if one.needs is None or self.tables.has(one.needs):
