@@ -35,8 +35,10 @@ TRIES = 5
 _FEATURES = 7
 """The writer version of tables that list their features."""
 _PLAIN_FEATURES = frozenset({"appendOnly", "invariants"})
-_PLAIN: set[Path] = set()
-"""Tables that have been found plain: they stay so, unless their properties are changed by hand."""
+_VARIANT = frozenset({"variantType"})
+_PLAIN: set[tuple[Path, bool]] = set()
+"""Tables that have been found plain, and with which question: they stay so, unless their properties are changed by
+hand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,15 +134,15 @@ class LocalTable:
             CommitConflict: other writers committed first in every attempt; nothing was written.
             LakehouseError: there is no such table, or it cannot be written.
         """
+        return self._append(lambda opened: self._arrow(opened, rows), tag)
 
-        def attempt(opened: DeltaTable) -> OwnCommit | None:
-            if tag is not None and _committed(opened, tag) >= tag.version:
-                return self._skipped(opened, tag)
-            write_deltalake(opened, self._arrow(opened, rows), mode="append", commit_properties=_properties(tag))
-            return None if tag is None else self._made(tag)
+    def append_arrow(self, rows: "pa.Table", tag: CommitTag) -> OwnCommit | None:
+        """As `append`, of rows that have the table's columns; a VARIANT is a struct of its value and its metadata.
 
-        with translated(self.table, "appending to"):
-            return self._attempts(attempt)
+        The rows of one commit become one file for each partition value, in their order.
+        """
+        whole = rows.combine_chunks()  # several threads write several chunks, in any order
+        return self._append(lambda _: whole, tag)
 
     def delete(self, condition: RowCondition) -> None:
         """Delete the rows that fulfil a condition.
@@ -172,15 +174,18 @@ class LocalTable:
         with translated(self.table, "vacuuming"):
             self._attempts(lambda opened: opened.vacuum(dry_run=False))
 
-    def is_plain(self) -> bool:
+    def is_plain(self, *, variants: bool = False) -> bool:
         """Whether delta-rs reads and writes its rows: without features that change how rows are stored; or no table.
 
         The table itself decides, so every process uses the same implementation.
 
+        Args:
+            variants: the table may have VARIANT columns, which delta-rs writes, but does not read.
+
         Raises:
             LakehouseError: the table cannot be read.
         """
-        if self.folder in _PLAIN:
+        if (self.folder, variants) in _PLAIN:
             return True
         try:
             with translated(self.table, "reading the protocol of"):
@@ -192,9 +197,10 @@ class LocalTable:
         protocol = opened.protocol()
         features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
         lists_features = protocol.min_writer_version == _FEATURES
-        plain = features <= _PLAIN_FEATURES if lists_features else protocol.min_writer_version <= 2
+        allowed = _PLAIN_FEATURES | _VARIANT if variants else _PLAIN_FEATURES
+        plain = features <= allowed if lists_features else protocol.min_writer_version <= 2
         if plain:
-            _PLAIN.add(self.folder)
+            _PLAIN.add((self.folder, variants))
         return plain
 
     def properties(self) -> Mapping[str, str] | None:
@@ -251,6 +257,16 @@ class LocalTable:
     @property
     def _log(self) -> Path:
         return self.folder / "_delta_log"
+
+    def _append(self, rows: Callable[[DeltaTable], "pa.Table"], tag: CommitTag | None) -> OwnCommit | None:
+        def attempt(opened: DeltaTable) -> OwnCommit | None:
+            if tag is not None and _committed(opened, tag) >= tag.version:
+                return self._skipped(opened, tag)
+            write_deltalake(opened, rows(opened), mode="append", commit_properties=_properties(tag))
+            return None if tag is None else self._made(tag)
+
+        with translated(self.table, "appending to"):
+            return self._attempts(attempt)
 
     def _attempts(self, attempt: Callable[[DeltaTable], Done]) -> Done:
         """Write to the table in its newest version, again if another writer's commit conflicts."""
