@@ -137,6 +137,15 @@ class TaskMetadata:
         """
         return self.access.newest(NewestBy(self.kind.keys, self.kind.order), conditions)
 
+    def version(self) -> int | None:
+        """The table's newest version, if the look-up costs less than reading the table; None: it is unknown, or absent.
+
+        Raises:
+            LakehouseError: it cannot be read.
+        """
+        local = local_metadata(self.spark, self.place)
+        return None if local is None else local.version()
+
     def rows(self, *conditions: Condition, columns: Sequence[str] | None = None) -> list[MetadataRow]:
         """The rows that fulfil all conditions, in no particular order; empty if the table does not exist.
 

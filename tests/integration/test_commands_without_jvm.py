@@ -53,11 +53,20 @@ def test_the_state_is_read_and_requests_are_recorded(task):
     assert {row["cp_table"] for row in points if not row["is_global"]} == {"one", "two"}
     (log,) = cold(task, "relay", "status", spec)
     assert log["segments"] > 0
+    (validator,) = cold(task, "validate", "status", spec)
+    assert {table["table"].split(".")[1]: table["status"] for table in validator["tables"]} == {
+        "one": "validated",
+        "two": "validated",
+    }
     assert cold(task, "validate", "show-error", spec) == []
     assert cold(task, "shard-ddl-lock", "list", spec) == []
     at = f"{source['applied_to']}"
     (decided,) = cold(task, "binlog", "skip", spec, f"--position={at}")
     assert cold(task, "binlog", "list", spec) == [decided]
+    task.server.execute("DROP TABLE two", database=task.database)
+    (validator,) = cold(task, "validate", "status", spec)
+    reasons = {table["table"].split(".")[1]: table["reason"] for table in validator["tables"]}
+    assert reasons == {"one": None, "two": "the source has no such table"}
 
 
 def test_a_newest_change_is_that_of_bronze(task, spark):

@@ -28,6 +28,8 @@ from dmdelta.lakehouse.access.interface import Condition, MetadataRow, NewestBy,
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from dmdelta.lakehouse.access.arrow_rows import DataFiles
+
 Done = TypeVar("Done")
 LOOKS, LOOK_SECONDS = 12, 0.01
 """How often a history is read again because another process has committed meanwhile, and the growing wait between."""
@@ -73,6 +75,16 @@ class LocalTable:
             f"the history of {self.table} lacks information about a commit", hint="use a command that starts Spark"
         )
 
+    def version(self) -> int | None:
+        """The newest version, from the names of the log's files; None if there is no table.
+
+        Raises:
+            LakehouseError: the table cannot be read.
+        """
+        with translated(self.table, "reading the log of"), suppress(FileNotFoundError):
+            return next(iter(listed_versions(self._log, 1)), None)
+        return None
+
     def newest_in(self, version: int, column: str) -> Any:
         """The highest value of a column in the files that a commit has added, by the files' statistics.
 
@@ -107,7 +119,7 @@ class LocalTable:
 
         with translated(self.table, "reading"):
             opened = self._open()
-            return [] if opened is None else newest_rows(opened.to_pyarrow_dataset(), by, conditions)
+            return [] if opened is None else newest_rows(self._data(opened), by, conditions)
 
     def rows(self, conditions: Sequence[Condition] = (), columns: Sequence[str] | None = None) -> list[MetadataRow]:
         """The rows that fulfil all conditions, in no particular order; only these columns, or all.
@@ -119,7 +131,7 @@ class LocalTable:
 
         with translated(self.table, "reading"):
             opened = self._open()
-            return [] if opened is None else matching_rows(opened.to_pyarrow_dataset(), conditions, columns)
+            return [] if opened is None else matching_rows(self._data(opened), conditions, columns)
 
     def append(self, rows: Sequence[Mapping[str, Any]], tag: CommitTag | None) -> OwnCommit | None:
         """Append rows in one commit; columns that a row does not contain are NULL.
@@ -286,6 +298,14 @@ class LocalTable:
                 f"{self.table} does not exist", hint="restore it, or start the task's run, which creates it"
             )
         return opened
+
+    def _data(self, opened: DeltaTable) -> "DataFiles":
+        import pyarrow as pa  # noqa: PLC0415
+
+        from dmdelta.lakehouse.access.arrow_rows import DataFiles  # noqa: PLC0415
+
+        files = [self.folder / uri.rpartition("/")[2] for uri in opened.file_uris()]
+        return DataFiles(files, pa.schema(opened.schema().to_arrow()))
 
     def _arrow(self, opened: DeltaTable, rows: Sequence[Mapping[str, Any]]) -> "pa.Table":
         import pyarrow as pa  # noqa: PLC0415
