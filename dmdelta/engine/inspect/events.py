@@ -43,7 +43,7 @@ def events(spec: TaskSpec, query: EventQuery) -> list[dict[str, Any]]:
         LakehouseError: bronze cannot be read.
     """
     condition = " AND ".join(plan_conditions(query))
-    task = open_task(spec, writing=False)
+    task = open_task(spec, writing=False, beside_run=True)
     bronze = task.lakehouse.bronze
     if table_state(task.spark, bronze) is None:
         return []
