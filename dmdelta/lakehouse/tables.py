@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from dmdelta.errors import ForeignTable, UnsupportedTable
 from dmdelta.lakehouse.access.deferred_session import is_unstarted
 from dmdelta.lakehouse.access.local_root import local_table
+from dmdelta.lakehouse.access.object_store import object_table
 from dmdelta.lakehouse.history import commits
 from dmdelta.lakehouse.spark_errors import is_absent, wrapped
 
@@ -61,10 +62,10 @@ def is_unfinished(spark: SparkSession, table: str) -> bool:
 
 
 def _state(spark: SparkSession, table: str) -> TableState | None:
-    local = local_table(spark, table) if is_unstarted(spark) else None
-    if local is not None:
+    reader = (local_table(spark, table) or object_table(spark, table)) if is_unstarted(spark) else None
+    if reader is not None:
         with suppress(UnsupportedTable):
-            properties = local.properties()
+            properties = reader.properties()
             return None if properties is None else TableState(properties)
     with wrapped(table, "reading the properties of"):
         try:

@@ -1,4 +1,6 @@
-"""A task that does not run is inspected, and receives requests, without a JVM: dm_meta is under a local root."""
+"""A task that does not run is inspected, and receives requests, without a JVM: dm_meta is under a local root, or, for
+commands that read, in an object store.
+"""
 
 import json
 import os
@@ -8,10 +10,12 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pytest
+import yaml
 
 from dmdelta.config import load_spec
 from dmdelta.engine.inspect.stored_status import stored_status
 from dmdelta.lakehouse.layout import Lakehouse
+from tests.support.object_store import serving_objects
 from tests.support.task import Task
 
 
@@ -67,6 +71,32 @@ def test_the_state_is_read_and_requests_are_recorded(task):
     (validator,) = cold(task, "validate", "status", spec)
     reasons = {table["table"].split(".")[1]: table["reason"] for table in validator["tables"]}
     assert reasons == {"one": None, "two": "the source has no such table"}
+
+
+def test_an_object_store_is_read_alike(task):
+    """The lakehouse of a local task, as a bucket: the same answers, with the credentials of the environment."""
+    spec = yaml.safe_load(task.spec.read_text())
+    remote = task.folder / "remote.yml"
+    remote.write_text(yaml.safe_dump({**spec, "lakehouse": {"root": f"s3://lake/{task.root.name}"}}))
+    with serving_objects(task.root.parent) as environment, patch.dict(os.environ, environment):
+        for command in (
+            ("status",),
+            ("checkpoint", "show"),
+            ("relay", "status"),
+            ("validate", "status"),
+            ("validate", "show-error"),
+            ("binlog", "list"),
+            ("shard-ddl-lock", "list"),
+        ):
+            here, there = (cold(task, *command, str(path)) for path in (task.spec, remote))
+            assert without_moments(there) == without_moments(here), command
+
+
+def without_moments(answer):
+    """The answer without what differs between two calls."""
+    if isinstance(answer, list):
+        return [without_moments(one) for one in answer]
+    return {key: value for key, value in answer.items() if key not in ("at", "free_bytes")}
 
 
 def test_a_newest_change_is_that_of_bronze(task, spark):

@@ -17,6 +17,7 @@ from dmdelta.engine.telemetry.task_status import Origin, SourceStatus, TableStat
 from dmdelta.engine.validation.admin import ValidatorStatus, validator_status
 from dmdelta.errors import SinkError, UnsupportedTable
 from dmdelta.lakehouse.access.local_root import local_table
+from dmdelta.lakehouse.access.object_store import object_table
 from dmdelta.lakehouse.history import OwnCommit, newest_own_commit
 from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.model.position import Position
@@ -131,10 +132,10 @@ def _sink_position(
 def _newest_change(task: Task, landed: OwnCommit) -> datetime | None:
     """When the last row of the newest landing was committed at the source."""
     bronze, newest = task.lakehouse.bronze, landed.tag
-    local = local_table(task.spark, bronze)
+    reader = local_table(task.spark, bronze) or object_table(task.spark, bronze)
     with suppress(UnsupportedTable):
-        if local is not None:
-            text = local.newest_in(landed.version, "committed_at")
+        if reader is not None:
+            text = reader.newest_in(landed.version, "committed_at")
             return datetime.fromisoformat(text.replace("Z", "+00:00")) if text is not None else None
     # File statistics keep the query short.
     statement = (

@@ -97,17 +97,10 @@ class LocalTable:
         """
         with translated(self.table, "reading the log of"):
             try:
-                lines = (self._log / f"{version:020d}.json").read_text("utf-8").splitlines()
+                text = (self._log / f"{version:020d}.json").read_text("utf-8")
             except FileNotFoundError:
                 return None
-        added = [action["add"] for action in map(json.loads, lines) if "add" in action]
-        statistics = [json.loads(file.get("stats") or "{}") for file in added]
-        highest = [one.get("maxValues", {}).get(column) for one in statistics if one.get("numRecords") != 0]
-        if any(value is None for value in highest):
-            raise UnsupportedTable(
-                f"files of {self.table} have no statistics of {column}", hint="use a command that starts Spark"
-            )
-        return max(highest, default=None)
+        return highest_added(self.table, text, column)
 
     def newest(self, by: NewestBy, conditions: Sequence[Condition] = ()) -> list[MetadataRow]:
         """The newest row of each key among those that fulfil all conditions. Reads the table in parts.
@@ -201,10 +194,7 @@ class LocalTable:
             return False
         if opened is None:
             return True
-        protocol = opened.protocol()
-        features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
-        lists_features = protocol.min_writer_version == _FEATURES
-        plain = features <= _PLAIN_FEATURES if lists_features else protocol.min_writer_version <= 2
+        plain = is_plain(opened)
         if plain:
             _PLAIN.add(self.folder)
         return plain
@@ -339,6 +329,33 @@ class LocalTable:
         if found is None or (found.tag.version, found.tag.run) != (tag.version, tag.run):
             raise fenced(self.table)
         return found
+
+
+def is_plain(opened: DeltaTable) -> bool:
+    """Whether a table has no features that change how rows are stored."""
+    protocol = opened.protocol()
+    features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
+    lists_features = protocol.min_writer_version == _FEATURES
+    return features <= _PLAIN_FEATURES if lists_features else protocol.min_writer_version <= 2
+
+
+def highest_added(table: str, commit: str, column: str) -> Any:
+    """The highest value of a column in the files that a commit adds, by their statistics; None if it adds no rows.
+
+    Args:
+        commit: the content of its file.
+
+    Raises:
+        UnsupportedTable: the files have no statistics of the column.
+    """
+    added = [action["add"] for action in map(json.loads, commit.splitlines()) if "add" in action]
+    statistics = [json.loads(file.get("stats") or "{}") for file in added]
+    highest = [one.get("maxValues", {}).get(column) for one in statistics if one.get("numRecords") != 0]
+    if any(value is None for value in highest):
+        raise UnsupportedTable(
+            f"files of {table} have no statistics of {column}", hint="use a command that starts Spark"
+        )
+    return max(highest, default=None)
 
 
 def _committed(opened: DeltaTable, tag: CommitTag) -> int:
