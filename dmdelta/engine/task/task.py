@@ -93,7 +93,8 @@ def open_task(spec: TaskSpec, *, writing: bool = True, beside_run: bool = False)
     """Start Spark and open the lakehouse.
 
     Args:
-        writing: create the bronze table if it does not exist.
+        writing: to land: create the bronze table if it does not exist, and register the data source that decodes
+            segments, for which Spark starts a Python process.
         beside_run: leave a running task its share of the cores and of the memory.
 
     Raises:
@@ -101,9 +102,9 @@ def open_task(spec: TaskSpec, *, writing: bool = True, beside_run: bool = False)
         LakehouseError: the lakehouse is unavailable.
     """
     spark = open_session(f"dmdelta {spec.name}", SessionSettings(beside_run=beside_run))
-    register(spark)
     task = Task(spec, spark, place_of(spec), uuid.uuid4().hex, LiveSettings(RunSettings.of(spec)))
     if writing:
+        register(spark)
         make_schema(spark, task.lakehouse, task.lakehouse.bronze_name)
         open_bronze(spark, task.lakehouse.bronze, spec.name)
     return task
