@@ -76,7 +76,8 @@ class SessionSettings:
         shuffle_partitions: None: the number of cores.
         sql_confs: further session confs, by name.
         ui: the web UI of a local session.
-        beside_run: next to a running task, which keeps its share: half of the cores, and 1 GB of heap by default.
+        beside_run: next to a running task, which keeps its share: half of the cores but at least two, and
+            1 GB of heap by default.
     """
 
     master: str | None = None
@@ -90,7 +91,7 @@ class SessionSettings:
     def cores(self) -> int:
         """The cores that a local JVM may use."""
         cores = os.cpu_count() or 1
-        return max(1, cores // 2) if self.beside_run else cores
+        return min(cores, max(2, cores // 2)) if self.beside_run else cores
 
 
 def open_session(app: str, settings: SessionSettings | None = None) -> SparkSession:

@@ -90,6 +90,9 @@ def test_a_jvm_beside_a_run_is_smaller(monkeypatch):
     assert "-XX:ActiveProcessorCount=8" in beside["spark.driver.extraJavaOptions"]
     assert (alone["spark.sql.shuffle.partitions"], beside["spark.sql.shuffle.partitions"]) == ("16", "8")
     assert beside["spark.driver.memory"] == "1024m"
+    for cores, used in ((1, 1), (2, 2), (3, 2), (64, 32)):
+        monkeypatch.setattr(os, "cpu_count", lambda cores=cores: cores)
+        assert SessionSettings(beside_run=True).cores == used
     monkeypatch.setenv("SPARK_DRIVER_MEMORY", "6g")
     assert "spark.driver.memory" not in local_confs(SessionSettings(beside_run=True))
 
