@@ -139,7 +139,7 @@ def _source_findings(spec: TaskSpec, source: SourceConfig, sources: list[Selecte
 def _lakehouse_finding(spec: TaskSpec) -> TaskFinding:
     try:
         open_suites(spec)
-        task = open_task(spec, writing=False)
+        task = open_task(spec, writing=False, beside_run=True)
         state = table_state(task.spark, task.lakehouse.bronze)
         if state is not None:
             state.assert_owned(task.lakehouse.bronze, spec.name)

@@ -50,7 +50,7 @@ def validate(spec: TaskSpec, request: ValidateRequest, report: Report) -> list[V
         )
     if request.against is Against.SINK and spec.sink is None:
         raise ConfigError("the spec has no sink", hint="add the section `sink` to the spec, or omit --against sink")
-    task = open_task(spec, writing=False)
+    task = open_task(spec, writing=False, beside_run=True)
     results = [line for config in configs for line in _of_source(task, config, request, report)]
     if not results:
         raise ConfigError(

@@ -28,6 +28,8 @@ from dmdelta.lakehouse.access.interface import Condition, MetadataRow, NewestBy,
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from dmdelta.lakehouse.access.arrow_rows import DataFiles
+
 Done = TypeVar("Done")
 LOOKS, LOOK_SECONDS = 12, 0.01
 """How often a history is read again because another process has committed meanwhile, and the growing wait between."""
@@ -75,6 +77,16 @@ class LocalTable:
             f"the history of {self.table} lacks information about a commit", hint="use a command that starts Spark"
         )
 
+    def version(self) -> int | None:
+        """The newest version, from the names of the log's files; None if there is no table.
+
+        Raises:
+            LakehouseError: the table cannot be read.
+        """
+        with translated(self.table, "reading the log of"), suppress(FileNotFoundError):
+            return next(iter(listed_versions(self._log, 1)), None)
+        return None
+
     def newest_in(self, version: int, column: str) -> Any:
         """The highest value of a column in the files that a commit has added, by the files' statistics.
 
@@ -87,17 +99,10 @@ class LocalTable:
         """
         with translated(self.table, "reading the log of"):
             try:
-                lines = (self._log / f"{version:020d}.json").read_text("utf-8").splitlines()
+                text = (self._log / f"{version:020d}.json").read_text("utf-8")
             except FileNotFoundError:
                 return None
-        added = [action["add"] for action in map(json.loads, lines) if "add" in action]
-        statistics = [json.loads(file.get("stats") or "{}") for file in added]
-        highest = [one.get("maxValues", {}).get(column) for one in statistics if one.get("numRecords") != 0]
-        if any(value is None for value in highest):
-            raise UnsupportedTable(
-                f"files of {self.table} have no statistics of {column}", hint="use a command that starts Spark"
-            )
-        return max(highest, default=None)
+        return highest_added(self.table, text, column)
 
     def newest(self, by: NewestBy, conditions: Sequence[Condition] = ()) -> list[MetadataRow]:
         """The newest row of each key among those that fulfil all conditions. Reads the table in parts.
@@ -109,7 +114,7 @@ class LocalTable:
 
         with translated(self.table, "reading"):
             opened = self._open()
-            return [] if opened is None else newest_rows(opened.to_pyarrow_dataset(), by, conditions)
+            return [] if opened is None else newest_rows(self._data(opened), by, conditions)
 
     def rows(self, conditions: Sequence[Condition] = (), columns: Sequence[str] | None = None) -> list[MetadataRow]:
         """The rows that fulfil all conditions, in no particular order; only these columns, or all.
@@ -121,7 +126,7 @@ class LocalTable:
 
         with translated(self.table, "reading"):
             opened = self._open()
-            return [] if opened is None else matching_rows(opened.to_pyarrow_dataset(), conditions, columns)
+            return [] if opened is None else matching_rows(self._data(opened), conditions, columns)
 
     def append(self, rows: Sequence[Mapping[str, Any]], tag: CommitTag | None) -> OwnCommit | None:
         """Append rows in one commit; columns that a row does not contain are NULL.
@@ -194,11 +199,7 @@ class LocalTable:
             return False
         if opened is None:
             return True
-        protocol = opened.protocol()
-        features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
-        lists_features = protocol.min_writer_version == _FEATURES
-        allowed = _PLAIN_FEATURES | _VARIANT if variants else _PLAIN_FEATURES
-        plain = features <= allowed if lists_features else protocol.min_writer_version <= 2
+        plain = is_plain(opened, variants=variants)
         if plain:
             _PLAIN.add((self.folder, variants))
         return plain
@@ -303,6 +304,14 @@ class LocalTable:
             )
         return opened
 
+    def _data(self, opened: DeltaTable) -> "DataFiles":
+        import pyarrow as pa  # noqa: PLC0415
+
+        from dmdelta.lakehouse.access.arrow_rows import DataFiles  # noqa: PLC0415
+
+        files = [self.folder / uri.rpartition("/")[2] for uri in opened.file_uris()]
+        return DataFiles(files, pa.schema(opened.schema().to_arrow()))
+
     def _arrow(self, opened: DeltaTable, rows: Sequence[Mapping[str, Any]]) -> "pa.Table":
         import pyarrow as pa  # noqa: PLC0415
 
@@ -335,6 +344,34 @@ class LocalTable:
         if found is None or (found.tag.version, found.tag.run) != (tag.version, tag.run):
             raise fenced(self.table)
         return found
+
+
+def is_plain(opened: DeltaTable, *, variants: bool = False) -> bool:
+    """Whether a table has no features that change how rows are stored; with `variants`, except VARIANT columns."""
+    protocol = opened.protocol()
+    features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
+    lists_features = protocol.min_writer_version == _FEATURES
+    allowed = _PLAIN_FEATURES | _VARIANT if variants else _PLAIN_FEATURES
+    return features <= allowed if lists_features else protocol.min_writer_version <= 2
+
+
+def highest_added(table: str, commit: str, column: str) -> Any:
+    """The highest value of a column in the files that a commit adds, by their statistics; None if it adds no rows.
+
+    Args:
+        commit: the content of its file.
+
+    Raises:
+        UnsupportedTable: the files have no statistics of the column.
+    """
+    added = [action["add"] for action in map(json.loads, commit.splitlines()) if "add" in action]
+    statistics = [json.loads(file.get("stats") or "{}") for file in added]
+    highest = [one.get("maxValues", {}).get(column) for one in statistics if one.get("numRecords") != 0]
+    if any(value is None for value in highest):
+        raise UnsupportedTable(
+            f"files of {table} have no statistics of {column}", hint="use a command that starts Spark"
+        )
+    return max(highest, default=None)
 
 
 def _committed(opened: DeltaTable, tag: CommitTag) -> int:
