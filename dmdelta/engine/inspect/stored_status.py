@@ -11,7 +11,7 @@ from dmdelta.checkpoint import checkpoint_rows
 from dmdelta.config import SourceConfig, TaskSpec
 from dmdelta.engine.control.table import ControlTable
 from dmdelta.engine.sink import target_server
-from dmdelta.engine.snapshot.store import ChunkStore
+from dmdelta.engine.snapshot.in_target import tables_missing_rows
 from dmdelta.engine.task.task import Task, open_metadata
 from dmdelta.engine.telemetry.task_status import Origin, SourceStatus, TableStatus, TaskStatus
 from dmdelta.engine.validation.admin import ValidatorStatus, validator_status
@@ -105,10 +105,10 @@ def _validated(source: SourceStatus, validators: Mapping[str, ValidatorStatus]) 
 
 
 def _missing_in_sink(task: Task, source: SourceConfig) -> tuple[str, ...]:
-    if task.spec.sink is None:
-        return ()
-    store = ChunkStore(task.spark, task.lakehouse, task.spec.name, source.source_id, task.run)
-    return tuple(".".join(name) for name in store.read_ad_hoc())
+    """None if the target is unavailable: the error is in the sink's state."""
+    with suppress(SinkError):
+        return tuple(".".join(name) for name in tables_missing_rows(task, source))
+    return ()
 
 
 def _sink_position(
