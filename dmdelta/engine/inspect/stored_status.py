@@ -107,7 +107,7 @@ def _validated(source: SourceStatus, validators: Mapping[str, ValidatorStatus]) 
 def _missing_in_sink(task: Task, source: SourceConfig) -> tuple[str, ...]:
     """None if the target is unavailable: the error is in the sink's state."""
     with suppress(SinkError):
-        return tuple(".".join(name) for name in tables_missing_rows(task, source))
+        return tuple(".".join(name) for name in tables_missing_rows(task, source.source_id))
     return ()
 
 

@@ -57,7 +57,7 @@ def _read_to(task: Task, source: SourceConfig) -> Iterator[Position | None]:
     if (config := task.spec.sink) is not None:
         metadata = Metadata(config.metadata, name, source.source_id, task.run)
         yield flushed_position(target_server(config), metadata)
-        if tables_missing_rows(task, source):
+        if tables_missing_rows(task, source.source_id):
             yield None
     if task.spec.validator.mode != "none":
         known = read_progress(VALIDATOR.of(spark, lakehouse, name)).get(source.source_id)
