@@ -108,6 +108,7 @@ def test_a_task_that_loads_is_reset(task, spark):
     assert task.target.query(_SAME_TEXT, task.database) == ((3,),)
 
 
+@pytest.mark.long
 def test_columns_that_a_route_extracts(task, spark):
     """Shards with the same keys: the table that the source's CREATE TABLE makes gets the columns, also in its keys."""
     database = task.database
