@@ -1,7 +1,7 @@
 """The sink of one source: ranges of bronze in, an executed and recorded target out."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -10,9 +10,8 @@ from dmdelta.changelog.context import SourceContext
 from dmdelta.errors import DmdeltaError
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.logging import get_logger
-from dmdelta.model.change import Op
 from dmdelta.model.position import Position
-from dmdelta.model.schema import TableName
+from dmdelta.sink.careful import Caution
 from dmdelta.sink.execute.dispatcher import Dispatcher, Scope
 from dmdelta.sink.execute.ending import Ending
 from dmdelta.sink.execute.flusher import Flusher
@@ -24,14 +23,30 @@ from dmdelta.sink.execution_log import ExecutedEvents
 from dmdelta.sink.metrics import SinkMetrics
 from dmdelta.sink.plan.checkpoint import PushedPoint
 from dmdelta.sink.plan.ddl import StatementContext, TargetStatement, plan_statement
-from dmdelta.sink.plan.safe_mode import SafeMode
 from dmdelta.sink.read.change_reader import SliceReader, TableChanges
 from dmdelta.sink.read.slices import Slice, Statement, cut, epochs, places, plan_slices
+from dmdelta.sink.reload_feed import ReloadFeed
+from dmdelta.sink.reloader import Reloader
 from dmdelta.sink.settings import SinkSettings
 from dmdelta.sink.target.tables import Tables
 
 log = get_logger(__name__)
 SliceChanges = list[list[TableChanges]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """A slice with its changes.
+
+    Attributes:
+        flushes: a synchronous flush follows it.
+        settles: something may precede what follows it: a statement, or rows of an ad-hoc snapshot.
+    """
+
+    part: Slice
+    changes: SliceChanges
+    flushes: bool
+    settles: bool
 
 
 @dataclass(slots=True)
@@ -41,8 +56,8 @@ class Sink:
     Attributes:
         proven: the records list everything executed after the checkpoint; otherwise they will once safe mode is over.
         position: the end of the newest source transaction that was handed to the workers.
+        ahead: the newest point of a table that an earlier run has executed further than the others; None: none.
         about_to: the statement at `position` that an earlier run may have executed up to this part; None: none.
-        read_at: where the log resumes for tables that a full load has read at one exact position.
     """
 
     source: SourceContext
@@ -55,14 +70,14 @@ class Sink:
     progress: Progress
     purger: Purger
     executed: ExecutedEvents
-    safe: SafeMode
+    caution: Caution
+    reloader: Reloader
     proven: bool
     position: Position | None
+    ahead: Position | None = None
     about_to: int | None = None
-    read_at: Mapping[TableName, Position] = field(default_factory=dict)
+    ad_hoc: ReloadFeed = field(default_factory=ReloadFeed)
     skipped: int = 0
-    _warned: set[str] = field(default_factory=set)
-    _began: float = field(default_factory=time.monotonic)
     _flushed_at: float = field(default_factory=time.monotonic)
 
     def apply(
@@ -83,14 +98,68 @@ class Sink:
         """
         begin = max(begin, self.position) if self.position is not None else begin
         for first, last in epochs(begin, end):
-            slices = plan_slices(self.reader.log.survey(first, last))
-            slices = cut(slices, self.source.rules.operators, self.read_at)
-            for part, changes, flushes in self._read_ahead(slices):
-                self._execute(part, changes, safe_until)
-                if flushes:
-                    self._flush()
-                if part.boundary and stopping():
+            at = first
+            while at < last:
+                if not self._precede(at, None, stopping):
                     return False
+                ordered, state = self.execution.ordered, self.ad_hoc.state
+                until = state.next_place(at, last, self.reloader.done) if ordered else last
+                if not self._apply_to(at, until, stopping, safe_until):
+                    return False
+                at = until
+        # Also where the range has no rows: what ends there may be the place of a snapshot's.
+        self.position = max(end, self.position) if self.position is not None else end
+        return self.reload_if_due(stopping)
+
+    def reload_if_due(self, stopping: Callable[[], bool]) -> bool:
+        """Execute what ad-hoc snapshots have read up to the position; False if stopped before. Raises as `apply`.
+
+        `apply` does so, too; but a snapshot of an idle source is not followed by a range.
+        """
+        at = self.position
+        return at is None or self._reload(at, stopping)
+
+    def _apply_to(
+        self, begin: Position, end: Position, stopping: Callable[[], bool], safe_until: Position | None
+    ) -> bool:
+        slices = plan_slices(self.reader.log.survey(begin, end))
+        for turn in self._read_ahead(cut(slices, self.source.rules.operators, self.caution.read_at)):
+            if not self._run(turn, stopping, safe_until) or (turn.part.boundary and stopping()):
+                return False
+        return True
+
+    def _run(self, turn: _Turn, stopping: Callable[[], bool], safe_until: Position | None) -> bool:
+        part, then = turn.part, turn.part.then
+        self._execute(part, turn.changes, safe_until)
+        if turn.flushes:
+            self._flush()
+        if turn.settles and not self._precede(part.end, then, stopping):
+            return False
+        if then is not None:
+            with _placed(then.position):
+                self._follow(then, loaded=safe_until is not None and then.position < safe_until)
+        return True
+
+    def _precede(self, at: Position, statement: Statement | None, stopping: Callable[[], bool]) -> bool:
+        """Execute what of ad-hoc snapshots precedes the log from `at` on; False if stopped before."""
+        changed = statement.tables if statement is not None else None
+        while self.ad_hoc.state.must_wait(at, changed, ordered=self.execution.ordered):
+            self.dispatcher.check()
+            if stopping() or not self.ad_hoc.wait():
+                return False
+        return self._reload(at, stopping)
+
+    def _reload(self, at: Position, stopping: Callable[[], bool]) -> bool:
+        while reloads := self.ad_hoc.state.due(at, self.reloader.done):
+            self.executed.forget(at.epoch, at.seq)
+            if self.executed or (self.ahead is not None and at < self.ahead):
+                return True  # later: rows that are deleted now, but were executed after `at`, would be missing
+            self.position = at
+            self.dispatcher.drain(PushedPoint(at, at))
+            self.progress.raise_exit_point(at)
+            self._write_point(at)
+            if not self.reloader.run(reloads, at, stopping):
+                return False
         return True
 
     def end(self, *, orderly: bool) -> bool:
@@ -137,10 +206,11 @@ class Sink:
             skipped=self.skipped,
         )
 
-    def _read_ahead(self, slices: list[Slice]) -> Iterator[tuple[Slice, SliceChanges, bool]]:
-        """Yields each slice with its changes, and whether a synchronous flush follows it.
+    def _read_ahead(self, slices: list[Slice]) -> Iterator[_Turn]:
+        """Yields each slice with its changes.
 
-        The next slice is read ahead, but not across a statement or such a flush: DM blocks reading then, too.
+        The next slice is read ahead, but not across a statement, a reload, or a synchronous flush: DM blocks reading
+        then, too.
         """
         with ThreadPoolExecutor(1, thread_name_prefix="sink-slice") as pool:
             ahead: Future[SliceChanges] | None = None
@@ -148,24 +218,19 @@ class Sink:
                 with _placed(part.begin):
                     changes = ahead.result() if ahead is not None else self.reader.read(part)
                 flushes = self.settings.synchronous and part.then is None and self._is_flush_due()
+                settles = part.boundary and (part.then is not None or self._may_precede(part.end))
                 following = slices[number + 1] if number + 1 < len(slices) else None
-                continues = following is not None and part.then is None and not flushes
+                continues = following is not None and not settles and not flushes
                 ahead = pool.submit(self.reader.read, following) if following and continues else None
-                yield part, changes, flushes
+                yield _Turn(part, changes, flushes, settles)
+
+    def _may_precede(self, at: Position) -> bool:
+        state = self.ad_hoc.state
+        return bool(state.due(at, self.reloader.done)) or state.must_wait(at, None, ordered=self.execution.ordered)
 
     def _execute(self, part: Slice, changes: SliceChanges, safe_until: Position | None) -> None:
         self.skipped += sum(one.skipped for group in changes for one in group)
-        repeated = self.safe.is_on(part.begin, time.monotonic() - self._began)
-        reads = any(Op.READ.value in rows.ops for rows in part.rows)
-        loaded = safe_until is not None and part.begin < safe_until
-        careful = [
-            group for group in changes if self._needs_safe_mode(group, repeated=repeated, reads=reads, loaded=loaded)
-        ]
-        if careful and self.execution.ordered:
-            careful = changes
-        plain = [group for group in changes if group not in careful]
-        if not reads:
-            self._warn_of_keyless(careful)
+        plain, careful = self.caution.divide(part, changes, safe_until, (self.ad_hoc.state, self.reloader.done))
         self._hand_over(part, changes)
         for groups, safe in ((plain, False), (careful, True)):
             if groups:
@@ -179,9 +244,6 @@ class Sink:
             self.executed.forget(part.end.epoch, part.end.seq)
         self.dispatcher.push(PushedPoint(self.position, part.end))
         self._check_proof()
-        if part.then is not None:
-            with _placed(part.then.position):
-                self._follow(part.then, loaded=safe_until is not None and part.then.position < safe_until)
 
     def _hand_over(self, part: Slice, changes: SliceChanges) -> None:
         """From now on changes of the slice may be executed: the exit point is raised first."""
@@ -208,29 +270,12 @@ class Sink:
         self.flusher.flush_ready()
         self._flushed_at = time.monotonic()
 
-    def _needs_safe_mode(self, group: Sequence[TableChanges], *, repeated: bool, reads: bool, loaded: bool) -> bool:
-        """Whether changes of a table may already be in the target, so that they are written in safe mode."""
-        plan = group[0].plan
-        repeated, keyless = repeated and plan.schema.name not in self.tables.fresh, plan.shape.keyless
-        if reads:
-            # A unique value that moves meanwhile may be in two chunks, and a child may be read before its parent.
-            return repeated or self.execution.ordered or (len(plan.keys) > 1 and not keyless)
-        if all(one.plan.source in self.read_at for one in group):
-            loaded = False
-        return repeated or (loaded and not (keyless and plan.schema.name in self.tables.fresh))
-
-    def _warn_of_keyless(self, careful: SliceChanges) -> None:
-        """Safe mode needs keys to find rows: warn once for each table without one."""
-        for table in {group[0].plan.shape.table for group in careful if group[0].plan.shape.keyless} - self._warned:
-            log.warning("safe mode on a table without a key: rows may be duplicated", table=table)
-            self._warned.add(table)
-
     def _check_proof(self) -> None:
         """Beyond everything that an unknown run may have executed, the records are complete."""
         flushed = self.flusher.flushed
         if self.proven or flushed is None:
             return
-        if not self.safe.is_unknown(flushed.position, time.monotonic() - self._began):
+        if not self.caution.is_unknown(flushed.position):
             self.flusher.mark_whole()
             self.proven = True
 

@@ -1,11 +1,15 @@
 """Opens a sink: take over the target, read the state of an earlier run, start the workers."""
 
+from dataclasses import replace
+
 from pyspark.sql import SparkSession
 
 from dmdelta.changelog.context import SourceContext
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
+from dmdelta.model.schema import TableName
+from dmdelta.sink.careful import Caution
 from dmdelta.sink.execute.barriers import Snapshots
 from dmdelta.sink.execute.causality import Causality
 from dmdelta.sink.execute.dispatcher import Dispatcher
@@ -14,10 +18,13 @@ from dmdelta.sink.execute.progress import Progress
 from dmdelta.sink.execute.purger import Purger
 from dmdelta.sink.execute.slice_executor import SliceExecution
 from dmdelta.sink.execute.worker import Worker
+from dmdelta.sink.execution_log import ExecutedEvents
 from dmdelta.sink.plan.checkpoint import Checkpoint, PushedPoint
 from dmdelta.sink.plan.safe_mode import Evidence, SafeMode, plan_safe_mode
 from dmdelta.sink.read.change_reader import SliceReader
 from dmdelta.sink.read.range_survey import BronzeLog
+from dmdelta.sink.reload_feed import ReloadFeed
+from dmdelta.sink.reloader import Reloader
 from dmdelta.sink.settings import SinkSettings
 from dmdelta.sink.sink import Sink
 from dmdelta.sink.target.connection import TargetServer, session
@@ -30,12 +37,17 @@ QUEUED_ROWS = 4096
 
 
 def open_sink(
-    spark: SparkSession, source: SourceContext, settings: SinkSettings, landed: Position | None = None
+    spark: SparkSession,
+    source: SourceContext,
+    settings: SinkSettings,
+    landed: Position | None = None,
+    ad_hoc: ReloadFeed | None = None,
 ) -> Sink:
     """Take over the target and start the sink.
 
     Args:
         landed: where bronze ends now.
+        ad_hoc: the source's ad-hoc snapshots.
 
     Raises:
         TargetUnavailable: the target does not answer. SinkError: it refuses the connection or a statement.
@@ -65,25 +77,35 @@ def open_sink(
     )
     log_of_source = BronzeLog(spark, source.bronze, source.source_id)
     points = checkpoint.ahead() if checkpoint else {}
+    reader = SliceReader(spark, log_of_source, tables, source, settings=settings, executed=stored.executed)
+    ordered = settings.server.foreign_key_checks
+    execution = SliceExecution(dispatcher, settings.compacts, ordered=ordered, merges=settings.multiple_rows)
     sink = Sink(
         source=source,
         settings=settings,
-        reader=SliceReader(
-            spark, log_of_source, tables, source, settings=settings, executed=stored.executed, points=points
-        ),
+        reader=replace(reader, points=points),
         tables=tables,
         dispatcher=dispatcher,
-        execution=SliceExecution(
-            dispatcher, settings.compacts, ordered=settings.server.foreign_key_checks, merges=settings.multiple_rows
-        ),
+        execution=execution,
         flusher=flusher,
         progress=progress,
         purger=Purger(dispatcher.causality, dispatcher.snapshots, dispatcher.fail),
         executed=stored.executed,
-        safe=safe,
+        caution=Caution(safe, ordered, tables.fresh),
+        reloader=Reloader(
+            settings,
+            metadata,
+            replace(reader, executed=ExecutedEvents()),
+            dispatcher,
+            execution,
+            progress,
+            done=stored.reloaded,
+        ),
         proven=proven,
         position=position,
+        ahead=max(points.values(), default=None),
         about_to=checkpoint.about_to[1] if checkpoint and checkpoint.about_to else None,
+        ad_hoc=ad_hoc or ReloadFeed(),
     )
     sink.purger.start()
     if not settings.synchronous:
@@ -145,3 +167,9 @@ def flushed_position(server: TargetServer, metadata: Metadata) -> Position | Non
     with session(server) as connection:
         checkpoint = metadata.points.read(connection)
     return checkpoint.position if checkpoint else None
+
+
+def reloaded_tables(server: TargetServer, metadata: Metadata) -> dict[TableName, int]:
+    """The epoch of the newest ad-hoc snapshot that the target has, by source table. Raises as `flushed_position`."""
+    with session(server) as connection:
+        return metadata.read_reloaded(connection)

@@ -116,7 +116,7 @@ class Sinking:
             raise
         metrics = sink.metrics()
         assert sink.end(orderly=True)
-        return Ended(finished, metrics, sink.safe)
+        return Ended(finished, metrics, sink.caution.safe)
 
 
 def table_differences(source: Server, target: Server, database: str, table: str) -> list[str]:

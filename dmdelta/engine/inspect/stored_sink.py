@@ -1,10 +1,10 @@
-"""The sink's part of a stored status: its checkpoint in the target, and what dm_meta says that it lacks."""
+"""The sink's part of a stored status: its checkpoint in the target, and the tables whose rows it lacks."""
 
 from dataclasses import dataclass
 
 from dmdelta.config import SinkConfig
 from dmdelta.engine.sink import target_server
-from dmdelta.engine.snapshot.store import ChunkStore
+from dmdelta.engine.snapshot.in_target import tables_missing_rows
 from dmdelta.engine.task.task import Task
 from dmdelta.errors import SinkError
 from dmdelta.model.position import Position
@@ -20,7 +20,7 @@ class StoredSink:
         position: its flushed checkpoint.
         error: why the target cannot be read.
         lag_bytes: of the log, from its position to the end of bronze; None across files.
-        lacks: tables read by ad-hoc snapshots.
+        lacks: tables whose snapshot the target does not have yet; none if it cannot be read.
     """
 
     position: str | None = None
@@ -35,13 +35,12 @@ def read_sink(task: Task, config: SinkConfig, source_id: str, landed: Position |
     Raises:
         LakehouseError: dm_meta cannot be read.
     """
-    store = ChunkStore(task.spark, task.lakehouse, task.spec.name, source_id, task.run)
-    lacks = tuple(".".join(name) for name in store.read_ad_hoc())
     try:
         metadata = Metadata(config.metadata, task.spec.name, source_id, task.run)
         position = flushed_position(target_server(config), metadata)
+        lacks = tuple(".".join(name) for name in tables_missing_rows(task, source_id))
     except SinkError as error:
-        return StoredSink(error=error.message, lacks=lacks)
+        return StoredSink(error=error.message)
     text = str(position) if position else None
     if position is None or landed is None or position.binlog_file != landed.binlog_file:
         return StoredSink(text, lacks=lacks)

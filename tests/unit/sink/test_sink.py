@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from dmdelta.model.position import Position
+from dmdelta.sink.careful import Caution
 from dmdelta.sink.change import Act, Change, Shape
 from dmdelta.sink.execute.barriers import Snapshots
 from dmdelta.sink.execute.causality import Causality
@@ -72,7 +73,8 @@ class Run:
             progress=progress,
             purger=Purger(self.dispatcher.causality, snapshots, fail),
             executed=ExecutedEvents(),
-            safe=SafeMode(),
+            caution=Caution(SafeMode(), ordered=False, fresh=set()),
+            reloader=SimpleNamespace(done={}),
             proven=True,
             position=None,
         )
