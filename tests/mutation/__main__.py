@@ -18,7 +18,7 @@ sys.path.append(str(TOOLS))  # behind the pinned packages
 
 from tests.mutation.accepted import accepted_reason, read_accepted  # noqa: E402
 from tests.mutation.mutants import Mutant, pool, sample  # noqa: E402
-from tests.mutation.running import copied, import_foreign, is_killed, measured  # noqa: E402
+from tests.mutation.running import check_unmutated, copied, import_foreign, is_killed, measured  # noqa: E402
 from tests.mutation.selection import Contexts, plan_tests  # noqa: E402
 
 LEAST_KILLED = 0.85
@@ -72,6 +72,7 @@ def main() -> int:
         positions = [mutants for mutants in pool(copy) if chosen.only in mutants[0].path]
         contexts = measured(copy, Path(place) / "contexts", TOOLS)
         import_foreign()
+        check_unmutated(copy, contexts)
         mutants = sample(copy, positions, chosen.mutants, chosen.seed)
         found = survivors(copy, mutants, contexts)
     return _sum_up(len(positions), len(mutants), found, chosen.json)

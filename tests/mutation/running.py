@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from tests.mutation.selection import Contexts, read_contexts
 
 ROOT = Path(__file__).resolve().parents[2]
 FOREIGN = (
-    *("deltalake", "hypothesis", "jinja2", "numpy", "pandas", "prometheus_client", "pyarrow", "pydantic", "pymysql"),
+    *("deltalake", "jinja2", "numpy", "pandas", "prometheus_client", "pyarrow", "pydantic", "pymysql"),
     *("pyspark.sql", "pyspark.sql.functions", "pytest", "rich", "sqlglot", "typer", "yaml", "zstandard"),
 )
 NOT_IN_A_COPY = ("tests/unit/test_lock.py", "tests/unit/test_verification_page.py")
@@ -24,6 +25,10 @@ MOST_MEMORY = 12 << 30
 """Bytes of addresses: a mutant of a length must not take the machine."""
 WAIT_SECONDS = 30.0
 """A mutant may take three times as long as its tests do, and this long in addition."""
+UNMUTATED = 300
+"""So many of the fastest tests have to pass unmutated in a fork, in this time:"""
+LONGEST_SECONDS = 300.0
+OUTPUT = "mutant.log"
 _SURVIVED = 0
 
 
@@ -65,6 +70,17 @@ def import_foreign() -> None:
         __import__(name)
 
 
+def check_unmutated(copy: Path, contexts: Contexts) -> None:
+    """Tests pass in a fork if nothing is mutated: what fails with a mutant fails because of it.
+
+    Raises:
+        RuntimeError: they do not.
+    """
+    tests = sorted(contexts.seconds, key=lambda test: contexts.seconds[test])[:UNMUTATED]
+    if _exit_code(copy, tests, LONGEST_SECONDS) != _SURVIVED:
+        raise RuntimeError(f"tests fail in a fork without a mutant:\n{(copy / OUTPUT).read_text()[-4000:]}")
+
+
 def is_killed(copy: Path, mutant: Mutant, tests: Sequence[str], seconds: float) -> bool:
     """Whether one of the tests fails, or all of them hang, on the mutant."""
     module = copy / mutant.path
@@ -99,7 +115,7 @@ def _run_here(copy: Path, tests: Sequence[str]) -> None:
     try:
         os.setsid()
         resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
-        output = os.open(copy / "mutant.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        output = os.open(copy / OUTPUT, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(output, 1)
         os.dup2(output, 2)
         os.chdir(copy)
@@ -111,6 +127,12 @@ def _run_here(copy: Path, tests: Sequence[str]) -> None:
         sys.path[:] = [str(copy), *(place for place in sys.path if place and Path(place).resolve() != ROOT)]
         import pytest
 
-        code = int(pytest.main([*tests, "-x", "-q", "-p", "no:cacheprovider", "--no-header"]))
+        # Plugins of pytest that are imported already cannot be rewritten, which is no failure of a test.
+        options = ["-x", "-q", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
+        code = int(pytest.main([*tests, *options]))
+    except BaseException:  # noqa: BLE001 - nothing may leave the fork
+        traceback.print_exc()
     finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
         os._exit(code)

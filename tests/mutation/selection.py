@@ -42,10 +42,14 @@ def read_contexts(folder: Path, root: Path) -> Contexts:
 def plan_tests(mutant: Mutant, contexts: Contexts) -> list[str]:
     """The test functions for a mutant, the nearest and fastest first; empty: no unit test executes its line.
 
-    A line that is executed on import faces the tests of all lines of its module.
+    A line that is executed on import faces the tests of all lines of its module; if these are all executed on import,
+    the tests of its folder.
     """
     lines = contexts.lines.get(mutant.path, {})
     found = lines.get(mutant.line, frozenset()) if mutant.inside else _union(lines.values())
+    if not found and not mutant.inside:
+        folder = len(Path(mutant.path).parts) - 2
+        found = frozenset(test for test in contexts.seconds if nearness(mutant.path, test) >= folder)
     chosen, left = list[str](), MOST_SECONDS
     for test in sorted(found, key=lambda test: (-nearness(mutant.path, test), contexts.seconds.get(test, 0.0), test)):
         seconds = contexts.seconds.get(test, 0.0)

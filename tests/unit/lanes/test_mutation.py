@@ -85,6 +85,11 @@ def test_a_line_that_an_import_executes_faces_the_tests_of_its_module():
     assert plan_tests(a_mutant(1, inside=False), Contexts(LINES, {SLOW: 1.0})) == [NEAR, FAR, SLOW]
 
 
+def test_a_module_without_executed_functions_faces_the_tests_of_its_folder():
+    assert plan_tests(a_mutant(1, inside=False), Contexts({}, {NEAR: 1.0, FAR: 1.0})) == [NEAR]
+    assert plan_tests(a_mutant(1), Contexts({}, {NEAR: 1.0, FAR: 1.0})) == []
+
+
 @pytest.mark.parametrize(
     ("slow", "tests"),
     [(selection.MOST_SECONDS - 2.0, [NEAR, FAR, SLOW]), (selection.MOST_SECONDS - 1.9, [NEAR, FAR])],

@@ -7,6 +7,7 @@ import pytest
 
 from dmdelta.binlog.events.header import EventFlag, EventType
 from dmdelta.binlog.rows.decode_options import DecodeOptions
+from dmdelta.ddl.parse.statements import statement_targets
 from dmdelta.errors import CorruptBinlog, UnsupportedEvent
 from dmdelta.model.change import Op
 from dmdelta.model.schema import Column, TableSchema
@@ -343,3 +344,11 @@ def test_tables_are_selected_by_schema_and_name() -> None:
     options = DecodeOptions(wanted=lambda schema, table: bool(asked.append((schema, table))))
     assert transaction(Log(), (EventType.WRITE_ROWS, rows_body(image(1), 2))).changes(options) == []
     assert asked == [("s", "t")]
+
+
+def test_the_tables_of_a_statement_are_numbered() -> None:
+    """A statement on several tables is a row for each; (seq, row) stays unique, and the next transaction begins at 0."""
+    options = DecodeOptions(wanted=lambda _schema, _table: True, statement_targets=statement_targets)
+    log = Log().query("DROP TABLE a, b, c").query("TRUNCATE TABLE d")
+    found = [(change.table, change.row) for change in rows_of(log.changes(options))]
+    assert found == [("a", 0), ("b", 1), ("c", 2), ("d", 0)]
