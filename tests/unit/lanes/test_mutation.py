@@ -12,6 +12,7 @@ MODULE = "dmdelta/model/gtid.py"
 TEXT = '''LIMIT: int | None = 1 + 2
 def helper(a: int | str = 3 | 4) -> str | None:
     return a + 1
+@dataclass(frozen=True)
 class Table:
     def plan_change(self, b):
         """A docstring."""
@@ -24,24 +25,25 @@ def a_mutant(line=3, *, inside=True, operator="NumberReplacer"):
 
 
 @pytest.mark.parametrize(
-    ("text", "annotation", "function", "planning"),
+    ("text", "typing", "function", "planning"),
     [
         ("int | None", True, False, False),
         ("1 + 2", False, False, False),
         ("int | str", True, False, False),
         ("3 | 4", False, False, False),
         ("str | None", True, False, False),
+        ("frozen=True", True, False, False),
         ("a + 1", False, True, False),
         ("b - 1", False, True, True),
     ],
 )
-def test_regions(text, annotation, function, planning):
-    """An annotation is no operation; a default is executed on import."""
+def test_regions(text, typing, function, planning):
+    """Annotations and decorators are no operations; a default is executed on import."""
     lines = TEXT.splitlines()
     (line,) = (number for number, code in enumerate(lines, 1) if text in code)
     column = lines[line - 1].index(text)
     regions = Regions(TEXT)
-    assert regions.is_annotation(line, column) == annotation
+    assert regions.is_type(line, column) == typing
     assert (regions.is_function(line), regions.is_planning(line)) == (function, planning)
 
 

@@ -2,6 +2,7 @@
 
 import struct
 import zlib
+from dataclasses import replace
 
 import pytest
 
@@ -13,6 +14,7 @@ from dmdelta.model.change import Op
 from dmdelta.model.schema import Column, TableSchema
 from tests.support.changes import (
     Log,
+    decode_bytes,
     event_bytes,
     names_field,
     payload_body,
@@ -352,3 +354,12 @@ def test_the_tables_of_a_statement_are_numbered() -> None:
     log = Log().query("DROP TABLE a, b, c").query("TRUNCATE TABLE d")
     found = [(change.table, change.row) for change in rows_of(log.changes(options))]
     assert found == [("a", 0), ("b", 1), ("c", 2), ("d", 0)]
+
+
+@pytest.mark.parametrize(("more", "missing"), [(5, 5), (0, 7), (18, 1)])
+def test_bytes_after_the_last_event_are_located(more: int, missing: int) -> None:
+    """A segment that does not end with an event: the error names where its file ends, and where it should."""
+    log = Log().query("BEGIN")
+    end = len(log.data) + more + missing
+    with pytest.raises(CorruptBinlog, match=f"ends at {len(log.data) + more}, not at {end}"):
+        decode_bytes(log.data + bytes(more), replace(log.segment(), end=end))
