@@ -248,3 +248,16 @@ _WORDS = (
 def test_never_raises(words, start):
     """Parsing raises no exception for any statement."""
     statement_effects(start + words, "db", KNOWN.get)
+
+
+@pytest.mark.parametrize("index", ["v", "a", "z", "`primary_v`", "primaryv", "PRIMAR"])
+def test_the_key_stays_if_another_index_goes(index):
+    """Wherever its name sorts."""
+    assert list(effects(f"DROP INDEX {index} ON t")) == []
+
+
+@pytest.mark.parametrize("index", ["PRIMARY", "`PRIMARY`", "`primary`"])
+def test_the_key_goes_by_its_name(index):
+    (effect,) = effects(f"DROP INDEX {index} ON t")
+    assert isinstance(effect, Altered)
+    assert effect.after.primary_key == ()

@@ -7,6 +7,7 @@ import pytest
 from dmdelta.ddl.type_changes import type_changes_page
 from dmdelta.ddl.types.conversion import ConversionKind, plan_conversion
 from dmdelta.model.schema import Column
+from tests.support.conversions import conversions
 
 INT = Column("c", "int")
 TEXT = Column("c", "varchar", length=80, charset="utf8mb4")
@@ -56,3 +57,9 @@ def test_expression():
 def test_page_is_up_to_date():
     """docs/type-changes.md matches the code."""
     assert Path("docs/type-changes.md").read_text(encoding="utf-8") == type_changes_page()
+
+
+def test_expressions_are_those_that_servers_confirmed():
+    """Of every change in `tests/support/type_changes.py`: the integration test compares their values with servers'."""
+    recorded = Path("tests/golden/ddl/conversions.txt").read_text(encoding="utf-8").splitlines()
+    assert list(conversions()) == recorded
