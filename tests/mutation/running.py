@@ -23,7 +23,7 @@ NOT_IN_A_COPY = ("tests/unit/test_lock.py", "tests/unit/test_verification_page.p
 """The first finds the tools of this lane among what is installed, the second needs git's history."""
 MOST_MEMORY = 12 << 30
 """Bytes of addresses: a mutant of a length must not take the machine."""
-WAIT_SECONDS = 30.0
+WAIT_SECONDS = 15.0
 """A mutant may take three times as long as its tests do, and this long in addition."""
 UNMUTATED = 300
 """So many of the fastest tests have to pass unmutated in a fork, in this time:"""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.mutation.mutants import Mutant
 
-MOST_SECONDS = 40.0
+MOST_SECONDS = 20.0
 """Of tests for one mutant: what follows only repeats, from farther away."""
 
 
