@@ -22,6 +22,7 @@ from tests.mutation.running import check_unmutated, copied, import_foreign, is_k
 from tests.mutation.selection import Contexts, plan_tests  # noqa: E402
 
 LEAST_KILLED = 0.85
+"""Of the mutants that a test can notice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,18 +80,20 @@ def main() -> int:
 
 
 def _sum_up(positions: int, count: int, found: Sequence[Survivor], file: Path | None) -> int:
-    killed = count - len(found)
-    for survivor in found:
-        print(survivor)
-    unexplained = sum(survivor.reason is None for survivor in found)
-    share = killed / count if count else 0.0
-    print(
-        f"mutation: {killed} of {count} killed ({share:.1%}), {positions:,} positions in the pool, {unexplained} survivors without a reason"
+    """Report the share of the mutants that tests notice, of those that a test can notice."""
+    killed, left = count - len(found), [survivor for survivor in found if survivor.reason is None]
+    share = killed / (killed + len(left)) if count else 0.0
+    summary = (
+        f"{killed} of {count} mutants killed, {len(left)} survive, {len(found) - len(left)} cannot be noticed: "
+        f"{share:.1%}; {positions:,} positions in the pool"
     )
+    notes = [summary, *(f"survivor {survivor}" for survivor in found)]
+    print("\n".join(notes), flush=True)
+    passes = share >= LEAST_KILLED
     if file:
-        lines = [str(survivor) for survivor in found]
-        file.write_text(json.dumps({"mutants": count, "killed": killed, "survivors": lines}, indent=2) + "\n")
-    return 0 if share >= LEAST_KILLED else 1
+        figures = {"passed": killed, "failed": 0 if passes else len(left), "notes": notes}
+        file.write_text(json.dumps(figures, indent=2) + "\n")
+    return 0 if passes else 1
 
 
 if __name__ == "__main__":

@@ -153,9 +153,11 @@ class Regions:
 
 
 def _types(nodes: Iterable[ast.AST]) -> Iterator[ast.expr]:
-    """Annotations and decorators: `frozen=False` changes what mypy allows, not what the code does."""
+    """Annotations, decorators and TYPE_CHECKING: they change what mypy allows, not what the code does."""
     for node in nodes:
         yield from getattr(node, "decorator_list", ())
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            yield node.test
         if isinstance(node, ast.arg | ast.AnnAssign) and node.annotation:
             yield node.annotation
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.returns:
