@@ -111,6 +111,11 @@ REFUSED = {
     "YEAR(tm) = 1": "for a time",
     "HOUR(dt) = 1": "for a date",
     "g DIV 2 = 1": "DIV of floating-point numbers",
+    "d DIV 2 = 1": "DIV of numbers that are not integers",
+    "id DIV 1.5 = 1": "DIV of numbers that are not integers",
+    "y = '2020'": "compares text and numbers as floating-point",
+    "-y = 1": "minus an UNSIGNED number",
+    "-bin = 1": "minus text",
     "TRIM(LEADING 'x' FROM bin) = 'a'": "is not supported",
 }
 
