@@ -73,6 +73,9 @@ def test_a_zero_date_is_null(column, text):
         (a("time", precision=2), "14:10:00.125"),
         (a("binary", length=3), "x"),
         (a("json"), "{}"),
+        (a("timestamp"), "14:10:00"),
+        (a("varbinary", length=8), "14:10:00"),
+        (a("vector", length=8), "14:10:00"),
     ],
 )
 def test_a_default_that_silver_cannot_know(column, text):
