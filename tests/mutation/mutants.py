@@ -15,8 +15,8 @@ PLANNING = ("engine", "silver", "sink")
 """Packages of which the pool has the functions `plan_*`."""
 PURE_MODULES = (
     *("apply/ready", "apply/table_state", "apply/turns", "control/protocol", "control/state"),
-    *("ingest/queue", "ingest/repeated", "run/stopping", "snapshot/plan", "snapshot/request"),
-    *("task/live_settings", "task/mapping", "task/overrides", "task/risks"),
+    *("ingest/queue", "ingest/repeated", "run/stopping", "snapshot/plan"),
+    *("task/live_settings", "task/mapping", "task/risks"),
     *("telemetry/counters", "telemetry/lag", "telemetry/stats", "telemetry/task_status"),
     *("validation/results", "validation/sink_tables"),
 )
