@@ -11,6 +11,7 @@ from pymysql.charset import charset_by_id
 from dmdelta.binlog.values.charsets import decoder_of, is_ascii_superset
 from dmdelta.binlog.values.collation_names import collation_name, plain_name
 from dmdelta.binlog.values.collations import charset_of
+from dmdelta.binlog.values.multi_byte import DECODERS
 from dmdelta.binlog.values.single_byte import TABLES
 from dmdelta.errors import UnsupportedEvent
 from tests.support.charset_families import CHARSETS
@@ -203,3 +204,21 @@ def test_swedish_letters(byte: int, sign: str) -> None:
     """swe7 has letters in place of ASCII's signs, and nothing above 0x7E."""
     assert TABLES["swe7"][byte] == sign
     assert set(TABLES["swe7"][0x7F:]) == {"\ufffe"}
+
+
+@pytest.mark.parametrize("charset", ["ujis", "eucjpms"])
+def test_kanji_are_those_of_python(charset: str) -> None:
+    """Of rows 16 to 84 of JIS X 0208, which all its encodings have alike."""
+    codes = [bytes((row, column)) for row in range(0xB0, 0xF5) for column in range(0xA1, 0xFF)]
+    known = {code: kanji for code in codes if len(kanji := code.decode("euc_jp", "ignore")) == 1}
+    assert len(known) == 6355
+    assert {code: DECODERS[charset](code) for code in known} == known
+
+
+@pytest.mark.parametrize(
+    ("code", "sign"),
+    [(b"\xa1\xa1", "\u3000"), (b"\xa4\xa2", "あ"), (b"\xa5\xf6", "ヶ"), (b"\xa3\xc1", "Ａ"), (b"\x8e\xb1", "ｱ")],
+)
+def test_signs_of_eucjpms(code: bytes, sign: str) -> None:
+    """Kana, full-width letters, and half-width kana in two bytes."""
+    assert DECODERS["eucjpms"](b"x" + code + b"y") == f"x{sign}y"
