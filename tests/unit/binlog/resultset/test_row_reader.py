@@ -129,6 +129,22 @@ def test_json_text_is_read_as_values(text: bytes, value: Any) -> None:
     assert read_variant(json_text_value(text, keys), keys.metadata) == value
 
 
+@pytest.mark.parametrize(
+    ("number", "size"),
+    [
+        *((number, 3) for number in (0, 2**15 - 1, -(2**15))),
+        *((number, 5) for number in (2**15, -(2**15) - 1, 2**31 - 1, -(2**31))),
+        *((number, 9) for number in (2**31, -(2**31) - 1, 2**63 - 1, -(2**63))),
+        *((number, 18) for number in (2**63, 2**64 - 1)),
+    ],
+)
+def test_an_integer_of_json_has_the_smallest_type_that_holds_it(number: int, size: int) -> None:
+    """Of 16, 32 or 64 bits, else a decimal: the value is the same, and its type is that of a row image."""
+    keys = KeyDictionary(())
+    value = json_text_value(str(number).encode(), keys)
+    assert (read_variant(value, keys.metadata), len(value)) == (number, size)
+
+
 def test_invalid_json_is_refused() -> None:
     """A damaged document is an error instead of becoming a string."""
     with pytest.raises(UnsupportedEvent, match="JSON"):
