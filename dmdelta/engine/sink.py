@@ -13,6 +13,7 @@ from dmdelta.config import SinkConfig, TaskSpec
 from dmdelta.engine.control.cancellation import StopRequest
 from dmdelta.engine.control.supervise import SupervisedLoop
 from dmdelta.engine.ingest.queue import RangeQueue
+from dmdelta.engine.task.mapping import target_server
 from dmdelta.errors import DmdeltaError, Retryable, SinkError, as_ours
 from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
@@ -21,7 +22,6 @@ from dmdelta.sink.reload_feed import ReloadFeed
 from dmdelta.sink.settings import SinkSettings
 from dmdelta.sink.sink import Sink
 from dmdelta.sink.startup import open_sink
-from dmdelta.sink.target.connection import TargetServer
 
 log = get_logger(__name__)
 WAIT_SECONDS = 0.5
@@ -191,17 +191,4 @@ def sink_settings(spec: TaskSpec, config: SinkConfig) -> SinkSettings:
         safe_mode_duration=spec.syncer.safe_window.total_seconds(),
         flush_interval=spec.syncer.checkpoint_flush_interval.total_seconds(),
         sources=len(spec.sources),
-    )
-
-
-def target_server(config: SinkConfig) -> TargetServer:
-    """The target server from the spec."""
-    return TargetServer(
-        config.host,
-        config.port,
-        config.user,
-        config.password.get_secret_value(),
-        tidb=config.kind == "tidb",
-        foreign_key_checks=config.foreign_key_checks,
-        tls=config.security.tls if config.security else None,
     )

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from dmdelta.config import SinkConfig
-from dmdelta.engine.sink import target_server
 from dmdelta.engine.snapshot.in_target import tables_missing_rows
+from dmdelta.engine.task.mapping import target_server
 from dmdelta.engine.task.task import Task
 from dmdelta.errors import SinkError
 from dmdelta.model.position import Position

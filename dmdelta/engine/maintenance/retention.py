@@ -8,9 +8,9 @@ from pyspark.sql import SparkSession
 from dmdelta.bronze.retention import Expired, expire, first_day_needed, plan_expiry
 from dmdelta.checkpoint.store import load_points
 from dmdelta.config import SourceConfig
-from dmdelta.engine.sink import target_server
 from dmdelta.engine.snapshot.in_target import tables_missing_rows
 from dmdelta.engine.snapshot.store import ChunkStore
+from dmdelta.engine.task.mapping import target_server
 from dmdelta.engine.task.task import Task
 from dmdelta.engine.validation.store import VALIDATOR, read_progress
 from dmdelta.model.position import Position

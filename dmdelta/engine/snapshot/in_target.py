@@ -1,7 +1,7 @@
 """Compares what ad-hoc snapshots have brought to silver with what the sink's target has of it."""
 
-from dmdelta.engine.sink import target_server
 from dmdelta.engine.snapshot.store import ChunkStore
+from dmdelta.engine.task.mapping import target_server
 from dmdelta.engine.task.task import Task
 from dmdelta.model.schema import TableName
 from dmdelta.sink.startup import reloaded_tables

@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from dmdelta.config import SourceConfig, TaskSpec
-from dmdelta.engine.sink import target_server
 from dmdelta.engine.snapshot.store import ChunkStore
-from dmdelta.engine.task.mapping import endpoint_of
+from dmdelta.engine.task.mapping import endpoint_of, target_server
 from dmdelta.engine.task.source import TaskSource, source_of_task
 from dmdelta.engine.task.task import Task, named_source, open_task
 from dmdelta.engine.validation.compare import TableValidation

@@ -10,12 +10,12 @@ from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.logging import get_logger
 from dmdelta.model.schema import ConstantColumn, TableName, TableSchema
 from dmdelta.rules import Route
+from dmdelta.sink.plan.creation import add_columns, create_table
 from dmdelta.sink.plan.ddl import ALREADY, IN_DOUBT, STRANGE
 from dmdelta.sink.plan.sql import quoted
 from dmdelta.sink.plan.table_mapping import TablePlan, plan_table
 from dmdelta.sink.plan.target_table import TargetTable, read_cascades, read_collations, read_target
 from dmdelta.sink.target.connection import TargetServer, ask, code_of, connect, execute, is_retryable, translated
-from dmdelta.sink.target.creation import add_columns, create_table
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection

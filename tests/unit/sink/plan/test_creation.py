@@ -3,8 +3,8 @@
 import pytest
 
 from dmdelta.model.schema import Column, ConstantColumn, TableSchema
+from dmdelta.sink.plan.creation import add_columns, create_table
 from dmdelta.sink.plan.target_table import TargetColumn, TargetKey, TargetTable
-from dmdelta.sink.target.creation import add_columns, create_table
 
 SHARD = ConstantColumn("shard", "varchar", value="a")
 SCHEMA = TableSchema("d", "t", (Column("id", "int"), Column("n", "bigint"), SHARD), ("id",))

@@ -127,20 +127,39 @@ def _type(column: Column, charset: Callable[[Column], str]) -> str:
     return kind.upper() + (charset(column) if kind in TEXTUAL else "")
 
 
+def nearest_collations(schema: TableSchema, collations: Collection[str]) -> dict[str, str]:
+    """The collations of a table's columns that the target lacks, and what its columns get instead."""
+    nearest: dict[str, str] = {}
+    for column in schema.columns:
+        charset, used = _chosen(column, collations)
+        if column.collation is not None and used != _renamed(column.collation, column.charset or "", charset or ""):
+            nearest[column.collation] = used or f"the default of {charset}"
+    return nearest
+
+
 def _charset(column: Column, collations: Collection[str]) -> str:
+    return _clause(*_chosen(column, collations))
+
+
+def _chosen(column: Column, collations: Collection[str]) -> tuple[str | None, str | None]:
     """The source's character set and collation if the target has them, else a collation at least as distinguishing."""
     if column.charset is None:
-        return ""
+        return None, None
     names = (column.charset, *_UTF8MB3.get(column.charset, ()), "utf8mb4")
     charset = next(name for name in names if f"{name}_bin" in collations or name == "utf8mb4")
     if column.collation is None:
-        return _clause(charset, None)
-    wanted = column.collation.replace(column.charset, charset, 1)
+        return charset, None
+    wanted = _renamed(column.collation, column.charset, charset)
     bare = wanted.removeprefix(f"{charset}_")
     # Binary collations also differ in whether trailing spaces count.
     bins = ("0900_bin", "nopad_bin", "bin") if "0900_" in bare or "nopad_" in bare else ("bin",)
     candidates = [wanted, *(f"{charset}_{name}" for name in (*_LIKE.get(bare, ()), *bins))]
-    return _clause(charset, next((name for name in candidates if name in collations), None))
+    return charset, next((name for name in candidates if name in collations), None)
+
+
+def _renamed(collation: str, charset: str, used: str) -> str:
+    """A collation in the target's spelling of its character set."""
+    return collation.replace(charset, used, 1)
 
 
 def _tidb_charset(column: Column) -> str:
