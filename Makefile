@@ -5,7 +5,7 @@ PY := $(VENV)/bin/python
 LOCKING := --universal --python-version 3.10 --generate-hashes --no-header --no-emit-index-url --no-annotate $(NEW)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-long test-unit test-crash soak test-connect test-cluster test-mysql97 test-tidb check fmt bench bench-load bench-sink bench-validate bench-commits bench-memory bench-metadata bench-commands bench-freshness bench-first bench-long docs clean fuzz audit lock
+.PHONY: help install demo test test-long test-unit test-crash soak test-connect test-cluster test-mysql97 test-tidb check fmt bench bench-load bench-sink bench-validate bench-commits bench-memory bench-metadata bench-commands bench-freshness bench-first bench-long docs clean fuzz mutation nightly audit lock
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -60,11 +60,25 @@ test-mysql97: install ## the extra lane: MySQL 9.7
 	$(PY) -m tests.support.servers install mysql97
 	$(PY) -m pytest tests -m mysql97
 
-# Not pinned with the others: atheris has wheels for Linux on x86-64 only.
-fuzz: install ## atheris on the codec for SECONDS (600): recorded transactions, with damage that no checksum detects; failing inputs are in var/fuzz
-	$(PY) -m pip install --quiet 'atheris>=2.3'
+fuzz: install build/fuzz/installed ## atheris on the codec for SECONDS (600): recorded transactions, with damage that no checksum detects; failing inputs are in var/fuzz
 	mkdir -p var/fuzz
 	$(PY) -m tests.fuzz -max_total_time=$(or $(SECONDS),600) -artifact_prefix=var/fuzz/
+
+# Not pinned with the others: atheris has wheels for Linux on x86-64 only.
+build/fuzz/installed: $(VENV)/installed
+	$(PY) -m pip install --quiet 'atheris>=2.3'
+	mkdir -p $(@D) && touch $@
+
+mutation: install build/mutation/installed ## MUTANTS (200) single changes of pure code, each against the unit tests that execute it; SEED repeats a sample
+	$(PY) -m tests.mutation --mutants $(or $(MUTANTS),200) $(if $(SEED),--seed $(SEED))
+
+# In a folder of their own behind the pinned packages: cosmic-ray requires many that nothing else does.
+build/mutation/installed: $(VENV)/installed
+	$(PY) -m pip install --quiet --target $(@D) cosmic-ray==8.7.0 coverage==7.17.4
+	@touch $@
+
+nightly: servers ## every lane on one commit, in parts of at most 40 minutes; BUDGET=150m stops between two, the next call resumes; writes docs/verification.md
+	$(PY) -m tests.nightly $(if $(BUDGET),--budget $(BUDGET)) $(if $(LANES),--lanes $(LANES))
 
 check: install ## ruff, mypy strict and the import contracts
 	$(VENV)/bin/ruff check .

@@ -1,37 +1,42 @@
 """How long commands take from a cold shell, next to a task under load; and without a task.
 
-    make bench-commands                                   # 20 tables, 2,000 row changes a second; writes COMMANDS.md
-    python -m benchmarks.commands --tables 4 --rows 100 --runs 3
+    make bench-commands                 # 20 tables, 2,000 row changes per second; writes benchmarks/COMMANDS.md
+    python -m benchmarks.commands --tables 4 --rows 100 --runs 2    # less exact: for development
 
-Each command is a process of its own, as an operator starts it. `pause` includes the wait until the ranges in progress
-have ended, `binlog`, `shard-ddl-lock unlock` and `snapshot` the commit of the request to dm_meta.
+Each command is a process of its own, as an operator starts it; its time is that from its start to its end. `binlog`,
+`snapshot` and `update` include the wait until the request is in effect, `resume` that until the task runs. Two kinds of
+commands have no target: `pause` and `stop` also wait until all tables are at one position, and those that query rows
+start Spark; they run once.
 """
 
 import argparse
+import math
+import os
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.freshness import Load, Writer
+from benchmarks.freshness import END_SECONDS, await_tables, prepare, silver_folders
+from benchmarks.load import Load
 from benchmarks.page import measured_by, write_page
-from dmdelta.config import load_spec
-from dmdelta.engine.control.protocol import ReadStatus
-from dmdelta.engine.control.socket_client import ask_running
+from tests.support.background import in_background
 from tests.support.servers import running
 from tests.support.task import Task
 
-START_SECONDS = 300.0
-SETTLE_SECONDS = 30.0
+SETTLE_SECONDS = 20.0
 """From the start of the load to the first measured command."""
-COMMAND_SECONDS = 300.0
+COMMAND_SECONDS = 120.0
+RUNNING_SECONDS, IDLE_SECONDS = 1.0, 2.0
+"""The targets of the 95th percentile, next to a running task and without one."""
+RARE = 4
+"""Of so many runs, one measures the commands that stop or restart the sources."""
 NOWHERE = "--position=99/binlog.000001:4"
 """Of no statement."""
-READING = (
+READING: tuple[tuple[str, ...], ...] = (
     ("status",),
     ("status", "--tables"),
     ("status", "--json"),
@@ -41,108 +46,124 @@ READING = (
     ("binlog", "list"),
     ("shard-ddl-lock", "list"),
 )
-HEAD = ["| command | p50 s | p95 s | max s |", "| --- | ---: | ---: | ---: |"]
+QUERIES: tuple[tuple[str, ...], ...] = (("events", "--limit=1"), ("report", f"--output={os.devnull}"))
+"""They start Spark."""
+HEAD = ["| command | runs | p50 s | p95 s | max s | target s |", "| --- | ---: | ---: | ---: | ---: | ---: |"]
 
 
 @dataclass
 class Timings:
-    """The seconds that each command took, from its start to its end."""
+    """The seconds that each command took, from its start to its end.
+
+    Attributes:
+        target: the limit of the 95th percentile; None: none.
+    """
 
     task: Task
+    target: float | None
     seconds: dict[str, list[float]] = field(default_factory=dict)
 
     def measure(self, command: Sequence[str], *options: str) -> None:
-        program = str(Path(sys.executable).with_name("dmdelta"))
-        arguments = [word for word in command if not word.startswith("-")]
+        """Run a command once.
+
+        Args:
+            command: its words and flags, which name its line of the table.
+            options: further flags.
+
+        Raises:
+            SystemExit: it failed.
+        """
+        words = [word for word in command if not word.startswith("-")]
         flags = [word for word in command if word.startswith("-")]
+        program = str(Path(sys.executable).with_name("dmdelta"))
         with self.task.environment():
             began = time.perf_counter()
             done = subprocess.run(
-                [program, *arguments, str(self.task.spec), *flags, *options],
+                [program, *words, str(self.task.spec), *flags, *options],
                 capture_output=True,
                 text=True,
                 check=False,
                 timeout=COMMAND_SECONDS,
             )
+            took = time.perf_counter() - began
         if done.returncode != 0:
             raise SystemExit(f"{' '.join(command)} failed:\n{done.stderr}")
-        self.seconds.setdefault(" ".join(command), []).append(time.perf_counter() - began)
+        self.seconds.setdefault(" ".join(command), []).append(took)
 
-    def lines(self) -> list[str]:
-        return [
-            f"| `{command}` | {at_share(took, 0.5):.2f} | {at_share(took, 0.95):.2f} | {max(took):.2f} |"
-            for command, took in self.seconds.items()
-        ]
+    def lines(self) -> Iterator[str]:
+        """The lines of a table."""
+        for command, took in self.seconds.items():
+            p50, p95 = percentile(took, 0.5), percentile(took, 0.95)
+            target = f"≤ {self.target:g}{'' if p95 <= self.target else ', missed'}" if self.target is not None else ""
+            yield f"| `{command}` | {len(took)} | {p50:.2f} | {p95:.2f} | {max(took):.2f} | {target} |"
 
 
-def at_share(values: Sequence[float], share: float) -> float:
-    """The value that so many of the values are not above."""
+def percentile(values: Sequence[float], share: float) -> float:
+    """The smallest value that at least this share of the values does not exceed."""
     ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+    return ordered[math.ceil(share * len(ordered)) - 1]
 
 
-def measure_running(timings: Timings, runs: int) -> None:
-    """Every command, `runs` times; those that restart or pause the task come last."""
-    task = timings.task
+def measure_running(timings: Timings, others: Timings, runs: int) -> None:
+    """Measure the commands to a running task; those that stop or restart its sources come last.
+
+    Args:
+        others: receives those without a target.
+    """
+    task, tables = timings.task, timings.task.server.query("SHOW TABLES", database=timings.task.database)
     for _ in range(runs):
         for command in READING:
             timings.measure(command)
         timings.measure(("update",))
-    for _ in range(runs):
-        timings.measure(("snapshot",), f"--table={task.database}.t0")
-        timings.measure(("pause",))
+    for number in range(max(1, runs // RARE)):
+        others.measure(("pause",))
         timings.measure(("resume",))
         timings.measure(("binlog", "skip"), NOWHERE)
         timings.measure(("binlog", "revert"), NOWHERE)
-    timings.measure(("stop",))
+        timings.measure(("snapshot",), f"--table={task.database}.{tables[number % len(tables)][0]}")
+    for command in QUERIES:
+        others.measure(command)
+    others.measure(("stop",))
 
 
-def wait_until_running(task: Task) -> None:
-    """Wait until the task has applied something."""
-    with task.environment():
-        spec, deadline = load_spec(task.spec), time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline:
-        reply = ask_running(spec, ReadStatus())
-        if reply is not None and any(source["applied_to"] for source in reply.result["sources"]):
-            return
-        time.sleep(1)
-    raise SystemExit("the task does not start")
+def measure(load: Load, runs: int, idle_runs: int, folder: Path) -> Iterator[str]:
+    """Run a task under load and measure commands next to it, then without it; the lines of the page."""
+    with running("mysql80", max_binlog_size="1G") as server:
+        task, writer = prepare(server, load, folder)
+        task.settings["validator"] = {"mode": "fast"}
+        busy, others, idle = Timings(task, RUNNING_SECONDS), Timings(task, None), Timings(task, IDLE_SECONDS)
+        with task.process() as run:
+            await_tables(run, silver_folders(task, writer))
+            with in_background(writer.write):
+                time.sleep(SETTLE_SECONDS)
+                measure_running(busy, others, runs)
+            run.wait(END_SECONDS)
+        for _ in range(idle_runs):
+            for command in READING:
+                idle.measure(command)
+    yield from (*HEAD, *busy.lines(), *others.lines())
+    if idle_runs:
+        yield from ("", "Without a task:", "", *HEAD, *idle.lines())
+    yield ""
+    yield f"The writer was at most {writer.behind:.1f} s late. Load average: {os.getloadavg()[0]:.1f}."
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", type=int, default=20)
-    parser.add_argument("--rows", type=int, default=2000, help="row changes a second, over all tables")
+    parser.add_argument("--rows", type=int, default=2_000, help="row changes per second, over all tables")
     parser.add_argument("--runs", type=int, default=20, help="how often each command is measured")
-    parser.add_argument("--idle-runs", type=int, default=2, help="the same without a task; 0: not measured")
+    parser.add_argument("--idle-runs", type=int, default=5, help="the same without a task; 0: not measured")
     chosen = parser.parse_args()
-    load = Load(chosen.tables, chosen.rows, 24 * 3600)
-    with tempfile.TemporaryDirectory() as folder, running("mysql80") as server:
-        database = server.fresh_database("commands")
-        writer = Writer(server, database, load)
-        writer.create()
-        task = Task(Path(folder), server, database, jvm_options="")
-        task.settings["validator"] = {"mode": "fast"}
-        task.syncer |= {"target-freshness": "10s", "checkpoint-flush-interval": "30s"}
-        task.start_here()
-        busy, idle = Timings(task), Timings(task)
-        with task.process() as run:
-            threading.Thread(target=writer.write, daemon=True).start()
-            wait_until_running(task)
-            time.sleep(SETTLE_SECONDS)
-            measure_running(busy, chosen.runs)
-            run.wait(60)
-        for _ in range(chosen.idle_runs):
-            for command in READING:
-                idle.measure(command)
-        lines = [*HEAD, *busy.lines()]
-        if chosen.idle_runs:
-            lines += ["", "Without a task:", "", *HEAD, *idle.lines()]
-        setting = (
-            f"{measured_by('python -m benchmarks.commands')}, {load.tables} tables, {load.rows:,} row changes a "
-            f"second, {chosen.runs} runs of each command. Task, server and commands share the machine."
-        )
-        write_page("COMMANDS.md", "Commands", setting, lines)
+    load = Load(chosen.tables, chosen.rows)
+    with tempfile.TemporaryDirectory(prefix="dmdelta-bench-") as folder:
+        lines = list(measure(load, chosen.runs, chosen.idle_runs, Path(folder)))
+    command = f"python -m benchmarks.commands --tables {load.tables} --rows {load.rows} --runs {chosen.runs}"
+    setting = (
+        f"{measured_by(command)}, MySQL 8.0. The writer, the task\nand the commands share the machine: {load.tables} "
+        f"tables, {load.rows:,} row changes per second. Each command is a process of its own."
+    )
+    write_page("COMMANDS.md", "Commands", setting, lines)
 
 
 if __name__ == "__main__":

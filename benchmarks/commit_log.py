@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 from dmdelta.lakehouse.history import CommitTag
 from dmdelta.model.position import Position
@@ -41,7 +42,7 @@ def read_commits(table: Path, since: int = 0) -> list[Commit]:
 def parse_commit(version: int, at: datetime, text: str) -> Commit:
     """A commit from the text of its file: one JSON action per line."""
     actions = map(json.loads, text.splitlines())
-    info = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
+    info: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
     return Commit(version, at, info.get("operation", "unknown"), CommitTag.from_json(info.get("userMetadata")))
 
 

@@ -57,7 +57,7 @@ def as_command(rows: int, spec: Path) -> tuple[Line, Peak]:
     """The comparison in a process of its own, and the most memory that its processes took."""
     dmdelta, environment = Path(sys.executable).with_name("dmdelta"), {**os.environ, "SPARK_DRIVER_MEMORY": HEAP}
     began = time.monotonic()
-    command = [dmdelta, "validate", spec]
+    command: list[str | Path] = [dmdelta, "validate", spec]
     with (
         subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) as child,
         sampling(child.pid, SAMPLE_SECONDS) as samples,

@@ -67,6 +67,8 @@ class CrashPoint(str, Enum):
     SINK_BEFORE_STATEMENT = "sink-before-statement"
     SINK_AFTER_STATEMENT = "sink-after-statement"
     SINK_RESYNCED = "sink-resynced"
+    SINK_RELOAD_EMPTIED = "sink-reload-emptied"
+    SINK_RELOAD_EXECUTED = "sink-reload-executed"
 
 
 class Fault(str, Enum):

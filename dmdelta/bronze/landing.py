@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from itertools import takewhile
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -17,6 +18,7 @@ from dmdelta.binlog.events.boundary import scan_gtids
 from dmdelta.bronze.datasource import RECORDED, segments_to_json
 from dmdelta.bronze.driver_decoding import decode_small
 from dmdelta.bronze.schema import BRONZE_SCHEMA, PARTITION_COLUMN, SKIPPING_COLUMNS
+from dmdelta.bronze.small_append import append_small
 from dmdelta.changelog.context import SourceContext
 from dmdelta.errors import CorruptBinlog
 from dmdelta.failpoint import CrashPoint, reach
@@ -192,21 +194,28 @@ def land(
     options = {**_read_options(source, batch, structures), RECORDED: recorded.to_json()}
     with wrapped(source.bronze, "landing in"):
         held = decode_small(batch.segments, options, recorded) if takes_arrow(spark) else None
-        if held is None:
-            rows = spark.read.format("mysql_binlog").options(**options).load()
-            recorded.forget_all()  # several tasks decode the batch, so the structures at its end are unknown here
-        else:
-            reach(CrashPoint.LAND_DECODED)
-            # Spark makes no frame of an Arrow table without rows: filters excluded all of them.
-            rows = spark.createDataFrame(held).coalesce(1) if held.num_rows else _no_rows(spark, source)
+    if held is None:
+        recorded.forget_all()  # several tasks decode the batch, so the structures at its end are unknown here
+    else:
+        reach(CrashPoint.LAND_DECODED)
     reach(CrashPoint.LAND_BEFORE_COMMIT)
-    land_rows(spark, source, rows, done)
+    if held is None or not append_small(spark, source.bronze, held, _tag(source, done)):
+        land_rows(spark, source, _rows_of(spark, source, options, held), done)
     if held is not None:
         # From the end of bronze on: between it and the batch, the log has no rows.
         begin = landed.end if landed and landed.end.epoch == batch.begin.epoch else batch.begin
         source.memory.add(begin, batch.end, held)
     reach(CrashPoint.LAND_AFTER_COMMIT)
     return done
+
+
+def _rows_of(spark: SparkSession, source: SourceContext, options: dict[str, str], held: Any | None) -> DataFrame:
+    """The rows of a batch for Spark: decoded by its executors, or in memory already."""
+    with wrapped(source.bronze, "landing in"):
+        if held is None:
+            return spark.read.format("mysql_binlog").options(**options).load()
+        # Spark makes no frame of an Arrow table without rows: filters excluded all of them.
+        return spark.createDataFrame(held).coalesce(1) if held.num_rows else _no_rows(spark, source)
 
 
 def start_epoch(

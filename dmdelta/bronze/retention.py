@@ -14,6 +14,7 @@ from dmdelta.changelog.context import SourceContext
 from dmdelta.changelog.ranges import IS_CHANGE, not_before, of_source
 from dmdelta.changelog.xa import AT, position_of
 from dmdelta.errors import QualityError
+from dmdelta.lakehouse.access.table_writers import spark_writes
 from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.lakehouse.tables import table_state
 from dmdelta.model.position import Position
@@ -62,7 +63,7 @@ def expire(spark: SparkSession, bronze: str, before: date) -> Expired | None:
         LakehouseError: bronze cannot be read or written.
     """
     old = f"landed_on < DATE'{before}' AND {IS_CHANGE}"
-    with wrapped(bronze, "removing old rows of"):
+    with wrapped(bronze, "removing old rows of"), spark_writes(bronze):
         kept = _unfinished(spark, bronze, before)
         gone = f"{old} AND (xid IS NULL OR NOT ({kept}))" if kept else old
         if spark.sql(f"SELECT 1 FROM {bronze} WHERE {gone} LIMIT 1").isEmpty():

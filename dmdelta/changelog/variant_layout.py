@@ -55,7 +55,12 @@ class Images:
         self._begins: Places = np.frombuffer(ends, np.int32)[values.offset :][: self.count].astype(np.int64)
         present = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
         present = present[self.data[self._begins[present]] != NULL[0]]
+        self._metadata = metadata
         self._layouts = tuple(self._find_layouts(present, metadata))
+
+    def keys(self, row: int) -> list[str]:
+        """The dictionary of the image of a row."""
+        return _keys(self._metadata[row].as_py())
 
     def starts(self, name: str) -> Places:
         """The start of field `name` in `data`, for each row; -1 if the image does not have the field."""

@@ -20,8 +20,9 @@ def events(
 ) -> None:
     """Show the changes in bronze, each with its position, in log order."""
     task = load_spec(spec)
-    from dmdelta.engine.inspect.events import EventQuery
-    from dmdelta.engine.inspect.events import events as look
+    with render.working("starting Spark and reading bronze"):
+        from dmdelta.engine.inspect.events import EventQuery
+        from dmdelta.engine.inspect.events import events as look
 
-    query = EventQuery(table=table, start=start, op=op, limit=limit)
-    render.rows(look(task, query), as_json=json, empty="no matching events in bronze")
+        found = look(task, EventQuery(table=table, start=start, op=op, limit=limit))
+    render.rows(found, as_json=json, empty="no matching events in bronze")

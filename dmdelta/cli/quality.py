@@ -59,18 +59,17 @@ def judge(
     if last is not None and (begin is not None or end is not None):
         raise typer.BadParameter("--last and --from, --to do not go together")
     configure(level=logging.WARNING)
-    from dmdelta.engine.quality.command import QualityRequest, evaluate_tables
+    with render.working("starting Spark and evaluating tables") as show_line:
+        from dmdelta.engine.quality.command import QualityRequest, evaluate_tables
 
-    def show(found: "TableResult") -> None:
-        if not json and sys.stdout.isatty():
-            name = ".".join(found.subject.table)
-            render.console().print(f"{name}: {'fails' if found.failed else 'passes'}", markup=False)
+        def show(found: "TableResult") -> None:
+            if not json and sys.stdout.isatty():
+                show_line(f"{'.'.join(found.subject.table)}: {'fails' if found.failed else 'passes'}")
 
-    found = evaluate_tables(
-        task,
-        QualityRequest(table=table, source=source, begin=begin, end=end, last=last, images=images, replay=replay),
-        show,
-    )
+        request = QualityRequest(
+            table=table, source=source, begin=begin, end=end, last=last, images=images, replay=replay
+        )
+        found = evaluate_tables(task, request, show)
     if docs is not None:
         from dmdelta.engine.quality.command import write_docs
 

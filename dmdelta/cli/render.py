@@ -6,7 +6,8 @@ Records of the engine are shown by their fields, so that a new field needs no ch
 import json
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from rich import box
@@ -62,6 +63,29 @@ def table_of(records: Sequence[Mapping[str, Any]]) -> Table:
     for row in records:
         table.add_row(*(Text(_cell(row[key])) for key in keys))
     return table
+
+
+@contextmanager
+def working(doing: str) -> Iterator[Callable[[str], None]]:
+    """Show on a terminal, on stderr, what a command does and for how long, until the block ends.
+
+    Yields a function that prints a line of the result.
+    """
+    if not sys.stderr.isatty():
+        yield lambda line: console().print(line, markup=False)
+        return
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = SpinnerColumn(), TextColumn(doing), TimeElapsedColumn()
+    with Progress(*columns, console=console(stderr=True), transient=True) as progress:
+        progress.add_task("")
+
+        def show(line: str) -> None:
+            progress.stop()
+            console().print(line, markup=False)
+            progress.start()
+
+        yield show
 
 
 def print_error(error: DmdeltaError, *, debug: bool) -> None:

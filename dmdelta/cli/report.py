@@ -27,11 +27,12 @@ def report(
     The page needs no network and no server; --json prints its data instead.
     """
     task = load_spec(spec)
-    from dmdelta.report.gather import gather
-    from dmdelta.report.health import plan_verdict
-    from dmdelta.report.page import render_page
+    with render.working("starting Spark and reading the lakehouse"):
+        from dmdelta.report.gather import gather
+        from dmdelta.report.health import plan_verdict
+        from dmdelta.report.page import render_page
 
-    contents = gather(task, last)
+        contents = gather(task, last)
     if json:
         render.print_json(contents)
         return

@@ -57,17 +57,16 @@ def validate(
     if fix and Against(against) is Against.SINK:
         raise typer.BadParameter("--fix repairs silver, not the sink's target", param_hint="--fix")
 
-    def show(found: Validated) -> None:
-        if not json and sys.stdout.isatty():
-            render.console().print(f"{found.table}: {found.status.value}", markup=False)
-
-    found = compare(
-        task,
-        ValidateRequest(
-            table=table, source=source, threads=threads, limit=limit, wait=wait, fix=fix, against=Against(against)
-        ),
-        show,
+    request = ValidateRequest(
+        table=table, source=source, threads=threads, limit=limit, wait=wait, fix=fix, against=Against(against)
     )
+    with render.working("starting Spark and comparing tables") as show_line:
+
+        def show(found: Validated) -> None:
+            if not json and sys.stdout.isatty():
+                show_line(f"{found.table}: {found.status.value}")
+
+        found = compare(task, request, show)
     if json:
         render.print_json(found)
     else:

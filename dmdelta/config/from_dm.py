@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dmdelta.config.sink import OWN_VARIABLES
 from dmdelta.errors import ConfigError
 
 Plain = dict[str, Any]
@@ -24,7 +25,6 @@ _WHY = {
     "experimental": "not needed, because the checkpoint is always flushed asynchronously",
     "heartbeat": "not needed, because lag is measured without writing to the source (docs/metrics.md)",
     "remove-meta": "use `dmdelta run --remove-meta` on start instead",
-    "session": "the sink sets its own session variables; use `sink.foreign-key-checks` for foreign keys",
     "enable-gtid": "not needed, because both positions and GTIDs are always recorded",
     "enable-relay": "not needed, because the relay is always enabled",
     "interval": "not configurable; the relay is checked for expired segments every minute",
@@ -241,6 +241,11 @@ def _settings(remarks: list[Remark], instances: Sequence[_Reading], unit: str, n
 def _sink(remarks: list[Remark], target: _Reading, syncer: _Reading, metadata: str | None) -> Plain:
     """DM's target as the optional sink. DM writes to TiDB; MySQL and MariaDB need another `kind`."""
     sink = {"kind": "tidb", **_account(remarks, target, "SINK"), **syncer.take_some(_SINK)}
+    variables = target.take("session") or {}
+    own = sorted(name for name in variables if name.lower() in OWN_VARIABLES)
+    why = "the sink sets it itself; use `sink.foreign-key-checks` for foreign keys"
+    remarks += [Remark(f"target-database.session.{name}", why) for name in own]
+    session = {name: value for name, value in variables.items() if name not in own}
     remarks += [
         Remark(
             "target-database",
@@ -248,4 +253,4 @@ def _sink(remarks: list[Remark], target: _Reading, syncer: _Reading, metadata: s
         )
     ]
     remarks += target.rest()
-    return {**sink, **({"metadata": metadata} if metadata else {})}
+    return {**sink, **({"session": session} if session else {}), **({"metadata": metadata} if metadata else {})}

@@ -2,11 +2,37 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, SecretStr
+from pydantic import AfterValidator, Field, SecretStr
 
 from dmdelta.config.section import Password, Section
 from dmdelta.config.source import SecurityConfig
 
+OWN_VARIABLES = frozenset(
+    {
+        "autocommit",
+        "character_set_client",
+        "character_set_connection",
+        "character_set_results",
+        "collation_connection",
+        "foreign_key_checks",
+        "sql_mode",
+        "time_zone",
+        "transaction_isolation",
+        "tx_isolation",
+        "unique_checks",
+    }
+)
+"""Session variables that the sink sets itself: the values of rows, and their order, depend on them."""
+
+
+def _assert_not_own(name: str) -> str:
+    if name.lower() in OWN_VARIABLES:
+        hint = "use foreign-key-checks: true" if name.lower() == "foreign_key_checks" else "remove it"
+        raise ValueError(f"the sink sets {name} itself: {hint}")
+    return name
+
+
+Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$"), AfterValidator(_assert_not_own)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=64)]
 
 
@@ -35,6 +61,11 @@ class SinkConfig(Section):
     security: SecurityConfig | None = None
     """TLS for connections to the server; without it the connection is not encrypted, even if the server supports TLS.
     """
+
+    session: dict[Variable, bool | int | str] = Field(default_factory=dict)
+    """Session variables of the sink's connections, for example `innodb_lock_wait_timeout: 10` or
+    `tidb_mem_quota_query: 4294967296`. The sink sets `sql_mode`, `time_zone`, the character sets, the isolation level,
+    `autocommit`, `foreign_key_checks` and `unique_checks` itself."""
 
     worker_count: Annotated[int, Field(ge=1, le=256)] = 16
     """Number of parallel connections: changes that share a key value are executed in order."""

@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 from pyspark.sql import SparkSession
 
 from dmdelta.bronze.landing import LandedRange, landed_batches, newest_landed
-from dmdelta.bronze.retention import expired_to
+from dmdelta.bronze.retention import expired_to, is_forgotten
 from dmdelta.bronze.watermarks import exact_positions
 from dmdelta.changelog.context import SourceContext
 from dmdelta.config import SinkConfig, TaskSpec
 from dmdelta.engine.control.cancellation import StopRequest
 from dmdelta.engine.control.supervise import SupervisedLoop
 from dmdelta.engine.ingest.queue import RangeQueue
+from dmdelta.engine.task.mapping import target_server
 from dmdelta.errors import DmdeltaError, Retryable, SinkError, as_ours
 from dmdelta.logging import get_logger
 from dmdelta.model.change import Op
@@ -23,11 +24,11 @@ from dmdelta.silver.schema.lookup import structure_at, table_log
 from dmdelta.silver.schema.range_profile import StructureEvent
 from dmdelta.sink.metrics import SinkMetrics
 from dmdelta.sink.read.slices import Statement
+from dmdelta.sink.reload_feed import ReloadFeed
 from dmdelta.sink.settings import SinkSettings
 from dmdelta.sink.shards import ShardEffects, ShardLog, SinkShards
 from dmdelta.sink.sink import Sink
 from dmdelta.sink.startup import open_sink
-from dmdelta.sink.target.connection import TargetServer
 
 log = get_logger(__name__)
 WAIT_SECONDS = 0.5
@@ -44,6 +45,7 @@ class SinkingLoop(SupervisedLoop):
     Attributes:
         landed_ranges: the batches that land in this run.
         landed: bronze's newest batch when the run began.
+        feed: the ad-hoc snapshots.
         shards: coordinates the shards of merged tables; None: they are not coordinated.
         failure: why the sink has stopped; everything else continues.
     """
@@ -53,6 +55,7 @@ class SinkingLoop(SupervisedLoop):
     settings: SinkSettings
     landed_ranges: RangeQueue
     landed: LandedRange | None
+    feed: ReloadFeed
     shards: SinkShards | None = None
     failure: DmdeltaError | None = None
     interval: float = 30.0
@@ -90,13 +93,13 @@ class SinkingLoop(SupervisedLoop):
 
     def _follow(self, stop: StopRequest) -> None:
         landed = newest_landed(self.spark, self.source)
-        self._sink = sink = open_sink(
-            self.spark, self.source, self.settings, landed.end if landed else None, self.shards
-        )
+        end = landed.end if landed else None
+        self._sink = sink = open_sink(self.spark, self.source, self.settings, end, self.feed, self.shards)
         sink.flusher.interval = self.interval
         orderly = False
         try:
-            self._assert_kept(min([sink.position, *sink.held.values()]) if sink.position is not None else None)
+            self._assert_kept(sink.oldest)
+            self._assert_kept_of_snapshots(sink)
             # Read only now: what lands later comes through the queue; a batch may be in both.
             for batch in landed_batches(self.spark, self.source, sink.position) if landed else ():
                 if not self._apply(sink, batch, stop):
@@ -107,8 +110,12 @@ class SinkingLoop(SupervisedLoop):
                 if batch_ahead is not None and not self._apply(sink, batch_ahead, stop):
                     break
                 sink.dispatcher.check()
+                if not sink.reload_if_due(lambda: self._leaves(stop)):
+                    break
                 sink.flush_if_due()
                 self._log_counters()
+            if self.landed_ranges.finished:  # a snapshot may have ended with it
+                sink.reload_if_due(lambda: self._leaves(stop))
             orderly = True
         finally:
             sink.end(orderly=orderly)
@@ -128,7 +135,7 @@ class SinkingLoop(SupervisedLoop):
         shards = self.shards.coordination
         if finished or time.monotonic() > self._busy + IDLE_SECONDS:
             shards.assume_catalog_schemas(self.source.source_id)
-        sink.resume_shards()
+        sink.resume_shards(lambda: self._leaves(stop))
         if not finished or stop.requested:
             return finished
         with shards.resting():
@@ -149,11 +156,36 @@ class SinkingLoop(SupervisedLoop):
             return True
         if landed.safe_until is not None:  # a full load, which is complete in bronze, may have seen the range
             exact = exact_positions(self.spark, self.source.bronze, self.source.source_id)
-            sink.read_at = {name: at for name, at in exact.items() if at.epoch == landed.end.epoch}
-        if not sink.apply(landed.begin, landed.end, lambda: stop.requested and not stop.drains, landed.safe_until):
+            sink.caution.read_at = {name: at for name, at in exact.items() if at.epoch == landed.end.epoch}
+        if not sink.apply(landed.begin, landed.end, lambda: self._leaves(stop), landed.safe_until):
             return False
         self._reached, self._busy = landed.end, time.monotonic()
         return True
+
+    @staticmethod
+    def _leaves(stop: StopRequest) -> bool:
+        return stop.requested and not stop.drains
+
+    def _assert_kept_of_snapshots(self, sink: Sink) -> None:
+        """Check that bronze has the rows of each snapshot that the target lacks, unless a later one replaces them."""
+        state = self.feed.state
+        left = {one.table: one for one in state.left(sink.reloader.done) if one.table not in state.awaited}
+        for epoch in {one.epoch for one in left.values()}:
+            if is_forgotten(self.spark, self.source, epoch):
+                tables = sorted(".".join(one.table) for one in left.values() if one.epoch == epoch)
+                raise SinkError(
+                    f"the target lacks rows that an ad-hoc snapshot has read from {', '.join(tables)}, and they have "
+                    "expired from bronze",
+                    hint="request another one: dmdelta snapshot SPEC --table SCHEMA.TABLE",
+                )
+
+    @property
+    def lacking(self) -> tuple[str, ...]:
+        """The tables of which ad-hoc snapshots have read rows that the target does not have yet."""
+        if self._sink is None:
+            return ()
+        left = self.feed.state.left(self._sink.reloader.done)
+        return tuple(sorted({".".join(one.table) for one in left}))
 
     def _log_counters(self) -> None:
         if self._sink is None or time.monotonic() - self._told < TELL_SECONDS:
@@ -207,17 +239,5 @@ def sink_settings(spec: TaskSpec, config: SinkConfig) -> SinkSettings:
         safe_mode=config.safe_mode or spec.syncer.safe_mode,
         safe_mode_duration=spec.syncer.safe_window.total_seconds(),
         flush_interval=spec.syncer.checkpoint_flush_interval.total_seconds(),
-    )
-
-
-def target_server(config: SinkConfig) -> TargetServer:
-    """The target server from the spec."""
-    return TargetServer(
-        config.host,
-        config.port,
-        config.user,
-        config.password.get_secret_value(),
-        tidb=config.kind == "tidb",
-        foreign_key_checks=config.foreign_key_checks,
-        tls=config.security.tls if config.security else None,
+        sources=len(spec.sources),
     )

@@ -22,6 +22,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 
 from dmdelta.errors import CommitConflict, LakehouseError
 from dmdelta.lakehouse.access.boundary import fenced
+from dmdelta.lakehouse.access.table_writers import spark_writes
 from dmdelta.lakehouse.changes import Change, Verb
 from dmdelta.lakehouse.history import CommitTag, OwnCommit, newest_commits, own_commits
 from dmdelta.lakehouse.spark_errors import wrapped
@@ -63,7 +64,7 @@ def append(spark: SparkSession, rows: DataFrame, table: str, tag: CommitTag, *, 
     """
     for tries_left in reversed(range(APPEND_TRIES)):
         try:
-            with wrapped(table, "appending to"):
+            with wrapped(table, "appending to"), spark_writes(table):
                 previous = _watched(spark, after)
                 # Not saveAsTable: in a thread without a previous SQL statement, it does not find a table by its path.
                 writer = rows.writeTo(table).option("userMetadata", tag.to_json())

@@ -13,10 +13,12 @@ from dmdelta.lakehouse.access.commit_log import Commit, ReadCommits
 from dmdelta.lakehouse.access.commit_tag import CommitTag, OwnCommit, TimedCommit
 from dmdelta.lakehouse.access.interface import utc
 from dmdelta.lakehouse.access.local_root import local_table
+from dmdelta.lakehouse.access.object_store import object_table
 from dmdelta.lakehouse.spark_errors import is_absent, wrapped
 
 if TYPE_CHECKING:
     from dmdelta.lakehouse.access.delta_rs import LocalTable
+    from dmdelta.lakehouse.access.delta_rs_objects import RemoteTable
 
 __all__ = [
     "CommitTag",
@@ -106,12 +108,12 @@ def spark_commits(spark: SparkSession, table: str, limit: int | None) -> list[Co
 
 def _reader(spark: SparkSession, table: str) -> ReadCommits:
     with_spark = partial(spark_commits, spark, table)
-    local = local_table(spark, table)
-    return with_spark if local is None else partial(_commits, local, with_spark)
+    reader = local_table(spark, table) or object_table(spark, table)
+    return with_spark if reader is None else partial(_commits, reader, with_spark)
 
 
-def _commits(local: "LocalTable", with_spark: ReadCommits, limit: int | None) -> list[Commit]:
+def _commits(reader: "LocalTable | RemoteTable", with_spark: ReadCommits, limit: int | None) -> list[Commit]:
     try:
-        return local.commits(limit)
+        return reader.commits(limit)
     except UnsupportedTable:
         return with_spark(limit)

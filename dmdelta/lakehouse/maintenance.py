@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.lakehouse.access.local_root import local_metadata
 from dmdelta.lakehouse.access.spark import rewrite_files
+from dmdelta.lakehouse.access.table_writers import spark_writes
 from dmdelta.lakehouse.spark_errors import is_absent, wrapped
 
 HISTORY_COMMITS = 1000
@@ -163,13 +164,14 @@ def maintain_table(spark: SparkSession, table: str, plan: MaintenancePlan, where
         CommitConflict: another writer changed rows.
         LakehouseError: the table cannot be written.
     """
-    purged, _ = rewrite_files(spark, table, f"REORG TABLE {table} APPLY (PURGE)") if plan.purge else (None, None)
-    reach(CrashPoint.CARE_BEFORE_COMPACTION)
-    some = f" WHERE {where}" if where else ""
-    gone, added = rewrite_files(spark, table, f"OPTIMIZE {table}{some}") if plan.compact else (None, None)
-    reach(CrashPoint.CARE_BEFORE_VACUUM)
-    if plan.vacuum:
-        _vacuum(spark, table)
+    with spark_writes(table):
+        purged, _ = rewrite_files(spark, table, f"REORG TABLE {table} APPLY (PURGE)") if plan.purge else (None, None)
+        reach(CrashPoint.CARE_BEFORE_COMPACTION)
+        some = f" WHERE {where}" if where else ""
+        gone, added = rewrite_files(spark, table, f"OPTIMIZE {table}{some}") if plan.compact else (None, None)
+        reach(CrashPoint.CARE_BEFORE_VACUUM)
+        if plan.vacuum:
+            _vacuum(spark, table)
     reach(CrashPoint.CARE_END)
     return MaintenanceResult(table, purged, gone, added, plan.vacuum)
 

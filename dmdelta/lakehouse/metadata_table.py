@@ -12,6 +12,7 @@ from dmdelta.errors import CommitConflict, ForeignTable
 from dmdelta.lakehouse.access.commit_tag import CommitTag, OwnCommit
 from dmdelta.lakehouse.access.interface import Condition, MetadataAccess, MetadataRow, NewestBy, RowCondition, utc
 from dmdelta.lakehouse.access.local_root import local_metadata
+from dmdelta.lakehouse.access.object_store import ObjectMetadata, object_table
 from dmdelta.lakehouse.access.spark import SparkTable
 from dmdelta.lakehouse.creation import NewTable, create_table, make_schema
 from dmdelta.lakehouse.layout import Lakehouse
@@ -66,7 +67,8 @@ class MetadataTable:
 class TaskMetadata:
     """A table in dm_meta that belongs to one task.
 
-    Under a local root delta-rs reads and writes it, in every process; elsewhere Spark does. Queries are Spark's.
+    Under a local root delta-rs reads and writes it, in every process; elsewhere Spark does. In an object store delta-rs
+    reads it as long as the session is not started. Queries are Spark's.
     """
 
     kind: MetadataTable
@@ -82,7 +84,11 @@ class TaskMetadata:
     @property
     def access(self) -> MetadataAccess:
         """The implementation that reads and writes it."""
-        return local_metadata(self.spark, self.place) or SparkTable(self.spark, self.place, self.kind.columns)
+        local = local_metadata(self.spark, self.place)
+        if local is not None:
+            return local
+        with_spark, reader = SparkTable(self.spark, self.place, self.kind.columns), object_table(self.spark, self.place)
+        return with_spark if reader is None else ObjectMetadata(reader, with_spark)
 
     def create(self) -> bool:
         """Create it if it does not exist; add columns that an older version lacks.
@@ -136,6 +142,15 @@ class TaskMetadata:
             LakehouseError: it cannot be read.
         """
         return self.access.newest(NewestBy(self.kind.keys, self.kind.order), conditions)
+
+    def version(self) -> int | None:
+        """The table's newest version, if the look-up costs less than reading the table; None: it is unknown, or absent.
+
+        Raises:
+            LakehouseError: it cannot be read.
+        """
+        local = local_metadata(self.spark, self.place)
+        return None if local is None else local.version()
 
     def rows(self, *conditions: Condition, columns: Sequence[str] | None = None) -> list[MetadataRow]:
         """The rows that fulfil all conditions, in no particular order; empty if the table does not exist.

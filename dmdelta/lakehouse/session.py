@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
@@ -24,6 +25,8 @@ log = get_logger(__name__)
 _REPLACE_DELTA = (4, 3)
 _REPLACE_RUNTIME = (18, 2)
 _ARROW_SPARK = (4, 2)
+_STARTING = threading.Lock()
+"""The output of this process is redirected while a JVM starts."""
 _DELTA_VERSIONS: dict[str, str] = {}
 DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
@@ -68,11 +71,13 @@ class SessionSettings:
     """How a local session is created; a provided one (`is_provided`) only uses `shuffle_partitions` and `sql_confs`.
 
     Attributes:
-        master: Spark master; None: all cores of this machine, unless the environment's Spark conf sets it.
+        master: Spark master; None: the cores of this machine, unless the environment's Spark conf sets it.
         driver_memory: heap of the local JVM, as in `4g`; None: a quarter of the memory, at most 2 GB.
         shuffle_partitions: None: the number of cores.
         sql_confs: further session confs, by name.
         ui: the web UI of a local session.
+        beside_run: next to a running task, which keeps its share: half of the cores but at least two, and
+            1 GB of heap by default.
     """
 
     master: str | None = None
@@ -80,6 +85,13 @@ class SessionSettings:
     shuffle_partitions: int | None = None
     sql_confs: Mapping[str, str] = field(default_factory=dict)
     ui: bool = False
+    beside_run: bool = False
+
+    @property
+    def cores(self) -> int:
+        """The cores that a local JVM may use."""
+        cores = os.cpu_count() or 1
+        return min(cores, max(2, cores // 2)) if self.beside_run else cores
 
 
 def open_session(app: str, settings: SessionSettings | None = None) -> SparkSession:
@@ -202,7 +214,7 @@ def _numbers(text: str) -> tuple[int, ...]:
 def _shuffle(settings: SessionSettings) -> dict[str, str]:
     if settings.shuffle_partitions is not None:
         return {"spark.sql.shuffle.partitions": str(settings.shuffle_partitions)}
-    return {} if is_provided() else {"spark.sql.shuffle.partitions": str(max(2, os.cpu_count() or 2))}
+    return {} if is_provided() else {"spark.sql.shuffle.partitions": str(max(2, settings.cores))}
 
 
 def local_confs(settings: SessionSettings) -> dict[str, str]:
@@ -214,7 +226,7 @@ def local_confs(settings: SessionSettings) -> dict[str, str]:
     return {
         "spark.sql.extensions": DELTA_EXTENSION,
         "spark.sql.catalog.spark_catalog": DELTA_CATALOG,
-        **jvm_confs(settings.driver_memory, ui=settings.ui),
+        **jvm_confs(settings.driver_memory, ui=settings.ui, cores=settings.cores if settings.beside_run else None),
         # As the context's own, so that cloned sessions have them as well.
         **SQL_CONFS,
         **_shuffle(settings),
@@ -228,10 +240,10 @@ def _open_local(app: str, settings: SessionSettings) -> SparkSession:
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(app)
     if settings.master is not None or "SPARK_MASTER" not in os.environ:
-        builder = builder.master(settings.master or "local[*]")
+        builder = builder.master(settings.master or (f"local[{settings.cores}]" if settings.beside_run else "local[*]"))
     for name, value in local_confs(settings).items():
         builder = builder.config(name, value)
     # Whoever makes the class archive waits for the JVM's end, which is the end of its output.
     output = inherited_output() if MAKE in os.environ else filtered_output()
-    with output, interrupts_kept():
+    with _STARTING, output, interrupts_kept():
         return builder.getOrCreate()

@@ -1,12 +1,16 @@
 """Existence and ownership of Delta tables."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from dmdelta.errors import ForeignTable
+from dmdelta.errors import ForeignTable, UnsupportedTable
+from dmdelta.lakehouse.access.deferred_session import is_unstarted
+from dmdelta.lakehouse.access.local_root import local_table
+from dmdelta.lakehouse.access.object_store import object_table
 from dmdelta.lakehouse.history import commits
 from dmdelta.lakehouse.spark_errors import is_absent, wrapped
 
@@ -58,11 +62,16 @@ def is_unfinished(spark: SparkSession, table: str) -> bool:
 
 
 def _state(spark: SparkSession, table: str) -> TableState | None:
+    reader = (local_table(spark, table) or object_table(spark, table)) if is_unstarted(spark) else None
+    if reader is not None:
+        with suppress(UnsupportedTable):
+            properties = reader.properties()
+            return None if properties is None else TableState(properties)
     with wrapped(table, "reading the properties of"):
         try:
-            properties: dict[str, str] = dict(spark.sql(f"SHOW TBLPROPERTIES {table}").collect())
-            if _ONLY_DELTA in properties:
-                return TableState(properties)
+            found: dict[str, str] = dict(spark.sql(f"SHOW TBLPROPERTIES {table}").collect())
+            if _ONLY_DELTA in found:
+                return TableState(found)
         except AnalysisException as error:  # the next query's error determines which of many causes another one has
             if is_absent(error):
                 return None

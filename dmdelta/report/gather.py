@@ -41,8 +41,10 @@ def gather(spec: TaskSpec, last: timedelta) -> Report:
     Raises:
         LakehouseError: a table cannot be read.
     """
-    status = stored_status(spec)
-    task = open_task(spec, writing=False)
+    with ThreadPoolExecutor(1) as pool:  # while Spark starts
+        read = pool.submit(stored_status, spec)
+        task = open_task(spec, writing=False, beside_run=True)
+        status = read.result()
     made_at = datetime.now(timezone.utc)
     report = Report(status, made_at, __version__, always_safe=spec.syncer.safe_mode)
     history, whole = timed_commits(task.spark, task.lakehouse.bronze, last, MOST_COMMITS)

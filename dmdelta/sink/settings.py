@@ -7,7 +7,11 @@ from dmdelta.sink.target.connection import TargetServer
 
 @dataclass(frozen=True, slots=True)
 class SinkSettings:
-    """The keys of the spec's section `sink`; `flush_interval` and `safe_mode_duration` in seconds."""
+    """The keys of the spec's section `sink`; `flush_interval` and `safe_mode_duration` in seconds.
+
+    Attributes:
+        sources: number of the task's sources.
+    """
 
     server: TargetServer
     metadata: str = "dm_meta"
@@ -19,6 +23,7 @@ class SinkSettings:
     safe_mode: bool = False
     safe_mode_duration: float = 60.0
     flush_interval: float = 30.0
+    sources: int = 1
 
     @property
     def compacts(self) -> bool:

@@ -114,6 +114,12 @@ class SinkShards:
         """A shard has rows: from now on its structure is known."""
         self.coordination.set_schema(*self._shard(name), target_types(structure))
 
+    def joins_at(self, name: TableName, at: Position) -> None:
+        """A shard continues with the structure that the log has at a position, after an ad-hoc snapshot."""
+        structure = self.log.structure(name, Position(at.epoch, at.binlog_file, at.offset + 1))
+        if structure is not None:
+            self.joins(name, structure)
+
     @property
     def decides(self) -> bool:
         """The shards of all sources are known."""

@@ -1,18 +1,13 @@
 """The sink of one source: ranges of bronze in, an executed and recorded target out."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from dmdelta.changelog.context import SourceContext
-from dmdelta.errors import DmdeltaError
-from dmdelta.failpoint import CrashPoint, reach
-from dmdelta.logging import get_logger
-from dmdelta.model.change import Op
 from dmdelta.model.position import Position
-from dmdelta.model.schema import TableName
+from dmdelta.sink.careful import Caution
+from dmdelta.sink.execute.counters import read_metrics
 from dmdelta.sink.execute.dispatcher import Dispatcher, Scope
 from dmdelta.sink.execute.ending import Ending
 from dmdelta.sink.execute.flusher import Flusher
@@ -21,18 +16,18 @@ from dmdelta.sink.execute.progress import Progress
 from dmdelta.sink.execute.purger import Purger
 from dmdelta.sink.execute.slice_executor import SliceExecution
 from dmdelta.sink.execution_log import ExecutedEvents
+from dmdelta.sink.held_shards import HeldShards
 from dmdelta.sink.metrics import SinkMetrics
 from dmdelta.sink.plan.checkpoint import PushedPoint
-from dmdelta.sink.plan.ddl import StatementContext, TargetStatement, plan_statement
-from dmdelta.sink.plan.safe_mode import SafeMode
-from dmdelta.sink.read.change_reader import SliceReader, TableChanges
-from dmdelta.sink.read.slices import Slice, Statement, cut, epochs, places, plan_slices
+from dmdelta.sink.plan.reload import AdHocState
+from dmdelta.sink.read.ahead import SliceChanges, Turn, read_ahead
+from dmdelta.sink.read.change_reader import SliceReader
+from dmdelta.sink.read.slices import Slice, Statement, cut, epochs, placed, places, plan_slices
+from dmdelta.sink.reload_feed import ReloadFeed
+from dmdelta.sink.reloader import Reloader
 from dmdelta.sink.settings import SinkSettings
-from dmdelta.sink.shards import Outcome, SinkShards
+from dmdelta.sink.statements import Statements, position_after
 from dmdelta.sink.target.tables import Tables
-
-log = get_logger(__name__)
-SliceChanges = list[list[TableChanges]]
 
 
 @dataclass(slots=True)
@@ -42,10 +37,7 @@ class Sink:
     Attributes:
         proven: the records list everything executed after the checkpoint; otherwise they will once safe mode is over.
         position: the end of the newest source transaction that was handed to the workers.
-        about_to: the statement at `position` that an earlier run may have executed up to this part; None: none.
-        read_at: where the log resumes for tables that a full load has read at one exact position.
-        shards: decides on statements of shards; None: each is executed as it is.
-        held: the shards that wait, with the position of the statement; shared with the reader.
+        ahead: the newest point of a table that an earlier run has executed further than the others; None: none.
     """
 
     source: SourceContext
@@ -58,16 +50,15 @@ class Sink:
     progress: Progress
     purger: Purger
     executed: ExecutedEvents
-    safe: SafeMode
+    caution: Caution
+    reloader: Reloader
+    statements: Statements
+    shards: HeldShards
     proven: bool
     position: Position | None
-    about_to: int | None = None
-    read_at: Mapping[TableName, Position] = field(default_factory=dict)
-    shards: SinkShards | None = None
-    held: dict[TableName, Position] = field(default_factory=dict)
+    ahead: Position | None = None
+    ad_hoc: ReloadFeed = field(default_factory=ReloadFeed)
     skipped: int = 0
-    _warned: set[str] = field(default_factory=set)
-    _began: float = field(default_factory=time.monotonic)
     _flushed_at: float = field(default_factory=time.monotonic)
 
     def apply(
@@ -88,28 +79,85 @@ class Sink:
         """
         begin = max(begin, self.position) if self.position is not None else begin
         for first, last in epochs(begin, end):
-            slices = plan_slices(self.reader.log.survey(first, last))
-            slices = cut(slices, self.source.rules.operators, self.read_at)
-            for part, changes, flushes in self._read_ahead(slices):
-                self._execute(part, changes, safe_until)
-                if flushes:
-                    self._flush()
-                if part.boundary and stopping():
+            at = first
+            while at < last:
+                if not self._precede(at, None, stopping):
                     return False
+                until = self._ad_hoc.next_place(at, last, self.reloader.done) if self.execution.ordered else last
+                if not self._apply_to(at, until, stopping, safe_until):
+                    return False
+                at = until
+        # Also where the range has no rows: what ends there may be the place of a snapshot's.
+        self.position = max(end, self.position) if self.position is not None else end
+        return self.reload_if_due(stopping)
+
+    def reload_if_due(self, stopping: Callable[[], bool]) -> bool:
+        """Execute what ad-hoc snapshots have read up to the position; False if stopped before. Raises as `apply`.
+
+        `apply` does so, too; but a snapshot of an idle source is not followed by a range.
+        """
+        at = self.position
+        return at is None or self._reload(at, stopping)
+
+    def _apply_to(
+        self, begin: Position, end: Position, stopping: Callable[[], bool], safe_until: Position | None
+    ) -> bool:
+        slices = plan_slices(self.reader.log.survey(begin, end))
+        parts = cut(slices, self.source.rules.operators, self.caution.read_at)
+        for turn in read_ahead(parts, self.reader.read, self._ends_with):
+            if not self._run(turn, stopping, safe_until) or (turn.part.boundary and stopping()):
+                return False
         return True
 
-    def resume_shards(self) -> None:
-        """Let the held shards continue that need not wait any longer: their log is read again from their statement on.
+    def _run(self, turn: Turn, stopping: Callable[[], bool], safe_until: Position | None) -> bool:
+        part, then = turn.part, turn.part.then
+        self._execute(part, turn.changes, safe_until)
+        if turn.flushes:
+            self._flush()
+        if turn.settles and not self._precede(part.end, then, stopping):
+            return False
+        if then is not None:
+            with placed(then.position):
+                self._follow(then, loaded=safe_until is not None and then.position < safe_until)
+        return True
 
-        Call it between ranges. Raises as `apply`.
-        """
-        for name in self.shards.released(self.held) if self.shards is not None else ():
-            at = self.held[name]
-            with _placed(at):
-                self.dispatcher.drain(self._all_executed())
-                statement = self.reader.log.statement_at(at)
-                if statement is None or self._resumes(name, statement):
-                    self._resync(name, self.held[name])
+    def _precede(self, at: Position, statement: Statement | None, stopping: Callable[[], bool]) -> bool:
+        """Execute what of ad-hoc snapshots precedes the log from `at` on; False if stopped before."""
+        changed = statement.tables if statement is not None else None
+        while self.ad_hoc.state.must_wait(at, changed, ordered=self.execution.ordered):
+            self.dispatcher.check()
+            if stopping() or not self.ad_hoc.wait():
+                return False
+        return self._reload(at, stopping)
+
+    @property
+    def oldest(self) -> Position | None:
+        """Everything before it was handed to the workers, of every table; None: nothing was."""
+        return min([self.position, *self.shards.held.values()]) if self.position is not None else None
+
+    @property
+    def _ad_hoc(self) -> AdHocState:
+        """The ad-hoc snapshots; the rows of held shards are replaced when these continue."""
+        return self.ad_hoc.state.without(self.shards.held)
+
+    def _reload(self, at: Position, stopping: Callable[[], bool]) -> bool:
+        while reloads := self._ad_hoc.due(at, self.reloader.done):
+            self.executed.forget(at.epoch, at.seq)
+            if self.executed or (self.ahead is not None and at < self.ahead):
+                return True  # later: rows that are deleted now, but were executed after `at`, would be missing
+            self.position = at
+            self.dispatcher.drain(PushedPoint(at, at))
+            self.progress.raise_exit_point(at)
+            self.statements.write_point(at)
+            if not self.reloader.run(reloads, at, stopping):
+                return False
+            self.shards.join_reloaded(reloads)
+        return True
+
+    def resume_shards(self, stopping: Callable[[], bool]) -> None:
+        """Let the held shards continue that need not wait any longer: see `HeldShards.resume`."""
+        if self.position is not None:
+            self.shards.resume(self.position, stopping)
 
     def end(self, *, orderly: bool) -> bool:
         """Bring the target to a transaction boundary, write the checkpoint and stop all threads.
@@ -129,62 +177,21 @@ class Sink:
 
     def metrics(self) -> SinkMetrics:
         """The current counters."""
-        snapshots, causality = self.dispatcher.snapshots, self.dispatcher.causality
-        mark, counts = snapshots.newest_ready, causality.counts
-        # A statement's checkpoint, or that of an earlier run, has no snapshot: what lies before it was executed.
-        flushed = self.flusher.flushed.position if self.flusher.flushed else None
-        ready = _newest(mark.at.position if mark and mark.at else None, flushed)
-        pushed = snapshots.newest_pushed
-        return SinkMetrics(
-            source_id=self.source.source_id,
-            pushed=_newest(pushed.position if pushed else None, ready),
-            ready=ready,
-            flushed=flushed,
-            keys_added=counts.added,
-            keys_purged=counts.purged,
-            keys_reset=counts.reset,
-            keys=counts.size,
-            keys_waiting=causality.waiting(mark.id) if mark else 0,
-            resets=counts.resets,
-            queued=tuple(worker.queue.qsize() for worker in self.dispatcher.workers),
-            workers=tuple(worker.counts for worker in self.dispatcher.workers),
-            flushes=self.flusher.counts.flushes,
-            flush_seconds=self.flusher.counts.seconds,
-            ready_spans=snapshots.spans,
-            flushed_spans=self.flusher.counts.spans,
-            skipped=self.skipped,
-        )
+        return read_metrics(self.source.source_id, self.dispatcher, self.flusher, skipped=self.skipped)
 
-    def _read_ahead(self, slices: list[Slice]) -> Iterator[tuple[Slice, SliceChanges, bool]]:
-        """Yields each slice with its changes, and whether a synchronous flush follows it.
+    def _ends_with(self, part: Slice) -> tuple[bool, bool]:
+        """Whether a synchronous flush follows a slice, and whether something may precede what follows it."""
+        flushes = self.settings.synchronous and part.then is None and self._is_flush_due()
+        return flushes, part.boundary and (part.then is not None or self._may_precede(part.end))
 
-        The next slice is read ahead, but not across a statement or such a flush: DM blocks reading then, too.
-        """
-        with ThreadPoolExecutor(1, thread_name_prefix="sink-slice") as pool:
-            ahead: Future[SliceChanges] | None = None
-            for number, part in enumerate(slices):
-                with _placed(part.begin):
-                    changes = ahead.result() if ahead is not None else self.reader.read(part)
-                flushes = self.settings.synchronous and part.then is None and self._is_flush_due()
-                following = slices[number + 1] if number + 1 < len(slices) else None
-                continues = following is not None and part.then is None and not flushes
-                ahead = pool.submit(self.reader.read, following) if following and continues else None
-                yield part, changes, flushes
+    def _may_precede(self, at: Position) -> bool:
+        state = self._ad_hoc
+        return bool(state.due(at, self.reloader.done)) or state.must_wait(at, None, ordered=self.execution.ordered)
 
     def _execute(self, part: Slice, changes: SliceChanges, safe_until: Position | None) -> None:
         self.skipped += sum(one.skipped for group in changes for one in group)
-        repeated = self.safe.is_on(part.begin, time.monotonic() - self._began)
-        reads = any(Op.READ.value in rows.ops for rows in part.rows)
-        self._join_shards(part)
-        loaded = safe_until is not None and part.begin < safe_until
-        careful = [
-            group for group in changes if self._needs_safe_mode(group, repeated=repeated, reads=reads, loaded=loaded)
-        ]
-        if careful and self.execution.ordered:
-            careful = changes
-        plain = [group for group in changes if group not in careful]
-        if not reads:
-            self._warn_of_keyless(careful)
+        self.shards.join(part)
+        plain, careful = self.caution.divide(part, changes, safe_until, (self.ad_hoc.state, self.reloader.done))
         self._hand_over(part, changes)
         for groups, safe in ((plain, False), (careful, True)):
             if groups:
@@ -198,9 +205,6 @@ class Sink:
             self.executed.forget(part.end.epoch, part.end.seq)
         self.dispatcher.push(PushedPoint(self.position, part.end))
         self._check_proof()
-        if part.then is not None:
-            with _placed(part.then.position):
-                self._follow(part.then, loaded=safe_until is not None and part.then.position < safe_until)
 
     def _hand_over(self, part: Slice, changes: SliceChanges) -> None:
         """From now on changes of the slice may be executed: the exit point is raised first."""
@@ -219,7 +223,7 @@ class Sink:
             self._flush()
 
     def _is_flush_due(self) -> bool:
-        return time.monotonic() - self._flushed_at > self.flusher.interval
+        return time.monotonic() - max(self._flushed_at, self.statements.written_at) > self.flusher.interval
 
     def _flush(self) -> None:
         """A synchronous flush: after the workers have executed everything dispatched."""
@@ -227,29 +231,12 @@ class Sink:
         self.flusher.flush_ready()
         self._flushed_at = time.monotonic()
 
-    def _needs_safe_mode(self, group: Sequence[TableChanges], *, repeated: bool, reads: bool, loaded: bool) -> bool:
-        """Whether changes of a table may already be in the target, so that they are written in safe mode."""
-        plan = group[0].plan
-        repeated, keyless = repeated and plan.schema.name not in self.tables.fresh, plan.shape.keyless
-        if reads:
-            # A unique value that moves meanwhile may be in two chunks, and a child may be read before its parent.
-            return repeated or self.execution.ordered or (len(plan.keys) > 1 and not keyless)
-        if all(one.plan.source in self.read_at for one in group):
-            loaded = False
-        return repeated or (loaded and not (keyless and plan.schema.name in self.tables.fresh))
-
-    def _warn_of_keyless(self, careful: SliceChanges) -> None:
-        """Safe mode needs keys to find rows: warn once for each table without one."""
-        for table in {group[0].plan.shape.table for group in careful if group[0].plan.shape.keyless} - self._warned:
-            log.warning("safe mode on a table without a key: rows may be duplicated", table=table)
-            self._warned.add(table)
-
     def _check_proof(self) -> None:
         """Beyond everything that an unknown run may have executed, the records are complete."""
         flushed = self.flusher.flushed
         if self.proven or flushed is None:
             return
-        if not self.safe.is_unknown(flushed.position, time.monotonic() - self._began):
+        if not self.caution.is_unknown(flushed.position):
             self.flusher.mark_whole()
             self.proven = True
 
@@ -259,158 +246,12 @@ class Sink:
         Args:
             loaded: a full load may have read the tables after the statement.
         """
-        at = statement.position
+        at, following = statement.position, position_after(statement.position, statement)
         self.dispatcher.drain(PushedPoint(at, at))
-        following = _following(at, statement)
         self.progress.raise_exit_point(following)
-        planned = self._planned(statement)
-        if not self._follow_in_shards(statement, [one.sql for one in planned if one.merged]):
-            planned = [one for one in planned if not one.merged]
-        for number, one in enumerate(planned):
-            doubt = loaded or (self.about_to is not None and number <= self.about_to)
-            if self.about_to is not None and number < self.about_to:
-                continue
-            self._change(one, at, number, in_doubt=doubt)
-        self.about_to = None
+        planned = list(enumerate(self.statements.plan(statement)))
+        if not self.shards.follow(statement, [one for _, one in planned]):
+            planned = [(number, one) for number, one in planned if not one.merged]
+        self.statements.change(planned, at, loaded=loaded)
         self.position = following
-        self._write_point(following)
-        self._flushed_at = time.monotonic()
-
-    def _planned(self, statement: Statement) -> list[TargetStatement]:
-        at = statement.position
-        context = StatementContext(
-            self.source.rules, lambda table: self.reader.log.statements_on(table, at), self.settings.server.tidb
-        )
-        operator = self.source.rules.operators.get(at)
-        texts = operator.followed(statement.text) if operator is not None else (statement.text,)
-        return [one for text in texts if text for one in plan_statement(text, statement.schema, context)]
-
-    def _follow_in_shards(self, statement: Statement, texts: Sequence[str]) -> bool:
-        """Let the shards agree on a statement; False: what it does to merged tables is done, or waits."""
-        as_it_is = True
-        for name in statement.tables if self.shards is not None else ():
-            assert self.shards is not None
-            if not self.shards.coordinates(name):
-                continue
-            outcome = Outcome.WAITS
-            if name not in self.held:
-                # First: once the columns change, rows before the statement cannot be read again.
-                in_doubt = (statement.position, self.about_to) if self.about_to is not None else None
-                self._write_point(statement.position, in_doubt)
-                outcome = self.shards.follow(name, statement, texts, self.tables)
-                if outcome is Outcome.WAITS:
-                    self._hold(name, statement.position)
-            as_it_is = as_it_is and outcome is Outcome.OWN
-        return as_it_is
-
-    def _hold(self, name: TableName, at: Position) -> None:
-        log.info("shard waits in the sink", source=self.source.source_id, shard=".".join(name), at=str(at))
-        self.held[name] = at
-        self.progress.hold(name, at)
-
-    def _join_shards(self, part: Slice) -> None:
-        """The structure of a shard is known once it has rows."""
-        shards = self.shards
-        if shards is None:
-            return
-        new = {one.name: one.version for one in part.rows if one.version is not None and one.name not in self.held}
-        for name, version in new.items():
-            if shards.coordinates(name) and not shards.is_known(name):
-                shards.joins(name, self.reader.log.structures({version}, part.begin)[version])
-
-    def _resumes(self, name: TableName, statement: Statement) -> bool:
-        """Execute the statement that a shard has reached again, and record that; False: it waits."""
-        assert self.shards is not None, "only a shard is held"
-        planned = [one for one in self._planned(statement) if one.merged]
-        if self.held[name] != statement.position:
-            self._hold(name, statement.position)
-            self._write_resync()
-        outcome = self.shards.follow(name, statement, [one.sql for one in planned], self.tables)
-        for one in planned if outcome is Outcome.OWN else ():
-            if one.needs is None or self.tables.has(one.needs):
-                self._run(one, in_doubt=True)
-        waits = outcome is Outcome.WAITS
-        self._hold(name, statement.position if waits else _following(statement.position, statement))
-        self._write_resync()
-        return not waits
-
-    def _resync(self, name: TableName, begin: Position) -> None:
-        """Execute what was held of a shard, in safe mode, up to where the other tables are or its next wait."""
-        assert self.position is not None, "a held shard has a checkpoint"
-        log.info("shard resumed in the sink", source=self.source.source_id, shard=".".join(name), at=str(begin))
-        reader = self.reader.resync()
-        for first, last in epochs(begin, self.position):
-            for part in cut(plan_slices(reader.log.survey(first, last)), self.source.rules.operators, {}):
-                own = replace(part, rows=tuple(rows for rows in part.rows if rows.name == name))
-                self._execute_again(own, reader.read(own))
-                if part.then is not None and name in part.then.tables:
-                    self.dispatcher.drain(self._all_executed())
-                    if not self._resumes(name, part.then):
-                        return
-        self.dispatcher.drain(self._all_executed())
-        reach(CrashPoint.SINK_RESYNCED)
-        self.held.pop(name)
-        self.progress.release(name)
-        self._write_resync()
-
-    def _execute_again(self, part: Slice, changes: SliceChanges) -> None:
-        if not changes:
-            return
-        self._warn_of_keyless(changes)
-        for one in (one for group in changes for one in group):
-            self.progress.add_table(one.plan.source, one.plan.shape.table, part.begin)
-        style = Style(self.settings.multiple_rows, True, self.settings.server.foreign_key_checks)
-        self.dispatcher.enter(Scope(part.begin.epoch, part.begin.seq, part.end.seq - 1, style, places(part.begin)))
-        self.execution.execute(changes)
-        self.dispatcher.push(self._all_executed())
-
-    def _write_resync(self) -> None:
-        """The checkpoint where it is, with the shards' new points."""
-        point = self._all_executed()
-        about_to = (point.tables, self.about_to) if self.about_to is not None else None
-        self._write_point(point.tables, about_to)
-        self._flushed_at = time.monotonic()
-
-    def _all_executed(self) -> PushedPoint:
-        assert self.position is not None, "a held shard has a checkpoint"
-        return PushedPoint(self.position, self.position)
-
-    def _change(self, one: TargetStatement, at: Position, number: int, *, in_doubt: bool) -> None:
-        if one.needs is not None and not self.tables.has(one.needs):
-            log.info("statement skipped: the table does not exist yet", table=".".join(one.needs), position=str(at))
-            return
-        self._write_point(at, about_to=(at, number))
-        self._run(one, in_doubt=in_doubt)
-        log.info("statement executed", position=str(at))
-
-    def _run(self, one: TargetStatement, *, in_doubt: bool) -> None:
-        reach(CrashPoint.SINK_BEFORE_STATEMENT)
-        if one.within is not None:
-            self.tables.make(one.sql, one.within, in_doubt=in_doubt)
-        else:
-            self.tables.change(one.sql, in_doubt=in_doubt)
-        reach(CrashPoint.SINK_AFTER_STATEMENT)
-
-    def _write_point(self, at: Position, about_to: tuple[Position, int] | None = None) -> None:
-        checkpoint = self.progress.checkpoint(PushedPoint(at, at), "ddl", about_to=about_to)
-        assert checkpoint is not None, "a statement has a position"
-        self.flusher.write(checkpoint)
-
-
-@contextmanager
-def _placed(at: Position) -> Iterator[None]:
-    """Add the position to an error: an operator override needs it."""
-    try:
-        yield
-    except DmdeltaError as error:
-        error.context.setdefault("position", str(at))
-        raise
-
-
-def _following(at: Position, statement: Statement | None) -> Position:
-    """Where the log continues after a statement; row changes with an operator override follow at the same position."""
-    return Position(at.epoch, at.binlog_file, at.offset + (1 if statement is not None and statement.text else 0))
-
-
-def _newest(*positions: Position | None) -> Position | None:
-    return max((position for position in positions if position is not None), default=None)
+        self.statements.write_point(following)

@@ -1,11 +1,16 @@
 """Opens a sink: take over the target, read the state of an earlier run, start the workers."""
 
+from dataclasses import replace
+
 from pyspark.sql import SparkSession
 
 from dmdelta.changelog.context import SourceContext
+from dmdelta.errors import SinkError
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
+from dmdelta.model.schema import TableName
+from dmdelta.sink.careful import Caution
 from dmdelta.sink.execute.barriers import Snapshots
 from dmdelta.sink.execute.causality import Causality
 from dmdelta.sink.execute.dispatcher import Dispatcher
@@ -14,13 +19,18 @@ from dmdelta.sink.execute.progress import Progress
 from dmdelta.sink.execute.purger import Purger
 from dmdelta.sink.execute.slice_executor import SliceExecution
 from dmdelta.sink.execute.worker import Worker
+from dmdelta.sink.execution_log import ExecutedEvents
+from dmdelta.sink.held_shards import HeldShards
 from dmdelta.sink.plan.checkpoint import Checkpoint, PushedPoint
 from dmdelta.sink.plan.safe_mode import Evidence, SafeMode, plan_safe_mode
 from dmdelta.sink.read.change_reader import SliceReader
 from dmdelta.sink.read.range_survey import BronzeLog
+from dmdelta.sink.reload_feed import ReloadFeed
+from dmdelta.sink.reloader import Reloader
 from dmdelta.sink.settings import SinkSettings
 from dmdelta.sink.shards import SinkShards
 from dmdelta.sink.sink import Sink
+from dmdelta.sink.statements import Statements
 from dmdelta.sink.target.connection import TargetServer, session
 from dmdelta.sink.target.metadata import Metadata, Stored
 from dmdelta.sink.target.tables import Tables
@@ -35,12 +45,14 @@ def open_sink(
     source: SourceContext,
     settings: SinkSettings,
     landed: Position | None = None,
+    ad_hoc: ReloadFeed | None = None,
     shards: SinkShards | None = None,
 ) -> Sink:
     """Take over the target and start the sink.
 
     Args:
         landed: where bronze ends now.
+        ad_hoc: the source's ad-hoc snapshots.
         shards: coordinates statements on merged tables; None: they are not coordinated.
 
     Raises:
@@ -50,6 +62,8 @@ def open_sink(
     stored = _take_over(metadata, settings)
     checkpoint = stored.checkpoint
     position = checkpoint.position if checkpoint else None
+    if checkpoint is not None and shards is None:
+        _assert_none_held(checkpoint)
     safe = _safe_mode(stored, settings, landed)
     proven = stored.proven
     if not proven and position is not None and not safe.is_unknown(position, 0.0):
@@ -73,32 +87,46 @@ def open_sink(
     points, held = (checkpoint.ahead(), checkpoint.held()) if checkpoint else ({}, {})
     if shards is not None:
         shards.open(checkpoint.tables if checkpoint else (), position, held)
+    reader = SliceReader(spark, log_of_source, tables, source, settings=settings, executed=stored.executed)
+    ordered, feed = settings.server.foreign_key_checks, ad_hoc or ReloadFeed()
+    execution = SliceExecution(dispatcher, settings.compacts, ordered=ordered, merges=settings.multiple_rows)
+    unfiltered, done = replace(reader, executed=ExecutedEvents()), stored.reloaded
+    reloader = Reloader(settings, metadata, unfiltered, dispatcher, execution, progress, done=done)
+    statements = Statements(source, log_of_source, tables, progress, flusher)
+    statements.about_to = checkpoint.about_to[1] if checkpoint and checkpoint.about_to else None
+    caution = Caution(safe, ordered, tables.fresh)
     sink = Sink(
         source=source,
         settings=settings,
-        reader=SliceReader(
-            spark, log_of_source, tables, source, settings=settings, executed=stored.executed, points=points, held=held
-        ),
+        reader=replace(reader, points=points, held=held),
         tables=tables,
         dispatcher=dispatcher,
-        execution=SliceExecution(
-            dispatcher, settings.compacts, ordered=settings.server.foreign_key_checks, merges=settings.multiple_rows
-        ),
+        execution=execution,
         flusher=flusher,
         progress=progress,
         purger=Purger(dispatcher.causality, dispatcher.snapshots, dispatcher.fail),
         executed=stored.executed,
-        safe=safe,
+        caution=caution,
+        reloader=reloader,
+        statements=statements,
+        shards=HeldShards(shards, statements, reloader, caution, feed, held),
         proven=proven,
         position=position,
-        about_to=checkpoint.about_to[1] if checkpoint and checkpoint.about_to else None,
-        shards=shards,
-        held=held,
+        ahead=max(points.values(), default=None),
+        ad_hoc=feed,
     )
     sink.purger.start()
     if not settings.synchronous:
         flusher.start()
     return sink
+
+
+def _assert_none_held(checkpoint: Checkpoint) -> None:
+    if held := sorted(".".join(name) for name in checkpoint.held()):
+        raise SinkError(
+            f"shards wait for others in the sink, and shard-mode is not set: {', '.join(held)}",
+            hint="set shard-mode again, and remove it when dmdelta shard-ddl-lock list shows no lock",
+        )
 
 
 def _safe_mode(stored: Stored, settings: SinkSettings, landed: Position | None) -> SafeMode:
@@ -156,3 +184,9 @@ def flushed_position(server: TargetServer, metadata: Metadata) -> Position | Non
     with session(server) as connection:
         checkpoint = metadata.points.read(connection)
     return min([checkpoint.position, *checkpoint.held().values()]) if checkpoint else None
+
+
+def reloaded_tables(server: TargetServer, metadata: Metadata) -> dict[TableName, int]:
+    """The epoch of the newest ad-hoc snapshot that the target has, by source table. Raises as `flushed_position`."""
+    with session(server) as connection:
+        return metadata.read_reloaded(connection)

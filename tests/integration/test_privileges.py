@@ -7,9 +7,12 @@ import pytest
 import yaml
 
 from dmdelta.cli.main import execute
+from dmdelta.config import SinkConfig
+from dmdelta.engine.task.risks import SelectedTables
+from dmdelta.engine.task.target_checks import check_target
 from dmdelta.lakehouse.layout import Lakehouse
-from dmdelta.sink.target.connection import TargetServer
-from dmdelta.sink.target.preflight import plan_target_checks, read_target_facts
+from dmdelta.sink.target.preflight import ON_METADATA, ON_TABLES
+from dmdelta.source.preflight.finding import Level
 from tests.support.diff import assert_same
 from tests.support.sinking import table_differences
 from tests.support.task import SinkTask
@@ -97,20 +100,38 @@ def test_the_documented_rights_are_enough(task, spark, capsys):
         assert execute(["validate", str(task.spec)]) == 0
 
 
-@pytest.mark.parametrize("lacking", ["SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "ALTER", "DROP", "INDEX"])
+@pytest.mark.parametrize("lacking", ON_TABLES)
 def test_a_right_that_is_lacking_at_the_target_is_named(mysql80_too, lacking):
-    """The server's own SHOW GRANTS, for the account of the page without one privilege on the target's schema."""
+    """As `check` reports it, for the account of the page without one privilege on the target's schema; it is enough."""
     database = mysql80_too.fresh_database("least")
     tables, metadata = grants("feed", database, f"dm_{database}")
-    allow(mysql80_too, "feed_least", [without(tables, lacking), metadata])
-    server = TargetServer(mysql80_too.host, mysql80_too.port, "feed_least", mysql80_too.password)
-    facts = read_target_facts(server)
-    (found,) = [
-        check
-        for check in plan_target_checks(facts, tidb=False, schemas=[database], metadata=f"dm_{database}")
-        if check.stops
-    ]
-    assert found.fix == f"GRANT {lacking} ON `{database}`.* TO <account>"
+    lacks_only(mysql80_too, database, [without(tables, lacking), metadata], f"GRANT {lacking} ON `{database}`.*")
+
+
+@pytest.mark.parametrize("lacking", ON_METADATA)
+def test_a_right_that_is_lacking_at_the_sinks_metadata_is_named(mysql80_too, lacking):
+    """As `check` reports it, for the account of the page without one privilege on the schema of the sink's own tables."""
+    database = mysql80_too.fresh_database("least")
+    tables, metadata = grants("feed", database, f"dm_{database}")
+    lacks_only(mysql80_too, database, [tables, without(metadata, lacking)], f"GRANT {lacking} ON `dm_{database}`.*")
+
+
+def lacks_only(server, database, granted, statement):
+    """One finding stops; its statement, executed as it is, makes the target pass."""
+    allow(server, "feed_least", granted)
+    sink = SinkConfig(
+        kind="mysql",
+        host=server.host,
+        port=server.port,
+        user="feed_least",
+        password=server.password,
+        metadata=f"dm_{database}",
+    )
+    selected = SelectedTables({("s1", (database, "t")): (database, "t")})
+    (found,) = [one for one in check_target(sink, selected).findings if one.level is Level.FAIL]
+    assert found.fix == f"{statement} TO 'feed_least'@'%'"
+    server.execute(found.fix)
+    assert not [one for one in check_target(sink, selected).findings if one.level is Level.FAIL]
 
 
 @pytest.mark.parametrize("lacking", ["REPLICATION SLAVE", "REPLICATION CLIENT", "SELECT", "LOCK TABLES"])

@@ -8,6 +8,7 @@ from dmdelta.config import SinkConfig
 from dmdelta.config.routes import RouteRule
 from dmdelta.engine.inspect.preflight import _target_findings
 from dmdelta.engine.task.risks import read_selected
+from dmdelta.engine.task.target_checks import check_target
 from dmdelta.rules import BlockAllowList, Routes, SourceRules
 from dmdelta.source.connection import open_connection
 from dmdelta.source.preflight.finding import Level
@@ -55,3 +56,42 @@ def test_what_check_says_of_the_tables_of_source_and_target(server):
     assert f"target: {there}.bare, {there}.fresh:" in findings["primary_key"].message
     assert f"shards of {there}.t may have" in findings["shard_keys"].message
     assert {findings[name].level for name in ("primary_key", "shard_keys")} == {Level.WARN}
+
+
+def test_what_check_says_of_tables_that_do_not_fit(server):
+    """Structures of both catalogs, by name; and session variables of the spec, which the server must know."""
+    database, there = server.fresh_database("risks"), server.fresh_database("there")
+    server.execute(
+        "CREATE TABLE fits (id INT PRIMARY KEY, v VARCHAR(9), g INT AS (LENGTH(v)) STORED)",
+        "CREATE TABLE lacking (id INT PRIMARY KEY, v INT)",
+        "CREATE TABLE own (id INT PRIMARY KEY)",
+        "CREATE TABLE narrow (id BIGINT PRIMARY KEY, v VARCHAR(9) CHARACTER SET utf8mb4)",
+        database=database,
+    )
+    server.execute(
+        "CREATE TABLE fits (id BIGINT AUTO_INCREMENT PRIMARY KEY, v TEXT, g INT AS (LENGTH(v)) STORED, "
+        "at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP, more INT NOT NULL DEFAULT 7)",
+        "CREATE TABLE lacking (id INT PRIMARY KEY)",
+        "CREATE TABLE own (id INT PRIMARY KEY, needed INT NOT NULL)",
+        "CREATE TABLE narrow (id INT PRIMARY KEY, v VARCHAR(9) CHARACTER SET latin1)",
+        database=there,
+    )
+    routes = Routes.from_config({"r": RouteRule.model_validate({"schema-pattern": database, "target-schema": there})})
+    with open_connection(endpoint_of(server)) as connection:
+        selected = read_selected(connection, SourceRules("s1", BlockAllowList(do_dbs=(database,)), routes))
+    target = target_of(server)
+    account = {"kind": "mysql", "host": target.host, "port": target.port, "user": "sink", "password": target.password}
+    sink = SinkConfig.model_validate({**account, "session": {"lock_wait_timeout": 7}})
+    raised = [(one.name, one.level, one.message) for one in check_target(sink, selected).findings if one.fix]
+    assert [(name, level) for name, level, _ in raised] == [
+        ("table_schema", Level.FAIL),
+        ("table_schema", Level.FAIL),
+        ("column_type", Level.WARN),
+        ("character_set", Level.WARN),
+    ]
+    named = (f"{there}.lacking.v", f"{there}.own.needed", f"{there}.narrow.id", f"{there}.narrow.v")
+    assert [message.rpartition(": ")[2] for *_, message in raised] == list(named)
+    wrong = SinkConfig.model_validate({**account, "session": {"no_such_variable": "x"}})
+    (found,) = check_target(wrong, selected).findings
+    assert (found.name, found.level) == ("connection", Level.FAIL)
+    assert "session" in found.fix

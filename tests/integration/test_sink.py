@@ -25,8 +25,10 @@ STATEMENTS = [CrashPoint.SINK_BEFORE_STATEMENT, CrashPoint.SINK_AFTER_STATEMENT]
 """Passed at the log's begin only."""
 UNTIED = (CrashPoint.SINK_BEFORE_CREATE, CrashPoint.SINK_AFTER_CREATE)
 """Only passed where tables are missing: the kills have triggers on theirs."""
+RELOADS = (CrashPoint.SINK_RELOAD_EMPTIED, CrashPoint.SINK_RELOAD_EXECUTED)
+"""Only passed with an ad-hoc snapshot: see `test_sink_ad_hoc`."""
 
-KILLS = STATEMENTS + [point for point in POINTS if point not in (*UNTIED, *STATEMENTS)]
+KILLS = STATEMENTS + [point for point in POINTS if point not in (*UNTIED, *STATEMENTS, *RELOADS)]
 """In an order in which each is passed: every run's end drains and flushes, whatever is left to be executed."""
 AROUND_COMMITS = (CrashPoint.SINK_AFTER_COMMIT, CrashPoint.SINK_MID_FLUSH, CrashPoint.SINK_AFTER_FLUSH)
 

@@ -91,20 +91,6 @@ def test_what_the_target_lacks_does_not_expire(task, spark, capsys):
     assert "have expired from bronze" in capsys.readouterr().err
 
 
-@pytest.mark.long
-def test_what_a_snapshot_read_is_told(task, spark, capsys):
-    """Rows of an ad-hoc snapshot do not reach the target: status names the table."""
-    task.catch_up()
-    with task.environment():
-        assert execute(["snapshot", str(task.spec), f"--table={task.database}.t"]) == 0
-    task.catch_up()
-    capsys.readouterr()
-    with task.environment():
-        assert execute(["status", str(task.spec), "--json"]) == 0
-    (source,) = json.loads(capsys.readouterr().out)["sources"]
-    assert source["sink_lacks"] == [f"{task.database}.t"]
-
-
 def test_refused_rows_stop_the_sink_alone(task, spark):
     """A duplicate key in the target: silver is at the source, the run says which row it was and where."""
     task.catch_up()

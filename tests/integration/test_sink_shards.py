@@ -198,6 +198,19 @@ def test_a_dropped_shard_after_a_restart(sides):
     assert columns() == ["id", "v", "w", "x"]
 
 
+def test_a_shard_that_an_ad_hoc_snapshot_brings(sides):
+    """Its log has no rows yet: its structure is that of the snapshot's rows, and the others need not wait to learn it."""
+    first, second, columns = sides
+    first.open("a")
+    second.open()
+    second.structures["late", "t"] = TableSchema("late", "t", (*BEGIN, Column("x", "int")), ("id",))
+    assert not second.shards.is_known(("late", "t"))
+    second.shards.joins_at(("late", "t"), Position(1, "binlog.000001", 100))
+    assert second.shards.is_known(("late", "t"))
+    assert first.follow(first.statement("a", "ALTER TABLE t ADD x INT")) is DONE
+    assert columns() == ["id", "v", "w", "x"]
+
+
 def test_an_operator_override(sides):
     """`exec` executes an ADD for one shard; a RENAME waits nevertheless, because the others' rows have the old name."""
     first, second, columns = sides

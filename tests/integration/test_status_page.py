@@ -33,6 +33,7 @@ SOURCE = {
     "validated_to": "1/binlog.000042:80000",
     "validator_pending": 3,
     "validator_errors": 1,
+    "stop_waits_for": ("applying shop.orders", "checkpoint"),
 }
 
 
@@ -70,6 +71,7 @@ def test_the_page_shows_the_status_and_refreshes(site, width, scheme):
             *("1/binlog.000042:120000", "1/binlog.000042:90001", "8.0 KiB behind landed", "errors: 1", "interval"),
             *("Next: dmdelta binlog skip", "cannot follow <b>DDL</b>", "3 of 10 chunks, 2 min left", "2 min behind"),
             "The sink lacks rows that snapshots read from shop.lines",
+            "shop-primary: stopping, waits for: applying shop.orders · checkpoint",
         ):
             assert expected in text, (expected, text)
         assert page.title() == "shop: running"
@@ -81,6 +83,7 @@ def test_the_page_shows_the_status_and_refreshes(site, width, scheme):
         page.wait_for_selector("#state:has-text('paused')", timeout=30_000)
         assert page.title() == "shop: paused"
         assert "2 h 2 min" in page.inner_text("main")
+        assert "waits for" not in page.inner_text("main")
         assert names(page) == ["shop.customers"]
         assert complaints == []
         context.close()

@@ -5,16 +5,19 @@ task is there every table of silver is compared with its source. Any difference 
 """
 
 import argparse
+import json
 import os
 import random
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 
 import yaml
 from pyspark.sql import SparkSession
@@ -27,6 +30,7 @@ from dmdelta.sharding import Shard
 from tests.soak.faults import Faults, Runner
 from tests.soak.sources import ShardChanges, Source
 from tests.support.diff import differences
+from tests.support.lake import is_table
 from tests.support.proxy import Proxy
 from tests.support.servers import running
 from tests.support.task import PASSWORD_VARIABLE, Task
@@ -82,17 +86,28 @@ class SoakTask(Task):
 
 @dataclass
 class Soak:
-    """The task, its sources, and what goes wrong."""
+    """The task, its sources, and what goes wrong.
+
+    Attributes:
+        compared: tables so far.
+        settled: for each phase, the seconds from its last write until silver had it.
+    """
 
     spark: SparkSession
     sources: Sequence[Source]
     faults: Faults
     seed: int
     compared: int = 0
+    settled: list[float] = field(default_factory=list)
 
     @property
     def lakehouse(self) -> Lakehouse:
         return Lakehouse(root=str(self.faults.runner.task.root))
+
+    @property
+    def rows(self) -> int:
+        """Row changes written so far."""
+        return sum(source.rows for source in self.sources)
 
     def phase(self, number: int, of_shards: list[str]) -> str:
         """Load and faults, then the comparison: a line about it.
@@ -101,7 +116,7 @@ class Soak:
             AssertionError: silver is not as the sources, or the task does not come there.
         """
         rng, faults = random.Random(f"{self.seed}/faults/{number}"), self.faults
-        planned, before = faults.plan(rng, PHASE_SECONDS), faults.counts.copy()
+        planned, before, rows = faults.plan(rng, PHASE_SECONDS), faults.counts.copy(), self.rows
         began = time.monotonic()
         with ThreadPoolExecutor(len(self.sources)) as pool:
             writers = [pool.submit(source.work, number, of_shards) for source in self.sources]
@@ -117,12 +132,13 @@ class Soak:
         written = time.monotonic()
         self._settle(number)
         settled = time.monotonic()
+        self.settled.append(settled - written)
         tables = self._compare()
         faults.disarm()
         what = ", ".join(f"{name} {n}" for name, n in sorted((faults.counts - before).items())) or "none"
         return (
-            f"phase {number}: written {written - began:.0f} s, there after {settled - written:.0f} s, "
-            f"{tables} tables the same; faults: {what}"
+            f"phase {number}: {self.rows - rows:,} rows written in {written - began:.0f} s, settled after "
+            f"{settled - written:.0f} s, {tables} tables equal after {time.monotonic() - settled:.0f} s; faults: {what}"
         )
 
     def _settle(self, number: int) -> None:
@@ -135,10 +151,10 @@ class Soak:
             waiting = [source for source in waiting if self._mark(source) < number]
 
     def _mark(self, source: Source) -> int:
-        folder = self.faults.runner.task.root / "silver" / source.marks / "m"
-        if not (folder / "_delta_log").exists():
+        marks = self.lakehouse.silver(source.marks, "m")
+        if not is_table(marks):
             return -1
-        (row,) = self.spark.sql(f"SELECT max(id) AS id FROM {self.lakehouse.silver(source.marks, 'm')}").collect()
+        (row,) = self.spark.sql(f"SELECT max(id) AS id FROM {marks}").collect()
         return -1 if row.id is None else int(row.id)
 
     def _compare(self) -> int:
@@ -164,10 +180,11 @@ class Soak:
     def _differences(self, source: Source, database: str, table: str) -> Iterator[str]:
         merged = database in source.shards
         schema, name = ("merged", "t") if merged else (database, table)
-        if not (self.faults.runner.task.root / "silver" / schema / name / "_delta_log").exists():
-            yield f"{database}.{table} is not there"
+        silver = self.lakehouse.silver(schema, name)
+        if not is_table(silver):
+            yield f"{database}.{table} is not in silver"
             return
-        rows = self.spark.table(self.lakehouse.silver(schema, name))
+        rows = self.spark.table(silver)
         if merged:
             rows = rows.where(F.col(silver_types.SHARD) == str(Shard(f"s{source.number + 1}", database, table)))
         yield from (f"{database}.{line}" for line in differences(source.server, database, table, rows))
@@ -193,30 +210,40 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.soak")
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--seed", type=int, default=time.time_ns() % 1_000_000)
+    parser.add_argument("--json", type=Path, help="a file for the figures")
     chosen = parser.parse_args()
     print(f"soak: {chosen.minutes:g} minutes, SEED={chosen.seed}", flush=True)
     folder = Path(tempfile.mkdtemp(prefix="dmdelta-soak-"))
     with opened(chosen.seed, folder) as soak:
-        changes, end, number = ShardChanges(chosen.seed), time.monotonic() + 60 * chosen.minutes, 0
+        changes, began, number, failed = ShardChanges(chosen.seed), time.monotonic(), 0, 0
         try:
-            while time.monotonic() < end:
+            while time.monotonic() - began < 60 * chosen.minutes:
                 number += 1
                 print(soak.phase(number, changes.of(number)), flush=True)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the seed is told
+        except Exception as error:  # noqa: BLE001 - whatever it is, the seed is reported
+            failed = 1
             print(f"{error}\nsoak: phase {number} of SEED={chosen.seed} failed; everything is in {folder}", flush=True)
-            return 1
-        finally:
-            _sum_up(soak, number)
-    return 0
+        notes = _sum_up(soak, number, time.monotonic() - began)
+    print("\n".join(notes), flush=True)
+    if chosen.json:
+        counted = {"passed": number - failed, "failed": failed, "faults": soak.faults.met, "rows": soak.rows}
+        chosen.json.write_text(json.dumps({**counted, "notes": notes}) + "\n")
+    return failed
 
 
-def _sum_up(soak: Soak, phases: int) -> None:
-    done = sum((source.counts for source in soak.sources), start=type(soak.sources[0].counts)())
-    print(f"soak: {phases} phases, {soak.compared:,} tables compared")
+def _sum_up(soak: Soak, phases: int, seconds: float) -> list[str]:
+    """Lines about all phases."""
+    done = sum((source.counts for source in soak.sources), start=Counter[str]())
+    settled = (
+        f"settled after {median(soak.settled):.0f} s (median), {max(soak.settled):.0f} s (most)" if soak.settled else ""
+    )
+    lines = [
+        f"soak: {phases} phases in {seconds:.0f} s, {soak.rows / seconds:.0f} rows/s, {soak.compared:,} tables compared; {settled}"
+    ]
     for title, counts in (("written", done), ("faults", soak.faults.counts)):
-        print(f"  {title}: " + ", ".join(f"{name} {n:,}" for name, n in sorted(counts.items())))
+        lines.append(f"{title}: " + ", ".join(f"{name} {n:,}" for name, n in sorted(counts.items())))
     codes = ", ".join(f"{code}: {n}" for code, n in sorted(soak.faults.runner.ended.items()))
-    print(f"  the task ended and was started again, by exit code: {codes or 'never'}", flush=True)
+    return [*lines, f"the task ended and was started again, by exit code: {codes or 'never'}"]
 
 
 if __name__ == "__main__":

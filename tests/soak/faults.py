@@ -20,6 +20,7 @@ POINTS = tuple(
 )
 KINDS = ("kill", "error:LakehouseError", "error:CommitConflict", "error:ENOSPC", "error:EACCES", "hang")
 HANG_SECONDS = 5.0
+NOT_MET = "armed and not met"
 
 
 @dataclass
@@ -59,6 +60,11 @@ class Faults:
     proxies: Sequence[Proxy]
     counts: Counter[str] = field(default_factory=Counter)
     _hung: float = 0.0
+
+    @property
+    def met(self) -> int:
+        """How many faults were injected."""
+        return sum(self.counts.values()) - 2 * self.counts[NOT_MET]
 
     def plan(self, rng: random.Random, seconds: float) -> list[tuple[float, Callable[[random.Random], None]]]:
         """One to three faults of a phase, and when."""
@@ -111,4 +117,4 @@ class Faults:
         """What nobody has met by the end of a phase is taken back."""
         with suppress(FileNotFoundError):
             self.runner.task.failpoint.unlink()
-            self.counts["armed and not met"] += 1
+            self.counts[NOT_MET] += 1

@@ -17,6 +17,12 @@ LANE = 100_000_000
 """Keys of one shard: no two have the same."""
 STEPS = 60
 PAUSE = 0.15
+BURSTS = 8
+"""In each phase and source, each of thousands of row changes."""
+BURST_ROWS = (500, 4_000)
+BURST_TABLE = "CREATE TABLE b (id INT PRIMARY KEY, v INT, w VARCHAR(60) NOT NULL, d DECIMAL(12,2), at DATETIME(3))"
+BURST_KEPT = 8_000
+"""So many rows stay in the table of the bursts: a comparison reads them all."""
 KEPT = 4
 """So many databases of changed tables are there at a time: older ones are dropped."""
 
@@ -58,12 +64,15 @@ class Source:
     counts: Counter[str] = field(default_factory=Counter)
     _changed: list[str] = field(default_factory=list)
     _rows: int = 0
+    _burst_key: int = 0
+    _shard_key: int = 0
 
     def __post_init__(self) -> None:
         self._cases = [case for case in read_cases() if self.server.name in case.servers and not case.stops]
-        self.server.execute(*(f"CREATE DATABASE {name}" for name in (self.shop, self.marks, *self.shards)))
+        self.server.execute(*(f"CREATE DATABASE {name}" for name in (self.shop, self.marks, self.load, *self.shards)))
         self.server.execute(*TABLES.values(), *KEYLESS.values(), database=self.shop)
         self.server.execute("CREATE TABLE m (id INT PRIMARY KEY)", database=self.marks)
+        self.server.execute(BURST_TABLE, database=self.load)
         for shard in self.shards:
             self.server.execute(SHARD, database=shard)
         self._connection = self._connect()
@@ -79,6 +88,15 @@ class Source:
         return f"soak_{self.letter}_marks"
 
     @property
+    def load(self) -> str:
+        return f"soak_{self.letter}_load"
+
+    @property
+    def rows(self) -> int:
+        """Row changes so far, without those of DDL cases."""
+        return self._clerk.rows + self._rows
+
+    @property
     def shards(self) -> list[str]:
         return [f"soak_{self.letter}_shard{number}" for number in SHARDS]
 
@@ -87,6 +105,7 @@ class Source:
         rng = random.Random(f"{self.seed}/{self.letter}/{phase}")
         acts: list[Callable[[], None]] = [self._clerk.step] * STEPS
         acts += [lambda: self._load_shard(rng)] * (STEPS // 4)
+        acts += [lambda: self._burst(rng)] * BURSTS
         acts.append(lambda: self._change_tables(rng, phase))
         if rng.random() < 0.3:
             acts.append(lambda: self._change_online(rng, phase))
@@ -98,7 +117,7 @@ class Source:
             act()
             time.sleep(PAUSE)
         self.counts["transactions"] = self._clerk.transactions
-        self.counts["rows"] = self._clerk.rows + self._rows
+        self.counts["rows"] = self.rows
         self.server.execute(f"INSERT INTO m VALUES ({phase})", database=self.marks)
 
     def tables(self) -> Iterator[tuple[str, str]]:
@@ -123,16 +142,42 @@ class Source:
 
         return act
 
+    def _burst(self, rng: random.Random) -> None:
+        """Thousands of rows as fast as the server takes them, in one transaction or in three; old ones are deleted."""
+        first, count = self._burst_key, rng.randint(*BURST_ROWS)
+        self._burst_key += count
+        rows = [
+            (
+                key,
+                rng.randrange(1000),
+                f"burst {key} " + "ü" * rng.randrange(40),
+                rng.randrange(10**9) / 100,
+                rng.choice((None, "2026-01-05 08:00:00.125")),
+            )
+            for key in range(first, first + count)
+        ]
+        statements = (
+            f"UPDATE b SET v = v + 1 WHERE id >= {first + count - rng.randint(1, BURST_KEPT)}",
+            f"DELETE FROM b WHERE id < {self._burst_key - BURST_KEPT}",
+        )
+        with self.server.connect(database=self.load, autocommit=rng.random() < 0.5) as connection:
+            with connection.cursor() as cursor:
+                self._rows += cursor.executemany("INSERT INTO b VALUES (%s,%s,%s,%s,%s)", rows) or 0
+                self._rows += sum(cursor.execute(statement) for statement in statements)
+            connection.commit()
+        self.counts["bursts"] += 1
+
     def _load_shard(self, rng: random.Random) -> None:
-        self._rows += 3
+        self._shard_key += 3
         shard = rng.choice(SHARDS)
-        key = (2 * self.number + shard) * LANE + self._rows
-        self.server.execute(
-            f"INSERT INTO t (id, v) VALUES ({key}, {self._rows}), ({key} + 1, 0)",
+        key = (2 * self.number + shard) * LANE + self._shard_key
+        statements = (
+            f"INSERT INTO t (id, v) VALUES ({key}, {self._shard_key}), ({key} + 1, 0)",
             f"UPDATE t SET v = v + 1 WHERE id % 7 = {rng.randrange(7)}",
             f"DELETE FROM t WHERE id = {key} - {3 * rng.randrange(1, 9)}",
-            database=self.shards[shard - 1],
         )
+        with self.server.connect(database=self.shards[shard - 1]) as connection, connection.cursor() as cursor:
+            self._rows += sum(cursor.execute(statement) for statement in statements)
 
     def _change_tables(self, rng: random.Random, phase: int) -> None:
         """One case of the DDL suite."""

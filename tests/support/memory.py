@@ -5,6 +5,8 @@ import time
 from collections import defaultdict
 from pathlib import Path
 
+from typing_extensions import Self
+
 from tests.support.task import Task
 
 
@@ -63,11 +65,11 @@ class PeakMemory:
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self._over.set()
         self._thread.join()
 

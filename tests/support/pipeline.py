@@ -30,6 +30,7 @@ from dmdelta.ddl.tracking.tracked_structures import Origin, Structures, TrackedT
 from dmdelta.errors import DmdeltaError
 from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.lakehouse.session import clone_session
+from dmdelta.model.gtid import Flavor
 from dmdelta.model.recorded import RecordedStructures
 from dmdelta.model.schema import StructureFrom, TableSchema
 from dmdelta.model.segment import Segment
@@ -85,7 +86,7 @@ class Pipeline:
         archive: Path,
         source_id: str,
         databases: Sequence[str],
-        flavor: str = "mysql",
+        flavor: Flavor = "mysql",
         structures: Callable[[], Sequence[TableSchema]] = tuple,
         apply_to: Collection[str] | None = None,
     ) -> None:
@@ -125,7 +126,7 @@ class Pipeline:
         self.known[source.source_id] = plan.after
         return plan.structures(batch.begin)
 
-    def context(self, source_id: str, flavor: str = "mysql") -> SilverContext:
+    def context(self, source_id: str, flavor: Flavor = "mysql") -> SilverContext:
         memory = self.memory(source_id)
         return SilverContext(self.lakehouse, TASK, source_id, "test", flavor, self.rules, memory)
 

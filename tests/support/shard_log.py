@@ -13,15 +13,19 @@ from dmdelta.changelog.variant_arrays import TEXT
 from dmdelta.ddl.tracking.statement_effects import statement_effects
 from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.model.position import Position
-from dmdelta.model.schema import Column, TableName, TableSchema
+from dmdelta.model.schema import Column, ConstantColumn, TableName, TableSchema
 from dmdelta.rules import NO_RULES
 from dmdelta.rules.routes import Routes, Rule
 from dmdelta.sharding import Coordination
 from dmdelta.sink.change import ACTS, Act
+from dmdelta.sink.execution_log import ExecutedEvents
+from dmdelta.sink.plan.reload import Reload
+from dmdelta.sink.plan.table_mapping import TablePlan
 from dmdelta.sink.read.change_reader import Past, SliceReader, TableChanges, left_over
 from dmdelta.sink.read.columns import Columns
 from dmdelta.sink.read.image_query import Rendering
 from dmdelta.sink.read.slices import Rows, Slice, Statement, Survey
+from dmdelta.sink.reload_feed import ReloadFeed
 from dmdelta.sink.settings import SinkSettings
 from dmdelta.sink.shards import ShardEffects, ShardLog, SinkShards
 from dmdelta.sink.sink import Sink
@@ -73,6 +77,15 @@ class Shard:
         return [schema for begin, schema in self.structures if begin < position][-1]
 
 
+@dataclass(frozen=True)
+class Snapshot:
+    """The rows of a shard that an ad-hoc snapshot has read, in the order of its columns."""
+
+    reload: Reload
+    schema: TableSchema
+    rows: tuple[Logged, ...]
+
+
 @dataclass
 class MemoryLog:
     """A source's log, as `BronzeLog`: its shards are written to by `change` and `alter`."""
@@ -82,6 +95,7 @@ class MemoryLog:
     chance: random.Random
     offset: int = 100
     statements: list[Statement] = field(default_factory=list)
+    snapshots: list[Snapshot] = field(default_factory=list)
 
     @classmethod
     def of(cls, number: int, chance: random.Random, shards: int = 2) -> "MemoryLog":
@@ -109,8 +123,8 @@ class MemoryLog:
             values = shard.rows.pop(key)
         else:
             values = shard.rows[key] = {name: self.chance.randrange(1000) for name in columns}
-        texts = tuple(key if one.name == "id" else values[one.name] for one in shard.schema.columns)
-        shard.written[len(shard.structures) - 1].append(Logged(at(self.offset), act, key, texts))
+        logged = Logged(at(self.offset), act, key, _values(shard, key, values))
+        shard.written[len(shard.structures) - 1].append(logged)
 
     def alter(self, shard: Shard, sql: str, default: object = None) -> None:
         """Change its structure; `default` is the value of an added column in existing rows."""
@@ -124,7 +138,27 @@ class MemoryLog:
             for key, values in shard.rows.items()
         }
 
+    def snapshot(self, shard: Shard, changes: int = 0) -> None:
+        """An ad-hoc snapshot reads a shard, while it makes some changes: its rows may have them already."""
+        self.offset += 100
+        position, epoch = at(self.offset), -1 - len(self.snapshots)
+        for _ in range(changes):
+            self.change(shard)
+        chunk = Position.of_chunk(epoch, 1)
+        rows = [Logged(chunk, Act.INSERT, key, _values(shard, key, values)) for key, values in shard.rows.items()]
+        safe_until = at(self.offset + 1) if changes else None
+        self.snapshots.append(Snapshot(Reload(shard.name, epoch, position, safe_until), shard.schema, tuple(rows)))
+
+    @property
+    def reloads(self) -> tuple[Reload, ...]:
+        return tuple(one.reload for one in self.snapshots)
+
+    def tables(self) -> set[TableName]:
+        return set(self.shards)
+
     def survey(self, begin: Position, end: Position) -> Survey:
+        if begin.epoch < 0:
+            return Survey(begin, end, self._rows_read(begin), [], [])
         found = []
         for name, shard in self.shards.items():
             for number, (_, schema) in enumerate(shard.structures):
@@ -134,6 +168,10 @@ class MemoryLog:
                     version = replace(schema, schema=name[0]).version
                     found.append(Rows(name, version, ops, first=min(seqs), last=max(seqs)))
         return Survey(begin, end, found, [], [one for one in self.statements if begin <= one.position < end])
+
+    def _rows_read(self, begin: Position) -> list[Rows]:
+        (one,) = (one for one in self.snapshots if one.reload.epoch == begin.epoch)
+        return [Rows(one.reload.table, one.schema.version, frozenset(("read",)), first=begin.seq, last=begin.seq)]
 
     def structures(self, versions: Collection[int], begin: Position) -> dict[int, TableSchema]:
         known = {schema.version: schema for shard in self.shards.values() for _, schema in shard.structures}
@@ -155,13 +193,9 @@ class MemoryLog:
 
     def columns(self, wanted: Rendering, part: Slice) -> Columns:
         """The changes of a table in a slice, rendered."""
-        shard, plan = self.shards[wanted.plan.source], wanted.plan
-        schemas = [schema for _, schema in shard.structures]
-        number = next(n for n, schema in enumerate(schemas) if schema.columns == plan.schema.columns)
-        same = [n for n, schema in enumerate(schemas) if schema.version == schemas[number].version]
-        rows = [one for n in same for one in shard.written[n] if part.begin <= one.position < part.end]
-        rows.sort(key=lambda one: one.position)
+        plan, rows = wanted.plan, self._rows_in(wanted.plan, part)
         seq, count = np.array([one.position.seq for one in rows], np.int64), len(rows)
+        constants = [f"'{one.value}'" for one in plan.schema.columns if isinstance(one, ConstantColumn)]
 
         def text(found: list[str | None]) -> object:
             return pa.array(found, TEXT)
@@ -170,14 +204,29 @@ class MemoryLog:
             acts=np.array([ACTS.index(one.act) for one in rows], np.int8),
             seq=seq,
             own=seq,
-            row=np.zeros(count, np.int64),
-            identity=text([str(one.key) for one in rows]),
+            row=np.arange(count) if part.begin.epoch < 0 else np.zeros(count, np.int64),
+            identity=text([_tuple((one.key, *constants)) if constants else str(one.key) for one in rows]),
             was=pa.nulls(count, TEXT),
-            values=text([None if one.act is Act.DELETE else _tuple(one.values) for one in rows]),
+            values=text([None if one.act is Act.DELETE else _tuple((*one.values, *constants)) for one in rows]),
             sets=None,
             new=(text([f"{one.key}.{plan.shape.table}" for one in rows]),),
             old=(pa.nulls(count, TEXT),),
         )
+
+    def _rows_in(self, plan: TablePlan, part: Slice) -> list[Logged]:
+        if part.begin.epoch < 0:
+            return [row for one in self.snapshots if one.reload.epoch == part.begin.epoch for row in one.rows]
+        shard = self.shards[plan.source]
+        schemas = [schema for _, schema in shard.structures]
+        own = tuple(column for column in plan.schema.columns if not isinstance(column, ConstantColumn))
+        number = next(n for n, schema in enumerate(schemas) if schema.columns == own)
+        same = [n for n, schema in enumerate(schemas) if schema.version == schemas[number].version]
+        rows = [one for n in same for one in shard.written[n] if part.begin <= one.position < part.end]
+        return sorted(rows, key=lambda one: one.position)
+
+
+def _values(shard: Shard, key: int, values: dict[str, object]) -> tuple[object, ...]:
+    return tuple(key if one.name == "id" else values[one.name] for one in shard.schema.columns)
 
 
 def _tuple(values: tuple[object, ...]) -> str:
@@ -193,26 +242,49 @@ class MemoryReader(SliceReader):
         return left_over(wanted.plan, self.log.columns(wanted, part), past)  # type: ignore[attr-defined]
 
 
-def open_memory_sink(log: MemoryLog, run: str, settings: SinkSettings, target: str, shards: Coordination) -> Sink:
-    """A sink over a log whose shards all go to the table `t` of a database of the target."""
-    rules = replace(NO_RULES, source_id=log.source_id, routes=Routes((replace(ROUTE, target_schema=target),)))
-    source = SourceContext(Lakehouse(root="/nowhere"), "shards", log.source_id, run, "mysql", rules)
-    looked_up = ShardLog(lambda name, position: log.shards[name].before(position), log.effects)
-    expected = {name: shard.schema for name, shard in log.shards.items()}
-    sides = SinkShards(log.source_id, rules, shards, 2, looked_up, expected)
-    sides.register()
-    sink = open_sink(None, source, settings, None, sides)  # type: ignore[arg-type]
-    sink.reader = MemoryReader(
+@dataclass(frozen=True)
+class Task:
+    """A task whose shards all go to the table `t` of a database of the target.
+
+    Attributes:
+        shards: without a mode they are not coordinated.
+        extracted: the table gets a column with the shard's schema: its rows can be told apart.
+    """
+
+    target: str
+    settings: SinkSettings
+    shards: Coordination
+    extracted: bool = False
+
+    def open(self, log: MemoryLog, run: str, feed: ReloadFeed | None = None) -> Sink:
+        """A sink over a log."""
+        extracts = (("schema", "^(.*)$", "shard"),) if self.extracted else ()
+        route = replace(ROUTE, target_schema=self.target, extracts=extracts)
+        rules = replace(NO_RULES, source_id=log.source_id, routes=Routes((route,)))
+        source = SourceContext(Lakehouse(root="/nowhere"), "shards", log.source_id, run, "mysql", rules)
+        looked_up = ShardLog(lambda name, position: log.shards[name].before(position), log.effects)
+        expected = {name: shard.schema for name, shard in log.shards.items()}
+        sides = SinkShards(log.source_id, rules, self.shards, self.settings.sources, looked_up, expected)
+        sides.register()
+        coordinated = sides if self.shards.mode is not None else None
+        sink = open_sink(None, source, self.settings, None, feed, coordinated)  # type: ignore[arg-type]
+        use(sink, log)
+        return sink
+
+
+def use(sink: Sink, log: MemoryLog) -> None:
+    """Let a sink read a log."""
+    reader = MemoryReader(
         None,  # type: ignore[arg-type]
         log,  # type: ignore[arg-type]
         sink.tables,
-        source,
-        settings=settings,
-        executed=sink.executed,
-        points=sink.reader.points,
-        held=sink.held,
+        sink.source,
+        settings=sink.settings,
+        executed=ExecutedEvents(),
     )
-    return sink
+    sink.statements.log = log  # type: ignore[assignment]
+    sink.reloader.reader = reader
+    sink.reader = replace(reader, executed=sink.executed, points=sink.reader.points, held=sink.shards.held)
 
 
 def union_of(server: Server, database: str, logs: list[MemoryLog]) -> list[str]:

@@ -74,7 +74,8 @@ def run(recorded: Recorded, run_id: str) -> Sink:
     """Execute all of it."""
     source = replace(recorded.source, run=run_id)
     sink = open_sink(None, source, recorded.settings, recorded.survey.end)  # type: ignore[arg-type]
-    sink.reader = RecordedReader(RecordedLog(recorded.survey), sink.tables, recorded, sink.executed)  # type: ignore[assignment]
+    sink.statements.log = RecordedLog(recorded.survey)  # type: ignore[assignment]
+    sink.reader = RecordedReader(sink.statements.log, sink.tables, recorded, sink.executed)  # type: ignore[assignment]
     orderly = False
     try:
         sink.apply(recorded.survey.begin, recorded.survey.end, lambda: False)

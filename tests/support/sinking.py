@@ -1,10 +1,12 @@
 """The sink in the test's own Spark session: bronze from recorded binlogs, a real server as target, a full diff."""
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
@@ -24,12 +26,13 @@ from dmdelta.sink.target.connection import TargetServer
 from tests.support.pipeline import TASK, Pipeline
 from tests.support.recording import record
 from tests.support.servers import Server
-from tests.support.values import quoted, source_columns
+from tests.support.servers.tidb import TidbServer
+from tests.support.values import SourceColumn, quoted, source_columns
 
 SOURCE = "s1"
 
 
-def target_of(server: Server) -> TargetServer:
+def target_of(server: Server | TidbServer) -> TargetServer:
     """The sink's way to a test server: an account that may do everything."""
     if server.flavor == "tidb":
         return TargetServer(server.host, server.port, "root", "", tidb=True)
@@ -113,7 +116,7 @@ class Sinking:
             raise
         metrics = sink.metrics()
         assert sink.end(orderly=True)
-        return Ended(finished, metrics, sink.safe)
+        return Ended(finished, metrics, sink.caution.safe)
 
 
 def table_differences(source: Server, target: Server, database: str, table: str) -> list[str]:
@@ -125,7 +128,9 @@ def table_differences(source: Server, target: Server, database: str, table: str)
     return missing + more
 
 
-def rows_of_table(server: Server, database: str, table: str, columns) -> Counter:
+def rows_of_table(
+    server: Server, database: str, table: str, columns: Sequence[SourceColumn]
+) -> "Counter[tuple[object, ...]]":
     """The rows of a table, by the text and bytes of every value."""
     chosen = ", ".join(_selected(column) for column in columns)
     json_at = [number for number, column in enumerate(columns) if column.type == "json"]
@@ -137,14 +142,14 @@ def rows_of_table(server: Server, database: str, table: str, columns) -> Counter
         return Counter(tuple(_plain(row, json_at)) for row in cursor.fetchall())
 
 
-def _plain(row, json_at: list[int]):
+def _plain(row: Sequence[Any], json_at: list[int]) -> Iterator[object]:
     """Documents in one form: servers write keys in other orders, numbers in other digits, and with and without blanks."""
     for number, value in enumerate(row):
         parsed = number in json_at and value is not None
         yield repr(_canonical(parse_document(value))) if parsed else value
 
 
-def _canonical(value):
+def _canonical(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _canonical(value[key]) for key in sorted(value)}
     if isinstance(value, list):
@@ -154,7 +159,7 @@ def _canonical(value):
     return value
 
 
-def _selected(column) -> str:
+def _selected(column: SourceColumn) -> str:
     name = quoted(column.name)
     if column.type in {"float", "double"}:
         return f"{name} * 1e0"

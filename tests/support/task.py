@@ -85,12 +85,14 @@ class Task:
         }
         if position is not None:
             source["meta"] = position
-        chosen = [{"db-name": self.database, "tbl-name": table} for table in self.tables]
-        spec = {
+        allowed: dict[str, object] = {"do-dbs": [self.database]}
+        if self.tables:
+            allowed["do-tables"] = [{"db-name": self.database, "tbl-name": table} for table in self.tables]
+        spec: dict[str, object] = {
             "name": self.name,
             "task-mode": self.mode,
             "sources": [source],
-            "block-allow-list": {"do-dbs": [self.database], **({"do-tables": chosen} if chosen else {})},
+            "block-allow-list": allowed,
             "syncer": {"checkpoint-flush-interval": "2s", "target-freshness": "0s", **self.syncer},
             **{
                 section: self.settings[section]

@@ -2,7 +2,7 @@
 
 Format: MySQL client/server protocol, "Binary Protocol Resultset Row": one packet per row, whose null bitmap starts at
 its third bit; numbers have a fixed size, everything else is length-encoded. Types that a JSON document's text does not
-express are lost: its decimals are doubles here, its dates, times and opaque values strings.
+express are lost: its dates, times and opaque values are strings here, and decimals with few digits are doubles.
 
 The reader's session has `character_set_results = NULL` (text arrives in its column's own character set) and
 `time_zone = '+00:00'`; of ENUM and SET columns the number is selected, as text.
@@ -10,6 +10,7 @@ The reader's session has `character_set_results = NULL` (text arrives in its col
 
 import json
 from collections.abc import Callable
+from decimal import Context, Decimal
 from functools import partial
 from operator import itemgetter
 from struct import Struct
@@ -32,7 +33,7 @@ from dmdelta.binlog.rows.column_codec import (
 from dmdelta.binlog.rows.image import ImageDecoder, RowForm, TableCodec, make_codec
 from dmdelta.binlog.values import temporal, variant
 from dmdelta.binlog.values.column_types import WireType
-from dmdelta.binlog.values.decimals import decimal_text_of
+from dmdelta.binlog.values.decimals import MAX_PRECISION, MOST_DIGITS, decimal_text, decimal_text_of
 from dmdelta.binlog.values.variant import KeyDictionary
 from dmdelta.errors import UnsupportedEvent
 from dmdelta.model import variant_types
@@ -56,6 +57,7 @@ _CLOCK = Struct("<BBB").unpack_from
 _MICROS = Struct("<I").unpack_from
 _TIME = Struct("<BIBBB").unpack_from
 _ZERO_DATE = bytes(4)
+_EXACTLY = Context(prec=2 * MOST_DIGITS)
 
 
 class RowReader:
@@ -171,9 +173,30 @@ def json_text_value(document: bytes, keys: KeyDictionary) -> bytes:
     if not document:
         return variant_types.NULL
     try:
-        return _json_value(json.loads(document), keys)
+        return _json_value(json.loads(document, parse_float=_json_number), keys)
     except (ValueError, RecursionError) as damage:
         raise UnsupportedEvent(f"cannot read a JSON document: {damage}", hint="report this to the project") from damage
+
+
+def _json_number(text: str) -> float | Decimal:
+    """A number with a fraction or an exponent. MySQL writes the shortest digits of a double; all others are decimals.
+
+    A decimal with such digits is a double here: both have the same value and text.
+    """
+    double, exact = float(text), Decimal(text)
+    shortest = text.endswith(".0") or not text.endswith("0")
+    return double if "e" in text.lower() or (shortest and Decimal(repr(double)) == exact) else exact
+
+
+def _json_decimal(value: Decimal) -> bytes:
+    """As the log's JSON: a decimal of up to 38 digits, MySQL's text above that."""
+    exponent = value.as_tuple().exponent
+    scale = -exponent if isinstance(exponent, int) else 0
+    unscaled = int(value.scaleb(scale, _EXACTLY))
+    digits = max(len(str(abs(unscaled))), scale)
+    if digits > MAX_PRECISION:
+        return variant.string_piece(decimal_text(unscaled, scale).encode())
+    return variant.decimal_piece(unscaled, scale, digits)
 
 
 def _json_value(value: Any, keys: KeyDictionary) -> bytes:
@@ -185,6 +208,8 @@ def _json_value(value: Any, keys: KeyDictionary) -> bytes:
         return _json_integer(value)
     if isinstance(value, float):
         return variant.double_piece(value)
+    if isinstance(value, Decimal):
+        return _json_decimal(value)
     if isinstance(value, list):
         return variant.array_piece([_json_value(element, keys) for element in value])
     if isinstance(value, dict):
@@ -198,4 +223,6 @@ def _json_integer(value: int) -> bytes:
         return variant.int16_piece(value)
     if -(1 << 31) <= value < 1 << 31:
         return variant.int32_piece(value)
+    if not -(1 << 63) <= value < 1 << 64:
+        return _json_decimal(Decimal(value))
     return variant.int64_piece(value) if value < 1 << 63 else variant.uint64_piece(value)

@@ -98,6 +98,8 @@ class ControlTable:
 
     def __init__(self, spark: SparkSession, lakehouse: Lakehouse, task: str) -> None:
         self._table = CONTROL.of(clone_session(spark), lakehouse, task)
+        self._read: tuple[int, PendingCommands] | None = None
+        """The version at which `asked` has read the table, and its result."""
 
     def ask(self, request: Request) -> None:
         """Send a command.
@@ -154,11 +156,20 @@ class ControlTable:
         return None if row is None else UpdateAck(row["settings"], row["process"])
 
     def asked(self) -> PendingCommands:
-        """The newest request of each kind.
+        """The newest request of each kind. Reads the table only if it has changed.
 
         Raises:
             LakehouseError: the table cannot be read.
         """
+        version = self._table.version()
+        if self._read is not None and self._read[0] == version:
+            return self._read[1]
+        asked = self._asked()
+        # Looked up before the rows: what has been committed in between is read again.
+        self._read = None if version is None else (version, asked)
+        return asked
+
+    def _asked(self) -> PendingCommands:
         rows = self._table.rows()
         request = _newest_of(row for row in rows if row.get("request") not in (None, RELOAD))
         reload = _newest_of(row for row in rows if row.get("request") == RELOAD)

@@ -63,7 +63,7 @@ def list_structures(
         LakehouseError: the history cannot be read.
     """
     sources = spec.sources if source_id is None else [named_source(spec, source_id)]
-    task = open_task(spec, writing=False)
+    task = open_task(spec, writing=False, beside_run=True)
     shown: list[ShownStructure] = []
     for source in sources:
         rows = _history(task, source).rows()
@@ -85,7 +85,7 @@ def update_structure(spec: TaskSpec, source_id: str | None, table: TableName, st
     """
     source = named_source(spec, source_id)
     flavor = flavor_of_source(spec, source)
-    task = open_task(spec, writing=False)
+    task = open_task(spec, writing=False, beside_run=True)
     history, end = _history(task, source), _end(task, source)
     known = structures_at(history.rows(), end, Structures())
     schema, charset = read_structure(statement, table, known.charset_of, mariadb=flavor == "mariadb")
@@ -110,7 +110,7 @@ def delete_structure(spec: TaskSpec, source_id: str | None, table: TableName) ->
         LakehouseError: it cannot be recorded.
     """
     source = named_source(spec, source_id)
-    task = open_task(spec, writing=False)
+    task = open_task(spec, writing=False, beside_run=True)
     row = HistoryRow(
         position=_end(task, source),
         schema=table[0],

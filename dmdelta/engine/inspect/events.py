@@ -7,8 +7,8 @@ from typing import Any
 from dmdelta.config import TaskSpec
 from dmdelta.engine.task.task import open_task
 from dmdelta.errors import ConfigError
+from dmdelta.lakehouse.history import commits
 from dmdelta.lakehouse.spark_errors import wrapped
-from dmdelta.lakehouse.tables import table_state
 from dmdelta.model.change import Op
 from dmdelta.model.position import seq_of
 from dmdelta.model.spark_sql import literal
@@ -43,9 +43,9 @@ def events(spec: TaskSpec, query: EventQuery) -> list[dict[str, Any]]:
         LakehouseError: bronze cannot be read.
     """
     condition = " AND ".join(plan_conditions(query))
-    task = open_task(spec, writing=False)
+    task = open_task(spec, writing=False, beside_run=True)
     bronze = task.lakehouse.bronze
-    if table_state(task.spark, bronze) is None:
+    if not commits(task.spark, bronze, 1):  # without a query, under a local root
         return []
     sources = ", ".join(literal(source.source_id) for source in spec.sources)
     statement = (

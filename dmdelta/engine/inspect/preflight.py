@@ -5,17 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dmdelta.config import SourceConfig, TaskSpec
-from dmdelta.engine.sink import target_server
 from dmdelta.engine.task.mapping import FIRST_TRY, reading_of, relay_task
 from dmdelta.engine.task.risks import SelectedTables, plan_risks, read_selected
+from dmdelta.engine.task.target_checks import check_target
 from dmdelta.engine.task.task import open_suites, open_task
 from dmdelta.errors import DmdeltaError
 from dmdelta.lakehouse.tables import table_state
 from dmdelta.model.schema import TableName
 from dmdelta.rules import SourceRules
-from dmdelta.sink.target.connection import TargetServer, session
-from dmdelta.sink.target.preflight import TargetCheck, plan_target_checks, read_target_facts
-from dmdelta.source.catalog import read_schemas
 from dmdelta.source.connection import open_connection
 from dmdelta.source.preflight.finding import Finding, Level
 from dmdelta.source.preflight.server_checks import check_relay
@@ -65,24 +62,9 @@ def _target_findings(spec: TaskSpec, selected: SelectedTables) -> list[TaskFindi
     """The sink's target: a server of the spec's kind, where the account may do what the sink does; and the risks."""
     if spec.sink is None:
         return _risk_findings(spec, selected, {})
-    server, targets = target_server(spec.sink), frozenset(selected.targets.values())
-    try:
-        facts = read_target_facts(server)
-        sink_keys = _keys_of_target(server, targets)
-    except DmdeltaError as error:
-        down = TaskFinding("sink", "connection", Level.FAIL, error.message, error.hint or "")
-        return [down, *_risk_findings(spec, selected, {})]
-    tidb, metadata, schemas = spec.sink.kind == "tidb", spec.sink.metadata, {schema for schema, _ in targets}
-    checks = plan_target_checks(facts, tidb=tidb, schemas=schemas, metadata=metadata)
-    found = [TaskFinding("sink", check.name, _level(check), check.message, check.fix) for check in checks]
-    return [*found, *_risk_findings(spec, selected, sink_keys)]
-
-
-def _keys_of_target(server: TargetServer, targets: Collection[TableName]) -> dict[TableName, bool]:
-    """Which of the sink's tables exist, and whether each has a key."""
-    with session(server) as connection:
-        tables = read_schemas(connection, lambda *name: name in targets)
-    return {table.name: bool(table.primary_key) for table in tables}
+    target = check_target(spec.sink, selected)
+    found = [TaskFinding("sink", one.name, one.level, one.message, one.fix) for one in target.findings]
+    return [*found, *_risk_findings(spec, selected, target.keys)]
 
 
 def _risk_findings(spec: TaskSpec, selected: SelectedTables, sink_keys: Mapping[TableName, bool]) -> list[TaskFinding]:
@@ -91,12 +73,6 @@ def _risk_findings(spec: TaskSpec, selected: SelectedTables, sink_keys: Mapping[
         TaskFinding(risk.concerns, risk.finding.name, risk.finding.level, risk.finding.message, risk.finding.fix)
         for risk in risks
     ]
-
-
-def _level(check: TargetCheck) -> Level:
-    if check.passes:
-        return Level.PASS
-    return Level.FAIL if check.stops else Level.WARN
 
 
 def _unknown_checks(spec: TaskSpec, names: Collection[str]) -> list[TaskFinding]:
@@ -126,7 +102,7 @@ def _source_findings(spec: TaskSpec, source: SourceConfig, sources: list[Selecte
 def _lakehouse_finding(spec: TaskSpec) -> TaskFinding:
     try:
         open_suites(spec)
-        task = open_task(spec, writing=False)
+        task = open_task(spec, writing=False, beside_run=True)
         state = table_state(task.spark, task.lakehouse.bronze)
         if state is not None:
             state.assert_owned(task.lakehouse.bronze, spec.name)

@@ -4,26 +4,25 @@ from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dmdelta.bronze.landing import landing_app
 from dmdelta.checkpoint import checkpoint_rows
 from dmdelta.config import SourceConfig, TaskSpec
 from dmdelta.engine.control.table import ControlTable
-from dmdelta.engine.sink import target_server
-from dmdelta.engine.snapshot.store import ChunkStore
 from dmdelta.engine.task.task import Task, open_metadata
 from dmdelta.engine.telemetry.task_status import Origin, SourceStatus, TableStatus, TaskStatus
-from dmdelta.engine.validation.admin import ValidatorStatus, validator_status
-from dmdelta.errors import SinkError, UnsupportedTable
+from dmdelta.errors import UnsupportedTable
 from dmdelta.lakehouse.access.local_root import local_table
+from dmdelta.lakehouse.access.object_store import object_table
 from dmdelta.lakehouse.history import OwnCommit, newest_own_commit
 from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.model.position import Position
 from dmdelta.model.spark_sql import literal
-from dmdelta.sink.startup import flushed_position
-from dmdelta.sink.target.metadata import Metadata
 from dmdelta.source.relay.relay_task import RelayStatus, read_status
+
+if TYPE_CHECKING:
+    from dmdelta.engine.validation.admin import ValidatorStatus
 
 
 def stored_status(spec: TaskSpec) -> TaskStatus:
@@ -35,7 +34,7 @@ def stored_status(spec: TaskSpec) -> TaskStatus:
     task = open_metadata(spec)
     rows = checkpoint_rows(task.spark, task.lakehouse, spec.name)
     points = {row["id"]: row for row in rows if row["is_global"]}
-    validators = {each.source_id: each for each in validator_status(task)} if spec.validator.mode != "none" else {}
+    validators = _validators(task)
     sources = tuple(
         _validated(_source(task, source, points.get(source.source_id)), validators) for source in spec.sources
     )
@@ -68,7 +67,6 @@ def stored_status(spec: TaskSpec) -> TaskStatus:
 def _source(task: Task, source: SourceConfig, point: dict[str, Any] | None) -> SourceStatus:
     app = landing_app(task.spec.name, source.source_id)
     landed = newest_own_commit(task.spark, task.lakehouse.bronze, app)
-    sunk, failure, lag = _sink_position(task, source, landed.tag.end if landed else None)
     relay = read_status(Path(task.spec.relay_dir(source)) / source.source_id)
     return SourceStatus(
         source_id=source.source_id,
@@ -83,14 +81,20 @@ def _source(task: Task, source: SourceConfig, point: dict[str, Any] | None) -> S
         exit_point=_place(point, "exit_point_") if point and point["exit_point_binlog_name"] else None,
         flushed_at=point["updated_at"] if point else None,
         flushed_because=point["reason"] if point else None,
-        sunk_to=sunk,
-        sink_error=failure,
-        sink_lag_bytes=lag,
-        sink_lacks=_missing_in_sink(task, source),
+        **_sink(task, source, landed.tag.end if landed else None),
     )
 
 
-def _validated(source: SourceStatus, validators: Mapping[str, ValidatorStatus]) -> SourceStatus:
+def _validators(task: Task) -> Mapping[str, "ValidatorStatus"]:
+    """The status of each source's validator, by source."""
+    if task.spec.validator.mode == "none":
+        return {}
+    from dmdelta.engine.validation.admin import validator_status  # noqa: PLC0415 - takes a tenth of a second
+
+    return {each.source_id: each for each in validator_status(task)}
+
+
+def _validated(source: SourceStatus, validators: Mapping[str, "ValidatorStatus"]) -> SourceStatus:
     validator = validators.get(source.source_id)
     if validator is None:
         return source
@@ -104,37 +108,29 @@ def _validated(source: SourceStatus, validators: Mapping[str, ValidatorStatus]) 
     )
 
 
-def _missing_in_sink(task: Task, source: SourceConfig) -> tuple[str, ...]:
-    if task.spec.sink is None:
-        return ()
-    store = ChunkStore(task.spark, task.lakehouse, task.spec.name, source.source_id, task.run)
-    return tuple(".".join(name) for name in store.read_ad_hoc())
-
-
-def _sink_position(
-    task: Task, source: SourceConfig, landed: Position | None
-) -> tuple[str | None, str | None, int | None]:
-    """The sink's position, the error if it cannot be read, and its lag behind bronze in bytes of the log."""
+def _sink(task: Task, source: SourceConfig, landed: Position | None) -> dict[str, Any]:
+    """The fields of the sink; none without one."""
     config = task.spec.sink
     if config is None:
-        return None, None, None
-    metadata = Metadata(config.metadata, task.spec.name, source.source_id, task.run)
-    try:
-        position = flushed_position(target_server(config), metadata)
-    except SinkError as error:
-        return None, error.message, None
-    if position is None or landed is None or position.binlog_file != landed.binlog_file:
-        return str(position) if position else None, None, None
-    return str(position), None, max(0, landed.offset - position.offset)
+        return {}
+    from dmdelta.engine.inspect.stored_sink import read_sink  # noqa: PLC0415 - takes a fifth of a second
+
+    sink = read_sink(task, config, source.source_id, landed)
+    return {
+        "sunk_to": sink.position,
+        "sink_error": sink.error,
+        "sink_lag_bytes": sink.lag_bytes,
+        "sink_lacks": sink.lacks,
+    }
 
 
 def _newest_change(task: Task, landed: OwnCommit) -> datetime | None:
     """When the last row of the newest landing was committed at the source."""
     bronze, newest = task.lakehouse.bronze, landed.tag
-    local = local_table(task.spark, bronze)
+    reader = local_table(task.spark, bronze) or object_table(task.spark, bronze)
     with suppress(UnsupportedTable):
-        if local is not None:
-            text = local.newest_in(landed.version, "committed_at")
+        if reader is not None:
+            text = reader.newest_in(landed.version, "committed_at")
             return datetime.fromisoformat(text.replace("Z", "+00:00")) if text is not None else None
     # File statistics keep the query short.
     statement = (

@@ -8,8 +8,9 @@ from pyspark.sql import SparkSession
 from dmdelta.bronze.retention import Expired, expire, first_day_needed, plan_expiry
 from dmdelta.checkpoint.store import load_points
 from dmdelta.config import SourceConfig
-from dmdelta.engine.sink import target_server
+from dmdelta.engine.snapshot.in_target import tables_missing_rows
 from dmdelta.engine.snapshot.store import ChunkStore
+from dmdelta.engine.task.mapping import target_server
 from dmdelta.engine.task.task import Task
 from dmdelta.engine.validation.store import VALIDATOR, read_progress
 from dmdelta.model.position import Position
@@ -56,6 +57,8 @@ def _read_to(task: Task, source: SourceConfig) -> Iterator[Position | None]:
     if (config := task.spec.sink) is not None:
         metadata = Metadata(config.metadata, name, source.source_id, task.run)
         yield flushed_position(target_server(config), metadata)
+        if tables_missing_rows(task, source.source_id):
+            yield None
     if task.spec.validator.mode != "none":
         known = read_progress(VALIDATOR.of(spark, lakehouse, name)).get(source.source_id)
         yield from (known[0].position, *known[0].left.values()) if known is not None else (None,)

@@ -1,6 +1,7 @@
 """`dmdelta quality`: evaluates expectations on silver tables."""
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,12 +14,13 @@ from dmdelta.engine.history.states import ReplayedHistory, SilverHistory
 from dmdelta.engine.quality.evaluation import TableEvaluation, TableResult
 from dmdelta.engine.quality.foreign_keys import ForeignKeyEvaluation
 from dmdelta.engine.task.mapping import endpoint_of
-from dmdelta.engine.task.source import TaskSource, open_task_source
-from dmdelta.engine.task.task import open_suites
+from dmdelta.engine.task.source import TaskSource, source_of_task
+from dmdelta.engine.task.task import named_source, open_suites, open_task
 from dmdelta.errors import ConfigError
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
 from dmdelta.quality.results import ResultStore, Scope
+from dmdelta.quality.suite import Suites
 from dmdelta.silver.table.table import Condition, silver_condition
 
 
@@ -54,9 +56,13 @@ def evaluate_tables(
     Raises:
         ConfigError: there is no such table or place, or a suite does not fit its table.
         QualityError: silver's history does not go back to the range, or bronze does not have it.
-        DmdeltaError: as `open_task_source`.
+        DmdeltaError: as `open_task` and `source_of_task`.
     """
-    source = open_task_source(spec, request.source)
+    config = named_source(spec, request.source)
+    with ThreadPoolExecutor(1) as pool:  # Great Expectations takes seconds to import, as Spark does to start
+        loaded = pool.submit(open_suites, spec)
+        source = source_of_task(open_task(spec, writing=False, beside_run=True), config)
+        suites = loaded.result()
     task, context = source.task, source.context
     begin, end = _range(source, request)
     if begin is not None:
@@ -65,7 +71,7 @@ def evaluate_tables(
     known = source.known_tables()
     names = source.tables_like(request.table, known)
     history = ReplayedHistory(task, context, frozenset(names)) if request.replay else SilverHistory(task, context)
-    evaluation = open_evaluation(spec, source, history, known)
+    evaluation = open_evaluation(source, history, known, suites)
     results: list[TableResult] = []
     try:
         for name in names:
@@ -98,19 +104,16 @@ def write_docs(folder: Path, results: Sequence[TableResult]) -> Path | None:
 
 
 def open_evaluation(
-    spec: TaskSpec, source: TaskSource, history: SilverHistory | ReplayedHistory, known: Sequence[TableName]
+    source: TaskSource, history: SilverHistory | ReplayedHistory, known: Sequence[TableName], suites: Suites
 ) -> TableEvaluation:
     """The evaluation of a source's tables, with their states from a history.
 
     Args:
         known: the source's known tables.
-
-    Raises:
-        ConfigError: a suite is invalid.
     """
     task, context = source.task, source.context
     keys = ForeignKeyEvaluation(task.spark, context, history, endpoint_of(source.config), _sources(source, known))
-    return TableEvaluation(task, context, keys, (spec.quality or QualityConfig()).freshness, open_suites(spec))
+    return TableEvaluation(task, context, keys, (task.spec.quality or QualityConfig()).freshness, suites)
 
 
 def _sources(source: TaskSource, known: Sequence[TableName]) -> Mapping[TableName, Sequence[TableName]]:

@@ -11,6 +11,7 @@ from dmdelta.engine.replay.check import ReplayCheck
 from dmdelta.engine.replay.repair import Replayed
 from dmdelta.engine.replay.table import ReplayRequest, ReplayTo, TableReplay
 from dmdelta.engine.task.source import TaskSource, open_task_source
+from dmdelta.engine.task.task import open_suites
 from dmdelta.errors import ConfigError
 from dmdelta.model.schema import TableName
 from dmdelta.quality.results import ResultStore
@@ -52,7 +53,8 @@ def replay(spec: TaskSpec, request: ReplayRequest, report: Report) -> list[Repla
 
 def _check_of(spec: TaskSpec, source: TaskSource) -> ReplayCheck:
     task = source.task
-    evaluation = open_evaluation(spec, source, SilverHistory(task, source.context), source.known_tables())
+    history, known = SilverHistory(task, source.context), source.known_tables()
+    evaluation = open_evaluation(source, history, known, open_suites(spec))
     return ReplayCheck(evaluation, ResultStore(task.spark, task.lakehouse, spec.name, task.run))
 
 

@@ -38,7 +38,7 @@ from dmdelta.engine.maintenance.background import BackgroundMaintenance
 from dmdelta.engine.relay.supervisor import Relaying
 from dmdelta.engine.run.pipeline import SourcePipeline
 from dmdelta.engine.sink import SinkingLoop, shard_log, sink_settings
-from dmdelta.engine.snapshot.ad_hoc import AdHocSnapshots, joining_tables
+from dmdelta.engine.snapshot.ad_hoc import AdHocSnapshots, joining_tables, open_feed
 from dmdelta.engine.snapshot.initial import open_full_load
 from dmdelta.engine.snapshot.store import ChunkStore
 from dmdelta.engine.task.overrides import read_operators
@@ -53,6 +53,7 @@ from dmdelta.quality.results import ResultStore
 from dmdelta.sharding import Coordination, ShardSides
 from dmdelta.silver.apply.row_checks import no_checks
 from dmdelta.silver.schema.earlier import EarlierStructures
+from dmdelta.sink.reload_feed import ReloadFeed
 from dmdelta.sink.shards import SinkShards
 
 log = get_logger(__name__)
@@ -139,8 +140,8 @@ def open_pipeline(
         stop=stop,
         load=load,
     )
-    pipeline.sinking = _open_sinking(task, source, landing, landed)
-    _coordinate_sink(task, relaying, pipeline.sinking, sides.sink)
+    pipeline.sinking = sinking = _open_sinking(task, source, landing, landed, (chunks, joining))
+    _coordinate_sink(task, relaying, sinking, sides.sink)
     pipeline.validator = _open_validator(task, relaying, applying, stored)
     if task.spec.maintenance.automatic and not relaying.until_caught_up:
         pipeline.maintenance = BackgroundMaintenance(
@@ -157,6 +158,7 @@ def open_pipeline(
             landed=evidence.landed,
             joining=joining,
             repeated=landing.repeated,
+            feed=sinking.feed if sinking is not None else ReloadFeed(),
         )
     return pipeline
 
@@ -183,9 +185,17 @@ class _TimedStore:
 
 
 def _open_sinking(
-    task: Task, source: SourceContext, landing: LandingLoop, landed: LandedRange | None
+    task: Task,
+    source: SourceContext,
+    landing: LandingLoop,
+    landed: LandedRange | None,
+    ad_hoc: tuple[ChunkStore, frozenset[TableName]],
 ) -> SinkingLoop | None:
-    """The sink's loop, which receives what lands from now on; None without a sink."""
+    """The sink's loop, which receives what lands from now on, and what ad-hoc snapshots read; None without a sink.
+
+    Args:
+        ad_hoc: the snapshots, and the tables that join in this run.
+    """
     config = task.spec.sink
     if config is None:
         return None
@@ -195,7 +205,10 @@ def _open_sinking(
     rules = replace(task.rules(source.source_id), operators=operators)
     own = replace(source, rules=rules)
     settings = sink_settings(task.spec, config)
-    return SinkingLoop(clone_session(task.spark), own, settings, ahead, landed)
+    feed = open_feed(*ad_hoc, source.flavor)
+    if landing.relaying.task.endpoint is None:
+        feed.close()  # an archive has no tables to read
+    return SinkingLoop(clone_session(task.spark), own, settings, ahead, landed, feed)
 
 
 def _coordinate_sink(

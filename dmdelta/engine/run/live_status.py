@@ -104,20 +104,13 @@ def _source(pipeline: SourcePipeline, stats: SourceStats, running: RunningSource
         sunk_to=_text(positions.get("sunk")),
         sink_error=str(sinking.failure.message) if sinking is not None and sinking.failure is not None else None,
         sink_lag_bytes=_bytes_between(positions.get("sunk"), positions.get("landed")),
-        sink_lacks=_lacking(pipeline),
+        sink_lacks=sinking.lacking if sinking is not None else (),
         validated_to=_text(positions.get("validated")),
         validator_pending=stats.validator.pending if stats.validator else None,
         validator_errors=stats.validator.errors.get(ErrorState.NEW, 0) if stats.validator else None,
         validator_trouble=validator.trouble if validator is not None else None,
         stop_waits_for=awaited(pipeline),
     )
-
-
-def _lacking(pipeline: SourcePipeline) -> tuple[str, ...]:
-    """The tables that ad-hoc snapshots have read, and so the sink lacks."""
-    if pipeline.sinking is None or pipeline.ad_hoc is None:
-        return ()
-    return tuple(".".join(name) for name in pipeline.ad_hoc.read)
 
 
 def _tables(pipeline: SourcePipeline, loads: Mapping[str, TableLoad], running: RunningSources) -> Iterator[TableStatus]:

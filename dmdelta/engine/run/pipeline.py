@@ -166,11 +166,12 @@ class SourcePipeline:
             landed = self.load.run(self.landing.landed_ranges, self.landing.counters, self.stop)
             if landed is None:
                 self.landing.landed_ranges.close()
-                return
+                return  # before an ad-hoc snapshot: the sink waits for none
             self.applying.scheduler.states.read_exactly(self.load.exact_positions())
         ad_hoc = self.ad_hoc
         if ad_hoc is not None and self.relaying.until_caught_up:
             ad_hoc.run(self.stop)
+            ad_hoc.feed.close()
         elif ad_hoc is not None:
             self._start("snapshot", lambda: ad_hoc.follow(self.stop))
         self.relaying.catch_up()

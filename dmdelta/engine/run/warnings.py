@@ -1,25 +1,31 @@
-"""Warns, when a run starts, of what may lose or duplicate rows although nothing fails."""
+"""Warns, when a run starts, of what may lose or duplicate rows although nothing fails, and of what stops the sink."""
 
 from collections.abc import Sequence
 
 from dmdelta.config import TaskSpec
 from dmdelta.engine.relay.supervisor import Relaying
 from dmdelta.engine.task.mapping import FIRST_TRY
-from dmdelta.engine.task.risks import SelectedTables, plan_risks, read_selected, shard_risks
+from dmdelta.engine.task.risks import Risk, SelectedTables, plan_risks, read_selected, shard_risks
+from dmdelta.engine.task.target_checks import TargetFindings, check_target
 from dmdelta.errors import DmdeltaError
 from dmdelta.logging import get_logger
 from dmdelta.source.connection import open_connection
+from dmdelta.source.preflight.finding import Level
 
 log = get_logger(__name__)
 
 
 def warn_of_risks(spec: TaskSpec, relayings: Sequence[Relaying]) -> None:
-    """Log the risks of a spec and of the tables of its sources; an archive has no catalog, so its tables are unknown.
+    """Log the risks of a spec and of the tables of its sources, and what the sink's target lacks.
 
-    The sources have just answered. One that no longer does is left to its relay, which retries.
+    An archive has no catalog, so its tables are unknown. The sources have just answered. One that no longer does is
+    left to its relay, which retries; the target is left to the sink, whose failure stops nothing else.
     """
     selected = SelectedTables.of_all([_selected(spec, relaying) for relaying in relayings])
-    for risk in [*shard_risks(spec, selected), *plan_risks(spec, selected)]:
+    target = check_target(spec.sink, selected) if spec.sink is not None else TargetFindings(())
+    risks = [*shard_risks(spec, selected), *plan_risks(spec, selected, target.keys)]
+    raised = [Risk("sink", found) for found in target.findings if found.level is not Level.PASS]
+    for risk in [*risks, *raised]:
         found = risk.finding
         if not spec.is_ignored(found.name):
             log.warning("preflight", concerns=risk.concerns, check=found.name, finding=found.message, fix=found.fix)

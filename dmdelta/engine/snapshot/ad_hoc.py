@@ -25,7 +25,7 @@ from dmdelta.engine.ingest.repeated import RepeatedStructures
 from dmdelta.engine.relay.supervisor import Relaying
 from dmdelta.engine.snapshot.chunk_source import ChunkFrames
 from dmdelta.engine.snapshot.plan import LAST_CHUNK, PlannedSnapshot, plan_batches, shares_of
-from dmdelta.engine.snapshot.store import ChunkStore, record_missed
+from dmdelta.engine.snapshot.store import AppliedTable, ChunkStore, record_missed
 from dmdelta.engine.task.task import Task
 from dmdelta.engine.telemetry.counters import RunCounters
 from dmdelta.errors import QualityError, SchemaError
@@ -35,9 +35,12 @@ from dmdelta.lakehouse.history import OwnCommit, newest_own_commit
 from dmdelta.lakehouse.jvm.cancellation import cancel_jobs
 from dmdelta.lakehouse.session import clone_session
 from dmdelta.logging import get_logger
+from dmdelta.model.gtid import Flavor
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.silver.history.reload import ReloadRequest, reload_table
+from dmdelta.sink.plan.reload import AdHocState, Reload
+from dmdelta.sink.reload_feed import ReloadFeed
 from dmdelta.source.endpoint import Endpoint
 from dmdelta.source.relay.relay_dir import newest_begin
 from dmdelta.source.snapshot.chunk import Chunk
@@ -57,7 +60,7 @@ class AdHocSnapshots:
         landed: where bronze ended when the run began; None: nothing had landed.
         joining: tables that were selected since the last run.
         repeated: to be notified of the structures that a snapshot writes into the log.
-        read: tables that ad-hoc snapshots have read; only known with a sink, which lacks their rows.
+        feed: tells the sink what it must wait for, and which rows it gets.
         _deferred: requests that are left to the next run.
     """
 
@@ -72,7 +75,7 @@ class AdHocSnapshots:
     repeated: RepeatedStructures = field(default_factory=RepeatedStructures)
     spark: SparkSession = field(init=False)
     endpoint: Endpoint = field(init=False)
-    read: Sequence[TableName] = ()
+    feed: ReloadFeed = field(default_factory=ReloadFeed)
     _deferred: frozenset[str] = frozenset()
     _requested: threading.Event = field(default_factory=threading.Event)
 
@@ -84,12 +87,15 @@ class AdHocSnapshots:
 
     def follow(self, stop: StopRequest) -> None:
         """Take the requested snapshots until the stop is requested."""
-        while not stop.requested:
-            self.run(stop)
-            until = time.monotonic() + POLL_SECONDS
-            while not stop.requested and time.monotonic() < until and not self._requested.wait(WAIT_SECONDS):
-                pass
-            self._requested.clear()
+        try:
+            while not stop.requested:
+                self.run(stop)
+                until = time.monotonic() + POLL_SECONDS
+                while not stop.requested and time.monotonic() < until and not self._requested.wait(WAIT_SECONDS):
+                    pass
+                self._requested.clear()
+        finally:
+            self.feed.close()
 
     def wake(self) -> None:
         """Look for requests now."""
@@ -102,8 +108,6 @@ class AdHocSnapshots:
             SourceError, SourceUnavailable: the source cannot be read.
             LakehouseError, Fenced: bronze or silver cannot be written.
         """
-        if self.task.spec.sink is not None and not self.read:
-            self.read = self.store.read_ad_hoc()
         while not stop.requested:
             awaited = self.store.awaited()
             if awaited.epoch is not None:
@@ -125,6 +129,7 @@ class AdHocSnapshots:
         if not names:
             return None
         self.store.open()
+        self.feed.plan(names)
         self.scheduler.pause_tables(names)
         located = self._plan_behind_landed(names, stop)
         if located is None:
@@ -136,6 +141,7 @@ class AdHocSnapshots:
             log.warning("requested tables do not exist", tables=sorted(".".join(name) for name in missing))
             self.scheduler.resume_tables(dict.fromkeys(missing, ORIGIN))
         self.store.plan(snapshot, requests)
+        self.feed.begin(snapshot.tables, begin, missing)
         self.joining = frozenset()
         log.info("ad-hoc snapshot started", source=self.source.source_id, chunks=len(plan.chunks), log=str(begin))
         return snapshot
@@ -155,6 +161,8 @@ class AdHocSnapshots:
         return None
 
     def _take_snapshot(self, snapshot: PlannedSnapshot, stop: StopRequest) -> None:
+        self.store.open()  # a plan of an older release may be all that it has
+        self.feed.begin(snapshot.tables, snapshot.log_begin)
         self.scheduler.pause_tables(snapshot.tables)
         commit = self._newest_commit(snapshot)
         if commit is not None:
@@ -170,19 +178,21 @@ class AdHocSnapshots:
         if relayed is None or relayed.epoch != snapshot.log_begin.epoch:
             log.warning("source switched to another log; reading the tables again", source=self.source.source_id)
             self.store.end(snapshot, requeue=snapshot.tables)
+            self.feed.end((), requeued=snapshot.tables)
             return
         safe_until = Position(snapshot.log_begin.epoch, end.binlog_file, end.offset)
-        resume_position = self._reload(snapshot, safe_until, structures_written=done >= LAST_CHUNK)
+        epochs = (snapshot.epoch, snapshot.log_begin.epoch)
+        exact = exact_positions(self.spark, self.source.bronze, self.source.source_id, epochs)
+        resume_position = self._reload(snapshot, exact, safe_until, structures_written=done >= LAST_CHUNK)
         reach(CrashPoint.SNAPSHOT_END)
-        self._deferred |= self.store.end(snapshot, requeue=snapshot.tables - resume_position.keys())
+        failed = snapshot.tables - resume_position.keys()
+        applied = [
+            AppliedTable(name, snapshot.epoch, at, None if name in exact else safe_until)
+            for name, at in resume_position.items()
+        ]
+        self._deferred |= self.store.end(snapshot, failed, applied)
+        self.feed.end(map(reload_of, applied), requeued=failed)
         self.scheduler.resume_tables(resume_position)
-        if self.task.spec.sink is not None:
-            self.read = self.store.read_ad_hoc()
-            log.warning(
-                "rows of an ad-hoc snapshot do not reach the sink's target: copy these tables there",
-                source=self.source.source_id,
-                tables=sorted(".".join(name) for name in resume_position),
-            )
         log.info(
             "ad-hoc snapshot applied", source=self.source.source_id, tables=len(resume_position), log=str(safe_until)
         )
@@ -202,15 +212,19 @@ class AdHocSnapshots:
         reach(CrashPoint.SNAPSHOT_BETWEEN_BATCHES)
 
     def _reload(
-        self, snapshot: PlannedSnapshot, safe_until: Position, *, structures_written: bool
+        self,
+        snapshot: PlannedSnapshot,
+        exact: Mapping[TableName, Position],
+        safe_until: Position,
+        *,
+        structures_written: bool,
     ) -> dict[TableName, Position]:
         """Overwrite each silver table; returns where its log resumes. A shard that does not fit its merged table stops.
 
         Args:
+            exact: the positions of the tables that were read at one position.
             structures_written: by a run that was killed.
         """
-        source, log_epoch = self.source, snapshot.log_begin.epoch
-        exact = exact_positions(self.spark, source.bronze, source.source_id, (snapshot.epoch, log_epoch))
         schemas = {chunk.schema.name: chunk.schema for chunk in snapshot.chunks}
         resume_position = {name: exact.get(name, snapshot.log_begin) for name in schemas}
         self.repeated.written(resume_position)
@@ -258,6 +272,30 @@ class AdHocSnapshots:
             begin=begin,
             end=end,
         )
+
+
+def reload_of(one: AppliedTable) -> Reload:
+    """What the sink makes of a table that an ad-hoc snapshot has brought to silver."""
+    return Reload(one.table, one.epoch, one.position, one.safe_until)
+
+
+def open_feed(store: ChunkStore, joining: frozenset[TableName], flavor: Flavor) -> ReloadFeed:
+    """The feed of a source's sink, with what earlier runs have left. Creates the table of snapshots.
+
+    Raises:
+        LakehouseError: the plans cannot be read.
+    """
+    store.open()
+    awaited = store.awaited()
+    started = store.load(awaited.epoch, flavor) if awaited.epoch is not None else None
+    return ReloadFeed(
+        AdHocState(
+            awaited=joining | awaited.tables,
+            begin=started.log_begin if started is not None else None,
+            reading=awaited.begun,
+            reloads=tuple(map(reload_of, store.applied())),
+        )
+    )
 
 
 def joining_tables(

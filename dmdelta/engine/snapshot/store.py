@@ -40,6 +40,8 @@ SNAPSHOT = MetadataTable(
         "binlog_name": T.StringType(),
         "binlog_pos": T.LongType(),
         "binlog_gtid": T.StringType(),
+        "safe_until_name": T.StringType(),
+        "safe_until_pos": T.LongType(),
         "landed_version": T.LongType(),
         "request": T.StringType(),
         "updated_at": T.TimestampType(),
@@ -61,8 +63,26 @@ class Kind(str, Enum):
     """A chunk is to be read."""
     LANDED = "landed"
     """The chunk is in bronze."""
+    APPLIED = "applied"
+    """A table of an ad-hoc snapshot is in silver; its log continues at the position."""
     ENDED = "ended"
     """An ad-hoc snapshot is in silver, or was abandoned for another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedTable:
+    """A table that an ad-hoc snapshot has read, and that is in silver.
+
+    Attributes:
+        epoch: of its rows in bronze.
+        position: where its log continues.
+        safe_until: changes before it may already be in the rows; None: the rows are as of `position`.
+    """
+
+    table: TableName
+    epoch: int
+    position: Position
+    safe_until: Position | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,17 +143,23 @@ class ChunkStore:
         """Record that chunks have landed, and with which commit of bronze."""
         self._append(snapshot, Kind.LANDED, chunks, commit)
 
-    def end(self, snapshot: PlannedSnapshot, requeue: Collection[TableName] = ()) -> frozenset[str]:
+    def end(
+        self,
+        snapshot: PlannedSnapshot,
+        requeue: Collection[TableName] = (),
+        applied: Sequence[AppliedTable] = (),
+    ) -> frozenset[str]:
         """Record that an ad-hoc snapshot is finished.
 
         Args:
             requeue: tables for which it failed: they are requested again.
+            applied: the others.
 
         Returns:
             The ids of the new requests.
         """
         requests = [_mark(Kind.REQUESTED, name, uuid4().hex) for name in requeue]
-        self._append(snapshot, Kind.ENDED, (), extra=requests)
+        self._append(snapshot, Kind.ENDED, (), extra=[*requests, *map(_applied_row, applied)])
         return frozenset(mark["request"] for mark in requests)
 
     def request(self, tables: Collection[TableName]) -> None:
@@ -185,14 +211,25 @@ class ChunkStore:
             (row["cp_schema"], row["cp_table"]) for row in planned if row["chunk"] > landed
         )
 
-    def read_ad_hoc(self) -> list[TableName]:
-        """The tables that ad-hoc snapshots have read, by name.
+    def applied(self) -> list[AppliedTable]:
+        """What ad-hoc snapshots have brought to silver, oldest first. The table has to be open.
 
         Raises:
             LakehouseError: the table cannot be read.
         """
-        rows = self._rows(Kind.LANDED, below("epoch", 0), columns=_NAME)
-        return sorted({(row["cp_schema"], row["cp_table"]) for row in rows})
+        columns = ("epoch", "log_epoch", "binlog_name", "binlog_pos", "safe_until_name", "safe_until_pos", *_NAME)
+        rows = self._rows(Kind.APPLIED, columns=columns)
+        return [_applied_table(row) for row in sorted(rows, key=lambda row: -row["epoch"])]
+
+    def applied_epochs(self) -> dict[TableName, int]:
+        """The epoch of the newest ad-hoc snapshot in silver, by table. The table need not be open.
+
+        Raises:
+            LakehouseError: the table cannot be read.
+        """
+        rows = self._rows(Kind.APPLIED, columns=("epoch", *_NAME))
+        rows.sort(key=lambda row: -row["epoch"])
+        return {(row["cp_schema"], row["cp_table"]): row["epoch"] for row in rows}
 
     def load(self, epoch: int, flavor: Flavor) -> PlannedSnapshot:
         """The plan of an epoch.
@@ -283,6 +320,29 @@ def record_missed(store: ChunkStore, snapshot: PlannedSnapshot, commit: OwnCommi
 def _mark(kind: Kind, name: TableName | None = None, request: str | None = None) -> dict[str, Any]:
     schema, table = name or (None, None)
     return {"kind": kind.value, "cp_schema": schema, "cp_table": table, "request": request}
+
+
+def _applied_row(one: AppliedTable) -> dict[str, Any]:
+    at, until = one.position, one.safe_until
+    return {
+        **_mark(Kind.APPLIED, one.table),
+        "epoch": one.epoch,
+        "log_epoch": at.epoch,
+        "binlog_name": at.binlog_file,
+        "binlog_pos": at.offset,
+        "safe_until_name": until.binlog_file if until is not None else None,
+        "safe_until_pos": until.offset if until is not None else None,
+    }
+
+
+def _applied_table(row: MetadataRow) -> AppliedTable:
+    file = row["safe_until_name"]
+    return AppliedTable(
+        (row["cp_schema"], row["cp_table"]),
+        row["epoch"],
+        Position(row["log_epoch"], row["binlog_name"], row["binlog_pos"]),
+        Position(row["log_epoch"], file, row["safe_until_pos"]) if file is not None else None,
+    )
 
 
 def _fields(chunk: Chunk) -> dict[str, Any]:

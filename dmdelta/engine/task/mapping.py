@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
-from dmdelta.config import MetaConfig, PurgeConfig, SourceConfig, TaskSpec
+from dmdelta.config import MetaConfig, PurgeConfig, SinkConfig, SourceConfig, TaskSpec
 from dmdelta.lakehouse.session import tasks_at_once
 from dmdelta.model.gtid import Flavor
 from dmdelta.model.retry import Retry
+from dmdelta.sink.target.connection import TargetServer
 from dmdelta.source.connection import open_connection
 from dmdelta.source.endpoint import Endpoint
 from dmdelta.source.preflight.table_checks import Reading
@@ -78,3 +79,17 @@ def flavor_of_source(spec: TaskSpec, source: SourceConfig) -> Flavor:
         return archive_flavor(Path(task.binlog_dir or ""))
     with open_connection(task.endpoint, FIRST_TRY) as connection:
         return server_identity(connection).flavor
+
+
+def target_server(config: SinkConfig) -> TargetServer:
+    """The server that a sink writes to."""
+    return TargetServer(
+        config.host,
+        config.port,
+        config.user,
+        config.password.get_secret_value(),
+        tidb=config.kind == "tidb",
+        foreign_key_checks=config.foreign_key_checks,
+        tls=config.security.tls if config.security else None,
+        session=tuple(config.session.items()),
+    )

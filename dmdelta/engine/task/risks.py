@@ -5,12 +5,12 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from dmdelta.config import TaskSpec
-from dmdelta.model.schema import TableName
-from dmdelta.rules import SourceRules
+from dmdelta.model.schema import ConstantColumn, TableName, TableSchema
+from dmdelta.rules import Route, SourceRules
 from dmdelta.source.catalog import read_schemas
 from dmdelta.source.preflight.finding import Finding, Level, listed
 from dmdelta.source.preflight.shard_checks import ShardFacts, read_shards, shard_findings
@@ -27,11 +27,13 @@ class SelectedTables:
         targets: where each of them is written to, by its own name with the source's.
         keyless: those without a primary key, and without a unique key whose columns are not nullable.
         shards: those that a route merges with others.
+        structures: their structures, under the names and with the columns of the tables that they are written to.
     """
 
     targets: Mapping[tuple[str, TableName], TableName]
     keyless: frozenset[tuple[str, TableName]] = frozenset()
     shards: tuple[ShardFacts, ...] = ()
+    structures: tuple[TableSchema, ...] = ()
 
     @classmethod
     def of_all(cls, sources: Collection["SelectedTables"]) -> "SelectedTables":
@@ -40,6 +42,7 @@ class SelectedTables:
             {name: target for one in sources for name, target in one.targets.items()},
             frozenset(name for one in sources for name in one.keyless),
             tuple(shard for one in sources for shard in one.shards),
+            tuple(structure for one in sources for structure in one.structures),
         )
 
 
@@ -63,7 +66,13 @@ def read_selected(connection: "Connection[Any]", rules: SourceRules) -> Selected
         {(source, table.name): rules.route(*table.name).name for table in tables},
         frozenset((source, table.name) for table in tables if not table.primary_key),
         tuple(read_shards(connection, rules, tables)),
+        tuple(_routed(table, rules.route(*table.name)) for table in tables),
     )
+
+
+def _routed(table: TableSchema, route: Route) -> TableSchema:
+    constants = tuple(ConstantColumn(name, "varchar", value=value) for name, value in route.extracted)
+    return replace(table, schema=route.schema, table=route.table, columns=(*table.columns, *constants))
 
 
 def plan_risks(

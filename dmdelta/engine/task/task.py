@@ -17,7 +17,7 @@ from dmdelta.errors import ConfigError
 from dmdelta.lakehouse.access.deferred_session import deferred_session
 from dmdelta.lakehouse.creation import make_schema
 from dmdelta.lakehouse.layout import Lakehouse
-from dmdelta.lakehouse.session import open_session
+from dmdelta.lakehouse.session import SessionSettings, open_session
 from dmdelta.model.gtid import Flavor
 from dmdelta.model.position import Position
 from dmdelta.quality.suite import Suites, load_suites
@@ -89,20 +89,22 @@ def place_of(spec: TaskSpec) -> Lakehouse:
     return Lakehouse(config.root, config.catalog, bronze_name=config.bronze, metadata_name=config.metadata)
 
 
-def open_task(spec: TaskSpec, *, writing: bool = True) -> Task:
+def open_task(spec: TaskSpec, *, writing: bool = True, beside_run: bool = False) -> Task:
     """Start Spark and open the lakehouse.
 
     Args:
-        writing: create the bronze table if it does not exist.
+        writing: to land: create the bronze table if it does not exist, and register the data source that decodes
+            segments, for which Spark starts a Python process.
+        beside_run: leave a running task its share of the cores and of the memory.
 
     Raises:
         ForeignTable: the bronze table belongs to another task.
         LakehouseError: the lakehouse is unavailable.
     """
-    spark = open_session(f"dmdelta {spec.name}")
-    register(spark)
+    spark = open_session(f"dmdelta {spec.name}", SessionSettings(beside_run=beside_run))
     task = Task(spec, spark, place_of(spec), uuid.uuid4().hex, LiveSettings(RunSettings.of(spec)))
     if writing:
+        register(spark)
         make_schema(spark, task.lakehouse, task.lakehouse.bronze_name)
         open_bronze(spark, task.lakehouse.bronze, spec.name)
     return task
@@ -114,7 +116,7 @@ def open_metadata(spec: TaskSpec) -> Task:
     """
 
     def start() -> SparkSession:
-        return open_task(spec, writing=False).spark
+        return open_task(spec, writing=False, beside_run=True).spark
 
     return Task(spec, deferred_session(start), place_of(spec), uuid.uuid4().hex, LiveSettings(RunSettings.of(spec)))
 

@@ -139,7 +139,7 @@ class SourceStatus(_Record):
     sink_lag_bytes: int | None = None
     """Of the log, from there to the end of bronze; null across files."""
     sink_lacks: tuple[str, ...] = ()
-    """Tables read by ad-hoc snapshots, whose rows do not reach the sink's target."""
+    """Tables of which ad-hoc snapshots have read rows that the sink's target does not have yet."""
     validated_to: str | None = None
     """Changes before it were compared with the source; null without a validator."""
     validator_pending: int | None = None

@@ -155,7 +155,7 @@ def _tables(task: Task, source_id: str, progress: ValidatorProgress) -> list[Tab
     config = next((source for source in task.spec.sources if source.source_id == source_id), None)
     if config is None:  # the source was removed from the spec
         return []
-    known = validated_tables(task, config)
+    known = validated_tables(task, config, progress.by_table.keys())
     known |= {name: None for name in progress.by_table if name not in known}
     tables: list[TableValidity] = []
     for name, why in sorted(known.items()):

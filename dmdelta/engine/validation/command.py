@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from dmdelta.config import SourceConfig, TaskSpec
-from dmdelta.engine.sink import target_server
 from dmdelta.engine.snapshot.store import ChunkStore
-from dmdelta.engine.task.mapping import endpoint_of
+from dmdelta.engine.task.mapping import endpoint_of, target_server
 from dmdelta.engine.task.source import TaskSource, source_of_task
 from dmdelta.engine.task.task import Task, named_source, open_task
 from dmdelta.engine.validation.compare import TableValidation
@@ -50,7 +49,7 @@ def validate(spec: TaskSpec, request: ValidateRequest, report: Report) -> list[V
         )
     if request.against is Against.SINK and spec.sink is None:
         raise ConfigError("the spec has no sink", hint="add the section `sink` to the spec, or omit --against sink")
-    task = open_task(spec, writing=False)
+    task = open_task(spec, writing=False, beside_run=True)
     results = [line for config in configs for line in _of_source(task, config, request, report)]
     if not results:
         raise ConfigError(

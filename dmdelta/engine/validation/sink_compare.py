@@ -11,6 +11,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
 from dmdelta.bronze.landing import newest_landed
+from dmdelta.engine.snapshot.in_target import tables_missing_rows
 from dmdelta.engine.task.source import TaskSource
 from dmdelta.engine.validation.landed_position import POLL_SECONDS, await_landed
 from dmdelta.engine.validation.results import (
@@ -169,7 +170,7 @@ class SinkValidation:
         return {row["k"] for row in texts} & {row.key for row in differences}
 
     def _await_executed(self, position: Position) -> None:
-        """Wait until the target has all of the table's changes before a position."""
+        """Wait until the target has all of the table's changes before a position, and the rows of its snapshots."""
         task = self.source.task
         sink = task.spec.sink
         assert sink is not None
@@ -177,13 +178,13 @@ class SinkValidation:
         deadline = time.monotonic() + self.request.wait
         while True:
             executed = flushed_position(self.server, metadata)
-            if executed is not None:
+            if executed is not None and self.table.name not in tables_missing_rows(task, metadata.source_id):
                 events = self._events(executed, position) if executed < position else None
                 if events is None or not (events.row_count or events.ddl):
                     return
             if time.monotonic() > deadline:
                 raise QualityError(
-                    f"the source is at {position}, the sink's checkpoint at {executed}",
+                    f"the source is at {position}, the sink's checkpoint at {executed}; or it is reloading the table",
                     hint="check with `dmdelta status SPEC` that the task runs. The sink writes its checkpoint every "
                     "syncer.checkpoint-flush-interval: set --wait to a longer time",
                 )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from dmdelta.model.schema import TableName
 from dmdelta.rules import SourceRules
 from dmdelta.rules.comparable_rows import ComparableRows, plan_comparable_rows
-from dmdelta.sink.plan.sql import quoted, text
+from dmdelta.sink.plan.own_rows import own_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +42,7 @@ def plan_sink_table(
             "its expression-filter skips inserts or updates, and an UPDATE of a skipped row has no effect in the "
             "target: the target's rows depend on their history"
         )
-    route = rules.route(*name)
-    if not route.merged:
-        return SinkTable(name, route.name, compared)
-    same = [rules.route(*other).extracted for other in others if rules.route(*other).name == route.name]
-    if sources > 1 or not route.extracted or route.extracted in same:
+    own = own_rows(rules, name, others, sources)
+    if own is None:
         return "the target's table also has rows of other source tables, and no extracted column identifies them"
-    return SinkTable(
-        name,
-        route.name,
-        compared,
-        " AND ".join(
-            f"CONVERT({quoted(column)} USING utf8mb4) = {text(value)} COLLATE utf8mb4_bin"
-            for column, value in route.extracted
-        ),
-    )
+    return SinkTable(name, rules.route(*name).name, compared, own)

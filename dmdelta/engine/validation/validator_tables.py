@@ -20,13 +20,16 @@ from dmdelta.source.endpoint import Endpoint
 log = get_logger(__name__)
 
 
-def validated_tables(task: Task, config: SourceConfig) -> dict[str, str | None]:
+def validated_tables(task: Task, config: SourceConfig, compared: Collection[str]) -> dict[str, str | None]:
     """Why the rows of each table (`schema.table`) are not compared; None: they are.
 
-    Empty if the source does not answer.
+    Empty if the source does not answer. Reads the checkpoint, not bronze: a table is known once it has been flushed.
+
+    Args:
+        compared: the tables that the validator has compared rows of.
 
     Raises:
-        LakehouseError: dm_meta, bronze or silver cannot be read.
+        LakehouseError: dm_meta or silver cannot be read.
     """
     endpoint = endpoint_of(config)
     if endpoint is None:
@@ -37,8 +40,9 @@ def validated_tables(task: Task, config: SourceConfig) -> dict[str, str | None]:
     except SourceError as error:
         log.warning("the source does not answer, listing the tables of silver", source=config.source_id, why=str(error))
         return {}
-    known = set(source.known_tables())
-    silver_alone = [name for name in known - schemas.keys() if _is_in_silver(source, name)]
+    applied = {name for name in source.applied_tables() if source.context.rules.wanted(*name)}
+    known = {".".join(name) for name in applied} | set(compared)
+    silver_alone = [name for name in applied - schemas.keys() if _is_in_silver(source, name)]
     reasons: dict[str, str | None] = {".".join(name): "the source has no such table" for name in silver_alone}
     return reasons | {".".join(name): _reason(source, schema, known) for name, schema in schemas.items()}
 
@@ -52,9 +56,9 @@ def _is_in_silver(source: TaskSource, name: TableName) -> bool:
     return silver_condition(source.task.spark, source.context.table(name)) is Condition.PRESENT
 
 
-def _reason(source: TaskSource, schema: TableSchema, known: Collection[TableName]) -> str | None:
+def _reason(source: TaskSource, schema: TableSchema, known: Collection[str]) -> str | None:
     """Assumes that silver has the source's columns: reading the schema of every silver table would be slow."""
-    columns = tuple(column.name for column in schema.columns) if schema.name in known else None
+    columns = tuple(column.name for column in schema.columns) if ".".join(schema.name) in known else None
     facts = TableFacts(schema, columns, plan_comparable_rows(source.context.rules, schema.name))
     try:
         planned = plan_look(facts, source.context.flavor, fast=source.task.spec.validator.mode == "fast")

@@ -94,7 +94,7 @@ def verify(spec: TaskSpec, request: VerifyRequest, report: Report) -> list[Verif
     if request.source is None and (request.begin is not None or request.end is not None):
         named_source(spec, None)  # a place belongs to one source's log
     sources = spec.sources if request.source is None else [named_source(spec, request.source)]
-    task = open_task(spec, writing=False)
+    task = open_task(spec, writing=False, beside_run=True)
     if table_state(task.spark, task.lakehouse.bronze) is None:
         raise ConfigError("nothing has landed", hint="run the task first: dmdelta run SPEC")
     results = [_verify_source(task, source, request, report) for source in sources]

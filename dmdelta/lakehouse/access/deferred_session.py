@@ -27,8 +27,18 @@ class DeferredSession:
                 self._session = self._start()
             return self._session
 
+    @property
+    def is_started(self) -> bool:
+        """Whether it has been used."""
+        return self._session is not None
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self.started(), name)
+
+
+def is_unstarted(spark: "SparkSession") -> bool:
+    """Whether a session would be started by its first use."""
+    return isinstance(spark, DeferredSession) and not spark.is_started
 
 
 def deferred_session(start: "Callable[[], SparkSession]") -> "SparkSession":

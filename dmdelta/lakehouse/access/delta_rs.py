@@ -28,6 +28,8 @@ from dmdelta.lakehouse.access.interface import Condition, MetadataRow, NewestBy,
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from dmdelta.lakehouse.access.arrow_rows import DataFiles
+
 Done = TypeVar("Done")
 LOOKS, LOOK_SECONDS = 12, 0.01
 """How often a history is read again because another process has committed meanwhile, and the growing wait between."""
@@ -35,8 +37,10 @@ TRIES = 5
 _FEATURES = 7
 """The writer version of tables that list their features."""
 _PLAIN_FEATURES = frozenset({"appendOnly", "invariants"})
-_PLAIN: set[Path] = set()
-"""Tables that have been found plain: they stay so, unless their properties are changed by hand."""
+_VARIANT = frozenset({"variantType"})
+_PLAIN: set[tuple[Path, bool]] = set()
+"""Tables that have been found plain, and with which question: they stay so, unless their properties are changed by
+hand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,16 @@ class LocalTable:
             f"the history of {self.table} lacks information about a commit", hint="use a command that starts Spark"
         )
 
+    def version(self) -> int | None:
+        """The newest version, from the names of the log's files; None if there is no table.
+
+        Raises:
+            LakehouseError: the table cannot be read.
+        """
+        with translated(self.table, "reading the log of"), suppress(FileNotFoundError):
+            return next(iter(listed_versions(self._log, 1)), None)
+        return None
+
     def newest_in(self, version: int, column: str) -> Any:
         """The highest value of a column in the files that a commit has added, by the files' statistics.
 
@@ -85,17 +99,10 @@ class LocalTable:
         """
         with translated(self.table, "reading the log of"):
             try:
-                lines = (self._log / f"{version:020d}.json").read_text("utf-8").splitlines()
+                text = (self._log / f"{version:020d}.json").read_text("utf-8")
             except FileNotFoundError:
                 return None
-        added = [action["add"] for action in map(json.loads, lines) if "add" in action]
-        statistics = [json.loads(file.get("stats") or "{}") for file in added]
-        highest = [one.get("maxValues", {}).get(column) for one in statistics if one.get("numRecords") != 0]
-        if any(value is None for value in highest):
-            raise UnsupportedTable(
-                f"files of {self.table} have no statistics of {column}", hint="use a command that starts Spark"
-            )
-        return max(highest, default=None)
+        return highest_added(self.table, text, column)
 
     def newest(self, by: NewestBy, conditions: Sequence[Condition] = ()) -> list[MetadataRow]:
         """The newest row of each key among those that fulfil all conditions. Reads the table in parts.
@@ -107,7 +114,7 @@ class LocalTable:
 
         with translated(self.table, "reading"):
             opened = self._open()
-            return [] if opened is None else newest_rows(opened.to_pyarrow_dataset(), by, conditions)
+            return [] if opened is None else newest_rows(self._data(opened), by, conditions)
 
     def rows(self, conditions: Sequence[Condition] = (), columns: Sequence[str] | None = None) -> list[MetadataRow]:
         """The rows that fulfil all conditions, in no particular order; only these columns, or all.
@@ -119,7 +126,7 @@ class LocalTable:
 
         with translated(self.table, "reading"):
             opened = self._open()
-            return [] if opened is None else matching_rows(opened.to_pyarrow_dataset(), conditions, columns)
+            return [] if opened is None else matching_rows(self._data(opened), conditions, columns)
 
     def append(self, rows: Sequence[Mapping[str, Any]], tag: CommitTag | None) -> OwnCommit | None:
         """Append rows in one commit; columns that a row does not contain are NULL.
@@ -132,15 +139,15 @@ class LocalTable:
             CommitConflict: other writers committed first in every attempt; nothing was written.
             LakehouseError: there is no such table, or it cannot be written.
         """
+        return self._append(lambda opened: self._arrow(opened, rows), tag)
 
-        def attempt(opened: DeltaTable) -> OwnCommit | None:
-            if tag is not None and _committed(opened, tag) >= tag.version:
-                return self._skipped(opened, tag)
-            write_deltalake(opened, self._arrow(opened, rows), mode="append", commit_properties=_properties(tag))
-            return None if tag is None else self._made(tag)
+    def append_arrow(self, rows: "pa.Table", tag: CommitTag) -> OwnCommit | None:
+        """As `append`, of rows that have the table's columns; a VARIANT is a struct of its value and its metadata.
 
-        with translated(self.table, "appending to"):
-            return self._attempts(attempt)
+        The rows of one commit become one file for each partition value, in their order.
+        """
+        whole = rows.combine_chunks()  # several threads write several chunks, in any order
+        return self._append(lambda _: whole, tag)
 
     def delete(self, condition: RowCondition) -> None:
         """Delete the rows that fulfil a condition.
@@ -172,15 +179,18 @@ class LocalTable:
         with translated(self.table, "vacuuming"):
             self._attempts(lambda opened: opened.vacuum(dry_run=False))
 
-    def is_plain(self) -> bool:
+    def is_plain(self, *, variants: bool = False) -> bool:
         """Whether delta-rs reads and writes its rows: without features that change how rows are stored; or no table.
 
         The table itself decides, so every process uses the same implementation.
 
+        Args:
+            variants: the table may have VARIANT columns, which delta-rs writes, but does not read.
+
         Raises:
             LakehouseError: the table cannot be read.
         """
-        if self.folder in _PLAIN:
+        if (self.folder, variants) in _PLAIN:
             return True
         try:
             with translated(self.table, "reading the protocol of"):
@@ -189,12 +199,9 @@ class LocalTable:
             return False
         if opened is None:
             return True
-        protocol = opened.protocol()
-        features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
-        lists_features = protocol.min_writer_version == _FEATURES
-        plain = features <= _PLAIN_FEATURES if lists_features else protocol.min_writer_version <= 2
+        plain = is_plain(opened, variants=variants)
         if plain:
-            _PLAIN.add(self.folder)
+            _PLAIN.add((self.folder, variants))
         return plain
 
     def properties(self) -> Mapping[str, str] | None:
@@ -252,6 +259,16 @@ class LocalTable:
     def _log(self) -> Path:
         return self.folder / "_delta_log"
 
+    def _append(self, rows: Callable[[DeltaTable], "pa.Table"], tag: CommitTag | None) -> OwnCommit | None:
+        def attempt(opened: DeltaTable) -> OwnCommit | None:
+            if tag is not None and _committed(opened, tag) >= tag.version:
+                return self._skipped(opened, tag)
+            write_deltalake(opened, rows(opened), mode="append", commit_properties=_properties(tag))
+            return None if tag is None else self._made(tag)
+
+        with translated(self.table, "appending to"):
+            return self._attempts(attempt)
+
     def _attempts(self, attempt: Callable[[DeltaTable], Done]) -> Done:
         """Write to the table in its newest version, again if another writer's commit conflicts."""
         for _ in range(TRIES - 1):
@@ -287,6 +304,14 @@ class LocalTable:
             )
         return opened
 
+    def _data(self, opened: DeltaTable) -> "DataFiles":
+        import pyarrow as pa  # noqa: PLC0415
+
+        from dmdelta.lakehouse.access.arrow_rows import DataFiles  # noqa: PLC0415
+
+        files = [self.folder / uri.rpartition("/")[2] for uri in opened.file_uris()]
+        return DataFiles(files, pa.schema(opened.schema().to_arrow()))
+
     def _arrow(self, opened: DeltaTable, rows: Sequence[Mapping[str, Any]]) -> "pa.Table":
         import pyarrow as pa  # noqa: PLC0415
 
@@ -319,6 +344,34 @@ class LocalTable:
         if found is None or (found.tag.version, found.tag.run) != (tag.version, tag.run):
             raise fenced(self.table)
         return found
+
+
+def is_plain(opened: DeltaTable, *, variants: bool = False) -> bool:
+    """Whether a table has no features that change how rows are stored; with `variants`, except VARIANT columns."""
+    protocol = opened.protocol()
+    features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
+    lists_features = protocol.min_writer_version == _FEATURES
+    allowed = _PLAIN_FEATURES | _VARIANT if variants else _PLAIN_FEATURES
+    return features <= allowed if lists_features else protocol.min_writer_version <= 2
+
+
+def highest_added(table: str, commit: str, column: str) -> Any:
+    """The highest value of a column in the files that a commit adds, by their statistics; None if it adds no rows.
+
+    Args:
+        commit: the content of its file.
+
+    Raises:
+        UnsupportedTable: the files have no statistics of the column.
+    """
+    added = [action["add"] for action in map(json.loads, commit.splitlines()) if "add" in action]
+    statistics = [json.loads(file.get("stats") or "{}") for file in added]
+    highest = [one.get("maxValues", {}).get(column) for one in statistics if one.get("numRecords") != 0]
+    if any(value is None for value in highest):
+        raise UnsupportedTable(
+            f"files of {table} have no statistics of {column}", hint="use a command that starts Spark"
+        )
+    return max(highest, default=None)
 
 
 def _committed(opened: DeltaTable, tag: CommitTag) -> int:

@@ -9,6 +9,8 @@ _LAKEHOUSE = Path(__file__).parents[1]
 LOG4J = _LAKEHOUSE / "log4j2.properties"
 MAX_HEAP_MIB = 2 << 10
 """The default's maximum. Small batches keep about 600 MB alive; Java fills whatever it has before it frees the rest."""
+MIN_HEAP_MIB = 1 << 10
+"""The least, and that of a JVM next to a running task."""
 FAIR_POOL = _LAKEHOUSE / "fairscheduler.xml"
 
 _LOCAL_CONFS = {
@@ -43,17 +45,18 @@ _WITHOUT_UI_CONFS = {
 }
 
 
-def jvm_confs(driver_memory: str | None, *, ui: bool) -> dict[str, str]:
+def jvm_confs(driver_memory: str | None, *, ui: bool, cores: int | None = None) -> dict[str, str]:
     """The confs of Spark and Java for a JVM on this machine.
 
     Args:
-        driver_memory: its heap, as in `4g`; None: a quarter of the memory, at most 2 GB.
+        driver_memory: its heap, as in `4g`; None: a quarter of the memory, at most 2 GB; 1 GB if `cores` is limited.
         ui: it serves Spark's web UI.
+        cores: the cores that Java, its compilers and its collector use; None: all.
     """
     result = {
         "spark.ui.enabled": str(ui).lower(),
         "spark.ui.showConsoleProgress": "false",
-        "spark.driver.extraJavaOptions": _java_options(),
+        "spark.driver.extraJavaOptions": _java_options(cores),
         "spark.driver.host": "localhost",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.catalogImplementation": "in-memory",
@@ -62,18 +65,18 @@ def jvm_confs(driver_memory: str | None, *, ui: bool) -> dict[str, str]:
     }
     # With Spark's own default, 1 GB, Java spends a tenth of the time on garbage collection.
     if driver_memory is not None or "SPARK_DRIVER_MEMORY" not in os.environ:
-        result["spark.driver.memory"] = driver_memory or _heap()
+        result["spark.driver.memory"] = driver_memory or (f"{MIN_HEAP_MIB}m" if cores else _heap())
     return result
 
 
 def _heap() -> str:
     """A quarter of this machine's memory, as in Java's own default, but at most MAX_HEAP_MIB."""
     total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return f"{min(MAX_HEAP_MIB, max(1 << 10, total >> 22))}m"
+    return f"{min(MAX_HEAP_MIB, max(MIN_HEAP_MIB, total >> 22))}m"
 
 
-def _java_options() -> str:
-    """The options of the local JVM."""
+def _java_options(cores: int | None) -> str:
+    """The options of the local JVM, which uses so many cores; None: all."""
     # The parallel collector leaves the work more of few cores than Java's default; with two collectors Java does not
     # start.
     given = " ".join(os.environ.get(name, "") for name in ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS"))
@@ -87,6 +90,7 @@ def _java_options() -> str:
         # In any other zone Delta verifies the list of a small table's files at each commit, with a Spark job.
         "-Duser.timezone=UTC",
         archive_options(),
+        *([f"-XX:ActiveProcessorCount={cores}"] if cores else []),
         f"-Dlog4j2.configurationFile={LOG4J.as_uri()}",
     ]
     return collector + " ".join(options)

@@ -9,7 +9,7 @@ from dmdelta.sink.change import Shape
 from dmdelta.sink.plan.sql import quoted
 from dmdelta.sink.plan.target_table import PRIMARY, TargetColumn, TargetTable
 
-_FAMILIES = (
+FAMILIES = (
     frozenset(WHOLE),
     frozenset(("decimal",)),
     frozenset(("float", "double")),
@@ -19,6 +19,7 @@ _FAMILIES = (
     frozenset(TEXTUAL),
     frozenset(BYTES),
 )
+"""Types of the source and the target whose values compare alike."""
 
 TIDB_BITS = 56
 """TiDB's VALUES() returns the eight bytes of a longer BIT in reverse order."""
@@ -183,7 +184,7 @@ def _parents(here: dict[str, Column], target: TargetTable) -> tuple[list[KeyPlan
 
 
 def _comparable(column: Column, in_target: TargetColumn) -> bool:
-    return any(column.type in family and in_target.type in family for family in _FAMILIES)
+    return any(column.type in family and in_target.type in family for family in FAMILIES)
 
 
 def _is_watched(column: Column, target: TargetTable) -> bool:

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from pyspark.sql import SparkSession
@@ -183,10 +183,6 @@ class SliceReader:
         for changes in read:
             by_table[changes.plan.schema.name].append(changes)
         return list(by_table.values())
-
-    def resync(self) -> "SliceReader":
-        """A reader of what was held: whatever an earlier run executed of it is read again."""
-        return replace(self, executed=ExecutedEvents(), points={}, held={})
 
     def _read(self, wanted: Rendering, part: Slice) -> TableChanges:
         past = Past(part.begin.epoch, self.executed, self.points.get(wanted.plan.source))

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from dmdelta.changelog.extraction import extracted, variant_path
 from dmdelta.changelog.variant_arrays import TEXT, blobs, doubles, on_bytes, texts, word
+from dmdelta.changelog.variant_documents import MOMENT, document_text
 from dmdelta.changelog.variant_layout import Images
 from dmdelta.errors import SchemaError
 from dmdelta.model.schema import Column, ConstantColumn
@@ -140,8 +141,19 @@ class Literals:
             return joined("x'", _hex(blobs(self.images, name)), "'")
         if kind in NESTED:
             value = self.written[name]
-            return joined("'", escaped(value), "'") if kind == "json" else value
+            return joined("'", escaped(self._with_moments(name, value)), "'") if kind == "json" else value
         raise SchemaError(f"the type {kind!r} of column {name} is unknown", hint="report it with the table's DDL")
+
+    def _with_moments(self, name: str, documents: Any) -> Any:
+        """Spark's texts of documents, with MySQL's text of dates with a time: what a snapshot reads has no other."""
+        found = np.flatnonzero(pc.fill_null(pc.match_substring_regex(documents, MOMENT), False).to_numpy(False))
+        if not len(found):
+            return documents
+        data, starts = self.images.data.tobytes(), self.images.starts(name)
+        written = [document_text(data, int(starts[row]), self.images.keys(row)) for row in found.tolist()]
+        mask = np.zeros(len(documents), bool)
+        mask[found] = True
+        return pc.replace_with_mask(documents, pa.array(mask), pa.array(written, TEXT))
 
     def _equals(self, name: str, column: Column, *, as_text: bool) -> Any:
         value = self.of(column)

@@ -123,6 +123,19 @@ class BronzeLog:
             )
         return {version: self._structures[version] for version in versions}
 
+    def tables(self) -> set[TableName]:
+        """All tables of which bronze has a structure.
+
+        Raises:
+            LakehouseError: bronze cannot be read.
+        """
+        with wrapped(self.bronze, "reading"):
+            rows = self.spark.sql(
+                f"SELECT DISTINCT schema_name, table_name FROM {self.bronze} "
+                f"WHERE {of_source(self.source_id)} AND ddl IS NOT NULL AND op = 'schema'"
+            ).collect()
+        return {(row["schema_name"], row["table_name"]) for row in rows}
+
     def statements_on(self, table: TableName, end: Position) -> list[str]:
         """The statements on a table before a position, oldest first.
 

@@ -1,8 +1,10 @@
 """Splits a range of bronze into slices: at transaction boundaries, to bound memory, and at statements."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+from dmdelta.errors import DmdeltaError
 from dmdelta.model.position import FILE_SHIFT, Position
 from dmdelta.model.schema import TableName
 
@@ -197,3 +199,13 @@ def _is_read(statement: Statement, read_at: Mapping[TableName, Position]) -> boo
 def _before(end: Position, at: Position | None) -> bool:
     """In the log that the full load covers; the rows that it read itself are in an earlier epoch."""
     return at is not None and end.epoch == at.epoch and end <= at
+
+
+@contextmanager
+def placed(at: Position) -> Iterator[None]:
+    """Add the position to an error: an operator override needs it."""
+    try:
+        yield
+    except DmdeltaError as error:
+        error.context.setdefault("position", str(at))
+        raise

@@ -10,12 +10,14 @@ import pymysql
 from dmdelta.errors import SinkError, TargetUnavailable
 from dmdelta.model.retry import Retry
 from dmdelta.model.tls import CUT_OFF_HINT, NO_TLS_HINT, SSL_REQUIRED, Tls, driver_options, password_bytes, tls_trouble
+from dmdelta.sink.plan.sql import text
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
 
 SQL_MODE = "STRICT_TRANS_TABLES,NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES,NO_ENGINE_SUBSTITUTION"
 """No value is truncated or rounded silently; zero and invalid dates are kept; backslashes escape."""
+CHARSET = "utf8mb4"
 CONNECT_SECONDS = 5
 ANSWER_SECONDS = 600
 _TRANSPORT = frozenset({1040, 1053, 1077, 1158, 1159, 1160, 1161, 1203, 1317, 1927, 2002, 2003, 2005, 2006, 2013, 2014})
@@ -49,13 +51,18 @@ _HINTS = {
     1364: "give the target's own column a default, or make it nullable",
     SSL_REQUIRED: NO_TLS_HINT,
     3159: "the target requires TLS: set security.ssl-ca of the sink in the spec",
+    **dict.fromkeys((1193, 1227, 1229, 1231, 1232, 1238), "correct `session` of the sink in the spec"),
     1406: "widen the target's column, or skip the change with `dmdelta binlog skip`",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class TargetServer:
-    """Where the target is, and how to log in."""
+    """Where the target is, and how to log in.
+
+    Attributes:
+        session: session variables that the spec sets, by name.
+    """
 
     host: str
     port: int
@@ -64,6 +71,7 @@ class TargetServer:
     tidb: bool = False
     foreign_key_checks: bool = False
     tls: Tls | None = None
+    session: tuple[tuple[str, int | str], ...] = ()
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}"
@@ -79,13 +87,14 @@ def connect(server: TargetServer, *, autocommit: bool = True) -> "Connection[Any
     """
     checks = int(server.foreign_key_checks)
     begin = f"SET time_zone = '+00:00', sql_mode = '{SQL_MODE}', foreign_key_checks = {checks}"
+    begin += "".join(f", {name} = {_value(value)}" for name, value in server.session)
     try:
         connection = pymysql.connect(
             host=server.host,
             port=server.port,
             user=server.user,
             password=password_bytes(server.password),
-            charset="utf8mb4",
+            charset=CHARSET,
             autocommit=autocommit,
             connect_timeout=CONNECT_SECONDS,
             read_timeout=ANSWER_SECONDS,
@@ -99,6 +108,10 @@ def connect(server: TargetServer, *, autocommit: bool = True) -> "Connection[Any
     except (pymysql.err.MySQLError, OSError, RuntimeError) as error:
         raise translated(error, str(server)) from error
     return connection
+
+
+def _value(value: int | str) -> str:
+    return text(value) if isinstance(value, str) else str(int(value))
 
 
 @contextmanager

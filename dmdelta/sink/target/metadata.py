@@ -6,16 +6,20 @@ also on TiDB, where a shared lock would have no effect; and workers never wait f
 (GET_LOCK) would be released with its own connection while the workers' connections are still open.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import pymysql
+
 from dmdelta.errors import Fenced
 from dmdelta.model.position import Position
+from dmdelta.model.schema import TableName
 from dmdelta.sink.execution_log import ExecutedEvents
 from dmdelta.sink.plan.checkpoint import Checkpoint
 from dmdelta.sink.plan.sql import quoted
-from dmdelta.sink.target.checkpoint_table import NAME, CheckpointTable, SourceTables
-from dmdelta.sink.target.connection import ask, execute
+from dmdelta.sink.target.checkpoint_table import MISSING, NAME, CheckpointTable, SourceTables
+from dmdelta.sink.target.connection import ask, code_of, execute
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
@@ -26,11 +30,17 @@ FLUSHER = -1
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """The state of an earlier run; `proven`: the records of what it executed are complete."""
+    """The state of an earlier run.
+
+    Attributes:
+        proven: the records of what it executed are complete.
+        reloaded: the epoch of the newest ad-hoc snapshot whose rows the target has, by source table.
+    """
 
     checkpoint: Checkpoint | None
     executed: ExecutedEvents
     proven: bool
+    reloaded: dict[TableName, int]
 
 
 class Metadata(SourceTables):
@@ -45,6 +55,10 @@ class Metadata(SourceTables):
     @property
     def executed(self) -> str:
         return self.named("sink_executed")
+
+    @property
+    def reloads(self) -> str:
+        return self.named("sink_reloads")
 
     @property
     def points(self) -> CheckpointTable:
@@ -64,6 +78,11 @@ class Metadata(SourceTables):
             "ordinal BIGINT NOT NULL, epoch INT NOT NULL, first_seq BIGINT NOT NULL, last_seq BIGINT NOT NULL, "
             "events MEDIUMBLOB NOT NULL, PRIMARY KEY (source_id, run, worker, ordinal), "
             "KEY passed (source_id, epoch, last_seq))",
+        )
+        execute(
+            connection,
+            f"CREATE TABLE IF NOT EXISTS {self.reloads} (source_id {NAME}, cp_schema {NAME}, cp_table {NAME}, "
+            "epoch INT NOT NULL, PRIMARY KEY (source_id, cp_schema, cp_table))",
         )
         self.points.create(connection)
 
@@ -124,6 +143,31 @@ class Metadata(SourceTables):
             (self.source_id, position.epoch, position.epoch, position.seq),
         )
 
+    def mark_reloaded(self, connection: "Connection[Any]", epochs: Mapping[TableName, int]) -> None:
+        """Record that the target has the rows of an ad-hoc snapshot; the caller commits.
+
+        Args:
+            epochs: the snapshot's epoch, by source table.
+
+        Raises:
+            Fenced: another run has taken over.
+        """
+        self.fence(connection, FLUSHER)
+        rows = ", ".join(["(%s, %s, %s, %s)"] * len(epochs))
+        values = [value for name, epoch in epochs.items() for value in (self.source_id, *name, epoch)]
+        execute(connection, f"REPLACE INTO {self.reloads} VALUES {rows}", values)
+
+    def read_reloaded(self, connection: "Connection[Any]") -> dict[TableName, int]:
+        """The epoch of the newest ad-hoc snapshot whose rows the target has, by source table."""
+        query = f"SELECT cp_schema, cp_table, epoch FROM {self.reloads} WHERE source_id = %s"
+        try:
+            rows = ask(connection, query, (self.source_id,))
+        except pymysql.err.MySQLError as error:
+            if code_of(error) not in MISSING:
+                raise
+            return {}  # only an earlier release has run
+        return {(schema, table): epoch for schema, table, epoch in rows}
+
     def mark_whole(self, connection: "Connection[Any]") -> None:
         """Declare that from now on everything that is not recorded was not executed."""
         execute(connection, f"DELETE FROM {self.executed} WHERE source_id = %s AND worker < 0", (self.source_id,))
@@ -142,7 +186,7 @@ class Metadata(SourceTables):
                 proven = True
             else:
                 executed.add(epoch, last, events)
-        return Stored(self.points.read(connection), executed, proven)
+        return Stored(self.points.read(connection), executed, proven, self.read_reloaded(connection))
 
 
 @dataclass(frozen=True, slots=True)

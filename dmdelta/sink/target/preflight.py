@@ -6,16 +6,31 @@ from dataclasses import dataclass
 
 import pymysql
 
-from dmdelta.sink.plan.sql import quoted
-from dmdelta.sink.target.connection import TargetServer, ask, session, translated
+from dmdelta.model.schema import TableName, TableSchema
+from dmdelta.sink.plan.sql import quoted, text
+from dmdelta.sink.plan.table_checks import TargetCheck, TargetTables
+from dmdelta.sink.plan.target_table import read_collations
+from dmdelta.sink.target.connection import CHARSET, SQL_MODE, TargetServer, ask, session, translated
 
 ON_TABLES = ("SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "ALTER", "DROP", "INDEX")
 """Privileges on the schemas that the sink writes to."""
 ON_METADATA = ("SELECT", "INSERT", "UPDATE", "DELETE", "CREATE")
 PACKET_BYTES = 16 << 20
 """A statement has up to 1 MiB of text, or one row; smaller limits stop the sink at rows that the source accepts."""
+HARMFUL_MODES = frozenset(
+    {"ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "NO_ZERO_DATE", "NO_ZERO_IN_DATE", "TIME_TRUNCATE_FRACTIONAL"}
+)
+"""Modes that change how the sink's texts are read, or that refuse dates which the source accepts."""
+_NEEDED_MODES = frozenset(SQL_MODE.split(","))
+_FACTS = """SELECT VERSION(), CURRENT_USER(), @@max_allowed_packet, @@sql_mode, @@character_set_client,
+    @@character_set_connection, @@character_set_results"""
+_REQUIRED = """SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA IN %s
+    AND IS_NULLABLE = 'NO' AND COLUMN_DEFAULT IS NULL AND EXTRA NOT LIKE '%%auto_increment%%'
+    AND EXTRA NOT LIKE '%%GENERATED%%' AND COALESCE(GENERATION_EXPRESSION, '') = ''"""
 _OLDEST = {"mysql": (5, 7), "mariadb": (10, 2), "tidb": (6, 1)}
 _GRANT = re.compile(r"^GRANT (.+?) ON (?:TABLE )?(`(?:[^`]|``)+`\.\S+|\S+) TO ", re.IGNORECASE)
+_REVOKE = re.compile(r"^REVOKE (.+?) ON `((?:[^`]|``)+)`\.\* FROM ", re.IGNORECASE)
+"""MySQL 8's partial revokes."""
 _ROLE = re.compile(r"^GRANT [`'\"]?[^ ]+[`'\"]? TO ", re.IGNORECASE)
 
 
@@ -24,24 +39,19 @@ class TargetFacts:
     """
     Attributes:
         version: as the server reports it.
+        account: `user@host`, as the server has authenticated it.
         grants: the lines of SHOW GRANTS.
         max_allowed_packet: bytes.
+        sql_mode: of a session of the sink.
+        charsets: character sets of the session: client, connection, results.
     """
 
     version: str
+    account: str
     grants: tuple[str, ...]
     max_allowed_packet: int
-
-
-@dataclass(frozen=True, slots=True)
-class TargetCheck:
-    """The result of one check; `fix` is empty if it passes, `stops`: the sink cannot run."""
-
-    name: str
-    passes: bool
-    message: str
-    fix: str = ""
-    stops: bool = False
+    sql_mode: str = SQL_MODE
+    charsets: tuple[str, ...] = (CHARSET,)
 
 
 def read_target_facts(server: TargetServer) -> TargetFacts:
@@ -53,11 +63,32 @@ def read_target_facts(server: TargetServer) -> TargetFacts:
     """
     with session(server) as connection:
         try:
-            ((version, packet),) = ask(connection, "SELECT VERSION(), @@max_allowed_packet")
+            ((version, account, packet, mode, *charsets),) = ask(connection, _FACTS)
             grants = tuple(str(line) for (line,) in ask(connection, "SHOW GRANTS"))
         except (pymysql.err.MySQLError, OSError) as error:
             raise translated(error, str(server)) from error
-    return TargetFacts(str(version), grants, int(packet))
+    return TargetFacts(str(version), str(account), grants, int(packet), str(mode), tuple(map(str, charsets)))
+
+
+def read_target_tables(server: TargetServer, tables: Iterable[TableSchema]) -> TargetTables:
+    """The target's collations and, of the tables that exist, the columns that need a value.
+
+    Args:
+        tables: those of the sink's tables that exist.
+
+    Raises: as `read_target_facts`.
+    """
+    by_name = {table.name: table for table in tables}
+    required: dict[TableName, list[str]] = {}
+    with session(server) as connection:
+        try:
+            collations = read_collations(lambda *asked: ask(connection, *asked))
+            schemas = sorted({schema for schema, _ in by_name})
+            for schema, table, column in ask(connection, _REQUIRED, (schemas,)) if schemas else ():
+                required.setdefault((schema, table), []).append(column)
+        except (pymysql.err.MySQLError, OSError) as error:
+            raise translated(error, str(server)) from error
+    return TargetTables(by_name, {name: found for name, found in required.items() if name in by_name}, collations)
 
 
 def plan_target_checks(facts: TargetFacts, *, tidb: bool, schemas: Iterable[str], metadata: str) -> list[TargetCheck]:
@@ -70,7 +101,9 @@ def plan_target_checks(facts: TargetFacts, *, tidb: bool, schemas: Iterable[str]
     """
     return [
         _version(facts.version, tidb=tidb),
-        *_privileges(facts.grants, schemas, metadata),
+        *_privileges(facts, schemas, metadata),
+        _sql_mode(facts.sql_mode),
+        _charsets(facts.charsets),
         _packet(facts.max_allowed_packet),
     ]
 
@@ -90,19 +123,20 @@ def _version(version: str, *, tidb: bool) -> TargetCheck:
     return TargetCheck("version", True, version)
 
 
-def _privileges(grants: Sequence[str], schemas: Iterable[str], metadata: str) -> Iterator[TargetCheck]:
+def _privileges(facts: TargetFacts, schemas: Iterable[str], metadata: str) -> Iterator[TargetCheck]:
     """One check for each missing privilege; a role may hold it, which only an attempt would show."""
+    grants, account = facts.grants, "@".join(text(part) for part in facts.account.rsplit("@", 1))
     roles = any(_GRANT.match(line) is None and _ROLE.match(line) for line in grants)
-    needed = dict.fromkeys(sorted(schemas), ON_TABLES) | {metadata: ON_METADATA}
+    needed = {metadata: ON_METADATA} | dict.fromkeys(sorted(schemas), ON_TABLES)
     missing = False
     for schema, privileges in needed.items():
         held = _held(grants, schema)
         for privilege in privileges:
-            if "ALL PRIVILEGES" in held or privilege in held:
+            if privilege in held:
                 continue
             missing = True
             message = f"not granted on {schema}" + (", unless by a role" if roles else "")
-            fix = f"GRANT {privilege} ON {quoted(schema)}.* TO <account>"
+            fix = f"GRANT {privilege} ON {quoted(schema)}.* TO {account}"
             yield TargetCheck(f"privilege {privilege.lower()}", False, message, fix, stops=not roles)
     if not missing:
         yield TargetCheck("privileges", True, f"granted on {', '.join(needed)}")
@@ -111,11 +145,18 @@ def _privileges(grants: Sequence[str], schemas: Iterable[str], metadata: str) ->
 def _held(grants: Sequence[str], schema: str) -> set[str]:
     """The privileges on all schemas, or on this one: by its name, or by a pattern with % and _."""
     held: set[str] = set()
+    revoked = {
+        name for match in filter(None, map(_REVOKE.match, grants)) if match[2] == schema for name in _names(match[1])
+    }
     for match in filter(None, map(_GRANT.match, grants)):
         database = match[2].rpartition(".")[0].strip("`").replace("``", "`")
         if match[2].endswith(".*") and (database == "*" or _is_like(schema, database)):
-            held |= {name.strip().upper() for name in match[1].split(",")}
-    return held
+            held |= _names(match[1])
+    return (held | set(ON_TABLES) if "ALL PRIVILEGES" in held else held) - revoked
+
+
+def _names(privileges: str) -> set[str]:
+    return {name.strip().upper() for name in privileges.split(",")}
 
 
 def _is_like(schema: str, pattern: str) -> bool:
@@ -123,6 +164,25 @@ def _is_like(schema: str, pattern: str) -> bool:
     wild = {"%": ".*", "_": "."}
     text = "".join(re.escape(one[1]) if one[0] == "\\" and one[1:] else wild.get(one, re.escape(one)) for one in parts)
     return re.fullmatch(text, schema, re.DOTALL) is not None
+
+
+def _sql_mode(mode: str) -> TargetCheck:
+    """Values and texts of the sink are written for its own mode."""
+    modes = frozenset(filter(None, mode.split(",")))
+    lacking, harmful = sorted(_NEEDED_MODES - modes), sorted(modes & HARMFUL_MODES)
+    if not lacking and not harmful:
+        return TargetCheck("sql_mode", True, "the sink's own")
+    parts = [f"lacks {', '.join(lacking)}"] * bool(lacking) + [f"has {', '.join(harmful)}"] * bool(harmful)
+    fix = "let the sink connect without a proxy or an init_connect that changes sql_mode"
+    return TargetCheck("sql_mode", False, f"a session of the sink {' and '.join(parts)}", fix, stops=True)
+
+
+def _charsets(charsets: Sequence[str]) -> TargetCheck:
+    if set(charsets) == {CHARSET}:
+        return TargetCheck("session_charset", True, CHARSET)
+    fix = "let the sink connect without skip-character-set-client-handshake, a proxy or an init_connect that changes it"
+    message = f"a session of the sink has {', '.join(sorted(set(charsets)))} instead of {CHARSET}: text would change"
+    return TargetCheck("session_charset", False, message, fix, stops=True)
 
 
 def _packet(size: int) -> TargetCheck:

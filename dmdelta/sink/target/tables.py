@@ -11,12 +11,12 @@ from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.logging import get_logger
 from dmdelta.model.schema import Column, ConstantColumn, TableName, TableSchema
 from dmdelta.rules import Route
+from dmdelta.sink.plan.creation import ColumnChange, add_columns, column_statement, create_table
 from dmdelta.sink.plan.ddl import ALREADY, IN_DOUBT, STRANGE
 from dmdelta.sink.plan.sql import quoted
 from dmdelta.sink.plan.table_mapping import TablePlan, plan_table
 from dmdelta.sink.plan.target_table import TargetTable, read_cascades, read_collations, read_target
 from dmdelta.sink.target.connection import TargetServer, ask, code_of, connect, execute, is_retryable, translated
-from dmdelta.sink.target.creation import ColumnChange, column_statement, create_table
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
@@ -41,13 +41,21 @@ class Tables:
     _cascades: dict[TableName, str] | None = None
     _collations: frozenset[str] = frozenset()
 
-    def plan(self, source: TableName, version: int, schema: TableSchema, route: Route) -> TablePlan:
-        """How rows of a source table under one structure are written; creates the table if it is missing."""
-        known = self._plans.get((source, version))
+    def plan(
+        self, source: TableName, version: int, schema: TableSchema, route: Route, *, reloaded: bool = False
+    ) -> TablePlan:
+        """How rows of a source table under one structure are written; creates what is missing: the table, and columns
+        of an empty table.
+
+        Args:
+            reloaded: the table's rows are replaced next: it gets the columns that it lacks, whether it is empty or not.
+        """
+        known = self._plans.get((source, version)) if not reloaded else None
         if known is None:
             constants = tuple(ConstantColumn(name, "varchar", value=value) for name, value in route.extracted)
             routed = replace(schema, schema=route.schema, table=route.table, columns=(*schema.columns, *constants))
-            target = self._known.get(route.name) or self._open_table(routed, merged=route.merged)
+            opened = self._known.get(route.name) if not reloaded else None
+            target = opened or self._open_table(routed, merged=route.merged, reloaded=reloaded)
             checks = self.server.foreign_key_checks
             cascades = self._joined_by_cascades().get(target.name, "") if checks else ""
             known = plan_table(source, routed, target, foreign_keys=checks, cascades=cascades, tidb=self.server.tidb)
@@ -128,20 +136,36 @@ class Tables:
             self._connection.close()
             self._connection = None
 
-    def _open_table(self, schema: TableSchema, *, merged: bool) -> TargetTable:
-        target = self._read_table(schema.name)
-        if target is None:
-            reach(CrashPoint.SINK_BEFORE_CREATE)
-            self._execute(f"CREATE DATABASE IF NOT EXISTS {quoted(schema.schema)}")
-            self._execute(create_table(schema, self._target_collations(), tidb=self.server.tidb))
-            reach(CrashPoint.SINK_AFTER_CREATE)
-            log.info("table created in the target", table=quoted(*schema.name))
-            target = self._read_table(schema.name)
-            assert target is not None
-        if not merged and not self._rows(f"SELECT 1 FROM {quoted(*schema.name)} LIMIT 1"):
+    def _open_table(self, schema: TableSchema, *, merged: bool, reloaded: bool) -> TargetTable:
+        target = self._read_table(schema.name) or self._create(schema)
+        empty = not self._rows(f"SELECT 1 FROM {quoted(*schema.name)} LIMIT 1")
+        if empty or reloaded:
+            target = self._completed(schema, target, empty=empty)
+        if empty and not merged:
             self.fresh.add(schema.name)
         self._known[schema.name] = target
         return target
+
+    def _create(self, schema: TableSchema) -> TargetTable:
+        reach(CrashPoint.SINK_BEFORE_CREATE)
+        self._execute(f"CREATE DATABASE IF NOT EXISTS {quoted(schema.schema)}")
+        self._execute(create_table(schema, self._target_collations(), tidb=self.server.tidb))
+        reach(CrashPoint.SINK_AFTER_CREATE)
+        log.info("table created in the target", table=quoted(*schema.name))
+        target = self._read_table(schema.name)
+        assert target is not None
+        return target
+
+    def _completed(self, schema: TableSchema, target: TargetTable, *, empty: bool) -> TargetTable:
+        """The table with all columns of a structure: those that a route extracts are not in the source's statement."""
+        if all(column.name.lower() in target.columns for column in schema.columns):
+            return target
+        for sql in add_columns(schema, target, self._target_collations(), tidb=self.server.tidb, empty=empty):
+            self.change(sql, in_doubt=True)
+        log.info("columns added in the target", table=quoted(*schema.name), had=len(target.columns))
+        completed = self._read_table(schema.name)
+        assert completed is not None
+        return completed
 
     def _read_table(self, name: TableName) -> TargetTable | None:
         target = read_target(self._rows, *name)

@@ -1,6 +1,7 @@
 """What servers there are: where each comes from and with which options it runs."""
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 Options = dict[str, str | None]
 """Server options, `binlog_format` → `ROW`; an empty value is a bare flag, None drops the option."""
@@ -44,7 +45,7 @@ class ServerKind:
     """
 
     name: str
-    flavor: str
+    flavor: Literal["mysql", "mariadb"]
     version: str
     binary: str
     share: str

@@ -233,3 +233,22 @@ def test_a_failed_last_flush_is_raised():
     apply(points, 100, A)
     with pytest.raises(LakehouseError, match="disk full"):
         flusher.end(STOP)
+
+
+@pytest.mark.parametrize(
+    ("before", "exit_point", "reason", "written"),
+    [
+        (STOP, None, STOP, []),
+        (STOP, None, PAUSE, [PAUSE]),
+        (PAUSE, None, STOP, [STOP]),
+        (STOP, at(90), STOP, [STOP]),
+        (STOP, at(90), PAUSE, [PAUSE]),
+    ],
+)
+def test_an_end_that_says_something_new_is_written(opened, before, exit_point, reason, written):
+    """If no point has moved since the last flush: another reason, or another exit point."""
+    points, recorder = Points("s"), Recorder()
+    apply(points, 100, A)
+    flushed = StoredPoints(1, before, at(100), {A: TablePoint(*A, at(100), 1)}, exit_point)
+    opened(points, recorder, before=flushed).end(reason)
+    assert recorder.reasons == written

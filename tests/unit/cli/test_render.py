@@ -159,3 +159,17 @@ def test_an_idle_run_reports_no_new_changes(monkeypatch):
     terminal = on_terminal(monkeypatch)
     progress.print_summary(RunSummary(Progress(1.0, 0, {}, 0, {}), stopped=False))
     assert "no new changes" in terminal.getvalue()
+
+
+@pytest.mark.parametrize("stream", [Terminal, io.StringIO])
+def test_a_terminal_shows_what_a_command_does_and_stdout_gets_the_results(monkeypatch, stream):
+    """A pipe gets nothing but the results."""
+    out, err = stream(), stream()
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr(sys, "stderr", err)
+    monkeypatch.setenv("TERM", "xterm")
+    with render.working("reading bronze") as show:
+        show("shop.[b]orders: same")
+        show("shop.lines: differs")
+    assert out.getvalue() == "shop.[b]orders: same\nshop.lines: differs\n"
+    assert ("reading bronze" in err.getvalue()) is (stream is Terminal)

@@ -19,7 +19,7 @@ timezone: "+02:00"
 enable-heartbeat: true
 online-ddl-scheme: gh-ost
 ignore-checking-items: [auto_increment_ID]
-target-database: {host: tidb.example, port: 4000, user: dm, password: secret, session: {tidb_retry_limit: "10"}}
+target-database: {host: tidb.example, port: 4000, user: dm, password: secret, session: {tidb_retry_limit: "10", sql_mode: ""}}
 mysql-instances:
   - source-id: east-1
     meta: {binlog-name: mysql-bin.000001, binlog-pos: 4, binlog-gtid: ""}
@@ -93,6 +93,7 @@ def test_the_result_is_a_valid_spec(tmp_path):
     assert (spec.sink.kind, spec.sink.host, spec.sink.port) == ("tidb", "tidb.example", 4000)
     assert (spec.sink.worker_count, spec.sink.batch, spec.sink.compact) == (32, 200, True)
     assert spec.sink.metadata == "meta_of_dm"
+    assert spec.sink.session == {"tidb_retry_limit": "10"}
     assert (spec.validator.mode, spec.validator.row_error_delay.total_seconds()) == ("full", 3600)
 
 
@@ -114,7 +115,7 @@ def test_dropped_keys_are_reported():
         "syncers.queue-size",
         "target-database",
         "target-database.password",
-        "target-database.session",
+        "target-database.session.sql_mode",
         "timezone",
         "unheard-of",
         "validators.batch-query-size",

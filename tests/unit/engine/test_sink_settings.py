@@ -16,4 +16,4 @@ SINK = SinkConfig(kind="mysql", host="h", user="u")
 def test_safe_mode_duration(duration, seconds):
     """As at silver: `safe-mode-duration`, by default two flush intervals."""
     syncer = SyncerConfig(checkpoint_flush_interval=timedelta(seconds=10), safe_mode_duration=duration)
-    assert sink_settings(SimpleNamespace(syncer=syncer), SINK).safe_mode_duration == seconds
+    assert sink_settings(SimpleNamespace(syncer=syncer, sources=()), SINK).safe_mode_duration == seconds

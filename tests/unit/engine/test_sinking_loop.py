@@ -12,6 +12,7 @@ from dmdelta.engine.control.cancellation import StopRequest
 from dmdelta.engine.ingest.queue import RangeQueue
 from dmdelta.engine.sink import SinkingLoop, sink_settings
 from dmdelta.errors import TargetUnavailable
+from dmdelta.sink.reload_feed import ReloadFeed
 
 WAIT = 30.0
 
@@ -19,12 +20,16 @@ WAIT = 30.0
 class FakeSink:
     """A sink without anything to execute: it counts how often it may flush."""
 
-    position = None
+    position = oldest = None
 
     def __init__(self, interval):
         self.flusher = SimpleNamespace(interval=interval)
         self.dispatcher = SimpleNamespace(check=lambda: None)
+        self.reloader = SimpleNamespace(done={})
         self.ended, self.idle = None, threading.Event()
+
+    def reload_if_due(self, _):
+        return True
 
     def flush_if_due(self):
         self.idle.set()
@@ -52,7 +57,7 @@ def looping(monkeypatch):
     monkeypatch.setattr(loops, "newest_landed", lambda *_: None)
     monkeypatch.setattr(loops, "expired_to", lambda *_: None)
     monkeypatch.setattr(loops, "open_sink", open_sink)
-    loop = SinkingLoop(None, SimpleNamespace(source_id="s1"), None, ranges, None)
+    loop = SinkingLoop(None, SimpleNamespace(source_id="s1"), None, ranges, None, ReloadFeed())
     loop.start("sink-s1", stop)
     assert refused.wait(WAIT)
     yield SimpleNamespace(loop=loop, sink=sink, answers=answers)
@@ -81,6 +86,6 @@ def test_the_interval_while_the_sink_runs(looping):
 @pytest.mark.parametrize(("flush", "synchronous"), [("sync", True), ("async", False)])
 def test_the_specs_flush(flush, synchronous):
     """`flush: sync` reaches the sink; `async` is the default."""
-    spec, chosen = SimpleNamespace(syncer=SyncerConfig()), {} if flush == "async" else {"flush": flush}
+    spec, chosen = SimpleNamespace(syncer=SyncerConfig(), sources=()), {} if flush == "async" else {"flush": flush}
     settings = sink_settings(spec, SinkConfig(kind="mysql", host="h", user="u", **chosen))
     assert settings.synchronous is synchronous

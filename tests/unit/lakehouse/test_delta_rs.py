@@ -272,12 +272,27 @@ def test_other_kinds_of_sessions_use_spark(monkeypatch):
     assert local_table(None, "delta.`file:/lake/x`") is None
 
 
-def test_reading_needs_no_spark():
-    code = (
-        "import sys; import dmdelta.lakehouse.access.delta_rs, dmdelta.lakehouse.access.arrow_rows; "
-        "sys.exit('pyspark' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+def test_reading_imports_neither_spark_nor_pandas(table):
+    """They take most of the time of a command that only reads dm_meta."""
+    table.append([{"id": "a", "n": 1, "at": NOON, "texts": ["x"]}], None)
+    code = f"""if True:
+        import sys
+        from pathlib import Path
+        from dmdelta.lakehouse.access.delta_rs import LocalTable
+        from dmdelta.lakehouse.access.interface import NewestBy, one_of
+        table = LocalTable("t", Path({str(table.folder)!r}))
+        assert table.newest(NewestBy(("id",), "at")) == table.rows([one_of("id", "a")]) != []
+        sys.exit(", ".join({{"pyspark", "pandas"}} & sys.modules.keys()) or 0)"""
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_newest_version_is_that_of_the_last_commit(table):
+    """None, if there is no table."""
+    before = table.version()
+    table.append([{"id": "a"}], None)
+    assert table.version() == before + 1 == table.commits(1)[0].version
+    assert LocalTable("t", table.folder / "absent").version() is None
 
 
 @pytest.mark.parametrize("wrong", [-1, 1])

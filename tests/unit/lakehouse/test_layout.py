@@ -11,6 +11,7 @@ from dmdelta.lakehouse.history import CommitTag
 from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.lakehouse.spark_errors import translate
 from dmdelta.model.position import Position
+from tests.support.lake import is_table
 
 
 def test_root():
@@ -33,6 +34,15 @@ def folders_of(schema, table):
     assert path.startswith("delta.`/lake/silver/")
     assert path.endswith("`")
     return path.removeprefix("delta.`/lake/silver/")[:-1].replace("``", "`")
+
+
+@pytest.mark.parametrize(("table", "folder"), [("t", "t"), ("sel`ect", "sel~60ect"), ("a b", "a~20b"), ("_t", "~5ft")])
+def test_tests_find_a_table_in_its_folder(tmp_path, table, folder):
+    """What the soak takes for the folder of a table is where Spark writes it, for any name."""
+    identifier = Lakehouse(root=str(tmp_path / "my`lake")).silver("d", table)
+    assert not is_table(identifier)
+    (tmp_path / "my`lake" / "silver" / "d" / folder / "_delta_log").mkdir(parents=True)
+    assert is_table(identifier)
 
 
 @given(NAMES, NAMES)

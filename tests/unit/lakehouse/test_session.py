@@ -8,7 +8,15 @@ import pytest
 from dmdelta.errors import LakehouseError
 from dmdelta.lakehouse.commits import tagged
 from dmdelta.lakehouse.history import CommitTag
-from dmdelta.lakehouse.session import SQL_CONFS, can_replace, is_provided, open_session, tasks_at_once
+from dmdelta.lakehouse.session import (
+    SQL_CONFS,
+    SessionSettings,
+    can_replace,
+    is_provided,
+    local_confs,
+    open_session,
+    tasks_at_once,
+)
 from dmdelta.model.position import Position
 
 PROVIDERS = ("DATABRICKS_RUNTIME_VERSION", "SPARK_REMOTE", "PYSPARK_GATEWAY_PORT")
@@ -70,6 +78,23 @@ def test_the_number_of_tasks_is_known_for_a_local_session(monkeypatch, environme
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert tasks_at_once() == answer
+
+
+def test_a_jvm_beside_a_run_is_smaller(monkeypatch):
+    """Half of the cores, for Spark, Java's compilers and its collector; the heap is the smallest, unless it is set."""
+    for name in (*PROVIDERS, "SPARK_DRIVER_MEMORY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 16)
+    alone, beside = (local_confs(SessionSettings(beside_run=beside)) for beside in (False, True))
+    assert "ActiveProcessorCount" not in alone["spark.driver.extraJavaOptions"]
+    assert "-XX:ActiveProcessorCount=8" in beside["spark.driver.extraJavaOptions"]
+    assert (alone["spark.sql.shuffle.partitions"], beside["spark.sql.shuffle.partitions"]) == ("16", "8")
+    assert beside["spark.driver.memory"] == "1024m"
+    for cores, used in ((1, 1), (2, 2), (3, 2), (64, 32)):
+        monkeypatch.setattr(os, "cpu_count", lambda cores=cores: cores)
+        assert SessionSettings(beside_run=True).cores == used
+    monkeypatch.setenv("SPARK_DRIVER_MEMORY", "6g")
+    assert "spark.driver.memory" not in local_confs(SessionSettings(beside_run=True))
 
 
 class Picky:

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from dmdelta.model.position import Position
+from dmdelta.sink.careful import Caution
 from dmdelta.sink.change import Act, Change, Shape
 from dmdelta.sink.execute.barriers import Snapshots
 from dmdelta.sink.execute.causality import Causality
@@ -14,11 +15,14 @@ from dmdelta.sink.execute.progress import Progress
 from dmdelta.sink.execute.purger import Purger
 from dmdelta.sink.execute.worker import Worker
 from dmdelta.sink.execution_log import ExecutedEvents
+from dmdelta.sink.held_shards import HeldShards
 from dmdelta.sink.plan.checkpoint import Checkpoint
 from dmdelta.sink.plan.safe_mode import SafeMode
 from dmdelta.sink.read.slices import Cut, Survey
+from dmdelta.sink.reload_feed import ReloadFeed
 from dmdelta.sink.settings import SinkSettings
 from dmdelta.sink.sink import Sink
+from dmdelta.sink.statements import Statements
 from dmdelta.sink.target.connection import TargetServer
 
 ALWAYS, NEVER = 0.0, 3600.0
@@ -61,6 +65,8 @@ class Run:
         self.flusher = Flusher(None, metadata, snapshots, progress, interval, fail)
         self.dispatcher.begin([Worker(n, None, None, snapshots.receive, fail) for n in range(2)])
         self.reader = Reader()
+        caution, reloader = Caution(SafeMode(), ordered=False, fresh=set()), SimpleNamespace(done={})
+        statements = Statements(SOURCE, self.reader.log, None, progress, self.flusher)
         self.sink = Sink(
             source=SOURCE,
             settings=settings,
@@ -72,7 +78,10 @@ class Run:
             progress=progress,
             purger=Purger(self.dispatcher.causality, snapshots, fail),
             executed=ExecutedEvents(),
-            safe=SafeMode(),
+            caution=caution,
+            reloader=reloader,
+            statements=statements,
+            shards=HeldShards(None, statements, reloader, caution, ReloadFeed()),
             proven=True,
             position=None,
         )

@@ -2,16 +2,19 @@
 
 import struct
 import zlib
+from dataclasses import replace
 
 import pytest
 
 from dmdelta.binlog.events.header import EventFlag, EventType
 from dmdelta.binlog.rows.decode_options import DecodeOptions
+from dmdelta.ddl.parse.statements import statement_targets
 from dmdelta.errors import CorruptBinlog, UnsupportedEvent
 from dmdelta.model.change import Op
 from dmdelta.model.schema import Column, TableSchema
 from tests.support.changes import (
     Log,
+    decode_bytes,
     event_bytes,
     names_field,
     payload_body,
@@ -343,3 +346,20 @@ def test_tables_are_selected_by_schema_and_name() -> None:
     options = DecodeOptions(wanted=lambda schema, table: bool(asked.append((schema, table))))
     assert transaction(Log(), (EventType.WRITE_ROWS, rows_body(image(1), 2))).changes(options) == []
     assert asked == [("s", "t")]
+
+
+def test_the_tables_of_a_statement_are_numbered() -> None:
+    """A statement on several tables is a row for each; (seq, row) stays unique, and the next transaction begins at 0."""
+    options = DecodeOptions(wanted=lambda _schema, _table: True, statement_targets=statement_targets)
+    log = Log().query("DROP TABLE a, b, c").query("TRUNCATE TABLE d")
+    found = [(change.table, change.row) for change in rows_of(log.changes(options))]
+    assert found == [("a", 0), ("b", 1), ("c", 2), ("d", 0)]
+
+
+@pytest.mark.parametrize(("more", "missing"), [(5, 5), (0, 7), (18, 1)])
+def test_bytes_after_the_last_event_are_located(more: int, missing: int) -> None:
+    """A segment that does not end with an event: the error names where its file ends, and where it should."""
+    log = Log().query("BEGIN")
+    end = len(log.data) + more + missing
+    with pytest.raises(CorruptBinlog, match=f"ends at {len(log.data) + more}, not at {end}"):
+        decode_bytes(log.data + bytes(more), replace(log.segment(), end=end))

@@ -112,13 +112,37 @@ def test_truncated_rows_are_refused() -> None:
         (b"-32769", -32769),
         (b"18446744073709551615", 2**64 - 1),
         (b"1e20", 1e20),
+        (b"123456789012345680.0", 123456789012345680.0),
+        (b"-0.1", -0.1),
+        (b"1.10", Decimal("1.10")),
+        (b"-99999999999999999999.0123456789", Decimal("-99999999999999999999.0123456789")),
+        (b"99999999999999999999", Decimal(99999999999999999999)),
+        (b"-9223372036854775809", Decimal(-9223372036854775809)),
+        (b"0." + b"1" * 39, "0." + "1" * 39),
+        (b"9" * 65, "9" * 65),
         ('{"b": [1, {"é": "ü"}], "a": 1.5}'.encode(), {"a": 1.5, "b": [1, {"é": "ü"}]}),
     ],
 )
 def test_json_text_is_read_as_values(text: bytes, value: Any) -> None:
-    """Every kind of JSON value; an empty document is null."""
+    """Every kind of JSON value; an empty document is null. What no double's shortest text is, is a decimal."""
     keys = KeyDictionary(())
     assert read_variant(json_text_value(text, keys), keys.metadata) == value
+
+
+@pytest.mark.parametrize(
+    ("number", "size"),
+    [
+        *((number, 3) for number in (0, 2**15 - 1, -(2**15))),
+        *((number, 5) for number in (2**15, -(2**15) - 1, 2**31 - 1, -(2**31))),
+        *((number, 9) for number in (2**31, -(2**31) - 1, 2**63 - 1, -(2**63))),
+        *((number, 18) for number in (2**63, 2**64 - 1)),
+    ],
+)
+def test_an_integer_of_json_has_the_smallest_type_that_holds_it(number: int, size: int) -> None:
+    """Of 16, 32 or 64 bits, else a decimal: the value is the same, and its type is that of a row image."""
+    keys = KeyDictionary(())
+    value = json_text_value(str(number).encode(), keys)
+    assert (read_variant(value, keys.metadata), len(value)) == (number, size)
 
 
 def test_invalid_json_is_refused() -> None:

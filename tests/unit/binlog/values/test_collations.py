@@ -5,10 +5,14 @@
 import codecs
 
 import pytest
+from pymysql import charset as charsets
+from pymysql.charset import charset_by_id
 
 from dmdelta.binlog.values.charsets import decoder_of, is_ascii_superset
 from dmdelta.binlog.values.collation_names import collation_name, plain_name
 from dmdelta.binlog.values.collations import charset_of
+from dmdelta.binlog.values.multi_byte import DECODERS
+from dmdelta.binlog.values.single_byte import TABLES
 from dmdelta.errors import UnsupportedEvent
 from tests.support.charset_families import CHARSETS
 
@@ -37,6 +41,50 @@ from tests.support.charset_families import CHARSETS
 def test_ids_of_both_flavors(collation: int, charset: str) -> None:
     """MySQL's IDs, MariaDB's NOPAD and UCA 14 IDs."""
     assert charset_of(collation) == charset
+
+
+def test_ids_are_those_of_pymysql() -> None:
+    """PyMySQL's list, which was made from a server, has most IDs below 256."""
+    known = {number: charset_by_id(number).name for number in range(256) if number in charsets._charsets._by_id}
+    assert len(known) > 140
+    assert {number: charset_of(number) for number in known} == {
+        number: "utf8mb3" if name == "utf8" else name for number, name in known.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "charset"),
+    [
+        (54, 55, "utf16"),
+        (60, 61, "utf32"),
+        (101, 124, "utf16"),
+        (128, 151, "ucs2"),
+        (160, 183, "utf32"),
+        (255, 323, "utf8mb4"),
+        (576, 607, "utf8mb3"),
+        (608, 639, "utf8mb4"),
+        (640, 671, "ucs2"),
+        (672, 703, "utf16"),
+        (736, 767, "utf32"),
+        (1025, 1025, "big5"),
+        (1274, 1274, "gb18030"),
+        (2048, 2303, "utf8mb3"),
+        (2304, 2559, "utf8mb4"),
+        (2560, 2815, "ucs2"),
+        (2816, 3071, "utf16"),
+        (3072, 3327, "utf32"),
+    ],
+)
+def test_blocks_of_ids(first: int, last: int, charset: str) -> None:
+    """The first and the last one of what MySQL and MariaDB reserve for a character set."""
+    assert charset_of(first) == charset_of(last) == charset
+
+
+@pytest.mark.parametrize("collation", [0, 17, 100, 125, 127, 152, 184, 191, 324, 575, 704, 735, 768, 1024, 1280, 3328])
+def test_ids_beside_the_blocks_are_unknown(collation: int) -> None:
+    """Guessing a character set would change texts."""
+    with pytest.raises(UnsupportedEvent, match=f"collation {collation} is unknown"):
+        charset_of(collation)
 
 
 def test_an_unknown_id_is_refused() -> None:
@@ -128,3 +176,49 @@ def test_collation_names_are_canonical() -> None:
     assert plain_name("utf8_general_ci") == "utf8mb3_general_ci"
     assert plain_name("utf8mb4_bin") == "utf8mb4_bin"
     assert plain_name("utf8mb4_croatian_mysql561_ci") == "utf8mb4_croatian_ci"
+
+
+@pytest.mark.parametrize("charset", sorted(TABLES))
+def test_a_character_set_of_one_byte_has_a_character_for_each(charset: str) -> None:
+    """Each byte of a text is one character, or is known to have none; digits are those of ASCII."""
+    assert len(TABLES[charset]) == 256
+    assert TABLES[charset][0x30:0x3A] == "0123456789"
+
+
+@pytest.mark.parametrize(
+    ("charset", "codec", "differing"),
+    [("hp8", "hp-roman8", set()), ("cp866", "cp866", {0xFC, 0xFD}), ("koi8u", "koi8-u", {0x95})],
+)
+def test_characters_are_those_of_python(charset: str, codec: str, differing: set[int]) -> None:
+    """But for the bytes that MySQL reads differently."""
+    found = {
+        byte for byte in range(256) if TABLES[charset][byte] not in ("\ufffe", bytes((byte,)).decode(codec, "replace"))
+    }
+    assert found == differing
+
+
+@pytest.mark.parametrize(
+    ("byte", "sign"), [(0x40, "É"), (0x5B, "Ä"), (0x5C, "Ö"), (0x5D, "Å"), (0x7B, "ä"), (0x7E, "ü"), (0x41, "A")]
+)
+def test_swedish_letters(byte: int, sign: str) -> None:
+    """swe7 has letters in place of ASCII's signs, and nothing above 0x7E."""
+    assert TABLES["swe7"][byte] == sign
+    assert set(TABLES["swe7"][0x7F:]) == {"\ufffe"}
+
+
+@pytest.mark.parametrize("charset", ["ujis", "eucjpms"])
+def test_kanji_are_those_of_python(charset: str) -> None:
+    """Of rows 16 to 84 of JIS X 0208, which all its encodings have alike."""
+    codes = [bytes((row, column)) for row in range(0xB0, 0xF5) for column in range(0xA1, 0xFF)]
+    known = {code: kanji for code in codes if len(kanji := code.decode("euc_jp", "ignore")) == 1}
+    assert len(known) == 6355
+    assert {code: DECODERS[charset](code) for code in known} == known
+
+
+@pytest.mark.parametrize(
+    ("code", "sign"),
+    [(b"\xa1\xa1", "\u3000"), (b"\xa4\xa2", "あ"), (b"\xa5\xf6", "ヶ"), (b"\xa3\xc1", "Ａ"), (b"\x8e\xb1", "ｱ")],
+)
+def test_signs_of_eucjpms(code: bytes, sign: str) -> None:
+    """Kana, full-width letters, and half-width kana in two bytes."""
+    assert DECODERS["eucjpms"](b"x" + code + b"y") == f"x{sign}y"

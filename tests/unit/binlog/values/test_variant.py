@@ -199,3 +199,12 @@ def test_keys_of_documents_are_shared_and_trimmed() -> None:
 def test_paths_of_json_diffs(path: str, legs: tuple[Any, ...]) -> None:
     """Plain and quoted names, and array indexes."""
     assert parse_path(path) == legs
+
+
+@pytest.mark.parametrize(
+    ("number", "width"), [(0, 1), (0xFF, 1), (0x100, 2), (0xFFFF, 2), (0x10000, 4), (0xFFFFFFFF, 4)]
+)
+def test_offsets_have_the_smallest_width(number, width):
+    """The largest number of each width still fits."""
+    assert variant.width_of(number) == width
+    number.to_bytes(width, "little")

@@ -98,6 +98,7 @@ BEFORE = TableSchema(
         Column("e", "enum", members=("a", "b"), charset="utf8mb4"),
         Column("t", "datetime", precision=3),
         Column("f", "float"),
+        Column("y", "bit", length=8),
     ),
 )
 MODIFIED = {
@@ -117,7 +118,14 @@ MODIFIED = {
     "MODIFY x VARCHAR(20)": "modify column",
     "MODIFY x LONGTEXT": "alter table",
     "MODIFY x TINYTEXT": "modify column",
+    "MODIFY d DECIMAL(8,2)": "precision decrease",
+    "MODIFY d DECIMAL(7,2) UNSIGNED": "precision decrease",
     "MODIFY b BINARY(5)": "precision decrease",
+    "MODIFY b BINARY(3)": "precision decrease",
+    "MODIFY b BINARY(4) NOT NULL": "alter table",
+    "MODIFY y BIT(7)": "value range decrease",
+    "MODIFY y BIT(8) NOT NULL": "alter table",
+    "MODIFY y BIT(9)": "alter table",
     "MODIFY e ENUM('a','b','c')": "alter table",
     "MODIFY e ENUM('b','a')": "value range decrease",
     "MODIFY t DATETIME": "value range decrease",

@@ -248,3 +248,36 @@ _WORDS = (
 def test_never_raises(words, start):
     """Parsing raises no exception for any statement."""
     statement_effects(start + words, "db", KNOWN.get)
+
+
+@pytest.mark.parametrize("index", ["v", "a", "z", "`primary_v`", "primaryv", "PRIMAR"])
+def test_the_key_stays_if_another_index_goes(index):
+    """Wherever its name sorts."""
+    assert list(effects(f"DROP INDEX {index} ON t")) == []
+
+
+@pytest.mark.parametrize("index", ["PRIMARY", "`PRIMARY`", "`primary`"])
+def test_the_key_goes_by_its_name(index):
+    (effect,) = effects(f"DROP INDEX {index} ON t")
+    assert isinstance(effect, Altered)
+    assert effect.after.primary_key == ()
+
+
+@pytest.mark.parametrize(
+    ("options", "charset"),
+    [
+        ("", None),
+        ("CHARSET=latin1", "latin1"),
+        ("ENGINE=InnoDB CHARSET=latin1", "latin1"),
+        ("ENGINE InnoDB DEFAULT CHARSET latin1", "latin1"),
+        ("ENGINE=InnoDB, DEFAULT CHARACTER SET = latin1, ROW_FORMAT=DYNAMIC", "latin1"),
+        ("COMMENT='CHARSET=utf8mb4' CHARSET=latin1", "latin1"),
+        ("COMMENT='CHARSET=latin1'", None),
+        ("UNION=(a, b) COLLATE=latin1_bin", "latin1"),
+    ],
+)
+def test_the_default_charset_of_a_table(options, charset):
+    """Among other options, with and without `=`."""
+    (created,) = effects(f"CREATE TABLE fresh (c CHAR(3)) {options}")
+    assert created.charset == charset
+    assert created.schema.columns[0].charset == charset

@@ -7,6 +7,7 @@ import pytest
 from dmdelta.ddl.type_changes import type_changes_page
 from dmdelta.ddl.types.conversion import ConversionKind, plan_conversion
 from dmdelta.model.schema import Column
+from tests.support.conversions import conversions
 
 INT = Column("c", "int")
 TEXT = Column("c", "varchar", length=80, charset="utf8mb4")
@@ -56,3 +57,29 @@ def test_expression():
 def test_page_is_up_to_date():
     """docs/type-changes.md matches the code."""
     assert Path("docs/type-changes.md").read_text(encoding="utf-8") == type_changes_page()
+
+
+def test_expressions_are_those_that_servers_confirmed():
+    """Of every change in `tests/support/type_changes.py`: the integration test compares their values with servers'."""
+    recorded = Path("tests/golden/ddl/conversions.txt").read_text(encoding="utf-8").splitlines()
+    assert list(conversions()) == recorded
+
+
+@pytest.mark.parametrize(
+    ("old", "digits", "unsigned", "fits"),
+    [
+        (Column("c", "int", unsigned=True), 9, False, False),
+        (Column("c", "int", unsigned=True), 10, False, True),
+        (Column("c", "int", unsigned=True), 10, True, True),
+        (Column("c", "int"), 10, True, False),
+        (Column("c", "tinyint"), 2, False, False),
+        (Column("c", "tinyint"), 3, False, True),
+        (Column("c", "tinyint"), 3, True, False),
+        (Column("c", "bit", length=9), 3, True, True),
+        (Column("c", "bit", length=10), 3, True, False),
+    ],
+)
+def test_an_integer_that_may_not_fit_a_decimal_is_checked(old, digits, unsigned, fits):
+    """Of either sign, and only where a value of the old type can be out of range."""
+    plan = plan_conversion(old, Column("c", "decimal", precision=digits, unsigned=unsigned))
+    assert ("CASE WHEN" in plan.expression("c")) is not fits

@@ -1,10 +1,11 @@
 """Column types."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from dmdelta.ddl.types.silver_types import silver_columns, silver_type, types_page
+from dmdelta.ddl.types.silver_types import same_shape, silver_columns, silver_type, types_page
 from dmdelta.errors import SchemaError
 from dmdelta.model.schema import Column, TableSchema
 
@@ -42,3 +43,25 @@ def test_reserved_names(name):
     """A source column with the name of one of silver's own columns is an error."""
     with pytest.raises(SchemaError, match="silver reserves"):
         silver_columns(TableSchema("db", "t", (Column(name, "int"),)))
+
+
+A, B = Column("a", "int"), Column("b", "varchar", length=9)
+
+
+@pytest.mark.parametrize(
+    ("other", "same"),
+    [
+        (TableSchema("d", "t", (A, B), ("a",)), True),
+        (TableSchema("x", "y", (B, A), ("a",)), True),
+        (TableSchema("d", "t", (A, replace(B, length=10)), ("a",)), True),
+        (TableSchema("d", "t", (A, B), ("b",)), False),
+        (TableSchema("d", "t", (A, B), ()), False),
+        (TableSchema("d", "t", (A,), ("a",)), False),
+        (TableSchema("d", "t", (A, replace(B, name="c")), ("a",)), False),
+        (TableSchema("d", "t", (replace(A, type="bigint"), B), ("a",)), False),
+    ],
+)
+def test_same_shape(other, same):
+    """Names, types in silver, and the key count; the order and lengths do not."""
+    key = (A.name,)
+    assert same_shape(TableSchema("d", "t", (A, B), key), other) == same

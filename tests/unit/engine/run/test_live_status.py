@@ -190,7 +190,7 @@ def test_a_stop_shows_what_it_waits_for(source):
     pipeline = source.pipeline
     assert source.status().sources[0].stop_waits_for == ()
     pipeline.stop.request()
-    pipeline.sinking = SimpleNamespace(finished=False, failure=None, metrics=None)
+    pipeline.sinking = SimpleNamespace(finished=False, failure=None, metrics=None, lacking=())
     waits_for = source.status().sources[0].stop_waits_for
     assert waits_for == ("landing", "applying d.a", "relay", "sink", "checkpoint")
     pipeline.running_stages, pipeline.relaying.is_running, pipeline.sinking = ["maintenance"], False, None

@@ -8,8 +8,10 @@ import pytest
 from dmdelta.engine.run import warnings
 from dmdelta.engine.run.warnings import warn_of_risks
 from dmdelta.engine.task.risks import SelectedTables
+from dmdelta.engine.task.target_checks import TargetFindings
 from dmdelta.errors import SourceUnavailable
 from dmdelta.model.schema import Column, TableSchema
+from dmdelta.source.preflight.finding import Finding, Level
 from dmdelta.source.preflight.shard_checks import ShardFacts
 from tests.support.logged import logged
 
@@ -48,6 +50,14 @@ def catalog(monkeypatch):
     return reads
 
 
+@pytest.fixture(autouse=True)
+def target(monkeypatch):
+    """The sink's target: one of two checks fails."""
+    lacks = Finding("packet", Level.WARN, "too small", "raise it")
+    fine = Finding("version", Level.PASS, "8.0", "")
+    monkeypatch.setattr(warnings, "check_target", lambda sink, selected: TargetFindings((fine, lacks)))
+
+
 def warned(spec, relayings):
     with logged("dmdelta.engine.run.warnings") as told:
         warn_of_risks(spec, relayings)
@@ -62,6 +72,7 @@ def test_each_risk_is_a_warning_with_its_fix(catalog):
         ("spec", "safe_mode"),
         ("sink", "primary_key"),
         ("sink", "shard_keys"),
+        ("sink", "packet"),
         ("shards", "auto_increment_ID"),
     }
     assert "shop.log" in told["sink", "primary_key"]["finding"]
@@ -72,14 +83,14 @@ def test_each_risk_is_a_warning_with_its_fix(catalog):
 def test_ignored_checks_are_not_told(catalog):
     """`ignore-checking-items`, as at `dmdelta check`."""
     told = warned(spec(safe=True, ignored=("safe_mode", "shard_keys")), [relaying()])
-    assert told.keys() == {("sink", "primary_key"), ("shards", "auto_increment_ID")}
+    assert told.keys() == {("sink", "primary_key"), ("sink", "packet"), ("shards", "auto_increment_ID")}
 
 
 def test_silver_alone_without_routes_needs_no_catalog(catalog):
     """Only the setting is logged; the start reads nothing more from the source. An archive has no catalog either."""
     assert warned(spec(sink=False, safe=True, routes=()), [relaying()]).keys() == {("spec", "safe_mode")}
     assert warned(spec(sink=False, routes=()), [relaying()]) == {}
-    assert warned(spec(), [relaying(endpoint=None)]) == {}
+    assert warned(spec(), [relaying(endpoint=None)]).keys() == {("sink", "packet")}
     assert catalog == []
 
 
@@ -95,4 +106,5 @@ def test_a_source_that_does_not_answer_stops_nothing(monkeypatch):
     assert [(message, fields.get("source"), fields.get("check")) for _, message, fields in told] == [
         ("tables not checked for risks", "s1", None),
         ("preflight", None, "safe_mode"),
+        ("preflight", None, "packet"),
     ]

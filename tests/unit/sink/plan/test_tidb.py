@@ -4,8 +4,8 @@ import pytest
 
 from dmdelta.errors import SchemaError, SinkError
 from dmdelta.model.schema import Column, TableSchema
+from dmdelta.sink.plan.creation import create_table
 from dmdelta.sink.plan.tidb import tidb_collation, tidb_statements
-from dmdelta.sink.target.creation import create_table
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """CREATE TABLE for a table that the target lacks, from the structure in the log: columns and primary key."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Literal
 
@@ -9,11 +10,14 @@ from dmdelta.errors import SinkError
 from dmdelta.model.schema import Column, ConstantColumn, TableSchema
 from dmdelta.model.type_names import INTEGERS, TEXTUAL
 from dmdelta.sink.plan.sql import quoted, text
+from dmdelta.sink.plan.target_table import PRIMARY, TargetTable
 from dmdelta.sink.plan.tidb import tidb_charset, tidb_collation
 
 ColumnChange = Literal["ADD", "MODIFY"]
 _VARCHAR = 16_383
 """Maximum length of a VARCHAR in utf8mb4 characters."""
+_NAME = 64
+"""Maximum length of the name of a table, a schema or a source."""
 _UTF8MB3 = {"utf8mb3": ("utf8",), "utf8": ("utf8mb3",)}
 """Old and new servers use one of these names."""
 _UCA_520 = ("unicode_520_nopad_ci", "unicode_520_ci")
@@ -32,13 +36,59 @@ def create_table(schema: TableSchema, collations: Collection[str], *, tidb: bool
     Raises:
         SinkError: TiDB has no type for a column.
     """
+    columns = _definitions(schema, collations, tidb=tidb)
+    if schema.primary_key:
+        key = (*schema.primary_key, *(column.name for column in schema.columns if isinstance(column, ConstantColumn)))
+        columns.append(f"PRIMARY KEY ({', '.join(quoted(name) for name in key)})")
+    return f"CREATE TABLE IF NOT EXISTS {quoted(*schema.name)} ({', '.join(columns)}) DEFAULT CHARACTER SET utf8mb4"
+
+
+def add_columns(
+    schema: TableSchema, target: TargetTable, collations: Collection[str], *, tidb: bool = False, empty: bool
+) -> list[str]:
+    """The statements that add to a table of the target the columns of a structure that it lacks; at least one.
+
+    Columns that a route extracts also become part of each key of an empty table: rows of several source tables can have
+    the same key. TiDB cannot change a clustered key: there the empty table is created again, without secondary indexes.
+
+    Args:
+        schema: with the name of the target's table.
+
+    Raises:
+        SinkError: TiDB has no type for a column.
+    """
+    missing = [column for column in schema.columns if column.name.lower() not in target.columns]
+    extracted = [quoted(column.name) for column in missing if isinstance(column, ConstantColumn)]
+    table = quoted(*target.name)
+    if tidb and empty and extracted:
+        return [f"DROP TABLE IF EXISTS {table}", create_table(schema, collations, tidb=tidb)]
+    changes = [
+        f"ADD COLUMN {one}" for one in _definitions(replace(schema, columns=tuple(missing)), collations, tidb=tidb)
+    ]
+    if tidb:
+        return [f"ALTER TABLE {table} {change}" for change in changes]
+    changes += _wider_keys(target, extracted) if extracted and empty else ()
+    return [f"ALTER TABLE {table} {', '.join(changes)}"]
+
+
+def _wider_keys(target: TargetTable, extracted: Sequence[str]) -> Iterator[str]:
+    """The changes that append columns to each key. Keys on expressions stay as they are."""
+    for key in target.keys:
+        if any(name is None for name, _ in key.parts):
+            continue
+        parts = [f"{quoted(name or '')}{f'({prefix})' if prefix else ''}" for name, prefix in key.parts]
+        listed = ", ".join([*parts, *extracted])
+        if key.name == PRIMARY:
+            yield f"DROP PRIMARY KEY, ADD PRIMARY KEY ({listed})"
+        else:
+            yield f"DROP INDEX {quoted(key.name)}, ADD UNIQUE INDEX {quoted(key.name)} ({listed})"
+
+
+def _definitions(schema: TableSchema, collations: Collection[str], *, tidb: bool) -> list[str]:
     if tidb:
         _check_types(schema)
     charset = _charsets(collations, tidb=tidb)
-    columns = [f"{quoted(column.name)} {_type(column, charset)}{_null(column, schema)}" for column in schema.columns]
-    if schema.primary_key:
-        columns.append(f"PRIMARY KEY ({', '.join(quoted(name) for name in schema.primary_key)})")
-    return f"CREATE TABLE IF NOT EXISTS {quoted(*schema.name)} ({', '.join(columns)}) DEFAULT CHARACTER SET utf8mb4"
+    return [f"{quoted(column.name)} {_type(column, charset)}{_null(column, schema)}" for column in schema.columns]
 
 
 def column_statement(
@@ -75,7 +125,7 @@ def _check_types(schema: TableSchema) -> None:
 
 
 def _null(column: Column, schema: TableSchema) -> str:
-    required = not column.nullable or column.name in schema.primary_key
+    required = not column.nullable or isinstance(column, ConstantColumn) or column.name in schema.primary_key
     # An explicit NULL: without it old servers give a first TIMESTAMP the default CURRENT_TIMESTAMP.
     return " NOT NULL" if required else " NULL"
 
@@ -83,7 +133,7 @@ def _null(column: Column, schema: TableSchema) -> str:
 def _type(column: Column, charset: Callable[[Column], str]) -> str:
     kind = column.type
     if isinstance(column, ConstantColumn):
-        return f"VARCHAR({max(len(column.value), 255)})"
+        return f"VARCHAR({max(len(column.value), _NAME)}) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
     if kind in INTEGERS:
         return kind.upper() + (" UNSIGNED" if column.unsigned else "")
     if kind == "decimal":
@@ -102,20 +152,39 @@ def _type(column: Column, charset: Callable[[Column], str]) -> str:
     return kind.upper() + (charset(column) if kind in TEXTUAL else "")
 
 
+def nearest_collations(schema: TableSchema, collations: Collection[str]) -> dict[str, str]:
+    """The collations of a table's columns that the target lacks, and what its columns get instead."""
+    nearest: dict[str, str] = {}
+    for column in schema.columns:
+        charset, used = _chosen(column, collations)
+        if column.collation is not None and used != _renamed(column.collation, column.charset or "", charset or ""):
+            nearest[column.collation] = used or f"the default of {charset}"
+    return nearest
+
+
 def _charset(column: Column, collations: Collection[str]) -> str:
+    return _clause(*_chosen(column, collations))
+
+
+def _chosen(column: Column, collations: Collection[str]) -> tuple[str | None, str | None]:
     """The source's character set and collation if the target has them, else a collation at least as distinguishing."""
     if column.charset is None:
-        return ""
+        return None, None
     names = (column.charset, *_UTF8MB3.get(column.charset, ()), "utf8mb4")
     charset = next(name for name in names if f"{name}_bin" in collations or name == "utf8mb4")
     if column.collation is None:
-        return _clause(charset, None)
-    wanted = column.collation.replace(column.charset, charset, 1)
+        return charset, None
+    wanted = _renamed(column.collation, column.charset, charset)
     bare = wanted.removeprefix(f"{charset}_")
     # Binary collations also differ in whether trailing spaces count.
     bins = ("0900_bin", "nopad_bin", "bin") if "0900_" in bare or "nopad_" in bare else ("bin",)
     candidates = [wanted, *(f"{charset}_{name}" for name in (*_LIKE.get(bare, ()), *bins))]
-    return _clause(charset, next((name for name in candidates if name in collations), None))
+    return charset, next((name for name in candidates if name in collations), None)
+
+
+def _renamed(collation: str, charset: str, used: str) -> str:
+    """A collation in the target's spelling of its character set."""
+    return collation.replace(charset, used, 1)
 
 
 def _tidb_charset(column: Column) -> str:

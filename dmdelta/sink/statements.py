@@ -1,0 +1,105 @@
+"""Executes statements on the target, each with a checkpoint before it."""
+
+import time
+from dataclasses import dataclass, field
+
+from dmdelta.changelog.context import SourceContext
+from dmdelta.failpoint import CrashPoint, reach
+from dmdelta.logging import get_logger
+from dmdelta.model.position import Position
+from dmdelta.sink.execute.flusher import Flusher
+from dmdelta.sink.execute.progress import Progress
+from dmdelta.sink.plan.checkpoint import PushedPoint
+from dmdelta.sink.plan.ddl import StatementContext, TargetStatement, plan_statement
+from dmdelta.sink.read.range_survey import BronzeLog
+from dmdelta.sink.read.slices import Statement
+from dmdelta.sink.target.tables import Tables
+
+log = get_logger(__name__)
+
+
+@dataclass(slots=True)
+class Statements:
+    """
+    Attributes:
+        about_to: the statement at the checkpoint that an earlier run may have executed up to this part; None: none.
+        written_at: when the newest checkpoint of a statement was written (monotonic clock).
+    """
+
+    source: SourceContext
+    log: BronzeLog
+    tables: Tables
+    progress: Progress
+    flusher: Flusher
+    about_to: int | None = None
+    written_at: float = field(default_factory=time.monotonic)
+
+    def plan(self, statement: Statement) -> list[TargetStatement]:
+        """The statements for the target, with the operator override at that position.
+
+        Raises:
+            SinkError, SchemaError: the target cannot have the statement.
+        """
+        at = statement.position
+        context = StatementContext(
+            self.source.rules, lambda table: self.log.statements_on(table, at), self.tables.server.tidb
+        )
+        operator = self.source.rules.operators.get(at)
+        texts = operator.followed(statement.text) if operator is not None else (statement.text,)
+        return [one for text in texts if text for one in plan_statement(text, statement.schema, context)]
+
+    def change(self, planned: list[tuple[int, TargetStatement]], at: Position, *, loaded: bool) -> None:
+        """Execute the parts of a statement that an earlier run has not executed for certain.
+
+        Args:
+            planned: the parts with their numbers.
+            loaded: a full load may have read the tables after the statement.
+        """
+        for number, one in planned:
+            doubt = loaded or (self.about_to is not None and number <= self.about_to)
+            if self.about_to is not None and number < self.about_to:
+                continue
+            if self._lacks_table(one):
+                log.info("statement skipped: the table does not exist yet", table=_shown(one), position=str(at))
+                continue
+            self.write_point(at, about_to=(at, number))
+            self._execute(one, in_doubt=doubt)
+            log.info("statement executed", position=str(at))
+        self.about_to = None
+
+    def repeat(self, planned: list[TargetStatement]) -> None:
+        """Execute a statement that may have been executed before; its checkpoint is written by the caller."""
+        for one in planned:
+            if not self._lacks_table(one):
+                self._execute(one, in_doubt=True)
+
+    def write_point(self, at: Position, about_to: tuple[Position, int] | None = None) -> None:
+        """Write a checkpoint: everything before `at` is in the target. Raises as `Flusher.write`."""
+        checkpoint = self.progress.checkpoint(PushedPoint(at, at), "ddl", about_to=about_to)
+        assert checkpoint is not None, "a statement has a position"
+        self.flusher.write(checkpoint)
+        self.written_at = time.monotonic()
+
+    def keep_point(self, at: Position) -> None:
+        """Write a checkpoint that keeps how far the statement at its position may have been executed."""
+        self.write_point(at, (at, self.about_to) if self.about_to is not None else None)
+
+    def _lacks_table(self, one: TargetStatement) -> bool:
+        return one.needs is not None and not self.tables.has(one.needs)
+
+    def _execute(self, one: TargetStatement, *, in_doubt: bool) -> None:
+        reach(CrashPoint.SINK_BEFORE_STATEMENT)
+        if one.within is not None:
+            self.tables.make(one.sql, one.within, in_doubt=in_doubt)
+        else:
+            self.tables.change(one.sql, in_doubt=in_doubt)
+        reach(CrashPoint.SINK_AFTER_STATEMENT)
+
+
+def position_after(at: Position, statement: Statement) -> Position:
+    """Where the log continues after a statement; row changes with an operator override follow at the same position."""
+    return Position(at.epoch, at.binlog_file, at.offset + (1 if statement.text else 0))
+
+
+def _shown(one: TargetStatement) -> str:
+    return ".".join(one.needs or ())

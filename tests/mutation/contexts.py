@@ -1,0 +1,39 @@
+"""A plugin of pytest: which test executes which line, and how long each takes.
+
+coverage notes the test that is running with each line; its data and the durations are in the folder $DMDELTA_CONTEXTS.
+"""
+
+import json
+import os
+from collections import Counter
+from pathlib import Path
+
+import coverage
+import pytest
+
+FOLDER = Path(os.environ["DMDELTA_CONTEXTS"])
+_measured = coverage.Coverage(data_file=str(FOLDER / "coverage"), source=["dmdelta"], config_file=False)
+_measured.start()
+_seconds = Counter[str]()
+
+
+def function_of(nodeid: str) -> str:
+    """The test function of a node, without its parameters."""
+    return nodeid.partition("[")[0]
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol(item: pytest.Item):
+    _measured.switch_context(function_of(item.nodeid))
+    yield
+    _measured.switch_context("")
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    _seconds[function_of(report.nodeid)] += report.duration
+
+
+def pytest_unconfigure() -> None:
+    _measured.stop()
+    _measured.save()
+    (FOLDER / "seconds.json").write_text(json.dumps(_seconds))

@@ -1,0 +1,138 @@
+"""Runs tests on mutants in a copy of the checkout, each in a fork that has the foreign libraries imported already."""
+
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.mutation.mutants import Mutant, mutated
+from tests.mutation.selection import Contexts, read_contexts
+
+ROOT = Path(__file__).resolve().parents[2]
+FOREIGN = (
+    *("deltalake", "jinja2", "numpy", "pandas", "prometheus_client", "pyarrow", "pydantic", "pymysql"),
+    *("pyspark.sql", "pyspark.sql.functions", "pytest", "rich", "sqlglot", "typer", "yaml", "zstandard"),
+)
+NOT_IN_A_COPY = ("tests/unit/test_lock.py", "tests/unit/test_verification_page.py")
+"""The first finds the tools of this lane among what is installed, the second needs git's history."""
+MOST_MEMORY = 12 << 30
+"""Bytes of addresses: a mutant of a length must not take the machine."""
+WAIT_SECONDS = 15.0
+"""A mutant may take three times as long as its tests do, and this long in addition."""
+UNMUTATED = 300
+"""So many of the fastest tests have to pass unmutated in a fork, in this time:"""
+LONGEST_SECONDS = 300.0
+OUTPUT = "mutant.log"
+_SURVIVED = 0
+
+
+def copied(folder: Path) -> Path:
+    """A copy of what is in the checkout's index and of new files beside; links to what the tests need besides."""
+    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\0")
+    for name in filter(None, names):
+        if (ROOT / name).is_file():
+            place = folder / name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, place)
+    for name in (".venv", ".servers"):
+        if (ROOT / name).exists() and not (folder / name).exists():
+            (folder / name).symlink_to((ROOT / name).resolve())
+    return folder
+
+
+def measured(copy: Path, folder: Path, tools: Path) -> Contexts:
+    """Run the unit tests once, unmutated.
+
+    Raises:
+        RuntimeError: they fail.
+    """
+    folder.mkdir()
+    environment = {**os.environ, "PYTHONPATH": str(copy), "DMDELTA_CONTEXTS": str(folder)}
+    start = f"import sys, pytest; sys.path.append({str(tools)!r}); sys.exit(pytest.main(sys.argv[1:]))"
+    command = [sys.executable, "-c", start, "tests/unit", "-q", "-p", "tests.mutation.contexts"]
+    command += [f"--ignore={path}" for path in NOT_IN_A_COPY]
+    done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"the unit tests fail without a mutant:\n{done.stdout[-4000:]}{done.stderr[-2000:]}")
+    return read_contexts(folder, copy)
+
+
+def import_foreign() -> None:
+    """So that a fork has them."""
+    for name in FOREIGN:
+        __import__(name)
+
+
+def check_unmutated(copy: Path, contexts: Contexts) -> None:
+    """Tests pass in a fork if nothing is mutated: what fails with a mutant fails because of it.
+
+    Raises:
+        RuntimeError: they do not.
+    """
+    tests = sorted(contexts.seconds, key=lambda test: contexts.seconds[test])[:UNMUTATED]
+    if _exit_code(copy, tests, LONGEST_SECONDS) != _SURVIVED:
+        raise RuntimeError(f"tests fail in a fork without a mutant:\n{(copy / OUTPUT).read_text()[-4000:]}")
+
+
+def is_killed(copy: Path, mutant: Mutant, tests: Sequence[str], seconds: float) -> bool:
+    """Whether one of the tests fails, or all of them hang, on the mutant."""
+    module = copy / mutant.path
+    text, status = module.read_text("utf-8"), module.stat()
+    module.write_text(mutated(text, mutant), "utf-8")
+    # Another time than that of the compiled original, which would be taken instead if the sizes are equal.
+    os.utime(module, (status.st_atime, status.st_mtime + 60))
+    try:
+        return _exit_code(copy, tests, 3 * seconds + WAIT_SECONDS) != _SURVIVED
+    finally:
+        module.write_text(text, "utf-8")
+        os.utime(module, (status.st_atime, status.st_mtime))
+
+
+def _exit_code(copy: Path, tests: Sequence[str], seconds: float) -> int:
+    child = os.fork()
+    if not child:
+        _run_here(copy, tests)
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.02)
+    os.killpg(child, signal.SIGKILL)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def _run_here(copy: Path, tests: Sequence[str]) -> None:
+    """In the fork: nothing of the checkout's own modules may stay, and no compiled module may be written."""
+    code = 1
+    try:
+        os.setsid()
+        resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+        output = os.open(copy / OUTPUT, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        os.chdir(copy)
+        os.environ["PYTHONPATH"] = str(copy)
+        os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+        sys.dont_write_bytecode = True
+        for name in [name for name in sys.modules if name.partition(".")[0] in ("tests", "dmdelta")]:
+            del sys.modules[name]
+        sys.path[:] = [str(copy), *(place for place in sys.path if place and Path(place).resolve() != ROOT)]
+        import pytest
+
+        # Plugins of pytest that are imported already cannot be rewritten, which is no failure of a test.
+        options = ["-x", "-q", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
+        code = int(pytest.main([*tests, *options]))
+    except BaseException:  # noqa: BLE001 - nothing may leave the fork
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)

@@ -1,0 +1,119 @@
+"""The lanes of `make nightly`, in their order: what each runs, and in how many parts."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+PYTHON = sys.executable
+NOT_EXTRA = "not mysql97 and not tidb"
+CRASH = tuple(f"tests/crash/test_{name}.py" for name in ("fault_matrix", "source_faults", "care_kills", "sabotage"))
+FOLDER = Path("var/nightly")
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteLane:
+    """Tests of pytest, as many in a part as fit into its time.
+
+    Attributes:
+        paths: what is collected.
+        marks: pytest's expression that selects the tests.
+        test_seconds: the estimate for a test of which no duration is known.
+        options: further ones of pytest.
+        ignored: files below `paths` that are another lane's.
+        beside: the module that runs the command beside a server or a cluster.
+        processes: of pytest-xdist; the part's time is divided by it.
+        prepare: a command before the lane's first part; if it fails, the lane fails.
+    """
+
+    name: str
+    paths: tuple[str, ...]
+    marks: str
+    test_seconds: float
+    options: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
+    beside: str = ""
+    processes: int = 1
+    prepare: tuple[str, ...] = ()
+
+    @property
+    def selection(self) -> list[str]:
+        """The arguments of pytest that collect the lane."""
+        return [*self.paths, "-m", self.marks, *(f"--ignore={path}" for path in self.ignored)]
+
+    def command(self, tests: str) -> list[str]:
+        """The command of a part; `tests` is an argument of pytest."""
+        parallel = ["-n", str(self.processes), "--dist", "loadfile"] if self.processes > 1 else []
+        around = [PYTHON, "-m", self.beside] if self.beside else []
+        return [*around, PYTHON, "-m", "pytest", tests, "-m", self.marks, *self.options, *parallel]
+
+
+@dataclass(frozen=True, slots=True)
+class RunLane:
+    """A program that runs for a time of its own.
+
+    Attributes:
+        arguments: of Python; `{seed}` and `{json}` become the part's seed and the file for its figures.
+        seconds: how long a part takes at most.
+        parts: how many, each with a seed of its own.
+        counted: the figure `passed` in the output, where the program writes no file.
+    """
+
+    name: str
+    arguments: tuple[str, ...]
+    seconds: float
+    parts: int = 1
+    counted: str = ""
+    prepare: tuple[str, ...] = ()
+
+    def command(self, seed: int, figures: Path) -> list[str]:
+        """The command of a part."""
+        return [PYTHON, *(text.format(seed=seed, json=figures) for text in self.arguments)]
+
+
+Lane = SuiteLane | RunLane
+
+LANES: tuple[Lane, ...] = (
+    SuiteLane("test", ("tests",), f"{NOT_EXTRA} and not long", 4.0, processes=2),
+    RunLane(
+        "mutation",
+        ("-m", "tests.mutation", "--mutants", "200", "--seed", "{seed}", "--json", "{json}"),
+        seconds=2400.0,
+        prepare=("make", "build/mutation/installed"),
+    ),
+    SuiteLane("crash", CRASH, f"{NOT_EXTRA}", 60.0, options=("--timeout", "1800")),
+    SuiteLane("long", ("tests",), f"long and {NOT_EXTRA}", 60.0, options=("--timeout", "1800"), ignored=CRASH),
+    SuiteLane("tidb", ("tests",), "tidb", 20.0, prepare=(PYTHON, "-m", "tests.support.servers.tidb")),
+    SuiteLane(
+        "mysql97", ("tests",), "mysql97", 20.0, prepare=(PYTHON, "-m", "tests.support.servers", "install", "mysql97")
+    ),
+    SuiteLane(
+        "connect",
+        ("tests/spark", "tests/integration"),
+        f"{NOT_EXTRA} and not long",
+        12.0,
+        beside="tests.support.connect_server",
+    ),
+    SuiteLane(
+        "cluster",
+        ("tests/spark", "tests/integration"),
+        f"{NOT_EXTRA} and not long",
+        15.0,
+        beside="tests.support.cluster",
+    ),
+    RunLane(
+        "fuzz",
+        (
+            *("-m", "tests.fuzz", "-max_total_time=600", "-seed={seed}"),
+            *("-print_final_stats=1", "-artifact_prefix=var/nightly/"),
+        ),
+        seconds=780.0,
+        counted=r"stat::number_of_executed_units:\s+(\d+)",
+        prepare=("make", "build/fuzz/installed"),
+    ),
+    RunLane(
+        "soak",
+        ("-m", "tests.soak", "--minutes", "30", "--seed", "{seed}", "--json", "{json}"),
+        seconds=2400.0,
+        parts=2,
+    ),
+)

@@ -1,0 +1,174 @@
+"""docs/verification.md and docs/verification.json: what passed on which commit."""
+
+import json
+import os
+import platform
+import shlex
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.nightly.lanes import Lane, SuiteLane
+from tests.nightly.plan import is_complete, pending
+from tests.nightly.state import Night, Outcome, finished
+
+JSON = Path("docs/verification.json")
+PAGE = Path("docs/verification.md")
+HEADS = ("lane", "result", "passed", "failed", "skipped", "to run", "minutes", "faults injected", "rows", "seeds")
+
+INTRODUCTION = (
+    "`make nightly` generates this page and [verification.json](verification.json). "
+    "[CONTRIBUTING.md](../CONTRIBUTING.md#which-tests-to-run) describes the lanes."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LaneSummary:
+    """One line of the page.
+
+    Attributes:
+        result: `passed`, `failed`, `incomplete` or `not run`.
+        pending: tests, or parts of a program, that are left to run.
+        seconds: of all parts.
+        repeat: a command for each failure.
+    """
+
+    lane: str
+    result: str
+    passed: int
+    failed: int
+    skipped: int
+    pending: int
+    seconds: float
+    faults: int
+    rows: int
+    seeds: tuple[int, ...] = ()
+    repeat: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """The page's content.
+
+    Attributes:
+        date: of the newest part, `YYYY-MM-DD`.
+        machine: what the parts ran on, by name.
+    """
+
+    commit: str
+    date: str
+    machine: dict[str, str]
+    lanes: tuple[LaneSummary, ...] = field(default=())
+
+
+def summarize(lane: Lane, night: Night) -> LaneSummary:
+    """What a night has found out about a lane."""
+    parts = night.of(lane.name)
+    seconds, faults = sum(part.seconds for part in parts), sum(part.faults for part in parts)
+    rows, notes = sum(part.rows for part in parts), tuple(note for part in parts for note in part.notes)
+    if isinstance(lane, SuiteLane):
+        results = finished(parts)
+        outcomes = [result.outcome for result in results.values()]
+        passed, failed, skipped = (outcomes.count(kind) for kind in ("passed", "failed", "skipped"))
+        left = len(pending(lane, night))
+        repeat = [repeat_test(lane, test) for test, result in results.items() if result.outcome == "failed"]
+        notes += tuple(f"skipped: {test}" for test, result in results.items() if result.outcome == "skipped")
+    else:
+        passed, failed = sum(part.passed for part in parts), sum(part.failed for part in parts)
+        skipped, left = 0, lane.parts - len(parts)
+        repeat = []
+    broken = [part.command for part in parts if part.outcome is Outcome.FAILED]
+    repeat += [] if repeat else broken
+    if lane.name in night.unprepared:
+        repeat.append(shlex.join(lane.prepare))
+        notes += (night.unprepared[lane.name],)
+    result = _result(bool(failed or repeat), begun=bool(parts), complete=is_complete(lane, night))
+    seeds = tuple(part.seed for part in parts if part.seed is not None)
+    return LaneSummary(
+        lane.name, result, passed, failed, skipped, left, round(seconds, 1), faults, rows, seeds, tuple(repeat), notes
+    )
+
+
+def repeat_test(lane: SuiteLane, test: str) -> str:
+    """The command that runs one test of a lane as the lane does."""
+    return shlex.join(lane.command(test))
+
+
+def _result(failed: bool, *, begun: bool, complete: bool) -> str:  # noqa: FBT001 - a truth table
+    if failed:
+        return "failed"
+    if not begun:
+        return "not run"
+    return "passed" if complete else "incomplete"
+
+
+def verification(lanes: Sequence[Lane], night: Night, date: str) -> Verification:
+    """What a night has found out so far."""
+    return Verification(night.commit, date, machine(), tuple(summarize(lane, night) for lane in lanes))
+
+
+def machine() -> dict[str, str]:
+    """What the parts run on."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {
+        "system": platform.platform(),
+        "processor": platform.machine(),
+        "cores": str(os.cpu_count()),
+        "memory": f"{memory / 2**30:.0f} GiB",
+        "python": platform.python_version(),
+    }
+
+
+def read_verification(file: Path) -> Verification:
+    """The content of a written page.
+
+    Raises:
+        TypeError, KeyError, ValueError: the file is not well-formed.
+    """
+    stored: dict[str, Any] = json.loads(file.read_text("utf-8"))
+    lists = ("seeds", "repeat", "notes")
+    lanes = tuple(LaneSummary(**{**lane, **{name: tuple(lane[name]) for name in lists}}) for lane in stored["lanes"])
+    return Verification(**{**stored, "lanes": lanes})
+
+
+def write_verification(found: Verification) -> None:
+    """Write the file and the page."""
+    JSON.write_text(json.dumps(asdict(found), indent=2) + "\n", "utf-8")
+    PAGE.write_text(rendered(found), "utf-8")
+
+
+def rendered(found: Verification) -> str:
+    """The page."""
+    facts = ", ".join(f"{name} {value}" for name, value in found.machine.items())
+    rows = [HEADS, tuple("---" if number < 2 else "---:" for number in range(len(HEADS))), *map(_cells, found.lanes)]
+    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    failures = [f"- {lane.lane}: `{command}`" for lane in found.lanes for command in lane.repeat]
+    notes = [f"- {lane.lane}: {note}" for lane in found.lanes for note in lane.notes]
+    parts = [
+        "# Verification",
+        INTRODUCTION,
+        f"Commit `{found.commit}`, {found.date}. Machine: {facts}.",
+        table,
+        *_section("Failures: commands that repeat them", failures),
+        *_section("Notes", notes),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _cells(lane: LaneSummary) -> tuple[str, ...]:
+    counts = (lane.passed, lane.failed, lane.skipped, lane.pending)
+    seeds = ", ".join(map(str, lane.seeds))
+    return (
+        lane.lane,
+        lane.result,
+        *(f"{count:,}" for count in counts),
+        f"{lane.seconds / 60:.0f}",
+        *(f"{count:,}" if count else "" for count in (lane.faults, lane.rows)),
+        seeds,
+    )
+
+
+def _section(title: str, lines: Sequence[str]) -> list[str]:
+    return [f"## {title}", "\n".join(lines)] if lines else []

@@ -1,0 +1,103 @@
+"""Which part a night runs next, and with what it has to fit: values in, a record out."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tests.nightly.lanes import Lane, RunLane, SuiteLane
+from tests.nightly.state import Night, finished
+
+PART_SECONDS = 2400.0
+"""The limit of a part."""
+FILLED = 0.75
+"""Estimates may fill so much of a part's time: they come from another day."""
+OVERHEAD_SECONDS = 60.0
+"""Of a part of tests: collection, Spark, servers."""
+_BUDGET = re.compile(r"(?:(?P<hours>\d+)h)?(?:(?P<minutes>\d+)m)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What runs next.
+
+    Attributes:
+        number: of the part in its lane, from 1 on.
+        limit: seconds after which it is stopped.
+        tests: of a lane of tests.
+        seed: of a program.
+    """
+
+    lane: Lane
+    number: int
+    limit: float
+    tests: tuple[str, ...] = ()
+    seed: int | None = None
+
+
+def parse_budget(text: str) -> float:
+    """Seconds of `150m`, `2h` or `2h30m`; of nothing: no end.
+
+    Raises:
+        ValueError: it is none of these.
+    """
+    if not text:
+        return float("inf")
+    found = _BUDGET.fullmatch(text)
+    if found is None:
+        raise ValueError(f"BUDGET={text}: write minutes and hours as in 150m, 2h or 2h30m")
+    hours, minutes = (int(found[name] or 0) for name in ("hours", "minutes"))
+    return 60.0 * (60 * hours + minutes)
+
+
+def plan_next(lanes: Sequence[Lane], night: Night, left: float) -> Part | None:
+    """The first part that fits into `left` seconds; None: there is none, because all is done or nothing fits.
+
+    A lane of tests must be collected; one whose preparation failed is left out.
+    """
+    limit = min(left, PART_SECONDS)
+    for lane in lanes:
+        if lane.name in night.unprepared:
+            continue
+        part = _next_run(lane, night, limit) if isinstance(lane, RunLane) else _next_tests(lane, night, limit)
+        if part is not None:
+            return part
+    return None
+
+
+def is_complete(lane: Lane, night: Night) -> bool:
+    """Nothing of the lane is left to run."""
+    if lane.name in night.unprepared:
+        return True
+    if isinstance(lane, RunLane):
+        return len(night.of(lane.name)) >= lane.parts
+    return lane.name in night.collected and not pending(lane, night)
+
+
+def pending(lane: SuiteLane, night: Night) -> list[str]:
+    """The tests of a lane that no part has finished, in pytest's order."""
+    done = finished(night.of(lane.name))
+    return [test for test in night.collected.get(lane.name, ()) if test not in done]
+
+
+def _next_run(lane: RunLane, night: Night, limit: float) -> Part | None:
+    done = len(night.of(lane.name))
+    if done >= lane.parts or lane.seconds > limit:
+        return None
+    return Part(lane, done + 1, lane.seconds, seed=night.seed + done)
+
+
+def _next_tests(lane: SuiteLane, night: Night, limit: float) -> Part | None:
+    estimates = {test: night.seconds.get(f"{lane.name} {test}", lane.test_seconds) for test in pending(lane, night)}
+    tests = fitting(estimates, (FILLED * limit - OVERHEAD_SECONDS) * lane.processes, longest=limit == PART_SECONDS)
+    return Part(lane, len(night.of(lane.name)) + 1, limit, tests) if tests else None
+
+
+def fitting(estimates: Mapping[str, float], seconds: float, *, longest: bool) -> tuple[str, ...]:
+    """The first tests that take at most so long; `longest`: at least one, because no later part has more time."""
+    chosen, total = list[str](), 0.0
+    for test, estimate in estimates.items():
+        if total + estimate > seconds and (chosen or not longest):
+            break
+        chosen.append(test)
+        total += estimate
+    return tuple(chosen)

@@ -1,0 +1,44 @@
+"""A plugin of pytest: each test's begin and end as a line of $DMDELTA_REPORTS, so that a stopped part has results."""
+
+import json
+import os
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+VARIABLE = "DMDELTA_REPORTS"
+CELL = "cell"
+"""The property of a test in tests/crash for each fault that it injects."""
+
+
+class Reports:
+    """Writes the lines; with pytest-xdist in the controlling process."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._seconds = Counter[str]()
+        self._outcomes: dict[str, str] = {}
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self._write({"begun": nodeid})
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        test = report.nodeid
+        self._seconds[test] += report.duration
+        if report.outcome != "passed":
+            self._outcomes.setdefault(test, "failed" if report.failed else "skipped")
+        if report.when == "teardown":
+            faults = sum(name == CELL for name, _ in report.user_properties)
+            outcome = self._outcomes.get(test, "passed")
+            self._write({"ended": test, "outcome": outcome, "seconds": round(self._seconds[test], 2), "faults": faults})
+
+    def _write(self, line: dict[str, object]) -> None:
+        with self._file.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Taken out of the environment: neither processes of pytest-xdist nor a pytest that a test runs write here."""
+    if file := os.environ.pop(VARIABLE, ""):
+        config.pluginmanager.register(Reports(Path(file)))

@@ -1,0 +1,131 @@
+"""What a night has done so far: its parts, on disk between two calls."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+MOST_ATTEMPTS = 2
+"""A test that ends in none of so many parts has failed."""
+
+
+class Outcome(str, Enum):
+    PASSED = "passed"
+    FAILED = "failed"
+    STOPPED = "stopped"
+    """By the part's limit: what it has not finished is the next part's."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """How a test ended.
+
+    Attributes:
+        outcome: `passed`, `failed` or `skipped`.
+        faults: how many faults it injected.
+    """
+
+    outcome: str
+    seconds: float
+    faults: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PartResult:
+    """How a part ended.
+
+    Attributes:
+        command: what repeats it, as a shell takes it.
+        planned: the tests of the part; none of a program.
+        tests: the tests that ended.
+        interrupted: the tests that were running when the part ended.
+        passed, failed, faults, rows: the figures of a program.
+        notes: lines for the page's reader.
+    """
+
+    lane: str
+    outcome: Outcome
+    seconds: float
+    command: str
+    seed: int | None = None
+    planned: tuple[str, ...] = ()
+    tests: Mapping[str, CaseResult] = field(default_factory=dict)
+    interrupted: tuple[str, ...] = ()
+    passed: int = 0
+    failed: int = 0
+    faults: int = 0
+    rows: int = 0
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Night:
+    """The parts of one commit.
+
+    Attributes:
+        collected: the tests of each lane that has begun, in pytest's order.
+        seconds: the newest known duration of each test, of other commits, too.
+        unprepared: why a lane's preparation failed, by lane.
+    """
+
+    commit: str
+    seed: int
+    parts: list[PartResult] = field(default_factory=list)
+    collected: dict[str, list[str]] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    unprepared: dict[str, str] = field(default_factory=dict)
+
+    def of(self, lane: str) -> list[PartResult]:
+        """The parts of a lane."""
+        return [part for part in self.parts if part.lane == lane]
+
+    def add(self, part: PartResult) -> None:
+        """Note a part, and how long its tests took."""
+        self.parts.append(part)
+        self.seconds |= {f"{part.lane} {test}": result.seconds for test, result in part.tests.items()}
+
+
+def finished(parts: Sequence[PartResult]) -> dict[str, CaseResult]:
+    """The tests of a lane that no further part has to run.
+
+    A test of a part that ended without it, though not by its limit, has failed: pytest itself did.
+    """
+    attempts = Counter(test for part in parts for test in part.interrupted)
+    done = {test: CaseResult("failed", 0.0) for test, count in attempts.items() if count >= MOST_ATTEMPTS}
+    for part in parts:
+        if part.outcome is not Outcome.STOPPED:
+            done |= {test: CaseResult("failed", 0.0) for test in part.planned}
+        done |= part.tests
+    return done
+
+
+def seed_of(commit: str) -> int:
+    """The first seed of a commit's night: the same for each call."""
+    return int(commit[:8], 16) % 1_000_000
+
+
+def read_night(file: Path, commit: str) -> Night:
+    """The night of a commit so far; of another commit only the durations stay."""
+    if not file.exists():
+        return Night(commit, seed_of(commit))
+    stored: dict[str, Any] = json.loads(file.read_text("utf-8"))
+    if stored["commit"] != commit:
+        return Night(commit, seed_of(commit), seconds=stored["seconds"])
+    return Night(**{**stored, "parts": [_part(part) for part in stored["parts"]]})
+
+
+def write_night(file: Path, night: Night) -> None:
+    """Replace the file at once: a kill leaves the old one."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    fresh = file.with_suffix(".new")
+    fresh.write_text(json.dumps(asdict(night)), "utf-8")
+    fresh.rename(file)
+
+
+def _part(stored: dict[str, Any]) -> PartResult:
+    tests = {test: CaseResult(**result) for test, result in stored["tests"].items()}
+    lists = {name: tuple(stored[name]) for name in ("planned", "interrupted", "notes")}
+    return PartResult(**{**stored, "outcome": Outcome(stored["outcome"]), "tests": tests, **lists})

@@ -1,0 +1,14 @@
+"""Tables of a lakehouse below a local root, without Spark."""
+
+from pathlib import Path
+
+
+def table_folder(table: str) -> Path:
+    """The folder of a table by its SQL identifier, as `Lakehouse` gives it: names are escaped in both alike."""
+    assert table.startswith("delta.`"), table
+    return Path(table.removeprefix("delta.`").removesuffix("`").replace("``", "`"))
+
+
+def is_table(table: str) -> bool:
+    """Whether a table with this SQL identifier exists."""
+    return (table_folder(table) / "_delta_log").is_dir()

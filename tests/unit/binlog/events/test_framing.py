@@ -1,0 +1,68 @@
+"""Events in a file: where they begin and end, and what is damage."""
+
+import struct
+from unittest.mock import patch
+
+import pytest
+
+from dmdelta.binlog.events import framing
+from dmdelta.binlog.events.header import EventType
+from dmdelta.errors import CorruptBinlog
+from tests.support.changes import Log, decode_bytes, names_field, rows_body, rows_of
+
+FLAGS_AT = 4 + 17
+
+
+def a_log() -> Log:
+    """Transactions of different lengths."""
+    log = Log()
+    for number in range(40):
+        image = b"\0" + struct.pack("<iB", number, 7 * number % 80) + b"x" * (7 * number % 80)
+        log.transaction(
+            ((3, b""), (15, b"\x50\0")), names_field(("id", "v")), (EventType.WRITE_ROWS, rows_body(image, 2))
+        )
+    return log
+
+
+def resized(log: Log, size: int) -> bytes:
+    """The file with another size in the header of its second event."""
+    second = 4 + struct.unpack_from("<I", log.data, 4 + 9)[0]
+    return log.data[: second + 9] + struct.pack("<I", size) + log.data[second + 13 :]
+
+
+@pytest.mark.parametrize("size", [*range(130, 160), 1000])
+def test_a_file_is_read_in_pieces_of_any_size(size: int) -> None:
+    """An event may be cut anywhere: in its header, its body or its checksum."""
+    log = a_log()
+    wanted = log.changes()
+    assert len(rows_of(wanted)) == 40
+    with patch.object(framing, "READ_SIZE", size):
+        assert log.changes() == wanted
+
+
+@pytest.mark.parametrize("size", [0, 18, 19, 22, 2**20, 2**32 - 1])
+def test_an_event_of_an_impossible_size(size: int) -> None:
+    """Smaller than a header with a checksum, or beyond the segment: the error names its size."""
+    log = Log().query("BEGIN")
+    with pytest.raises(CorruptBinlog, match=f"has an event of {size} bytes that does not fit"):
+        decode_bytes(resized(log, size), log.segment())
+
+
+@pytest.mark.parametrize(("flag", "valid"), [(0, True), (1, True), (2, False), (3, False)])
+def test_a_file_that_is_still_written_to(flag: int, valid: bool) -> None:  # noqa: FBT001 - a table
+    """The server sets a flag of the first event afterwards, without changing the checksum."""
+    log = Log().query("BEGIN").query("COMMIT")
+    data = bytearray(log.data)
+    data[FLAGS_AT] |= flag
+    if valid:
+        assert decode_bytes(bytes(data), log.segment()) == []
+    else:
+        with pytest.raises(CorruptBinlog, match="checksum"):
+            decode_bytes(bytes(data), log.segment())
+
+
+def test_a_checksum_that_differs() -> None:
+    """A single bit is enough."""
+    log = Log().query("BEGIN")
+    with pytest.raises(CorruptBinlog, match="fails its checksum"):
+        decode_bytes(log.data[:-1] + bytes((log.data[-1] ^ 1,)), log.segment())

@@ -1,0 +1,75 @@
+"""A snapshot's chunks: positions, versions, and the commits that they share."""
+
+import pytest
+
+from dmdelta.engine.snapshot.plan import (
+    BATCH_CHUNKS,
+    BATCH_ROWS,
+    PAST_SPEED,
+    PlannedSnapshot,
+    by_table,
+    plan_batches,
+    shares_of,
+)
+from dmdelta.model.position import Position
+from dmdelta.model.schema import Column, TableSchema
+from dmdelta.source.snapshot.chunk import Chunk
+
+A, B, C = (TableSchema("d", name, (Column("id", "int"),), ("id",)) for name in "abc")
+BEGIN = Position(1, "b.000001", 4)
+
+
+def chunks(*sizes):
+    """Chunks of (table, rows)."""
+    return [Chunk(number, schema, rows=rows) for number, (schema, rows) in enumerate(sizes, 1)]
+
+
+def numbers(batches):
+    return [[chunk.number for chunk in batch] for batch in batches]
+
+
+def test_the_positions_of_a_snapshot():
+    """Its chunks are the files of a log of its own, which is before the log."""
+    found = PlannedSnapshot(1, BEGIN, None, tuple(chunks((A, 5), (A, 5), (B, 1))))
+    assert found.begin == Position.of_chunk(1, 1)
+    assert found.behind(found.chunks[1]) == Position.of_chunk(1, 3)
+    assert (found.tables, found.cut_tables) == ({("d", "a"), ("d", "b")}, {A})
+    assert shares_of(found.chunks) == [("d.a", 5), ("d.a", 5), ("d.b", 1)]
+
+
+@pytest.mark.parametrize(("epoch", "ad_hoc"), [(1, False), (0, False), (-1, True), (-2, True)])
+def test_a_snapshot_beside_the_log_has_an_epoch_below_0(epoch, ad_hoc):
+    assert PlannedSnapshot(epoch, BEGIN, None, ()).is_ad_hoc is ad_hoc
+
+
+def test_versions_grow_with_snapshots_and_chunks():
+    """A Delta transaction version names all chunks up to one; those of another snapshot do not meet them."""
+    one, two = (PlannedSnapshot(epoch, BEGIN, None, ()) for epoch in (-1, -2))
+    versions = [one.version(1), one.version(2), one.version(2**32 - 1), two.version(1), two.version(2)]
+    assert versions == sorted(set(versions))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "past", "batches"),
+    [
+        ([], (), []),
+        ([(A, 1), (B, 1), (C, 1)], (), [[1, 2, 3]]),
+        ([(A, BATCH_ROWS // 2), (A, BATCH_ROWS // 2), (B, BATCH_ROWS // 2)], (), [[1, 2], [3]]),
+        ([(A, BATCH_ROWS), (A, BATCH_ROWS), (B, 1)], (), [[1], [2], [3]]),
+        ([(A, BATCH_ROWS // 2 + 1), (A, BATCH_ROWS // 2 + 1)], (), [[1], [2]]),
+        ([(A, PAST_SPEED * BATCH_ROWS // 2), (A, PAST_SPEED * BATCH_ROWS // 2), (A, PAST_SPEED)], (A,), [[1, 2], [3]]),
+        ([(A, 10 * BATCH_ROWS), (B, 1)], (), [[1], [2]]),
+    ],
+)
+def test_small_tables_share_a_commit(sizes, past, batches):
+    """Up to a number of rows; those that bypass bronze count less."""
+    assert numbers(plan_batches(chunks(*sizes), past)) == batches
+
+
+def test_a_commit_has_a_limited_number_of_chunks():
+    found = plan_batches(chunks(*[(A, 0)] * (BATCH_CHUNKS + 1)))
+    assert [len(batch) for batch in found] == [BATCH_CHUNKS, 1]
+
+
+def test_adjacent_chunks_of_a_table_are_read_together():
+    assert numbers(by_table(chunks((A, 1), (A, 1), (B, 1), (A, 1)))) == [[1, 2], [3], [4]]

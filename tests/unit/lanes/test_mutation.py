@@ -1,0 +1,121 @@
+"""`make mutation`: where a mutant may be, and which tests it faces."""
+
+import pytest
+
+from tests.mutation import selection
+from tests.mutation.accepted import Accepted, accepted_reason, read_accepted
+from tests.mutation.mutants import PURE_MODULES, Mutant, Regions, modules
+from tests.mutation.running import ROOT
+from tests.mutation.selection import Contexts, nearness, plan_tests
+
+MODULE = "dmdelta/model/gtid.py"
+TEXT = '''LIMIT: int | None = 1 + 2
+def helper(a: int | str = 3 | 4) -> str | None:
+    return a + 1
+@dataclass(frozen=True)
+class Table:
+    def plan_change(self, b):
+        """A docstring."""
+        return b - 1
+'''
+
+
+def a_mutant(line=3, *, inside=True, operator="NumberReplacer"):
+    return Mutant(MODULE, line, 0, operator, 0, inside)
+
+
+@pytest.mark.parametrize(
+    ("text", "typing", "function", "planning"),
+    [
+        ("int | None", True, False, False),
+        ("1 + 2", False, False, False),
+        ("int | str", True, False, False),
+        ("3 | 4", False, False, False),
+        ("str | None", True, False, False),
+        ("frozen=True", True, False, False),
+        ("a + 1", False, True, False),
+        ("b - 1", False, True, True),
+    ],
+)
+def test_regions(text, typing, function, planning):
+    """Annotations and decorators are no operations; a default is executed on import."""
+    lines = TEXT.splitlines()
+    (line,) = (number for number, code in enumerate(lines, 1) if text in code)
+    column = lines[line - 1].index(text)
+    regions = Regions(TEXT)
+    assert regions.is_type(line, column) == typing
+    assert (regions.is_function(line), regions.is_planning(line)) == (function, planning)
+
+
+def test_the_pool_has_pure_modules_and_plans():
+    """Whole packages and modules, and of others the planning functions."""
+    found = dict(modules(ROOT))
+    assert {"dmdelta/binlog/rows/decode.py", "dmdelta/engine/apply/turns.py"} <= found.keys()
+    assert not found["dmdelta/binlog/rows/decode.py"]
+    assert not found["dmdelta/engine/apply/turns.py"]
+    assert found["dmdelta/silver/rows/strategy.py"]
+    assert "dmdelta/lakehouse/commits.py" not in found
+    assert all((ROOT / "dmdelta" / "engine" / f"{module}.py").exists() for module in PURE_MODULES)
+
+
+@pytest.mark.parametrize(
+    ("test", "near"),
+    [
+        ("tests/unit/model/test_gtid.py::test_a", 2),
+        ("tests/unit/model/test_position.py::test_a", 1),
+        ("tests/unit/test_gtid.py::test_a", 0),
+        ("tests/unit/source/test_gtid.py::test_a", 0),
+    ],
+)
+def test_nearness(test, near):
+    assert nearness(MODULE, test) == near
+
+
+NEAR, FAR, SLOW = "tests/unit/model/test_gtid.py::x", "tests/unit/cli/test_a.py::x", "tests/unit/cli/test_b.py::x"
+LINES = {MODULE: {3: frozenset({SLOW, FAR, NEAR}), 4: frozenset({FAR})}}
+
+
+def test_a_mutant_faces_the_tests_that_execute_its_line():
+    """The nearest first, then the fastest."""
+    contexts = Contexts(LINES, {NEAR: 5.0, FAR: 1.0, SLOW: 2.0})
+    assert plan_tests(a_mutant(), contexts) == [NEAR, FAR, SLOW]
+    assert plan_tests(a_mutant(4), contexts) == [FAR]
+    assert plan_tests(a_mutant(5), contexts) == []
+
+
+def test_a_line_that_an_import_executes_faces_the_tests_of_its_module():
+    assert plan_tests(a_mutant(1, inside=False), Contexts(LINES, {SLOW: 1.0})) == [NEAR, FAR, SLOW]
+
+
+def test_a_module_without_executed_functions_faces_the_tests_of_its_folder():
+    assert plan_tests(a_mutant(1, inside=False), Contexts({}, {NEAR: 1.0, FAR: 1.0})) == [NEAR]
+    assert plan_tests(a_mutant(1), Contexts({}, {NEAR: 1.0, FAR: 1.0})) == []
+
+
+@pytest.mark.parametrize(
+    ("slow", "tests"),
+    [(selection.MOST_SECONDS - 2.0, [NEAR, FAR, SLOW]), (selection.MOST_SECONDS - 1.9, [NEAR, FAR])],
+)
+def test_the_time_of_a_mutant_is_limited(slow, tests):
+    contexts = Contexts(LINES, {NEAR: 1.0, FAR: 1.0, SLOW: slow})
+    assert plan_tests(a_mutant(), contexts) == tests
+
+
+def test_one_test_is_always_faced():
+    assert plan_tests(a_mutant(4), Contexts(LINES, {FAR: 9000.0})) == [FAR]
+
+
+def test_an_accepted_survivor_has_a_reason():
+    """For its path, line and operator alone."""
+    accepted = [Accepted(MODULE, "x = 1", "Number", "it is a buffer's size")]
+    assert accepted_reason(accepted, a_mutant(), "x = 1") == "it is a buffer's size"
+    assert accepted_reason(accepted, a_mutant(), "x = 2") is None
+    assert accepted_reason(accepted, a_mutant(operator="AddNot"), "x = 1") is None
+
+
+def test_each_accepted_survivor_is_a_line_of_its_module():
+    """An entry whose line is gone is deleted."""
+    for entry in read_accepted():
+        lines = {line.strip() for line in (ROOT / entry.path).read_text("utf-8").splitlines()}
+        assert entry.code in lines, entry
+        assert entry.reason

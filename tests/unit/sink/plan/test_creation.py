@@ -1,0 +1,55 @@
+"""Statements that create a table of the target, and that add columns to one."""
+
+import pytest
+
+from dmdelta.model.schema import Column, ConstantColumn, TableSchema
+from dmdelta.sink.plan.creation import add_columns, create_table
+from dmdelta.sink.plan.target_table import TargetColumn, TargetKey, TargetTable
+
+SHARD = ConstantColumn("shard", "varchar", value="a")
+SCHEMA = TableSchema("d", "t", (Column("id", "int"), Column("n", "bigint"), SHARD), ("id",))
+KEYS = (
+    TargetKey("PRIMARY", (("id", None),)),
+    TargetKey("name", (("name", 10), ("n", None))),
+    TargetKey("lowered", ((None, None),)),
+)
+WORD = "VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL"
+
+
+def having(*names):
+    return TargetTable("d", "t", {name: TargetColumn(name, "int") for name in names}, KEYS)
+
+
+def test_an_extracted_column_is_part_of_the_key():
+    """Rows of several source tables can have the same key."""
+    assert create_table(SCHEMA, ()) == (
+        f"CREATE TABLE IF NOT EXISTS `d`.`t` (`id` INT NOT NULL, `n` BIGINT NULL, `shard` {WORD}, "
+        "PRIMARY KEY (`id`, `shard`)) DEFAULT CHARACTER SET utf8mb4"
+    )
+
+
+def test_keys_of_an_empty_table_get_the_extracted_columns():
+    """In one statement, so that a crash leaves the table as it was or complete; not keys on expressions."""
+    assert add_columns(SCHEMA, having("id"), (), empty=True) == [
+        (
+            f"ALTER TABLE `d`.`t` ADD COLUMN `n` BIGINT NULL, ADD COLUMN `shard` {WORD}, "
+            "DROP PRIMARY KEY, ADD PRIMARY KEY (`id`, `shard`), "
+            "DROP INDEX `name`, ADD UNIQUE INDEX `name` (`name`(10), `n`, `shard`)"
+        )
+    ]
+
+
+@pytest.mark.parametrize(("names", "empty"), [(("id", "shard"), True), (("id", "shard"), False)])
+def test_other_columns_leave_keys_alone(names, empty):
+    """A table that is reloaded gets the columns that it lacks."""
+    assert add_columns(SCHEMA, having(*names), (), empty=empty) == ["ALTER TABLE `d`.`t` ADD COLUMN `n` BIGINT NULL"]
+
+
+def test_tidb_creates_an_empty_table_again():
+    """It cannot change a clustered key. Other columns are added one by one."""
+    again = ["DROP TABLE IF EXISTS `d`.`t`", create_table(SCHEMA, (), tidb=True)]
+    assert add_columns(SCHEMA, having("id", "n"), (), tidb=True, empty=True) == again
+    assert add_columns(SCHEMA, having("id"), (), tidb=True, empty=False) == [
+        "ALTER TABLE `d`.`t` ADD COLUMN `n` BIGINT NULL",
+        f"ALTER TABLE `d`.`t` ADD COLUMN `shard` {WORD}",
+    ]

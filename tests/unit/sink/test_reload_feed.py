@@ -1,0 +1,28 @@
+"""What the sink is told about ad-hoc snapshots."""
+
+from dmdelta.model.position import Position
+from dmdelta.sink.plan.reload import AdHocState, Reload
+from dmdelta.sink.reload_feed import ReloadFeed
+
+T, U, V = ("d", "t"), ("d", "u"), ("d", "v")
+BEGIN = Position(2, "binlog.000001", 100)
+
+
+def test_a_snapshot_is_followed_from_its_plan_to_its_end():
+    """Planned, begun without a table that does not exist, finished with one that is read again."""
+    feed = ReloadFeed(AdHocState(awaited=frozenset({V})))
+    feed.plan({T, U})
+    assert feed.state == AdHocState(awaited=frozenset({T, U, V}), planning=True)
+    feed.begin({T, V}, BEGIN, missing={U})
+    assert feed.state == AdHocState(awaited=frozenset({T, V}), begin=BEGIN, reading=frozenset({T, V}))
+    reload = Reload(T, -1, BEGIN)
+    feed.end([reload], requeued={V})
+    assert feed.state == AdHocState(awaited=frozenset({V}), reloads=(reload,))
+
+
+def test_nobody_waits_for_a_closed_feed():
+    """Without a thread that takes snapshots the state does not change any more."""
+    feed = ReloadFeed()
+    assert feed.wait()
+    feed.close()
+    assert not feed.wait()
