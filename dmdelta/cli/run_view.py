@@ -16,6 +16,7 @@ from rich.text import Text
 
 from dmdelta.cli.status_view import WIDTH, status_view
 from dmdelta.cli.stderr_lines import stderr_lines
+from dmdelta.engine.control.background import in_background
 from dmdelta.engine.control.cancellation import SECOND_SIGNAL, StopRequest
 from dmdelta.engine.control.state import State
 from dmdelta.engine.telemetry.task_status import TaskStatus
@@ -59,30 +60,19 @@ class RunView:
         self._stop = stop
         self._read: ReadStatus | None = None
         self._failure = ""
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._refresh, name="view", daemon=True)
 
     def follow(self, read: ReadStatus) -> None:
         """Show this status from now on."""
         self._read = read
 
-    @contextmanager
-    def refreshing(self) -> Iterator[None]:
-        """Refresh the view during the block."""
-        self._thread.start()
-        try:
-            yield
-        finally:
-            self._over.set()
-            self._thread.join()
-
-    def _refresh(self) -> None:
-        while not self._over.is_set():
+    def refresh(self, over: threading.Event) -> None:
+        """Refresh the view until `over` is set."""
+        while not over.is_set():
             stopping = plan_stopping(self._stop)
             self._live.update(run_frame(self._status(), stopping), refresh=True)
             due = time.monotonic() + REFRESH_SECONDS
             while time.monotonic() < due and plan_stopping(self._stop) == stopping:
-                if self._over.wait(STOP_SECONDS):
+                if over.wait(STOP_SECONDS):
                     break
 
     def _status(self) -> TaskStatus | None:
@@ -119,7 +109,7 @@ def live_view(stop: StopRequest, level: int) -> Iterator[RunView]:
         opened.enter_context(live)
         console.show_cursor(True)  # a second signal ends the process without an end of this block
         view = RunView(live, stop)
-        opened.enter_context(view.refreshing())
+        opened.enter_context(in_background(view.refresh, "view"))
         yield view
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from dmdelta.engine.control.background import in_background
 from dmdelta.engine.control.cancellation import StopRequest
 from dmdelta.engine.control.state import Reason, Request, State
 from dmdelta.engine.control.table import ControlTable
@@ -56,9 +57,8 @@ def serve_commands(
     known, reported = table.asked(), table.last_reported()
     if reported is not None and reported.state is not State.RUNNING:
         table.publish(State.RUNNING)
-    over = threading.Event()
 
-    def poll() -> None:
+    def poll(over: threading.Event) -> None:
         handled = known
         try:
             while not over.wait(POLL_SECONDS):
@@ -75,13 +75,8 @@ def serve_commands(
         except Exception as error:  # noqa: BLE001 - the run raises it
             stop.fail(error)
 
-    thread = threading.Thread(target=poll, name="control", daemon=True)
-    thread.start()
-    try:
+    with in_background(poll, "control"):
         yield table
-    finally:
-        over.set()
-        thread.join()
     last = table.last_reported()
     if last is not None or table.asked() != known:
         table.publish(State.STOPPED, apart())

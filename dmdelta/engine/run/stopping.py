@@ -4,10 +4,12 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from dmdelta.engine.control.background import in_background
 from dmdelta.engine.control.supervise import SupervisedLoop
 from dmdelta.engine.run.pipeline import SourcePipeline
 from dmdelta.logging import get_logger
 from dmdelta.model.schema import TableName
+from dmdelta.source.preflight.finding import listed
 
 log = get_logger(__name__)
 REPORT_SECONDS = 1.0
@@ -39,8 +41,7 @@ def applying(tables: Sequence[TableName]) -> str:
     """The applying stage, with the tables whose turns are running."""
     if not tables:
         return "applying"
-    more = f" and {len(tables) - MOST_TABLES} more" if len(tables) > MOST_TABLES else ""
-    return f"applying {', '.join('.'.join(name) for name in tables[:MOST_TABLES])}{more}"
+    return f"applying {listed(['.'.join(name) for name in tables], MOST_TABLES)}"
 
 
 def _is_running(loop: SupervisedLoop | None) -> bool:
@@ -50,9 +51,8 @@ def _is_running(loop: SupervisedLoop | None) -> bool:
 @contextmanager
 def reporting_stop(pipelines: Sequence[SourcePipeline]) -> Iterator[None]:
     """Log what a stop waits for, now and after each change, until the block ends."""
-    over = threading.Event()
 
-    def report() -> None:
+    def report(over: threading.Event) -> None:
         last: dict[str, tuple[str, ...]] = {}
         while True:
             waits_for = {pipeline.source_id: found for pipeline in pipelines if (found := awaited(pipeline))}
@@ -62,10 +62,5 @@ def reporting_stop(pipelines: Sequence[SourcePipeline]) -> Iterator[None]:
             if over.wait(REPORT_SECONDS if last else FIRST_SECONDS):
                 return
 
-    thread = threading.Thread(target=report, name="stopping", daemon=True)
-    thread.start()
-    try:
+    with in_background(report, "stopping"):
         yield
-    finally:
-        over.set()
-        thread.join()

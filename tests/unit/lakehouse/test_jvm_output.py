@@ -10,6 +10,7 @@ import pytest
 
 from dmdelta.lakehouse.jvm.cancellation import cancel_jobs, interrupts_kept
 from dmdelta.lakehouse.jvm.output import LineFilter, _Cancellations, is_cancellation
+from tests.support.logged import logged
 
 ROOT = Path(__file__).resolve().parents[3]
 INCUBATOR = "WARNING: Using incubator modules: jdk.incubator.vector"
@@ -95,12 +96,12 @@ def test_reports_have_the_pattern_of_the_configuration():
     assert "appender.stderr.layout.pattern = %d{yyyy-MM-dd HH:mm:ss} %p %c{1}: %m%n%ex" in settings
 
 
-def test_an_omitted_report_is_named_in_the_log(caplog):
+def test_an_omitted_report_is_named_in_the_log():
     """Nothing is lost silently."""
-    with caplog.at_level("INFO", logger="dmdelta"):
+    with logged("dmdelta.lakehouse.jvm.output") as told:
         assert shown(KILLED, is_cancelling=True) == []
-    (record,) = caplog.records
-    assert record.context == {"logger": "Utils", "lines": len(KILLED)}
+    ((_, _, fields),) = told
+    assert fields == {"logger": "Utils", "lines": len(KILLED)}
 
 
 def test_a_cancellation_is_recent_for_a_while(monkeypatch):

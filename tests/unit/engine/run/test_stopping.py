@@ -8,6 +8,7 @@ import pytest
 from dmdelta.engine.control.cancellation import StopRequest
 from dmdelta.engine.run import stopping
 from dmdelta.engine.run.stopping import applying, reporting_stop
+from tests.support.logged import logged
 
 
 @pytest.mark.parametrize(
@@ -23,7 +24,7 @@ def test_tables_in_flight_are_named(tables, text):
     assert applying(tables) == text
 
 
-def test_each_change_is_logged_once(caplog, monkeypatch):
+def test_each_change_is_logged_once(monkeypatch):
     """Stages, then the checkpoint; nothing is repeated."""
     monkeypatch.setattr(stopping, "REPORT_SECONDS", 0.01)
     pipeline = SimpleNamespace(
@@ -38,16 +39,14 @@ def test_each_change_is_logged_once(caplog, monkeypatch):
     )
     pipeline.stop.request()
 
-    def logged():
-        return [record.context["waits_for"]["s1"] for record in caplog.records if record.message == "stopping"]
+    with logged("dmdelta.engine.run.stopping") as told:
 
-    def wait_for(count):
-        deadline = time.monotonic() + 30
-        while len(logged()) < count:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        def wait_for(count):
+            deadline = time.monotonic() + 30
+            while len(told) < count:
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
 
-    with caplog.at_level("INFO", logger="dmdelta"):
         with reporting_stop([pipeline]):
             wait_for(1)
             time.sleep(0.05)
@@ -56,4 +55,6 @@ def test_each_change_is_logged_once(caplog, monkeypatch):
             pipeline.has_ended = True
         with reporting_stop([pipeline]):
             pass
-    assert logged() == [("landing", "applying shop.orders", "checkpoint"), ("checkpoint",)]
+    assert {(level, message) for level, message, _ in told} == {("INFO", "stopping")}
+    waited = [fields["waits_for"]["s1"] for _, _, fields in told]
+    assert waited == [("landing", "applying shop.orders", "checkpoint"), ("checkpoint",)]

@@ -7,12 +7,14 @@ import struct
 import threading
 import zlib
 from contextlib import suppress
+from types import SimpleNamespace
 
 import pytest
 
 from dmdelta.binlog.events.header import HEADER
 from dmdelta.errors import CorruptBinlog, PositionLost, SourceError, SourceUnavailable
 from dmdelta.source.connection import server_error
+from dmdelta.source.relay import event_stream
 from dmdelta.source.relay.event_stream import BUFFER_SIZE, Events, FilePieces, WirePieces
 
 
@@ -110,12 +112,15 @@ def test_a_gtid_mode_error_is_not_a_lost_position(text: str, hint: str) -> None:
     assert hint in (error.hint or "")
 
 
-def test_silence_counts_as_a_lost_connection() -> None:
+def test_silence_counts_as_a_lost_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     """Iteration yields ticks while no data arrives, then raises SourceUnavailable."""
+    clock = 100.0
+    monkeypatch.setattr(event_stream, "time", SimpleNamespace(monotonic=lambda: clock))
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        pieces = iter(WirePieces(ours, "db:1", silence=0.3))
+        pieces = iter(WirePieces(ours, "db:1", silence=30.0))
         assert next(pieces) is None
+        clock += 31.0
         with pytest.raises(SourceUnavailable, match="neither an event nor a heartbeat"):
             list(pieces)
 
