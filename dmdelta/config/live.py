@@ -8,7 +8,7 @@ from dmdelta.config.section import Duration, Section
 
 
 class LiveConfig(Section):
-    """How often bronze, which live reads (`dmdelta.live`) see, gets the newest changes. Without the
+    """How often bronze, which live reads (`dmdelta sql`, `dmdelta.live`) see, gets the newest changes. Without the
     section, as often as silver needs them.
     """
 

@@ -120,6 +120,7 @@ def test_a_position_before_silver_uses_its_history(spark, lakehouse):
     assert_reads(log, [ITEMS.name], [at for at, _ in log.moments[1:]])
 
 
+@pytest.mark.long
 def test_a_position_beyond_silvers_history_is_replayed(spark, lakehouse, monkeypatch):
     """When silver has no version that is old enough."""
     log = simple(spark, lakehouse)
@@ -151,6 +152,7 @@ def test_tables_that_are_created_and_renamed_in_the_tail(spark, lakehouse):
     assert begin < before
 
 
+@pytest.mark.long
 def test_a_dropped_table_does_not_exist(spark, lakehouse):
     """It can be read before the statement, and after it was created again."""
     log = simple(spark, lakehouse)
