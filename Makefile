@@ -5,7 +5,7 @@ PY := $(VENV)/bin/python
 LOCKING := --universal --python-version 3.10 --generate-hashes --no-header --no-emit-index-url --no-annotate $(NEW)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-long test-unit test-crash soak test-connect test-cluster test-mysql97 test-tidb check fmt bench bench-load bench-sink bench-validate bench-commits bench-memory bench-metadata bench-commands bench-freshness bench-first bench-long docs clean fuzz mutation nightly audit lock
+.PHONY: help install demo test test-long test-unit test-crash soak test-connect test-cluster test-mysql97 test-tidb check fmt bench bench-load bench-sink bench-validate bench-commits bench-memory bench-metadata bench-commands bench-freshness bench-live bench-first bench-long docs clean fuzz mutation nightly audit lock
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -118,6 +118,10 @@ bench-validate: servers ## speed and memory of reconciliation; writes benchmarks
 bench-freshness: servers ## freshness of silver under a steady load on 20 and on 200 tables; writes benchmarks/FRESHNESS-*.md
 	$(PY) -m benchmarks.freshness
 	$(PY) -m benchmarks.freshness --tables 200 --rows 400
+
+bench-live: servers ## how soon live reads have a change, and their cost; writes benchmarks/LIVE-*.md
+	$(PY) -m benchmarks.live
+	$(PY) -m benchmarks.live --part freshness --tables 200
 
 bench-first: servers ## seconds until a first-time user sees loaded tables and the first change; writes benchmarks/FIRST.md
 	$(PY) -m benchmarks.first

@@ -16,6 +16,8 @@ DmdeltaError
 │  ├─ Fenced                       another runner of this task is active
 │  └─ UnsupportedTable             only Spark can access the table
 ├─ QualityError                    check the data                                  exit 6
+│  ├─ NotLanded                    bronze does not reach the source's position in time
+│  └─ NotReadable                  a table cannot be read as of a position
 ├─ SinkError                       fix the sink's target, or what it refuses       exit 7
 │  └─ TargetUnavailable *          the target does not answer
 └─ StageFailed                     a stage ended with an unexpected error          exit 1
@@ -143,6 +145,12 @@ class QualityError(DmdeltaError):
 
 class NotLanded(QualityError):
     """Bronze does not reach the source's position in time: no table can be compared."""
+
+
+class NotReadable(QualityError):
+    """A table cannot be read as of a position. The message has the reason, `readable` the last position at which it can
+    be.
+    """
 
 
 class SinkError(DmdeltaError):

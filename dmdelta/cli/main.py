@@ -18,6 +18,7 @@ from dmdelta.cli.replay import replay
 from dmdelta.cli.report import report
 from dmdelta.cli.run import run
 from dmdelta.cli.snapshot import snapshot
+from dmdelta.cli.sql import sql
 from dmdelta.cli.status import status
 from dmdelta.cli.verify import verify
 from dmdelta.errors import EXIT_RETRIES_SPENT, DmdeltaError, Retryable, StageFailed, as_ours
@@ -41,6 +42,7 @@ app.command("verify")(verify)
 app.command("update")(update)
 app.command("status")(status)
 app.command("events")(events)
+app.command("sql")(sql)
 app.add_typer(quality.app, name="quality")
 app.command("report")(report)
 app.add_typer(binlog.app, name="binlog")

@@ -11,6 +11,7 @@ from dmdelta.config.block_allow_list import BlockAllowListConfig
 from dmdelta.config.expression_filter import ExpressionFilterRule
 from dmdelta.config.filters import FilterRule
 from dmdelta.config.lakehouse import LakehouseConfig
+from dmdelta.config.live import LiveConfig
 from dmdelta.config.maintenance import MaintenanceConfig
 from dmdelta.config.metrics import MetricsConfig
 from dmdelta.config.patterns import NameExpression
@@ -98,6 +99,9 @@ class TaskSpec(Section):
 
     maintenance: MaintenanceConfig = MaintenanceConfig()
     """How tables are compacted and old files removed."""
+
+    live: LiveConfig | None = None
+    """How fresh live reads are while the task runs; without it, as fresh as `syncer.target-freshness` requires."""
 
     metrics: MetricsConfig | None = None
     """The Prometheus endpoint; none by default."""

@@ -1,15 +1,30 @@
 """`examples/quickstart.py`: what a newcomer sees, twice, and the contracts that it shows, against the shipped binlogs."""
 
+import csv
 import importlib.util
+import json
+import os
 import re
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+import uuid
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from dmdelta.cli.sql_output import Output, write
 from dmdelta.config import load_spec
+from dmdelta.engine.live.sql import SqlSession
+from dmdelta.engine.live.tables import LiveTables
 from dmdelta.engine.quality.command import QualityRequest, evaluate_tables
+from dmdelta.errors import ConfigError
 from dmdelta.lakehouse.layout import Lakehouse
+from dmdelta.lakehouse.session import clone_session
 from dmdelta.logging import configure
 from dmdelta.quality.suite import load_suites
 from tests.support.shop import TABLES
@@ -135,3 +150,137 @@ def test_every_shipped_contract_fits_its_table(demo, spec, spark):
         ((database, "orders"), f"foreign key (customer_id) references {database}.customers (id)"): ({"id": "9103"},)
         for database in ("shop", "boutique")
     }
+
+
+@pytest.fixture(scope="module")
+def session(demo, spec, spark):
+    """A SQL session on what the demo made."""
+    if not (spec.parent / "lake").exists():
+        demo.run(load_spec(spec))
+    return SqlSession(LiveTables.of(clone_session(spark), load_spec(spec)))
+
+
+def answer(session, text):
+    return [tuple(row) for row in session.query(text).collect()]
+
+
+def test_queries_of_the_demo(session):
+    """Silver, live, bronze, dm_meta and quarantines by name, and columns by their table."""
+    names = session.names()
+    assert {"shop.orders", "shop.orders_live", "shop.orders_quarantine", "bronze.events"} <= set(names)
+    assert "dm_meta.quickstart_checkpoint" in names
+    ((silver,),) = answer(session, "SELECT count(*) FROM shop.orders")
+    assert answer(session, "SELECT count(*) FROM shop.orders_live") == [(silver,)]
+    joined = "SELECT count(*) FROM shop.orders JOIN shop.orders_live l ON l.id = orders.id"
+    assert answer(session, joined) == [(silver,)]
+    assert answer(session, "SELECT count(*) > 100 FROM bronze.events WHERE table_name = 'orders'") == [(True,)]
+    assert answer(session, "SELECT count(*) > 0 FROM dm_meta.checkpoint") == [(True,)]
+    assert answer(session, "SELECT row_key FROM shop.orders_quarantine") == [('{"id":9102}',)]
+    assert len(answer(session, "SHOW TABLES;")) == len(names)
+    ((plan,),) = answer(session, "EXPLAIN SELECT * FROM shop.orders_live")
+    assert "Physical Plan" in plan
+
+
+def test_the_past_of_the_demo(session):
+    """All tables at an earlier time: live reads of different tables agree with each other."""
+    ((at, later),) = answer(
+        session,
+        "SELECT date_format(percentile_approx(committed_at, 0.5), \"yyyy-MM-dd'T'HH:mm:ss.SSSSSS\"), count(*) "
+        "FROM bronze.events WHERE source_id = 'shop-mysql'",
+    )
+    past = SqlSession(session.tables, f"{at}Z")
+    ((rows, orders),) = answer(past, "SELECT (SELECT count(*) FROM bronze.events), (SELECT count(*) FROM shop.orders)")
+    assert 0 < rows < later * 2
+    ours = "FROM bronze.events WHERE schema_name = 'shop' AND table_name = 'orders'"
+    expected = f"""SELECT count(*) FROM (SELECT max_by(kept, struct(epoch, seq, row, kept)) AS kept FROM (
+        SELECT before:id::bigint AS id, epoch, seq, row, false AS kept {ours} AND (op = 'delete' OR key_changed)
+        UNION ALL SELECT after:id::bigint, epoch, seq, row, true {ours} AND op IN ('insert', 'update')) GROUP BY id)
+        WHERE kept"""
+    failing = "SELECT count(*) FROM shop.orders WHERE total < 0"
+    assert answer(past, failing) == [(0,)]
+    ((kept,),) = answer(past, expected)
+    assert kept - 1 <= orders <= kept  # a quarantined row is in bronze alone
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "DELETE FROM shop.orders",
+        "WITH x AS (SELECT * FROM shop.orders) INSERT INTO shop.orders SELECT * FROM x",
+        "FROM shop.orders INSERT INTO shop.orders SELECT *",
+        "SELECT nothing FROM shop.orders",
+    ],
+)
+def test_a_query_that_writes_or_is_invalid_is_refused(session, text):
+    """Nothing is written."""
+    with pytest.raises(ConfigError):
+        session.query(text)
+
+
+@pytest.mark.parametrize("output", list(Output))
+def test_the_formats_of_rows(session, output, tmp_path, monkeypatch):
+    """Text, CSV, one JSON document, a Parquet file: nested values, NULLs and bytes included."""
+    rows = session.query(
+        "SELECT 1 AS id, NULL AS gone, DECIMAL(1.50) AS total, 'a\"ü' AS text, X'ff' AS raw, parse_json('{\"a\": [1]}') AS doc, "
+        "TIMESTAMP'2026-01-01 00:00:00' AS at, array(1, 2) AS many"
+    )
+    file = tmp_path / "out"
+    with open(file, "w", encoding="utf-8") as stream:
+        monkeypatch.setattr(sys, "stdout", stream)
+        write(rows, output)
+    monkeypatch.undo()
+    if output is Output.PARQUET:
+        assert pq.read_table(file).to_pylist()[0]["doc"] == '{"a":[1]}'
+        return
+    text = file.read_text("utf-8")
+    if output is Output.JSON:
+        (found,) = json.loads(text)
+        assert (found["id"], found["gone"], found["text"], found["doc"]) == (1, None, 'a"ü', {"a": [1]})
+        assert (found["raw"], found["many"]) == ("FF", [1, 2])
+    elif output is Output.CSV:
+        header, line = csv.reader(text.splitlines())
+        assert header == ["id", "gone", "total", "text", "raw", "doc", "at", "many"]
+        assert line[:6] == ["1", "", "2", 'a"ü', "FF", '{"a":[1]}']
+    else:
+        assert "NULL" in text
+
+
+@pytest.mark.long
+def test_the_prompt(session, spec, tmp_path):
+    """In a terminal: an error, a query of two lines, a statement from the history, and the end."""
+    assert session.names()
+    assert shutil.which("tmux"), "tmux types into the prompt: install it"
+    name = f"dmdelta-{uuid.uuid4().hex[:8]}"
+
+    def tmux(*arguments):
+        command = ["tmux", "-L", name, *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    def wait_for(text, times=1):
+        deadline = time.monotonic() + 120
+        while (screen := tmux("capture-pane", "-p", "-S", "-200")).count(text) < times:
+            assert time.monotonic() < deadline, screen
+            time.sleep(0.5)
+
+    environment = {"XDG_STATE_HOME": str(tmp_path), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    program = [sys.executable, "-c", "from dmdelta.cli.main import main; main()", "sql", str(spec)]
+    command = shlex.join(["env", *(f"{name}={value}" for name, value in environment.items()), *program])
+    tmux("new-session", "-d", "-x", "150", "-y", "50", command)
+    try:
+        wait_for("sql>")
+        tmux("send-keys", "SELECT nothing FROM shop.orders\\;", "Enter")
+        wait_for("the statement is invalid")
+        tmux(
+            "send-keys",
+            "SELECT 900 * 900 + 7 AS answer, count(*) > 0 AS any",
+            "Enter",
+            "FROM shop.orders_live\\;",
+            "Enter",
+        )
+        wait_for("810007")
+        tmux("send-keys", "Up", "Enter")
+        wait_for("810007", times=2)
+        tmux("send-keys", "C-d")
+        assert "orders_live" in (tmp_path / "dmdelta" / "sql-history").read_text()
+    finally:
+        subprocess.run(["tmux", "-L", name, "kill-server"], check=False, capture_output=True)

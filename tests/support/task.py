@@ -97,7 +97,7 @@ class Task:
             **{
                 section: self.settings[section]
                 for section in (
-                    *("snapshot", "metrics", "quality", "validator", "maintenance", "routes", "shard-mode"),
+                    *("snapshot", "metrics", "quality", "validator", "maintenance", "routes", "shard-mode", "live"),
                     *("filters", "expression-filter"),
                 )
                 if section in self.settings

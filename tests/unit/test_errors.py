@@ -25,6 +25,7 @@ EXIT_CODES = {
     "UnsupportedTable": 5,
     "QualityError": 6,
     "NotLanded": 6,
+    "NotReadable": 6,
     "SinkError": 7,
     "TargetUnavailable": 7,
     "StageFailed": 1,

@@ -75,12 +75,12 @@ class NamedPast:
         """The beginning of each epoch of the source's log for the table."""
         spark, bronze, source_id = self.task.spark, self.task.lakehouse.bronze, self.context.source_id
         exact = exact_positions(spark, bronze, source_id).get(self.name)
-        marks = self._marks(bronze, landing_app(self.task.spec.name, source_id))
-        return Beginnings(
-            self.rereads(files),
-            {exact.epoch: exact} if exact else {},
-            {tag.end.epoch: tag.safe_until or tag.end for tag in marks},
-        )
+        return Beginnings(self.rereads(files), {exact.epoch: exact} if exact else {}, self.overlap_ends())
+
+    def overlap_ends(self) -> dict[int, Position]:
+        """The position up to which the log of an epoch may repeat earlier changes, by epoch; of all tables."""
+        marks = self._marks(self.task.lakehouse.bronze, landing_app(self.task.spec.name, self.context.source_id))
+        return {tag.end.epoch: tag.safe_until or tag.end for tag in marks}
 
     def _marks(self, place: str, app: str) -> list[CommitTag]:
         """The tags of the commits that mark the beginning of a log."""

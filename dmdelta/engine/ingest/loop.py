@@ -28,7 +28,7 @@ from dmdelta.silver.schema.earlier import EarlierStructures
 from dmdelta.source.relay.purge import assert_whole, landed_segments, plan_purge, purge
 
 
-def plan_pause(freshness: float, land: float) -> float:
+def plan_pause(freshness: float, land: float, interval: float | None = None) -> float:
     """Seconds between the starts of two batches; 0: one directly after the other.
 
     A quarter of the target freshness is spent on waiting for a batch: the tables need the rest for their turns. Landing
@@ -38,9 +38,13 @@ def plan_pause(freshness: float, land: float) -> float:
     Args:
         freshness: maximum age of a change when it reaches silver, in seconds.
         land: recent duration of a batch, in seconds.
+        interval: that of live reads, which see bronze, in seconds: landing takes up to half of the time; None: only
+            silver is read.
     """
     if not freshness:
         return 0.0
+    if interval is not None:
+        return min(max(interval, 2 * land), plan_pause(freshness, land))
     return min(max(freshness / 4, 4 * land), max(freshness, 2 * land))
 
 
@@ -61,6 +65,7 @@ class LandingLoop:
     Attributes:
         tracking: the structures of tables, for servers that send no column names.
         freshness: maximum age of a change when it reaches silver, in seconds: batches are gathered accordingly.
+        interval: seconds between two batches for live reads; None: as `freshness` requires.
         repeated: the tables whose structures snapshots write, too.
         earlier: the structures before this run; None: each structure of the log is recorded once more.
         small: a session with the profile for small commits; None: `spark` lands every batch.
@@ -78,6 +83,7 @@ class LandingLoop:
     earlier: EarlierStructures | None = None
     small: SparkSession | None = None
     freshness: float = 0.0
+    interval: float | None = None
     reached: Position | None = None
     segments: Sequence[Segment] = ()
     _purged: float = -PURGE_SECONDS
@@ -129,7 +135,8 @@ class LandingLoop:
     @property
     def _due(self) -> float:
         """When the next batch is due if it does not fill before."""
-        return self._begun + plan_pause(self.freshness, self.counters.recent(self.source.source_id, "land"))
+        land = self.counters.recent(self.source.source_id, "land")
+        return self._begun + plan_pause(self.freshness, land, self.interval)
 
     def _purge(self, landed: Position) -> None:
         """Purge landed segments. Done here, because nothing else in this process lists segments."""

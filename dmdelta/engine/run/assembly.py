@@ -107,6 +107,7 @@ def open_pipeline(
         earlier=earlier,
         small=_small_session(task.spark),
         freshness=freshness,
+        interval=task.spec.live.landing_interval.total_seconds() if task.spec.live is not None else None,
     )
     context = replace(
         task.silver_context(source_id, relaying.flavor, operators, shards),

@@ -11,11 +11,12 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 from pyspark.sql import types as T  # noqa: N812 - Spark's convention
 
 from dmdelta.ddl.types.silver_types import COMMITTED_AT, VERSION
+from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.lakehouse.metadata_table import create_metadata
 from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.lakehouse.tables import table_state
 from dmdelta.model.position import Position
-from dmdelta.model.schema import TableSchema
+from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.model.spark_sql import literal, quote
 from dmdelta.silver.rows.compaction import inserted_rows
 from dmdelta.silver.schema.evolution import older_than
@@ -50,8 +51,13 @@ class Quarantine:
 
     @classmethod
     def of(cls, target: Target) -> "Quarantine":
-        schema, table = target.route.name
-        return cls(target, target.context.lakehouse.metadata(f"{target.context.task}_quarantine__{schema}__{table}"))
+        return cls(target, cls.place_of(target.context.lakehouse, target.context.task, target.route.name))
+
+    @staticmethod
+    def place_of(lakehouse: Lakehouse, task: str, silver: TableName) -> str:
+        """The SQL identifier of the quarantine of a silver table."""
+        schema, table = silver
+        return lakehouse.metadata(f"{task}_quarantine__{schema}__{table}")
 
     def has_rows(self, spark: SparkSession) -> bool:
         """Whether the quarantine exists and has rows of the source table.

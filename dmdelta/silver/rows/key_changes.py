@@ -108,10 +108,14 @@ def find_moves(changes: DataFrame, schema: TableSchema) -> list[Move]:
     return moves
 
 
-def moved_rows(changes: DataFrame, schema: TableSchema, table: str) -> DataFrame:
+def moved_rows(changes: DataFrame, schema: TableSchema, table: str, view: str = "dmdelta_moves") -> DataFrame:
     """The net changes of a slice of key changes, with `_dm_op`: deletes of old keys, complete rows with the new keys.
 
     If silver has no row with the old key, or a newer one, the key change was applied before.
+
+    Args:
+        table: silver, or a view of its rows.
+        view: the name of the temporary view that it creates.
     """
     keys = keys_of(schema)
     version = "named_struct('epoch', epoch, 'seq', seq, 'row', row)"
@@ -121,7 +125,7 @@ def moved_rows(changes: DataFrame, schema: TableSchema, table: str) -> DataFrame
         "committed_at AS _dm_committed",
         "after AS _dm_new_image",
         "image AS _dm_image",
-    ).createOrReplaceTempView("dmdelta_moves")
+    ).createOrReplaceTempView(view)
     old = {key.name: f"_dm_o{index}" for index, key in enumerate(keys)}
     deleted = [
         f"{old.get(column.name, f'CAST(NULL AS {silver_type(column)})')} AS {quote(column.name)}"
@@ -135,9 +139,9 @@ def moved_rows(changes: DataFrame, schema: TableSchema, table: str) -> DataFrame
         f"""SELECT {column_list(schema)}, _dm_op FROM (
             SELECT *, row_number() OVER (PARTITION BY {partition} ORDER BY {VERSION} DESC, _dm_part DESC) AS _dm_nth
             FROM (
-                SELECT {", ".join(deleted)}, {own}, 'delete' AS _dm_op, 0 AS _dm_part FROM dmdelta_moves
+                SELECT {", ".join(deleted)}, {own}, 'delete' AS _dm_op, 0 AS _dm_part FROM {view}
                 UNION ALL
-                SELECT {", ".join(inserted)}, {own}, 'insert' AS _dm_op, 1 AS _dm_part FROM dmdelta_moves
+                SELECT {", ".join(inserted)}, {own}, 'insert' AS _dm_op, 1 AS _dm_part FROM {view}
                 JOIN {table} AS _dm_target ON {on} AND _dm_target.{VERSION} < {VERSION}_of))
         WHERE _dm_nth = 1"""
     )

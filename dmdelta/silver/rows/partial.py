@@ -75,14 +75,17 @@ def assignments(schema: TableSchema, undropped: Sequence[str] = ()) -> list[str]
     Args:
         undropped: further columns of silver, which no batch contains.
     """
-    contained = [
-        f"{quote(column.name)} = IF(_dm_source._dm_whole OR _dm_source.{present(index)}, "
+    return [f"{quote(name)} = {value}" for name, value in assigned_values(schema, undropped).items()]
+
+
+def assigned_values(schema: TableSchema, undropped: Sequence[str] = ()) -> dict[str, str]:
+    """The values (SQL) that `assignments` assigns, by column."""
+    values = {
+        column.name: f"IF(_dm_source._dm_whole OR _dm_source.{present(index)}, "
         f"_dm_source.{quote(column.name)}, _dm_target.{quote(column.name)})"
         for index, column in _others(schema)
-    ]
-    return contained + [
-        f"{quote(name)} = IF(_dm_source._dm_whole, NULL, _dm_target.{quote(name)})" for name in undropped
-    ]
+    }
+    return values | {name: f"IF(_dm_source._dm_whole, NULL, _dm_target.{quote(name)})" for name in undropped}
 
 
 def _others(schema: TableSchema) -> list[tuple[int, Column]]:

@@ -36,17 +36,36 @@ class SilverChange:
 
 def plan_change(altered: Altered, at: Position, *, mariadb: bool = False) -> SilverChange:
     """The commits that apply an ALTER at position `at` to silver."""
-    before = {column.name: column for column in altered.before.columns}
-    conversions: list[Conversion | None] = [
-        plan_conversion(before[origin.was], column, mariadb=mariadb) if origin.was is not None else None
-        for origin, column in zip(altered.origins, altered.after.columns, strict=True)
-    ]
-    stops = [conversion.reason for conversion in conversions if conversion and conversion.kind is ConversionKind.STOP]
-    fills = [origin.fill.unknown for origin in altered.origins if origin.was is None and origin.fill.unknown]
-    unknown = next((reason for reason in (altered.doubt, *stops, *fills) if reason), "")
+    conversions = _conversions(altered, mariadb=mariadb)
+    unknown = _unknown(altered, conversions)
     if any(_changes_type(conversion, altered, index) for index, conversion in enumerate(conversions)):
         return SilverChange(_rewritten(altered, conversions), unknown)
     return SilverChange(_in_place(altered, conversions, at), unknown)
+
+
+def plan_columns_after(altered: Altered, *, mariadb: bool) -> tuple[list[str], str]:
+    """The columns (SQL) of silver after an ALTER, from the rows before it, for a query that changes no table.
+
+    Returns:
+        The columns, and why a table that has rows cannot have them; '' if it can.
+    """
+    conversions = _conversions(altered, mariadb=mariadb)
+    return _rewritten_columns(altered, conversions), _unknown(altered, conversions)
+
+
+def _conversions(altered: Altered, *, mariadb: bool) -> list[Conversion | None]:
+    """The conversion of each column after the change; None for new columns."""
+    before = {column.name: column for column in altered.before.columns}
+    return [
+        plan_conversion(before[origin.was], column, mariadb=mariadb) if origin.was is not None else None
+        for origin, column in zip(altered.origins, altered.after.columns, strict=True)
+    ]
+
+
+def _unknown(altered: Altered, conversions: Sequence[Conversion | None]) -> str:
+    stops = [conversion.reason for conversion in conversions if conversion and conversion.kind is ConversionKind.STOP]
+    fills = [origin.fill.unknown for origin in altered.origins if origin.was is None and origin.fill.unknown]
+    return next((reason for reason in (altered.doubt, *stops, *fills) if reason), "")
 
 
 def _changes_type(conversion: Conversion | None, altered: Altered, index: int) -> bool:
@@ -85,6 +104,11 @@ def clustering(schema: TableSchema) -> tuple[Change, ...]:
 
 def _rewritten(altered: Altered, conversions: Sequence[Conversion | None]) -> tuple[Change, ...]:
     """One commit that rewrites every row, then the clustering, which Delta drops with the rewrite."""
+    rewrite = Change(Verb.REWRITE, ", ".join(_rewritten_columns(altered, conversions)))
+    return (rewrite, *(clustering(altered.after) if cluster_columns(altered.after) else ()))
+
+
+def _rewritten_columns(altered: Altered, conversions: Sequence[Conversion | None]) -> list[str]:
     values = []
     for origin, column, conversion in zip(altered.origins, altered.after.columns, conversions, strict=True):
         value = "NULL"  # also for an unknown conversion: the table has no rows then
@@ -93,8 +117,7 @@ def _rewritten(altered: Altered, conversions: Sequence[Conversion | None]) -> tu
         elif conversion.kind is not ConversionKind.STOP:
             value = conversion.expression(quote(origin.was))
         values.append(f"CAST({value} AS {silver_type(column)}) AS {quote(column.name)}")
-    rewrite = Change(Verb.REWRITE, ", ".join([*values, VERSION, COMMITTED_AT]))
-    return (rewrite, *(clustering(altered.after) if cluster_columns(altered.after) else ()))
+    return [*values, VERSION, COMMITTED_AT]
 
 
 def _in_place(altered: Altered, conversions: Sequence[Conversion | None], at: Position) -> tuple[Change, ...]:

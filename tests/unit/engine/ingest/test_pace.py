@@ -25,6 +25,14 @@ def test_batches_are_spaced_by_the_target_freshness(freshness, land, pause):
     assert plan_pause(freshness, land) == pause
 
 
+@pytest.mark.parametrize(
+    ("freshness", "land", "pause"), [(10, 0.1, 1), (10, 0.4, 1), (10, 0.8, 1.6), (10, 6, 12), (1, 0.1, 0.4), (0, 1, 0)]
+)
+def test_batches_for_live_reads_are_closer(freshness, land, pause):
+    """Their interval, or twice the duration of a batch; never further apart than silver needs them."""
+    assert plan_pause(freshness, land, 1) == pause
+
+
 def test_recent_durations_of_phases(monkeypatch):
     """The newest has the highest weight; failures are ignored; sources are separate."""
     now = [100.0]

@@ -1,0 +1,183 @@
+"""Live reads: how soon a new one has a change, beside a task and its writer; and what one costs beside silver.
+
+    make bench-live
+    python -m benchmarks.live                         # both, 20 tables; writes benchmarks/LIVE-20.md
+    python -m benchmarks.live --tables 200 --rows 2000
+    python -m benchmarks.live --part cost             # writes benchmarks/LIVE-COST.md
+
+A change is visible when the first live read that has it is complete: its age contains the relay, landing, waiting for
+the previous read, and the read. The reader is a process of its own with its own Spark, on the same cores.
+"""
+
+import argparse
+import os
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median
+from unittest.mock import patch
+
+from pyspark.sql import DataFrame, SparkSession
+
+from benchmarks.freshness import SOURCE, SYNCER, await_tables, silver_folders
+from benchmarks.load import Load, Writer
+from benchmarks.page import measured_by, write_page
+from dmdelta.config import load_spec
+from dmdelta.engine.live.tables import LiveTables
+from dmdelta.lakehouse.session import open_session
+from tests.support.background import in_background
+from tests.support.servers import Server, running
+from tests.support.task import PASSWORD_VARIABLE, Task
+
+WARM_READS = 15
+TARGET_P50, TARGET_P95, TARGET_RATIO = 2.0, 4.0, 1.5
+ROWS, UPDATED, DELETED, INSERTED = 1_000_000, 50_000, 5_000, 5_000
+ROUNDS = 7
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    return sorted(values)[min(len(values) - 1, int(share * len(values)))]
+
+
+def freshness(load: Load, seconds: float, folder: Path) -> list[str]:
+    """The ages of changes when a live read first has them, in a table."""
+    with running("mysql80", max_binlog_size="1G") as server:
+        database = server.fresh_database("bench")
+        writer = Writer(server, database, load)
+        writer.create()
+        server.execute("CREATE TABLE probe (id INT PRIMARY KEY, at DOUBLE)", database=database)
+        server.execute("INSERT INTO probe VALUES (0, 0)", database=database)
+        live = {"live": {"landing-interval": "1s"}}
+        task = Task(folder, server, database, SOURCE, SOURCE, settings=live, jvm_options="", syncer=SYNCER)
+        with task.process() as run:
+            await_tables(run, silver_folders(task, writer))
+            with in_background(writer.write), patch.dict(os.environ, {PASSWORD_VARIABLE: server.password}):
+                ages, reads = probe(server, task, seconds)
+            assert run.poll() is None, run.log()
+    p50, p95 = percentile(ages, 0.5), percentile(ages, 0.95)
+    return [
+        "| | measured | target |",
+        "| --- | ---: | ---: |",
+        f"| age of a change in a live read, p50 | {p50:.1f} s | {TARGET_P50:.0f} s |",
+        f"| age of a change in a live read, p95 | {p95:.1f} s | {TARGET_P95:.0f} s |",
+        f"| duration of a live read, p50 | {median(reads):.2f} s | |",
+        f"| changes observed | {len(ages)} | |",
+        f"| writer behind its plan, at most | {writer.behind:.1f} s | |",
+    ]
+
+
+def probe(server: Server, task: Task, seconds: float) -> tuple[list[float], list[float]]:
+    """Insert a row, and read live until it is there, repeatedly; the ages, and the durations of the reads."""
+    tables, name = LiveTables.of(open_session("bench live"), load_spec(task.spec)), f"{task.database}.probe"
+    ages, reads, number, warm = list[float](), list[float](), 0, 0
+    until = time.monotonic() + seconds
+    while time.monotonic() < until or warm < WARM_READS:
+        number += 1
+        server.execute(f"INSERT INTO probe VALUES ({number}, {time.time()})", database=task.database)
+        committed = time.monotonic()
+        while True:
+            begin = time.monotonic()
+            found = tables.read([name])[name].where(f"id = {number}").count()
+            reads.append(time.monotonic() - begin)
+            if found:
+                break
+        warm += 1
+        if warm > WARM_READS:
+            ages.append(time.monotonic() - committed)
+        time.sleep(0.37)  # no multiple of the landing interval
+    return ages, reads
+
+
+def cost(folder: Path) -> list[str]:
+    """The duration of a full read of a large table, from silver and live with a tail, in a table."""
+    with running("mysql80", max_binlog_size="1G") as server:
+        database = server.fresh_database("bench")
+        task = Task(folder, server, database, SOURCE, SOURCE, jvm_options="")
+        task.start_here()
+        fill(server, database)
+        task.catch_up()
+        change(server, database)
+        spark = open_session("bench live")
+        land(task)
+        with patch.dict(os.environ, {PASSWORD_VARIABLE: server.password}):
+            return compare(spark, task)
+
+
+def fill(server: Server, database: str) -> None:
+    digits = " UNION ALL ".join(f"SELECT {digit} AS d" for digit in range(10))
+    numbers = ", ".join(f"({digits}) AS t{place}" for place in range(6))
+    number = " + ".join(f"t{place}.d * {10**place}" for place in range(6))
+    server.execute(
+        "CREATE TABLE big (id INT PRIMARY KEY, k INT NOT NULL, c CHAR(120) NOT NULL, pad CHAR(60) NOT NULL)",
+        f"INSERT INTO big SELECT {number}, t0.d, repeat('c', 100), repeat('p', 50) FROM {numbers}",
+        database=database,
+    )
+
+
+def change(server: Server, database: str) -> None:
+    """The tail: spread over the table."""
+    server.execute(
+        f"UPDATE big SET k = k + 1 WHERE id % {ROWS // UPDATED} = 3",
+        f"DELETE FROM big WHERE id % {ROWS // DELETED} = 7",
+        f"INSERT INTO big SELECT id + {ROWS}, k, c, pad FROM big WHERE id % {ROWS // INSERTED} = 11",
+        database=database,
+    )
+
+
+def land(task: Task) -> None:
+    """Land what is new, without applying it."""
+    from dmdelta.failpoint import CrashPoint
+
+    task.arm(CrashPoint.SILVER_BEFORE_COMMIT)
+    with task.process("--until-caught-up") as run:
+        run.wait(300)
+
+
+def compare(spark: SparkSession, task: Task) -> list[str]:
+    tables, name = LiveTables.of(spark, load_spec(task.spec)), f"{task.database}.big"
+    silver = tables.task.lakehouse.silver(task.database, "big")
+    plain = [timed(lambda: spark.table(silver)) for _ in range(ROUNDS)]
+    live = [timed(lambda: tables.read([name])[name]) for _ in range(ROUNDS)]
+    ((rows,),) = tables.read([name])[name].groupBy().count().collect()
+    assert rows == ROWS - DELETED + INSERTED
+    one, other = median(plain[2:]), median(live[2:])
+    return [
+        "| read of 1,000,000 rows, all columns | seconds, median |",
+        "| --- | ---: |",
+        f"| silver | {one:.2f} |",
+        f"| live, with {UPDATED + DELETED + INSERTED:,} changes in the tail | {other:.2f} |",
+        f"| ratio (target: at most {TARGET_RATIO}) | {other / one:.2f} |",
+    ]
+
+
+def timed(frame: Callable[[], DataFrame]) -> float:
+    """The duration of planning and reading a frame."""
+    begin = time.monotonic()
+    rows = frame()
+    rows.selectExpr("sum(hash(*))").collect()
+    return time.monotonic() - begin
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--part", choices=("freshness", "cost", "both"), default="both")
+    parser.add_argument("--tables", type=int, default=20)
+    parser.add_argument("--rows", type=int, default=2_000, help="row changes per second, over all tables")
+    parser.add_argument("--seconds", type=int, default=180)
+    chosen = parser.parse_args()
+    load = Load(chosen.tables, chosen.rows)
+    with tempfile.TemporaryDirectory(prefix="dmdelta-bench-") as folder:
+        if chosen.part != "cost":
+            command = f"python -m benchmarks.live --part freshness --tables {load.tables} --rows {load.rows}"
+            setting = f"{measured_by(command)}, MySQL 8.0; the writer, the run and the reader on the same machine."
+            write_page(
+                f"LIVE-{load.tables}.md", "Live reads", setting, freshness(load, chosen.seconds, Path(folder, "a"))
+            )
+        if chosen.part != "freshness":
+            setting = f"{measured_by('python -m benchmarks.live --part cost')}, MySQL 8.0."
+            write_page("LIVE-COST.md", "Cost of live reads", setting, cost(Path(folder, "b")))
+
+
+if __name__ == "__main__":
+    main()

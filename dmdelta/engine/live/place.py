@@ -1,0 +1,59 @@
+"""The position at which live reads see a source: the end of bronze, or a place that a user names."""
+
+from dmdelta.bronze.landing import newest_landed
+from dmdelta.changelog.context import SourceContext
+from dmdelta.changelog.ranges import of_source
+from dmdelta.changelog.xa import AT, position_of
+from dmdelta.engine.history.positions import LandedPositions, Side, find_place
+from dmdelta.engine.task.source import TaskSource
+from dmdelta.errors import ConfigError
+from dmdelta.lakehouse.spark_errors import wrapped
+from dmdelta.model.position import Position
+from dmdelta.model.spark_sql import literal
+
+
+def live_position(source: TaskSource, place: str | None) -> Position:
+    """The position of a place in a source's log, between two transactions.
+
+    Args:
+        place: as for `find_place`; a transaction or a batch is included. None: the end of bronze.
+
+    Raises:
+        ConfigError: nothing has landed, or bronze does not have the place.
+        QualityError: the place may have expired from bronze.
+        LakehouseError: bronze cannot be read.
+    """
+    spark, landing = source.task.spark, source.landing
+    landed = newest_landed(spark, landing)
+    if landed is None:
+        raise ConfigError(f"no data of {source.config.source_id} has landed", hint="run the task first")
+    if place is None:
+        return landed.end
+    found = find_place(LandedPositions(spark, landing, landed.end), place, Side.TO)
+    return found if found == landed.end else transaction_begin(source, landing, found)
+
+
+def transaction_begin(source: TaskSource, landing: SourceContext, at: Position) -> Position:
+    """The position of the first row of the transaction that `at` is inside of; `at` if it is between transactions.
+
+    Only transactions with a GTID are recognized.
+
+    Raises:
+        LakehouseError: bronze cannot be read.
+    """
+    bronze, file = (
+        landing.bronze,
+        f"epoch = {at.epoch} AND binlog_file = {literal(at.binlog_file)} AND gtid IS NOT NULL",
+    )
+    query = f"""SELECT max_by(gtid, struct(seq, row)) FILTER (WHERE seq < {at.seq}) AS earlier,
+        min_by(gtid, struct(seq, row)) FILTER (WHERE seq >= {at.seq}) AS later
+        FROM {bronze} WHERE {of_source(landing.source_id)} AND {file}"""
+    with wrapped(bronze, "reading"):
+        (row,) = source.task.spark.sql(query).collect()
+        if row["earlier"] is None or row["earlier"] != row["later"]:
+            return at
+        (first,) = source.task.spark.sql(
+            f"""SELECT min(struct(epoch, seq, {AT} AS at)) AS first FROM {bronze}
+            WHERE {of_source(landing.source_id)} AND {file} AND gtid = {literal(row["earlier"])}"""
+        ).collect()
+    return position_of(first["first"]["at"])

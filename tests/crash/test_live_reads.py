@@ -1,0 +1,151 @@
+"""Live reads under load: transfers between tables, and a runner that is killed, maintained and asked for snapshots."""
+
+import os
+import random
+import threading
+import time
+from contextlib import contextmanager
+from functools import reduce
+
+import pytest
+from pyspark.sql import DataFrame
+
+from dmdelta.cli.main import execute
+from dmdelta.errors import ConfigError, LakehouseError, NotReadable
+from dmdelta.live import tables
+from tests.support.background import in_background
+from tests.support.task import Task
+
+READS = int(os.environ.get("DMDELTA_TEST_READS") or 500)
+ACCOUNTS, AMOUNT = 40, 1_000
+NAMES = ("checking", "savings", "pool")
+TOTAL = len(NAMES) * ACCOUNTS * AMOUNT
+
+
+class Transfers:
+    """Moves amounts between the rows of three tables, in transactions; one table has no key, keys change, columns come.
+
+    Attributes:
+        recorded: the server's position after a transaction, and the rows of all tables there.
+    """
+
+    def __init__(self, server, database, seed):
+        self.server, self.database, self.random = server, database, random.Random(seed)
+        self.recorded = []
+        self.columns = 0
+
+    def create(self):
+        """The tables with their first rows."""
+        kinds = "id INT, amount BIGINT NOT NULL, rate DECIMAL(20,4), seen DATETIME(6), note VARCHAR(40), doc JSON"
+        rows = ", ".join(f"({n}, {AMOUNT}, 1.5, NOW(6), 'ä{n}', '{{\"n\": {n}}}')" for n in range(ACCOUNTS))
+        for name in NAMES:
+            key = "" if name == "pool" else ", PRIMARY KEY (id)"
+            self.server.execute(
+                f"CREATE TABLE {name} ({kinds}{key})", f"INSERT INTO {name} VALUES {rows}", database=self.database
+            )
+
+    def work(self, stop: threading.Event):
+        with self.server.connect(database=self.database, autocommit=False) as connection:
+            cursor, number = connection.cursor(), 0
+            while not stop.is_set():
+                number += 1
+                for _ in range(self.random.choice((1, 1, 3))):
+                    self._transfer(cursor)
+                connection.commit()
+                if number % 60 == 0:
+                    self._record(cursor)
+                    connection.commit()
+                if number % 200 == 0:
+                    self.columns += 1
+                    cursor.execute(f"ALTER TABLE savings ADD COLUMN c{self.columns} INT DEFAULT {self.columns}")
+                time.sleep(0.02)
+
+    def _transfer(self, cursor):
+        source, target = self.random.sample(NAMES, 2)
+        amount, keys = self.random.randrange(1, 50), [self.random.randrange(ACCOUNTS) for _ in range(2)]
+        for name, key, sign in ((source, keys[0], "-"), (target, keys[1], "+")):
+            changed = cursor.execute(
+                f"UPDATE {name} SET amount = amount {sign} {amount}, seen = NOW(6) WHERE id % {ACCOUNTS} = {key} LIMIT 1"
+            )
+            assert changed == 1
+        if self.random.random() < 0.2:  # a key that changes
+            cursor.execute(f"UPDATE checking SET id = id + {ACCOUNTS} WHERE id = {keys[0]}")
+        if self.random.random() < 0.1:  # a row that goes and comes again
+            cursor.execute("SELECT amount FROM savings WHERE id = %s", (keys[1],))
+            (found,) = cursor.fetchone()
+            cursor.execute("DELETE FROM savings WHERE id = %s", (keys[1],))
+            cursor.execute("INSERT INTO savings (id, amount) VALUES (%s, %s)", (keys[1], found))
+
+    def _record(self, cursor):
+        file, offset, _ = self.server.position()
+        rows = {}
+        for name in NAMES:
+            cursor.execute(f"SELECT id, amount, rate, seen, note FROM {name}")
+            rows[name] = sorted(cursor.fetchall(), key=repr)
+        self.recorded.append((f"{file}:{offset}", rows))
+
+
+def total(spark, frames: dict[str, DataFrame]) -> int:
+    """The sum over all tables, by one query."""
+    amounts = reduce(DataFrame.unionAll, (frame.select("amount") for frame in frames.values()))
+    ((found,),) = amounts.groupBy().sum("amount").collect()
+    return found
+
+
+@contextmanager
+def meddled(task: Task, rng: random.Random):
+    """A runner that is killed again and again, and asked to maintain and to read tables again."""
+
+    def work(stop: threading.Event):
+        while not stop.is_set():
+            with task.process() as process:
+                process.wait_for("relay connected")
+                stop.wait(rng.uniform(0.0, 30.0))
+                step = rng.choice(("snapshot", "maintain", "kill"))
+                if step != "kill" and not stop.is_set():
+                    more = ("--table", f"{task.database}.{rng.choice(NAMES[:2])}") if step == "snapshot" else ()
+                    execute([step, str(task.spec), *more])
+                    stop.wait(rng.uniform(5.0, 30.0))
+                assert process.poll() is None, process.log()
+                process.kill()
+
+    with in_background(work):
+        yield
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_live_reads_preserve_the_total(mysql80, tmp_path, spark, record_property):
+    """Reads of all tables at one position, at random moments; reads at recorded positions are what the source had."""
+    seed = int(os.environ.get("DMDELTA_TEST_SEED") or time.time_ns() % 1_000_000)
+    record_property("seed", seed)
+    print(f"live reads: DMDELTA_TEST_SEED={seed}")
+    rng = random.Random(seed)
+    task = Task(tmp_path, mysql80, mysql80.fresh_database("live"), settings={"live": {"landing-interval": "1s"}})
+    task.syncer = {"target-freshness": "5s"}
+    task.start_here()
+    transfers = Transfers(mysql80, task.database, seed)
+    transfers.create()
+    task.catch_up()
+    names = [f"{task.database}.{name}" for name in NAMES]
+    reads, compared, refused = 0, 0, list[Exception]()
+    with task.environment(), meddled(task, rng), in_background(transfers.work):
+        while reads < READS and len(refused) < 50 + reads:
+            place, rows = rng.choice([(None, None), (None, None), *transfers.recorded[-20:]])
+            try:
+                frames = tables(spark, task.spec, names, place)
+                found = total(spark, frames)
+            except (ConfigError, NotReadable, LakehouseError) as error:
+                refused.append(error)
+                continue
+            assert found == TOTAL, f"at {place}"
+            reads += 1
+            if rows is not None:
+                compared += 1
+                for name, frame in zip(NAMES, frames.values(), strict=True):
+                    listed = frame.select("id", "amount", "rate", "seen", "note").collect()
+                    assert sorted(map(tuple, listed), key=repr) == rows[name], f"{name} at {place}"
+    print(f"{reads} reads, {compared} compared with the source, {len(refused)} refused: {set(map(str, refused))}")
+    assert reads >= READS
+    assert compared
+    assert all("has not landed yet" in str(error) for error in refused if isinstance(error, ConfigError))

@@ -1,0 +1,209 @@
+"""Live reads equal what an interpreter makes of the events one by one, at any position, wherever silver is."""
+
+import random
+from dataclasses import replace
+
+import pytest
+from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
+
+from dmdelta.ddl.types.silver_types import VERSION
+from dmdelta.engine.live import source as live_source
+from dmdelta.errors import NotReadable
+from dmdelta.model.change import Op
+from dmdelta.model.schema import Column
+from dmdelta.silver.apply.row_checks import OnFailure, RowCheck
+from dmdelta.silver.live import changes as live_changes
+from tests.support.changelog import ITEMS
+from tests.support.live import BAG, PARTIAL, TABLES, InterpretedLog, Workload, shown
+
+OTHER = replace(ITEMS, table="other")
+
+
+def assert_reads(log, names, positions):
+    """
+    Raises:
+        AssertionError: a table differs from the interpreter's.
+    """
+    for at in positions:
+        live, source = log.live(at), log.at(at)
+        live.prepare(names)
+        for name in names:
+            found = live.state(name)
+            assert shown(found) == source[name].shown, f"{name[1]} at {at}"
+            assert found.rows.columns[:-2] == source[name].columns
+
+
+def play(spark, lakehouse, seed, rounds, reads, tables=TABLES):
+    """Random changes; each table is applied up to a position of its own; reads of all tables at random positions."""
+    log, pick = InterpretedLog(spark, lakehouse), random.Random(seed)
+    begin, names = log.position, [schema.name for schema in tables]
+    work, first = Workload(log, seed, tables), log.position
+    for name in names:
+        log.apply(begin, name=name)
+    begun = dict.fromkeys(names, first)
+    for number in range(rounds):
+        begin = len(log.moments)
+        work.work(pick.choice((10, 40)))
+        if number or rounds == 1:
+            work.transaction(4)
+            work.statement()
+            work.work(15)
+        log.land()
+        ends = [at for at, _ in log.moments[begin:]]
+        for name in names:
+            if pick.random() < 0.8 and (end := pick.choice(ends)) > begun[name]:
+                log.apply(begun[name], end, name=name)
+                begun[name] = end
+        later = [at for at, _ in log.moments if at > first]
+        assert_reads(log, names, [log.position, *(pick.choice(later) for _ in range(reads))])
+
+
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 8))])
+def test_live_reads_are_as_the_source(spark, lakehouse, seed):
+    """Key changes, keys that come again, no key, partial images, XA, new columns, TRUNCATE; silver anywhere."""
+    if seed == 1:
+        play(spark, lakehouse, seed, rounds=1, reads=1, tables=(ITEMS, BAG))
+    else:
+        play(spark, lakehouse, seed, rounds=4, reads=4)
+
+
+def simple(spark, lakehouse):
+    """A table with two rows in silver; in bronze only, changes of both and a third row."""
+    log = InterpretedLog(spark, lakehouse)
+    begin = log.position
+    log.create(ITEMS)
+    log.insert({"id": 1, "v": "a"})
+    log.insert({"id": 2, "v": "b"})
+    log.apply(begin)
+    log.update({"id": 1, "v": "a"}, {"id": 1, "v": "a2"})
+    log.delete({"id": 2, "v": "b"})
+    log.insert({"id": 3, "v": "c"})
+    log.update({"id": 3, "v": "c"}, {"id": 3, "v": "c2"})
+    return log
+
+
+def test_a_reversed_version_order_is_detected(spark, lakehouse, monkeypatch):
+    """Sabotage: the oldest change of a key wins."""
+    log = simple(spark, lakehouse)
+    assert_reads(log, [ITEMS.name], [log.position])
+
+    def oldest(changes, schema):
+        reversed_order = changes.withColumns({"epoch": -F.col("epoch"), "seq": -F.col("seq")})
+        return right(reversed_order, schema).withColumns({"epoch": -F.col("epoch"), "seq": -F.col("seq")})
+
+    right = live_changes.compacted
+    monkeypatch.setattr(live_changes, "compacted", oldest)
+    with pytest.raises(AssertionError, match="items at"):
+        assert_reads(log, [ITEMS.name], [log.position])
+
+
+@pytest.mark.long
+def test_silver_that_is_not_pinned_is_detected(spark, lakehouse, monkeypatch):
+    """Sabotage: bronze is read for an earlier version of silver than silver itself."""
+    log = simple(spark, lakehouse)
+    earlier, begin = log.position, log.moments[2][0]
+    log.apply(begin)
+    log.delete({"id": 3, "v": "c2"})
+    log.apply(earlier)
+    assert_reads(log, [ITEMS.name], [earlier])
+    monkeypatch.setattr(live_source, "rows_at", lambda spark, target, _: spark.table(target.place))
+    with pytest.raises(AssertionError, match="items at"):
+        assert_reads(log, [ITEMS.name], [earlier])
+
+
+@pytest.mark.long
+def test_a_position_before_silver_uses_its_history(spark, lakehouse):
+    """Each version of silver, and the positions in between."""
+    log = simple(spark, lakehouse)
+    log.apply(log.moments[2][0])
+    log.insert({"id": 4, "v": "d"})
+    assert_reads(log, [ITEMS.name], [at for at, _ in log.moments[1:]])
+
+
+@pytest.mark.long
+def test_a_position_beyond_silvers_history_is_replayed(spark, lakehouse, monkeypatch):
+    """When silver has no version that is old enough."""
+    log = simple(spark, lakehouse)
+    at = log.position
+    log.insert({"id": 4, "v": "d"})
+    monkeypatch.setattr(live_source, "plan_base", lambda *_, **__: None)
+    assert_reads(log, [ITEMS.name], [at])
+
+
+@pytest.mark.long
+def test_tables_that_are_created_and_renamed_in_the_tail(spark, lakehouse):
+    """A swap through a third name, and a table that silver does not have."""
+    log = simple(spark, lakehouse)
+    begin = log.position
+    log.create(OTHER)
+    log.insert({"id": 7, "v": "x"}, OTHER.name)
+    before = log.position
+    statement = "RENAME TABLE items TO kept, other TO items"
+    log.tables[("d", "kept")], log.tables[ITEMS.name] = log.tables[ITEMS.name], log.tables.pop(OTHER.name)
+    for name in (ITEMS.name, ("d", "kept"), OTHER.name):
+        log._row(Op.DDL, name, 0, ddl=statement)
+    log.offset += 10
+    log._look()
+    log.tell(ITEMS)
+    log.update({"id": 7, "v": "x"}, {"id": 7, "v": "y"})
+    assert_reads(log, [ITEMS.name, OTHER.name], [before])
+    assert_reads(log, [ITEMS.name, ("d", "kept")], [log.position])
+    assert log.live().state(OTHER.name).rows is None
+    assert begin < before
+
+
+@pytest.mark.long
+def test_a_dropped_table_does_not_exist(spark, lakehouse):
+    """It can be read before the statement, and after it was created again."""
+    log = simple(spark, lakehouse)
+    before = log.position
+    log.ddl("DROP TABLE items")
+    dropped = log.position
+    log.create(replace(ITEMS, columns=(*ITEMS.columns, Column("w", "int"))))
+    log.insert({"id": 1, "v": "new", "w": 5})
+    assert_reads(log, [ITEMS.name], [before, log.position])
+    assert log.live(dropped).state(ITEMS.name).rows is None
+
+
+def test_a_statement_that_silver_cannot_apply_names_the_last_position(spark, lakehouse):
+    """The table is as readable as before the statement."""
+    log = simple(spark, lakehouse)
+    at = log.position
+    log.ddl("ALTER TABLE items ADD COLUMN r DOUBLE DEFAULT (RAND())")
+    with pytest.raises(NotReadable) as refused:
+        log.live().state(ITEMS.name)
+    assert refused.value.context["readable"] == str(at)
+    assert_reads(log, [ITEMS.name], [at])
+
+
+@pytest.mark.parametrize("action", [OnFailure.QUARANTINE, OnFailure.STOP])
+def test_rows_that_silver_would_not_have(spark, lakehouse, action):
+    """Quarantined rows are left out; a table that stops cannot be read after its last position."""
+    log = simple(spark, lakehouse)
+    check = RowCheck("v is not a2", F.coalesce(F.col("v") == "a2", F.lit(False)), action)
+    live = log.live(checks=lambda *_: [check])
+    if action is OnFailure.QUARANTINE:
+        assert shown(live.state(ITEMS.name)) == [(3, "c2")]
+    else:
+        with pytest.raises(NotReadable, match="action stop fails"):
+            live.state(ITEMS.name)
+
+
+@pytest.mark.long
+def test_a_bag_and_partial_images_keep_their_versions(spark, lakehouse):
+    """What silver has after the same range is what the live read had, silver's own columns included."""
+    log = InterpretedLog(spark, lakehouse)
+    begin = log.position
+    work = Workload(log, 5, (BAG, PARTIAL))
+    work.work(20)
+    log.apply(begin, name=BAG.name)
+    log.apply(begin, name=PARTIAL.name)
+    middle = log.position
+    work.work(30)
+    live = log.live()
+    read = {name: sorted(live.state(name).rows.collect(), key=repr) for name in (BAG.name, PARTIAL.name)}
+    for name in (BAG.name, PARTIAL.name):
+        log.apply(middle, name=name)
+        silver = sorted(spark.table(lakehouse.silver(*name)).collect(), key=repr)
+        assert [row.asDict() for row in read[name]] == [row.asDict() for row in silver]
+        assert VERSION in silver[0].asDict()
