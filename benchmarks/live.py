@@ -48,7 +48,7 @@ def freshness(load: Load, seconds: float, folder: Path) -> list[str]:
         writer.create()
         server.execute("CREATE TABLE probe (id INT PRIMARY KEY, at DOUBLE)", database=database)
         server.execute("INSERT INTO probe VALUES (0, 0)", database=database)
-        live = {"live": {"landing-interval": "1s"}}
+        live: dict[str, object] = {"live": {"landing-interval": "1s"}}
         task = Task(folder, server, database, SOURCE, SOURCE, settings=live, jvm_options="", syncer=SYNCER)
         with task.process() as run:
             await_tables(run, silver_folders(task, writer))

@@ -1,6 +1,7 @@
 """Section `quality`: the folder of the tables' suites, and the checks that no suite declares."""
 
 from datetime import timedelta
+from typing import Literal
 
 from dmdelta.config.section import Duration, FolderPath, Section
 
@@ -13,3 +14,7 @@ class QualityConfig(Section):
 
     freshness: Duration = timedelta(minutes=15)
     """Maximum age of the oldest landed change that a table has not applied yet, for `dmdelta quality`."""
+
+    sink: Literal["all", "passing"] = "all"
+    """Which rows the sink executes: `all`, or only those that are `passing`: the target then lacks the rows that silver
+    quarantines."""

@@ -174,6 +174,18 @@ class TaskSpec(Section):
         return self
 
     @model_validator(mode="after")
+    def _quality_fits_the_sink(self) -> "TaskSpec":
+        if self.quality is None or self.quality.sink == "all":
+            return self
+        if self.sink is None:
+            raise ValueError("quality.sink: passing requires a sink: add the section sink, or remove quality.sink")
+        if self.sink.foreign_key_checks:
+            raise ValueError(
+                "quality.sink: passing keeps rows out that others refer to: set sink.foreign-key-checks to false"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _validator_requires_servers(self) -> "TaskSpec":
         archives = [source.source_id for source in self.sources if source.host is None]
         if self.validator.mode != "none" and archives:

@@ -71,6 +71,8 @@ class Caution:
     def _may_be_executed(self, group: Group, *, repeated: bool, reads: bool, loaded: bool) -> bool:
         """Whether changes of a table may already be in the target."""
         plan = group[0].plan
+        if any(one.moves_unknown for one in group):
+            return True
         repeated, keyless = repeated and plan.schema.name not in self.fresh, plan.shape.keyless
         if reads:
             # A unique value that moves meanwhile may be in two chunks, and a child may be read before its parent.

@@ -117,7 +117,11 @@ class Reloader:
     ) -> None:
         for one in (one for group in changes for one in group):
             self.progress.add_table(one.plan.source, one.plan.shape.table, point.tables)
-        doubtful = [group for group in changes if any(_is_in_doubt(by_table[one.plan.source], part) for one in group)]
+        doubtful = [
+            group
+            for group in changes
+            if any(one.moves_unknown or _is_in_doubt(by_table[one.plan.source], part) for one in group)
+        ]
         plain = [group for group in changes if group not in doubtful]
         for groups, safe in ((plain, False), (doubtful, True)):
             if groups:

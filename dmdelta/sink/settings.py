@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from dmdelta.changelog.row_marks import Quarantining
 from dmdelta.sink.target.connection import TargetServer
 
 
@@ -11,6 +12,7 @@ class SinkSettings:
 
     Attributes:
         sources: number of the task's sources.
+        quarantining: which rows silver quarantines, which are then not executed; None: all rows are.
     """
 
     server: TargetServer
@@ -24,6 +26,7 @@ class SinkSettings:
     safe_mode_duration: float = 60.0
     flush_interval: float = 30.0
     sources: int = 1
+    quarantining: Quarantining | None = None
 
     @property
     def compacts(self) -> bool:

@@ -1,4 +1,7 @@
-"""`dmdelta quality release`: releases quarantined rows to silver, or deletes them."""
+"""`dmdelta quality release`: releases quarantined rows to silver, or deletes them.
+
+With `quality.sink: passing`, released rows also reach the sink's target.
+"""
 
 from dataclasses import dataclass
 from functools import partial
@@ -7,6 +10,8 @@ from dmdelta.config import TaskSpec
 from dmdelta.engine.apply.row_checks import TableChecks
 from dmdelta.engine.control.exclusive import exclusive_access
 from dmdelta.engine.history.lineage import TablePast
+from dmdelta.engine.quality.release_to_sink import open_release_to_sink
+from dmdelta.engine.task.mapping import sinks_passing_rows
 from dmdelta.engine.task.source import TaskSource, open_task_source
 from dmdelta.engine.task.task import open_suites
 from dmdelta.lakehouse.spark_errors import wrapped
@@ -56,7 +61,7 @@ def release(spec: TaskSpec, request: ReleaseRequest) -> list[Released]:
 
     Raises:
         ConfigError: there is no such table.
-        DmdeltaError: the task cannot be paused, or silver cannot be written.
+        DmdeltaError: the task cannot be paused, or silver or the sink's target cannot be written.
     """
     source = open_task_source(spec, request.source)
     results: list[Released] = []
@@ -84,7 +89,9 @@ def _release(source: TaskSource, name: TableName, quarantine: Quarantine, reques
     spark, shown = task.spark, ".".join(name)
     quarantined = quarantine.rows(spark)
     at = table_version(spark, target)
-    schema = target.silver_schema(TablePast(task, source.context, name).schema_before(at.position))
+    structure = TablePast(task, source.context, name).schema_before(at.position)
+    schema = target.silver_schema(structure)
+    sink = open_release_to_sink(source, name, at.position) if sinks_passing_rows(task.spec) else None
     current = silver_rows_of(quarantined.where(f"structure = {literal(schema.to_json())}"), schema)
     checks = () if request.force else TableChecks(spark, open_suites(task.spec))(target, schema)
     passing = current.where(~failing_any(checks)) if checks else current
@@ -94,5 +101,7 @@ def _release(source: TaskSource, name: TableName, quarantine: Quarantine, reques
     rows = passing.select(*map(quote, live.columns))
     wrong = damaged_rows(live, rows, rows.where("false"), schema)
     repair_rows(spark, target.place, wrong, schema.primary_key, partial(repair_tag, spark, target, task.run))
+    if sink is not None:
+        sink.write(quarantined, passing, structure)
     quarantine.remove(spark, passing)
     return Released(shown, released, failing=fitting - released, outdated=total - fitting)

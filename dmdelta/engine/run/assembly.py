@@ -41,6 +41,7 @@ from dmdelta.engine.sink import SinkingLoop, shard_log, sink_settings
 from dmdelta.engine.snapshot.ad_hoc import AdHocSnapshots, joining_tables, open_feed
 from dmdelta.engine.snapshot.initial import open_full_load
 from dmdelta.engine.snapshot.store import ChunkStore
+from dmdelta.engine.task.mapping import sinks_passing_rows
 from dmdelta.engine.task.overrides import read_operators
 from dmdelta.engine.task.task import Task
 from dmdelta.engine.telemetry.counters import RunCounters
@@ -51,7 +52,9 @@ from dmdelta.logging import get_logger
 from dmdelta.model.schema import TableName
 from dmdelta.quality.results import ResultStore
 from dmdelta.sharding import Coordination, ShardSides
+from dmdelta.silver.apply.quarantine_marks import QuarantineMarks
 from dmdelta.silver.apply.row_checks import no_checks
+from dmdelta.silver.apply.silver_context import SilverContext
 from dmdelta.silver.schema.earlier import EarlierStructures
 from dmdelta.sink.reload_feed import ReloadFeed
 from dmdelta.sink.shards import SinkShards
@@ -141,7 +144,7 @@ def open_pipeline(
         stop=stop,
         load=load,
     )
-    pipeline.sinking = sinking = _open_sinking(task, source, landing, landed, (chunks, joining))
+    pipeline.sinking = sinking = _open_sinking(task, context, landing, landed, (chunks, joining))
     _coordinate_sink(task, relaying, sinking, sides.sink)
     pipeline.validator = _open_validator(task, relaying, applying, stored)
     if task.spec.maintenance.automatic and not relaying.until_caught_up:
@@ -187,7 +190,7 @@ class _TimedStore:
 
 def _open_sinking(
     task: Task,
-    source: SourceContext,
+    context: SilverContext,
     landing: LandingLoop,
     landed: LandedRange | None,
     ad_hoc: tuple[ChunkStore, frozenset[TableName]],
@@ -197,7 +200,7 @@ def _open_sinking(
     Args:
         ad_hoc: the snapshots, and the tables that join in this run.
     """
-    config = task.spec.sink
+    config, source = task.spec.sink, context.source
     if config is None:
         return None
     ahead = RangeQueue()
@@ -206,6 +209,8 @@ def _open_sinking(
     rules = replace(task.rules(source.source_id), operators=operators)
     own = replace(source, rules=rules)
     settings = sink_settings(task.spec, config)
+    if sinks_passing_rows(task.spec):
+        settings = replace(settings, quarantining=QuarantineMarks(context))
     feed = open_feed(*ad_hoc, source.flavor)
     if landing.relaying.task.endpoint is None:
         feed.close()  # an archive has no tables to read

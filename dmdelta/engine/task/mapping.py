@@ -93,3 +93,8 @@ def target_server(config: SinkConfig) -> TargetServer:
         tls=config.security.tls if config.security else None,
         session=tuple(config.session.items()),
     )
+
+
+def sinks_passing_rows(spec: TaskSpec) -> bool:
+    """Whether rows that silver quarantines are kept out of the sink's target."""
+    return spec.sink is not None and spec.quality is not None and spec.quality.sink == "passing"

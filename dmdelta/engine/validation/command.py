@@ -4,10 +4,11 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from pathlib import Path
 
 from dmdelta.config import SourceConfig, TaskSpec
 from dmdelta.engine.snapshot.store import ChunkStore
-from dmdelta.engine.task.mapping import endpoint_of, target_server
+from dmdelta.engine.task.mapping import endpoint_of, sinks_passing_rows, target_server
 from dmdelta.engine.task.source import TaskSource, source_of_task
 from dmdelta.engine.task.task import Task, named_source, open_task
 from dmdelta.engine.validation.compare import TableValidation
@@ -17,6 +18,7 @@ from dmdelta.engine.validation.sink_compare import SinkValidation
 from dmdelta.engine.validation.sink_tables import plan_sink_table
 from dmdelta.errors import ConfigError, DmdeltaError, NotLanded, Retryable
 from dmdelta.model.schema import TableName
+from dmdelta.quality.suite import Suites, load_suites
 from dmdelta.rules.comparable_rows import plan_comparable_rows
 from dmdelta.silver.table.table import Condition, silver_condition
 from dmdelta.source.catalog import table_names
@@ -83,6 +85,7 @@ class SourceTables:
     request: ValidateRequest
     _in_source: set[TableName] = field(default_factory=set)
     _pending: frozenset[TableName] = frozenset()
+    _suites: Suites | None = None
 
     def names(self) -> list[TableName]:
         """The tables that match the request, sorted by name.
@@ -155,11 +158,23 @@ class SourceTables:
         assert sink is not None
         others = {other for other in {*self._in_source, *source.known_tables()} if other != name}
         planned = plan_sink_table(source.context.rules, name, others, len(source.task.spec.sources))
+        if self._is_kept_out(name):
+            planned = "quality.sink: passing keeps the rows that its suite quarantines out of the target"
         if isinstance(planned, str):
             return self._line(name, Outcome.EXCLUDED, planned)
         return SinkValidation(
             source, endpoint, target_server(sink), planned, name in self._in_source, self.request
         ).run()
+
+    def _is_kept_out(self, name: TableName) -> bool:
+        """Whether rows of a table may be in quarantine, and therefore not in the target."""
+        spec = self.source.task.spec
+        if spec.quality is None or not sinks_passing_rows(spec):
+            return False
+        if self._suites is None:
+            self._suites = load_suites(Path(spec.quality.schemas))
+        expectations = self._suites.of(self.source.context.rules.route(*name).name).row_wise
+        return any(one.config.on_failure == "quarantine" for one in expectations)
 
     def _one_sided(self, name: TableName, endpoint: Endpoint) -> OneSided:
         return OneSided(self.source, endpoint, name, self.request)

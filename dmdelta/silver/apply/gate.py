@@ -61,7 +61,7 @@ def check_batch(batch: Batch, target: Target, checks: Sequence[RowCheck]) -> Che
     """
     if not checks or not batch.events.row_count:
         return CheckedBatch(batch, {})
-    _assert_evaluable(batch, target, checks)
+    assert_evaluable(target, checks, keyed=batch.keyed, partial=bool(batch.events.partial))
     with wrapped(batch.bronze, "reading"):
         _, failures = _count(_evaluated_rows(batch), checks)
     _assert_none_stops(target, checks, failures)
@@ -147,14 +147,21 @@ def _reasons(checks: Sequence[RowCheck]) -> Column:
     return F.array_compact(F.array(*named))
 
 
-def _assert_evaluable(batch: Batch, target: Target, checks: Sequence[RowCheck]) -> None:
+def assert_evaluable(target: Target, checks: Sequence[RowCheck], *, keyed: bool, partial: bool) -> None:
+    """
+    Args:
+        partial: some images contain only some of the columns.
+
+    Raises:
+        QualityError: the checks cannot be evaluated for each row.
+    """
     table = ".".join(target.source)
-    if batch.events.partial:
+    if partial:
         raise QualityError(
             f"the binlog contains partial row images of {table}: its expectations cannot be evaluated",
             hint="SET GLOBAL binlog_row_image = FULL, or remove the table's suite",
         )
-    if not batch.keyed and any(check.on_failure is OnFailure.QUARANTINE for check in checks):
+    if not keyed and any(check.on_failure is OnFailure.QUARANTINE for check in checks):
         raise QualityError(
             f"{table} has no primary key: equal rows in quarantine cannot be distinguished",
             hint="use the action warn or stop in its suite",

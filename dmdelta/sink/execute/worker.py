@@ -203,11 +203,7 @@ class Worker:
         for number, statement in enumerate(batch.work.statements(batch.style)):
             if number:
                 reach(CrashPoint.SINK_MID_TRANSACTION)
-            protests = statement.count(NAMELESS)
-            if protests:
-                execute_under_protest(connection, statement, protests)
-            else:
-                execute(connection, statement)
+            execute_written(connection, statement)
             self.counts.statements += 1
         reach(CrashPoint.SINK_BEFORE_RECORD)
         events = Encoded(batch.first, batch.last, batch.work.record())
@@ -232,6 +228,15 @@ class Worker:
         finally:
             self._disconnect()
         return translated(error, str(self.server), position=str(batch.place(batch.first)))
+
+
+def execute_written(connection: "Connection[Any]", statement: str) -> None:
+    """Execute a statement of the merger. Raises as `execute_under_protest`."""
+    protests = statement.count(NAMELESS)
+    if protests:
+        execute_under_protest(connection, statement, protests)
+    else:
+        execute(connection, statement)
 
 
 def _code(error: BaseException) -> object:

@@ -3,14 +3,15 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from pyspark.sql import SparkSession
 
 from dmdelta.changelog.context import SourceContext
-from dmdelta.changelog.ranges import of_source, of_table, row_changes
+from dmdelta.changelog.ranges import XaGroup, of_source, of_table, row_changes
 from dmdelta.changelog.row_filters import ignored_ops, left_out_rows
+from dmdelta.errors import SinkError
 from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.model.change import Op
 from dmdelta.model.position import Position
@@ -20,7 +21,7 @@ from dmdelta.sink.change import ACTS, Change
 from dmdelta.sink.execution_log import ExecutedEvents
 from dmdelta.sink.plan.table_mapping import TablePlan
 from dmdelta.sink.read.columns import Columns, rendered
-from dmdelta.sink.read.image_query import Rendering, rendering_query
+from dmdelta.sink.read.image_query import Rendering, read_images
 from dmdelta.sink.read.range_survey import BronzeLog
 from dmdelta.sink.read.slices import Rows, Slice
 from dmdelta.sink.settings import SinkSettings
@@ -35,15 +36,22 @@ class TableChanges:
         columns: the changes in order; None if there are none.
         ascii: all keys are ASCII text.
         skipped: number of changes that an earlier run has executed.
+        marked: rows that silver quarantines are left out.
     """
 
     plan: TablePlan
     columns: Columns | None
     ascii: bool = True
     skipped: int = 0
+    marked: bool = False
 
     def __len__(self) -> int:
         return len(self.columns) if self.columns is not None else 0
+
+    @property
+    def moves_unknown(self) -> bool:
+        """An update changes the key of a row that the target may lack: only safe mode then writes the new row."""
+        return self.marked and self.columns is not None and bool(self.columns.was.null_count < len(self))
 
     def changes(self) -> list[tuple[int, Change]]:
         """The changes one by one, with the `seq` at which they take effect."""
@@ -82,10 +90,10 @@ def read_changes(spark: SparkSession, bronze: str, wanted: Rendering, past: Past
         SinkError: an image lacks the key that the target has.
     """
     with wrapped(bronze, "reading"):
-        table = spark.sql(rendering_query(bronze, wanted)).toArrow()
+        table = read_images(spark, bronze, wanted).toArrow()
     if not table.num_rows:
         return TableChanges(wanted.plan, None)
-    return left_over(wanted.plan, rendered(table, wanted), past)
+    return replace(left_over(wanted.plan, rendered(table, wanted), past), marked=wanted.mark is not None)
 
 
 def left_over(plan: TablePlan, every: Columns, past: Past) -> TableChanges:
@@ -146,6 +154,7 @@ class SliceReader:
 
         Raises:
             SinkError: the target refuses a statement, or its table is incompatible.
+            QualityError: quality rules that keep rows out of the target cannot be evaluated.
             SchemaError: a filter of the spec stops the sink, or bronze lacks a structure.
             LakehouseError: bronze cannot be read.
         """
@@ -165,24 +174,36 @@ class SliceReader:
             if not one.ops:
                 continue  # an empty table, which now exists in the target
             where = " AND ".join([*self._where(part, one), row_changes(part.begin, part.end, groups)])
-            conditions = self._conditions(one, schemas[one.version])
-            wanted.append(
-                Rendering(
-                    plan,
-                    " AND ".join([where, *conditions]),
-                    one.ops,
-                    groups,
-                    partial=bool(one.partial),
-                    assigned=not (self.settings.multiple_rows and plan.shape.assigned),
-                    moves=bool(one.moves),
-                )
-            )
+            where = " AND ".join([where, *self._conditions(one, schemas[one.version])])
+            wanted.append(self._rendering(plan, where, one, groups, schemas[one.version]))
         with ThreadPoolExecutor(TABLES_AT_ONCE, thread_name_prefix="sink-read") as pool:
             read = list(pool.map(lambda one: self._read(one, part), wanted))
         by_table: dict[TableName, list[TableChanges]] = defaultdict(list)
         for changes in read:
             by_table[changes.plan.schema.name].append(changes)
         return list(by_table.values())
+
+    def _rendering(
+        self, plan: TablePlan, where: str, rows: Rows, groups: Sequence[XaGroup], schema: TableSchema
+    ) -> Rendering:
+        decide = self.settings.quarantining
+        mark = decide(rows.name, schema, partial=bool(rows.partial)) if decide is not None else None
+        if mark is not None and plan.shape.keyless:
+            raise SinkError(
+                f"{plan.shape.table} has no key in the target: a row that quality rules keep out cannot be found there",
+                hint="ALTER TABLE … ADD PRIMARY KEY in the target, as the source has, or set quality.sink: all",
+            )
+        return Rendering(
+            plan,
+            where,
+            rows.ops | {"delete"} if mark is not None else rows.ops,
+            tuple(groups),
+            partial=bool(rows.partial),
+            # The target may lack a row that is updated: then only complete values bring it.
+            assigned=mark is None and not (self.settings.multiple_rows and plan.shape.assigned),
+            moves=bool(rows.moves),
+            mark=mark,
+        )
 
     def _read(self, wanted: Rendering, part: Slice) -> TableChanges:
         past = Past(part.begin.epoch, self.executed, self.points.get(wanted.plan.source))

@@ -74,7 +74,7 @@ class Columns:
 
 
 def rendered(table: Any, wanted: Rendering) -> Columns:
-    """Render the result of `rendering_query`.
+    """Render the columns of `rendering_columns`.
 
     Raises:
         SinkError: an image lacks the key that the target has.

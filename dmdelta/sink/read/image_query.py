@@ -1,8 +1,12 @@
-"""The query for a source table's changes: positions, images, and only the other columns that are needed."""
+"""What is read of a source table's changes: positions, images, and only the other columns that are needed."""
 
 from dataclasses import dataclass
 
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
+
 from dmdelta.changelog.ranges import XaGroup, in_group
+from dmdelta.changelog.row_marks import QUARANTINED, RowMark
 from dmdelta.sink.plan.table_mapping import TablePlan
 from dmdelta.sink.read.literals import NESTED, written_by_spark
 
@@ -19,6 +23,7 @@ class Rendering:
         partial: some images hold only some of the columns.
         assigned: updates are needed as assignments, too.
         moves: updates change the source's primary key.
+        mark: marks the rows that silver quarantines, which are left out; None: all are read.
     """
 
     plan: TablePlan
@@ -28,6 +33,7 @@ class Rendering:
     partial: bool = False
     assigned: bool = False
     moves: bool = True
+    mark: RowMark | None = None
 
     @property
     def may_move(self) -> bool:
@@ -46,8 +52,24 @@ class Rendering:
         return "update" in self.ops and (len(plan.keys) != 1 or not plan.identity or not self.by_source_key)
 
 
-def rendering_query(bronze: str, wanted: Rendering) -> str:
-    """The query: op, at, own, row, and only the image columns that are needed."""
+def read_images(spark: SparkSession, bronze: str, wanted: Rendering) -> DataFrame:
+    """The changes: op, at, own, row, and only the image columns that are needed."""
+    rows = spark.sql(f"SELECT * FROM {bronze} WHERE {wanted.where}")
+    kept = rows if wanted.mark is None else _without_quarantined(wanted.mark(rows))
+    return kept.selectExpr(*rendering_columns(wanted))
+
+
+def _without_quarantined(marked: DataFrame) -> DataFrame:
+    """The changes as if the quarantined rows did not exist: one that becomes such a row is deleted.
+
+    An update may then find no row, and a delete may find one that was released from quarantine.
+    """
+    kept = marked.where(f"NOT ({QUARANTINED} AND op IN ('read', 'insert'))")
+    return kept.withColumn("op", F.expr(f"IF({QUARANTINED}, 'delete', op)"))
+
+
+def rendering_columns(wanted: Rendering) -> list[str]:
+    """The columns of `read_images`, as SQL on rows of bronze."""
     ops, listed = wanted.ops, ["op", f"{_effective(wanted.groups)} AS at", "seq AS own", "row"]
     if ops - {"delete"}:
         listed.append(f"{_present('after')} AS after")
@@ -62,7 +84,7 @@ def rendering_query(bronze: str, wanted: Rendering) -> str:
     if nested:
         images = ("after", "before") if not wanted.plan.identity else ("after",)
         listed += [f"{written_by_spark(image, one)} AS {image}_{n}" for n, one in nested for image in images]
-    return f"SELECT {', '.join(listed)} FROM {bronze} WHERE {wanted.where}"
+    return listed
 
 
 def _present(image: str) -> str:

@@ -203,3 +203,33 @@ def test_safe_mode_duration_overrides_the_default(tmp_path):
     """`safe-mode-duration: 0s` disables safe mode after a crash."""
     text = GOOD.replace("syncer:", "syncer:\n  safe-mode-duration: 0s")
     assert load_spec(write(tmp_path, text), {"SHOP_PASSWORD": "x"}).syncer.safe_window == timedelta(0)
+
+
+SINK = "sink: {kind: mysql, host: t, user: u, SINK}\nquality: {schemas: schemas, QUALITY}\n"
+
+
+@pytest.mark.parametrize(
+    ("sink", "quality", "problem"),
+    [
+        ("session: {SQL_MODE: ''}", "sink: all", "the sink sets SQL_MODE itself: remove it"),
+        ("session: {foreign_key_checks: 1}", "sink: all", "itself: use foreign-key-checks: true"),
+        ("session: {'a b': 1}", "sink: all", "23: sink.session"),
+        ("foreign-key-checks: true", "sink: passing", "1: quality.sink: passing keeps rows out that others refer to"),
+        ("batch: 1", "sink: failing", "24: quality.sink: Input should be 'all' or 'passing'"),
+    ],
+)
+def test_mistakes_of_the_sink(tmp_path, sink, quality, problem):
+    """Session variables that belong to the sink, and a policy for quarantined rows that does not fit it."""
+    text = GOOD + SINK.replace("SINK", sink).replace("QUALITY", quality)
+    (found,) = problems(tmp_path, text, SHOP_PASSWORD="x")
+    assert problem in found
+
+
+def test_quarantined_rows_are_kept_out_of_a_sink_only(tmp_path):
+    """The policy has no meaning without a sink; every row is the default."""
+    (found,) = problems(tmp_path, GOOD + "quality: {sink: passing}\n", SHOP_PASSWORD="x")
+    assert "quality.sink: passing requires a sink" in found
+    text = GOOD + SINK.replace("SINK", "session: {lock_wait_timeout: 7, a: true, b: x}").replace(", QUALITY", "")
+    spec = load_spec(write(tmp_path, text), {"SHOP_PASSWORD": "x"})
+    assert spec.quality.sink == "all"
+    assert spec.sink.session == {"lock_wait_timeout": 7, "a": True, "b": "x"}

@@ -1,4 +1,4 @@
-"""The warnings at the start of a run, from the spec and the catalogs of its sources."""
+"""The warnings at the start of a run, from the spec, the catalogs of its sources and the sink's target."""
 
 from contextlib import nullcontext
 from types import SimpleNamespace
@@ -19,6 +19,7 @@ SHARD = ShardFacts(
     "s1", TableSchema("d", "t1", (Column("id", "int", nullable=False),), ("id",)), ("shop", "t"), (), "id"
 )
 LOG = ("s1", ("d", "log"))
+GRANT = Finding("privilege drop", Level.FAIL, "not granted on shop", "GRANT DROP ON `shop`.* TO 'u'@'%'")
 SELECTED = SelectedTables({LOG: ("shop", "log")}, frozenset([LOG]), (SHARD, SHARD))
 
 
@@ -36,6 +37,13 @@ def relaying(*, endpoint="server"):
     return SimpleNamespace(source_id="s1", rules=None, task=SimpleNamespace(endpoint=endpoint))
 
 
+@pytest.fixture(autouse=True)
+def target(monkeypatch):
+    """What the sink's target is found to be: one finding that stops, one that passes, and no tables."""
+    found = TargetFindings((Finding("sql_mode", Level.PASS, "own"), GRANT))
+    monkeypatch.setattr(warnings, "check_target", lambda sink, selected: found)
+
+
 @pytest.fixture
 def catalog(monkeypatch):
     """The source's catalog, which counts how often it is read."""
@@ -48,14 +56,6 @@ def catalog(monkeypatch):
     monkeypatch.setattr(warnings, "open_connection", lambda endpoint, retry: nullcontext(endpoint))
     monkeypatch.setattr(warnings, "read_selected", read)
     return reads
-
-
-@pytest.fixture(autouse=True)
-def target(monkeypatch):
-    """The sink's target: one of two checks fails."""
-    lacks = Finding("packet", Level.WARN, "too small", "raise it")
-    fine = Finding("version", Level.PASS, "8.0", "")
-    monkeypatch.setattr(warnings, "check_target", lambda sink, selected: TargetFindings((fine, lacks)))
 
 
 def warned(spec, relayings):
@@ -72,9 +72,10 @@ def test_each_risk_is_a_warning_with_its_fix(catalog):
         ("spec", "safe_mode"),
         ("sink", "primary_key"),
         ("sink", "shard_keys"),
-        ("sink", "packet"),
         ("shards", "auto_increment_ID"),
+        ("sink", "privilege drop"),
     }
+    assert told["sink", "privilege drop"]["fix"] == GRANT.fix
     assert "shop.log" in told["sink", "primary_key"]["finding"]
     assert "shop.t" in told["sink", "shard_keys"]["finding"]
     assert all(fields["fix"] for fields in told.values())
@@ -82,15 +83,15 @@ def test_each_risk_is_a_warning_with_its_fix(catalog):
 
 def test_ignored_checks_are_not_told(catalog):
     """`ignore-checking-items`, as at `dmdelta check`."""
-    told = warned(spec(safe=True, ignored=("safe_mode", "shard_keys")), [relaying()])
-    assert told.keys() == {("sink", "primary_key"), ("sink", "packet"), ("shards", "auto_increment_ID")}
+    told = warned(spec(safe=True, ignored=("safe_mode", "shard_keys", "privilege drop")), [relaying()])
+    assert told.keys() == {("sink", "primary_key"), ("shards", "auto_increment_ID")}
 
 
 def test_silver_alone_without_routes_needs_no_catalog(catalog):
     """Only the setting is logged; the start reads nothing more from the source. An archive has no catalog either."""
     assert warned(spec(sink=False, safe=True, routes=()), [relaying()]).keys() == {("spec", "safe_mode")}
     assert warned(spec(sink=False, routes=()), [relaying()]) == {}
-    assert warned(spec(), [relaying(endpoint=None)]).keys() == {("sink", "packet")}
+    assert warned(spec(), [relaying(endpoint=None)]).keys() == {("sink", "privilege drop")}
     assert catalog == []
 
 
@@ -106,5 +107,5 @@ def test_a_source_that_does_not_answer_stops_nothing(monkeypatch):
     assert [(message, fields.get("source"), fields.get("check")) for _, message, fields in told] == [
         ("tables not checked for risks", "s1", None),
         ("preflight", None, "safe_mode"),
-        ("preflight", None, "packet"),
+        ("preflight", None, "privilege drop"),
     ]

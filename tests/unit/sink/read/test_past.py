@@ -1,11 +1,15 @@
 """What a restart skips: recorded changes, and those before a table's point."""
 
+from dataclasses import replace
+
+import pyarrow as pa
 import pytest
 
+from dmdelta.changelog.variant_arrays import TEXT
 from dmdelta.model.position import Position
 from dmdelta.sink.change import Act
 from dmdelta.sink.execution_log import ExecutedEvents, encode
-from dmdelta.sink.read.change_reader import Past
+from dmdelta.sink.read.change_reader import Past, TableChanges
 from tests.unit.sink.execute.test_columnar_compactor import columns_of
 
 NOTHING = ExecutedEvents()
@@ -33,3 +37,10 @@ def test_records_count_behind_the_point():
     executed.add(2, 107, encode([(101, 0), (107, 0)]))
     found = Past(2, executed, point(2, 105)).left(EVERY)
     assert found.identity.to_pylist() == ["5", "6", "8", "9"]
+
+
+@pytest.mark.parametrize(("marked", "was", "unknown"), [(True, "0", True), (True, None, False), (False, "0", False)])
+def test_key_changes_of_rows_that_the_target_may_lack(marked, was, unknown):
+    """Where quarantined rows are left out, the row that an update moves may not be there: only safe mode writes it."""
+    columns = replace(columns_of([(Act.UPDATE, 1, "x")]), was=pa.array([was], TEXT))
+    assert TableChanges(None, columns, marked=marked).moves_unknown is unknown
