@@ -5,7 +5,7 @@ PY := $(VENV)/bin/python
 LOCKING := --universal --python-version 3.10 --generate-hashes --no-header --no-emit-index-url --no-annotate $(NEW)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-long test-unit test-crash soak test-connect test-cluster test-mysql97 test-tidb check fmt bench bench-load bench-sink bench-validate bench-commits bench-memory bench-metadata bench-commands bench-freshness bench-live bench-first bench-long docs clean fuzz mutation nightly audit lock
+.PHONY: help install demo test test-long test-unit test-crash soak test-connect test-cluster test-mysql97 test-tidb check fmt bench bench-load bench-sink bench-sink-flush bench-validate bench-commits bench-memory bench-metadata bench-commands bench-freshness bench-live bench-first bench-long docs clean fuzz mutation nightly audit lock
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -111,6 +111,9 @@ bench: servers ## speed of codec, landing and binlog-to-silver, beside mysql-rep
 
 bench-sink: servers ## speed of the sink to MariaDB, asynchronous and synchronous flush; writes benchmarks/SINK.md; TARGET=tidb: to TiDB
 	$(PY) -m benchmarks.sink --target $(or $(TARGET),mariadb)
+
+bench-sink-flush: servers ## gain of the sink's asynchronous flush by the target's place and distance; writes benchmarks/SINK_FLUSH.md
+	$(PY) -m benchmarks.sink_flush
 
 bench-validate: servers ## speed and memory of reconciliation; writes benchmarks/VALIDATE.md
 	$(PY) -m benchmarks.validate
