@@ -200,7 +200,7 @@ def _open_sinking(
     Args:
         ad_hoc: the snapshots, and the tables that join in this run.
     """
-    config, source = task.spec.sink, context.source
+    config, source = task.spec.sink, landing.source
     if config is None:
         return None
     ahead = RangeQueue()
