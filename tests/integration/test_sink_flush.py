@@ -37,6 +37,7 @@ class Inserts:
     columns = None
     ascii = True
     skipped = 0
+    moves_unknown = False
 
     def changes(self):
         for offset in self.offsets:
