@@ -14,7 +14,7 @@ class SyncerConfig(Section):
     """How often the checkpoint is written if anything changed. `dmdelta update` changes it in a running task."""
 
     target_freshness: Duration = timedelta(seconds=10)
-    """Target age of a change when it reaches silver. Batches of changes land a quarter of it apart, or further if
+    """Target age of a change when it reaches silver. Batches of changes land an eighth of it apart, or further if
     landing would take more than a quarter of the time, because every batch costs commits and small files; a backlog is
     processed without waiting. `0s`: land whatever is available at once."""
 

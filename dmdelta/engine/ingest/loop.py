@@ -31,7 +31,7 @@ from dmdelta.source.relay.purge import assert_whole, landed_segments, plan_purge
 def plan_pause(freshness: float, land: float, interval: float | None = None) -> float:
     """Seconds between the starts of two batches; 0: one directly after the other.
 
-    A quarter of the target freshness is spent on waiting for a batch: the tables need the rest for their turns. Landing
+    An eighth of the target freshness is spent on waiting for a batch: the tables need the rest for their turns. Landing
     takes at most a quarter of the time, so that it leaves the cores to silver, particularly while both are cold. If the
     interval would then exceed the target freshness, landing takes up to half of the time.
 
@@ -45,7 +45,7 @@ def plan_pause(freshness: float, land: float, interval: float | None = None) -> 
         return 0.0
     if interval is not None:
         return min(max(interval, 2 * land), plan_pause(freshness, land))
-    return min(max(freshness / 4, 4 * land), max(freshness, 2 * land))
+    return min(max(freshness / 8, 4 * land), max(freshness, 2 * land))
 
 
 log = get_logger(__name__)

@@ -9,19 +9,19 @@ from dmdelta.engine.telemetry.counters import RunCounters
 @pytest.mark.parametrize(
     ("freshness", "land", "pause"),
     [
-        (10, 0, 2.5),
-        (10, 0.5, 2.5),
+        (10, 0, 1.25),
+        (10, 0.5, 2),
         (10, 1, 4),
         (10, 2.5, 10),
         (10, 4, 10),
         (10, 12, 24),
-        (60, 1, 15),
+        (60, 1, 7.5),
         (1, 0.1, 0.4),
         (0, 1, 0),
     ],
 )
 def test_batches_are_spaced_by_the_target_freshness(freshness, land, pause):
-    """A quarter of it, or four times the duration of a batch; for slow batches all of it, or twice their duration."""
+    """An eighth of it, or four times the duration of a batch; for slow batches all of it, or twice their duration."""
     assert plan_pause(freshness, land) == pause
 
 
