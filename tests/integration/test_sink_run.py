@@ -61,12 +61,13 @@ def test_the_interval_of_a_running_sink_is_changed(task, spark, flush):
 
 
 def test_the_start_warns_of_risks(task, spark, capsys):
-    """Safe mode for the whole run, and a table without a key: in the log, with the table and the next step."""
+    """Safe mode for the whole run, a table without a key, and a collation that the target lacks: with the next step."""
     task.server.execute("CREATE TABLE bare (v INT)", database=task.database)
     task.catch_up("--safe-mode")
     lines = [json.loads(line) for line in capsys.readouterr().err.splitlines() if line.startswith("{")]
     found = [line["context"] for line in lines if line["msg"] == "preflight" and "concerns" in line["context"]]
-    assert {(one["concerns"], one["check"]) for one in found} == {("spec", "safe_mode"), ("sink", "primary_key")}
+    named = {(one["concerns"], one["check"]) for one in found}
+    assert named == {("spec", "safe_mode"), ("sink", "primary_key"), ("sink", "collation")}
     assert any(f"{task.database}.bare" in one["finding"] for one in found)
     assert all(one["fix"] for one in found)
 
