@@ -145,7 +145,8 @@ def clone_session(spark: SparkSession) -> SparkSession:
         return cast("SparkSession", cast("Any", spark).cloneSession())
     if not hasattr(spark, "newSession"):
         raise LakehouseError(
-            "this Spark Connect cannot clone a session", hint="Spark Connect requires Spark 4.1 or later"
+            "this Spark Connect cannot clone a session",
+            hint="use Spark 4.1 or later; on Databricks' serverless compute, environment version 5 or later",
         )
     clone = spark.newSession()
     for name in (*_own_confs(), "spark.sql.shuffle.partitions"):

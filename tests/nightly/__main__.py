@@ -9,7 +9,7 @@ import shlex
 import subprocess
 import sys
 import time
-from datetime import datetime, timezone
+from collections.abc import Callable, Sequence
 
 from tests.nightly.lanes import FOLDER, LANES, Lane, SuiteLane
 from tests.nightly.page import JSON, PAGE, summarize, verification, write_verification
@@ -39,35 +39,36 @@ def _git(*arguments: str) -> str:
     return subprocess.run(["git", *arguments], check=True, capture_output=True, text=True).stdout.strip()
 
 
-def run(night: Night, lanes: tuple[Lane, ...], budget: float) -> None:
-    """Run parts until all is done or the next one does not fit."""
+def run(night: Night, lanes: Sequence[Lane], budget: float, publish: Callable[[], None]) -> None:
+    """Run parts until all is done or the next one does not fit; `publish` writes what the night has found out."""
     end, prepared = time.monotonic() + budget, set[str]()
     for lane in lanes:
         if isinstance(lane, SuiteLane) and lane.name not in night.collected:
             print(f"nightly: collecting {lane.name}", flush=True)
             night.collected[lane.name] = collect(lane)
     while (part := plan_next(lanes, night, end - time.monotonic())) is not None:
-        if part.lane.name not in prepared and not _prepare(part.lane, night):
-            continue
-        prepared.add(part.lane.name)
+        if part.lane.name not in prepared:
+            prepared.add(part.lane.name)
+            _prepare(part.lane, night, end - time.monotonic())
+            publish()
+            continue  # the preparation took some of the time
         _begin(part)
         result = run_part(part)
         night.add(result)
-        _write(night)
+        publish()
         _end(part, result)
 
 
-def _prepare(lane: Lane, night: Night) -> bool:
-    """Run a lane's preparation; why it failed stays in the night."""
+def _prepare(lane: Lane, night: Night, left: float) -> None:
+    """Run a lane's preparation, if it has one; why it failed stays in the night."""
     if not lane.prepare:
-        return True
-    log = FOLDER / f"{lane.name}-prepare.log"
-    ended = run_command(lane.prepare, log, PREPARE_SECONDS)
-    if ended.outcome is not Outcome.PASSED:
+        return
+    print(f"nightly: preparing {lane.name}", flush=True)
+    log, limit = FOLDER / f"{lane.name}-prepare.log", min(left, PREPARE_SECONDS)
+    ended = run_command(lane.prepare, log, limit)
+    if ended.outcome is Outcome.FAILED or (ended.outcome is Outcome.STOPPED and limit == PREPARE_SECONDS):
         night.unprepared[lane.name] = f"`{shlex.join(lane.prepare)}` fails: {tail(log, 1)}"
         print(f"nightly: {lane.name}: {night.unprepared[lane.name]}", flush=True)
-        _write(night)
-    return ended.outcome is Outcome.PASSED
 
 
 def _begin(part: Part) -> None:
@@ -88,25 +89,40 @@ def _end(part: Part, result: PartResult) -> None:
             print(f"repeat: {command}", flush=True)
 
 
-def _write(night: Night) -> None:
+def _write(night: Night, lanes: Sequence[Lane]) -> None:
     write_night(STATE, night)
-    write_verification(verification(LANES, night, f"{datetime.now(timezone.utc):%Y-%m-%d}"))
+    write_verification(verification(lanes, night))
 
 
-def main() -> int:
+def chosen_lanes(names: str, lanes: Sequence[Lane]) -> list[Lane]:
+    """The lanes with these names, separated by commas; without names all.
+
+    Raises:
+        ValueError: a name is of no lane.
+    """
+    wanted = {name for name in names.split(",") if name}
+    if unknown := wanted - {lane.name for lane in lanes}:
+        raise ValueError(f"no lane {', '.join(sorted(unknown))}; lanes: {', '.join(lane.name for lane in lanes)}")
+    return [lane for lane in lanes if not wanted or lane.name in wanted]
+
+
+def main(arguments: Sequence[str] | None = None, lanes: Sequence[Lane] = LANES) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.nightly")
-    parser.add_argument("--budget", type=parse_budget, default="", help="150m, 2h or 2h30m; without it until the end")
+    parser.add_argument("--budget", default="", help="150m, 2h or 2h30m; without it until the end")
     parser.add_argument("--lanes", default="", help="only these, separated by commas")
-    chosen = parser.parse_args()
-    lanes = tuple(lane for lane in LANES if not chosen.lanes or lane.name in chosen.lanes.split(","))
+    given = parser.parse_args(arguments)
+    try:
+        budget, chosen = parse_budget(given.budget), chosen_lanes(given.lanes, lanes)
+    except ValueError as error:
+        parser.error(str(error))
     night = read_night(STATE, tested_commit())
-    run(night, lanes, chosen.budget)
-    _write(night)
-    summaries = [summarize(lane, night) for lane in lanes]
+    run(night, chosen, budget, lambda: _write(night, lanes))
+    _write(night, lanes)
+    summaries = [summarize(lane, night) for lane in chosen]
     print("nightly: " + ", ".join(f"{one.lane} {one.result}" for one in summaries), flush=True)
     if any(one.result == "failed" for one in summaries):
         return 1
-    return 0 if all(is_complete(lane, night) for lane in lanes) else UNFINISHED
+    return 0 if all(is_complete(lane, night) for lane in chosen) else UNFINISHED
 
 
 if __name__ == "__main__":

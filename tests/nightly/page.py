@@ -53,7 +53,7 @@ class Verification:
     """The page's content.
 
     Attributes:
-        date: of the newest part, `YYYY-MM-DD`.
+        date: of the newest part, `YYYY-MM-DD`; empty if none has run.
         machine: what the parts ran on, by name.
     """
 
@@ -104,8 +104,9 @@ def _result(failed: bool, *, begun: bool, complete: bool) -> str:  # noqa: FBT00
     return "passed" if complete else "incomplete"
 
 
-def verification(lanes: Sequence[Lane], night: Night, date: str) -> Verification:
+def verification(lanes: Sequence[Lane], night: Night) -> Verification:
     """What a night has found out so far."""
+    date = max((part.date for part in night.parts), default="")
     return Verification(night.commit, date, machine(), tuple(summarize(lane, night) for lane in lanes))
 
 
@@ -149,7 +150,7 @@ def rendered(found: Verification) -> str:
     parts = [
         "# Verification",
         INTRODUCTION,
-        f"Commit `{found.commit}`, {found.date}. Machine: {facts}.",
+        f"Commit `{found.commit}`{', ' if found.date else ''}{found.date}. Machine: {facts}.",
         table,
         *_section("Failures: commands that repeat them", failures),
         *_section("Notes", notes),

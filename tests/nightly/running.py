@@ -8,7 +8,8 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,8 @@ def collect(lane: SuiteLane) -> list[str]:
 
 def run_part(part: Part) -> PartResult:
     """Run a part of either kind of lane."""
-    return _run_tests(part, part.lane) if isinstance(part.lane, SuiteLane) else _run_program(part, part.lane)
+    found = _run_tests(part, part.lane) if isinstance(part.lane, SuiteLane) else _run_program(part, part.lane)
+    return replace(found, date=f"{datetime.now(timezone.utc):%Y-%m-%d}")
 
 
 def _run_tests(part: Part, lane: SuiteLane) -> PartResult:

@@ -44,6 +44,7 @@ class PartResult:
         interrupted: the tests that were running when the part ended.
         passed, failed, faults, rows: the figures of a program.
         notes: lines for the page's reader.
+        date: of its end, `YYYY-MM-DD`.
     """
 
     lane: str
@@ -59,6 +60,7 @@ class PartResult:
     faults: int = 0
     rows: int = 0
     notes: tuple[str, ...] = ()
+    date: str = ""
 
 
 @dataclass(slots=True)

@@ -12,6 +12,7 @@ from dmdelta.lakehouse.session import (
     SQL_CONFS,
     SessionSettings,
     can_replace,
+    clone_session,
     is_provided,
     local_confs,
     open_session,
@@ -148,3 +149,10 @@ def test_a_statement_is_not_run_without_its_tag():
     with pytest.raises(LakehouseError, match="userMetadata") as caught, tagged(Picky(), tag):
         pytest.fail("the statement was run")
     assert "docs/databricks.md" in caught.value.hint
+
+
+def test_a_client_that_cannot_clone_a_session_is_refused():
+    """Spark Connect before 4.1, such as that of Databricks' serverless environment 4: which version can is in the hint."""
+    with pytest.raises(LakehouseError, match="cannot clone a session") as raised:
+        clone_session(SimpleNamespace(version="4.0.0"))
+    assert "environment version 5 or later" in raised.value.hint

@@ -8,7 +8,7 @@ import pytest
 
 from tests.nightly import page
 from tests.nightly.lanes import LANES, RunLane, SuiteLane
-from tests.nightly.page import Verification, read_verification, rendered, summarize
+from tests.nightly.page import JSON, Verification, read_verification, rendered, summarize
 from tests.nightly.plan import PART_SECONDS, fitting, is_complete, parse_budget, pending, plan_next
 from tests.nightly.running import read_reports, run_command
 from tests.nightly.state import CaseResult as Result
@@ -267,6 +267,8 @@ def test_the_lanes():
     assert isinstance(soak, RunLane)
     minutes = int(soak.arguments[soak.arguments.index("--minutes") + 1])
     assert minutes * soak.parts == 60
+    (fuzz,) = (lane for lane in LANES if lane.name == "fuzz")
+    assert "-max_total_time=600" in fuzz.command(7, JSON)
 
 
 def test_the_page_round_trips(tmp_path):
