@@ -20,24 +20,28 @@ def variant_path(name: str) -> str | None:
     return None
 
 
-def extracted(image: str, column: Column) -> str:
+def extracted(image: str, column: Column, *, strict: bool = True) -> str:
     """The SQL expression of a column's value in the VARIANT `image`, without an alias.
 
     Dates that Delta cannot hold are text in the image and become NULL.
+
+    Args:
+        strict: any other value that does not have the column's type fails the query; False: it becomes NULL. A session
+            that pushes extractions into the scan computes them for the rows of other tables, too.
     """
     if isinstance(column, ConstantColumn):
         return literal(column.value)
     path = variant_path(column.name)
     if path is None:
-        return converted(f"CAST({image} AS MAP<STRING, VARIANT>)[{literal(column.name)}]", column)
-    return converted(image, column, path)
+        return converted(f"CAST({image} AS MAP<STRING, VARIANT>)[{literal(column.name)}]", column, strict=strict)
+    return converted(image, column, path, strict=strict)
 
 
-def converted(variant: str, column: Column, path: str = "$") -> str:
-    """The SQL expression of a column's value at `path` in a VARIANT, without an alias."""
+def converted(variant: str, column: Column, path: str = "$", *, strict: bool = True) -> str:
+    """The SQL expression of a column's value at `path` in a VARIANT, without an alias; `strict` as in `extracted`."""
     if isinstance(column, StoredColumn):
-        return f"CAST({converted(variant, column.own, path)} AS {column.stored})"
-    get = "try_variant_get" if column.type in ZERO_DATE_TYPES else "variant_get"
+        return f"CAST({converted(variant, column.own, path, strict=strict)} AS {column.stored})"
+    get = "variant_get" if strict and column.type not in ZERO_DATE_TYPES else "try_variant_get"
     value = f"{get}({variant}, {literal(path)}, {literal(silver_type(column))})"
     # Spark parses text of the year 0 as a date; Python and most readers cannot.
     return f"IF({value} >= {_FIRST_DAY[column.type]}, {value}, NULL)" if column.type in _FIRST_DAY else value

@@ -195,6 +195,15 @@ class TaskSpec(Section):
         return self
 
     @model_validator(mode="after")
+    def _views_require_a_catalog(self) -> "TaskSpec":
+        if self.live is not None and self.live.views and self.lakehouse.catalog is None:
+            raise ValueError(
+                "live.views requires a catalog for the views: set lakehouse.catalog instead of lakehouse.root, or "
+                "remove live.views and query the tables with dmdelta sql"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _relays_have_folders(self) -> "TaskSpec":
         for source in self.sources:
             self.relay_dir(source)

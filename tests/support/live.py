@@ -109,8 +109,17 @@ class InterpretedLog(Changelog):
             {
                 "name": TASK,
                 "task-mode": "incremental",
-                "sources": [{"source-id": SOURCE, "host": "nowhere", "user": "u", "password": "p", "flavor": "mysql"}],
-                "lakehouse": {"root": self.lakehouse.root},
+                "sources": [
+                    {
+                        "source-id": SOURCE,
+                        "host": "nowhere",
+                        "user": "u",
+                        "password": "p",
+                        "flavor": "mysql",
+                        "relay": {"dir": "/nowhere"},
+                    }
+                ],
+                "lakehouse": {"root": self.lakehouse.root, "catalog": self.lakehouse.catalog},
             }
         )
         task = Task(spec, self.spark, self.lakehouse, "live", LiveSettings(RunSettings.of(spec)))

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 
+from pyspark.sql import DataFrame
+
 from dmdelta.bronze.retention import assert_kept
 from dmdelta.bronze.watermarks import exact_positions
 from dmdelta.checkpoint import FlushReason, Point, StoredPoints, load_points
@@ -34,6 +36,7 @@ from dmdelta.silver.schema.range_profile import (
     StructureEvent,
     StructuresBefore,
     TableEvents,
+    structure_before,
     table_events,
     tables_with_events,
 )
@@ -99,20 +102,66 @@ class LiveSource:
             return self._renamed(name, renaming, at)
         if base is None:
             return self._without_base(name, at)
-        target = self.source.context.table(name)
+        if not base.is_newest:
+            assert_kept(self.source.task.spark, self.source.landing, base.position)
+        state = LiveState(shard_rows(self.source.context.table(name), self.silver_rows(name, base)))
+        for part in self._ranges(name, base, at):
+            state = self.tail(name, part, base).after(state)
+        return state
+
+    def newest_base(self, name: TableName) -> tuple[Base, TailRange]:
+        """The newest version of silver with the table's rows, and the range from it to `at`, in the epoch of `at`.
+
+        Raises:
+            NotReadable: silver has to advance first.
+            LakehouseError: a table cannot be read.
+        """
+        base, renaming = self._base(name, self.at), self._renaming(name, self.at)
+        if self.at.chunk is not None or base is None or (renaming is not None and not _is_after(base, renaming.at)):
+            raise not_readable(name, "silver does not contain it yet", None)
+        (first, *others) = self._ranges(name, base, self.at)
+        if others or first.begin.epoch != self.at.epoch or first.ddl_applied_to is not None:
+            raise not_readable(name, "silver has nothing after a statement, or after the beginning of an epoch", None)
+        return base, first
+
+    def silver_rows(self, name: TableName, base: Base) -> DataFrame:
+        """The version of silver; of a merged table, the rows of all shards.
+
+        Raises:
+            LakehouseError: it cannot be read.
+        """
+        return rows_at(self.source.task.spark, self.source.context.table(name), base.version)
+
+    def structures_before(self, name: TableName, begin: Position) -> tuple[StructureEvent, ...]:
+        """The structures and statements that determine a table's structure at a position.
+
+        Raises:
+            LakehouseError: bronze cannot be read.
+        """
+        spark, log, shared = self.source.task.spark, self.source.context, self._shared
+        if shared is not None and shared.begin <= begin:
+            return _structures_before(shared, name, begin)
+        return structure_before(spark, log.lakehouse, log.source_id, name, begin)
+
+    def _ranges(self, name: TableName, base: Base, at: Position) -> tuple[TailRange, ...]:
+        """The ranges after a version of silver.
+
+        Raises:
+            NotReadable: the rows at the position are unknown.
+        """
         beginning = self._beginning(name, base, at)
         until = unknown_until(base, at, beginning)
         if until is not None:
             reason = f"a snapshot read it until {until}, and its rows before that are unknown"
             raise not_readable(name, reason, None)
-        if not base.is_newest:
-            assert_kept(self.source.task.spark, self.source.landing, base.position)
-        state = LiveState(shard_rows(target, rows_at(self.source.task.spark, target, base.version)))
-        for part in plan_tail(base, at, beginning):
-            state = self._tail(name, part, base).after(state)
-        return state
+        return plan_tail(base, at, beginning)
 
-    def _tail(self, name: TableName, part: TailRange, base: Base | None = None) -> LiveTail:
+    def tail(self, name: TableName, part: TailRange, base: Base | None = None) -> LiveTail:
+        """The changes of a range.
+
+        Raises:
+            LakehouseError: a merged table cannot be read.
+        """
         spark, context = self.source.task.spark, self.source.context
         request = replace(
             read_request(context, name, part.begin, part.end),
@@ -203,7 +252,7 @@ class LiveSource:
                 raise not_readable(name, f"it gets the rows of {'.'.join(source)}, which is unknown", renaming.at)
             state = replace(state, rows=state.rows.selectExpr(*_received(state.rows.columns, former, target)))
         part = TailRange(renaming.at, at, Mode.NORMAL, renaming.at)
-        return self._tail(name, part).after(state)
+        return self.tail(name, part).after(state)
 
     def _without_base(self, name: TableName, at: Position) -> LiveState:
         """The state of a table that silver has only later, or not yet."""
@@ -224,7 +273,7 @@ class LiveSource:
             raise not_readable(name, "a snapshot has not read the rows that it had before", None)
         for part in ranges:
             mode = Mode.SAFE if part.again else Mode.NORMAL
-            state = self._tail(part.table or name, TailRange(part.begin, part.end, mode)).after(state)
+            state = self.tail(part.table or name, TailRange(part.begin, part.end, mode)).after(state)
         return state
 
     def _is_created(self, name: TableName, begin: Position, end: Position) -> bool:

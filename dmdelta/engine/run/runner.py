@@ -19,6 +19,7 @@ from dmdelta.engine.relay.supervisor import Relaying, open_relaying
 from dmdelta.engine.run.assembly import open_pipeline
 from dmdelta.engine.run.commands import Attempt, RunCommands
 from dmdelta.engine.run.end_position import end_position
+from dmdelta.engine.run.live_views import open_views
 from dmdelta.engine.run.pipeline import SourcePipeline, stats_of
 from dmdelta.engine.run.restart import begin_source
 from dmdelta.engine.run.stopping import reporting_stop
@@ -47,6 +48,8 @@ is cancelled, and the next start continues each table where it is."""
 GRACE_SECONDS = 3.0
 """How long a restart, and a stop after a failure, wait for work in flight."""
 INTERRUPT_SECONDS = 10.0
+VIEWS_SECONDS = 10.0
+"""How long a stop waits for live views, which the next run replaces otherwise."""
 HEALTHY_SECONDS = 600.0
 """After this time without a failure, the next one counts as the first."""
 
@@ -200,9 +203,11 @@ def _follow(following: _Following, control: ControlTable) -> bool:
     mode = ShardMode(task.spec.shard_mode) if task.spec.shard_mode else None
     sides = ShardSides(Coordination(mode), Coordination(mode, holds_all) if task.spec.sink is not None else None)
     pipelines = _open_pipelines(following, attempt, sides)
-    locks = open_shard_locks(task, sides)
+    locks, views = open_shard_locks(task, sides), open_views(task, pipelines)
     for pipeline in pipelines:
         pipeline.start()
+    if views is not None:
+        views.start("views", attempt)
     commands.begin(task, Attempt(pipelines, locks))
     reporting = _AttemptControl(task.live_settings, control, commands, locks)
     _watch(pipelines, attempt, stop, reporting)
@@ -210,6 +215,8 @@ def _follow(following: _Following, control: ControlTable) -> bool:
     restarts = commands.restart.is_set() and not stop.requested
     with reporting_stop(pipelines):
         _end(pipelines, attempt, GRACE_SECONDS if restarts else DRAIN_SECONDS)
+    if views is not None:
+        views.end(_seconds_for_views(attempt, stopped=stopped_by_request))
     commands.finish([end_position(pipeline) for pipeline in pipelines])
     for side in locks:
         side.poll()
@@ -222,6 +229,13 @@ def _follow(following: _Following, control: ControlTable) -> bool:
     if failure is not None:
         raise failure
     return stopped_by_request
+
+
+def _seconds_for_views(attempt: StopRequest, *, stopped: bool) -> float | None:
+    """How long the live views may take at the end of a run; None: as long as necessary."""
+    if attempt.failure is not None:
+        return 0
+    return VIEWS_SECONDS if stopped else None
 
 
 def _open_pipelines(following: _Following, attempt: StopRequest, sides: ShardSides) -> list[SourcePipeline]:

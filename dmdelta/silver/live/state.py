@@ -122,7 +122,7 @@ class LiveTail:
         events, counted = plan_counting(request, schema, events)
         if not events.row_count:
             return None
-        seen, undropped = self._seen(state.rows, schema)
+        seen, undropped = self.seen(state.rows, schema)
         return Batch(
             spark=self.spark,
             bronze=request.context.lakehouse.bronze,
@@ -139,7 +139,7 @@ class LiveTail:
             repeats=may_repeat(request),
         )
 
-    def _seen(self, rows: DataFrame, schema: TableSchema) -> tuple[TableSchema, tuple[str, ...]]:
+    def seen(self, rows: DataFrame, schema: TableSchema) -> tuple[TableSchema, tuple[str, ...]]:
         """The structure in silver, and columns of silver that the source has dropped.
 
         Raises:

@@ -38,8 +38,8 @@ def keyed_changes(changes: DataFrame, schema: TableSchema, *, moves: bool) -> Da
         return changes.selectExpr(*key_values, "op", "1 AS part", "after", *rest)
     old_names = [f"old_{name}" for name in names]
     old_values = [f"{extracted('before', key)} AS {name}" for key, name in zip(keys, old_names, strict=True)]
-    halves = f"array({_change(old_names, 'delete', 0)}, {_change(names, 'insert', 1)})"
-    parts = f"IF(key_changed, {halves}, array({_change(names)}))"
+    halves = f"array({change_struct(old_names, 'delete', 0)}, {change_struct(names, 'insert', 1)})"
+    parts = f"IF(key_changed, {halves}, array({change_struct(names)}))"
     both = changes.selectExpr(*key_values, *old_values, "op", "key_changed", "after", *rest)
     return both.selectExpr(f"inline({parts})", *rest)
 
@@ -83,7 +83,7 @@ def _key_image() -> str:
     return "IF(op = 'delete', before, after)"
 
 
-def _change(keys: Sequence[str], op: str | None = None, part: int = 1) -> str:
+def change_struct(keys: Sequence[str], op: str | None = None, part: int = 1) -> str:
     """A change as a struct (SQL) with the key columns `keys`: the change itself, or one half of a key change."""
     values = [f"'k{index}', {key}" for index, key in enumerate(keys)]
     values += [f"'op', '{op}'" if op else "'op', op", f"'part', {part}"]

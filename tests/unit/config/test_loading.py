@@ -233,3 +233,16 @@ def test_quarantined_rows_are_kept_out_of_a_sink_only(tmp_path):
     spec = load_spec(write(tmp_path, text), {"SHOP_PASSWORD": "x"})
     assert spec.quality.sink == "all"
     assert spec.sink.session == {"lock_wait_timeout": 7, "a": True, "b": "x"}
+
+
+def test_views_require_a_catalog(tmp_path):
+    """A folder has no catalog that a reader could find views in."""
+    text = f"{GOOD}live: {{views: true}}\n"
+    (found,) = problems(tmp_path, text, SHOP_PASSWORD="x")
+    assert "set lakehouse.catalog instead of lakehouse.root" in found
+    in_catalog = text.replace("root: lake", "catalog: main").replace(
+        "dir: ../archive", "dir: ../archive\n    relay: {dir: r}"
+    )
+    live = load_spec(write(tmp_path, in_catalog), {"SHOP_PASSWORD": "x"}).live
+    assert live is not None
+    assert live.views
