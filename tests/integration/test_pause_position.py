@@ -5,6 +5,8 @@ import threading
 import time
 from contextlib import closing
 
+import pytest
+
 from dmdelta.config import load_spec
 from dmdelta.engine.apply import writer
 from dmdelta.engine.control.client import ask_task
@@ -16,22 +18,22 @@ from dmdelta.lakehouse.layout import Lakehouse
 from tests.support.background import in_background
 from tests.support.task import SinkTask, Task
 
-TABLES, ROWS, BALANCE = 20, 5, 100
+TABLES, ROWS, BALANCE = 6, 5, 100
 SECONDS = 180
 
 
-def names():
-    return [f"account{number}" for number in range(TABLES)]
+def names(tables):
+    return [f"account{number}" for number in range(tables)]
 
 
-def transfers(task):
+def transfers(task, tables):
     """A writer that moves amounts between tables: each transaction keeps the total."""
 
     def write(over):
         chosen = random.Random(7)
         with closing(task.server.connect(database=task.database)) as connection, connection.cursor() as cursor:
             while not over.wait(0.05):
-                giver, taker = chosen.sample(names(), 2)
+                giver, taker = chosen.sample(names(tables), 2)
                 row, amount = chosen.randrange(ROWS), chosen.randrange(1, 50)
                 cursor.execute("BEGIN")
                 cursor.execute(f"UPDATE {giver} SET balance = balance - {amount} WHERE id = {row}")
@@ -41,24 +43,24 @@ def transfers(task):
     return in_background(write)
 
 
-def silver_total(task, spark):
+def silver_total(task, spark, tables):
     lakehouse = Lakehouse(root=str(task.root))
-    tables = [spark.table(lakehouse.silver(task.database, name)) for name in names()]
-    return sum(row.balance for table in tables for row in table.collect())
+    found = [spark.table(lakehouse.silver(task.database, name)) for name in names(tables)]
+    return sum(row.balance for table in found for row in table.collect())
 
 
-def versions(task, spark):
+def versions(task, spark, tables):
     lakehouse = Lakehouse(root=str(task.root))
     return [
         spark.sql(f"DESCRIBE HISTORY {lakehouse.silver(task.database, name)} LIMIT 1").collect()[0].version
-        for name in names()
+        for name in names(tables)
     ]
 
 
-def make_accounts(task):
+def make_accounts(task, tables):
     task.start_here()
     rows = ", ".join(f"({row}, {BALANCE})" for row in range(ROWS))
-    for name in names():
+    for name in names(tables):
         task.server.execute(
             f"CREATE TABLE {name} (id INT PRIMARY KEY, balance INT NOT NULL)",
             f"INSERT INTO {name} VALUES {rows}",
@@ -66,32 +68,33 @@ def make_accounts(task):
         )
 
 
-def target_total(target, database):
+def target_total(target, database, tables):
     connection = target.connect(database=database)
     with closing(connection), connection.cursor() as cursor:
-        cursor.execute(" UNION ALL ".join(f"SELECT SUM(balance) FROM {name}" for name in names()))
+        cursor.execute(" UNION ALL ".join(f"SELECT SUM(balance) FROM {name}" for name in names(tables)))
         return sum(int(row[0]) for row in cursor.fetchall())
 
 
-def test_all_tables_and_the_sink_end_at_one_position(mysql80, mariadb, spark, tmp_path, monkeypatch):
-    """Twice, through the socket and through dm_meta, while a writer transfers amounts between 20 tables."""
+@pytest.mark.parametrize("tables", [TABLES, pytest.param(20, marks=pytest.mark.long)])
+def test_all_tables_and_the_sink_end_at_one_position(mysql80, mariadb, spark, tmp_path, monkeypatch, tables):
+    """Twice, through the socket and through dm_meta, while a writer transfers amounts between the tables."""
     monkeypatch.setattr(runner, "DRAIN_SECONDS", 120.0)  # this machine may be busy
     database = mysql80.fresh_database("accounts")
     task = SinkTask(tmp_path, mysql80, database, target=mariadb)
     mariadb.execute(f"DROP DATABASE IF EXISTS {database}", f"CREATE DATABASE {database}")
-    make_accounts(task)
+    make_accounts(task, tables)
     task.catch_up()
-    total, before = TABLES * ROWS * BALANCE, versions(task, spark)
-    with task.running(), transfers(task):
+    total, before = tables * ROWS * BALANCE, versions(task, spark, tables)
+    with task.running(), transfers(task, tables):
         spec = load_spec(task.spec)
         for ask in (note_of_socket, note_of_table):
             wait_for_new_versions(task, spark, before)
             assert ask(spec, Request.PAUSE) is None
-            assert silver_total(task, spark) == total
-            assert target_total(mariadb, database) == total
-            before = versions(task, spark)
+            assert silver_total(task, spark, tables) == total
+            assert target_total(mariadb, database, tables) == total
+            before = versions(task, spark, tables)
             assert ask(spec, Request.RESUME) is None
-    assert silver_total(task, spark) == total
+    assert silver_total(task, spark, tables) == total
 
 
 def note_of_socket(spec, request):
@@ -105,7 +108,8 @@ def note_of_table(spec, request):
 def wait_for_new_versions(task, spark, before):
     """The load is applied: a pause ends something."""
     deadline = time.monotonic() + SECONDS
-    while sum(now > then for now, then in zip(versions(task, spark), before, strict=True)) < TABLES // 2:
+    tables = len(before)
+    while sum(now > then for now, then in zip(versions(task, spark, tables), before, strict=True)) < tables // 2:
         assert time.monotonic() < deadline, "nothing is applied"
         time.sleep(1)
 
@@ -113,7 +117,7 @@ def wait_for_new_versions(task, spark, before):
 def test_a_table_that_does_not_arrive_is_named(mysql80, spark, tmp_path, monkeypatch):
     """The pause does not wait for it; the others are at the position, and after a resume it follows."""
     task = Task(tmp_path, mysql80, mysql80.fresh_database("accounts"))
-    make_accounts(task)
+    make_accounts(task, TABLES)
     task.catch_up()
     apply_group, begun, free = writer.apply_group, threading.Event(), threading.Event()
 
@@ -124,7 +128,7 @@ def test_a_table_that_does_not_arrive_is_named(mysql80, spark, tmp_path, monkeyp
         return apply_group(session, tables, requests)
 
     monkeypatch.setattr(writer, "apply_group", held)
-    monkeypatch.setattr(runner, "DRAIN_SECONDS", 30.0)
+    monkeypatch.setattr(runner, "DRAIN_SECONDS", 20.0)
     with task.running():
         spec = load_spec(task.spec)
         # In one transaction, so that both land together.
@@ -135,10 +139,10 @@ def test_a_table_that_does_not_arrive_is_named(mysql80, spark, tmp_path, monkeyp
         assert "account3" in note
         assert "account4" not in note
         assert ask_running(spec, ReadStatus()).result["error"] == note
-        assert silver_total(task, spark) == TABLES * ROWS * BALANCE - BALANCE
+        assert silver_total(task, spark, TABLES) == TABLES * ROWS * BALANCE - BALANCE
         free.set()
         assert note_of_socket(spec, Request.RESUME) is None
         deadline = time.monotonic() + SECONDS
-        while silver_total(task, spark) != TABLES * ROWS * BALANCE - 2 * BALANCE:
+        while silver_total(task, spark, TABLES) != TABLES * ROWS * BALANCE - 2 * BALANCE:
             assert time.monotonic() < deadline
             time.sleep(1)

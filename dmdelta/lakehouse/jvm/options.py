@@ -27,8 +27,8 @@ _LOCAL_CONFS = {
     ".FileSystemBasedCheckpointFileManager",
     # The default one starts eight `readlink` processes per commit for the same reason.
     "spark.delta.logStore.file.impl": "io.delta.storage.LocalLogStore",
-    # What every broadcast, and every sort, hash table and shuffle allocates at once, if it has a few rows only: by
-    # default 4 MB and, with 2 GB of heap, 64 MB. Clearing them was a quarter of what the JVM allocated for small commits.
+    # What every broadcast, and every sort, hash table and shuffle allocates at once, even for a few rows: by default
+    # 4 MB and, with 2 GB of heap, 64 MB. Together, they were a quarter of what the JVM allocated for small commits.
     "spark.broadcast.blockSize": "256k",
     "spark.buffer.pageSize": "2m",
     # Whole row images hardly ever repeat: their dictionary would only be built and discarded.
