@@ -52,6 +52,7 @@ def task(mysql80, spark, tmp_path):
         spark.sql(f"DROP SCHEMA IF EXISTS {CATALOG}.{name} CASCADE")
 
 
+@pytest.mark.long
 def test_views_are_right_while_the_task_applies(task, spark, monkeypatch):
     """Both tables of a query are at one position, so that the total never changes; a table without a key has no view."""
     monkeypatch.setattr(views, "POLL_SECONDS", 0.5)
