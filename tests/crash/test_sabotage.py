@@ -1,8 +1,12 @@
-"""Sabotage: with a guard switched off the fault matrix fails. A cell that passed without it would prove nothing.
+"""Sabotage: with a guard switched off the fault matrix and the soak fail. A cell that passed without it would prove nothing.
 
 The property tests have theirs beside them: `tests/spark/silver/apply/test_any_batching.py` and `test_any_restart.py`,
 `tests/unit/binlog/test_any_segments.py`.
 """
+
+import re
+import subprocess
+import sys
 
 import pytest
 
@@ -62,3 +66,23 @@ def test_without_transaction_boundaries_a_frozen_stream_cuts_a_transaction(spark
         with pytest.raises(AssertionError):
             play(spark, task, proxy, "frozen", "mid transaction", 3000)
         assert "ends inside a transaction" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("guard", "says"),
+    [
+        (Guard.VERSION, r"counted\.n .* source \d+, silver \d+"),
+        (Guard.COMMITS, r"appended .* more than once in silver"),
+        (Guard.EXIT_POINT, r"appended .* more than once in silver"),
+        (Guard.BOUNDARY, "ends inside a transaction"),
+    ],
+    ids=[guard.value for guard in Guard],
+)
+def test_without_a_guard_the_soak_fails(guard, says):
+    """Its second phase passes with the guard, the third one, of the same load and the same fault, fails without it."""
+    command = [sys.executable, "-m", "tests.soak", "--minutes", "10", "--seed", "7", "--sabotage", guard.value]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stdout[-4000:] + done.stderr[-4000:]
+    assert "phase 2: " in done.stdout, done.stdout[-4000:]
+    assert "phase 3 of SEED=7 failed" in done.stdout, done.stdout[-4000:]
+    assert re.search(says, done.stdout), done.stdout[-4000:]
