@@ -52,6 +52,7 @@ def run_command(command: Sequence[str], log: Path, limit: float, more: Mapping[s
             stderr=output,
             env={**os.environ, **(more or {})},
             start_new_session=True,
+            preexec_fn=_heed_interrupts,  # noqa: PLW1509 - no other thread runs
         )
     code: int | None = None
     try:
@@ -62,6 +63,11 @@ def run_command(command: Sequence[str], log: Path, limit: float, more: Mapping[s
         _stop(child)
         raise
     return Ended(code, time.monotonic() - began, log)
+
+
+def _heed_interrupts() -> None:
+    """A program that a shell starts in the background ignores SIGINT, and so would its children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _stop(child: "subprocess.Popen[bytes]") -> None:
@@ -80,7 +86,9 @@ def collect(lane: SuiteLane) -> list[str]:
         RuntimeError: pytest cannot collect them.
     """
     command = [PYTHON, "-m", "pytest", "--collect-only", "-q", *lane.selection]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    # An option of the environment could list the tests in another form.
+    plain = {**os.environ, "PYTEST_ADDOPTS": ""}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=plain)
     if done.returncode:
         raise RuntimeError(f"{shlex.join(command)}\n{done.stdout[-4000:]}{done.stderr[-2000:]}")
     return [line for line in done.stdout.splitlines() if "::" in line]
