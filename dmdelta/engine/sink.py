@@ -19,6 +19,7 @@ from dmdelta.logging import get_logger
 from dmdelta.model.change import Op
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
+from dmdelta.sharding import IDLE_SECONDS
 from dmdelta.silver.schema.ddl_effects import follow
 from dmdelta.silver.schema.lookup import structure_at, table_log
 from dmdelta.silver.schema.range_profile import StructureEvent
@@ -33,8 +34,6 @@ from dmdelta.sink.startup import open_sink
 log = get_logger(__name__)
 WAIT_SECONDS = 0.5
 RANGE_BYTES = 256 << 20
-IDLE_SECONDS = 30.0
-"""After this long without a range, a shard that the log has not mentioned has the schema of the source's catalog."""
 TELL_SECONDS = 30.0
 """How often the sink's counters are logged."""
 
@@ -138,8 +137,7 @@ class SinkingLoop(SupervisedLoop):
         sink.resume_shards(lambda: self._leaves(stop))
         if not finished or stop.requested:
             return finished
-        with shards.resting():
-            return shards.at_rest() or (stop.wait(WAIT_SECONDS) and False)
+        return shards.comes_to_rest(lambda: stop.wait(WAIT_SECONDS))
 
     def _assert_kept(self, position: Position | None) -> None:
         expired = expired_to(self.spark, self.source)

@@ -6,7 +6,7 @@ decisions derive from facts in commits: the merged table's columns, and the posi
 stored state, and a restart in the middle derives it again. Must not know rows, segments or servers.
 """
 
-from dmdelta.sharding.coordination import Action, Coordination, ShardSides, ShownLock, Verdict
+from dmdelta.sharding.coordination import IDLE_SECONDS, Action, Coordination, ShardSides, ShownLock, Verdict
 from dmdelta.sharding.group import Member, Shard, Waiting
 from dmdelta.sharding.lock import Lock, Mode, plan_lock
 from dmdelta.sharding.operations import (
@@ -23,6 +23,7 @@ from dmdelta.sharding.operations import (
 )
 
 __all__ = [
+    "IDLE_SECONDS",
     "Action",
     "Columns",
     "Coordination",

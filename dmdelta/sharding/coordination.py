@@ -1,7 +1,7 @@
 """The sharding groups of a running task and their locks, shared by the appliers of all sources."""
 
 import threading
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
@@ -14,6 +14,9 @@ from dmdelta.sharding.operations import Columns, Operation, Verb, operations
 
 JOINS = "(the columns that it begins with)"
 """The displayed statement of a shard that waits with the columns it starts with, not with a statement."""
+
+IDLE_SECONDS = 30.0
+"""After this long without a range, a shard that the log has not mentioned has the schema of the source's catalog."""
 
 
 class Action(str, Enum):
@@ -256,12 +259,18 @@ class Coordination:
         with self._state:
             table.decided_ahead.update(dict.fromkeys(shards, (action, frozenset(statements))))
 
-    @contextmanager
-    def resting(self) -> Iterator[None]:
-        """Mark a worker as not active for the duration of the block: it waits for shards of other sources."""
+    def comes_to_rest(self, wait: Callable[[], object]) -> bool:
+        """Whether a worker that has nothing to do may end: see `at_rest`. If not, it waits for shards of other sources.
+
+        Args:
+            wait: called if not; meanwhile, the worker does not count as active either.
+        """
         self.ends()
         try:
-            yield
+            if self.at_rest():
+                return True
+            wait()
+            return False
         finally:
             self.begins()
 

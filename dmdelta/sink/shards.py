@@ -144,11 +144,11 @@ class SinkShards:
         """
         (target, shard), found = self._shard(name), self.log.effects(name, statement)
         if not tables.has(target):
-            return self._goes_on(target, shard, found)
+            return self._passes(target, shard, found)
         with self.coordination.turn(target):
             altered = self._altered(found.effects, target, tables)
             if altered is None or not changes_columns(altered):
-                return self._goes_on(target, shard, found)
+                return self._passes(target, shard, found)
             if not self.decides:
                 return Outcome.WAITS
             existing = self._existing(target, tables)
@@ -204,7 +204,7 @@ class SinkShards:
         known = [schema for schema in self.coordination.structures(target).values() if schema is not None]
         return merged_columns_of(tables.columns(target), known, self.coordination.columns(target))
 
-    def _goes_on(self, target: TableName, shard: Shard, found: ShardEffects) -> Outcome:
+    def _passes(self, target: TableName, shard: Shard, found: ShardEffects) -> Outcome:
         if any(isinstance(effect, Dropped) for effect in found.effects) and found.after is None:
             self.coordination.remove_shard(target, shard)
         elif found.after is not None:

@@ -9,12 +9,11 @@ from dmdelta.engine.apply.scheduler import RANGE_BYTES, TableScheduler
 from dmdelta.engine.control.cancellation import StopRequest
 from dmdelta.engine.ingest.queue import RangeQueue
 from dmdelta.logging import get_logger
+from dmdelta.sharding import IDLE_SECONDS
 from dmdelta.silver.apply.silver_context import SilverContext
 
 log = get_logger(__name__)
 WAIT_SECONDS = 0.5
-IDLE_SECONDS = 30.0
-"""After this long without a range, a shard that the log has not mentioned has the schema of the source's catalog."""
 
 
 @dataclass(slots=True)
@@ -86,8 +85,7 @@ class ApplyingLoop:
         shards = self.context.shards
         if shards.mode is None:
             return True
-        with shards.resting():
-            return shards.at_rest() or (stop.wait(WAIT_SECONDS) and False)
+        return shards.comes_to_rest(lambda: stop.wait(WAIT_SECONDS))
 
     def _report_applied(self) -> None:
         """Pass on the ranges that all tables have applied.

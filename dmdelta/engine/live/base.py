@@ -10,7 +10,7 @@ from dmdelta.model.position import Position
 from dmdelta.silver.apply.request import LAST_STEP
 from dmdelta.silver.rows.strategy import Mode
 
-_MARGIN = timedelta(hours=1)
+QUERY_TIME = timedelta(hours=1)
 """A query may take this long after its version was chosen."""
 
 
@@ -81,7 +81,7 @@ def plan_base(
     """
     following: OwnCommit | None = None
     for commit in commits:
-        if following is not None and now - following.at > RETENTION - _MARGIN:
+        if following is not None and now - following.at > RETENTION - QUERY_TIME:
             return None
         if _reaches(commit, at) and _is_whole(commit, is_reload):
             end, is_newest = commit.tag.end, following is None

@@ -57,7 +57,7 @@ class SqlSession:
         Raises:
             LakehouseError: bronze or dm_meta cannot be read.
         """
-        self._silver = {f"{schema}.{table}".lower(): (schema, table) for schema, table in self.tables.names()}
+        self._look_up()
         listed = [".".join(name) for name in self._silver.values()]
         metadata = self._metadata()
         quarantines = [f"{'.'.join(name)}{QUARANTINE}" for name in self._silver.values() if self._has_quarantine(name)]
@@ -133,8 +133,11 @@ class SqlSession:
 
     def _find(self, name: str) -> TableName | None:
         if name.lower() not in self._silver and "." in name and not self._is_ours(name):
-            self._silver = {f"{schema}.{table}".lower(): (schema, table) for schema, table in self.tables.names()}
+            self._look_up()
         return self._silver.get(name.lower())
+
+    def _look_up(self) -> None:
+        self._silver = {f"{schema}.{table}".lower(): (schema, table) for schema, table in self.tables.names()}
 
     def _is_ours(self, name: str) -> bool:
         """Whether a name is known without a look at the tables of the sources."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 
 from dmdelta.changelog.row_filters import ROW_EVENTS, ignored_ops, left_out_rows
+from dmdelta.engine.live.base import QUERY_TIME
 from dmdelta.engine.live.source import LiveSource
 from dmdelta.errors import SchemaError
 from dmdelta.lakehouse.maintenance import RETENTION
@@ -16,9 +17,6 @@ from dmdelta.silver.live.state import not_readable
 from dmdelta.silver.live.view_query import ViewPart
 from dmdelta.silver.schema.lookup import structure_at
 from dmdelta.silver.schema.range_profile import StructureEvent
-
-_MARGIN = timedelta(hours=1)
-"""A query may take this long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +129,8 @@ def valid_until(now: datetime, first_landed: date | None, bronze_days: int | Non
     """
     files = now + RETENTION
     if bronze_days is None:
-        return files - _MARGIN
+        return files - QUERY_TIME
     # Changes of a day expire when `bronze_days` whole days have passed after it.
     first = first_landed or now.date()
     changes = datetime.combine(first + timedelta(days=bronze_days + 1), datetime.min.time(), timezone.utc)
-    return min(files, changes) - _MARGIN
+    return min(files, changes) - QUERY_TIME

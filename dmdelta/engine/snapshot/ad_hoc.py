@@ -25,7 +25,7 @@ from dmdelta.engine.ingest.repeated import RepeatedStructures
 from dmdelta.engine.relay.supervisor import Relaying
 from dmdelta.engine.snapshot.chunk_source import ChunkFrames
 from dmdelta.engine.snapshot.plan import LAST_CHUNK, PlannedSnapshot, plan_batches, shares_of
-from dmdelta.engine.snapshot.store import AppliedTable, ChunkStore, record_missed
+from dmdelta.engine.snapshot.store import ChunkStore, record_missed
 from dmdelta.engine.task.task import Task
 from dmdelta.engine.telemetry.counters import RunCounters
 from dmdelta.errors import QualityError, SchemaError
@@ -60,7 +60,7 @@ class AdHocSnapshots:
         landed: where bronze ended when the run began; None: nothing had landed.
         joining: tables that were selected since the last run.
         repeated: to be notified of the structures that a snapshot writes into the log.
-        feed: tells the sink what it must wait for, and which rows it gets.
+        feed: what the sink must wait for, and which rows it gets.
         _deferred: requests that are left to the next run.
     """
 
@@ -187,11 +187,11 @@ class AdHocSnapshots:
         reach(CrashPoint.SNAPSHOT_END)
         failed = snapshot.tables - resume_position.keys()
         applied = [
-            AppliedTable(name, snapshot.epoch, at, None if name in exact else safe_until)
+            Reload(name, snapshot.epoch, at, None if name in exact else safe_until)
             for name, at in resume_position.items()
         ]
         self._deferred |= self.store.end(snapshot, failed, applied)
-        self.feed.end(map(reload_of, applied), requeued=failed)
+        self.feed.end(applied, requeued=failed)
         self.scheduler.resume_tables(resume_position)
         log.info(
             "ad-hoc snapshot applied", source=self.source.source_id, tables=len(resume_position), log=str(safe_until)
@@ -274,11 +274,6 @@ class AdHocSnapshots:
         )
 
 
-def reload_of(one: AppliedTable) -> Reload:
-    """What the sink makes of a table that an ad-hoc snapshot has brought to silver."""
-    return Reload(one.table, one.epoch, one.position, one.safe_until)
-
-
 def open_feed(store: ChunkStore, joining: frozenset[TableName], flavor: Flavor) -> ReloadFeed:
     """The feed of a source's sink, with what earlier runs have left. Creates the table of snapshots.
 
@@ -293,7 +288,7 @@ def open_feed(store: ChunkStore, joining: frozenset[TableName], flavor: Flavor) 
             awaited=joining | awaited.tables,
             begin=started.log_begin if started is not None else None,
             reading=awaited.begun,
-            reloads=tuple(map(reload_of, store.applied())),
+            reloads=tuple(store.applied()),
         )
     )
 

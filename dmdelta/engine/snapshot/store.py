@@ -23,6 +23,7 @@ from dmdelta.lakehouse.session import clone_session
 from dmdelta.model.gtid import Flavor, parse_gtid_set
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
+from dmdelta.sink.plan.reload import Reload
 from dmdelta.source.snapshot.chunk import Chunk
 
 SNAPSHOT = MetadataTable(
@@ -67,22 +68,6 @@ class Kind(str, Enum):
     """A table of an ad-hoc snapshot is in silver; its log continues at the position."""
     ENDED = "ended"
     """An ad-hoc snapshot is in silver, or was abandoned for another one."""
-
-
-@dataclass(frozen=True, slots=True)
-class AppliedTable:
-    """A table that an ad-hoc snapshot has read, and that is in silver.
-
-    Attributes:
-        epoch: of its rows in bronze.
-        position: where its log continues.
-        safe_until: changes before it may already be in the rows; None: the rows are as of `position`.
-    """
-
-    table: TableName
-    epoch: int
-    position: Position
-    safe_until: Position | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +132,7 @@ class ChunkStore:
         self,
         snapshot: PlannedSnapshot,
         requeue: Collection[TableName] = (),
-        applied: Sequence[AppliedTable] = (),
+        applied: Sequence[Reload] = (),
     ) -> frozenset[str]:
         """Record that an ad-hoc snapshot is finished.
 
@@ -211,7 +196,7 @@ class ChunkStore:
             (row["cp_schema"], row["cp_table"]) for row in planned if row["chunk"] > landed
         )
 
-    def applied(self) -> list[AppliedTable]:
+    def applied(self) -> list[Reload]:
         """What ad-hoc snapshots have brought to silver, oldest first. The table has to be open.
 
         Raises:
@@ -219,7 +204,7 @@ class ChunkStore:
         """
         columns = ("epoch", "log_epoch", "binlog_name", "binlog_pos", "safe_until_name", "safe_until_pos", *_NAME)
         rows = self._rows(Kind.APPLIED, columns=columns)
-        return [_applied_table(row) for row in sorted(rows, key=lambda row: -row["epoch"])]
+        return [_reload(row) for row in sorted(rows, key=lambda row: -row["epoch"])]
 
     def applied_epochs(self) -> dict[TableName, int]:
         """The epoch of the newest ad-hoc snapshot in silver, by table. The table need not be open.
@@ -322,7 +307,7 @@ def _mark(kind: Kind, name: TableName | None = None, request: str | None = None)
     return {"kind": kind.value, "cp_schema": schema, "cp_table": table, "request": request}
 
 
-def _applied_row(one: AppliedTable) -> dict[str, Any]:
+def _applied_row(one: Reload) -> dict[str, Any]:
     at, until = one.position, one.safe_until
     return {
         **_mark(Kind.APPLIED, one.table),
@@ -335,9 +320,9 @@ def _applied_row(one: AppliedTable) -> dict[str, Any]:
     }
 
 
-def _applied_table(row: MetadataRow) -> AppliedTable:
+def _reload(row: MetadataRow) -> Reload:
     file = row["safe_until_name"]
-    return AppliedTable(
+    return Reload(
         (row["cp_schema"], row["cp_table"]),
         row["epoch"],
         Position(row["log_epoch"], row["binlog_name"], row["binlog_pos"]),

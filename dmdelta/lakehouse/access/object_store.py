@@ -6,9 +6,9 @@ then. It also reads what delta-rs cannot: a table with a feature that it lacks, 
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from dmdelta.errors import UnsupportedTable
 from dmdelta.lakehouse.access.commit_log import Commit
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from dmdelta.lakehouse.access.delta_rs_objects import RemoteTable
 
 log = get_logger(__name__)
+Rows = TypeVar("Rows")
 _BY_URI = re.compile(r"delta\.`((s3a?|gs|abfss)://[^`?#\s]+)`")
 _AWS = (
     *("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE"),
@@ -82,27 +83,15 @@ class ObjectMetadata:
 
     def commits(self, limit: int | None) -> list[Commit]:
         """The newest `limit` commits, newest first."""
-        try:
-            return self.reader.commits(limit)
-        except UnsupportedTable as error:
-            _spark_reads(error)
-            return self.spark.commits(limit)
+        return self._read(lambda table: table.commits(limit))
 
     def newest(self, by: NewestBy, conditions: Sequence[Condition] = ()) -> list[MetadataRow]:
         """The newest row of each key among those that fulfil all conditions."""
-        try:
-            return self.reader.newest(by, conditions)
-        except UnsupportedTable as error:
-            _spark_reads(error)
-            return self.spark.newest(by, conditions)
+        return self._read(lambda table: table.newest(by, conditions))
 
     def rows(self, conditions: Sequence[Condition] = (), columns: Sequence[str] | None = None) -> list[MetadataRow]:
         """The rows that fulfil all conditions, in no particular order; only these columns, or all."""
-        try:
-            return self.reader.rows(conditions, columns)
-        except UnsupportedTable as error:
-            _spark_reads(error)
-            return self.spark.rows(conditions, columns)
+        return self._read(lambda table: table.rows(conditions, columns))
 
     def append(self, rows: Sequence[Mapping[str, Any]], tag: CommitTag | None) -> OwnCommit | None:
         """Append rows in one commit."""
@@ -116,6 +105,10 @@ class ObjectMetadata:
         """Rewrite small files into large ones. Returns the numbers of removed and added files."""
         return self.spark.compact()
 
-
-def _spark_reads(error: UnsupportedTable) -> None:
-    log.info("delta-rs cannot read the table, Spark is started", why=error.message)
+    def _read(self, read: "Callable[[RemoteTable | MetadataAccess], Rows]") -> "Rows":
+        """Read with delta-rs, or else with Spark."""
+        try:
+            return read(self.reader)
+        except UnsupportedTable as error:
+            log.info("delta-rs cannot read the table, Spark is started", why=error.message)
+            return read(self.spark)

@@ -42,7 +42,6 @@ class ViewPart:
         columns: the names and types of silver's columns, in order.
         recorded: the structure at `begin` as bronze records it; None if it was never recorded like this.
         ignored: the ops that filters exclude.
-        broadcast: whether the keys of the changes are sent to every task, so that silver's rows are not shuffled.
     """
 
     silver: str
@@ -56,7 +55,6 @@ class ViewPart:
     columns: Mapping[str, str]
     recorded: str | None
     ignored: Sequence[Op] = ()
-    broadcast: bool = True
 
 
 def view_query(parts: Sequence[ViewPart], until: datetime) -> str:
@@ -75,10 +73,11 @@ def _kept(part: ViewPart, until: datetime) -> str:
     conditions += [part.own_rows] if part.own_rows else []
     pairs = zip(part.schema.primary_key, key_names(part.schema), strict=True)
     on = " AND ".join(f"_dm_target.{quote(key)} = _dm_source.{name}" for key, name in pairs)
-    hint = "/*+ BROADCAST(_dm_source) */ " if part.broadcast else ""
     columns = ", ".join(f"_dm_target.{quote(name)}" for name in part.columns)
     return (
-        f"SELECT {hint}{columns} FROM (SELECT * FROM {part.silver} VERSION AS OF {part.version}\n"
+        # The keys of the changes are sent to every task, so that silver's rows are not shuffled.
+        f"SELECT /*+ BROADCAST(_dm_source) */ {columns}\n"
+        f"FROM (SELECT * FROM {part.silver} VERSION AS OF {part.version}\n"
         f"  WHERE {' AND '.join(conditions)}) AS _dm_target\n"
         f"LEFT ANTI JOIN ({_keys(part)}) AS _dm_source ON {on}"
     )

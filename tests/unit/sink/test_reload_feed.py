@@ -1,4 +1,4 @@
-"""What the sink is told about ad-hoc snapshots."""
+"""The state of ad-hoc snapshots that the sink follows."""
 
 from dmdelta.model.position import Position
 from dmdelta.sink.plan.reload import AdHocState, Reload
