@@ -18,10 +18,9 @@ from dmdelta.engine.apply.progress import AppliedRange, OpenRanges
 from dmdelta.engine.apply.ready import ready_turns
 from dmdelta.engine.apply.table_state import LEFT_OUT, Phase, TableError, TableState, TableStates
 from dmdelta.engine.apply.turn_apply import Turn, apply_turn
-from dmdelta.engine.apply.turns import PendingRange, join_pending, plan_joined, plan_next_turn
+from dmdelta.engine.apply.turns import PendingRange, join_pending, plan_cost, plan_joined, plan_next_turn
 from dmdelta.engine.apply.writer import TableApply, point_of
 from dmdelta.engine.control.cancellation import StopRequest
-from dmdelta.engine.telemetry.counters import smoothed
 from dmdelta.errors import QualityError, SchemaError
 from dmdelta.logging import get_logger
 from dmdelta.model.gtid import parse_gtid_set
@@ -288,7 +287,7 @@ class TableScheduler:
             self._start_turns()
 
     def _end_turn(self, state: TableState, end: Position, took: float) -> None:
-        state.seconds = smoothed(state.seconds, took)
+        state.seconds = plan_cost(state.seconds, took)
         self._open.applied(state.name, end)
         if state.behind_until is not None and end >= state.behind_until:
             state.behind_until = None

@@ -64,7 +64,7 @@ class TableState:
         read_at: where its log continues after an exact snapshot, which reads a table as of one position.
         pending: the ranges that it has not applied yet, in log order.
         behind_until: the end of the ranges that it still misses since it was held; None: it misses none.
-        seconds: the recent average duration of its turns; None before the first.
+        seconds: the recent cost of its turns, from `plan_cost`; None before the first.
         resync_until: requests that begin before it were deferred for a shard, and are applied in safe mode.
         safe_until: the same limit, from the table's newest own commit.
         plan: how it continues after the start of the run, or after it was paused; None: not planned yet.

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from dmdelta.bronze.landing import LandedRange
 from dmdelta.engine.ingest.queue import can_join
+from dmdelta.engine.telemetry.counters import smoothed
 from dmdelta.model.schema import TableName
 from dmdelta.silver.schema.range_profile import TableEvents
 
@@ -63,6 +64,15 @@ class WaitingTurn:
 
 MIN_COST = 0.1
 """Seconds. A turn takes at least this long, which the average of a few empty turns may not show."""
+
+
+def plan_cost(before: float | None, took: float) -> float:
+    """The cost of a table's turns after one that took so many seconds; `before`: the cost so far, None for the first.
+
+    It falls at once and rises slowly: a turn that takes longer also pays for a cold JVM, or for what runs beside it. As
+    a plain average, the first tables of a run would wait longer than the others for many turns.
+    """
+    return took if before is None or took < before else smoothed(before, took)
 
 
 def plan_next_turn(waiting: Collection[WaitingTurn], merged_in_use: Collection[TableName]) -> WaitingTurn | None:

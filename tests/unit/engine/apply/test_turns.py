@@ -11,6 +11,7 @@ from dmdelta.engine.apply.turns import (
     WaitingTurn,
     join_events,
     join_pending,
+    plan_cost,
     plan_joined,
     plan_next_turn,
 )
@@ -159,6 +160,16 @@ def test_an_expensive_table_is_served():
     names = [f"t{number}" for number in range(20)]
     waits = simulated(dict.fromkeys([*names, "big"], 10.0), {**dict.fromkeys(names, 1.0), "big": 50.0}, 5000)
     assert waits["big"] <= 10 * waits["t0"]
+
+
+def test_a_slow_turn_counts_only_while_turns_are_slow():
+    """The first turn of a run pays for a cold JVM; a table whose turns stay slow has their cost in the end."""
+    assert plan_cost(plan_cost(None, 8.0), 0.5) == 0.5
+    cost = plan_cost(0.5, 8.0)
+    assert 0.5 < cost < 4.0
+    for _ in range(50):
+        cost = plan_cost(cost, 8.0)
+    assert cost == pytest.approx(8.0, rel=0.01)
 
 
 @given(
