@@ -5,7 +5,7 @@ import io
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -18,7 +18,6 @@ from dmdelta.ddl.types.silver_types import SHARD
 from dmdelta.engine.control.cancellation import StopRequest
 from dmdelta.engine.maintenance.command import maintain
 from dmdelta.engine.run.runner import RunOptions, run_task
-from dmdelta.failpoint import HANGS
 from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.sharding import Shard
 from tests.crash.rows import AFTERWARDS, MAINTAIN, MERGED, OF_SHARDS, SHARDS, TABLES, Row
@@ -27,9 +26,8 @@ from tests.support.forgetting import forget_history
 from tests.support.oracle import bronze_vs_binlog
 from tests.support.relaying import wait_until
 from tests.support.servers import Server
-from tests.support.sinking import rows_of_table, table_differences
+from tests.support.sinking import table_differences, union_differences
 from tests.support.task import SinkTask, Task, TaskProcess
-from tests.support.values import source_columns
 
 MEET_SECONDS = 120.0
 """So long a point may take to be passed."""
@@ -100,11 +98,6 @@ class Bench:
         """Somebody has passed the point."""
         return not self.task.failpoint.exists()
 
-    @property
-    def hangs(self) -> Path:
-        """It is there for as long as something hangs at the point."""
-        return self.task.failpoint.with_name(self.task.failpoint.name + HANGS)
-
     def attempt(self) -> tuple[int, str]:
         """The row's command to its end: exit code and what it said."""
         if self.row.executors:
@@ -123,12 +116,12 @@ class Bench:
         with self.task.environment(), ThreadPoolExecutor(1) as pool:
             ended = pool.submit(self._work, load_spec(self.task.write_spec()), stop)
             try:
-                wait_until(lambda: self.hangs.exists() or ended.done(), MEET_SECONDS)
-                if not self.hangs.exists():
+                wait_until(lambda: self.task.hangs.exists() or ended.done(), MEET_SECONDS)
+                if not self.task.hangs.exists():
                     ended.result()
                 yield stop, ended
             finally:
-                self.hangs.unlink(missing_ok=True)
+                self.task.hangs.unlink(missing_ok=True)
 
     def _work(self, spec: TaskSpec, stop: StopRequest) -> object:
         """The row's command as a call, which can be stopped if it is a run."""
@@ -139,17 +132,13 @@ class Bench:
 
     def wait_hanging(self, process: TaskProcess) -> None:
         """Until a process stands at the point."""
-        wait_until(lambda: self.hangs.exists() or process.poll() is not None, MEET_SECONDS)
-        assert self.hangs.exists(), process.log()
+        wait_until(lambda: self.task.hangs.exists() or process.poll() is not None, MEET_SECONDS)
+        assert self.task.hangs.exists(), process.log()
 
     def disarm(self) -> None:
         """After a cell that failed: nothing is left for the next one."""
-        for file in (self.task.failpoint, self.hangs):
+        for file in (self.task.failpoint, self.task.hangs):
             file.unlink(missing_ok=True)
-
-    def elsewhere(self) -> Task:
-        """The same task on another machine: with a relay folder of its own, and the same lakehouse."""
-        return replace(self.task, folder=self.task.folder / "elsewhere", lake=self.task.root)
 
     def heal(self) -> None:
         """What an operator does: start it again."""
@@ -196,6 +185,5 @@ class Bench:
             for table in set(tables) - set(merged):
                 assert table_differences(task.server, task.target, task.database, table) == []
             if merged:
-                columns, _ = source_columns(task.server, task.database, merged[0])
-                shards = [rows_of_table(task.server, task.database, shard, columns) for shard in merged]
-                assert rows_of_table(task.target, task.database, MERGED, columns) == shards[0] + shards[1]
+                shards = [(task.server, task.database, shard) for shard in merged]
+                assert union_differences(shards, task.target, task.database, MERGED) == []

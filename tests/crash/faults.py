@@ -74,20 +74,20 @@ def _hung_process(bench: Bench) -> None:
         process.terminate()
         process.wait(STOP_SECONDS)
         bench.heal()
-        bench.hangs.unlink()
+        bench.task.hangs.unlink()
     bench.heal()
 
 
 def second_runner(bench: Bench) -> None:
     """While one hangs, another machine does the work and goes on; one of the two is told so, if their work overlaps."""
     bench.provoke("hang")
-    other = bench.elsewhere()
+    other = bench.task.elsewhere()
     if bench.row.executors:
         with bench.task.process(*bench.row.arguments[1:]) as process:
             bench.wait_hanging(process)
             bench.write(MEANWHILE)
             other.catch_up()
-            bench.hangs.unlink()
+            bench.task.hangs.unlink()
             assert process.wait(END_SECONDS) in (0, Fenced.exit_code), process.log()
     else:
         with bench.hanging() as (_, ended):
@@ -96,7 +96,7 @@ def second_runner(bench: Bench) -> None:
             with other.environment():
                 code = execute([bench.row.arguments[0], str(other.write_spec()), *bench.row.arguments[1:]])
             assert code in (0, Fenced.exit_code)
-            bench.hangs.unlink()
+            bench.task.hangs.unlink()
             _assert_ends(ended, END_SECONDS)
     bench.heal()
 

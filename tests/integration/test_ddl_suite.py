@@ -55,6 +55,15 @@ def read_cases() -> list[Case]:
     return cases
 
 
+def run_group(server: Server, database: str, group: str) -> None:
+    """Run the statements of a group of a case (`before`, `ddl` or `after`) in one session."""
+    with server.connect(database=database) as connection, connection.cursor() as cursor:
+        for statement in filter(None, group.replace("{db}", database).split("; ")):
+            cursor.execute(statement)
+            if statement.startswith("CREATE DATABASE"):
+                connection.select_db(database)
+
+
 @dataclass
 class Suite:
     """All cases on one server, each in a database of its own, followed by one pipeline."""
@@ -69,16 +78,7 @@ class Suite:
         """Run groups of statements (`before`, `ddl`, `after`) of every case."""
         for group in groups:
             for database, case in self.cases.items():
-                self._run(database, getattr(case, group).replace("{db}", database))
-
-    def _run(self, database: str, statements: str) -> None:
-        if not statements:
-            return
-        with self.server.connect(database=database) as connection, connection.cursor() as cursor:
-            for statement in statements.split("; "):
-                cursor.execute(statement)
-                if statement.startswith("CREATE DATABASE"):
-                    connection.select_db(database)
+                run_group(self.server, database, getattr(case, group))
 
     def follow(self) -> None:
         """Land and apply all there is."""

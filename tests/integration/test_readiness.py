@@ -6,7 +6,7 @@ from http.client import HTTPConnection
 
 import pytest
 
-from dmdelta.failpoint import HANGS, CrashPoint
+from dmdelta.failpoint import CrashPoint
 from tests.support.relaying import wait_until
 from tests.support.servers.server import free_port
 from tests.support.task import Task
@@ -47,7 +47,7 @@ def has_applied(task):
 
 def test_a_task_whose_applying_is_frozen_is_not_ready(task):
     """The limit is three times the target freshness; the process stays alive, and recovers without a restart."""
-    frozen = task.failpoint.with_name(task.failpoint.name + HANGS)
+    frozen = task.hangs
     with task.process() as run:
         wait_until(lambda: run.poll() is not None or has_applied(task), 180)
         wait_until(lambda: answer_of(task, "/readyz") == (200, "ready\n"), 60)

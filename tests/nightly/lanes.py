@@ -112,8 +112,8 @@ LANES: tuple[Lane, ...] = (
     ),
     RunLane(
         "soak",
-        ("-m", "tests.soak", "--minutes", "30", "--seed", "{seed}", "--json", "{json}"),
-        seconds=2400.0,
-        parts=2,
+        ("-m", "tests.soak", "--minutes", "20", "--seed", "{seed}", "--json", "{json}"),
+        seconds=2000.0,
+        parts=3,
     ),
 )

@@ -1,4 +1,4 @@
-"""What goes wrong meanwhile: kills, failpoints, cut connections, servers that die."""
+"""What goes wrong meanwhile: kills, failpoints, cut connections, servers that die, a second runner, a lost history."""
 
 import json
 import os
@@ -7,45 +7,32 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 
-from dmdelta.failpoint import HANGS, CrashPoint
-from tests.soak.sources import Source
+from pyspark.sql import SparkSession
+
+from dmdelta.failpoint import CrashPoint
+from tests.soak.sources import KEYED, Source
+from tests.soak.task import Runner
+from tests.support.forgetting import forget_history
 from tests.support.proxy import Proxy
-from tests.support.task import Task, TaskProcess
+from tests.support.relaying import wait_until
 
-POINTS = tuple(
-    point for point in CrashPoint if point.name.startswith(("RELAY", "LAND", "SILVER", "CHECKPOINT", "CARE"))
-)
-KINDS = ("kill", "error:LakehouseError", "error:CommitConflict", "error:ENOSPC", "error:EACCES", "hang")
+_SILVER = ("RELAY", "LAND", "SILVER", "CHECKPOINT", "CARE")
+POINTS = {side: tuple(point for point in CrashPoint if point.name.startswith(side)) for side in (_SILVER, "SINK")}
+KINDS = {
+    _SILVER: ("kill", "error:LakehouseError", "error:CommitConflict", "error:ENOSPC", "error:EACCES", "hang"),
+    "SINK": ("kill", "error:TargetUnavailable", "hang"),
+}
 HANG_SECONDS = 5.0
+MEET_SECONDS = 60.0
+"""So long a point may take to be passed by a task at work."""
+END_SECONDS = 90.0
+"""So long a runner may take to notice that another one has done its work."""
 NOT_MET = "armed and not met"
-
-
-@dataclass
-class Runner:
-    """The task's process, started again whenever it has ended.
-
-    Attributes:
-        ended: how often with which exit code; a negative one is a signal's.
-    """
-
-    task: Task
-    ended: Counter[int] = field(default_factory=Counter)
-    _process: TaskProcess | None = None
-
-    @property
-    def process(self) -> TaskProcess:
-        if self._process is None or self._process.poll() is not None:
-            if self._process is not None:
-                self.ended[int(self._process.poll() or 0)] += 1
-            self._process = TaskProcess(self.task, "run", ())
-        return self._process
-
-    def end(self) -> None:
-        if self._process is not None:
-            self._process.end()
 
 
 @dataclass
@@ -55,30 +42,32 @@ class Faults:
         counts: what was done so far.
     """
 
+    spark: SparkSession
     runner: Runner
     sources: Sequence[Source]
     proxies: Sequence[Proxy]
     counts: Counter[str] = field(default_factory=Counter)
     _hung: float = 0.0
+    _holds: bool = False
 
     @property
     def met(self) -> int:
         """How many faults were injected."""
         return sum(self.counts.values()) - 2 * self.counts[NOT_MET]
 
-    def plan(self, rng: random.Random, seconds: float) -> list[tuple[float, Callable[[random.Random], None]]]:
+    def plan(self, rng: random.Random, seconds: float) -> list[tuple[float, Callable[[], object]]]:
         """One to three faults of a phase, and when."""
         kinds = (self.kill_runner, self.kill_relay, self.arm, self.arm, self.cut, self.cut)
-        return sorted(
-            ((rng.uniform(0, seconds), rng.choice(kinds)) for _ in range(rng.randint(1, 3))), key=lambda x: x[0]
-        )
+        chosen = [(rng.uniform(0, seconds), rng.choice(kinds)) for _ in range(rng.randint(1, 3))]
+        # Each with a generator of its own: what one draws depends on what the others have left.
+        return [(at, partial(fault, random.Random(rng.getrandbits(32)))) for at, fault in chosen]
 
     def kill_runner(self, _: random.Random) -> None:
         self.runner.process.kill()
         self.counts["runner killed"] += 1
 
     def kill_relay(self, rng: random.Random) -> None:
-        folder = self.runner.task.relay / f"s{rng.randrange(len(self.sources)) + 1}"
+        folder = self.runner.task.relay / rng.choice(self.sources).source_id
         with suppress(FileNotFoundError, ProcessLookupError):
             os.kill(int(json.loads((folder / "status.json").read_text())["pid"]), signal.SIGKILL)
             self.counts["relay killed"] += 1
@@ -90,7 +79,8 @@ class Faults:
     def arm(self, rng: random.Random) -> None:
         """Whoever comes by next."""
         if not self.runner.task.failpoint.exists():
-            point, kind = rng.choice(POINTS), rng.choice(KINDS)
+            side = "SINK" if self.runner.task.target is not None and rng.random() < 0.4 else _SILVER
+            point, kind = rng.choice(POINTS[side]), rng.choice(KINDS[side])
             self.runner.task.arm(point, kind, rng.randint(1, 3))
             self.counts[f"{point.value} armed: {kind}"] += 1
 
@@ -102,19 +92,67 @@ class Faults:
         source.reconnect()
         self.counts["server killed"] += 1
 
+    def hang_a_commit(self) -> None:
+        """A writer of silver hangs right before its commit, until `take_over` lets it go on."""
+        self._holds = True
+        self.runner.task.arm(CrashPoint.SILVER_BEFORE_COMMIT, "hang")
+
+    def take_over(self) -> None:
+        """Another machine does all the work while the runner's is suspended; then the hung commit goes on.
+
+        Raises:
+            AssertionError: nobody hung, or the runner does not notice the other one.
+        """
+        process = self.runner.process
+        wait_until(lambda: self._hangs.exists() or self.runner.has_ended, MEET_SECONDS)
+        assert not self.runner.has_ended, self.runner.log
+        self.runner.freeze()
+        try:
+            self._catch_up_elsewhere()
+        finally:
+            self.runner.thaw()
+            self._hangs.unlink()
+            self._holds = False
+        process.wait(END_SECONDS)
+        self.counts["taken over by a second runner"] += 1
+
+    def _catch_up_elsewhere(self) -> None:
+        other = self.runner.task.elsewhere()
+        other.folder.mkdir(exist_ok=True)
+        with (other.folder / "run.log").open("a") as said, redirect_stdout(said), redirect_stderr(said):
+            other.catch_up()
+
+    def forget(self) -> None:
+        """The runner dies behind a commit, and before it is started again the history of some tables is gone.
+
+        Raises:
+            AssertionError: the runner does not pass the point.
+        """
+        self.runner.task.arm(CrashPoint.SILVER_AFTER_COMMIT, "kill")
+        wait_until(lambda: self.runner.has_ended, MEET_SECONDS)
+        for source in self.sources:
+            for table in KEYED:
+                place = Path(self.runner.task.root) / "silver" / source.load / table
+                if (place / "_delta_log").exists():
+                    forget_history(self.spark, place)
+        self.counts["killed, history forgotten"] += 1
+
     def tend(self) -> None:
         """Keep the task at work; what hangs is let go on after a while."""
         assert self.runner.process
-        hangs = self.runner.task.failpoint.with_name(self.runner.task.failpoint.name + HANGS)
-        if not hangs.exists():
+        if self._holds or not self._hangs.exists():
             self._hung = 0.0
         elif not self._hung:
             self._hung = time.monotonic()
         elif time.monotonic() - self._hung > HANG_SECONDS:
-            hangs.unlink(missing_ok=True)
+            self._hangs.unlink(missing_ok=True)
 
     def disarm(self) -> None:
         """What nobody has met by the end of a phase is taken back."""
         with suppress(FileNotFoundError):
             self.runner.task.failpoint.unlink()
             self.counts[NOT_MET] += 1
+
+    @property
+    def _hangs(self) -> Path:
+        return self.runner.task.hangs

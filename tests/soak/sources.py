@@ -1,12 +1,16 @@
-"""What is written to a source in each phase: a shop's work, tables that come and change, online DDL, two shards."""
+"""What is written to a source in each phase: a shop's work, bursts, tables that come and change, online DDL, two shards."""
 
 import random
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
 
-from tests.integration.test_ddl_suite import Case, read_cases
+from pymysql.connections import Connection
+
+from tests.integration.test_ddl_suite import Case, read_cases, run_group
 from tests.support.online_ddl import GH_OST, PT_OSC, TABLE
 from tests.support.servers import Server
 from tests.support.shop import KEYLESS, TABLES, Clerk
@@ -23,28 +27,24 @@ BURST_ROWS = (500, 4_000)
 BURST_TABLE = "CREATE TABLE b (id INT PRIMARY KEY, v INT, w VARCHAR(60) NOT NULL, d DECIMAL(12,2), at DATETIME(3))"
 BURST_KEPT = 8_000
 """So many rows stay in the table of the bursts: a comparison reads them all."""
+KEYED = ("b", "appended", "counted")
+"""Tables of the load, each with a key: bursts, rows that are only inserted, rows that are only updated."""
+LOAD_TABLES = (
+    BURST_TABLE,
+    "CREATE TABLE appended (id INT AUTO_INCREMENT PRIMARY KEY, v INT)",
+    "CREATE TABLE counted (id INT PRIMARY KEY, n INT)",
+    "INSERT INTO counted VALUES (1, 0), (2, 0), (3, 0)",
+)
 KEPT = 4
 """So many databases of changed tables are there at a time: older ones are dropped."""
 
 
-@dataclass
-class ShardChanges:
-    """The statements that all shards execute, by phase: the same for every source."""
+class Load(Enum):
+    """A load of one kind alone, for a phase that is about one guard."""
 
-    seed: int
-    added: list[str] = field(default_factory=list)
-
-    def of(self, phase: int) -> list[str]:
-        """For phases in turn: an ALTER TABLE in two phases of five."""
-        rng = random.Random(f"{self.seed}/shards/{phase}")
-        if rng.random() > 0.4:
-            return []
-        if self.added and rng.random() < 0.3:
-            return [f"ALTER TABLE t DROP {self.added.pop(rng.randrange(len(self.added)))}"]
-        if rng.random() < 0.2:
-            return [f"ALTER TABLE t MODIFY w VARCHAR({40 + phase})"]
-        self.added.append(f"c{phase}")
-        return [f"ALTER TABLE t ADD c{phase} INT DEFAULT {phase}"]
+    INSERTS = "inserts"
+    UPDATES = "updates"
+    BURSTS = "bursts"
 
 
 @dataclass(eq=False)
@@ -54,6 +54,7 @@ class Source:
     Attributes:
         letter: stands in its databases' names.
         number: of the source among the others, from 0 on.
+        cases: the cases of the DDL suite take part.
         counts: what was done so far.
     """
 
@@ -61,6 +62,7 @@ class Source:
     letter: str
     number: int
     seed: int
+    cases: bool = True
     counts: Counter[str] = field(default_factory=Counter)
     _changed: list[str] = field(default_factory=list)
     _rows: int = 0
@@ -72,7 +74,7 @@ class Source:
         self.server.execute(*(f"CREATE DATABASE {name}" for name in (self.shop, self.marks, self.load, *self.shards)))
         self.server.execute(*TABLES.values(), *KEYLESS.values(), database=self.shop)
         self.server.execute("CREATE TABLE m (id INT PRIMARY KEY)", database=self.marks)
-        self.server.execute(BURST_TABLE, database=self.load)
+        self.server.execute(*LOAD_TABLES, database=self.load)
         for shard in self.shards:
             self.server.execute(SHARD, database=shard)
         self._connection = self._connect()
@@ -100,25 +102,49 @@ class Source:
     def shards(self) -> list[str]:
         return [f"soak_{self.letter}_shard{number}" for number in SHARDS]
 
-    def work(self, phase: int, of_shards: list[str]) -> None:
+    @property
+    def source_id(self) -> str:
+        return f"s{self.number + 1}"
+
+    @property
+    def place(self) -> str:
+        """Where its log ends now, as `dmdelta replay` takes it."""
+        file, offset, _ = self.server.position()
+        return f"{file}:{offset}"
+
+    def work(self, phase: int, of_shards: list[str], only: Load | None = None) -> None:
         """One phase, up to its mark."""
         rng = random.Random(f"{self.seed}/{self.letter}/{phase}")
-        acts: list[Callable[[], None]] = [self._clerk.step] * STEPS
-        acts += [lambda: self._load_shard(rng)] * (STEPS // 4)
-        acts += [lambda: self._burst(rng)] * BURSTS
-        acts.append(lambda: self._change_tables(rng, phase))
-        if rng.random() < 0.3:
-            acts.append(lambda: self._change_online(rng, phase))
-        rng.shuffle(acts)
-        for shard in self.shards:
-            at = rng.randrange(len(acts))
-            acts[at:at] = [self._statement_on(shard, text) for text in of_shards]
+        acts = self._acts(rng, phase, of_shards) if only is None else self._acts_of(only, rng)
         for act in acts:
             act()
             time.sleep(PAUSE)
         self.counts["transactions"] = self._clerk.transactions
         self.counts["rows"] = self.rows
         self.server.execute(f"INSERT INTO m VALUES ({phase})", database=self.marks)
+
+    def _acts(self, rng: random.Random, phase: int, of_shards: list[str]) -> list[Callable[[], None]]:
+        acts: list[Callable[[], None]] = [self._clerk.step] * STEPS
+        acts += [lambda: self._load_shard(rng)] * (STEPS // 4)
+        acts += [self._append, self._count] * (STEPS // 4)
+        acts += [lambda: self._burst(rng)] * BURSTS
+        if self.cases:
+            acts.append(lambda: self._change_tables(rng, phase))
+        if rng.random() < 0.3:
+            acts.append(lambda: self._change_online(rng, phase))
+        rng.shuffle(acts)
+        for shard in self.shards:
+            at = rng.randrange(len(acts))
+            acts[at:at] = [self._statement_on(shard, text) for text in of_shards]
+        return acts
+
+    def _acts_of(self, only: Load, rng: random.Random) -> list[Callable[[], None]]:
+        kinds: dict[Load, list[Callable[[], None]]] = {
+            Load.INSERTS: [self._append] * STEPS,
+            Load.UPDATES: [self._count] * STEPS,
+            Load.BURSTS: [lambda: self._burst(rng)] * 3 * BURSTS,
+        }
+        return kinds[only]
 
     def tables(self) -> Iterator[tuple[str, str]]:
         """Database and table of all that is there, but for the shards'."""
@@ -132,7 +158,7 @@ class Source:
         self._connection = self._connect()
         self._clerk.go_on(self._connection.cursor())
 
-    def _connect(self):
+    def _connect(self) -> "Connection[Any]":
         return self.server.connect(database=self.shop, autocommit=False)
 
     def _statement_on(self, shard: str, text: str) -> Callable[[], None]:
@@ -141,6 +167,12 @@ class Source:
             self.counts["statements on shards"] += 1
 
         return act
+
+    def _append(self) -> None:
+        self._write(self.load, "INSERT INTO appended (v) VALUES (1), (2)")
+
+    def _count(self) -> None:
+        self._write(self.load, "UPDATE counted SET n = n + 1")
 
     def _burst(self, rng: random.Random) -> None:
         """Thousands of rows as fast as the server takes them, in one transaction or in three; old ones are deleted."""
@@ -171,24 +203,23 @@ class Source:
         self._shard_key += 3
         shard = rng.choice(SHARDS)
         key = (2 * self.number + shard) * LANE + self._shard_key
-        statements = (
+        self._write(
+            self.shards[shard - 1],
             f"INSERT INTO t (id, v) VALUES ({key}, {self._shard_key}), ({key} + 1, 0)",
             f"UPDATE t SET v = v + 1 WHERE id % 7 = {rng.randrange(7)}",
             f"DELETE FROM t WHERE id = {key} - {3 * rng.randrange(1, 9)}",
         )
-        with self.server.connect(database=self.shards[shard - 1]) as connection, connection.cursor() as cursor:
+
+    def _write(self, database: str, *statements: str) -> None:
+        with self.server.connect(database=database) as connection, connection.cursor() as cursor:
             self._rows += sum(cursor.execute(statement) for statement in statements)
 
     def _change_tables(self, rng: random.Random, phase: int) -> None:
         """One case of the DDL suite."""
         case: Case = rng.choice(self._cases)
         database = self._fresh(f"{phase}_ddl")
-        groups = [group.replace("{db}", database) for group in (case.before, case.ddl, case.after) if group]
-        with self.server.connect(database=database) as connection, connection.cursor() as cursor:
-            for statement in (text for group in groups for text in group.split("; ")):
-                cursor.execute(statement)
-                if statement.startswith("CREATE DATABASE"):
-                    connection.select_db(database)
+        for group in (case.before, case.ddl, case.after):
+            run_group(self.server, database, group)
         self.counts["DDL cases"] += 1
 
     def _change_online(self, rng: random.Random, phase: int) -> None:

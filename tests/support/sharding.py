@@ -25,9 +25,8 @@ from dmdelta.sharding import Shard as ShardName
 from tests.support.background import in_background
 from tests.support.diff import Difference, differences
 from tests.support.servers import Server
-from tests.support.sinking import rows_of_table, target_of
+from tests.support.sinking import sink_section, union_differences
 from tests.support.task import PASSWORD_VARIABLE, Task, TaskProcess
-from tests.support.values import source_columns
 
 CASES = Path(__file__).parent.parent / "golden" / "sharding" / "cases.txt"
 SHARDS = (1, 2, 3, 4)
@@ -220,11 +219,7 @@ class ShardMerge:
     def _sink(self) -> dict[str, object]:
         if self.target is None:
             return {}
-        server = target_of(self.target)
-        kind = "tidb" if server.tidb else "mysql"
-        sink = {"kind": kind, "host": server.host, "port": server.port, "user": server.user}
-        sink |= {"password": server.password, "worker-count": 4, "metadata": f"dm_{self._prefix}"}
-        return {"sink": sink}
+        return {"sink": sink_section(self.target, f"dm_{self._prefix}")}
 
     def silver(self, spark: SparkSession, case: Case) -> DataFrame:
         return spark.table(self.lake.silver(self.merged, case.name))
@@ -275,20 +270,12 @@ class ShardMerge:
         return f"{self._prefix}_{self.cases.index(case):02d}_{shard}"
 
     def _target_differences(self, case: Case) -> list[str]:
-        """Rows of the shards that the target lacks, by each shard's own columns, and the number of rows too much."""
+        """What the target's table is not as the union of the shards."""
         assert self.target is not None
-        found, total = list[str](), 0
-        for shard in sorted(self._shards[case.name]):
-            server, database = self.server(shard), self.database(case, shard)
-            columns, _ = source_columns(server, database, "t")
-            expected = rows_of_table(server, database, "t", columns)
-            lacks = expected - rows_of_table(self.target, self.merged, case.name, columns)
-            found += [f"{shard} missing: {row}" for row in sorted(lacks, key=str)]
-            total += expected.total()
-        ((count,),) = self.target.query(f"SELECT COUNT(*) FROM `{case.name}`", self.merged)
+        shards = [(self.server(shard), self.database(case, shard), "t") for shard in sorted(self._shards[case.name])]
         # The target keeps the rows of a shard that is dropped or truncated, as DM's does.
         emptied = any(word in step for phase in case.phases for step in phase for word in ("TRUNCATE", "DROP TABLE"))
-        return found if emptied or count == total else [*found, f"{count} rows instead of {total}"]
+        return union_differences(shards, self.target, self.merged, case.name, counted=not emptied)
 
     def _differences(self, spark: SparkSession, case: Case) -> list[Difference]:
         silver = self.silver(spark, case)

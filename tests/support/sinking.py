@@ -42,6 +42,14 @@ def target_of(server: Server | TidbServer) -> TargetServer:
     return TargetServer(server.host, server.port, "sink", server.password)
 
 
+def sink_section(target: Server | TidbServer, metadata: str) -> dict[str, object]:
+    """The section of a spec that names a test server as the target; `metadata` is the schema of the sink's tables."""
+    server = target_of(target)
+    kind = "tidb" if server.tidb else "mysql"
+    section = {"kind": kind, "host": server.host, "port": server.port, "user": server.user}
+    return {**section, "password": server.password, "worker-count": 4, "metadata": metadata}
+
+
 @dataclass(frozen=True)
 class Ended:
     """How a run ended: whether it came to bronze's end, and what safe mode it had."""
@@ -126,6 +134,26 @@ def table_differences(source: Server, target: Server, database: str, table: str)
     missing = [f"{table} missing: {row}" for row in sorted(rows[0] - rows[1], key=str)]
     more = [f"{table} too much: {row}" for row in sorted(rows[1] - rows[0], key=str)]
     return missing + more
+
+
+def union_differences(
+    shards: Sequence[tuple[Server, str, str]], target: Server, database: str, table: str, *, counted: bool = True
+) -> list[str]:
+    """What a merged table of the target lacks of its shards, by each shard's own columns, and whether it has more.
+
+    Args:
+        shards: the server, database and table of each.
+        counted: the target has no other rows.
+    """
+    found, total = list[str](), 0
+    for server, schema, name in shards:
+        columns, _ = source_columns(server, schema, name)
+        expected = rows_of_table(server, schema, name, columns)
+        lacks = expected - rows_of_table(target, database, table, columns)
+        found += [f"{schema}.{name} missing: {row}" for row in sorted(lacks, key=str)]
+        total += expected.total()
+    ((count,),) = target.query(f"SELECT COUNT(*) FROM {quoted(table)}", database)
+    return found if not counted or count == total else [*found, f"{database}.{table}: {count} rows instead of {total}"]
 
 
 def rows_of_table(

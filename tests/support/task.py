@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.client import HTTPConnection
 from pathlib import Path
 from unittest.mock import patch
@@ -25,11 +25,11 @@ from dmdelta.cli.main import execute
 from dmdelta.config import load_spec
 from dmdelta.engine.control.cancellation import StopRequest
 from dmdelta.engine.run.runner import RunOptions, run_task
-from dmdelta.failpoint import VARIABLE, CrashPoint
+from dmdelta.failpoint import HANGS, VARIABLE, CrashPoint
 from dmdelta.logging import configure
 from tests.support.jvm import JVM_OPTIONS
 from tests.support.servers import Server
-from tests.support.sinking import target_of
+from tests.support.sinking import sink_section
 
 PASSWORD_VARIABLE = "DMDELTA_TEST_PASSWORD"
 _METRICS = re.compile(r'"url": "http://127\.0\.0\.1:(\d+)/metrics"')
@@ -119,6 +119,11 @@ class Task:
         """The file that arms a crash point of this task's processes."""
         return self.folder / "failpoint"
 
+    @property
+    def hangs(self) -> Path:
+        """It is there for as long as something hangs at a crash point; without it, it goes on."""
+        return self.failpoint.with_name(self.failpoint.name + HANGS)
+
     def arm(self, point: CrashPoint, fault: str = "kill", nth: int = 1) -> None:
         """Whichever process of the task passes `point` for the nth time from now on meets the fault there, once."""
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -157,6 +162,10 @@ class Task:
                 stop.request()
                 ended.result(END_SECONDS)
 
+    def elsewhere(self) -> "Task":
+        """The same task on another machine: with a relay folder of its own, and the same lakehouse."""
+        return replace(self, folder=self.folder / "elsewhere", lake=self.root)
+
     def environment(self) -> AbstractContextManager[object]:
         """What commands on this task need of the environment, in this process."""
         return patch.dict(os.environ, {PASSWORD_VARIABLE: self.server.password, VARIABLE: f"@{self.failpoint}"})
@@ -173,11 +182,7 @@ class SinkTask(Task):
         path = super().write_spec()
         spec = yaml.safe_load(path.read_text())
         assert self.target is not None
-        server = target_of(self.target)
-        kind = "tidb" if server.tidb else "mysql"
-        spec["sink"] = {"kind": kind, "host": server.host, "port": server.port, "user": server.user}
-        spec["sink"] |= {"password": server.password, "worker-count": 4, "metadata": f"dm_{self.database}"}
-        spec["sink"] |= self.sink
+        spec["sink"] = {**sink_section(self.target, f"dm_{self.database}"), **self.sink}
         path.write_text(yaml.safe_dump(spec))
         return path
 

@@ -24,6 +24,7 @@ from dmdelta.engine.task.overrides import BINLOG_OPERATORS
 from dmdelta.engine.task.task import Task
 from dmdelta.engine.validation.store import VALIDATOR
 from dmdelta.errors import DmdeltaError
+from dmdelta.lakehouse.access.interface import PartitionBound
 from dmdelta.lakehouse.jvm.cancellation import cancel_jobs
 from dmdelta.lakehouse.layout import Lakehouse
 from dmdelta.lakehouse.maintenance import (
@@ -117,8 +118,8 @@ class BackgroundMaintenance:
         if landed - self._batches >= self.worn:
             self._batches = landed
             # Older days were compacted while they were new.
-            since = (datetime.now(timezone.utc) - timedelta(days=1)).date()
-            self._maintain(self.task.lakehouse.bronze, stop, f"{PARTITION_COLUMN} >= DATE'{since}'")
+            yesterday = (datetime.now(timezone.utc) - timedelta(days=1)).date()
+            self._maintain(self.task.lakehouse.bronze, stop, PartitionBound(PARTITION_COLUMN, yesterday))
 
     def _expire(self, stop: StopRequest) -> None:
         bronze = self.task.lakehouse.bronze
@@ -131,9 +132,9 @@ class BackgroundMaintenance:
             self.scheduler.tables.counters.cared_for("expire")
             log.info("bronze rows expired", table=bronze, before=str(expired.before), rows=expired.rows)
 
-    def _maintain(self, table: str, stop: StopRequest, where: str = "") -> None:
+    def _maintain(self, table: str, stop: StopRequest, since: PartitionBound | None = None) -> None:
         if not stop.requested:
-            self._execute(table, self._plan(table, stop), stop, where)
+            self._execute(table, self._plan(table, stop), stop, since)
 
     def _plan(self, table: str, stop: StopRequest) -> MaintenancePlan:
         try:
@@ -147,12 +148,14 @@ class BackgroundMaintenance:
         known = replace(wear, vacuumed_at=wear.vacuumed_at or self._vacuumed.get(table))
         return plan_maintenance(known, datetime.now(timezone.utc))
 
-    def _execute(self, table: str, plan: MaintenancePlan, stop: StopRequest, where: str = "") -> None:
+    def _execute(
+        self, table: str, plan: MaintenancePlan, stop: StopRequest, since: PartitionBound | None = None
+    ) -> None:
         """Run the planned maintenance."""
         if not plan.deeds:
             return
         try:
-            done = self._perform(table, plan, where)
+            done = self._perform(table, plan, since)
         except DmdeltaError as error:
             self._failed(table, error, stop)
             return
@@ -162,10 +165,10 @@ class BackgroundMaintenance:
             self._vacuumed[table] = datetime.now(timezone.utc)
         log.info("maintenance finished", **asdict(done))
 
-    def _perform(self, table: str, plan: MaintenancePlan, where: str) -> MaintenanceResult:
+    def _perform(self, table: str, plan: MaintenancePlan, since: PartitionBound | None) -> MaintenanceResult:
         if table in metadata_tables(self.task.lakehouse, self.task.spec.name):
             return maintain_metadata(self.spark, table, plan)
-        return maintain_table(self.spark, table, plan, where)
+        return maintain_table(self.spark, table, plan, since)
 
     def _failed(self, table: str, error: DmdeltaError, stop: StopRequest) -> None:
         """Count and report a failure: the table's rows are unchanged, and it is retried later."""

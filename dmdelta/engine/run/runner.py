@@ -216,7 +216,7 @@ def _follow(following: _Following, control: ControlTable) -> bool:
     with reporting_stop(pipelines):
         _end(pipelines, attempt, GRACE_SECONDS if restarts else DRAIN_SECONDS)
     if views is not None:
-        views.end(_seconds_for_views(attempt, stopped=stopped_by_request))
+        views.end(0 if restarts else _seconds_for_views(attempt, stopped=stopped_by_request))
     commands.finish([end_position(pipeline) for pipeline in pipelines])
     for side in locks:
         side.poll()

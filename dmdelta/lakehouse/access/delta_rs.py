@@ -23,7 +23,7 @@ from dmdelta.lakehouse.access.commit_log import Commit, newest_own_commit
 from dmdelta.lakehouse.access.commit_tag import CommitTag, OwnCommit
 from dmdelta.lakehouse.access.commit_times import listed_versions, timed_commits
 from dmdelta.lakehouse.access.delta_rs_errors import translated
-from dmdelta.lakehouse.access.interface import Condition, MetadataRow, NewestBy, RowCondition
+from dmdelta.lakehouse.access.interface import Condition, MetadataRow, NewestBy, PartitionBound, RowCondition
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -159,15 +159,22 @@ class LocalTable:
         with translated(self.table, "deleting from"):
             self._attempts(lambda opened: opened.delete(condition(_literal)))
 
-    def compact(self) -> tuple[int, int]:
-        """Rewrite small files into large ones. Returns the numbers of removed and added files.
+    def compact(self, since: PartitionBound | None = None, target_bytes: int | None = None) -> tuple[int, int]:
+        """Rewrite small files into large ones; the rows keep their order. Returns the numbers of removed and added
+        files.
+
+        Args:
+            since: the partitions to compact; None: all.
+            target_bytes: the size of a large file; None: Delta's default.
 
         Raises:
             CommitConflict: another writer deleted rows meanwhile.
             LakehouseError: the table cannot be written.
         """
+        filters = None if since is None else [(since.column, ">=", str(since.first))]
         with translated(self.table, "compacting"):
-            metrics = self._attempts(lambda opened: opened.optimize.compact())
+            # A second task would only take another core from the run.
+            metrics = self._attempts(lambda opened: opened.optimize.compact(filters, target_bytes, 1))
         return metrics["numFilesRemoved"], metrics["numFilesAdded"]
 
     def vacuum(self) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import date, datetime, timezone
 from enum import Enum
 from typing import Any, Protocol
 
@@ -11,6 +11,14 @@ from dmdelta.lakehouse.access.commit_tag import CommitTag, OwnCommit
 
 MetadataRow = dict[str, Any]
 """Values by column; timestamps are in UTC. A table of an older version lacks columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionBound:
+    """The partitions of a table from a day on."""
+
+    column: str
+    first: date
 
 
 class Comparison(Enum):

@@ -1,7 +1,8 @@
 """Keeps Spark and delta-rs from writing one table at the same time in this process.
 
 delta-rs creates a commit file only if it does not exist. Spark's local log store checks and then renames, so a commit
-of delta-rs in between would be lost. Several of Spark's writers may write at once: its log store serializes them.
+of delta-rs in between would be lost. Several writers of the same kind may write at once: Spark's log store serializes
+them, and delta-rs repeats a commit whose version exists.
 """
 
 import threading
@@ -10,16 +11,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _CHANGED = threading.Condition()
-_SPARK = Counter[str]()
-"""The number of Spark's writers by table."""
-_DELTA_RS = set[str]()
+_SPARK, _DELTA_RS = Counter[str](), Counter[str]()
+"""The numbers of writers by table."""
 
 
 @contextmanager
 def spark_writes(table: str) -> Iterator[None]:
     """Spark may write the table (its SQL identifier) during the block; waits until delta-rs has committed."""
     with _CHANGED:
-        _CHANGED.wait_for(lambda: table not in _DELTA_RS)
+        _CHANGED.wait_for(lambda: not _DELTA_RS[table])
         _SPARK[table] += 1
     try:
         yield
@@ -30,15 +30,14 @@ def spark_writes(table: str) -> Iterator[None]:
 
 @contextmanager
 def delta_rs_writes(table: str) -> Iterator[bool]:
-    """Yields whether delta-rs may write the table during the block: no other writer does. Does not wait."""
+    """Yields whether delta-rs may write the table during the block: Spark does not. Does not wait."""
     with _CHANGED:
-        free = not _SPARK[table] and table not in _DELTA_RS
-        if free:
-            _DELTA_RS.add(table)
+        free = not _SPARK[table]
+        _DELTA_RS[table] += free
     try:
         yield free
     finally:
         if free:
             with _CHANGED:
-                _DELTA_RS.remove(table)
+                _DELTA_RS[table] -= 1
                 _CHANGED.notify_all()

@@ -3,16 +3,20 @@
 import json
 from contextlib import nullcontext
 from dataclasses import replace
+from datetime import datetime, timedelta, timezone
 
 import pytest
 
 from dmdelta.bronze.datasource import register
 from dmdelta.bronze.landing import land, newest_landed, open_bronze, plan_landing
+from dmdelta.bronze.schema import PARTITION_COLUMN
 from dmdelta.changelog.context import SourceContext
 from dmdelta.errors import Fenced
+from dmdelta.lakehouse.access.interface import PartitionBound
 from dmdelta.lakehouse.access.local_root import local_folder
 from dmdelta.lakehouse.access.table_writers import spark_writes
 from dmdelta.lakehouse.history import spark_commits
+from dmdelta.lakehouse.maintenance import MaintenancePlan, maintain_table
 from dmdelta.lakehouse.session import is_provided
 from dmdelta.rules import BlockAllowList, SourceRules
 from dmdelta.segments import list_segments
@@ -60,6 +64,32 @@ def test_both_land_one_log(spark, source):
     assert writers(source.bronze) == ["Apache-Spark", "delta-rs", "Apache-Spark", "delta-rs"]
     tags = [json.loads(commit.user_metadata) for commit in spark_commits(spark, source.bronze, 3)]
     assert [tag["version"] for tag in tags] == [3, 2, 1]
+
+
+@pytest.mark.parametrize("by", ["delta-rs", "Spark"])
+def test_small_files_are_compacted_and_landing_continues(spark, source, by):
+    """By Spark while Spark writes bronze; with the same rows, which readers of both kinds of commits find."""
+    landed = None
+    for _ in range(2):
+        landed = land(spark, source, next_batch(landed), landed)
+    before, today = rows_of(spark, source.bronze), datetime.now(timezone.utc).date()
+    for first, compacted in ((today + timedelta(days=1), (0, 0)), (today - timedelta(days=1), (2, 1))):
+        with writing(by, source.bronze):
+            result = maintain_table(
+                spark, source.bronze, MaintenancePlan(compact=True), PartitionBound(PARTITION_COLUMN, first)
+            )
+        assert (result.compacted_files, result.new_files) == compacted
+        assert rows_of(spark, source.bronze) == before
+    assert writers(source.bronze)[-1] == {"Spark": "Apache-Spark"}.get(by, by)
+    assert newest_landed(spark, source) == landed
+    following = land(spark, source, next_batch(landed), landed)
+    assert newest_landed(spark, source) == following
+    assert len(rows_of(spark, source.bronze)) > len(before)
+
+
+def rows_of(spark, bronze):
+    columns = ("epoch", "seq", "row", "op", "to_json(before) AS before", "to_json(after) AS after")
+    return sorted(map(tuple, spark.table(bronze).selectExpr(*columns).collect()), key=lambda row: row[:3])
 
 
 @pytest.mark.parametrize(("first", "second"), [("delta-rs", "Spark"), ("Spark", "delta-rs"), ("delta-rs", "delta-rs")])

@@ -1,6 +1,7 @@
 """Any split of a log into segments: wherever it is cut, the result is the same changes, GTIDs and statements."""
 
 import io
+from collections.abc import Collection
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from dmdelta.binlog.events.boundary import scan_gtids
 from dmdelta.binlog.events.header import HEADER
 from dmdelta.binlog.rows.ddl_scan import scan_statements
+from dmdelta.errors import CorruptBinlog
 from dmdelta.model.position import Position
 from dmdelta.model.segment import FIRST_OFFSET, Segment
 from dmdelta.segments import list_segments, open_segment
@@ -20,6 +22,7 @@ from dmdelta.source.relay.segmenter import Cutter
 from tests.support.changes import decode_bytes, rows_of
 from tests.support.golden import GOLDEN, boundaries, cut_at, recording
 from tests.support.gtids import spelled
+from tests.support.sabotage import Guard, switch_off
 
 FILES = sorted(GOLDEN.glob("*/binlog.0*"))
 EPOCH = "archive.000001"
@@ -80,10 +83,19 @@ def test_any_remainder_of_a_segment(place: Path, draw: st.DataObject, tmp_path_f
 @given(place=st.sampled_from(FILES), draw=st.data())
 def test_any_cuts_of_the_relay(place: Path, draw: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Whenever the relay's own cutter cuts."""
+    assert_any_cuts(place, draw.draw(st.sets(st.integers(0, 80))), tmp_path_factory.mktemp("relay"))
+
+
+def assert_any_cuts(place: Path, due: Collection[int], folder: Path) -> None:
+    """
+    Args:
+        due: of every 80 events, those after which a segment is due.
+
+    Raises:
+        AssertionError: the cutter's segments have something else than the whole file.
+    """
     data, _, expected = whole(place)
-    folder = tmp_path_factory.mktemp("relay")
     cutter, at = Cutter(folder / EPOCH, place.name, FIRST_OFFSET, b""), FIRST_OFFSET
-    due = draw.draw(st.sets(st.integers(0, 80)))
     number = 0
     while at < len(data):
         header = HEADER.unpack_from(data, at)
@@ -95,3 +107,12 @@ def test_any_cuts_of_the_relay(place: Path, draw: st.DataObject, tmp_path_factor
     assert [one.end for one in segments[:-1]] == [one.start for one in segments[1:]]
     parts = [read(Path(one.path).read_bytes(), one, place.parent.name) for one in segments]
     assert joined(parts) == expected
+
+
+def test_cuts_within_a_transaction_are_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sabotage: each event ends a transaction."""
+    place = FILES[0]
+    assert_any_cuts(place, range(80), tmp_path / "whole")
+    switch_off([Guard.BOUNDARY], monkeypatch.setattr)
+    with pytest.raises(CorruptBinlog, match="inside a transaction"):
+        assert_any_cuts(place, range(80), tmp_path / "cut")

@@ -1,0 +1,131 @@
+"""Whether all is as at the sources: silver and the sink's target by a full diff of our own, and `dmdelta validate`."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
+
+from dmdelta.ddl.types import silver_types
+from dmdelta.lakehouse.layout import Lakehouse
+from dmdelta.sharding import Shard
+from tests.soak.operations import Operations
+from tests.soak.sources import Source
+from tests.soak.task import MERGED, SoakTask
+from tests.support.diff import differences
+from tests.support.lake import is_table
+from tests.support.servers import Server
+from tests.support.sinking import table_differences, union_differences
+
+SHOWN = 10
+Check = Callable[[], list[str]]
+"""What differs of one table."""
+
+
+@dataclass
+class Judges:
+    """
+    Attributes:
+        equal_seconds: after the marks are there, until the last table is: slow ones are left behind for a while.
+        compared: tables so far.
+        validated: tables by what `dmdelta validate` says of them.
+    """
+
+    spark: SparkSession
+    task: SoakTask
+    operations: Operations
+    equal_seconds: float = 120.0
+    compared: int = 0
+    validated: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def lakehouse(self) -> Lakehouse:
+        return Lakehouse(root=str(self.task.root))
+
+    def mark(self, source: Source) -> int:
+        """The newest phase of a source that silver, and the target, have to its end; -1: none."""
+        marks = self.lakehouse.silver(source.marks, "m")
+        if not is_table(marks):
+            return -1
+        (row,) = self.spark.sql(f"SELECT max(id) AS id FROM {marks}").collect()
+        found = -1 if row.id is None else int(row.id)
+        return found if self.task.target is None else min(found, self._mark_of_target(source))
+
+    def _mark_of_target(self, source: Source) -> int:
+        assert self.task.target is not None
+        if not self.task.target.query(f"SHOW DATABASES LIKE '{source.marks}'"):
+            return -1
+        if not self.task.target.query("SHOW TABLES LIKE 'm'", source.marks):
+            return -1
+        return int(self.task.target.query("SELECT COALESCE(MAX(id), -1) FROM m", source.marks)[0][0])
+
+    def compare(self, tend: Callable[[], None]) -> int:
+        """Every table; those that differ once more, until they had their time. How many there are.
+
+        Raises:
+            AssertionError: tables differ.
+        """
+        deadline, left = time.monotonic() + self.equal_seconds, [*self._silver(), *self._target()]
+        count = len(left)
+        while left:
+            found = [(check, check()) for check in left]
+            left = [check for check, lines in found if lines]
+            if left and time.monotonic() > deadline:
+                raise AssertionError("\n".join(line for _, lines in found for line in lines[:SHOWN]))
+            if left:
+                tend()
+                time.sleep(1)
+        self.compared += count
+        return count
+
+    def validate(self) -> None:
+        """The second judge.
+
+        Raises:
+            AssertionError: it finds a difference, or no table that is the same.
+        """
+        for against in ("silver", "sink") if self.task.target is not None else ("silver",):
+            found = self.operations.validate(against)
+            statuses = Counter(str(one["status"]) for one in found)
+            self.validated += statuses
+            differing = [str(one) for one in found if one["status"] == "differs"]
+            assert not differing, f"dmdelta validate --against={against}:\n" + "\n".join(differing[:SHOWN])
+            assert statuses["same"], f"dmdelta validate --against={against}: {found}"
+
+    def _silver(self) -> Iterator[Check]:
+        for source in self.task.sources:
+            for database, table in source.tables():
+                yield partial(self._differences, source, database, table)
+            for shard in source.shards:
+                yield partial(self._shard_differences, source, shard)
+
+    def _target(self) -> Iterator[Check]:
+        if (target := self.task.target) is None:
+            return
+        for source in self.task.sources:
+            for database, table in source.tables():
+                yield partial(_target_differences, source, target, database, table)
+        shards = [(source.server, shard, "t") for source in self.task.sources for shard in source.shards]
+        yield partial(union_differences, shards, target, *MERGED)
+
+    def _differences(self, source: Source, database: str, table: str) -> list[str]:
+        silver = self.lakehouse.silver(database, table)
+        if not is_table(silver):
+            return [f"{database}.{table} is not in silver"]
+        found = differences(source.server, database, table, self.spark.table(silver))
+        return [f"{database}.{line}" for line in found]
+
+    def _shard_differences(self, source: Source, shard: str) -> list[str]:
+        silver = self.lakehouse.silver(*MERGED)
+        if not is_table(silver):
+            return [f"{shard}.t is not in silver"]
+        name = str(Shard(source.source_id, shard, "t"))
+        rows = self.spark.table(silver).where(F.col(silver_types.SHARD) == name)
+        return [f"{shard}.{line}" for line in differences(source.server, shard, "t", rows)]
+
+
+def _target_differences(source: Source, target: Server, database: str, table: str) -> list[str]:
+    return [f"target: {database}.{line}" for line in table_differences(source.server, target, database, table)]

@@ -1,0 +1,33 @@
+"""The figures of a soak, as `make nightly` reads them."""
+
+from collections import Counter
+from statistics import median
+from typing import Any
+
+from tests.soak.phases import Soak
+
+
+def figures(soak: Soak, *, passed: int, failed: int, seconds: float) -> dict[str, Any]:
+    """Phases that passed and failed, faults injected, rows written, and lines for the reader."""
+    written = sum((source.counts for source in soak.sources), start=Counter[str]())
+    settled = ", ".join(f"{one:.0f}" for one in soak.settled)
+    counted = {
+        "written": written,
+        "faults": soak.faults.counts,
+        "commands": soak.operations.counts,
+        "dmdelta validate": soak.judges.validated,
+    }
+    codes = ", ".join(f"{code}: {n}" for code, n in sorted(soak.faults.runner.ended.items()))
+    compared = f"{soak.judges.compared:,} tables compared"
+    notes = [
+        f"{passed + failed} phases in {seconds:.0f} s, {soak.rows / seconds:.0f} rows/s, {compared}",
+        f"settled after {median(soak.settled):.0f} s (median), by phase: {settled} s" if settled else "never settled",
+        *(f"{title}: {listed(counts) or 'none'}" for title, counts in counted.items()),
+        f"the task ended and was started again, by exit code: {codes or 'never'}",
+    ]
+    return {"passed": passed, "failed": failed, "faults": soak.faults.met, "rows": soak.rows, "notes": notes}
+
+
+def listed(counts: "Counter[str]") -> str:
+    """Counts in one line."""
+    return ", ".join(f"{name} {n:,}" for name, n in sorted(counts.items()))

@@ -1,0 +1,41 @@
+"""What goes wrong in a phase, and the phases that each guard is there for."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from tests.soak.sources import Load
+from tests.support.sabotage import Guard
+
+
+class Scene(Enum):
+    QUIET = "quiet"
+    """Nothing."""
+    FAULTS = "faults"
+    """One to three faults, one or two commands of operators, perhaps a server that dies."""
+    TAKEOVER = "takeover"
+    """A second runner does the work while the first one's machine is suspended right before a commit."""
+    FORGOTTEN = "forgotten"
+    """The runner dies behind a commit, and the history of the tables is gone when it is started again."""
+
+
+@dataclass(frozen=True)
+class Sabotage:
+    """A phase that passes with a guard, and not without it.
+
+    Attributes:
+        besides: the guards that are off in both cases, because one of two is enough.
+        safe_mode: the task is always in safe mode.
+    """
+
+    scene: Scene
+    only: Load
+    besides: tuple[Guard, ...] = ()
+    safe_mode: bool = False
+
+
+SABOTAGE = {
+    Guard.VERSION: Sabotage(Scene.TAKEOVER, Load.UPDATES, (Guard.COMMITS,), safe_mode=True),
+    Guard.COMMITS: Sabotage(Scene.TAKEOVER, Load.INSERTS),
+    Guard.EXIT_POINT: Sabotage(Scene.FORGOTTEN, Load.INSERTS, (Guard.COMMITS,)),
+    Guard.BOUNDARY: Sabotage(Scene.QUIET, Load.BURSTS),
+}

@@ -1,0 +1,121 @@
+"""The soak's task: all sources by way of their proxies, merged shards, perhaps a sink; and its process."""
+
+import os
+import signal
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+
+from tests.soak.sources import Source
+from tests.support.proxy import Proxy
+from tests.support.servers import Server
+from tests.support.sinking import sink_section
+from tests.support.task import PASSWORD_VARIABLE, Task, TaskProcess
+
+MERGED = ("merged", "t")
+"""Where the shards of all sources go."""
+
+
+@dataclass
+class SoakTask(Task):
+    """
+    Attributes:
+        target: of its sink; None: it has none.
+    """
+
+    sources: Sequence[Source] = ()
+    proxies: Sequence[Proxy] = ()
+    target: Server | None = None
+
+    def write_spec(self) -> Path:
+        servers = [
+            {
+                "source-id": source.source_id,
+                "host": source.server.host,
+                "port": proxy.port,
+                "user": source.server.user,
+                "password": f"${{{password_variable(source)}}}",
+                "relay": {"dir": str(self.relay), "purge": self.purge},
+            }
+            for source, proxy in zip(self.sources, self.proxies, strict=True)
+        ]
+        merged = {
+            "schema-pattern": "soak_?_shard*",
+            "table-pattern": "t",
+            "target-schema": MERGED[0],
+            "target-table": MERGED[1],
+        }
+        spec: dict[str, object] = {
+            "name": "soak",
+            "task-mode": "all",
+            "shard-mode": "pessimistic",
+            "sources": servers,
+            "routes": {"shards": merged},
+            "block-allow-list": {"do-dbs": ["soak_*"]},
+            "syncer": {"checkpoint-flush-interval": "2s", "target-freshness": "1s", **self.syncer},
+            "lakehouse": {"root": str(self.root)},
+            **({"sink": sink_section(self.target, "dm_soak")} if self.target is not None else {}),
+        }
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.spec.write_text(yaml.safe_dump(spec))
+        return self.spec
+
+
+def password_variable(source: Source) -> str:
+    """The variable of the environment that has the password of a source's account."""
+    return f"{PASSWORD_VARIABLE}_{source.source_id}"
+
+
+@dataclass
+class Runner:
+    """The task's process, started again whenever it has ended.
+
+    Attributes:
+        ended: how often with which exit code; a negative one is a signal's.
+        failures: how often with an error of its own since `failures` was last set to 0.
+        last_log: what the process printed that ended last, the end of it.
+    """
+
+    task: SoakTask
+    ended: Counter[int] = field(default_factory=Counter)
+    failures: int = 0
+    last_log: str = ""
+    _process: TaskProcess | None = None
+
+    @property
+    def process(self) -> TaskProcess:
+        if self._process is None or self._process.poll() is not None:
+            self._note_end()
+            self._process = TaskProcess(self.task, "run", ())
+        return self._process
+
+    @property
+    def has_ended(self) -> bool:
+        """Nobody has started it again yet."""
+        return self._process is None or self._process.poll() is not None
+
+    @property
+    def log(self) -> str:
+        """What the newest process printed, the end of it."""
+        return self._process.log() if self._process is not None else ""
+
+    def freeze(self) -> None:
+        """The process and all that it has started stand still, as on a machine that is suspended."""
+        os.killpg(self.process.pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        os.killpg(self.process.pid, signal.SIGCONT)
+
+    def end(self) -> None:
+        if self._process is not None:
+            self._process.end()
+
+    def _note_end(self) -> None:
+        if self._process is not None:
+            code = int(self._process.poll() or 0)
+            self.ended[code] += 1
+            self.failures += code > 0
+            self.last_log = self._process.log()

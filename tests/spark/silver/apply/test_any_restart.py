@@ -1,0 +1,115 @@
+"""The law of restarts: whatever a crash leaves of a table's history and checkpoint, the table becomes the source's."""
+
+import random
+from datetime import timedelta
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from dmdelta.bronze.landing import LandedRange
+from dmdelta.checkpoint import FlushReason, Point, Points, SafeModePolicy, SourceEvidence, StoredPoints, TablePoint
+from dmdelta.engine.apply.requests import RangeRequests
+from dmdelta.model.gtid import MysqlGtidSet
+from dmdelta.silver.apply.apply import apply_table
+from dmdelta.silver.schema.range_profile import table_events
+from tests.spark.silver.apply.test_any_batching import change_keyed
+from tests.support.changelog import ITEMS, Changelog
+from tests.support.forgetting import forget_history
+from tests.support.sabotage import Guard, switch_off
+
+NAME = ITEMS.name
+RANGES = 5
+APPLIED = 3
+"""Of the ranges, those that are in silver at the crash; the others have landed."""
+
+
+class Crash:
+    """A table, ranges of its log, and a checkpoint that is older than the table."""
+
+    def __init__(self, spark, lakehouse, seed):
+        self.rng, self.spark, self.table = random.Random(seed), spark, {}
+        self.changelog = Changelog(spark, lakehouse)
+        self.ends = [self.changelog.position]
+        self.changelog.tell(ITEMS)
+
+    def write(self, *, only_inserts):
+        """One range: of any changes, or of new rows alone."""
+        if only_inserts:
+            for key in range(100 * len(self.ends), 100 * len(self.ends) + 5):
+                self.table[key] = f"new {key}"
+                self.changelog.insert({"id": key, "v": self.table[key]})
+        else:
+            for _ in range(10):
+                change_keyed(self.changelog, self.table, self.rng)
+        self.ends.append(self.changelog.land())
+
+    def apply(self, flushed):
+        """The first ranges, each also by a runner that had planned it before; the checkpoint knows `flushed` of them."""
+        for number, (begin, end) in enumerate(pairwise(self.ends[: APPLIED + 1]), 1):
+            result = self.changelog.apply(begin, end, batch=number)
+            self.changelog.apply(begin, end, batch=number)
+            if number == flushed:
+                own = TablePoint(*NAME, Point(end), result.delta_version)
+        point = Point(self.ends[flushed])
+        return StoredPoints(1, FlushReason.INTERVAL, point, {NAME: own}, Point(self.ends[APPLIED]))
+
+    def forget(self):
+        """The log retention has removed the commits of the table."""
+        forget_history(self.spark, Path(self.changelog.lakehouse.root) / "silver" / "/".join(NAME))
+
+    def restart(self, stored, *, joined):
+        """A new run: the ranges from the checkpoint on, joined anywhere or `joined` to one."""
+        evidence = SourceEvidence(self.ends[-1], stored)
+        context = self.changelog.request(self.ends[0], self.ends[0], run="run-2").context
+        policy = SafeModePolicy(False, timedelta(0))
+        requests = RangeRequests(context, Points("shop", stored, evidence.landed), evidence, policy)
+        first = self.ends.index(stored.global_point.position)
+        inner = range(first + 1, RANGES)
+        cuts = [] if joined else sorted(self.rng.sample(inner, self.rng.randrange(len(inner) + 1)))
+        for begin, end in pairwise([first, *cuts, RANGES]):
+            landed = LandedRange(end, self.ends[begin], self.ends[end], MysqlGtidSet())
+            request = requests.request(
+                self.spark, table_events(self.spark, context, NAME, landed.begin, landed.end), landed
+            )
+            if request.begin < request.end:
+                requests.applied(apply_table(self.spark, request))
+
+
+def play(crash, *, flushed, forgets=True, new_rows=False):
+    """
+    Args:
+        new_rows: the ranges have new rows alone, and are joined: only the mode keeps them from being appended again.
+
+    Raises:
+        AssertionError: silver is not as the interpreter's table.
+    """
+    for _ in range(RANGES):
+        crash.write(only_inserts=new_rows or crash.rng.random() < 0.5)
+    stored = crash.apply(flushed)
+    if forgets:
+        crash.forget()
+    crash.restart(stored, joined=new_rows)
+    assert crash.changelog.silver() == sorted(crash.table.items(), key=repr)
+
+
+def test_a_crash_whose_commits_are_forgotten(spark, lakehouse):
+    """A commit that is made twice is made once, and what may be in silver is replaced."""
+    play(Crash(spark, lakehouse, 1), flushed=1, new_rows=True)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(12))
+def test_any_crash(spark, lakehouse, seed):
+    """Any changes, any checkpoint, with and without the table's history."""
+    crash = Crash(spark, lakehouse, seed)
+    play(crash, flushed=crash.rng.randint(1, APPLIED), forgets=crash.rng.random() < 0.7)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("guard", [Guard.EXIT_POINT, Guard.COMMITS])
+def test_rows_that_are_appended_again_are_detected(spark, lakehouse, monkeypatch, guard):
+    """Sabotage: a crash counts as an orderly stop, or Delta does not know which commits it has."""
+    switch_off([guard], monkeypatch.setattr)
+    with pytest.raises(AssertionError):
+        play(Crash(spark, lakehouse, 1), flushed=1, new_rows=True)

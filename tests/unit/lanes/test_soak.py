@@ -1,0 +1,74 @@
+"""`make soak`: its plan is the seed's, and `make nightly` reads its figures."""
+
+import random
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from dmdelta.failpoint import CrashPoint
+from tests.nightly.state import Outcome, PartResult
+from tests.soak.faults import POINTS, Faults
+from tests.soak.judges import Judges
+from tests.soak.operations import Operations
+from tests.soak.phases import Soak
+from tests.soak.report import figures
+from tests.soak.scenes import SABOTAGE, Scene
+from tests.soak.shards import ShardChanges
+from tests.soak.task import Runner, SoakTask
+from tests.support.sabotage import Guard, sabotaged_environment
+
+
+@pytest.fixture
+def soak(tmp_path):
+    """A soak over no sources."""
+    task = SoakTask(tmp_path, None, "")
+    operations = Operations(task)
+    faults = Faults(None, Runner(task), (), ())
+    return Soak((), faults, operations, Judges(None, task, operations), ShardChanges(7))
+
+
+def test_nightly_reads_the_figures(soak):
+    """Phases, faults and rows as numbers; the time to settle of each phase is a line."""
+    soak.faults.counts = Counter({"connections cut": 2, "armed": 3, "armed and not met": 1})
+    soak.settled = [4.0, 31.2, 5.0]
+    found = figures(soak, passed=2, failed=1, seconds=60.0)
+    part = PartResult("soak", Outcome.PASSED, 60.0, "command", **{**found, "notes": tuple(found["notes"])})
+    assert (part.passed, part.failed, part.faults, part.rows) == (2, 1, 4, 0)
+    assert "settled after 5 s (median), by phase: 4, 31, 5 s" in part.notes
+
+
+def test_the_seed_decides_the_faults(soak):
+    """And when they are injected."""
+    plans = [
+        [(at, fault.func.__name__) for at, fault in soak.faults.plan(random.Random(seed), 15.0)] for seed in (1, 1, 2)
+    ]
+    assert plans[0] == plans[1] != plans[2]
+
+
+def test_the_seed_decides_the_statements_of_the_shards():
+    """The same for every source."""
+    of_shards = [[ShardChanges(seed).of(phase) for phase in range(1, 20)] for seed in (1, 1, 2)]
+    assert of_shards[0] == of_shards[1] != of_shards[2]
+
+
+def test_each_crash_point_of_a_following_task_may_be_armed():
+    """Those of a full load are in no phase."""
+    armed = {point for points in POINTS.values() for point in points}
+    assert {point.name.split("_")[0] for point in set(CrashPoint) - armed} == {"SNAPSHOT", "MEMORY"}
+
+
+def test_each_guard_has_a_sabotage():
+    """With a scene in which the guard matters, and never besides itself."""
+    assert SABOTAGE.keys() == set(Guard)
+    assert all(guard not in sabotage.besides for guard, sabotage in SABOTAGE.items())
+    assert all(sabotage.scene is not Scene.FAULTS for sabotage in SABOTAGE.values())
+
+
+def test_a_process_finds_what_switches_its_guards_off(monkeypatch):
+    """Ahead of what PYTHONPATH has already."""
+    monkeypatch.setenv("PYTHONPATH", "/elsewhere")
+    found = sabotaged_environment([Guard.VERSION, Guard.BOUNDARY])
+    first, *_, last = found["PYTHONPATH"].split(":")
+    assert (Path(first).name, last) == ("sabotage", "/elsewhere")
+    assert found["DMDELTA_SABOTAGE"] == "version-guard,transaction-boundary"
