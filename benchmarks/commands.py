@@ -2,11 +2,12 @@
 
     make bench-commands                 # 20 tables, 2,000 row changes per second; writes benchmarks/COMMANDS.md
     python -m benchmarks.commands --tables 4 --rows 100 --runs 2    # less exact: for development
+    python -m benchmarks.commands --queries --runs 3    # only commands that query rows; prints the lines
 
 Each command is a process of its own, as an operator starts it; its time is that from its start to its end. `binlog`,
-`snapshot` and `update` include the wait until the request is in effect, `resume` that until the task runs. Two kinds of
-commands have no target: `pause` and `stop` also wait until all tables are at one position, and those that query rows
-start Spark; they run once.
+`snapshot` and `update` include the wait until the request is in effect, `resume` that until the task runs. `pause` and
+`stop` have no target: they also wait until all tables are at one position. Commands that query rows start Spark; their
+target is the time until they begin to work (`benchmarks/starts.py`).
 """
 
 import argparse
@@ -23,6 +24,7 @@ from pathlib import Path
 from benchmarks.freshness import END_SECONDS, await_tables, prepare, silver_folders
 from benchmarks.load import Load
 from benchmarks.page import measured_by, write_page
+from benchmarks.starts import Starts
 from tests.support.background import in_background
 from tests.support.servers import running
 from tests.support.task import Task
@@ -33,7 +35,7 @@ COMMAND_SECONDS = 120.0
 RUNNING_SECONDS, IDLE_SECONDS = 1.0, 2.0
 """The targets of the 95th percentile, next to a running task and without one."""
 RARE = 4
-"""Of so many runs, one measures the commands that stop or restart the sources."""
+"""Of so many runs, one measures the commands that stop or restart the sources, and those that query rows."""
 NOWHERE = "--position=99/binlog.000001:4"
 """Of no statement."""
 READING: tuple[tuple[str, ...], ...] = (
@@ -46,8 +48,6 @@ READING: tuple[tuple[str, ...], ...] = (
     ("binlog", "list"),
     ("shard-ddl-lock", "list"),
 )
-QUERIES: tuple[tuple[str, ...], ...] = (("events", "--limit=1"), ("report", f"--output={os.devnull}"))
-"""They start Spark."""
 HEAD = ["| command | runs | p50 s | p95 s | max s | target s |", "| --- | ---: | ---: | ---: | ---: | ---: |"]
 
 
@@ -121,29 +121,34 @@ def measure_running(timings: Timings, others: Timings, runs: int) -> None:
         timings.measure(("binlog", "skip"), NOWHERE)
         timings.measure(("binlog", "revert"), NOWHERE)
         timings.measure(("snapshot",), f"--table={task.database}.{tables[number % len(tables)][0]}")
-    for command in QUERIES:
-        others.measure(command)
-    others.measure(("stop",))
 
 
-def measure(load: Load, runs: int, idle_runs: int, folder: Path) -> Iterator[str]:
+def measure(load: Load, runs: int, idle_runs: int, folder: Path, *, only_queries: bool) -> Iterator[str]:
     """Run a task under load and measure commands next to it, then without it; the lines of the page."""
     with running("mysql80", max_binlog_size="1G") as server:
         task, writer = prepare(server, load, folder)
         task.settings["validator"] = {"mode": "fast"}
         busy, others, idle = Timings(task, RUNNING_SECONDS), Timings(task, None), Timings(task, IDLE_SECONDS)
+        starts, idle_starts = Starts(task), Starts(task)
+        rare = runs if only_queries else max(1, runs // RARE)
         with task.process() as run:
             await_tables(run, silver_folders(task, writer))
             with in_background(writer.write):
                 time.sleep(SETTLE_SECONDS)
-                measure_running(busy, others, runs)
+                if not only_queries:
+                    measure_running(busy, others, runs)
+                starts.measure_all(rare)
+                others.measure(("stop",))
             run.wait(END_SECONDS)
-        for _ in range(idle_runs):
+        for _ in range(0 if only_queries else idle_runs):
             for command in READING:
                 idle.measure(command)
-    yield from (*HEAD, *busy.lines(), *others.lines())
+        if idle_runs:
+            task.catch_up()
+            idle_starts.measure_all(rare)
+    yield from (*HEAD, *busy.lines(), *others.lines(), "", *starts.lines())
     if idle_runs:
-        yield from ("", "Without a task:", "", *HEAD, *idle.lines())
+        yield from ("", "Without a task:", "", *HEAD, *idle.lines(), "", *idle_starts.lines())
     yield ""
     yield f"The writer was at most {writer.behind:.1f} s late. Load average: {os.getloadavg()[0]:.1f}."
 
@@ -154,10 +159,14 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=2_000, help="row changes per second, over all tables")
     parser.add_argument("--runs", type=int, default=20, help="how often each command is measured")
     parser.add_argument("--idle-runs", type=int, default=5, help="the same without a task; 0: not measured")
+    parser.add_argument("--queries", action="store_true", help="measure only commands that query rows, and print")
     chosen = parser.parse_args()
     load = Load(chosen.tables, chosen.rows)
     with tempfile.TemporaryDirectory(prefix="dmdelta-bench-") as folder:
-        lines = list(measure(load, chosen.runs, chosen.idle_runs, Path(folder)))
+        lines = list(measure(load, chosen.runs, chosen.idle_runs, Path(folder), only_queries=chosen.queries))
+    if chosen.queries:
+        print(*lines, sep="\n")
+        return
     command = f"python -m benchmarks.commands --tables {load.tables} --rows {load.rows} --runs {chosen.runs}"
     setting = (
         f"{measured_by(command)}, MySQL 8.0. The writer, the task\nand the commands share the machine: {load.tables} "

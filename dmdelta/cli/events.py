@@ -6,6 +6,7 @@ import typer
 
 from dmdelta.cli import render
 from dmdelta.cli.options import Json, Spec
+from dmdelta.cli.reading import reading
 from dmdelta.config import load_spec
 from dmdelta.model.change import Op
 
@@ -20,9 +21,9 @@ def events(
 ) -> None:
     """Show the changes in bronze, each with its position, in log order."""
     task = load_spec(spec)
-    with render.working("starting Spark and reading bronze"):
+    with reading(task) as shown:
         from dmdelta.engine.inspect.events import EventQuery
         from dmdelta.engine.inspect.events import events as look
 
-        found = look(task, EventQuery(table=table, start=start, op=op, limit=limit))
+        found = look(task, EventQuery(table=table, start=start, op=op, limit=limit), shown.stage)
     render.rows(found, as_json=json, empty="no matching events in bronze")

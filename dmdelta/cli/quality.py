@@ -10,6 +10,7 @@ import typer
 from dmdelta.cli import render
 from dmdelta.cli.default_command import DefaultCommandGroup
 from dmdelta.cli.options import Begin, End, Json, Source, Spec, Tables
+from dmdelta.cli.reading import reading
 from dmdelta.config import load_spec
 from dmdelta.errors import QualityError
 from dmdelta.logging import configure
@@ -59,17 +60,17 @@ def judge(
     if last is not None and (begin is not None or end is not None):
         raise typer.BadParameter("--last and --from, --to do not go together")
     configure(level=logging.WARNING)
-    with render.working("starting Spark and evaluating tables") as show_line:
+    with reading(task) as shown:
         from dmdelta.engine.quality.command import QualityRequest, evaluate_tables
 
         def show(found: "TableResult") -> None:
             if not json and sys.stdout.isatty():
-                show_line(f"{'.'.join(found.subject.table)}: {'fails' if found.failed else 'passes'}")
+                shown.show_line(f"{'.'.join(found.subject.table)}: {'fails' if found.failed else 'passes'}")
 
         request = QualityRequest(
             table=table, source=source, begin=begin, end=end, last=last, images=images, replay=replay
         )
-        found = evaluate_tables(task, request, show)
+        found = evaluate_tables(task, request, show, shown.stage)
     if docs is not None:
         from dmdelta.engine.quality.command import write_docs
 

@@ -8,6 +8,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from rich import box
@@ -65,27 +66,41 @@ def table_of(records: Sequence[Mapping[str, Any]]) -> Table:
     return table
 
 
-@contextmanager
-def working(doing: str) -> Iterator[Callable[[str], None]]:
-    """Show on a terminal, on stderr, what a command does and for how long, until the block ends.
+@dataclass(frozen=True, slots=True)
+class Working:
+    """Shows what a command does, on stderr, and its results as they come, on stdout.
 
-    Yields a function that prints a line of the result.
+    Attributes:
+        stage: replaces what the command does now.
+        show_line: prints a line of the result.
+    """
+
+    stage: Callable[[str], None]
+    show_line: Callable[[str], None]
+
+
+@contextmanager
+def working(first: str) -> Iterator[Working]:
+    """Show on a terminal what a command does and for how long, until the block ends; in a pipe only its results.
+
+    Args:
+        first: what it does first.
     """
     if not sys.stderr.isatty():
-        yield lambda line: console().print(line, markup=False)
+        yield Working(lambda _: None, lambda line: console().print(line, markup=False))
         return
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    columns = SpinnerColumn(), TextColumn(doing), TimeElapsedColumn()
+    columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
     with Progress(*columns, console=console(stderr=True), transient=True) as progress:
-        progress.add_task("")
+        task = progress.add_task(first)
 
         def show(line: str) -> None:
             progress.stop()
             console().print(line, markup=False)
             progress.start()
 
-        yield show
+        yield Working(lambda doing: progress.update(task, description=doing), show)
 
 
 def print_error(error: DmdeltaError, *, debug: bool) -> None:

@@ -8,6 +8,7 @@ import typer
 
 from dmdelta.cli import render
 from dmdelta.cli.options import Json, Spec, span
+from dmdelta.cli.reading import reading
 from dmdelta.config import load_spec
 from dmdelta.errors import ConfigError
 
@@ -27,12 +28,12 @@ def report(
     The page needs no network and no server; --json prints its data instead.
     """
     task = load_spec(spec)
-    with render.working("starting Spark and reading the lakehouse"):
+    with reading(task) as shown:
         from dmdelta.report.gather import gather
         from dmdelta.report.health import plan_verdict
         from dmdelta.report.page import render_page
 
-        contents = gather(task, last)
+        contents = gather(task, last, shown.stage)
     if json:
         render.print_json(contents)
         return

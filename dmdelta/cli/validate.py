@@ -9,6 +9,7 @@ import typer
 from dmdelta.cli import render, validator
 from dmdelta.cli.default_command import DefaultCommandGroup
 from dmdelta.cli.options import Json, Source, Spec, Tables
+from dmdelta.cli.reading import reading
 from dmdelta.config import load_spec
 from dmdelta.errors import QualityError
 from dmdelta.logging import configure
@@ -49,24 +50,23 @@ def validate(
     """
     task = load_spec(spec)
     configure(level=logging.WARNING)
-    from dmdelta.engine.validation.command import validate as compare
     from dmdelta.engine.validation.results import Against, Validated, ValidateRequest
 
     if against not in (sides := [side.value for side in Against]):
         raise typer.BadParameter(f"{against!r} is not one of {', '.join(sides)}", param_hint="--against")
     if fix and Against(against) is Against.SINK:
         raise typer.BadParameter("--fix repairs silver, not the sink's target", param_hint="--fix")
-
-    request = ValidateRequest(
-        table=table, source=source, threads=threads, limit=limit, wait=wait, fix=fix, against=Against(against)
-    )
-    with render.working("starting Spark and comparing tables") as show_line:
+    with reading(task) as shown:
+        from dmdelta.engine.validation.command import validate as compare
 
         def show(found: Validated) -> None:
             if not json and sys.stdout.isatty():
-                show_line(f"{found.table}: {found.status.value}")
+                shown.show_line(f"{found.table}: {found.status.value}")
 
-        found = compare(task, request, show)
+        request = ValidateRequest(
+            table=table, source=source, threads=threads, limit=limit, wait=wait, fix=fix, against=Against(against)
+        )
+        found = compare(task, request, show, shown.stage)
     if json:
         render.print_json(found)
     else:

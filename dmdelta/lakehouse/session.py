@@ -5,6 +5,7 @@ import re
 import sys
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, cast
@@ -17,6 +18,7 @@ from dmdelta.lakehouse.access.local_root import is_provided
 from dmdelta.lakehouse.cds_options import MAKE
 from dmdelta.lakehouse.jars import delta_confs
 from dmdelta.lakehouse.jvm.cancellation import interrupts_kept
+from dmdelta.lakehouse.jvm.early_start import start_early
 from dmdelta.lakehouse.jvm.options import jvm_confs
 from dmdelta.lakehouse.jvm.output import filtered_output, inherited_output
 from dmdelta.logging import get_logger
@@ -109,6 +111,18 @@ def open_session(app: str, settings: SessionSettings | None = None) -> SparkSess
         raise LakehouseError("Spark does not start", hint=f"see the log above: {type(error).__name__}") from error
     set_confs(spark, {**_own_confs(), **_shuffle(settings), **settings.sql_confs})
     return spark
+
+
+def begin_session(app: str, settings: SessionSettings) -> None:
+    """Start the JVM of the session that `open_session` will open with the same arguments; returns at once.
+
+    Does nothing for a provided session.
+    """
+    if is_provided():
+        return
+    # It reports its errors, such as a missing delta-spark.
+    with suppress(LakehouseError):
+        start_early(_local_options(app, settings), _STARTING)
 
 
 def _own_confs() -> dict[str, str]:
@@ -236,13 +250,19 @@ def local_confs(settings: SessionSettings) -> dict[str, str]:
     }
 
 
-def _open_local(app: str, settings: SessionSettings) -> SparkSession:
+def _local_options(app: str, settings: SessionSettings) -> dict[str, str]:
+    """The options of a local session's builder; prepares the environment of its JVM."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    builder = SparkSession.builder.appName(app)
+    options = {"spark.app.name": app}
     if settings.master is not None or "SPARK_MASTER" not in os.environ:
-        builder = builder.master(settings.master or (f"local[{settings.cores}]" if settings.beside_run else "local[*]"))
-    for name, value in local_confs(settings).items():
+        options["spark.master"] = settings.master or (f"local[{settings.cores}]" if settings.beside_run else "local[*]")
+    return {**options, **local_confs(settings)}
+
+
+def _open_local(app: str, settings: SessionSettings) -> SparkSession:
+    builder = SparkSession.builder
+    for name, value in _local_options(app, settings).items():
         builder = builder.config(name, value)
     # Whoever makes the class archive waits for the JVM's end, which is the end of its output.
     output = inherited_output() if MAKE in os.environ else filtered_output()

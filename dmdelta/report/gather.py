@@ -9,7 +9,7 @@ from dmdelta import __version__
 from dmdelta.bronze.landing import landing_app
 from dmdelta.config import TaskSpec
 from dmdelta.engine.inspect.stored_status import stored_status
-from dmdelta.engine.task.task import Task, open_task
+from dmdelta.engine.task.task import Stage, Task, ignored, open_task
 from dmdelta.engine.telemetry.task_status import TaskStatus
 from dmdelta.lakehouse.history import TimedCommit, timed_commits
 from dmdelta.model.position import Position
@@ -33,10 +33,13 @@ class SilverTable:
     commits: tuple[TimedCommit, ...]
 
 
-def gather(spec: TaskSpec, last: timedelta) -> Report:
+def gather(spec: TaskSpec, last: timedelta, stage: Stage = ignored) -> Report:
     """The activity of the task in the last `last` before its newest commit.
 
     Reads the lakehouse, the relay folders and the sink's target, but not the sources.
+
+    Args:
+        stage: called as the parts of the report are read.
 
     Raises:
         LakehouseError: a table cannot be read.
@@ -45,6 +48,7 @@ def gather(spec: TaskSpec, last: timedelta) -> Report:
         read = pool.submit(stored_status, spec)
         task = open_task(spec, writing=False, beside_run=True)
         status = read.result()
+    stage("reading bronze")
     made_at = datetime.now(timezone.utc)
     report = Report(status, made_at, __version__, always_safe=spec.syncer.safe_mode)
     history, whole = timed_commits(task.spark, task.lakehouse.bronze, last, MOST_COMMITS)
@@ -56,11 +60,13 @@ def gather(spec: TaskSpec, last: timedelta) -> Report:
     landed = LandedSince(task.spark, task.lakehouse.bronze, tuple(s.source_id for s in spec.sources), since)
     rows = _without_archives(spec, landed.rows_of_batches())
     tables, table_count = landed.tables()
+    stage("reading the histories of silver")
     silver = _silver(task, tables, last)
     applied = [commit for table in silver for commit in table.commits if commit.at >= since]
     moments = [*(commit.at for commit in (*landings, *applied)), *(each.landed_at for each in rows)]
     window = Window(max(min(moments), since), max(moments), last, cut=not whole)
     stretches = stretches_of(window.since, window.until)
+    stage("reading schema changes and checks")
     changes, change_count = landed.schema_changes()
     return replace(
         report,

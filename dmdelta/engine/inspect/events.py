@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dmdelta.config import TaskSpec
-from dmdelta.engine.task.task import open_task
+from dmdelta.engine.task.task import Stage, ignored, open_task
 from dmdelta.errors import ConfigError
 from dmdelta.lakehouse.history import commits
 from dmdelta.lakehouse.spark_errors import wrapped
@@ -35,8 +35,11 @@ class EventQuery:
     limit: int = 20
 
 
-def events(spec: TaskSpec, query: EventQuery) -> list[dict[str, Any]]:
+def events(spec: TaskSpec, query: EventQuery, stage: Stage = ignored) -> list[dict[str, Any]]:
     """The first matching rows of bronze, in the order of each source's log; none if nothing has landed.
+
+    Args:
+        stage: called once the query begins.
 
     Raises:
         ConfigError: the table or position has an invalid format.
@@ -44,6 +47,7 @@ def events(spec: TaskSpec, query: EventQuery) -> list[dict[str, Any]]:
     """
     condition = " AND ".join(plan_conditions(query))
     task = open_task(spec, writing=False, beside_run=True)
+    stage("reading bronze")
     bronze = task.lakehouse.bronze
     if not commits(task.spark, bronze, 1):  # without a query, under a local root
         return []

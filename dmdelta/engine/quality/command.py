@@ -15,7 +15,7 @@ from dmdelta.engine.quality.evaluation import TableEvaluation, TableResult
 from dmdelta.engine.quality.foreign_keys import ForeignKeyEvaluation
 from dmdelta.engine.task.mapping import endpoint_of
 from dmdelta.engine.task.source import TaskSource, source_of_task
-from dmdelta.engine.task.task import named_source, open_suites, open_task
+from dmdelta.engine.task.task import Stage, ignored, named_source, open_suites, open_task
 from dmdelta.errors import ConfigError
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName
@@ -46,12 +46,13 @@ class QualityRequest:
 
 
 def evaluate_tables(
-    spec: TaskSpec, request: QualityRequest, report: Callable[[TableResult], object]
+    spec: TaskSpec, request: QualityRequest, report: Callable[[TableResult], object], stage: Stage = ignored
 ) -> list[TableResult]:
     """Evaluate tables one after the other, and store the results.
 
     Args:
         report: called with the result of each table.
+        stage: called when the tables are looked up, and for each table.
 
     Raises:
         ConfigError: there is no such table or place, or a suite does not fit its table.
@@ -61,9 +62,11 @@ def evaluate_tables(
     config = named_source(spec, request.source)
     with ThreadPoolExecutor(1) as pool:  # Great Expectations takes seconds to import, as Spark does to start
         loaded = pool.submit(open_suites, spec)
-        source = source_of_task(open_task(spec, writing=False, beside_run=True), config)
+        task = open_task(spec, writing=False, beside_run=True)
+        stage("looking up tables")
+        source = source_of_task(task, config)
         suites = loaded.result()
-    task, context = source.task, source.context
+    context = source.context
     begin, end = _range(source, request)
     if begin is not None:
         assert_kept(task.spark, source.landing, begin)
@@ -74,7 +77,8 @@ def evaluate_tables(
     evaluation = open_evaluation(source, history, known, suites)
     results: list[TableResult] = []
     try:
-        for name in names:
+        for number, name in enumerate(names, 1):
+            stage(f"evaluating {'.'.join(name)} ({number} of {len(names)})")
             if not request.replay and silver_condition(task.spark, context.table(name)) is not Condition.PRESENT:
                 continue
             result = evaluation.evaluate(name, _scope(request, begin), begin, end)

@@ -4,8 +4,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
+from pyspark.sql import Row
+
 from dmdelta.changelog.context import SourceContext
 from dmdelta.changelog.ranges import of_source
+from dmdelta.changelog.xa import AT
 from dmdelta.checkpoint import load_points
 from dmdelta.config import SourceConfig, TaskSpec
 from dmdelta.engine.task.mapping import flavor_of_source
@@ -16,7 +19,7 @@ from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.model.schema import TableName
 from dmdelta.sharding import Coordination
 from dmdelta.silver.apply.silver_context import SilverContext
-from dmdelta.silver.history.former_names import renamings_before
+from dmdelta.silver.history.former_names import IS_RENAMING, renamings_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,7 @@ class TaskSource:
         Raises:
             LakehouseError: bronze or dm_meta cannot be read.
         """
-        return self._included({*self._in_bronze("op = 'schema'"), *self._renamed(), *self.applied_tables()})
+        return self._included({*self._recorded(), *self.applied_tables()})
 
     def mentioned_tables(self) -> list[TableName]:
         """The known tables and those that a statement of the log names, whether or not they ever were there.
@@ -62,7 +65,8 @@ class TaskSource:
         Raises:
             LakehouseError: bronze or dm_meta cannot be read.
         """
-        return self._included({*self._in_bronze("op IN ('schema', 'ddl')"), *self.applied_tables()})
+        rows = self._in_bronze("schema_name, table_name", "op IN ('schema', 'ddl') AND table_name IS NOT NULL")
+        return self._included({*map(_name, rows), *self.applied_tables()})
 
     def applied_tables(self) -> list[TableName]:
         """The tables that silver was written for, whether or not the rules still include them.
@@ -73,19 +77,24 @@ class TaskSource:
         stored = load_points(self.task.spark, self.task.lakehouse, self.task.spec.name, self.context.source_id)
         return sorted(stored.tables) if stored is not None else []
 
-    def _in_bronze(self, condition: str) -> set[TableName]:
+    def _recorded(self) -> set[TableName]:
+        """The tables whose structure bronze has, and the names that RENAME statements gave."""
+        statement = f"IF(op = 'ddl', {AT}, NULL) AS at, IF(op = 'ddl', ddl, NULL) AS ddl"
+        rows = self._in_bronze(
+            f"schema_name, table_name, {statement}", f"(op = 'schema' AND table_name IS NOT NULL OR {IS_RENAMING})"
+        )
+        renamings = renamings_of([row for row in rows if row["at"] is not None], self.context)
+        renamed = {name for one in renamings for name, source in one.sources.items() if source is not None}
+        return {_name(row) for row in rows if row["at"] is None} | renamed
+
+    def _in_bronze(self, columns: str, condition: str) -> list[Row]:
+        """The different rows of the source, in no particular order."""
         bronze = self.task.lakehouse.bronze
         with wrapped(bronze, "reading"):
-            rows = self.task.spark.sql(
-                f"""SELECT DISTINCT schema_name, table_name FROM {bronze}
-                WHERE {of_source(self.context.source_id)} AND {condition} AND table_name IS NOT NULL"""
+            return self.task.spark.sql(
+                f"""SELECT DISTINCT {columns} FROM {bronze}
+                WHERE {of_source(self.context.source_id)} AND {condition}"""
             ).collect()
-        return {(str(row["schema_name"]), str(row["table_name"])) for row in rows}
-
-    def _renamed(self) -> set[TableName]:
-        """The names that RENAME statements gave."""
-        renamings = renamings_before(self.task.spark, self.context, None)
-        return {name for one in renamings for name, source in one.sources.items() if source is not None}
 
     def _included(self, names: Iterable[TableName]) -> list[TableName]:
         return sorted(name for name in names if self.context.rules.wanted(*name))
@@ -93,6 +102,10 @@ class TaskSource:
     def _merged_name(self, name: TableName) -> str:
         target = self.context.table(name)
         return ".".join(target.route.name) if target.merged else ""
+
+
+def _name(row: Row) -> TableName:
+    return str(row["schema_name"]), str(row["table_name"])
 
 
 def open_task_source(spec: TaskSpec, source_id: str | None) -> TaskSource:

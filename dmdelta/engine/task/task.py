@@ -1,7 +1,7 @@
 """A task, assembled from its spec: names, rules, endpoints, and the session that all stages share."""
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -25,6 +25,13 @@ from dmdelta.rules import SourceRules
 from dmdelta.rules.operators import Operator
 from dmdelta.sharding import Coordination
 from dmdelta.silver.apply.silver_context import SilverContext
+
+Stage = Callable[[str], object]
+"""Called with what a command does now, in the words of its user."""
+
+
+def ignored(_doing: str) -> None:
+    """The stage of a caller that shows none."""
 
 
 @dataclass(frozen=True, slots=True)

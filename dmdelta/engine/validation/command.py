@@ -10,7 +10,7 @@ from dmdelta.config import SourceConfig, TaskSpec
 from dmdelta.engine.snapshot.store import ChunkStore
 from dmdelta.engine.task.mapping import endpoint_of, sinks_passing_rows, target_server
 from dmdelta.engine.task.source import TaskSource, source_of_task
-from dmdelta.engine.task.task import Task, named_source, open_task
+from dmdelta.engine.task.task import Stage, Task, ignored, named_source, open_task
 from dmdelta.engine.validation.compare import TableValidation
 from dmdelta.engine.validation.one_sided import OneSided
 from dmdelta.engine.validation.results import Against, Outcome, Validated, ValidateRequest, shown
@@ -28,7 +28,7 @@ from dmdelta.source.endpoint import Endpoint
 Report = Callable[[Validated], object]
 
 
-def validate(spec: TaskSpec, request: ValidateRequest, report: Report) -> list[Validated]:
+def validate(spec: TaskSpec, request: ValidateRequest, report: Report, stage: Stage = ignored) -> list[Validated]:
     """Compare every matching table with its source, one after the other, and repair silver if requested.
 
     The result lists the tables of the source that the rules include, those that have been written to silver, and those
@@ -36,6 +36,7 @@ def validate(spec: TaskSpec, request: ValidateRequest, report: Report) -> list[V
 
     Args:
         report: called with the result of each table.
+        stage: called when the tables are looked up, and for each table.
 
     Raises:
         ConfigError: there is no such table, the source is an archive, or the spec has no sink to compare with.
@@ -52,7 +53,8 @@ def validate(spec: TaskSpec, request: ValidateRequest, report: Report) -> list[V
     if request.against is Against.SINK and spec.sink is None:
         raise ConfigError("the spec has no sink", hint="add the section `sink` to the spec, or omit --against sink")
     task = open_task(spec, writing=False, beside_run=True)
-    results = [line for config in configs for line in _of_source(task, config, request, report)]
+    stage("looking up tables")
+    results = [line for config in configs for line in _of_source(task, config, request, report, stage)]
     if not results:
         raise ConfigError(
             f"the task has no table {request.table}", hint="use the table's name at the source: schema.table"
@@ -60,11 +62,15 @@ def validate(spec: TaskSpec, request: ValidateRequest, report: Report) -> list[V
     return results
 
 
-def _of_source(task: Task, config: SourceConfig, request: ValidateRequest, report: Report) -> list[Validated]:
+def _of_source(
+    task: Task, config: SourceConfig, request: ValidateRequest, report: Report, stage: Stage
+) -> list[Validated]:
     source, endpoint = source_of_task(task, config), endpoint_of(config)
     tables = SourceTables(source, endpoint, request)
     results: list[Validated] = []
-    for name in tables.names():
+    names = tables.names()
+    for number, name in enumerate(names, 1):
+        stage(f"comparing {shown(name)} ({number} of {len(names)})")
         line = tables.validate(name)
         if line is not None:
             results.append(line)

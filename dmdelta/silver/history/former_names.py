@@ -6,10 +6,10 @@ of the lineage.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 
 from dmdelta.changelog.context import SourceContext
 from dmdelta.changelog.ranges import before, of_source
@@ -21,6 +21,8 @@ from dmdelta.model.schema import TableName
 from dmdelta.silver.apply.renames import Renaming, plan_renamings
 from dmdelta.silver.schema.range_profile import StructureEvent, TableEvents
 
+IS_RENAMING = "op = 'ddl' AND table_name IS NOT NULL AND lower(ddl) LIKE '%rename%'"
+"""The rows of bronze that may be statements that rename tables, as SQL."""
 NewestRead = Callable[[TableName, Position], Position | None]
 """The position from which a table's log is applied after its newest ad-hoc snapshot before a position; None without."""
 
@@ -79,9 +81,17 @@ def renamings_before(spark: SparkSession, log: SourceContext, end: Position | No
     with wrapped(bronze, "reading"):
         rows = spark.sql(
             f"""SELECT schema_name, table_name, {AT} AS at, ddl FROM {bronze}
-            WHERE {of_source(log.source_id)} AND {inside} AND op = 'ddl' AND table_name IS NOT NULL
-            AND lower(ddl) LIKE '%rename%'"""
+            WHERE {of_source(log.source_id)} AND {inside} AND {IS_RENAMING}"""
         ).collect()
+    return renamings_of(rows, log)
+
+
+def renamings_of(rows: Iterable[Row], log: SourceContext) -> list[Renaming]:
+    """The statements that rename tables, in log order.
+
+    Args:
+        rows: schema_name, table_name, at (`AT`) and ddl of the rows that are `IS_RENAMING`.
+    """
     statements: dict[TableName, list[StructureEvent]] = defaultdict(list)
     for row in rows:
         event = StructureEvent(position_of(row["at"]), row["at"]["row"], Op.DDL, row["ddl"])

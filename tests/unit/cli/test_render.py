@@ -168,8 +168,13 @@ def test_a_terminal_shows_what_a_command_does_and_stdout_gets_the_results(monkey
     monkeypatch.setattr(sys, "stdout", out)
     monkeypatch.setattr(sys, "stderr", err)
     monkeypatch.setenv("TERM", "xterm")
-    with render.working("reading bronze") as show:
-        show("shop.[b]orders: same")
-        show("shop.lines: differs")
+    with render.working("starting Spark") as shown:
+        shown.stage("comparing shop.[b]orders")
+        shown.show_line("shop.[b]orders: same")
+        shown.show_line("shop.lines: differs")
     assert out.getvalue() == "shop.[b]orders: same\nshop.lines: differs\n"
-    assert ("reading bronze" in err.getvalue()) is (stream is Terminal)
+    told = err.getvalue()
+    if stream is Terminal:
+        assert 0 <= told.find("starting Spark") < told.find("comparing shop.[b]orders")
+    else:
+        assert told == ""

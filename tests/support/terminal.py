@@ -1,0 +1,74 @@
+"""A command with a terminal as its stderr: what it shows there, and when."""
+
+import os
+import pty
+import re
+import select
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_STAGE = re.compile(r"\S (?P<stage>\S.*?) +\d+:\d\d:\d\d")
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a command showed; times are in seconds since its start.
+
+    Attributes:
+        code: its exit code.
+        stdout, stderr: as text; stderr without control sequences.
+        first: when it showed anything; None: never.
+        stages: when it first showed each stage, in this order.
+        ended: when it ended.
+    """
+
+    code: int
+    stdout: str
+    stderr: str
+    first: float | None
+    stages: Mapping[str, float]
+    ended: float
+
+
+def on_terminal(command: Sequence[str], environment: Mapping[str, str]) -> Shown:
+    """Run a command to its end. Its stdout is a pipe, which holds 64 KiB."""
+    shown, stages, began = b"", dict[str, float](), time.perf_counter()
+    first: float | None = None
+    ours, theirs = pty.openpty()
+    try:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=theirs,
+            env={**environment, "TERM": "xterm", "COLUMNS": "200"},
+            text=True,
+        )
+        while process.poll() is None or select.select([ours], [], [], 0)[0]:
+            if not select.select([ours], [], [], 0.02)[0]:
+                continue
+            shown += os.read(ours, 1 << 16)
+            now = time.perf_counter() - began
+            first = now if first is None else first
+            for stage in stages_of(_text(shown)):
+                stages.setdefault(stage, now)
+        ended = time.perf_counter() - began
+        return Shown(process.returncode, process.communicate()[0], _text(shown), first, stages, ended)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+def stages_of(shown: str) -> Iterator[str]:
+    """The stages in what a terminal showed, as often as each was shown."""
+    for line in re.split(r"[\r\n]", shown):
+        found = _STAGE.fullmatch(line.strip())
+        if found is not None:
+            yield found["stage"]
+
+
+def _text(shown: bytes) -> str:
+    return _CONTROL.sub("", shown.decode("utf-8", "replace"))
