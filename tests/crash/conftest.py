@@ -43,7 +43,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if not cells:
         return
     # Rows of one kind have the same columns.
-    columns = {name: tuple(column for row, column in cells if row == name) for name, _ in cells}
+    columns = {name: tuple(sorted(column for row, column in cells if row == name)) for name, _ in cells}
     for heads in dict.fromkeys(columns.values()):
         terminalreporter.section("fault matrix")
         terminalreporter.write_line(_line("", heads))

@@ -29,18 +29,25 @@ SELDOM = (
 )
 """Points that this task does not pass for certain: test_fault_matrix.py."""
 EVERY = tuple(point for point in CrashPoint if point not in (*RELAY, *ELSEWHERE, *SELDOM))
-ONE_OF_EACH = (CrashPoint.LAND_AFTER_COMMIT, CrashPoint.SILVER_FROM_MEMORY, CrashPoint.CHECKPOINT_MID_FLUSH)
+ONE_OF_EACH = (WHILE_NEW, CrashPoint.LAND_AFTER_COMMIT, CrashPoint.CHECKPOINT_MID_FLUSH)
+"""A point of each stage but the relay."""
 
 
+def test_each_run_resumes_after_a_killed_one(task, spark):
+    """Killed at a point of each stage, one run after the other, and the last run's relay too: then as below."""
+    file, offset, _ = task.server.position()
+    with Workload(task.server, task.database, seed=7, keyless=True, per_second=10) as workload:
+        for point in ONE_OF_EACH:
+            kill_at(point, task, workload)
+        workload.wait_for(workload.transactions + 20)
+        task.arm(RELAY[1])
+        restart(task, spark, workload, (file, offset))
+        assert not task.failpoint.exists(), f"{RELAY[1].value} was never passed"
+
+
+@pytest.mark.long
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize(
-    ("points", "of_relay"),
-    [
-        pytest.param(ONE_OF_EACH, RELAY[1:], id="one of each stage"),
-        pytest.param(EVERY, RELAY, id="every", marks=pytest.mark.long),
-    ],
-)
-def test_a_kill_at_a_crash_point_is_healed_by_a_restart(task, spark, points, of_relay):
+def test_a_kill_at_a_crash_point_is_healed_by_a_restart(task, spark):
     """SIGKILL at a point, restart, catch up: silver = source row by row, bronze = the server's binlog. Then the next.
 
     One task goes through all of them. What dies is a process of its own; what takes over runs here, where Spark is warm:
@@ -48,19 +55,24 @@ def test_a_kill_at_a_crash_point_is_healed_by_a_restart(task, spark, points, of_
     """
     file, offset, _ = task.server.position()
     with Workload(task.server, task.database, seed=7, keyless=True, per_second=10) as workload:
-        for point in (WHILE_NEW, *(point for point in points if point is not WHILE_NEW)):
-            workload.wait_for(workload.transactions + 20)
-            if point in STATEMENTS:
-                task.server.execute(STATEMENTS[point], database=task.database)
-            task.arm(point)
-            with task.process() as process:
-                assert process.wait(150) == -signal.SIGKILL, f"{point.value}: {process.log()}"
+        for point in (WHILE_NEW, *(point for point in EVERY if point is not WHILE_NEW)):
+            kill_at(point, task, workload)
             restart(task, spark, workload, (file, offset))
-        for point in of_relay:
+        for point in RELAY:
             workload.wait_for(workload.transactions + 20)
             task.arm(point)
             restart(task, spark, workload, (file, offset))
             assert not task.failpoint.exists(), f"{point.value} was never passed"
+
+
+def kill_at(point, task, workload):
+    """A run in a process of its own, which dies there."""
+    workload.wait_for(workload.transactions + 20)
+    if point in STATEMENTS:
+        task.server.execute(STATEMENTS[point], database=task.database)
+    task.arm(point)
+    with task.process() as process:
+        assert process.wait(150) == -signal.SIGKILL, f"{point.value}: {process.log()}"
 
 
 def restart(task, spark, workload, since):

@@ -9,21 +9,29 @@ from tests.crash.bench import Bench
 from tests.crash.faults import FAULTS, play
 from tests.crash.rows import ROWS
 
-SMOKE = "merge of moved keys, between"
-"""The row that every test run takes; the others are `make test-crash`."""
+SMOKE = "silver, merge of moved keys, between"
+SMOKE_FAULTS = ("error", "second runner")
+"""The cells that every test run takes; the others are `make test-crash`."""
 
 
-def _marked(row):
-    return pytest.param(row, id=row.name, marks=[] if row.name.endswith(SMOKE) else pytest.mark.long)
+def _tests():
+    """Each row with its faults; those of the smoke test are a test of their own."""
+    for row in ROWS:
+        quick = SMOKE_FAULTS if row.name == SMOKE else ()
+        if quick:
+            yield pytest.param((row, quick), id=f"{row.name}; {', '.join(quick)}")
+        rest = tuple(fault for fault in FAULTS if fault not in quick)
+        yield pytest.param((row, rest), id=row.name, marks=pytest.mark.long)
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("row", [_marked(row) for row in ROWS])
-def test_a_fault_at_a_point_loses_and_repeats_nothing(row, mysql80, request, spark, tmp_path, matrix):
+@pytest.mark.parametrize("cells", [*_tests()])
+def test_a_fault_at_a_point_loses_and_repeats_nothing(cells, mysql80, request, spark, tmp_path, matrix):
+    row, faults = cells
     target = request.getfixturevalue("mariadb") if row.sinks else mysql80
     bench = Bench(spark, row, mysql80, target, tmp_path)
     failures = []
-    for fault in FAULTS:
+    for fault in faults:
         began = time.monotonic()
         try:
             play(bench, fault)

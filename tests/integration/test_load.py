@@ -19,7 +19,8 @@ SUMS = "COUNT(*), SUM(id), SUM(n), SUM(s), SUM(CRC32(CONCAT_WS(',', id, n, s)))"
 """The same in MySQL and in Spark."""
 
 
-@pytest.mark.parametrize("digits", [pytest.param(5, id="100,000"), pytest.param(7, id="10 M", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("digits", [pytest.param(5, id="100,000"), pytest.param(7, id="10 M")])
 def test_a_transaction_of_very_many_rows_stays_within_memory(spark, tmp_path, digits):
     """Inserted in one transaction, then a tenth updated in one and a tenth deleted in one: the sums agree."""
     with running("mysql80", innodb_buffer_pool_size="512M", innodb_redo_log_capacity="256M") as server:

@@ -141,7 +141,6 @@ def test_ranges_change_nothing(shop, spark, capsys):
     assert {table: contents(spark, task, table) for table in before} == before
 
 
-@pytest.mark.long
 def test_damage_in_a_range_is_put_right(shop, spark, capsys):
     """Rows lost, stale, changed, doubled and come back from the dead are put right; the task goes on as before."""
     task, records = shop

@@ -26,8 +26,7 @@ OLD_ROWS = (
 """What the second server does to rows that the first one wrote: with changed keys, and without a key."""
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("flavor", ["mysql80", "mariadb"])
+@pytest.mark.parametrize("flavor", ["mysql80", pytest.param("mariadb", marks=pytest.mark.long)])
 def test_silver_stays_exact_when_another_server_takes_over(flavor: str, tmp_path: Path, spark) -> None:
     """What the first server's log still had for us comes from the second one: once, and in an epoch of its own."""
     with running(flavor) as old, running(flavor, server_id="2", log_slave_updates="ON") as new:

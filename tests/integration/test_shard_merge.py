@@ -9,8 +9,12 @@ LATER_SHARD = 5
 MODES = ("pessimistic", "optimistic")
 FEW, PARTS = 1, 6
 """A scenario costs some seconds a run: the first is by itself, the others go side by side in parts."""
+QUICK = ("optimistic", 0)
+"""Every test run's; its pessimistic scenarios have a sink: test_shard_sink.py."""
 SCENARIOS = [
-    pytest.param(mode, part, marks=pytest.mark.long if part else ()) for mode in MODES for part in range(PARTS)
+    pytest.param(mode, part, marks=() if (mode, part) == QUICK else pytest.mark.long)
+    for mode in MODES
+    for part in range(PARTS)
 ]
 
 

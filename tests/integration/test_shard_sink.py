@@ -10,7 +10,7 @@ BY_HAND = {"unlock_skip", "conflicting_orders_by_hand", "one_statement_or_two_by
 NEVER_ALL = {"rename_there_and_back", "a_shard_of_each_kind", "drop_and_add_again_at_once"}
 """Silver holds these at once because it distinguishes the rows of the shards; the target does not."""
 MODES = ("pessimistic", "optimistic")
-FEW = ("add_one_server_later", "add_one_server_later_at_once")
+FEW = ("add_one_server_later", "add_one_server_later_at_once", "sequence_of_two")
 PARTS = 5
 
 
@@ -40,8 +40,8 @@ def target(request):
 
 
 @pytest.mark.parametrize("mode", ["pessimistic", pytest.param("optimistic", marks=pytest.mark.long)])
-def test_a_scenario(servers, mariadb, spark, tmp_path, mode):
-    """Two shards wait for two others: the target has the column once they all have it."""
+def test_some_scenarios(servers, mariadb, spark, tmp_path, mode):
+    """Two shards wait for two others, for one statement and for two: then silver and the target have the columns."""
     cases = [case for case in cases_of(mode) if case.name in FEW]
     merge = played(servers, tmp_path, mode, cases, target=mariadb)
     with environment(merge):

@@ -5,13 +5,12 @@ import re
 import pytest
 
 from dmdelta.cli.main import execute
+from tests.support.check import assert_tables_equal_source
 from tests.support.loadable import TABLES, fill
 from tests.support.meddler import Meddler
 from tests.support.online_ddl import GH_OST, PT_OSC, TABLE
 from tests.support.sinking import table_differences
 from tests.support.task import SinkTask
-
-pytestmark = pytest.mark.long
 
 
 @pytest.fixture(params=["mysql80_too", pytest.param("tidb", marks=pytest.mark.tidb)])
@@ -34,8 +33,18 @@ def assert_same(task, *tables):
         assert table_differences(task.server, task.target, task.database, table) == []
 
 
-def test_xa_transactions_count_from_their_commit(task):
-    """One that is committed in a later run, one that is rolled back, rows of others in between."""
+COMPRESSED = (
+    "SET SESSION binlog_transaction_compression = ON",
+    "BEGIN",
+    "INSERT INTO t VALUES (30, 'between', 0), (31, 'changed', 0), (32, 'goes', 0)",
+    "UPDATE t SET b = 31 WHERE id = 31",
+    "DELETE FROM t WHERE id = 32",
+    "COMMIT",
+)
+
+
+def test_xa_and_compressed_transactions(task, spark):
+    """XA counts from its commit: in a later run, and never if it is rolled back. A compressed transaction is between."""
     task.server.execute(*TABLE, database=task.database)
     for name, key in (("kept", 10), ("gone", 20)):
         task.server.execute(
@@ -46,15 +55,18 @@ def test_xa_transactions_count_from_their_commit(task):
             f"XA PREPARE '{name}'",
             database=task.database,
         )
-    task.server.execute("INSERT INTO t VALUES (30, 'between', 0)", database=task.database)
+    task.server.execute(*COMPRESSED, database=task.database)
     task.catch_up()
     assert_same(task, "t")  # what is prepared is seen by nobody
+    assert_tables_equal_source(spark, task, ["t"])
     task.server.execute("XA COMMIT 'kept'", "XA ROLLBACK 'gone'", database=task.database)
     task.catch_up()
     assert_same(task, "t")
-    assert task.target.query("SELECT b FROM t WHERE id >= 10 ORDER BY id", task.database) == ((10,), (0,))
+    assert_tables_equal_source(spark, task, ["t"])
+    assert task.target.query("SELECT b FROM t WHERE id >= 10 ORDER BY id", task.database) == ((10,), (0,), (31,))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sequence", [GH_OST, PT_OSC], ids=["gh-ost", "pt-osc"])
 def test_an_online_schema_change_alters_the_real_table(task, sequence):
     """The target gets the shadow's ALTER at the cut-over, and neither shadow nor trash table."""
@@ -67,6 +79,7 @@ def test_an_online_schema_change_alters_the_real_table(task, sequence):
     assert source == target
 
 
+@pytest.mark.long
 def test_an_operator_leaves_out_what_the_target_refuses(task, capsys):
     """The error names row and position; `binlog skip` there, and the sink goes on behind it."""
     task.server.execute(*TABLE, database=task.database)
@@ -88,6 +101,7 @@ def test_an_operator_leaves_out_what_the_target_refuses(task, capsys):
     assert rows == ((1, "x", 5), (9, "mine", 0))
 
 
+@pytest.mark.long
 def test_checked_foreign_keys_are_kept(task):
     """Parents and children change in turns, over many workers: the target never refuses a row."""
     task.sink = {"foreign-key-checks": True, "worker-count": 8, "batch": 2}
@@ -115,6 +129,7 @@ def test_checked_foreign_keys_are_kept(task):
         task.target.execute("DELETE FROM parent WHERE id = 59", database=task.database)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("target", ["mysql80_too"], indirect=True)
 def test_the_target_is_reached_over_tls(task, capsys):
     """An account that demands TLS: with the server's CA it works, without any the error says what is missing."""
@@ -131,6 +146,7 @@ def test_the_target_is_reached_over_tls(task, capsys):
     assert_same(task, "t")
 
 
+@pytest.mark.long
 def test_a_full_load_reaches_the_target(mysql80, target, tmp_path):
     """Rows that were read, and tables without any, then what was logged."""
     task = SinkTask(tmp_path, mysql80, mysql80.fresh_database("sunk"), target=target, mode="all")
@@ -148,6 +164,7 @@ def test_a_full_load_reaches_the_target(mysql80, target, tmp_path):
     assert_same(task, "bag", "hollow", "t")
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("consistency", ["none", "snapshot"])
 def test_a_full_load_of_tables_that_change_reaches_the_target(mysql80, target, tmp_path, consistency):
@@ -163,6 +180,7 @@ def test_a_full_load_of_tables_that_change_reaches_the_target(mysql80, target, t
     assert [line for table in TABLES for line in table_differences(mysql80, target, task.database, table)] == []
 
 
+@pytest.mark.long
 def test_a_full_load_where_foreign_keys_are_checked(mysql80, target, tmp_path):
     """Tables that are made in the target with foreign keys: children are read ahead of their parents."""
     task = SinkTask(tmp_path, mysql80, mysql80.fresh_database("sunk"), target=target, mode="all")

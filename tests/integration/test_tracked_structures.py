@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dmdelta.cli.main import execute
-from dmdelta.errors import SchemaError
+from dmdelta.errors import LakehouseError, SchemaError
 from dmdelta.failpoint import CrashPoint
 from dmdelta.lakehouse.layout import Lakehouse
 from tests.support.diff import assert_same
@@ -179,14 +179,15 @@ def test_an_operator_mends_what_nobody_tells(mysql57, spark, tmp_path, capsys):
 
 
 def test_a_batch_that_did_not_land_leaves_nothing_behind(mysql57, spark, tmp_path):
-    """The history is written first: what a killed batch wrote is not believed, and is written once more."""
+    """The history is written first: what a failed batch wrote is not believed, and is written once more."""
     database = mysql57.fresh_database("tracked")
     task = Task(tmp_path, mysql57, database)
     task.start_here()
     mysql57.execute(CREATE, *(sql for sql, _ in WRITES[:4]), database=database)
-    task.arm(CrashPoint.LAND_BEFORE_COMMIT)
-    with task.process("--until-caught-up") as process:
-        assert process.wait(180) != 0
+    task.arm(CrashPoint.LAND_BEFORE_COMMIT, "error:LakehouseError")
+    with task.environment():
+        assert execute(["run", str(task.write_spec()), "--until-caught-up"]) == LakehouseError.exit_code
+    assert not task.failpoint.exists()
     written = history(task, spark)
     assert [origin for _, origin in written] == ["ddl"] * 3
     mysql57.execute(*(sql for sql, _ in WRITES[4:]), database=database)

@@ -139,26 +139,25 @@ def test_every_table_is_listed_and_damage_is_found_in_each(task, spark, capsys):
     silver = f"delta.`{task.root}/silver/{task.database}"
     for statement in DAMAGE.values():
         spark.sql(statement.format(silver=silver, shard=SHARD))
-    found = validate(task, capsys, code=6)
+    assert_found_and_repaired(task, capsys)
+
+
+def assert_found_and_repaired(task, capsys):
+    """`--fix` reports all of it and repairs all but the table without a key; a merged table's other rows stay."""
+    found = validate(task, capsys, "--fix", code=6)
     assert {name for name, line in found.items() if line["status"] == "differs"} == set(FOUND)
     assert {name: rows_of(line) for name, line in found.items() if line["differences"]} == {
         name: [row] for name, row in FOUND.items()
     }
     assert found["shard_1"]["differences"][0]["values"] == {"own": ["~", "(a value)"]}
-    repaired(task, capsys)
-
-
-def rows_of(line):
-    return [(row["kind"], row["key"]) for row in line["differences"]]
-
-
-def repaired(task, capsys):
-    """`--fix` repairs all but the table without a key, and says so; a merged table's other rows stay."""
-    found = validate(task, capsys, "--fix", code=6)
     assert {name for name, line in found.items() if line["fixed"]} == {*FOUND} - {"keyless"}
     assert "has no key" in found["keyless"]["reason"]
     found = validate(task, capsys, code=6)
     assert {name for name, line in found.items() if line["status"] == "differs"} == {"keyless"}
+
+
+def rows_of(line):
+    return [(row["kind"], row["key"]) for row in line["differences"]]
 
 
 SUNK = (
