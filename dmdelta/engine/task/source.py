@@ -1,10 +1,14 @@
 """A source of a task, for commands that read its tables, or repair them while the task is paused."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import Any
+
+from pyspark.sql import Row
 
 from dmdelta.changelog.context import SourceContext
+from dmdelta.changelog.landed_structures import landed_structures
 from dmdelta.changelog.ranges import of_source
 from dmdelta.checkpoint import load_points
 from dmdelta.config import SourceConfig, TaskSpec
@@ -13,7 +17,9 @@ from dmdelta.engine.task.overrides import read_operators
 from dmdelta.engine.task.task import Task, named_source, open_task
 from dmdelta.errors import ConfigError
 from dmdelta.lakehouse.spark_errors import wrapped
+from dmdelta.model.change import Op
 from dmdelta.model.schema import TableName
+from dmdelta.model.spark_sql import literal
 from dmdelta.sharding import Coordination
 from dmdelta.silver.apply.silver_context import SilverContext
 from dmdelta.silver.history.former_names import renamings_before
@@ -54,7 +60,7 @@ class TaskSource:
         Raises:
             LakehouseError: bronze or dm_meta cannot be read.
         """
-        return self._included({*self._in_bronze("op = 'schema'"), *self._renamed(), *self.applied_tables()})
+        return self._included({*self._in_bronze(Op.SCHEMA), *self._renamed(), *self.applied_tables()})
 
     def mentioned_tables(self) -> list[TableName]:
         """The known tables and those that a statement of the log names, whether or not they ever were there.
@@ -62,7 +68,7 @@ class TaskSource:
         Raises:
             LakehouseError: bronze or dm_meta cannot be read.
         """
-        return self._included({*self._in_bronze("op IN ('schema', 'ddl')"), *self.applied_tables()})
+        return self._included({*self._in_bronze(Op.SCHEMA, Op.DDL), *self.applied_tables()})
 
     def applied_tables(self) -> list[TableName]:
         """The tables that silver was written for, whether or not the rules still include them.
@@ -73,14 +79,18 @@ class TaskSource:
         stored = load_points(self.task.spark, self.task.lakehouse, self.task.spec.name, self.context.source_id)
         return sorted(stored.tables) if stored is not None else []
 
-    def _in_bronze(self, condition: str) -> set[TableName]:
-        bronze = self.task.lakehouse.bronze
-        with wrapped(bronze, "reading"):
-            rows = self.task.spark.sql(
-                f"""SELECT DISTINCT schema_name, table_name FROM {bronze}
-                WHERE {of_source(self.context.source_id)} AND {condition} AND table_name IS NOT NULL"""
-            ).collect()
-        return {(str(row["schema_name"]), str(row["table_name"])) for row in rows}
+    def _in_bronze(self, *ops: Op) -> set[TableName]:
+        """The tables with structures or statements."""
+        bronze, landed = self.task.lakehouse.bronze, landed_structures(self.task.spark, self.context)
+        rows: Sequence[Row | Mapping[str, Any]] = [row for row in landed or () if row["op"] in ops]
+        if landed is None:
+            listed = ", ".join(literal(op.value) for op in ops)
+            with wrapped(bronze, "reading"):
+                rows = self.task.spark.sql(
+                    f"""SELECT DISTINCT schema_name, table_name FROM {bronze}
+                    WHERE {of_source(self.context.source_id)} AND op IN ({listed})"""
+                ).collect()
+        return {(str(row["schema_name"]), str(row["table_name"])) for row in rows if row["table_name"] is not None}
 
     def _renamed(self) -> set[TableName]:
         """The names that RENAME statements gave."""
