@@ -73,6 +73,11 @@ class BatchMemory:
         return BatchMemory, ()
 
     @property
+    def is_used(self) -> bool:
+        """Whether it keeps anything."""
+        return self._capacity > 0
+
+    @property
     def size(self) -> int:
         """Bytes of the rows in memory."""
         with self._lock:

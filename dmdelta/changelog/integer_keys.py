@@ -30,6 +30,12 @@ def integer_key(schema: TableSchema) -> Column | None:
     return keys[0]
 
 
+def has_signed_key(schema: TableSchema) -> bool:
+    """Whether the primary key is one integer column whose values BIGINT holds."""
+    key = integer_key(schema)
+    return key is not None and not (key.type == "bigint" and key.unsigned)
+
+
 @dataclass(frozen=True, slots=True)
 class NetChanges:
     """Row changes of one table, compacted by key.

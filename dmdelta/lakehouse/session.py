@@ -67,6 +67,12 @@ _CARE_CONFS = {
 }
 """Compaction runs often and must therefore be cheap."""
 
+_QUERY_CONFS = {
+    # Spark's default, which a local JVM replaces for the small batches of a task: without it Parquet is read by rows.
+    "spark.sql.codegen.wholeStage": "true",
+}
+"""A user's queries read large tables, and some of them again and again."""
+
 
 @dataclass(frozen=True, slots=True)
 class SessionSettings:
@@ -172,6 +178,13 @@ def maintenance_session(spark: SparkSession) -> SparkSession:
     """A session for compacting tables. If these confs are rejected, the catalog maintains its tables itself."""
     clone = clone_session(spark)
     set_confs(clone, _CARE_CONFS)
+    return clone
+
+
+def query_session(spark: SparkSession) -> SparkSession:
+    """A session for a user's queries."""
+    clone = clone_session(spark)
+    set_confs(clone, _QUERY_CONFS)
     return clone
 
 

@@ -24,7 +24,7 @@ from dmdelta.engine.live.tables import LiveTables
 from dmdelta.engine.quality.command import QualityRequest, evaluate_tables
 from dmdelta.errors import ConfigError
 from dmdelta.lakehouse.layout import Lakehouse
-from dmdelta.lakehouse.session import clone_session
+from dmdelta.lakehouse.session import query_session
 from dmdelta.logging import configure
 from dmdelta.quality.suite import load_suites
 from tests.support.shop import TABLES
@@ -157,7 +157,7 @@ def session(demo, spec, spark):
     """A SQL session on what the demo made."""
     if not (spec.parent / "lake").exists():
         demo.run(load_spec(spec))
-    return SqlSession(LiveTables.of(clone_session(spark), load_spec(spec)))
+    return SqlSession(LiveTables.of(query_session(spark), load_spec(spec)))
 
 
 def answer(session, text):

@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 
 from dmdelta.changelog.context import SourceContext
 from dmdelta.config import TaskSpec
+from dmdelta.engine.live.known_log import KnownLog
 from dmdelta.engine.live.source import LiveSource
 from dmdelta.engine.task.live_settings import LiveSettings, RunSettings
 from dmdelta.engine.task.source import TaskSource
 from dmdelta.engine.task.task import Task
+from dmdelta.lakehouse.session import query_session
 from dmdelta.model.change import Op
 from dmdelta.model.schema import Column, TableSchema
 from dmdelta.rules import NO_RULES
@@ -59,6 +61,8 @@ class InterpretedLog(Changelog):
     Attributes:
         tables: as the source has them now.
         moments: the position after each event, and the tables there.
+        known: what its live reads know of it; without memory, they read all rows with Spark.
+        reader: their session.
     """
 
     def __init__(self, spark, lakehouse):
@@ -66,6 +70,8 @@ class InterpretedLog(Changelog):
         self.tables = {}
         self.prepared = {}
         self.moments = []
+        self.known = KnownLog()
+        self.reader = query_session(spark)
 
     def create(self, schema):
         """A statement that creates a table, and its structure."""
@@ -122,11 +128,11 @@ class InterpretedLog(Changelog):
                 "lakehouse": {"root": self.lakehouse.root, "catalog": self.lakehouse.catalog},
             }
         )
-        task = Task(spec, self.spark, self.lakehouse, "live", LiveSettings(RunSettings.of(spec)))
+        task = Task(spec, self.reader, self.lakehouse, "live", LiveSettings(RunSettings.of(spec)))
         facts = {"lakehouse": self.lakehouse, "task": TASK, "source_id": SOURCE, "run": "live", "flavor": "mysql"}
-        context = SilverContext(**facts, **{"rules": NO_RULES, **own})
+        context = SilverContext(**facts, **{"rules": NO_RULES, "memory": self.known.memory, **own})
         landing = SourceContext(**facts, rules=context.rules)
-        return LiveSource(TaskSource(task, spec.sources[0], landing, context), at or self.position)
+        return LiveSource(TaskSource(task, spec.sources[0], landing, context), at or self.position, self.known)
 
 
 def shown(state):

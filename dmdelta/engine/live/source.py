@@ -16,6 +16,7 @@ from dmdelta.ddl.tracking.statement_effects import statement_effects
 from dmdelta.ddl.types.silver_types import OWN_COLUMNS
 from dmdelta.engine.history.lineage import NamedPast, TablePast
 from dmdelta.engine.live.base import Base, LogBeginning, TailRange, plan_base, plan_tail, unknown_until
+from dmdelta.engine.live.known_log import KnownLog, LogView
 from dmdelta.engine.live.replayed import replayed_rows
 from dmdelta.engine.snapshot.store import ChunkStore
 from dmdelta.engine.task.source import TaskSource
@@ -31,38 +32,31 @@ from dmdelta.silver.history.former_names import renamings_before
 from dmdelta.silver.history.repair import rows_at
 from dmdelta.silver.live.state import LiveState, LiveTail, not_readable
 from dmdelta.silver.rows.strategy import Mode
-from dmdelta.silver.schema.earlier import EarlierStructures
 from dmdelta.silver.schema.range_profile import (
     StructureEvent,
     StructuresBefore,
-    TableEvents,
     structure_before,
     table_events,
-    tables_with_events,
 )
 from dmdelta.silver.table.shard_rows import shard_rows
 from dmdelta.silver.table.table import merged_table_columns
 from dmdelta.silver.table.target import Target
 
 
-@dataclass(frozen=True, slots=True)
-class _Shared:
-    """The events and structures of all tables of a source after `begin`, each from one query."""
-
-    begin: Position
-    events: dict[TableName, TableEvents]
-    earlier: EarlierStructures
-
-
 @dataclass(slots=True)
 class LiveSource:
-    """The tables of a source at `at`, a position between two transactions."""
+    """The tables of a source at `at`, a position between two transactions.
+
+    Attributes:
+        known: what earlier reads of the source have found; its memory is that of the source's context.
+    """
 
     source: TaskSource
     at: Position
+    known: KnownLog = field(default_factory=KnownLog)
     _bases: dict[tuple[TableName, Position], Base | None] = field(default_factory=dict)
     _renamings: Sequence[Renaming] | None = None
-    _shared: _Shared | None = None
+    _log_view: LogView | None = None
     _points: StoredPoints | None = None
     _log: tuple[Mapping[TableName, Position], Mapping[int, Position]] | None = None
 
@@ -74,11 +68,9 @@ class LiveSource:
         """
         bases = [self._base(name, self.at) for name in names]
         positions = [base.position for base in bases if base is not None and base.position.epoch == self.at.epoch]
-        if len(positions) < 2:
+        if not positions:
             return
-        spark, log, begin = self.source.task.spark, self.source.context, min(positions)
-        found = {table.name: table for table in tables_with_events(spark, log, begin, self.at)}
-        self._shared = _Shared(begin, found, EarlierStructures(spark, log, begin))
+        self._log_view = self.known.view(self.source.task.spark, self.source.context, min(positions), self.at)
 
     def state(self, name: TableName) -> LiveState:
         """The state of a source table; of a merged table, its own rows.
@@ -97,8 +89,9 @@ class LiveSource:
             raise not_readable(name, error.message, None) from error
 
     def _state(self, name: TableName, at: Position) -> LiveState:
-        base, renaming = self._base(name, at), self._renaming(name, at)
-        if renaming is not None and (base is None or not _is_after(base, renaming.at)):
+        base = self._base(name, at)
+        renaming = self._renaming(name, base, at)
+        if renaming is not None:
             return self._renamed(name, renaming, at)
         if base is None:
             return self._without_base(name, at)
@@ -116,8 +109,8 @@ class LiveSource:
             NotReadable: silver has to advance first.
             LakehouseError: a table cannot be read.
         """
-        base, renaming = self._base(name, self.at), self._renaming(name, self.at)
-        if self.at.chunk is not None or base is None or (renaming is not None and not _is_after(base, renaming.at)):
+        base = self._base(name, self.at)
+        if self.at.chunk is not None or base is None or self._renaming(name, base, self.at) is not None:
             raise not_readable(name, "silver does not contain it yet", None)
         (first, *others) = self._ranges(name, base, self.at)
         if others or first.begin.epoch != self.at.epoch or first.ddl_applied_to is not None:
@@ -138,9 +131,9 @@ class LiveSource:
         Raises:
             LakehouseError: bronze cannot be read.
         """
-        spark, log, shared = self.source.task.spark, self.source.context, self._shared
-        if shared is not None and shared.begin <= begin:
-            return _structures_before(shared, name, begin)
+        spark, log, view = self.source.task.spark, self.source.context, self._log_view
+        if view is not None and view.begin <= begin:
+            return view.structures_before(name, begin)
         return structure_before(spark, log.lakehouse, log.source_id, name, begin)
 
     def _ranges(self, name: TableName, base: Base, at: Position) -> tuple[TailRange, ...]:
@@ -170,13 +163,12 @@ class LiveSource:
             ddl_applied_to=part.ddl_applied_to,
             safe_until=base.safe_until if base is not None else None,
         )
-        shared = self._shared
-        if shared is not None and part.end == self.at and shared.begin <= part.begin:
-            found = shared.events.get(name)
+        view = self._log_view
+        if view is not None and part.end == self.at and view.begin <= part.begin:
             request = replace(
                 request,
-                events=_since(found, name, part.begin),
-                earlier=StructuresBefore(part.begin, _structures_before(shared, name, part.begin)),
+                events=view.events_since(name, part.begin),
+                earlier=StructuresBefore(part.begin, view.structures_before(name, part.begin)),
             )
         target = request.target
         left_out = merged_table_columns(spark, target).left_out if target.merged and base is not None else frozenset()
@@ -207,11 +199,20 @@ class LiveSource:
     def _past(self, name: TableName) -> NamedPast:
         return NamedPast(self.source.task, self.source.context, name)
 
-    def _renaming(self, name: TableName, at: Position) -> Renaming | None:
-        """The newest statement before `at` that gave the table its name, or freed the name."""
+    def _renaming(self, name: TableName, base: Base | None, at: Position) -> Renaming | None:
+        """The newest statement before `at` that gave the table its name, or freed the name, if `base` is before it."""
+        view = self._log_view
+        if base is not None and view is not None and view.begin <= base.position:
+            renamings = view.renamings
+        else:
+            renamings = self._all_renamings()
+        found = next((one for one in reversed(renamings) if one.at < at and name in one.sources), None)
+        return None if found is None or (base is not None and _is_after(base, found.at)) else found
+
+    def _all_renamings(self) -> Sequence[Renaming]:
         if self._renamings is None:
             self._renamings = renamings_before(self.source.task.spark, self.source.context, self.at)
-        return next((one for one in reversed(self._renamings) if one.at < at and name in one.sources), None)
+        return self._renamings
 
     def _beginning(self, name: TableName, base: Base, at: Position) -> LogBeginning:
         """How the log of the epoch of `at` begins for a table, if its newest commit is from an earlier one."""
@@ -288,22 +289,6 @@ class LiveSource:
 
 def _is_after(base: Base, statement: Position) -> bool:
     return base.position > statement or base.ddl_applied_to == statement
-
-
-def _since(events: TableEvents | None, name: TableName, begin: Position) -> TableEvents:
-    """The events from `begin` on, of those of a longer range. Counts of rows include the earlier ones."""
-    if events is None or events.last < begin:
-        return TableEvents(*name, {}, begin, begin)
-    structure = tuple(event for event in events.structure if event.position >= begin)
-    groups = tuple(group for group in events.groups if group.until >= begin.key)
-    return replace(events, structure=structure, groups=groups, first=max(events.first, begin))
-
-
-def _structures_before(shared: _Shared, name: TableName, begin: Position) -> tuple[StructureEvent, ...]:
-    """The structures and statements that determine a table's structure at a position after `shared.begin`."""
-    found = shared.events.get(name)
-    between = [event for event in found.structure if event.position < begin] if found is not None else []
-    return (*shared.earlier.before(name), *between)
 
 
 def _received(columns: Sequence[str], former: Target, target: Target) -> list[str]:

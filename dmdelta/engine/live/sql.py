@@ -16,7 +16,7 @@ from dmdelta.engine.live.tables import LiveTables
 from dmdelta.errors import ConfigError, LakehouseError
 from dmdelta.lakehouse.access.local_root import local_folder
 from dmdelta.lakehouse.jvm.cancellation import cancel_jobs
-from dmdelta.lakehouse.session import clone_session, open_session
+from dmdelta.lakehouse.session import open_session, query_session
 from dmdelta.lakehouse.tables import table_state
 from dmdelta.model.schema import TableName
 from dmdelta.model.spark_sql import quote
@@ -49,7 +49,7 @@ class SqlSession:
         Raises:
             DmdeltaError: as `LiveTables.of`; the lakehouse is unavailable.
         """
-        return cls(LiveTables.of(clone_session(open_session(f"dmdelta {spec.name} sql")), spec), at)
+        return cls(LiveTables.of(query_session(open_session(f"dmdelta {spec.name} sql")), spec), at)
 
     def names(self) -> list[str]:
         """The names that a query can use, sorted; those of dm_meta only under a root on this machine.

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from dmdelta.bronze.datasource import register
 from dmdelta.config import TaskSpec
 from dmdelta.engine.apply.row_checks import TableChecks
+from dmdelta.engine.live.known_log import KnownLog
 from dmdelta.engine.live.place import live_position
 from dmdelta.engine.live.source import LiveSource
 from dmdelta.engine.task.live_settings import LiveSettings, RunSettings
@@ -30,6 +31,7 @@ class LiveTables:
     task: Task
     sources: Sequence[TaskSource]
     _known: dict[TableName, list[tuple[TaskSource, TableName]]] = field(default_factory=dict)
+    _logs: dict[str, KnownLog] = field(default_factory=dict)
 
     @classmethod
     def of(cls, spark: SparkSession, spec: TaskSpec) -> "LiveTables":
@@ -89,14 +91,17 @@ class LiveTables:
         """
         parts = self._source_tables(names)
         used = {source.config.source_id: source for found in parts.values() for source, _ in found}
-        live = {
-            source_id: LiveSource(_with_operators(source), live_position(source, at))
-            for source_id, source in used.items()
-        }
+        live = {source_id: self._live(source, at) for source_id, source in used.items()}
         for source_id, one in live.items():
             ours = [name for found in parts.values() for source, name in found if source.config.source_id == source_id]
             one.prepare(ours)
         return {name: _read(name, found, live) for name, found in parts.items()}
+
+    def _live(self, source: TaskSource, at: str | None) -> LiveSource:
+        known = self._logs.setdefault(source.config.source_id, KnownLog())
+        current = _with_operators(source)
+        reader = replace(current, context=replace(current.context, memory=known.memory))
+        return LiveSource(reader, live_position(source, at), known)
 
     def _source_tables(self, names: Sequence[str]) -> dict[str, list[tuple[TaskSource, TableName]]]:
         """The source tables of each table. Those of a merged table are looked up again: shards may be new."""

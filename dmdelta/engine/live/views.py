@@ -9,8 +9,10 @@ from enum import Enum
 from pyspark.sql import SparkSession
 
 from dmdelta.bronze.retention import first_day_needed
+from dmdelta.changelog.batch_memory import BatchMemory
 from dmdelta.engine.control.cancellation import StopRequest
 from dmdelta.engine.control.supervise import SupervisedLoop
+from dmdelta.engine.live.known_log import KnownLog
 from dmdelta.engine.live.place import live_position
 from dmdelta.engine.live.source import LiveSource
 from dmdelta.engine.live.sql import LIVE
@@ -92,6 +94,7 @@ class LiveViews(SupervisedLoop):
     _attempts: dict[TableName, Attempt] = field(default_factory=dict)
     _refused: dict[TableName, str] = field(default_factory=dict)
     _owned: set[TableName] = field(default_factory=set)
+    _logs: dict[str, KnownLog] = field(default_factory=dict)
 
     @property
     def _spark(self) -> SparkSession:
@@ -164,7 +167,9 @@ class LiveViews(SupervisedLoop):
                     position = live_position(source, None)
                 except ConfigError:
                     return {}
-                live[source.config.source_id] = LiveSource(source, position)
+                # The run's own memory has the newest rows.
+                known = self._logs.setdefault(source.config.source_id, KnownLog(BatchMemory()))
+                live[source.config.source_id] = LiveSource(source, position, known)
                 live[source.config.source_id].prepare(tables)
         return live
 

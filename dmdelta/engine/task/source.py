@@ -1,14 +1,15 @@
 """A source of a task, for commands that read its tables, or repair them while the task is paused."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import Any
 
 from pyspark.sql import Row
 
 from dmdelta.changelog.context import SourceContext
+from dmdelta.changelog.landed_structures import landed_structures
 from dmdelta.changelog.ranges import of_source
-from dmdelta.changelog.xa import AT
 from dmdelta.checkpoint import load_points
 from dmdelta.config import SourceConfig, TaskSpec
 from dmdelta.engine.task.mapping import flavor_of_source
@@ -16,10 +17,12 @@ from dmdelta.engine.task.overrides import read_operators
 from dmdelta.engine.task.task import Task, named_source, open_task
 from dmdelta.errors import ConfigError
 from dmdelta.lakehouse.spark_errors import wrapped
+from dmdelta.model.change import Op
 from dmdelta.model.schema import TableName
+from dmdelta.model.spark_sql import literal
 from dmdelta.sharding import Coordination
 from dmdelta.silver.apply.silver_context import SilverContext
-from dmdelta.silver.history.former_names import IS_RENAMING, renamings_of
+from dmdelta.silver.history.former_names import renamings_before
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,7 @@ class TaskSource:
         Raises:
             LakehouseError: bronze or dm_meta cannot be read.
         """
-        return self._included({*self._recorded(), *self.applied_tables()})
+        return self._included({*self._in_bronze(Op.SCHEMA), *self._renamed(), *self.applied_tables()})
 
     def mentioned_tables(self) -> list[TableName]:
         """The known tables and those that a statement of the log names, whether or not they ever were there.
@@ -65,8 +68,7 @@ class TaskSource:
         Raises:
             LakehouseError: bronze or dm_meta cannot be read.
         """
-        rows = self._in_bronze("schema_name, table_name", "op IN ('schema', 'ddl') AND table_name IS NOT NULL")
-        return self._included({*map(_name, rows), *self.applied_tables()})
+        return self._included({*self._in_bronze(Op.SCHEMA, Op.DDL), *self.applied_tables()})
 
     def applied_tables(self) -> list[TableName]:
         """The tables that silver was written for, whether or not the rules still include them.
@@ -77,24 +79,23 @@ class TaskSource:
         stored = load_points(self.task.spark, self.task.lakehouse, self.task.spec.name, self.context.source_id)
         return sorted(stored.tables) if stored is not None else []
 
-    def _recorded(self) -> set[TableName]:
-        """The tables whose structure bronze has, and the names that RENAME statements gave."""
-        statement = f"IF(op = 'ddl', {AT}, NULL) AS at, IF(op = 'ddl', ddl, NULL) AS ddl"
-        rows = self._in_bronze(
-            f"schema_name, table_name, {statement}", f"(op = 'schema' AND table_name IS NOT NULL OR {IS_RENAMING})"
-        )
-        renamings = renamings_of([row for row in rows if row["at"] is not None], self.context)
-        renamed = {name for one in renamings for name, source in one.sources.items() if source is not None}
-        return {_name(row) for row in rows if row["at"] is None} | renamed
+    def _in_bronze(self, *ops: Op) -> set[TableName]:
+        """The tables with structures or statements."""
+        bronze, landed = self.task.lakehouse.bronze, landed_structures(self.task.spark, self.context)
+        rows: Sequence[Row | Mapping[str, Any]] = [row for row in landed or () if row["op"] in ops]
+        if landed is None:
+            listed = ", ".join(literal(op.value) for op in ops)
+            with wrapped(bronze, "reading"):
+                rows = self.task.spark.sql(
+                    f"""SELECT DISTINCT schema_name, table_name FROM {bronze}
+                    WHERE {of_source(self.context.source_id)} AND op IN ({listed})"""
+                ).collect()
+        return {(str(row["schema_name"]), str(row["table_name"])) for row in rows if row["table_name"] is not None}
 
-    def _in_bronze(self, columns: str, condition: str) -> list[Row]:
-        """The different rows of the source, in no particular order."""
-        bronze = self.task.lakehouse.bronze
-        with wrapped(bronze, "reading"):
-            return self.task.spark.sql(
-                f"""SELECT DISTINCT {columns} FROM {bronze}
-                WHERE {of_source(self.context.source_id)} AND {condition}"""
-            ).collect()
+    def _renamed(self) -> set[TableName]:
+        """The names that RENAME statements gave."""
+        renamings = renamings_before(self.task.spark, self.context, None)
+        return {name for one in renamings for name, source in one.sources.items() if source is not None}
 
     def _included(self, names: Iterable[TableName]) -> list[TableName]:
         return sorted(name for name in names if self.context.rules.wanted(*name))
@@ -102,10 +103,6 @@ class TaskSource:
     def _merged_name(self, name: TableName) -> str:
         target = self.context.table(name)
         return ".".join(target.route.name) if target.merged else ""
-
-
-def _name(row: Row) -> TableName:
-    return str(row["schema_name"]), str(row["table_name"])
 
 
 def open_task_source(spec: TaskSpec, source_id: str | None) -> TaskSource:

@@ -128,6 +128,18 @@ class LocalTable:
             opened = self._open()
             return [] if opened is None else matching_rows(self._data(opened), conditions, columns)
 
+    def file_statistics(self) -> "pa.Table":
+        """One row for each data file of the newest version: `path`, `size_bytes`, `num_records`, `partition.<column>`,
+        and of columns with statistics `min.<column>`, `max.<column>` and `null_count.<column>`.
+
+        Raises:
+            LakehouseError: the table cannot be read.
+        """
+        import pyarrow as pa  # noqa: PLC0415
+
+        with translated(self.table, "listing the files of"):
+            return pa.table(self._existing().get_add_actions(flatten=True))
+
     def append(self, rows: Sequence[Mapping[str, Any]], tag: CommitTag | None) -> OwnCommit | None:
         """Append rows in one commit; columns that a row does not contain are NULL.
 

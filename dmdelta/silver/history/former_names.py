@@ -6,12 +6,14 @@ of the lineage.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark.sql import Row, SparkSession
 
 from dmdelta.changelog.context import SourceContext
+from dmdelta.changelog.landed_structures import landed_structures
 from dmdelta.changelog.ranges import before, of_source
 from dmdelta.changelog.xa import AT, position_of
 from dmdelta.lakehouse.spark_errors import wrapped
@@ -21,8 +23,6 @@ from dmdelta.model.schema import TableName
 from dmdelta.silver.apply.renames import Renaming, plan_renamings
 from dmdelta.silver.schema.range_profile import StructureEvent, TableEvents
 
-IS_RENAMING = "op = 'ddl' AND table_name IS NOT NULL AND lower(ddl) LIKE '%rename%'"
-"""The rows of bronze that may be statements that rename tables, as SQL."""
 NewestRead = Callable[[TableName, Position], Position | None]
 """The position from which a table's log is applied after its newest ad-hoc snapshot before a position; None without."""
 
@@ -76,22 +76,10 @@ def renamings_before(spark: SparkSession, log: SourceContext, end: Position | No
     Raises:
         LakehouseError: bronze cannot be read.
     """
-    bronze = log.lakehouse.bronze
-    inside = before(end) if end is not None else "true"
-    with wrapped(bronze, "reading"):
-        rows = spark.sql(
-            f"""SELECT schema_name, table_name, {AT} AS at, ddl FROM {bronze}
-            WHERE {of_source(log.source_id)} AND {inside} AND {IS_RENAMING}"""
-        ).collect()
-    return renamings_of(rows, log)
-
-
-def renamings_of(rows: Iterable[Row], log: SourceContext) -> list[Renaming]:
-    """The statements that rename tables, in log order.
-
-    Args:
-        rows: schema_name, table_name, at (`AT`) and ddl of the rows that are `IS_RENAMING`.
-    """
+    landed = landed_structures(spark, log)
+    rows: Sequence[Row | Mapping[str, Any]] = [row for row in landed or () if _may_rename(row, end)]
+    if landed is None:
+        rows = _query(spark, log, end)
     statements: dict[TableName, list[StructureEvent]] = defaultdict(list)
     for row in rows:
         event = StructureEvent(position_of(row["at"]), row["at"]["row"], Op.DDL, row["ddl"])
@@ -101,3 +89,19 @@ def renamings_of(rows: Iterable[Row], log: SourceContext) -> list[Renaming]:
         for name, events in sorted(statements.items())
     ]
     return plan_renamings(tables, log.rules, mariadb=log.flavor == "mariadb")
+
+
+def _query(spark: SparkSession, log: SourceContext, end: Position | None) -> Sequence[Row]:
+    bronze, inside = log.lakehouse.bronze, before(end) if end is not None else "true"
+    with wrapped(bronze, "reading"):
+        return spark.sql(
+            f"""SELECT schema_name, table_name, {AT} AS at, ddl FROM {bronze}
+            WHERE {of_source(log.source_id)} AND {inside} AND op = 'ddl' AND table_name IS NOT NULL
+            AND lower(ddl) LIKE '%rename%'"""
+        ).collect()
+
+
+def _may_rename(row: Mapping[str, Any], end: Position | None) -> bool:
+    """The same condition on a row of `landed_structures`."""
+    is_before = end is None or position_of(row["at"]) < end
+    return is_before and row["op"] == Op.DDL.value and row["table_name"] is not None and "rename" in row["ddl"].lower()

@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from dmdelta.changelog.integer_keys import has_signed_key
 from dmdelta.ddl.tracking.effects import Altered, Created, Dropped, Effect, Renamed, Truncated
 from dmdelta.ddl.types.silver_types import OWN_COLUMNS, silver_columns
 from dmdelta.errors import (
@@ -15,6 +17,7 @@ from dmdelta.errors import (
     UnsupportedSchemaChange,
 )
 from dmdelta.lakehouse.spark_errors import wrapped
+from dmdelta.model.change import Op
 from dmdelta.model.position import Position
 from dmdelta.model.schema import TableName, TableSchema
 from dmdelta.model.spark_sql import quote
@@ -123,7 +126,7 @@ class LiveTail:
         if not events.row_count:
             return None
         seen, undropped = self.seen(state.rows, schema)
-        return Batch(
+        batch = Batch(
             spark=self.spark,
             bronze=request.context.lakehouse.bronze,
             source_id=request.context.source_id,
@@ -138,6 +141,16 @@ class LiveTail:
             undropped=undropped,
             repeats=may_repeat(request),
         )
+        return replace(batch, memory=self._in_memory(batch))
+
+    def _in_memory(self, batch: Batch) -> Any:
+        """The rows of a batch whose compaction needs no query; None: they are read from bronze."""
+        request, events = self.request, batch.events
+        needs_query = batch.folds or batch.counted or bool(events.groups) or Op.READ in events.rows
+        if needs_query or not has_signed_key(batch.schema):
+            return None
+        rows = request.context.memory.rows(batch.begin, batch.end, request.name)
+        return rows if rows is not None and rows.num_rows else None
 
     def seen(self, rows: DataFrame, schema: TableSchema) -> tuple[TableSchema, tuple[str, ...]]:
         """The structure in silver, and columns of silver that the source has dropped.

@@ -1,12 +1,15 @@
-"""The structures of all tables of a source before a position, from one query instead of one for each table."""
+"""The structures of all tables of a source before a position, read at once: without Spark under a local root."""
 
 import threading
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from pyspark.sql import SparkSession
 
 from dmdelta.changelog.context import SourceContext
+from dmdelta.changelog.landed_structures import landed_structures
 from dmdelta.changelog.ranges import before, of_source
 from dmdelta.changelog.xa import AT, position_of
 from dmdelta.lakehouse.spark_errors import wrapped
@@ -77,8 +80,31 @@ class EarlierStructures:
     def _read(self) -> _Found:
         with self._reading:
             if self._found is None:
-                self._found = _Found({}, {}, {}) if self.end is None else _query(self.spark, self.log, self.end)
+                self._found = _Found({}, {}, {}) if self.end is None else _read(self.spark, self.log, self.end)
             return self._found
+
+
+def _read(spark: SparkSession, log: SourceContext, end: Position) -> _Found:
+    rows = landed_structures(spark, log)
+    return _query(spark, log, end) if rows is None else _found_in(rows, end)
+
+
+def _found_in(rows: Sequence[Mapping[str, Any]], end: Position) -> _Found:
+    """What `landed_structures` has before a position."""
+    recorded: dict[TableName, StructureEvent] = {}
+    statements: dict[tuple[str, str | None], list[StructureEvent]] = defaultdict(list)
+    ahead: dict[TableName, Position] = {}
+    # An event's structures have negative ordinals: the first of them is -1.
+    for row in sorted(rows, key=lambda row: (row["epoch"], row["seq"], -row["row"])):
+        name, event = (row["schema_name"], row["table_name"]), structure_event(row)
+        if event.op is not Op.SCHEMA:
+            if event.position < end:
+                statements[name].append(event)
+        elif event.position < end:
+            recorded[name] = event
+        else:
+            ahead[name] = event.position
+    return _Found(recorded, statements, ahead)
 
 
 def _query(spark: SparkSession, log: SourceContext, end: Position) -> _Found:

@@ -6,9 +6,13 @@ from dataclasses import replace
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 
+from dmdelta.changelog.batch_memory import BatchMemory
 from dmdelta.ddl.types.silver_types import VERSION
 from dmdelta.engine.live import source as live_source
+from dmdelta.engine.live.known_log import KnownLog
 from dmdelta.errors import NotReadable
+from dmdelta.lakehouse.access.local_root import local_table
+from dmdelta.lakehouse.session import takes_arrow
 from dmdelta.model.change import Op
 from dmdelta.model.schema import Column
 from dmdelta.silver.apply.row_checks import OnFailure, RowCheck
@@ -33,9 +37,15 @@ def assert_reads(log, names, positions):
             assert found.rows.columns[:-2] == source[name].columns
 
 
-def play(spark, lakehouse, seed, rounds, reads, tables=TABLES):
-    """Random changes; each table is applied up to a position of its own; reads of all tables at random positions."""
+def play(spark, lakehouse, seed, rounds, reads, tables=TABLES, *, memory=True):
+    """Random changes; each table is applied up to a position of its own; reads of all tables at random positions.
+
+    Args:
+        memory: reads keep the rows of bronze that they have read.
+    """
     log, pick = InterpretedLog(spark, lakehouse), random.Random(seed)
+    if not memory:
+        log.known = KnownLog(BatchMemory(0))
     begin, names = log.position, [schema.name for schema in tables]
     work, first = Workload(log, seed, tables), log.position
     for name in names:
@@ -64,7 +74,7 @@ def test_live_reads_are_as_the_source(spark, lakehouse, seed):
     if seed == 1:
         play(spark, lakehouse, seed, rounds=1, reads=1, tables=(ITEMS, BAG))
     else:
-        play(spark, lakehouse, seed, rounds=4, reads=4)
+        play(spark, lakehouse, seed, rounds=4, reads=4, memory=seed % 2 == 0)
 
 
 def simple(spark, lakehouse):
@@ -82,33 +92,66 @@ def simple(spark, lakehouse):
     return log
 
 
-def test_a_reversed_version_order_is_detected(spark, lakehouse, monkeypatch):
-    """Sabotage: the oldest change of a key wins."""
+def oldest_compacted(changes, schema, right=live_changes.compacted):
+    """Sabotage of `compacted`: the oldest change of a key wins."""
+    reversed_order = changes.withColumns({"epoch": -F.col("epoch"), "seq": -F.col("seq")})
+    return right(reversed_order, schema).withColumns({"epoch": -F.col("epoch"), "seq": -F.col("seq")})
+
+
+def oldest_in_memory(rows, schema, right=live_changes.net_changes):
+    """The same of `net_changes`."""
+    return right(rows.take(list(reversed(range(len(rows))))), schema)
+
+
+def unpinned(spark, target, _version):
+    """Sabotage of `rows_at`: silver is read as it is, after the changes in bronze were chosen for a version of it."""
+    return spark.table(target.place)
+
+
+@pytest.mark.parametrize("memory", [True, False])
+def test_a_reversed_version_order_is_detected(spark, lakehouse, monkeypatch, memory):
+    """Whether Spark compacts the changes, or this process."""
     log = simple(spark, lakehouse)
+    if not memory:
+        log.known = KnownLog(BatchMemory(0))
     assert_reads(log, [ITEMS.name], [log.position])
-
-    def oldest(changes, schema):
-        reversed_order = changes.withColumns({"epoch": -F.col("epoch"), "seq": -F.col("seq")})
-        return right(reversed_order, schema).withColumns({"epoch": -F.col("epoch"), "seq": -F.col("seq")})
-
-    right = live_changes.compacted
-    monkeypatch.setattr(live_changes, "compacted", oldest)
+    is_local = takes_arrow(spark) and local_table(spark, lakehouse.bronze) is not None
+    assert (log.known.memory.size > 0) is (memory and is_local)
+    monkeypatch.setattr(live_changes, "net_changes", oldest_in_memory)
+    monkeypatch.setattr(live_changes, "compacted", oldest_compacted)
     with pytest.raises(AssertionError, match="items at"):
         assert_reads(log, [ITEMS.name], [log.position])
 
 
 @pytest.mark.long
 def test_silver_that_is_not_pinned_is_detected(spark, lakehouse, monkeypatch):
-    """Sabotage: bronze is read for an earlier version of silver than silver itself."""
+    """Bronze is read for an earlier version of silver than silver itself."""
     log = simple(spark, lakehouse)
     earlier, begin = log.position, log.moments[2][0]
     log.apply(begin)
     log.delete({"id": 3, "v": "c2"})
     log.apply(earlier)
     assert_reads(log, [ITEMS.name], [earlier])
-    monkeypatch.setattr(live_source, "rows_at", lambda spark, target, _: spark.table(target.place))
+    monkeypatch.setattr(live_source, "rows_at", unpinned)
     with pytest.raises(AssertionError, match="items at"):
         assert_reads(log, [ITEMS.name], [earlier])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("sabotage", "memory"),
+    [
+        ((live_changes, "compacted", oldest_compacted), False),
+        ((live_changes, "net_changes", oldest_in_memory), True),
+        ((live_source, "rows_at", unpinned), True),
+        ((live_source, "rows_at", unpinned), False),
+    ],
+)
+def test_the_property_fails_with_a_sabotage(spark, lakehouse, monkeypatch, sabotage, memory):
+    """The random workload detects each of them."""
+    monkeypatch.setattr(*sabotage)
+    with pytest.raises(AssertionError, match="items at"):
+        play(spark, lakehouse, 1, rounds=4, reads=4, tables=(ITEMS,), memory=memory)
 
 
 @pytest.mark.long

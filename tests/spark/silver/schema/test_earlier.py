@@ -8,6 +8,7 @@ from dmdelta.model.change import Op
 from dmdelta.model.position import Position
 from dmdelta.model.schema import Column
 from dmdelta.rules import SourceRules
+from dmdelta.silver.schema import earlier as earlier_structures
 from dmdelta.silver.schema.earlier import EarlierStructures
 from dmdelta.silver.schema.lookup import structure_at
 from dmdelta.silver.schema.range_profile import structure_before
@@ -18,7 +19,18 @@ UNTOLD = ("d", "untold")
 WIDER = replace(ITEMS, columns=(*ITEMS.columns, Column("w", "int")))
 
 
-def test_all_tables_at_any_position(spark, lakehouse):
+def assert_queried(monkeypatch, spark, source, end):
+    """Spark finds the same where bronze is not read without it."""
+    landed, queried = EarlierStructures(spark, source, end), EarlierStructures(spark, source, end)
+    landed.versions()
+    with monkeypatch.context() as patch:
+        patch.setattr(earlier_structures, "landed_structures", lambda *_: None)
+        assert (queried.versions(), queried.ahead()) == (landed.versions(), landed.ahead())
+    for name in (ITEMS.name, LOG.name, OTHER.name, UNTOLD):
+        assert queried.before(name) == landed.before(name)
+
+
+def test_all_tables_at_any_position(spark, lakehouse, monkeypatch):
     """Statements on a table, on its database, and none; structures at or after the position are ahead of it."""
     changelog = Changelog(spark, lakehouse)
     source = SourceContext(lakehouse, TASK, SOURCE, "run", "mysql", SourceRules(SOURCE))
@@ -58,6 +70,7 @@ def test_all_tables_at_any_position(spark, lakehouse):
     assert ends[7] == {OTHER.name: other, ITEMS.name: wider}
     assert ends[8] == {OTHER.name: other}  # after a statement on the database
     assert ends[10] == {OTHER.name: other, LOG.name: log}
+    assert_queried(monkeypatch, spark, source, places[4])
     assert EarlierStructures(spark, source, places[4]).ahead().keys() == {ITEMS.name, LOG.name}
     assert EarlierStructures(spark, source, Position(2, "binlog.000001", 4)).versions() == {}
     assert EarlierStructures(spark, source, None).before(ITEMS.name) == ()
