@@ -28,9 +28,9 @@ def task(mysql80, tmp_path):
 
 def test_stages_follow_the_work(task):
     """Each stage precedes the result that it leads to; each command first says that it looks up what it needs."""
-    table, spec = f"{task.database}.t", load_spec(task.spec)
-    told = list[object]()
+    table, told = f"{task.database}.t", list[object]()
     with task.environment():
+        spec = load_spec(task.spec)
         rows = events(spec, EventQuery(), told.append)
         assert told == ["reading bronze"]
         assert [row["op"] for row in rows if row["table"] == table][-1] == "insert"

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-_STAGE = re.compile(r"\S (?P<stage>\S.*?) +\d+:\d\d:\d\d")
+_STAGE = re.compile(r"[\u2800-\u28ff] (?P<stage>[^\u2800-\u28ff\r\n]*?) +\d+:\d\d:\d\d")
+"""A frame of rich's spinner, what it stands for, and the time. Several may follow each other on a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +65,8 @@ def on_terminal(command: Sequence[str], environment: Mapping[str, str]) -> Shown
 
 def stages_of(shown: str) -> Iterator[str]:
     """The stages in what a terminal showed, as often as each was shown."""
-    for line in re.split(r"[\r\n]", shown):
-        found = _STAGE.fullmatch(line.strip())
-        if found is not None:
-            yield found["stage"]
+    for found in _STAGE.finditer(shown):
+        yield found["stage"]
 
 
 def _text(shown: bytes) -> str:
