@@ -11,22 +11,22 @@ from pathlib import Path
 
 VARIABLE = "DMDELTA_BENCHMARK_BEGAN"
 """The start of the run (ISO 8601), from which its days are counted."""
-DAY = timedelta(minutes=5)
+DAY = timedelta(minutes=2)
 """So long is a day of bronze's partitions and of `maintenance.bronze-days`."""
 CUT_SECONDS, LANDING_POLL_SECONDS = 0.2, 0.05
 MAINTENANCE_POLL_SECONDS, SLOW_SECONDS = 5.0, 60.0
 VACUUM_EVERY, RETENTION = timedelta(minutes=3), timedelta(minutes=2)
 PROPERTIES = {
     "delta.deletedFileRetentionDuration": "interval 2 minutes",
-    "delta.logRetentionDuration": "interval 5 minutes",
+    "delta.logRetentionDuration": "interval 3 minutes",
 }
 SHORTENED = (
     f"- A day of bronze (`landed_on`, `maintenance.bronze-days: 1`) lasts {DAY.seconds / 60:.0f} minutes.",
     f"- The tables are created with {' and '.join(f'`{name} = {value}`' for name, value in PROPERTIES.items())}.",
-    "- Spark cleans logs by whole days: files of silver's logs are dated back by two days once they are 5 minutes old.",
+    "- Spark cleans logs by whole days: files of silver's logs are dated back by two days once they are 3 minutes old.",
     f"- The relay cuts a segment every {CUT_SECONDS} s (1 s).",
     f"- Landing lists segments every {LANDING_POLL_SECONDS} s (0.2 s).",
-    "- Landed segments expire after five minutes (`purge.expires`).",
+    "- Landed segments expire after three minutes (`purge.expires`).",
     f"- Maintenance polls every {MAINTENANCE_POLL_SECONDS:.0f} s (10 s), expiry every {SLOW_SECONDS:.0f} s (600 s).",
     f"- A table is vacuumed every {VACUUM_EVERY.seconds // 60} minutes (a day).",
 )

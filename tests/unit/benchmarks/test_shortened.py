@@ -28,8 +28,8 @@ print(json.dumps({
 
 
 def output_of(*arguments: str) -> str:
-    """What Python prints with these arguments in the environment of a run that began seven minutes ago."""
-    began = datetime.now(timezone.utc) - timedelta(minutes=7)
+    """What Python prints with these arguments in the environment of a run that began three minutes ago."""
+    began = datetime.now(timezone.utc) - timedelta(minutes=3)
     environment = {**os.environ, **shortened_environment(began)}
     command = [sys.executable, *arguments]
     done = subprocess.run(command, env=environment, text=True, capture_output=True, check=True)
@@ -46,7 +46,7 @@ def test_the_run_has_days_of_minutes(tmp_path: Path):
     assert found["days"] == [1, 1]
     for name in ("mine", "delta.logRetentionDuration", "delta.deletedFileRetentionDuration"):
         assert f"'{name}' = '" in found["spark"]
-    assert found["delta-rs"]["delta.logRetentionDuration"] == "interval 5 minutes"
+    assert found["delta-rs"]["delta.logRetentionDuration"] == "interval 3 minutes"
     assert found["delta-rs"]["delta.checkpointInterval"] == "50"
 
 
