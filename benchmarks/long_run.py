@@ -43,7 +43,7 @@ HUNDRED = 100
 WARM, WARM_SHARE = 3, 0.15
 """So many hundreds, and such a share of all: then Java is warm, and the retention of logs has passed once."""
 LEAST = 6 * HUNDRED
-OFTEN, SELDOM = ("land",), ("apply", "flush")
+OFTEN, SELDOM = ("land",), ("turn", "apply", "flush")
 PHASES = (*OFTEN, *SELDOM)
 POLL_SECONDS = 0.5
 
@@ -125,8 +125,8 @@ def section(moments: list[Moment], writer: Writer) -> list[str]:
         *SHORTENED,
         "",
         f"Compared are the first hundred batches after {warm[0].batches:,} (Java is warm, and the logs' retention has",
-        "passed once) and the last hundred; of apply (a turn of silver), flush, and what the benchmark does beside the",
-        "run, five hundred:",
+        "passed once) and the last hundred; of what happens seldom, and what the benchmark does beside the run, five",
+        "hundred. A turn applies a table's changes; apply is a range of all tables, their waiting included.",
         "",
         *comparison(list(compare(warm, OFTEN, SELDOM))),
         "",

@@ -14,8 +14,8 @@ VARIABLE = "DMDELTA_BENCHMARK_BEGAN"
 DAY = timedelta(minutes=2)
 """So long is a day of bronze's partitions and of `maintenance.bronze-days`."""
 CUT_SECONDS, LANDING_POLL_SECONDS = 0.2, 0.05
-MAINTENANCE_POLL_SECONDS, SLOW_SECONDS = 5.0, 60.0
-VACUUM_EVERY, RETENTION = timedelta(minutes=3), timedelta(minutes=2)
+MAINTENANCE_POLL_SECONDS, SLOW_SECONDS = 5.0, 150.0
+VACUUM_EVERY, RETENTION = timedelta(minutes=6), timedelta(minutes=2)
 PROPERTIES = {
     "delta.deletedFileRetentionDuration": "interval 2 minutes",
     "delta.logRetentionDuration": "interval 3 minutes",

@@ -41,8 +41,8 @@ def test_the_run_has_days_of_minutes(tmp_path: Path):
     script = tmp_path / "dmdelta"
     script.write_text(RUN)
     found = json.loads(output_of(str(script)))
-    assert found["polls"] == [0.05, 5.0, 60.0]
-    assert found["retention"] == [180.0, 120.0]
+    assert found["polls"] == [0.05, 5.0, 150.0]
+    assert found["retention"] == [360.0, 120.0]
     assert found["days"] == [1, 1]
     for name in ("mine", "delta.logRetentionDuration", "delta.deletedFileRetentionDuration"):
         assert f"'{name}' = '" in found["spark"]
