@@ -53,17 +53,23 @@ def observe(task: Task, writer: Writer, seconds: float) -> Run:
     folders = silver_folders(task, writer)
     with task.process() as run:
         await_tables(run, folders)
-        with sampling(run.pid) as usage, in_background(writer.write):
-            begin = datetime.now(timezone.utc)
-            time.sleep(seconds)
-            end = datetime.now(timezone.utc)
-            samples = list(usage)
-            file, offset, _ = task.server.position()
-            await_position(folders, Position(1, file, offset), TAIL_SECONDS)
-            tail = (datetime.now(timezone.utc) - end).total_seconds()
-        assert run.poll() is None, run.log()
-        run.terminate()
-        run.wait(END_SECONDS)
+        with in_background(writer.write):
+            return evaluated(run, task, writer, seconds)
+
+
+def evaluated(run: TaskProcess, task: Task, writer: Writer, seconds: float) -> Run:
+    """Observe a run beside a writer that writes, until its changes of so many seconds are in silver, and end it."""
+    with sampling(run.pid) as usage:
+        begin = datetime.now(timezone.utc)
+        time.sleep(seconds)
+        end = datetime.now(timezone.utc)
+        samples = list(usage)
+        file, offset, _ = task.server.position()
+        await_position(silver_folders(task, writer), Position(1, file, offset), TAIL_SECONDS)
+        tail = (datetime.now(timezone.utc) - end).total_seconds()
+    assert run.poll() is None, run.log()
+    run.terminate()
+    run.wait(END_SECONDS)
     return Run(begin, end, samples, writer.written, writer.behind, tail)
 
 

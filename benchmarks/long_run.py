@@ -1,128 +1,175 @@
-"""Whether a task stays as fast as it was, and its tables as small: many small batches, one after the other.
+"""Whether a task stays as fast as it was, and its tables as small; how many tables it can have.
 
-    python -m benchmarks.long_run                   # 10,000 landed batches, hours; writes benchmarks/LONG_RUN.md
-    python -m benchmarks.long_run --batches 1000
+    make bench-long                                     # all parts, two hours; writes benchmarks/LONG_RUN.md
+    python -m benchmarks.long_run --part batches        # 10,000 landed batches, an hour
+    python -m benchmarks.long_run --part batches --batches 1000
+    python -m benchmarks.long_run --part tables         # 200 tables for 30 minutes
+    python -m benchmarks.long_run --part schema         # 5,000 tables in one schema, one of them busy
 
-A day of a task that lands every 9 seconds, without the pauses: batches are landed as fast as they come, and tables are
-cared for meanwhile. What each phase took is what `/metrics` of the run says, a hundred batches at a time.
+The page keeps the sections of the parts that do not run. `batches` lands about four batches per second, and the days
+of the task are minutes (`benchmarks.shortened`): bronze expires, tables are compacted and vacuumed, and their logs
+cleaned, many times. The phases of the run are those of its `/metrics`, a hundred batches at a time. Beside it, the
+benchmark opens, looks up and plans reads of its tables with the product's functions.
 """
 
 import argparse
-import itertools
+import os
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
+from unittest.mock import patch
 
-from pyspark.sql import SparkSession
-
-from benchmarks.freshness import END_SECONDS, await_tables, silver_folders
+from benchmarks.freshness import END_SECONDS, SYNCER, await_tables, silver_folders
 from benchmarks.load import Load, Writer
+from benchmarks.long_figures import Moment, compare, comparison, course, files, page_with, row_of
+from benchmarks.long_probes import Probes, age_logs
+from benchmarks.long_tables import busy_schema, many_tables
 from benchmarks.page import measured_by, write_page
+from benchmarks.shortened import SHORTENED, shortened_environment
 from benchmarks.usage import usage_below
 from dmdelta.lakehouse.session import open_session
 from tests.support.background import in_background
-from tests.support.servers import running
+from tests.support.servers import Server, running
 from tests.support.task import Task, TaskProcess
 
-TABLES = 3
-ROWS_A_SECOND = 40
+PAGE = "LONG_RUN.md"
+PARTS = {"batches": "Many batches", "tables": "Many tables", "schema": "A schema with many tables"}
+LOAD = Load(tables=3, rows=60)
+LANDING_INTERVAL = "250ms"
 HUNDRED = 100
-LEAST = 4 * HUNDRED
-"""The first hundred warms Java up."""
-PHASES = ("land", "apply", "flush")
-POLL_SECONDS = 1.0
+WARM, WARM_SHARE = 3, 0.15
+"""So many hundreds, and such a share of all: then Java is warm, and the retention of logs has passed once."""
+LEAST = 6 * HUNDRED
+OFTEN, SELDOM = ("land",), ("turn", "apply", "flush")
+PHASES = (*OFTEN, *SELDOM)
+POLL_SECONDS = 0.5
 
 
-@dataclass(frozen=True)
-class Moment:
-    """A run at some time: batches that have landed, (times, seconds) by phase, and memory (PSS of all, bytes)."""
-
-    batches: int
-    spent: dict[str, tuple[float, float]]
-    memory: int
-
-    def since(self, before: "Moment", phase: str) -> float:
-        """What a phase took each time since then, in seconds."""
-        times, seconds = (now - then for now, then in zip(self.spent[phase], before.spent[phase], strict=True))
-        return seconds / times if times else float("nan")
-
-
-def look(run: TaskProcess) -> Moment:
+def look(run: TaskProcess, probes: Probes, began: float) -> Moment:
     figures = run.figures()
     found = {(one.labels["phase"], one.name.rpartition("_")[2]): one.value for one in figures["dmdelta_batch_seconds"]}
     spent = {phase: (found.get((phase, "count"), 0.0), found.get((phase, "sum"), 0.0)) for phase in PHASES}
-    return Moment(int(spent["land"][0]), spent, usage_below(run.pid).bytes)
+    care = {one.labels["deed"]: int(one.value) for one in figures["dmdelta_table_care"] if one.name.endswith("_total")}
+    return Moment(
+        seconds=time.monotonic() - began,
+        batches=int(spent["land"][0]),
+        spent=spent,
+        memory=usage_below(run.pid).bytes,
+        probes=probes.times(),
+        files=probes.files(),
+        care=care,
+    )
 
 
-def follow(run: TaskProcess, batches: int) -> list[Moment]:
+def landed(run: TaskProcess) -> int:
+    samples = run.figures()["dmdelta_batch_seconds"]
+    return int(sum(one.value for one in samples if one.labels["phase"] == "land" and one.name.endswith("_count")))
+
+
+def follow(run: TaskProcess, probes: Probes, batches: int) -> list[Moment]:
     """A moment each hundred batches, from the first batch on."""
-    moments = [look(run)]
+    began = time.monotonic()
+    moments = [look(run, probes, began)]
     while moments[-1].batches < batches:
         assert run.poll() is None, run.log()
         time.sleep(POLL_SECONDS)
-        now = look(run)
-        if now.batches >= moments[-1].batches + HUNDRED:
-            moments.append(now)
-            print(row_of(moments[-2], now), flush=True)
+        if landed(run) >= moments[-1].batches + HUNDRED:
+            moments.append(look(run, probes, began))
+            print(row_of(moments[-2], moments[-1], PHASES), dict(moments[-1].files), flush=True)
     return moments
 
 
-def row_of(before: Moment, now: Moment) -> str:
-    took = " | ".join(f"{now.since(before, phase) * 1000:,.0f} ms" for phase in PHASES)
-    return f"| {before.batches:,} to {now.batches:,} | {took} | {now.memory / 1e9:.2f} GB |"
-
-
-def lines_of(moments: Sequence[Moment]) -> Iterator[str]:
-    """The first hundred batches behind the warm-up, those in the middle and the last, and what became of the phases."""
-    yield "| batches | land | apply | flush | memory (PSS) |"
-    yield "| --- | ---: | ---: | ---: | ---: |"
-    pairs = list(itertools.pairwise(moments[1:]))  # Java is warm by then
-    for before, now in {id(pair): pair for pair in (pairs[0], pairs[len(pairs) // 2], pairs[-1])}.values():
-        yield row_of(before, now)
-    first, last = pairs[0], pairs[-1]
-    yield ""
-    for phase in PHASES:
-        ratio = last[1].since(last[0], phase) / first[1].since(first[0], phase)
-        yield f"- {phase}: the last hundred took {ratio:.2f} times as long as the first"
-
-
-def files_of(spark: SparkSession, root: Path) -> Iterator[str]:
-    """How many files each table has at the end, its log left out."""
-    for log in sorted(root.rglob("_delta_log")):
-        detail = spark.sql(f"DESCRIBE DETAIL delta.`{log.parent}`").collect()[0]
-        yield f"- {log.parent.relative_to(root)}: {detail['numFiles']:,} files, {detail['sizeInBytes'] / 1e6:,.1f} MB"
-
-
-def measure(batches: int, folder: Path) -> list[str]:
+def many_batches(batches: int, folder: Path) -> list[str]:
+    """Land so many batches; the lines of the section."""
     with running("mysql80", max_binlog_size="1G") as server:
-        database = server.fresh_database("long")
-        writer = Writer(server, database, Load(TABLES, ROWS_A_SECOND))
+        writer = Writer(server, server.fresh_database("long"), LOAD)
         writer.create()
-        task = Task(folder, server, database, "bench", "bench", jvm_options="")
-        task.settings["metrics"] = {"port": 0}
-        with task.process() as run, in_background(writer.write):
+        task = shortened_task(folder, server, writer.database)
+        probes = Probes(open_session("bench"), task, writer.tables[0])
+        with (
+            patch.dict(os.environ, shortened_environment(datetime.now(timezone.utc))),
+            task.process() as run,
+            in_background(writer.write),
+            in_background(partial(age_logs, task.root / "silver")),
+        ):
             await_tables(run, silver_folders(task, writer))
-            moments = follow(run, batches)
+            moments = follow(run, probes, batches)
             run.terminate()
             run.wait(END_SECONDS)
-            log = run.whole_log()
-    cared = f"So often a table was compacted or vacuumed: {log.count('maintenance finished')}. Files at the end:"
-    return [*lines_of(moments), "", cared, "", *files_of(open_session("bench"), task.root)]
+    return section(moments, writer)
+
+
+def shortened_task(folder: Path, server: Server, database: str) -> Task:
+    settings: dict[str, object] = {
+        "metrics": {"port": 0},
+        "live": {"landing-interval": LANDING_INTERVAL},
+        "maintenance": {"bronze-days": 1},
+    }
+    task = Task(folder, server, database, "bench", "bench", settings=settings, jvm_options="", syncer=SYNCER)
+    task.purge |= {"expires": "3m"}
+    return task
+
+
+def section(moments: list[Moment], writer: Writer) -> list[str]:
+    warm, last = moments[max(WARM, int(WARM_SHARE * len(moments))) :], moments[-1]
+    care = ", ".join(f"{deed} {times:,}" for deed, times in sorted(last.care.items()))
+    speed = (last.batches - moments[0].batches) / last.seconds
+    changes = writer.written / last.seconds
+    return [
+        f"{last.batches:,} batches in {last.seconds / 60:.0f} minutes, {speed:.1f} per second; {LOAD.tables} tables,",
+        f"{changes:,.0f} row changes per second. What is shorter than in a user's task:",
+        "",
+        *SHORTENED,
+        "",
+        f"Compared are the first hundred batches after {warm[0].batches:,} (Java is warm, and the logs' retention has",
+        "passed once) and the last hundred; of what happens seldom, and what the benchmark does beside the run, five",
+        "hundred. A turn applies a table's changes; apply is a range of all tables, their waiting included.",
+        "",
+        *comparison(list(compare(warm, OFTEN, SELDOM))),
+        "",
+        f"Maintenance of the run: {care}.",
+        "",
+        *course(moments, PHASES),
+        "",
+        "Files on the disk, of all tables, with those that VACUUM and the cleaning of logs have not removed yet:",
+        "",
+        *files(moments),
+    ]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
+    parser.add_argument("--part", choices=(*PARTS, "all"), default="all")
     parser.add_argument("--batches", type=int, default=10_000, help="so many are landed")
-    batches = parser.parse_args().batches
-    if batches < LEAST:
+    parser.add_argument("--tables", type=int, default=5_000, help="of the part schema")
+    parser.add_argument("--mode", choices=("incremental", "all"), default="incremental", help="of the part schema")
+    parser.add_argument("--minutes", type=int, default=30, help="of the part tables, at least 12")
+    chosen = parser.parse_args()
+    if chosen.batches < LEAST:
         parser.error(f"fewer than {LEAST} batches do not tell the first from the last hundred")
-    with tempfile.TemporaryDirectory(prefix="dmdelta-bench-") as folder:
-        lines = measure(batches, Path(folder))
-    command = f"python -m benchmarks.long_run --batches {batches}"
-    setting = f"{measured_by(command)}, {TABLES} tables, MySQL 8.0, the writer and the run on the same machine."
-    write_page("LONG_RUN.md", "A long run", setting, lines)
+    for part in PARTS if chosen.part == "all" else (chosen.part,):
+        with tempfile.TemporaryDirectory(prefix="dmdelta-bench-") as folder:
+            command, lines = measure(part, chosen, Path(folder))
+        lines = [f"{measured_by(command)}, MySQL 8.0, the writer and the run on the same machine.", "", *lines]
+        page = Path(__file__).with_name(PAGE)
+        text = page.read_text() if page.exists() else ""
+        titles: Mapping[str, str] = PARTS
+        setting = "Whether a task keeps its speed and its tables stay small, and how many tables it can have."
+        write_page(PAGE, "Long runs", setting, page_with(text, list(titles.values()), titles[part], lines))
+
+
+def measure(part: str, chosen: argparse.Namespace, folder: Path) -> tuple[str, list[str]]:
+    """The command that runs a part, and the lines of its section."""
+    command = f"python -m benchmarks.long_run --part {part}"
+    if part == "batches":
+        return f"{command} --batches {chosen.batches}", many_batches(chosen.batches, folder)
+    if part == "tables":
+        return f"{command} --minutes {chosen.minutes}", many_tables(chosen.minutes, folder)
+    lines = busy_schema(chosen.tables, chosen.mode, folder)
+    return f"{command} --tables {chosen.tables} --mode {chosen.mode}", lines
 
 
 if __name__ == "__main__":

@@ -45,6 +45,48 @@ def list_segments(folder: str | Path, source_id: str) -> list[Segment]:
             return segments
 
 
+class RelayListing:
+    """A relay folder that is listed again and again: segments that were there before are not examined again.
+
+    A relay leaves up to 86,400 segments a day: to examine all of them takes a second, and landing lists the folder
+    several times a second.
+    """
+
+    def __init__(self, folder: str | Path, source_id: str) -> None:
+        self._root, self._source_id = Path(folder), source_id
+        self._names: dict[tuple[str, int, str], set[str]] = {}
+        self._segments: list[Segment] = []
+
+    def segments(self) -> list[Segment]:
+        """All segments now. Returns and raises as `list_segments`."""
+        folders = _binlog_folders(self._root) if self._root.is_dir() else ()
+        names = {folder: set(_names_in(Path(folder[0]))) for folder in folders}
+        found = self._grown(names)
+        self._segments = list_segments(self._root, self._source_id) if found is None else found
+        self._names = names
+        return self._segments
+
+    def _grown(self, names: dict[tuple[str, int, str], set[str]]) -> list[Segment] | None:
+        """The segments with those of new names behind them and without those that were purged; None if anything else
+        has happened.
+        """
+        kept, before = self._segments, self._names
+        gone = {f"{folder[0]}/{name}" for folder in before for name in before[folder] - names.get(folder, set())}
+        if gone:
+            kept = [segment for segment in kept if segment.path not in gone]
+        if not names or not kept or kept[0] is not self._segments[-len(kept)]:
+            return None
+        new = [
+            segment
+            for folder, found in names.items()
+            for segment in _segments_of(folder, found - before.get(folder, set()), self._source_id)
+        ]
+        new.sort(key=lambda segment: segment.order)
+        if new and not all(follows(one.end_position, after) for one, after in pairwise([kept[-1], *new])):
+            return None
+        return [*kept, *new] if new else kept
+
+
 def read_path(path: str | Path, source_id: str) -> list[Segment]:
     """The segments at a path: a relay or archive folder, one segment, or one whole binlog file."""
     place = Path(path)
@@ -124,23 +166,37 @@ def follows(end: Position, segment: Segment) -> bool:
 
 
 def _walk(root: Path, source_id: str) -> Iterator[Segment]:
-    yield from _epoch_segments(root, source_id, ARCHIVE_EPOCH)
+    for folder in _binlog_folders(root):
+        yield from _segments_of(folder, _names_in(Path(folder[0])), source_id)
+    for place, epoch in _epoch_folders(root):
+        for entry in os.scandir(place):
+            if not entry.is_dir() and _is_binlog(Path(entry.path)):
+                yield _whole_file(Path(entry.path), source_id, epoch)
+
+
+def _epoch_folders(root: Path) -> Iterator[tuple[Path, int]]:
+    """The folders of epochs and their numbers; the root itself may be an archive."""
+    yield root, ARCHIVE_EPOCH
     for entry in os.scandir(root):
         epoch = parse_epoch_folder(entry.name) if entry.is_dir() else None
         if epoch is not None and not _holds_segments(Path(entry.path)):
-            yield from _epoch_segments(Path(entry.path), source_id, epoch[1])
+            yield Path(entry.path), epoch[1]
 
 
-def _epoch_segments(folder: Path, source_id: str, epoch: int) -> Iterator[Segment]:
-    for entry in os.scandir(folder):
-        place = Path(entry.path)
-        if entry.is_dir():
-            for name in _names_in(place):
-                span = parse_segment_name(name)
-                if span is not None:
-                    yield Segment(str(place / name), source_id, epoch, entry.name, *span)
-        elif _is_binlog(place):
-            yield _whole_file(place, source_id, epoch)
+def _binlog_folders(root: Path) -> Iterator[tuple[str, int, str]]:
+    """The folders that may have segments, each with its epoch and the binlog file's name."""
+    for place, epoch in _epoch_folders(root):
+        for entry in os.scandir(place):
+            if entry.is_dir():
+                yield entry.path, epoch, entry.name
+
+
+def _segments_of(folder: tuple[str, int, str], names: Iterable[str], source_id: str) -> Iterator[Segment]:
+    place, epoch, binlog_file = folder
+    for name in names:
+        span = parse_segment_name(name)
+        if span is not None:
+            yield Segment(f"{place}/{name}", source_id, epoch, binlog_file, *span)
 
 
 def _names_in(folder: Path) -> list[str]:

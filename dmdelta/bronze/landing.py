@@ -115,7 +115,9 @@ def plan_landing(
     Raises:
         CorruptBinlog: the log does not continue where bronze ends.
     """
-    pending = [s for s in segments if landed is None or s.end_position > landed.end]
+    # From the end: nearly all of a day's segments have landed.
+    newer = takewhile(lambda segment: landed is None or segment.end_position > landed.end, reversed(segments))
+    pending = list(newer)[::-1]
     if not pending:
         return None
     if landed is not None:

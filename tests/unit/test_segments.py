@@ -7,7 +7,7 @@ import pytest
 from dmdelta.errors import CorruptBinlog, SourceError
 from dmdelta.model.position import Position
 from dmdelta.model.segment import MAGIC, Segment, epoch_folder, segment_name
-from dmdelta.segments import follows, list_segments, read_path
+from dmdelta.segments import RelayListing, follows, list_segments, read_path
 
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 
@@ -93,3 +93,72 @@ def test_follows_compares_with_a_position():
     assert follows(Position(1, "binlog.000001", 777), segment)
     assert not follows(Position(1, "binlog.000002", 100), segment)
     assert not follows(Position(2, "binlog.000001", 777), segment)
+
+
+def assert_follows_the_folder(listing: RelayListing, root: Path) -> list[Segment]:
+    found = listing.segments()
+    assert found == list_segments(root, "s")
+    return found
+
+
+def test_a_folder_that_is_listed_again_has_new_segments_and_those_that_are_left(tmp_path):
+    """Segments of the same file, of the next file and of the next epoch are added; the oldest ones are purged."""
+    listing = RelayListing(tmp_path, "s")
+    assert assert_follows_the_folder(listing, tmp_path) == []
+    oldest = put(tmp_path, 1, "binlog.000001", 4, 200)
+    first = assert_follows_the_folder(listing, tmp_path)
+    put(tmp_path, 1, "binlog.000001", 300, 400)
+    put(tmp_path, 1, "binlog.000001", 200, 300)
+    second = assert_follows_the_folder(listing, tmp_path)
+    assert second[0] is first[0]
+    oldest.unlink()
+    put(tmp_path, 1, "binlog.000002", 4, 90)
+    put(tmp_path, 2, "binlog.000001", 700, 900)
+    third = assert_follows_the_folder(listing, tmp_path)
+    assert third[0] is second[1]
+    assert [(one.epoch, one.start) for one in third] == [(1, 200), (1, 300), (1, 4), (2, 700)]
+    assert listing.segments() is third
+
+
+@pytest.mark.parametrize("removed", [0, 1, 2], ids=["nothing else", "the oldest one, too", "the two oldest ones, too"])
+def test_a_gap_is_noticed_when_the_folder_is_listed_again(tmp_path, removed):
+    places = [put(tmp_path, 1, "binlog.000001", 4, 200)]
+    places += [put(tmp_path, 1, "binlog.000001", start, start + 100) for start in range(200, 800, 100)]
+    listing = RelayListing(tmp_path, "s")
+    listing.segments()
+    for place in (*places[:removed], places[4]):
+        place.unlink()
+    for _ in range(2):
+        with pytest.raises(CorruptBinlog, match="do not join"):
+            listing.segments()
+    put(tmp_path, 1, "binlog.000001", 500, 600)
+    assert_follows_the_folder(listing, tmp_path)
+
+
+@pytest.mark.parametrize("start", [150, 300])
+def test_a_new_segment_that_does_not_join_is_noticed(tmp_path, start):
+    put(tmp_path, 1, "binlog.000001", 4, 200)
+    listing = RelayListing(tmp_path, "s")
+    listing.segments()
+    put(tmp_path, 1, "binlog.000001", start, 400)
+    with pytest.raises(CorruptBinlog, match="do not join"):
+        listing.segments()
+
+
+def test_a_folder_that_was_emptied_is_empty(tmp_path):
+    place = put(tmp_path, 1, "binlog.000001", 4, 200)
+    listing = RelayListing(tmp_path, "s")
+    assert len(listing.segments()) == 1
+    place.unlink()
+    assert assert_follows_the_folder(listing, tmp_path) == []
+    with pytest.raises(SourceError, match="does not exist"):
+        RelayListing(tmp_path / "nothing", "s").segments()
+
+
+def test_whole_files_of_an_archive_are_listed_again_as_they_have_grown(tmp_path):
+    file = tmp_path / "binlog.000001"
+    file.write_bytes(MAGIC + bytes(96))
+    listing = RelayListing(tmp_path, "s")
+    assert_follows_the_folder(listing, tmp_path)
+    file.write_bytes(MAGIC + bytes(196))
+    assert assert_follows_the_folder(listing, tmp_path)[0].end == 200

@@ -1,5 +1,6 @@
 """Applies one turn of a table, or of tables that are renamed into each other."""
 
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -25,7 +26,7 @@ class Turn:
 
 
 def apply_turn(tables: TableApply, turn: Turn, began: float) -> Iterator[ApplyResult]:
-    """Apply the ranges of a turn, and log each result.
+    """Apply the ranges of a turn, log each result, and count the turn's duration.
 
     Args:
         began: the start of the turn (monotonic seconds).
@@ -55,3 +56,4 @@ def apply_turn(tables: TableApply, turn: Turn, began: float) -> Iterator[ApplyRe
             waited_seconds=round(waited, 1),
         )
         yield result
+    tables.counters.spent(tables.context.source_id, "turn", time.monotonic() - began)

@@ -23,7 +23,7 @@ from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
 from dmdelta.model.recorded import RecordedStructures
 from dmdelta.model.segment import Segment
-from dmdelta.segments import list_segments
+from dmdelta.segments import RelayListing
 from dmdelta.silver.schema.earlier import EarlierStructures
 from dmdelta.source.relay.purge import assert_whole, landed_segments, plan_purge, purge
 
@@ -86,16 +86,20 @@ class LandingLoop:
     interval: float | None = None
     reached: Position | None = None
     segments: Sequence[Segment] = ()
+    _listing: RelayListing = field(init=False)
     _purged: float = -PURGE_SECONDS
     _begun: float = float("-inf")
     _recorded: RecordedStructures | None = None
+
+    def __post_init__(self) -> None:
+        self._listing = RelayListing(self.relaying.folder, self.source.source_id)
 
     def run(self, landed: LandedRange | None, stop: StopRequest) -> None:
         """Land until the stop is requested, or the relay has ended and nothing is left."""
         self.reached = landed.end if landed else None
         said_at = (landed.at if landed else None) or datetime.now(timezone.utc)
         if landed is None:
-            assert_whole(list_segments(self.relaying.folder, self.source.source_id))
+            assert_whole(self._listing.segments())
         try:
             while not stop.requested:
                 ended = self.relaying.has_ended()  # checked before listing: the list then includes its last segment
@@ -123,7 +127,7 @@ class LandingLoop:
         """The next batch, once it is due and no longer grows. None also if the stop is requested."""
         until = time.monotonic() + GATHER_SECONDS
         while True:
-            self.segments = list_segments(self.relaying.folder, self.source.source_id)
+            self.segments = self._listing.segments()
             batch = plan_landing(self.segments, landed)
             if batch is None or not gather or batch.end < self.segments[-1].end_position:
                 return batch  # more is waiting behind it

@@ -5,6 +5,7 @@ lands. Once per start, information_schema is read, and used where it is certain:
 the position at which it was read. So landing waits until the relay has reached that position.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
@@ -133,8 +134,10 @@ class StructureTracking:
 
     def _follow(self, batch: LandingBatch) -> tuple[StructureFrom, ...]:
         assert self._known is not None
-        until = batch.end if self._catalog is None else max(batch.end, self._catalog.at)
-        statements = [one for one in self._statements(batch.begin, until) if one.position >= batch.begin]
+        beyond = self._catalog is not None and self._catalog.at > batch.end
+        segments = self._segments() if beyond else batch.segments
+        until = self._catalog.at if self._catalog is not None and beyond else batch.end
+        statements = [one for one in self._statements(segments, batch.begin, until) if one.position >= batch.begin]
         ahead = LogAhead(batch.begin, batch.end, statements)
         mariadb = self.source.flavor == "mariadb"
         plan = plan_structures(self._known, ahead, self._catalog, mariadb=mariadb)
@@ -145,9 +148,9 @@ class StructureTracking:
         written = tables_of(batch.segments) if len(wanted) > MANY_TABLES else None
         return wanted if written is None else tuple(found for found in wanted if found.table in written)
 
-    def _statements(self, begin: Position, until: Position) -> list[LoggedStatement]:
+    def _statements(self, segments: Iterable[Segment], begin: Position, until: Position) -> list[LoggedStatement]:
         statements: list[LoggedStatement] = []
-        for segment in self._segments():
+        for segment in segments:
             if segment.end_position <= begin or segment.begin_position >= until:
                 continue
             if segment.path not in self._scanned:

@@ -77,7 +77,7 @@ def counted(counts: Counts) -> Iterator[Metric]:
     yield family("table_care", "Maintenance actions on tables.", ("deed",), counts.care, grows=True)
     spent = SummaryMetricFamily(
         "dmdelta_batch_seconds",
-        "Duration of landing a batch, of applying a range to all its tables, and of writing a checkpoint.",
+        "Duration of landing a batch, a table's turn, applying a range to all tables, and writing a checkpoint.",
         labels=("source", "phase"),
     )
     for labels, (times, seconds) in counts.spent.items():

@@ -14,7 +14,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from deltalake import CommitProperties, DeltaTable, Schema, Transaction, write_deltalake
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, SchemaMismatchError, TableNotFoundError
 
 from dmdelta.errors import LakehouseError, UnsupportedTable
@@ -34,6 +34,8 @@ Done = TypeVar("Done")
 LOOKS, LOOK_SECONDS = 12, 0.01
 """How often a history is read again because another process has committed meanwhile, and the growing wait between."""
 TRIES = 5
+CLEANUP_COMMITS = 50
+"""After so many appends the log's expired files are removed; delta-rs would search all of them after each one."""
 _FEATURES = 7
 """The writer version of tables that list their features."""
 _PLAIN_FEATURES = frozenset({"appendOnly", "invariants"})
@@ -282,8 +284,15 @@ class LocalTable:
         def attempt(opened: DeltaTable) -> OwnCommit | None:
             if tag is not None and _committed(opened, tag) >= tag.version:
                 return self._skipped(opened, tag)
-            write_deltalake(opened, rows(opened), mode="append", commit_properties=_properties(tag))
-            return None if tag is None else self._made(tag)
+            due = None if (opened.version() + 1) % CLEANUP_COMMITS == 0 else False
+            write_deltalake(
+                opened,
+                rows(opened),
+                mode="append",
+                commit_properties=_properties(tag),
+                post_commithook_properties=PostCommitHookProperties(cleanup_expired_logs=due),
+            )
+            return None if tag is None else self._made(opened.version(), tag)
 
         with translated(self.table, "appending to"):
             return self._attempts(attempt)
@@ -343,12 +352,10 @@ class LocalTable:
             )
         return pa.Table.from_pylist([dict(row) for row in rows], schema)
 
-    def _made(self, tag: CommitTag) -> OwnCommit:
-        """The commit that was just made, as the history lists it."""
-        found = newest_own_commit(self.commits, tag.app)
-        if found is None or (found.tag.version, found.tag.run) != (tag.version, tag.run):
-            raise fenced(self.table)
-        return found
+    def _made(self, version: int, tag: CommitTag) -> OwnCommit:
+        """The commit that was just made, as the history lists it, which takes the longer to read the longer it is."""
+        made = timed_commits(self._log, [version], [{}])
+        return OwnCommit(version, tag, made[0].at if made else datetime.now(timezone.utc))
 
     def _skipped(self, opened: DeltaTable, tag: CommitTag) -> OwnCommit:
         """The commit with this tag that the table has already.

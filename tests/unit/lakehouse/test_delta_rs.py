@@ -1,6 +1,7 @@
 """Tables of a local root without Spark: commits, transactions, conditions, and which tables qualify."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -13,7 +14,7 @@ import pytest
 
 from dmdelta.errors import Fenced, LakehouseError, UnsupportedTable
 from dmdelta.lakehouse.access.commit_log import newest_commits, newest_own_commit, own_commits
-from dmdelta.lakehouse.access.commit_tag import CommitTag
+from dmdelta.lakehouse.access.commit_tag import CommitTag, OwnCommit
 from dmdelta.lakehouse.access.delta_rs import _PLAIN, LocalTable
 from dmdelta.lakehouse.access.interface import NewestBy, below, is_not_null, is_null, none_of, one_of
 from dmdelta.lakehouse.access.local_root import local_folder, local_table
@@ -189,15 +190,32 @@ def test_versions_belong_to_their_commits(table, monkeypatch):
 def test_processes_that_append_at_the_same_time_lose_nothing(table):
     """Also each other's transactions: one application per process, and one that all of them use."""
     with get_context("spawn").Pool(2) as pool:
-        pool.starmap(append_some, [(table, name) for name in ("x", "y")])
+        made = pool.starmap(append_some, [(table, name) for name in ("x", "y")])
     assert len(table.rows()) == 2 * 20
+    listed = sorted(own_commits(table.commits, None), key=lambda one: one.version)
+    assert sorted((one for some in made for one in some), key=lambda one: one.version) == listed
     assert {name: newest_own_commit(table.commits, name).tag.version for name in ("x", "y")} == {"x": 19, "y": 19}
     assert [commit.version for commit in table.commits(None)] == list(range(40, -1, -1))
 
 
-def append_some(table: LocalTable, name: str) -> None:
-    for number in range(20):
-        table.append([{"id": name, "n": number}], tag(number, app=name))
+def append_some(table: LocalTable, name: str) -> list[OwnCommit | None]:
+    return [table.append([{"id": name, "n": number}], tag(number, app=name)) for number in range(20)]
+
+
+def test_expired_files_of_the_log_are_removed_every_fifty_appends(tmp_path):
+    """To search for them after each append takes the longer the longer the log is."""
+    table = local_table(None, Lakehouse(root=str(tmp_path)).metadata("task_state"))
+    table.create(SCHEMA, {"delta.checkpointInterval": "10", "delta.logRetentionDuration": "interval 1 hours"})
+    log, left = table.folder / "_delta_log", {}
+    for number in range(1, 52):
+        table.append([{"id": "a", "n": number}], tag(number))
+        for file in log.iterdir():
+            os.utime(file, (NOON.timestamp(), NOON.timestamp()))
+        left[number] = len(list(log.glob("*.json")))
+    assert left[49] == 50
+    assert left[50] <= 11
+    assert len(table.rows()) == 51
+    assert newest_own_commit(table.commits, "app").tag.version == 51
 
 
 def test_what_a_table_cannot_do_is_reported_without_rows(table):

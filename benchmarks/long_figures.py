@@ -1,0 +1,135 @@
+"""What a long run shows, and the page's sections. Pure: what was observed in, lines out."""
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+TARGET = 1.3
+"""So many times as long something may take at the end, and so many times as many files there may be."""
+FEW_FILES = 20
+"""Counts that differ by no more are the same: a compaction is due, or was just made."""
+SELDOM = 5
+"""Of what happens seldom, so many hundreds are compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A run at some time.
+
+    Attributes:
+        seconds: since the first moment.
+        batches: that have landed.
+        spent: (times, seconds) by phase.
+        memory: PSS of all processes, in bytes.
+        probes: seconds by what the benchmark did beside the run.
+        files: number by kind of file.
+        care: how often tables were maintained, by action.
+    """
+
+    seconds: float
+    batches: int
+    spent: Mapping[str, tuple[float, float]]
+    memory: int
+    probes: Mapping[str, float]
+    files: Mapping[str, int]
+    care: Mapping[str, int]
+
+    def since(self, before: "Moment", phase: str) -> float:
+        """What a phase took each time since then, in seconds; NaN if it did not happen."""
+        times, seconds = (now - then for now, then in zip(self.spent[phase], before.spent[phase], strict=True))
+        return seconds / times if times else math.nan
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Something at the beginning and at the end of a run, in seconds."""
+
+    what: str
+    first: float
+    last: float
+
+    @property
+    def ratio(self) -> float:
+        return self.last / self.first
+
+    @property
+    def verdict(self) -> str:
+        return "ok" if self.ratio <= TARGET else "too slow"
+
+    def __str__(self) -> str:
+        times = " | ".join(_milliseconds(seconds) for seconds in (self.first, self.last))
+        return f"| {self.what} | {times} | {self.ratio:.2f} | ≤ {TARGET} | {self.verdict} |"
+
+
+def compare(moments: Sequence[Moment], often: Sequence[str], seldom: Sequence[str]) -> Iterator[Compared]:
+    """The first and the last hundred batches, or five hundred: phases that happen often, and seldom, and probes.
+
+    Args:
+        moments: one each hundred batches, from the end of the warm-up on; at least two.
+    """
+    width = max(1, min(SELDOM, (len(moments) - 1) // 2))
+    for phase, hundreds in [*((phase, 1) for phase in often), *((phase, width) for phase in seldom)]:
+        first, last = moments[hundreds].since(moments[0], phase), moments[-1].since(moments[-1 - hundreds], phase)
+        yield Compared(phase, first, last)
+    for probe in moments[0].probes:
+        first, last = (median(one.probes[probe] for one in some) for some in (moments[:width], moments[-width:]))
+        yield Compared(probe, first, last)
+
+
+def comparison(compared: Sequence[Compared]) -> Iterator[str]:
+    yield "| what | first | last | ratio | target | |"
+    yield "| --- | ---: | ---: | ---: | ---: | --- |"
+    yield from map(str, compared)
+
+
+def course(moments: Sequence[Moment], phases: Sequence[str]) -> Iterator[str]:
+    """Some moments: batches per second, the phases and memory, each since the moment before."""
+    yield f"| batches | per second | {' | '.join(phases)} | memory (PSS) |"
+    yield f"| --- | ---: |{' ---: |' * len(phases)} ---: |"
+    for before, now in zip(some := selected(moments), some[1:], strict=False):
+        yield row_of(before, now, phases)
+
+
+def row_of(before: Moment, now: Moment, phases: Sequence[str]) -> str:
+    took = " | ".join(_milliseconds(now.since(before, phase)) for phase in phases)
+    speed = (now.batches - before.batches) / (now.seconds - before.seconds)
+    return f"| {before.batches:,} to {now.batches:,} | {speed:.1f} | {took} | {now.memory / 1e9:.2f} GB |"
+
+
+def selected(moments: Sequence[Moment], most: int = 11) -> list[Moment]:
+    """At most so many moments, evenly spread, the first and the last among them."""
+    steps = min(most, len(moments)) - 1
+    return [moments[number * (len(moments) - 1) // steps] for number in range(steps + 1)]
+
+
+def files(moments: Sequence[Moment]) -> Iterator[str]:
+    """The numbers of files at some moments, and whether they are bounded.
+
+    The most of the last quarter may exceed the most of the second quarter by `TARGET`.
+    """
+    kinds = list(moments[0].files)
+    yield f"| files after batches | {' | '.join(kinds)} |"
+    yield f"| --- |{' ---: |' * len(kinds)}"
+    for one in selected(moments):
+        yield f"| {one.batches:,} | {' | '.join(f'{one.files[kind]:,}' for kind in kinds)} |"
+    quarter = max(1, len(moments) // 4)
+    second, last = moments[quarter : 2 * quarter], moments[-quarter:]
+    most = {kind: [max(one.files[kind] for one in some) for some in (second, last)] for kind in kinds}
+    yield f"| most in the second quarter | {' | '.join(f'{before:,}' for before, _ in most.values())} |"
+    yield f"| most in the last quarter | {' | '.join(f'{now:,}' for _, now in most.values())} |"
+    verdicts = ("ok" if now <= TARGET * before + FEW_FILES else "growing" for before, now in most.values())
+    yield f"| at most {TARGET} times as many | {' | '.join(verdicts)} |"
+
+
+def page_with(page: str, parts: Sequence[str], part: str, lines: Sequence[str]) -> list[str]:
+    """The sections of a page, in the order of `parts`, with the lines of one of them replaced or added."""
+    found = re.split(r"^## (.+)$\n*", page, flags=re.MULTILINE)[1:]
+    kept = {title: text.strip("\n") for title, text in zip(found[::2], found[1::2], strict=True)}
+    sections = kept | {part: "\n".join(lines).strip("\n")}
+    return "\n\n".join(f"## {title}\n\n{sections[title]}" for title in parts if title in sections).splitlines()
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{seconds * 1000:,.0f} ms" if seconds >= 0.01 else f"{seconds * 1000:,.1f} ms"

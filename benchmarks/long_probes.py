@@ -1,0 +1,114 @@
+"""What a long run's tables cost to open, look up and plan, and how many files they have; measured beside the run."""
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from pyspark.sql import SparkSession
+
+from dmdelta.bronze.landing import landing_app
+from dmdelta.changelog.ranges import not_before, of_source
+from dmdelta.checkpoint.store import load_points
+from dmdelta.lakehouse.access.delta_rs import LocalTable
+from dmdelta.lakehouse.access.local_root import local_folder
+from dmdelta.lakehouse.history import newest_own_commit
+from dmdelta.lakehouse.layout import Lakehouse
+from dmdelta.silver.table.target import silver_app
+from tests.support.task import Task
+
+REPEATS = 7
+AGE_SECONDS, AGE_POLL_SECONDS = 180.0, 20.0
+TWO_DAYS = 2 * 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Probes:
+    """Reads the tables of a task with the product's functions.
+
+    Attributes:
+        spark: this process's.
+        table: of silver.
+    """
+
+    spark: SparkSession
+    task: Task
+    table: str
+
+    def times(self) -> dict[str, float]:
+        """Seconds of each operation, the median of some repeats. Spark does it once: it takes a core from the run."""
+        task, spark, lakehouse = self.task, self.spark, Lakehouse(root=str(self.task.root))
+        bronze, silver = lakehouse.bronze, lakehouse.silver(task.database, self.table)
+        landing = landing_app(task.name, task.source_id)
+        applying = silver_app(task.name, task.source_id, task.database, self.table)
+        newest = newest_own_commit(spark, bronze, landing)
+        assert newest is not None
+        new = f"SELECT * FROM {bronze} WHERE {of_source(task.source_id)} AND {not_before(newest.tag.begin)}"
+        looks: dict[str, Callable[[], object]] = {
+            "history look-up in bronze": lambda: newest_own_commit(spark, bronze, landing),
+            "history look-up in silver": lambda: newest_own_commit(spark, silver, applying),
+            "Delta checkpoint and log of bronze, delta-rs": _local(bronze).properties,
+            "Delta checkpoint and log of silver, delta-rs": _local(silver).properties,
+            "checkpoint of the task in dm_meta": lambda: load_points(spark, lakehouse, task.name, task.source_id),
+        }
+        plans: dict[str, Callable[[], object]] = {
+            "planning the newest rows of bronze, Spark": lambda: self._plan(new),
+            "planning a read of silver, Spark": lambda: self._plan(f"SELECT * FROM {silver} WHERE id = 1"),
+        }
+        found = {what: _median_of(REPEATS, act) for what, act in looks.items()}
+        return found | {what: _median_of(1, act) for what, act in plans.items()}
+
+    def files(self) -> dict[str, int]:
+        """The numbers of files on the disk."""
+        found: dict[str, int] = {}
+        for kind in ("bronze", "silver", "dm_meta"):
+            data, log = count_files(self.task.root / kind)
+            found |= {kind: data, f"{kind}: log": log}
+        return found | {"relay": sum(1 for _ in self.task.relay.rglob("*.binlog"))}
+
+    def _plan(self, query: str) -> None:
+        jvm = self.spark._jvm  # noqa: SLF001 - a session that has just started has read no log
+        assert jvm is not None
+        jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+        self.spark.sql(query)._jdf.queryExecution().executedPlan()  # noqa: SLF001
+
+
+def count_files(folder: Path) -> tuple[int, int]:
+    """The data files below a folder, and the files of the tables' logs."""
+    data = log = 0
+    for place, _, names in os.walk(folder):
+        if "_delta_log" in Path(place).parts:
+            log += len(names)
+        else:
+            data += sum(name.endswith((".parquet", ".bin")) for name in names)
+    return data, log
+
+
+def age_logs(silver: Path, stop: threading.Event) -> None:
+    """Date the files of silver's logs back by two days once they are three minutes old, until `stop` is set."""
+    while not stop.wait(AGE_POLL_SECONDS):
+        now = time.time()
+        for file in silver.rglob("_delta_log/*"):
+            with suppress(FileNotFoundError):  # Delta has just removed it
+                written = file.stat().st_mtime
+                if AGE_SECONDS < now - written < TWO_DAYS:
+                    os.utime(file, (written - TWO_DAYS, written - TWO_DAYS))
+
+
+def _local(table: str) -> LocalTable:
+    folder = local_folder(table)
+    assert folder is not None
+    return LocalTable(table, folder)
+
+
+def _median_of(repeats: int, act: Callable[[], object]) -> float:
+    seconds = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        act()
+        seconds.append(time.perf_counter() - began)
+    return median(seconds)

@@ -1,0 +1,91 @@
+"""A task whose days are minutes: what dmdelta and Delta do once a day or week happens often within a benchmark.
+
+`shortened_environment` gives the variables with which each process of a task shortens its own constants at its start
+(`sitecustomize`). The code that runs is the product's. `SHORTENED` says what is shorter, for the page.
+"""
+
+import os
+from collections.abc import Mapping
+from datetime import datetime, timedelta, timezone, tzinfo
+from pathlib import Path
+
+VARIABLE = "DMDELTA_BENCHMARK_BEGAN"
+"""The start of the run (ISO 8601), from which its days are counted."""
+DAY = timedelta(minutes=2)
+"""So long is a day of bronze's partitions and of `maintenance.bronze-days`."""
+CUT_SECONDS, LANDING_POLL_SECONDS = 0.2, 0.05
+MAINTENANCE_POLL_SECONDS, SLOW_SECONDS = 5.0, 150.0
+VACUUM_EVERY, RETENTION = timedelta(minutes=6), timedelta(minutes=2)
+PROPERTIES = {
+    "delta.deletedFileRetentionDuration": "interval 2 minutes",
+    "delta.logRetentionDuration": "interval 3 minutes",
+}
+SHORTENED = (
+    f"- A day of bronze (`landed_on`, `maintenance.bronze-days: 1`) lasts {DAY.seconds / 60:.0f} minutes.",
+    f"- The tables are created with {' and '.join(f'`{name} = {value}`' for name, value in PROPERTIES.items())}.",
+    "- Spark cleans logs by whole days: files of silver's logs are dated back by two days once they are 3 minutes old.",
+    f"- The relay cuts a segment every {CUT_SECONDS} s (1 s).",
+    f"- Landing lists segments every {LANDING_POLL_SECONDS} s (0.2 s).",
+    "- Landed segments expire after three minutes (`purge.expires`).",
+    f"- Maintenance polls every {MAINTENANCE_POLL_SECONDS:.0f} s (10 s), expiry every {SLOW_SECONDS:.0f} s (600 s).",
+    f"- A table is vacuumed every {VACUUM_EVERY.seconds // 60} minutes (a day).",
+)
+_HERE = Path(__file__).parent
+
+
+def shortened_environment(began: datetime) -> dict[str, str]:
+    """Variables with which each process of a task that starts with them has short days."""
+    places = [str(_HERE), str(_HERE.parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {"PYTHONPATH": os.pathsep.join(places), VARIABLE: began.isoformat()}
+
+
+def day_clock(began: datetime) -> type[datetime]:
+    """`datetime`, except that `now` runs so fast from `began` on that a day takes `DAY`."""
+
+    class DayClock(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
+            return at_speed(began, datetime.now(timezone.utc)).astimezone(tz)
+
+    return DayClock
+
+
+def at_speed(began: datetime, now: datetime) -> datetime:
+    """The time that a clock shows which had the right time at `began` and counts a day each `DAY`."""
+    return began + (now - began) * (timedelta(days=1) / DAY)
+
+
+def shorten_relay() -> None:
+    """In the relay's process."""
+    from dmdelta.source.relay import segmenter
+
+    _set(segmenter, CUT_SECONDS=CUT_SECONDS)
+
+
+def shorten_run(began: datetime) -> None:
+    """In the process of `dmdelta run`."""
+    from dmdelta.bronze import landing
+    from dmdelta.engine.ingest import loop
+    from dmdelta.engine.maintenance import background, retention
+    from dmdelta.lakehouse import creation, maintenance, metadata_table
+
+    _set(background, POLL_SECONDS=MAINTENANCE_POLL_SECONDS, SLOW_SECONDS=SLOW_SECONDS)
+    _set(maintenance, VACUUM_EVERY=VACUUM_EVERY, RETENTION=RETENTION)
+    _set(loop, POLL_SECONDS=LANDING_POLL_SECONDS)
+    for module in (landing, retention):
+        _set(module, datetime=day_clock(began))
+    with_spark = creation.NewTable.properties_list.fget  # type: ignore[attr-defined]
+    listed = "".join(f", '{name}' = '{value}'" for name, value in PROPERTIES.items())
+    _set(creation.NewTable, properties_list=property(lambda table: with_spark(table) + listed))
+    own = metadata_table._properties  # noqa: SLF001 - as the table would be altered by hand
+
+    def properties(task: str) -> Mapping[str, str]:
+        return own(task) | PROPERTIES
+
+    _set(metadata_table, _properties=properties)
+
+
+def _set(owner: object, **values: object) -> None:
+    for name, value in values.items():
+        assert hasattr(owner, name), name
+        setattr(owner, name, value)

@@ -1,0 +1,60 @@
+"""A task's processes have short days: a name that the benchmark shortens and the product no longer has is noticed."""
+
+import json
+import os
+import subprocess
+import sys
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+from benchmarks.shortened import CUT_SECONDS, shortened_environment
+
+RUN = """
+import json
+from datetime import datetime, timezone
+from dmdelta.bronze import landing
+from dmdelta.engine.ingest import loop
+from dmdelta.engine.maintenance import background, retention
+from dmdelta.lakehouse import creation, maintenance, metadata_table
+now = datetime.now(timezone.utc)
+print(json.dumps({
+    "polls": [loop.POLL_SECONDS, background.POLL_SECONDS, background.SLOW_SECONDS],
+    "retention": [maintenance.VACUUM_EVERY.total_seconds(), maintenance.RETENTION.total_seconds()],
+    "days": [(one.datetime.now(timezone.utc) - now).days for one in (landing, retention)],
+    "spark": creation.NewTable({}, {"mine": "1"}).definition,
+    "delta-rs": metadata_table._properties("t"),
+}))
+"""
+
+
+def output_of(*arguments: str) -> str:
+    """What Python prints with these arguments in the environment of a run that began three minutes ago."""
+    began = datetime.now(timezone.utc) - timedelta(minutes=3)
+    environment = {**os.environ, **shortened_environment(began)}
+    command = [sys.executable, *arguments]
+    done = subprocess.run(command, env=environment, text=True, capture_output=True, check=True)
+    assert not done.stderr
+    return done.stdout
+
+
+def test_the_run_has_days_of_minutes(tmp_path: Path):
+    script = tmp_path / "dmdelta"
+    script.write_text(RUN)
+    found = json.loads(output_of(str(script)))
+    assert found["polls"] == [0.05, 5.0, 150.0]
+    assert found["retention"] == [360.0, 120.0]
+    assert found["days"] == [1, 1]
+    for name in ("mine", "delta.logRetentionDuration", "delta.deletedFileRetentionDuration"):
+        assert f"'{name}' = '" in found["spark"]
+    assert found["delta-rs"]["delta.logRetentionDuration"] == "interval 3 minutes"
+    assert found["delta-rs"]["delta.checkpointInterval"] == "50"
+
+
+def test_the_relay_cuts_more_often():
+    code = "from dmdelta.source.relay import segmenter; print(segmenter.CUT_SECONDS)"
+    assert float(output_of("-c", code, "dmdelta.source.relay")) == CUT_SECONDS
+
+
+def test_another_process_is_left_alone():
+    code = "from dmdelta.source.relay import segmenter; print(segmenter.CUT_SECONDS)"
+    assert float(output_of("-c", code)) == 1.0
