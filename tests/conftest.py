@@ -88,14 +88,18 @@ def tidb() -> Iterator[TidbServer]:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    """The one session of the test process: local, of two cores and two shuffle partitions, or that of `make test-connect`."""
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The one session of the test process: local, of two cores and two shuffle partitions, or that of `make test-connect`.
+
+    Its catalog has a folder of its own: test processes use the same names.
+    """
     settings = SessionSettings("local[2]", "3g", 2)
     if is_provided():
         # PySpark notes in the environment that it is remote: that is to stay.
         session = open_session("dmdelta tests", settings)
     else:
-        with patch.dict(os.environ, {"JDK_JAVA_OPTIONS": JVM_OPTIONS}):
+        folder = f"-Dspark.sql.warehouse.dir={tmp_path_factory.mktemp('warehouse')}"
+        with patch.dict(os.environ, {"JDK_JAVA_OPTIONS": f"{JVM_OPTIONS} {folder}"}):
             session = open_session("dmdelta tests", settings)
     yield session
     session.stop()

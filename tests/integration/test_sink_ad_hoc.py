@@ -149,11 +149,16 @@ def test_a_kill_in_a_reload_repeats_it_whole(task, spark):
 
 
 class Work(threading.Thread):
-    """Changes tangled rows in rounds of transactions, and a table that it also renames; in a thread of its own."""
+    """Changes tangled rows in rounds of transactions, and a table that it may rename; in a thread of its own.
 
-    def __init__(self, task, seed):
+    A load does not read tables that are renamed meanwhile (docs/decisions/0003-full-load.md), and is planned while no
+    structure changes.
+    """
+
+    def __init__(self, task, seed, *, renames):
         super().__init__(daemon=True)
         self.task, self.random, self.over, self.failure = task, random.Random(seed), threading.Event(), None
+        self.renames = renames
 
     def run(self):
         try:
@@ -161,7 +166,8 @@ class Work(threading.Thread):
                 tangler = tangles.Tangler(connection, self.random.randrange(1 << 30), statements=False)
                 for number in count():
                     tangler.work(5)
-                    self.move(connection, number)
+                    if self.renames and number % 6 == 0:
+                        self.move(connection, number // 6)
                     if self.over.wait(0.2):
                         return
         except Exception as error:  # noqa: BLE001 - raised again by the block
@@ -207,7 +213,7 @@ def test_random_work_with_snapshots_joining_tables_and_renames(mysql80, mariadb,
     )
     task.tables = (*tangles.TABLES, "moved*")
     for turn in range(3):
-        with Work(task, seed * 10 + turn):
+        with Work(task, seed * 10 + turn, renames=turn > 0):
             task.catch_up()
         chosen = random.Random(seed + turn).sample(sorted(tangles.TABLES), 3)
         snapshot(task, *chosen)

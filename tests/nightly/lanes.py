@@ -22,6 +22,7 @@ class SuiteLane:
         ignored: files below `paths` that are another lane's.
         beside: the module that runs the command beside a server or a cluster.
         processes: of pytest-xdist; the part's time is divided by it.
+        distribution: pytest-xdist's: `loadfile` keeps a file's tests, and what they share, in one process.
         prepare: a command before the lane's first part; if it fails, the lane fails.
     """
 
@@ -33,6 +34,7 @@ class SuiteLane:
     ignored: tuple[str, ...] = ()
     beside: str = ""
     processes: int = 1
+    distribution: str = "loadfile"
     prepare: tuple[str, ...] = ()
 
     @property
@@ -42,7 +44,7 @@ class SuiteLane:
 
     def command(self, tests: str) -> list[str]:
         """The command of a part; `tests` is an argument of pytest."""
-        parallel = ["-n", str(self.processes), "--dist", "loadfile"] if self.processes > 1 else []
+        parallel = ["-n", str(self.processes), "--dist", self.distribution] if self.processes > 1 else []
         around = [PYTHON, "-m", self.beside] if self.beside else []
         return [*around, PYTHON, "-m", "pytest", tests, "-m", self.marks, *self.options, *parallel]
 
@@ -80,8 +82,17 @@ LANES: tuple[Lane, ...] = (
         seconds=2400.0,
         prepare=("make", "build/mutation/installed"),
     ),
-    SuiteLane("crash", CRASH, f"{NOT_EXTRA}", 60.0, options=("--timeout", "1800")),
-    SuiteLane("long", ("tests",), f"long and {NOT_EXTRA}", 60.0, options=("--timeout", "1800"), ignored=CRASH),
+    SuiteLane("crash", CRASH, f"{NOT_EXTRA}", 60.0, options=("--timeout", "1800"), processes=2, distribution="load"),
+    SuiteLane(
+        "long",
+        ("tests",),
+        f"long and {NOT_EXTRA}",
+        60.0,
+        options=("--timeout", "1800"),
+        ignored=CRASH,
+        processes=2,
+        distribution="load",
+    ),
     SuiteLane("tidb", ("tests",), "tidb", 20.0, prepare=(PYTHON, "-m", "tests.support.servers.tidb")),
     SuiteLane(
         "mysql97", ("tests",), "mysql97", 20.0, prepare=(PYTHON, "-m", "tests.support.servers", "install", "mysql97")

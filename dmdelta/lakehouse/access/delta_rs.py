@@ -353,7 +353,9 @@ class LocalTable:
         return pa.Table.from_pylist([dict(row) for row in rows], schema)
 
     def _made(self, version: int, tag: CommitTag) -> OwnCommit:
-        """The commit that was just made, as the history lists it, which takes the longer to read the longer it is."""
+        """The commit that was just made. The history, which takes the longer to read the longer it is, lists it with
+        the same time, or a few milliseconds later if other commits have that time.
+        """
         made = timed_commits(self._log, [version], [{}])
         return OwnCommit(version, tag, made[0].at if made else datetime.now(timezone.utc))
 

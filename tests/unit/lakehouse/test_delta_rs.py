@@ -193,7 +193,11 @@ def test_processes_that_append_at_the_same_time_lose_nothing(table):
         made = pool.starmap(append_some, [(table, name) for name in ("x", "y")])
     assert len(table.rows()) == 2 * 20
     listed = sorted(own_commits(table.commits, None), key=lambda one: one.version)
-    assert sorted((one for some in made for one in some), key=lambda one: one.version) == listed
+    told = sorted((one for some in made for one in some), key=lambda one: one.version)
+    assert [(one.version, one.tag) for one in told] == [(one.version, one.tag) for one in listed]
+    # Of commits in the same millisecond, the history lists each one a millisecond after the one before.
+    later = [one.at - other.at for one, other in zip(listed, told, strict=True)]
+    assert all(timedelta(0) <= difference < timedelta(milliseconds=40) for difference in later)
     assert {name: newest_own_commit(table.commits, name).tag.version for name in ("x", "y")} == {"x": 19, "y": 19}
     assert [commit.version for commit in table.commits(None)] == list(range(40, -1, -1))
 

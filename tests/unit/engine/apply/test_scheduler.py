@@ -14,6 +14,7 @@ from dmdelta.engine.apply.scheduler import TableScheduler
 from dmdelta.engine.apply.table_state import Phase, TableStates
 from dmdelta.engine.apply.writer import point_of
 from dmdelta.engine.control.cancellation import StopRequest
+from dmdelta.engine.telemetry.counters import RunCounters
 from dmdelta.errors import LakehouseError, SchemaError
 from dmdelta.model.change import Op
 from dmdelta.model.gtid import parse_gtid_set
@@ -52,6 +53,7 @@ class Tables:
     lock: threading.Lock = field(default_factory=threading.Lock)
     writing: list = field(default_factory=list)
     collisions: list = field(default_factory=list)
+    counters: RunCounters = field(default_factory=lambda: RunCounters(lambda _: None))
 
     @property
     def requests(self):
