@@ -6,8 +6,8 @@
 
 Each command is a process of its own, as an operator starts it; its time is that from its start to its end. `binlog`,
 `snapshot` and `update` include the wait until the request is in effect, `resume` that until the task runs. `pause` and
-`stop` have no target: they also wait until all tables are at one position. Commands that query rows start Spark; their
-target is the time until they begin to work (`benchmarks/starts.py`).
+`stop` have no target: they also wait until all tables are at one position. Commands that query rows start Spark, and
+take minutes beside a busy task; `--queries` measures when they begin to work (`benchmarks/starts.py`).
 """
 
 import argparse
@@ -35,7 +35,7 @@ COMMAND_SECONDS = 120.0
 RUNNING_SECONDS, IDLE_SECONDS = 1.0, 2.0
 """The targets of the 95th percentile, next to a running task and without one."""
 RARE = 4
-"""Of so many runs, one measures the commands that stop or restart the sources, and those that query rows."""
+"""Of so many runs, one measures the commands that stop or restart the sources."""
 NOWHERE = "--position=99/binlog.000001:4"
 """Of no statement."""
 READING: tuple[tuple[str, ...], ...] = (
@@ -130,25 +130,28 @@ def measure(load: Load, runs: int, idle_runs: int, folder: Path, *, only_queries
         task.settings["validator"] = {"mode": "fast"}
         busy, others, idle = Timings(task, RUNNING_SECONDS), Timings(task, None), Timings(task, IDLE_SECONDS)
         starts, idle_starts = Starts(task), Starts(task)
-        rare = runs if only_queries else max(1, runs // RARE)
         with task.process() as run:
             await_tables(run, silver_folders(task, writer))
             with in_background(writer.write):
                 time.sleep(SETTLE_SECONDS)
-                if not only_queries:
+                if only_queries:
+                    starts.measure_all(runs)
+                else:
                     measure_running(busy, others, runs)
-                starts.measure_all(rare)
                 others.measure(("stop",))
             run.wait(END_SECONDS)
         for _ in range(0 if only_queries else idle_runs):
             for command in READING:
                 idle.measure(command)
-        if idle_runs:
+        if only_queries and idle_runs:
             task.catch_up()
-            idle_starts.measure_all(rare)
-    yield from (*HEAD, *busy.lines(), *others.lines(), "", *starts.lines())
+            idle_starts.measure_all(runs)
+    if only_queries:
+        yield from (*starts.lines(), "", "Without a task:", "", *idle_starts.lines())
+        return
+    yield from (*HEAD, *busy.lines(), *others.lines())
     if idle_runs:
-        yield from ("", "Without a task:", "", *HEAD, *idle.lines(), "", *idle_starts.lines())
+        yield from ("", "Without a task:", "", *HEAD, *idle.lines())
     yield ""
     yield f"The writer was at most {writer.behind:.1f} s late. Load average: {os.getloadavg()[0]:.1f}."
 
