@@ -148,6 +148,10 @@ def test_a_kill_in_a_reload_repeats_it_whole(task, spark):
     assert_same(task, *TABLES)
 
 
+RENAMES = 8
+"""In a round. Each of them is a barrier for silver and the sink."""
+
+
 class Work(threading.Thread):
     """Changes tangled rows in rounds of transactions, and a table that it may rename; in a thread of its own.
 
@@ -166,7 +170,7 @@ class Work(threading.Thread):
                 tangler = tangles.Tangler(connection, self.random.randrange(1 << 30), statements=False)
                 for number in count():
                     tangler.work(5)
-                    if self.renames and number % 6 == 0:
+                    if self.renames and number % 6 == 0 and number < 6 * RENAMES:
                         self.move(connection, number // 6)
                     if self.over.wait(0.2):
                         return
