@@ -85,7 +85,7 @@ class Faults:
             self.counts[f"{point.value} armed: {kind}"] += 1
 
     def kill_server(self, rng: random.Random) -> None:
-        """Between two phases: its writers stand still."""
+        """Between two phases: its writers are idle."""
         source = rng.choice(self.sources)
         source.server.kill()
         source.server.start()

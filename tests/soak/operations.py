@@ -1,6 +1,6 @@
 """What operators do meanwhile: ad-hoc snapshots, pauses, replays into live tables, maintenance. Each command must succeed.
 
-One that a fault interrupts is repeated when the sources stand still.
+One that a fault interrupts is repeated when the sources are idle.
 """
 
 import io
@@ -69,7 +69,7 @@ class Operations:
         return partial(self._do, "snapshot", *(f"--table={table}" for table in tables))
 
     def pause(self, _: random.Random) -> Act:
-        """All tables stand still at one position for a moment."""
+        """The task is paused for a moment, with all tables at one position."""
 
         def act() -> None:
             self._do("pause")

@@ -1,4 +1,4 @@
-"""The phases of a soak: load with faults and operators' commands, then the sources stand still and all is compared."""
+"""The phases of a soak: load with faults and operators' commands, then the sources are idle and all tables are compared."""
 
 import random
 import time
@@ -19,7 +19,7 @@ SECONDS = 15.0
 """Faults and commands begin so long after a phase does."""
 SERVER_KILLS = 0.1
 MOST_FAILURES = 4
-"""A task that ends so often by an error while its sources stand still does not come there."""
+"""A task that ends this often with an error while its sources are idle does not catch up."""
 _SCENES = (Scene.FAULTS, Scene.TAKEOVER, Scene.FORGOTTEN)
 _WEIGHTS = (8, 1, 1)
 Act = tuple[float, Callable[[], object]]

@@ -103,7 +103,7 @@ class Runner:
         return self._process.log() if self._process is not None else ""
 
     def freeze(self) -> None:
-        """The process and all that it has started stand still, as on a machine that is suspended."""
+        """The process and all its children are stopped, as on a suspended machine."""
         os.killpg(self.process.pid, signal.SIGSTOP)
 
     def thaw(self) -> None:
