@@ -22,7 +22,10 @@ from dmdelta.model.schema import TableName
 from dmdelta.model.spark_sql import literal
 from dmdelta.sharding import Coordination
 from dmdelta.silver.apply.silver_context import SilverContext
-from dmdelta.silver.history.former_names import renamings_before
+from dmdelta.silver.history.former_names import renamings_among
+
+Landed = Sequence[Mapping[str, Any]] | None
+"""The result of `landed_structures`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,8 @@ class TaskSource:
         Raises:
             LakehouseError: bronze or dm_meta cannot be read.
         """
-        return self._included({*self._in_bronze(Op.SCHEMA), *self._renamed(), *self.applied_tables()})
+        landed = landed_structures(self.task.spark, self.context)
+        return self._included({*self._in_bronze(landed, Op.SCHEMA), *self._renamed(landed), *self.applied_tables()})
 
     def mentioned_tables(self) -> list[TableName]:
         """The known tables and those that a statement of the log names, whether or not they ever were there.
@@ -68,7 +72,8 @@ class TaskSource:
         Raises:
             LakehouseError: bronze or dm_meta cannot be read.
         """
-        return self._included({*self._in_bronze(Op.SCHEMA, Op.DDL), *self.applied_tables()})
+        landed = landed_structures(self.task.spark, self.context)
+        return self._included({*self._in_bronze(landed, Op.SCHEMA, Op.DDL), *self.applied_tables()})
 
     def applied_tables(self) -> list[TableName]:
         """The tables that silver was written for, whether or not the rules still include them.
@@ -79,9 +84,9 @@ class TaskSource:
         stored = load_points(self.task.spark, self.task.lakehouse, self.task.spec.name, self.context.source_id)
         return sorted(stored.tables) if stored is not None else []
 
-    def _in_bronze(self, *ops: Op) -> set[TableName]:
+    def _in_bronze(self, landed: Landed, *ops: Op) -> set[TableName]:
         """The tables with structures or statements."""
-        bronze, landed = self.task.lakehouse.bronze, landed_structures(self.task.spark, self.context)
+        bronze = self.task.lakehouse.bronze
         rows: Sequence[Row | Mapping[str, Any]] = [row for row in landed or () if row["op"] in ops]
         if landed is None:
             listed = ", ".join(literal(op.value) for op in ops)
@@ -92,9 +97,9 @@ class TaskSource:
                 ).collect()
         return {(str(row["schema_name"]), str(row["table_name"])) for row in rows if row["table_name"] is not None}
 
-    def _renamed(self) -> set[TableName]:
+    def _renamed(self, landed: Landed) -> set[TableName]:
         """The names that RENAME statements gave."""
-        renamings = renamings_before(self.task.spark, self.context, None)
+        renamings = renamings_among(landed, self.task.spark, self.context, None)
         return {name for one in renamings for name, source in one.sources.items() if source is not None}
 
     def _included(self, names: Iterable[TableName]) -> list[TableName]:

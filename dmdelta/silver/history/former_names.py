@@ -76,7 +76,20 @@ def renamings_before(spark: SparkSession, log: SourceContext, end: Position | No
     Raises:
         LakehouseError: bronze cannot be read.
     """
-    landed = landed_structures(spark, log)
+    return renamings_among(landed_structures(spark, log), spark, log, end)
+
+
+def renamings_among(
+    landed: Sequence[Mapping[str, Any]] | None, spark: SparkSession, log: SourceContext, end: Position | None
+) -> list[Renaming]:
+    """The same.
+
+    Args:
+        landed: the result of `landed_structures`; None: Spark reads the statements.
+
+    Raises:
+        LakehouseError: bronze cannot be read.
+    """
     rows: Sequence[Row | Mapping[str, Any]] = [row for row in landed or () if _may_rename(row, end)]
     if landed is None:
         rows = _query(spark, log, end)
