@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -20,10 +20,10 @@ QUERIES: tuple[tuple[str, ...], ...] = (
     ("report", f"--output={os.devnull}"),
 )
 GOOD = (0, 6)
-"""Exit codes: a finding is a result."""
+"""Exit codes of a command that ended before it was terminated: a finding is a result."""
 HEAD = (
-    "| command | runs | first output s | Spark started s | begins work s | ends s | target s |",
-    "| --- | ---: | ---: | ---: | ---: | ---: | --- |",
+    "| command | runs | first output s | Spark started s | begins work s | target s |",
+    "| --- | ---: | ---: | ---: | ---: | --- |",
 )
 
 
@@ -35,13 +35,11 @@ class Start:
         first: it showed anything.
         ready: Spark had started.
         begins: its own work began: it had also looked up the tables.
-        ends: it ended.
     """
 
     first: float
     ready: float
     begins: float
-    ends: float
 
 
 @dataclass
@@ -52,7 +50,7 @@ class Starts:
     found: dict[str, list[Start]] = field(default_factory=dict)
 
     def measure(self, command: Sequence[str]) -> None:
-        """Run a command once: a word, then its options.
+        """Run a command until it begins to work: a word, then its options.
 
         Raises:
             SystemExit: it failed, or showed nothing.
@@ -60,8 +58,8 @@ class Starts:
         program = str(Path(sys.executable).with_name("dmdelta"))
         word, *options = command
         with self.task.environment():
-            shown = on_terminal([program, word, str(self.task.spec), *options], os.environ)
-        if shown.code not in GOOD or shown.first is None:
+            shown = on_terminal([program, word, str(self.task.spec), *options], os.environ, works)
+        if shown.first is None or (shown.code not in GOOD and not works(shown.stages)):
             raise SystemExit(f"{' '.join(command)} failed:\n{shown.stderr}")
         self.found.setdefault(" ".join(command), []).append(start_of(shown.first, shown.stages, shown.ended))
 
@@ -90,7 +88,13 @@ def start_of(first: float, stages: Mapping[str, float], ended: float) -> Start:
 
     Args:
         stages: when each stage was first shown.
+        ended: when it ended, for a command that did not show the stage of its work.
     """
     ready = [seconds for stage, seconds in stages.items() if stage != STARTING]
     begins = [seconds for stage, seconds in stages.items() if stage not in (STARTING, LOOKING_UP)]
-    return Start(first, min(ready, default=ended), min(begins, default=ended), ended)
+    return Start(first, min(ready, default=ended), min(begins, default=ended))
+
+
+def works(stages: Iterable[str]) -> bool:
+    """Whether a command that has shown these stages has begun to work."""
+    return any(stage not in (STARTING, LOOKING_UP) for stage in stages)

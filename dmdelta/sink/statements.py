@@ -4,6 +4,7 @@ import time
 from dataclasses import dataclass, field
 
 from dmdelta.changelog.context import SourceContext
+from dmdelta.errors import SinkError
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.logging import get_logger
 from dmdelta.model.position import Position
@@ -64,6 +65,8 @@ class Statements:
                 continue
             self.write_point(at, about_to=(at, number))
             self._execute(one, in_doubt=doubt)
+            if not loaded:
+                self._check_renamed(one)
             log.info("statement executed", position=str(at))
         self.about_to = None
 
@@ -94,6 +97,16 @@ class Statements:
         else:
             self.tables.change(one.sql, in_doubt=in_doubt)
         reach(CrashPoint.SINK_AFTER_STATEMENT)
+
+    def _check_renamed(self, one: TargetStatement) -> None:
+        """A table of the new name is the result only if none has the former name."""
+        if one.needs is None or one.renamed is None or not self.tables.has(one.needs):
+            return
+        if [part.lower() for part in one.needs] != [part.lower() for part in one.renamed]:
+            raise SinkError(
+                f"the target cannot rename {'.'.join(one.needs)}: it has another table {'.'.join(one.renamed)}",
+                hint="drop or rename that table in the target, then run dmdelta resume",
+            )
 
 
 def position_after(at: Position, statement: Statement) -> Position:

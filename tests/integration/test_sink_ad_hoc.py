@@ -9,9 +9,11 @@ from itertools import count
 import pytest
 
 from dmdelta.cli.main import execute
+from dmdelta.engine.snapshot.store import ChunkStore
 from dmdelta.failpoint import CrashPoint
 from tests.integration.test_validate import validate
 from tests.support import tangles
+from tests.support.check import assert_tables_equal_source
 from tests.support.sinking import table_differences
 from tests.support.task import SinkTask
 
@@ -106,6 +108,27 @@ def test_a_task_that_loads_is_reset(task, spark):
     task.catch_up()
     assert_same(task, *TABLES)
     assert task.target.query(_SAME_TEXT, task.database) == ((3,),)
+
+
+def test_a_table_is_renamed_before_it_is_read(task, spark, monkeypatch):
+    """The snapshot is planned again without it; its rows and those of the others arrive, in silver and in the target."""
+    task.catch_up()
+    snapshot(task, "t", "pairs")
+    plan, renamed = ChunkStore.plan, "RENAME TABLE pairs TO couples"
+
+    def then_rename(store, planned, served):
+        plan(store, planned, served)
+        if task.server.query("SHOW TABLES LIKE 'pairs'", task.database):
+            task.server.execute("UPDATE pairs SET name = 'd' WHERE id = 1", renamed, database=task.database)
+            task.server.execute(
+                "INSERT INTO couples VALUES (3, 'c')", "INSERT INTO t VALUES (4, 4)", database=task.database
+            )
+
+    monkeypatch.setattr(ChunkStore, "plan", then_rename)
+    task.catch_up()
+    task.catch_up()
+    assert_same(task, "t", "couples", "bag", "docs")
+    assert_tables_equal_source(spark, task, ["t", "couples", "bag"])
 
 
 @pytest.mark.long
@@ -239,5 +262,5 @@ def test_random_work_with_snapshots_joining_tables_and_renames(mysql80, mariadb,
     assert {name: sorted(keys) for name, keys in rows.items() if keys} == {
         "plain": [("different", "-2"), ("missing", "-1")],
         "late": [("extra", "-1")],
-        "bag": [("missing", "1000|kept|~")],
+        "bag": [("missing", "1000|4:kept|~")],
     }

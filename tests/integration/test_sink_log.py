@@ -66,6 +66,29 @@ def test_xa_and_compressed_transactions(task, spark):
     assert task.target.query("SELECT b FROM t WHERE id >= 10 ORDER BY id", task.database) == ((10,), (0,), (31,))
 
 
+def test_renames_there_and_back(task, spark, capsys):
+    """In one range, with rows under both names. A table of the target that has the new name stops the sink."""
+    there, back = "RENAME TABLE t TO moved", "RENAME TABLE moved TO t"
+    task.server.execute(*TABLE, "CREATE TABLE other (id INT PRIMARY KEY)", database=task.database)
+    for number in range(3):
+        names = ("t", "moved", "t")
+        rows = [f"INSERT INTO {name} VALUES ({10 * number + at + 10}, 'x', 0)" for at, name in enumerate(names)]
+        between = [f"INSERT INTO other VALUES ({number})", f"INSERT INTO other VALUES ({number + 10})"]
+        task.server.execute(rows[0], there, between[0], rows[1], between[1], back, rows[2], database=task.database)
+    task.catch_up()
+    assert_same(task, "t", "other")
+    task.target.execute("CREATE TABLE moved (id INT PRIMARY KEY)", database=task.database)
+    task.server.execute(there, "INSERT INTO moved VALUES (50, 'y', 0)", database=task.database)
+    capsys.readouterr()
+    with task.environment():
+        assert execute(["run", str(task.write_spec()), "--until-caught-up"]) == 7
+    assert "it has another table" in capsys.readouterr().err
+    task.target.execute("DROP TABLE moved", database=task.database)
+    task.catch_up()
+    assert_same(task, "moved", "other")
+    assert_tables_equal_source(spark, task, ["moved", "other"])
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("sequence", [GH_OST, PT_OSC], ids=["gh-ost", "pt-osc"])
 def test_an_online_schema_change_alters_the_real_table(task, sequence):

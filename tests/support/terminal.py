@@ -6,7 +6,7 @@ import re
 import select
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -34,8 +34,14 @@ class Shown:
     ended: float
 
 
-def on_terminal(command: Sequence[str], environment: Mapping[str, str]) -> Shown:
-    """Run a command to its end. Its stdout is a pipe, which holds 64 KiB."""
+def on_terminal(
+    command: Sequence[str], environment: Mapping[str, str], enough: Callable[[Mapping[str, float]], bool] | None = None
+) -> Shown:
+    """Run a command to its end. Its stdout is a pipe, which holds 64 KiB.
+
+    Args:
+        enough: whether to terminate it, from the stages that it has shown so far.
+    """
     shown, stages, began = b"", dict[str, float](), time.perf_counter()
     first: float | None = None
     ours, theirs = pty.openpty()
@@ -56,6 +62,8 @@ def on_terminal(command: Sequence[str], environment: Mapping[str, str]) -> Shown
             first = now if first is None else first
             for stage in stages_of(_text(shown)):
                 stages.setdefault(stage, now)
+            if enough is not None and enough(stages):
+                process.terminate()
         ended = time.perf_counter() - began
         return Shown(process.returncode, process.communicate()[0], _text(shown), first, stages, ended)
     finally:

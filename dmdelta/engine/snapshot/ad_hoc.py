@@ -28,7 +28,7 @@ from dmdelta.engine.snapshot.plan import LAST_CHUNK, PlannedSnapshot, plan_batch
 from dmdelta.engine.snapshot.store import ChunkStore, record_missed
 from dmdelta.engine.task.task import Task
 from dmdelta.engine.telemetry.counters import RunCounters
-from dmdelta.errors import QualityError, SchemaError
+from dmdelta.errors import QualityError, SchemaError, SourceError
 from dmdelta.failpoint import CrashPoint, reach
 from dmdelta.lakehouse.commits import CommitTag, append
 from dmdelta.lakehouse.history import OwnCommit, newest_own_commit
@@ -50,6 +50,8 @@ log = get_logger(__name__)
 WAIT_SECONDS = 0.5
 POLL_SECONDS = 10.0
 """How often a running task polls for requests."""
+NO_SUCH_TABLE = 1146
+"""The server's error number."""
 
 
 @dataclass(slots=True)
@@ -169,16 +171,12 @@ class AdHocSnapshots:
             record_missed(self.store, snapshot, commit)
         done = (commit.tag.end.chunk or 1) - 1 if commit else 0
         self.counters.loading(shares_of(snapshot.chunks), shares_of(snapshot.chunks[:done]))
-        for batch in plan_batches(snapshot.chunks[done:]):
-            if stop.requested:
-                return
-            self._land(snapshot, batch)
+        if not self._land_all(snapshot, snapshot.chunks[done:], stop):
+            return
         end = snapshot_end(self.endpoint)
         relayed = newest_begin(self.relaying.folder)
         if relayed is None or relayed.epoch != snapshot.log_begin.epoch:
-            log.warning("source switched to another log; reading the tables again", source=self.source.source_id)
-            self.store.end(snapshot, requeue=snapshot.tables)
-            self.feed.end((), requeued=snapshot.tables)
+            self._plan_again(snapshot, "source switched to another log")
             return
         safe_until = Position(snapshot.log_begin.epoch, end.binlog_file, end.offset)
         epochs = (snapshot.epoch, snapshot.log_begin.epoch)
@@ -196,6 +194,26 @@ class AdHocSnapshots:
         log.info(
             "ad-hoc snapshot applied", source=self.source.source_id, tables=len(resume_position), log=str(safe_until)
         )
+
+    def _land_all(self, snapshot: PlannedSnapshot, chunks: Sequence[Chunk], stop: StopRequest) -> bool:
+        """Land chunks; False if the stop was requested before the end, or if a table no longer has its name."""
+        for batch in plan_batches(chunks):
+            if stop.requested:
+                return False
+            try:
+                self._land(snapshot, batch)
+            except SourceError as error:
+                if error.context.get("code") != NO_SUCH_TABLE:
+                    raise
+                self._plan_again(snapshot, "a table was dropped or renamed before it was read")
+                return False
+        return True
+
+    def _plan_again(self, snapshot: PlannedSnapshot, why: str) -> None:
+        """Give up a snapshot and request its tables again: the next plan has those that exist then."""
+        log.warning("ad-hoc snapshot is planned again", source=self.source.source_id, why=why)
+        self.store.end(snapshot, requeue=snapshot.tables)
+        self.feed.end((), requeued=snapshot.tables)
 
     def _newest_commit(self, snapshot: PlannedSnapshot) -> OwnCommit | None:
         """Bronze's newest commit of this snapshot: of its last landed chunk, or of its structures."""

@@ -30,12 +30,14 @@ class TargetStatement:
             missing table is created with its first row.
         merged: several source tables are merged into it, each with the same statement.
         within: the database that must exist for a table to be created, None for other statements.
+        renamed: the new name that `needs` gets; None: it keeps its name.
     """
 
     sql: str
     needs: TableName | None
     merged: bool = False
     within: str | None = None
+    renamed: TableName | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +130,8 @@ def _renamed(pair: tuple[TableName, TableName], sql: str, context: StatementCont
     old, new = rules.route(*was), rules.route(*to)
     if old.merged or new.merged:
         return []
-    return [TargetStatement(f"RENAME TABLE {quoted_name(*old.name)} TO {quoted_name(*new.name)}", old.name)]
+    text = f"RENAME TABLE {quoted_name(*old.name)} TO {quoted_name(*new.name)}"
+    return [TargetStatement(text, old.name, renamed=new.name)]
 
 
 def _cut_over(shadow: TableName, real: TableName, context: StatementContext) -> list[TargetStatement]:

@@ -1,6 +1,6 @@
 """A range of the log as numeric columns: which tables change where, and where transactions start."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ Numbers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class TableLine:
-    """Row changes of one table under one structure in one bucket of the log; see `slices.Rows`."""
+    """Row changes of a table under one structure in a bucket of the log, between two statements; see `slices.Rows`."""
 
     version: int
     ops: frozenset[str]
@@ -69,13 +69,16 @@ class LogLines:
         )
 
     def tables(self) -> list[TableLine]:
-        """The changed tables of each bucket."""
-        changes = np.isin(self.op, [number for number, op in enumerate(self.ops) if op in ROW_OPS])
+        """The changed tables of each bucket, between its statements: a table may exist only before and after some."""
+        changes = np.flatnonzero(self._is(ROW_OPS))
+        statements = np.unique(self.seq[self._is((Op.DDL, Op.TRUNCATE))])
+        before = np.searchsorted(statements, self.seq[changes], side="right")
+        # Both grow with the log, so their sum does in each step, too.
+        parts = np.split(changes, np.flatnonzero(np.diff(self.bucket[changes] + before)) + 1)
         lines: list[TableLine] = []
-        for bucket in np.unique(self.bucket[changes]):
-            inside = changes & (self.bucket == bucket)
-            for version in np.unique(self.version[inside]):
-                these = np.flatnonzero(inside & (self.version == version))
+        for part in parts if len(changes) else ():
+            for version in np.unique(self.version[part]):
+                these = part[self.version[part] == version]
                 ops = frozenset(self.ops[number].value for number in np.unique(self.op[these]))
                 partial, moves = (int(np.count_nonzero(marks[these])) for marks in (self.partial, self.moves))
                 first, last = int(self.seq[these[0]]), int(self.seq[these[-1]])
@@ -84,7 +87,7 @@ class LogLines:
 
     def cuts(self) -> list[tuple[int, bool]]:
         """For each bucket but the first: the start of its first transaction, and True; without one, its first row."""
-        counted = np.isin(self.op, [number for number, op in enumerate(self.ops) if op in (*ROW_OPS, Op.XA_COMMIT)])
+        counted = self._is((*ROW_OPS, Op.XA_COMMIT))
         seq, transaction = self.seq[counted], self.transaction[counted]
         firsts = np.unique(self.bucket[counted], return_index=True)[1]
         begins = np.flatnonzero(transaction[1:] != transaction[:-1]) + 1
@@ -94,3 +97,6 @@ class LogLines:
             within = len(boundary) > 0 and boundary[0] < end
             cuts.append((int(seq[boundary[0] if within else first]), within))
         return cuts
+
+    def _is(self, ops: Collection[Op]) -> npt.NDArray[np.bool_]:
+        return np.isin(self.op, [number for number, op in enumerate(self.ops) if op in ops])

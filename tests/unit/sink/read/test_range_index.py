@@ -31,6 +31,26 @@ def test_tables_by_bucket():
     ]
 
 
+def test_tables_between_statements():
+    """A table that is renamed and gets its name back has a line before and one after, and none between."""
+    found = lines(
+        (100, "insert", 7, False, None, 1),
+        (101, "ddl", None, False, None, 2),
+        (101, "ddl", None, False, None, 2),
+        (102, "insert", 8, False, None, 3),
+        (103, "truncate", None, False, None, 4),
+        (104, "insert", 8, False, None, 5),
+        (105, "ddl", None, False, None, 6),
+        (112, "update", 7, False, None, 7),
+    )
+    assert [(line.version, line.first, line.last) for line in found.tables()] == [
+        (7, 100, 100),
+        (8, 102, 102),
+        (8, 104, 104),
+        (7, 112, 112),
+    ]
+
+
 def test_cuts_are_where_transactions_start():
     """The first transaction of each bucket; if a long one covers the bucket, its first row, which is no boundary."""
     found = lines(
