@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from benchmarks.ages import MINUTE, Event, Freshness, Spread, ages_of, between, by_minute, freshness_of, spread_of
 from benchmarks.commit_log import Commit, Turns, ends, turns_of
-from benchmarks.usage import Cpu, Memory, Usage, cpu_of, memory_of
+from benchmarks.usage import Cpu, Memory, Usage, cpu_of, each_minute, memory_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +128,7 @@ def lines_of(run: Run, figures: Figures, target: Target) -> Iterator[str]:
     yield f"Commits of silver per second, from the second minute on: {figures.turns.commits / (60 * minutes):.2f}."
     others = ", ".join(f"{operation} {number}" for operation, number in sorted(figures.turns.others.items()))
     yield f"Other commits of silver: {others or 'none'}."
+    yield each_minute(run.samples)
     yield f"{run.written:,} row changes were written; the writer was at most {run.late:.1f} s late."
     yield f"The load continued for {run.tail:.0f} s after the evaluated time. Load average: {os.getloadavg()[1]:.1f}."
 

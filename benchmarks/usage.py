@@ -6,7 +6,7 @@ workers share once per worker.
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from statistics import linear_regression, median
@@ -127,6 +127,17 @@ def memory_of(samples: Sequence[Usage]) -> Memory:
     sizes, times = [one.bytes for one in samples], [one.at for one in samples]
     slope = linear_regression(times, sizes).slope
     return Memory(min(sizes), median(sizes), max(sizes), slope, times[-1] - times[0])
+
+
+def each_minute(samples: Sequence[Usage]) -> str:
+    """The memory of the JVM and of the Python processes, in the last sample of each minute."""
+    last = {int(one.at - samples[0].at) // 60: one for one in samples}
+
+    def listed(sizes: Iterable[int]) -> str:
+        return ", ".join(f"{size / 1e9:.2f}" for size in sizes)
+
+    java, python = (one.java for one in last.values()), (one.python for one in last.values())
+    return f"Memory (PSS) after each minute in GB, JVM: {listed(java)}; Python: {listed(python)}."
 
 
 @dataclass(frozen=True, slots=True)

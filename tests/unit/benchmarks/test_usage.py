@@ -8,7 +8,7 @@ import time
 import pytest
 
 from benchmarks.cpu import by_kind, parse_cpu
-from benchmarks.usage import Usage, cpu_of, memory_of, sampling, usage_below
+from benchmarks.usage import Usage, cpu_of, each_minute, memory_of, sampling, usage_below
 from tests.support.memory import parse_pss, pss
 
 ROLLUP = """5581a0a3e000-7ffd5e1d4000 ---p 00000000 00:00 0                          [rollup]
@@ -53,6 +53,12 @@ def test_threads_of_a_jvm_are_summed_by_kind():
     )
     stats = [f"7 ({name}) S 1 7 7 0 -1 4194304 1 2 3 4 {ticks} {ticks} 0 0 20 0 1 0" for name in names]
     assert by_kind(stats) == {"JIT": 4, "GC": 2, "tasks": 2, "driver": 4, "other": 4}
+
+
+def test_each_minute_has_its_last_sample():
+    samples = [Usage(at, int(java * 1e9), int(java * 1e8), 0, 0, 0) for at, java in ((5, 1), (60, 2), (64, 3), (70, 4))]
+    found = each_minute(samples)
+    assert found == "Memory (PSS) after each minute in GB, JVM: 3.00, 4.00; Python: 0.30, 0.40."
 
 
 def test_a_process_is_measured():
