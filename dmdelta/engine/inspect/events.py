@@ -1,6 +1,7 @@
 """Read-only queries of bronze and of the flushed checkpoint."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,12 +53,31 @@ def events(spec: TaskSpec, query: EventQuery, stage: Stage = ignored) -> list[di
     if not commits(task.spark, bronze, 1):  # without a query, under a local root
         return []
     sources = ", ".join(literal(source.source_id) for source in spec.sources)
-    statement = (
-        f"SELECT {_COLUMNS} FROM {bronze} WHERE source_id IN ({sources}) AND {condition} "
-        f"ORDER BY source_id, epoch, seq, row LIMIT {query.limit}"
-    )
+    matching = f"FROM {bronze} WHERE source_id IN ({sources}) AND {condition}"
+    first = f"ORDER BY source_id, epoch, seq, row LIMIT {query.limit}"
     with wrapped(bronze, "reading"):
-        return [row.asDict() for row in task.spark.sql(statement).collect()]
+        # Without the images, which are nearly all of bronze.
+        found = task.spark.sql(f"SELECT source_id, epoch, seq, row {matching} {first}").collect()
+        if not found:
+            return []
+        ranges = plan_ranges((row["source_id"], row["epoch"], row["seq"]) for row in found)
+        rows = task.spark.sql(f"SELECT {_COLUMNS} {matching} AND ({ranges}) {first}").collect()
+        return [row.asDict() for row in rows]
+
+
+def plan_ranges(places: Iterable[tuple[str, int, int]]) -> str:
+    """The SQL condition for the range of each source and epoch.
+
+    Args:
+        places: source, epoch and `seq` of each row.
+    """
+    ranges: dict[tuple[str, int], list[int]] = {}
+    for source_id, epoch, seq in places:
+        ranges.setdefault((source_id, epoch), []).append(seq)
+    return " OR ".join(
+        f"source_id = {literal(source_id)} AND epoch = {epoch} AND seq BETWEEN {min(seqs)}L AND {max(seqs)}L"
+        for (source_id, epoch), seqs in ranges.items()
+    )
 
 
 def plan_conditions(query: EventQuery) -> list[str]:

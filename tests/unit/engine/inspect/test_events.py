@@ -2,7 +2,7 @@
 
 import pytest
 
-from dmdelta.engine.inspect.events import EventQuery, plan_conditions
+from dmdelta.engine.inspect.events import EventQuery, plan_conditions, plan_ranges
 from dmdelta.errors import ConfigError
 from dmdelta.model.change import Op
 
@@ -32,3 +32,12 @@ def test_an_invalid_query_is_rejected(query):
     with pytest.raises(ConfigError) as caught:
         plan_conditions(query)
     assert "write --" in (caught.value.hint or "")
+
+
+def test_the_images_are_read_from_the_ranges_of_the_rows():
+    """One range for each source and epoch."""
+    assert plan_ranges([("a", -1, 5), ("a", 1, 9), ("a", 1, 7), ("b'", 1, 8)]) == (
+        "source_id = 'a' AND epoch = -1 AND seq BETWEEN 5L AND 5L"
+        " OR source_id = 'a' AND epoch = 1 AND seq BETWEEN 7L AND 9L"
+        " OR source_id = 'b\\'' AND epoch = 1 AND seq BETWEEN 8L AND 8L"
+    )
