@@ -70,6 +70,8 @@ _CARE_CONFS = {
 _QUERY_CONFS = {
     # Spark's default, which a local JVM replaces for the small batches of a task: without it Parquet is read by rows.
     "spark.sql.codegen.wholeStage": "true",
+    # Otherwise the optimizer extracts the values of the tail's rows, one by one, in the driver.
+    "spark.sql.execution.arrow.localRelationThreshold": "0",
 }
 """A user's queries read large tables, and some of them again and again."""
 
