@@ -41,6 +41,7 @@ class Bench:
     Attributes:
         number: grows with each cell; statements have it as {n}.
         since: where the cell's log begins.
+        settled: the cell before has ended well: silver is the source.
     """
 
     spark: SparkSession
@@ -50,6 +51,7 @@ class Bench:
     folder: Path
     number: int = 0
     since: tuple[str, int] = ("", 0)
+    settled: bool = False
     task: Task = field(init=False)
 
     def begin(self) -> None:
@@ -59,8 +61,10 @@ class Bench:
         self.number += 1000
         if self.row.loads:
             return
-        self.write(self.row.before)
-        self.task.catch_up()
+        if self.row.before or not self.settled:
+            self.write(self.row.before)
+            self.task.catch_up()
+        self.settled = False
         if self.row.arguments == MAINTAIN:
             self.write(self.row.statements)
             self.task.catch_up()
@@ -187,3 +191,4 @@ class Bench:
             if merged:
                 shards = [(task.server, task.database, shard) for shard in merged]
                 assert union_differences(shards, task.target, task.database, MERGED) == []
+        self.settled = True
