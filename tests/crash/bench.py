@@ -80,7 +80,8 @@ class Bench:
             routed = {"schema-pattern": database, "target-schema": database, "target-table": MERGED}
             self.task.settings["routes"] = {"parts": {**routed, "table-pattern": "part_*"}}
             self.task.settings["shard-mode"] = self.row.shards
-        self.task.start_here()
+        if not self.row.loads:  # a task with a place to start at loads nothing
+            self.task.start_here()
         self.server.execute(*TABLES, *(OF_SHARDS if self.row.shards else ()), database=database)
 
     def write(self, statements: Sequence[str]) -> None:
@@ -91,9 +92,11 @@ class Bench:
 
     def provoke(self, fault: str) -> None:
         """Whoever passes the point next meets the fault."""
+        if self.row.loads:
+            self.write(self.row.statements)
         self.server.execute("FLUSH BINARY LOGS")
         self.since = self.server.position()[:2]
-        if self.row.arguments != MAINTAIN:
+        if not self.row.loads and self.row.arguments != MAINTAIN:
             self.write(self.row.statements)
         self.task.arm(self.row.point, fault, self.row.nth)
 
