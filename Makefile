@@ -45,10 +45,10 @@ test-cluster: servers ## the same on a standalone cluster of two workers with th
 	$(PY) -m tests.support.cluster $(PY) -m pytest tests/spark tests/integration -m "not mysql97 and not tidb and not long"
 
 test-long: servers ## the long lane, hours on 2 cores: DDL suite, shard merge, event matrix, random kills, two machines, pauses, a server switch, full loads of every server, killed loads, table maintenance
-	$(PY) -m pytest tests -m "long and not mysql97 and not tidb" --timeout 1800
+	$(PY) -m pytest tests -m "long and not mysql97 and not tidb" --timeout 1800 -n 2 --dist worksteal
 
 test-crash: servers ## the fault matrix, less than an hour: each fault at each point and at each moment of a source's stream
-	$(PY) -m pytest tests/crash/test_fault_matrix.py tests/crash/test_source_faults.py tests/crash/test_care_kills.py tests/crash/test_sabotage.py -n 2 --dist load
+	$(PY) -m pytest tests/crash/test_fault_matrix.py tests/crash/test_source_faults.py tests/crash/test_care_kills.py tests/crash/test_sabotage.py -n 2 --dist worksteal
 
 soak: servers ## random load and faults over MySQL and MariaDB for MINUTES (60), every table compared repeatedly; SEED repeats a run
 	$(PY) -m tests.soak --minutes $(or $(MINUTES),60) $(if $(SEED),--seed $(SEED))

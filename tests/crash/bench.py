@@ -41,6 +41,7 @@ class Bench:
     Attributes:
         number: grows with each cell; statements have it as {n}.
         since: where the cell's log begins.
+        settled: the cell before has ended well: silver is the source.
     """
 
     spark: SparkSession
@@ -50,6 +51,7 @@ class Bench:
     folder: Path
     number: int = 0
     since: tuple[str, int] = ("", 0)
+    settled: bool = False
     task: Task = field(init=False)
 
     def begin(self) -> None:
@@ -59,8 +61,10 @@ class Bench:
         self.number += 1000
         if self.row.loads:
             return
-        self.write(self.row.before)
-        self.task.catch_up()
+        if self.row.before or not self.settled:
+            self.write(self.row.before)
+            self.task.catch_up()
+        self.settled = False
         if self.row.arguments == MAINTAIN:
             self.write(self.row.statements)
             self.task.catch_up()
@@ -76,7 +80,8 @@ class Bench:
             routed = {"schema-pattern": database, "target-schema": database, "target-table": MERGED}
             self.task.settings["routes"] = {"parts": {**routed, "table-pattern": "part_*"}}
             self.task.settings["shard-mode"] = self.row.shards
-        self.task.start_here()
+        if not self.row.loads:  # a task with a place to start at loads nothing
+            self.task.start_here()
         self.server.execute(*TABLES, *(OF_SHARDS if self.row.shards else ()), database=database)
 
     def write(self, statements: Sequence[str]) -> None:
@@ -87,9 +92,11 @@ class Bench:
 
     def provoke(self, fault: str) -> None:
         """Whoever passes the point next meets the fault."""
+        if self.row.loads:
+            self.write(self.row.statements)
         self.server.execute("FLUSH BINARY LOGS")
         self.since = self.server.position()[:2]
-        if self.row.arguments != MAINTAIN:
+        if not self.row.loads and self.row.arguments != MAINTAIN:
             self.write(self.row.statements)
         self.task.arm(self.row.point, fault, self.row.nth)
 
@@ -187,3 +194,4 @@ class Bench:
             if merged:
                 shards = [(task.server, task.database, shard) for shard in merged]
                 assert union_differences(shards, task.target, task.database, MERGED) == []
+        self.settled = True

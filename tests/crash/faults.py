@@ -3,14 +3,18 @@
 import signal
 from collections.abc import Callable
 from concurrent.futures import Future
+from unittest.mock import patch
 
 from dmdelta.cli.main import execute
+from dmdelta.engine.run import runner
 from dmdelta.errors import DmdeltaError, Fenced, StageFailed
 from tests.crash.bench import END_SECONDS, Bench
 from tests.crash.rows import MAINTAIN, MEANWHILE
 
 STOP_SECONDS = 40.0
 """So long after a stop a run has ended, whatever hangs."""
+SHORT = {"DRAIN_SECONDS": 3.0, "INTERRUPT_SECONDS": 3.0}
+"""A stop in vain waits so long for what hangs: the usual 20 seconds would be a fifth of the matrix' time."""
 
 
 def killed(bench: Bench) -> None:
@@ -56,7 +60,7 @@ def hung(bench: Bench) -> None:
     if bench.row.executors:
         _hung_process(bench)
         return
-    with bench.hanging() as (stop, ended):
+    with patch.multiple(runner, **SHORT), bench.hanging() as (stop, ended):
         stop.request()
         if bench.row.arguments == MAINTAIN:
             code, said = bench.attempt()

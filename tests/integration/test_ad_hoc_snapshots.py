@@ -12,24 +12,15 @@ from tests.support.loadable import fill
 from tests.support.meddler import Meddler
 from tests.support.task import Task
 
-LONG = [pytest.mark.long]
 
-
+@pytest.mark.long
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(
-    ("server", "every_type"),
-    [
-        pytest.param("mysql80", False, id="mysql80", marks=LONG),
-        pytest.param("mysql80", True, id="mysql80-every-type", marks=LONG),
-        pytest.param("mysql57", True, id="mysql57-every-type", marks=LONG),
-        pytest.param("mariadb", True, id="mariadb-every-type", marks=LONG),
-    ],
-)
-def test_tables_join_later_and_are_read_again_while_they_change(server, every_type, request, spark, tmp_path, capsys):
+@pytest.mark.parametrize("server", ["mysql80", "mysql57", "mariadb"])
+def test_tables_join_later_and_are_read_again_while_they_change(server, request, spark, tmp_path, capsys):
     """Of every type and kind of key: silver equals the source, whatever it was before, and the log goes on over it."""
     source = request.getfixturevalue(server)
     task = Task(tmp_path, source, source.fresh_database("adhoc"), mode="all", tables=("words", "states", "notes"))
-    fill(source, task.database, 3_000, every_type=every_type)
+    fill(source, task.database, 3_000)
     task.catch_up()
 
     lakehouse = Lakehouse(root=str(task.root))

@@ -1,4 +1,9 @@
-"""Every kind of DDL on real servers: silver is the source before, and after it."""
+"""Every kind of DDL on real servers: silver is the source before, and after it.
+
+A case runs live, in one batch and with kills, each time on another server (`on_server`): case and server, case and
+course, server and course are covered in pairs. In one batch all run on MySQL 5.7, too: its log has no names of columns,
+so that the structures of each position are known from the statements alone.
+"""
 
 import threading
 from collections.abc import Iterator
@@ -25,10 +30,12 @@ USUAL = (
     "INSERT INTO t VALUES (1,'x',10),(2,NULL,20),(3,'z',NULL)"
 )
 SERVERS = ["mysql80", "mysql57", "mariadb"]
-PARTS = 12
-"""A table costs some seconds: the suite comes in parts, of which the long lane takes most."""
-FIRST = pytest.param(0)
-LATER = [pytest.param(part, marks=pytest.mark.long) for part in range(1, PARTS)]
+LIVE, AT_ONCE, KILLED = range(3)
+"""The courses: how the statements come, and what ends meanwhile."""
+PARTS = (2, 4, 2)
+"""A table costs some seconds: each course comes in parts, of which one is every test run's."""
+QUICK = ("mysql80", 0)
+ALL = ("mysql57", AT_ONCE)
 
 
 @dataclass(frozen=True)
@@ -118,16 +125,28 @@ class Suite:
                 yield f"{silver} is gone at the source and not in silver"
 
 
-def make_suite(server: Server, spark, folder: Path, part: int) -> Suite:
+def on_server(name: str, course: int) -> list[Case]:
+    """The cases of a course on a server."""
+    numbered = enumerate(read_cases())
+    chosen = [case for number, case in numbered if name == case.servers[(number + course) % len(case.servers)]]
+    return [case for case in read_cases() if case in chosen or (name in case.servers and (name, course) == ALL)]
+
+
+def parts_of(course: int) -> list[object]:
+    """Parameters of a test: servers, and parts of their cases."""
+    every = [(server, part) for server in SERVERS for part in range(PARTS[course])]
+    quick = QUICK if course == AT_ONCE else None
+    return [pytest.param(*one, marks=() if one == quick else pytest.mark.long) for one in every]
+
+
+def make_suite(server: Server, spark, folder: Path, course: int, part: int) -> Suite:
     suite = Suite(server, Pipeline(spark, folder / "lake"), folder / "archive")
-    for case in read_cases()[part::PARTS]:
-        if server.name in case.servers:
-            database = server.fresh_database("ddl")
-            suite.cases[database] = case
+    for case in on_server(server.name, course)[part :: PARTS[course]]:
+        suite.cases[server.fresh_database("ddl")] = case
     return suite
 
 
-@pytest.fixture(params=["mysql80", *(pytest.param(name, marks=pytest.mark.long) for name in SERVERS[1:])])
+@pytest.fixture
 def server(request: pytest.FixtureRequest) -> Server:
     return request.getfixturevalue(request.param)
 
@@ -137,11 +156,10 @@ def assert_same(suite: Suite, *, stopping: bool = True) -> None:
     assert not found, f"{len(found)} differences:\n" + "\n".join(found[:60])
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize(("server", "part"), parts_of(LIVE), indirect=["server"])
 def test_live(server, spark, tmp_path, part):
     """Silver follows while it happens: the rows, then the statements, then more rows."""
-    suite = make_suite(server, spark, tmp_path, part)
+    suite = make_suite(server, spark, tmp_path, LIVE, part)
     for group in ("before", "ddl", "after"):
         suite.do(group)
         suite.follow()
@@ -149,10 +167,10 @@ def test_live(server, spark, tmp_path, part):
             assert_same(suite, stopping=group == "after")
 
 
-@pytest.mark.parametrize("part", [FIRST, *LATER])
+@pytest.mark.parametrize(("server", "part"), parts_of(AT_ONCE), indirect=["server"])
 def test_in_one_batch(server, spark, tmp_path, part):
     """All of it at once: the tables are as they were at each statement."""
-    suite = make_suite(server, spark, tmp_path, part)
+    suite = make_suite(server, spark, tmp_path, AT_ONCE, part)
     suite.do("before", "ddl", "after")
     suite.follow()
     assert_same(suite)
@@ -181,11 +199,10 @@ class Killer:
         self._of_thread.attempt = 0
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize(("server", "part"), parts_of(KILLED), indirect=["server"])
 def test_killed_around_each_change(server, spark, tmp_path, part):
     """Whatever ends right before or right after an ALTER goes on from there."""
-    suite, killer = make_suite(server, spark, tmp_path, part), Killer()
+    suite, killer = make_suite(server, spark, tmp_path, KILLED, part), Killer()
     suite.do("before")
     suite.follow()
     suite.do("ddl", "after")

@@ -1,7 +1,6 @@
 """Expression filters against a real server: the rows of MySQL's WHERE are the rows of the translated condition."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,6 @@ from dmdelta.model.spark_sql import quote
 from dmdelta.rules.expressions.translate import translate
 from tests.support.catalog import structures_of
 from tests.support.expressions import EXPRESSIONS
-from tests.support.once import Once
 from tests.support.pipeline import Pipeline
 from tests.support.recording import record
 from tests.support.servers import Server
@@ -85,72 +83,69 @@ class Rows:
     schema: TableSchema
     spark: SparkSession
     silver: str
-    answers: dict[str, set[int] | ConfigError] = field(default_factory=dict)
 
-    def of_server(self, expression: str) -> set[int]:
+    def of_server(self) -> dict[str, set[int]]:
+        """The rows for which each WHERE is true."""
+        found = dict[str, set[int]]()
         settings = {"database": self.database, "init_command": "SET time_zone = '+00:00'"}
         with self.server.connect(**settings) as connection, connection.cursor() as cursor:
-            cursor.execute(f"SELECT id FROM t WHERE ({expression}\n)")
-            return {row[0] for row in cursor.fetchall()}
+            for expression in EXPRESSIONS:
+                cursor.execute(f"SELECT id FROM t WHERE ({expression}\n)")
+                found[expression] = {row[0] for row in cursor.fetchall()}
+        return found
 
-    def of_silver(self, expression: str) -> set[int] | ConfigError:
-        """The rows, or why there are none; the first to ask computes the answers to all expressions."""
-        if not self.answers:
-            for batch in range(0, len(EXPRESSIONS), _AT_ONCE):
-                self._answer(EXPRESSIONS[batch : batch + _AT_ONCE])
-        return self.answers[expression]
+    def of_silver(self) -> dict[str, set[int] | ConfigError]:
+        """The rows for which each translated condition is true, or why there are none."""
+        found = dict[str, set[int] | ConfigError]()
+        for first in range(0, len(EXPRESSIONS), _AT_ONCE):
+            found |= self._answers(EXPRESSIONS[first : first + _AT_ONCE])
+        return found
 
     def _translated(self, expression: str) -> str:
         return translate(expression, self.schema, lambda column: quote(column.name), flavor=self.server.flavor)
 
-    def _answer(self, expressions: list[str]) -> None:
+    def _answers(self, expressions: list[str]) -> dict[str, set[int] | ConfigError]:
+        answers = dict[str, set[int] | ConfigError]()
         conditions = {}
         for expression in expressions:
             try:
                 conditions[expression] = self._translated(expression)
             except ConfigError as refused:
-                self.answers[expression] = refused
+                answers[expression] = refused
         columns = [f"{condition} AS c{number}" for number, condition in enumerate(conditions.values())]
         found = self.spark.sql(f"SELECT id, {', '.join(columns)} FROM {self.silver}").collect()
         for number, expression in enumerate(conditions):
-            self.answers[expression] = {row["id"] for row in found if row[f"c{number}"]}
+            answers[expression] = {row["id"] for row in found if row[f"c{number}"]}
+        return answers
 
 
-RowsOf = Callable[[str], Rows]
-
-
-@pytest.fixture(scope="module")
-def rows_of(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> RowsOf:
-    """The rows of a server, written, landed and applied when first asked for."""
-    folder: Path = tmp_path_factory.mktemp("expressions")
+def rows_on(server: Server, spark: SparkSession, folder: Path) -> Rows:
+    """The rows of a server, written, landed and applied."""
     pipeline = Pipeline(spark, folder / "lake")
-
-    def make(name: str) -> Rows:
-        server: Server = request.getfixturevalue(name)
-        database = server.fresh_database("expressions")
-        settings = {"database": database, "init_command": "SET time_zone = '+00:00', sql_mode = ''"}
-        with server.connect(**settings) as connection, connection.cursor() as cursor:
-            for statement in _statements(server):
-                cursor.execute(statement)
-        (structure,) = structures_of(server, database)
-        archive = record(server, folder / name)
-        pipeline.catch_up(archive, name, [database], server.flavor, lambda: [structure])
-        assert pipeline.refused == {}
-        session = clone_session(spark)
-        if name != "mysql80":
-            # Compiling conditions takes longer than a few rows do: once is enough.
-            session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
-        place = pipeline.lakehouse.silver(database, "t")
-        return Rows(server, database, structure, session, place)
-
-    return Once(make)
+    database = server.fresh_database("expressions")
+    settings = {"database": database, "init_command": "SET time_zone = '+00:00', sql_mode = ''"}
+    with server.connect(**settings) as connection, connection.cursor() as cursor:
+        for statement in _statements(server):
+            cursor.execute(statement)
+    (structure,) = structures_of(server, database)
+    archive = record(server, folder / "archive")
+    pipeline.catch_up(archive, "s1", [database], server.flavor, lambda: [structure])
+    assert pipeline.refused == {}
+    session = clone_session(spark)
+    if server.name != "mysql80":
+        # Compiling conditions takes longer than a few rows do: once is enough.
+        session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+    return Rows(server, database, structure, session, pipeline.lakehouse.silver(database, "t"))
 
 
-@pytest.mark.parametrize("expression", EXPRESSIONS)
 @pytest.mark.parametrize(
     "name", ["mysql80", *(pytest.param(name, marks=pytest.mark.long) for name in ("mysql57", "mariadb"))]
 )
-def test_silver_has_the_rows_of_where(name: str, expression: str, rows_of: RowsOf) -> None:
-    """A translated expression is true for the rows for which the server's WHERE is."""
-    rows = rows_of(name)
-    assert rows.of_silver(expression) == rows.of_server(expression)
+def test_silver_has_the_rows_of_where(
+    name: str, request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path
+) -> None:
+    """A translated expression is true for the rows for which the server's WHERE is: each of EXPRESSIONS."""
+    rows = rows_on(request.getfixturevalue(name), spark, tmp_path)
+    expected, found = rows.of_server(), rows.of_silver()
+    wrong = [f"{one}: {found[one]!r} instead of {expected[one]}" for one in EXPRESSIONS if found[one] != expected[one]]
+    assert not wrong, f"{len(wrong)} of {len(EXPRESSIONS)} expressions:\n" + "\n".join(wrong)

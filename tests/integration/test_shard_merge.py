@@ -3,40 +3,25 @@
 import pytest
 
 from dmdelta.errors import SchemaError
-from tests.support.sharding import BEGIN, SHARDS, ShardMerge, environment, read_cases, wait_until
+from tests.support.sharding import BEGIN, MODES, SHARDS, WITHOUT_SINK, ShardMerge, environment, read_cases, wait_until
 
 LATER_SHARD = 5
-MODES = ("pessimistic", "optimistic")
-FEW, PARTS = 1, 6
-"""A scenario costs some seconds a run: the first is by itself, the others go side by side in parts."""
-QUICK = ("optimistic", 0)
-"""Every test run's; its pessimistic scenarios have a sink: test_shard_sink.py."""
-SCENARIOS = [
-    pytest.param(mode, part, marks=() if (mode, part) == QUICK else pytest.mark.long)
-    for mode in MODES
-    for part in range(PARTS)
-]
 
 
-@pytest.mark.parametrize(("mode", "part"), SCENARIOS)
-def test_scenarios(mysql80, mysql80_too, spark, tmp_path, mode, part):
-    """Silver is the union of the shards, and no lock is left, at the end of every scenario."""
-    cases = read_cases(mode)
-    merge = ShardMerge(
-        (mysql80, mysql80_too), tmp_path, mode, cases[FEW:][part - 1 :: PARTS - 1] if part else cases[:FEW]
-    )
-    with environment(merge):
-        merge.play()
-        merge.assert_merged(spark)
+@pytest.mark.parametrize(
+    ("mode", "names"),
+    [
+        ("optimistic", {"add_in_turn"}),
+        *(pytest.param(mode, WITHOUT_SINK, marks=pytest.mark.long, id=mode) for mode in MODES),
+    ],
+)
+def test_scenarios(mysql80, mysql80_too, spark, tmp_path, mode, names):
+    """Silver is the union of the shards, and no lock is left, at the end of every scenario: of those that no sink follows.
 
-
-@pytest.mark.long
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("name", ["sequence_of_two", "rename_in_turn", "drop_one_shard"])
-def test_restart_at_each_step(mysql80, mysql80_too, spark, tmp_path, mode, name):
-    """A new start after every single statement ends the same."""
-    cases = [case for case in read_cases(mode) if case.name == name]
-    merge = ShardMerge((mysql80, mysql80_too), tmp_path, mode, cases, each=True)
+    The others have a sink in test_shard_sink.py.
+    """
+    cases = [case for case in read_cases(mode) if case.name in names]
+    merge = ShardMerge((mysql80, mysql80_too), tmp_path, mode, cases)
     with environment(merge):
         merge.play()
         merge.assert_merged(spark)

@@ -2,6 +2,7 @@
 
 import random
 import time
+from itertools import cycle
 
 import pytest
 
@@ -94,12 +95,16 @@ def write(chance, logs, changes, snapshots=0.0):
             left.remove(one)
 
 
-@pytest.fixture(params=["mariadb", pytest.param("mysql80", marks=pytest.mark.long)])
+@pytest.fixture
 def server(request):
     return request.getfixturevalue(request.param)
 
 
-SEEDS = [pytest.param(seed, marks=pytest.mark.long if seed else ()) for seed in range(25)]
+SEEDS = [
+    pytest.param(seed, target, marks=pytest.mark.long if seed else ())
+    for seed, target in zip(range(25), cycle(("mariadb", "mysql80")), strict=False)
+]
+"""Random work, and the server that it is executed on: one for each seed, as work of any seed is like another's."""
 
 
 @pytest.fixture
@@ -133,7 +138,7 @@ def execute(chance, start, armed, points):
 
 
 @pytest.mark.parametrize("mode", list(Mode))
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(("seed", "server"), SEEDS, indirect=["server"])
 def test_the_union_of_the_shards(server, armed, mode, seed):
     """Whatever is stopped, killed or refused in between, and wherever the two sinks are."""
     chance, database = random.Random(seed), server.fresh_database("union")
@@ -145,7 +150,7 @@ def test_the_union_of_the_shards(server, armed, mode, seed):
 
 @pytest.mark.parametrize("sources", [1, 2])
 @pytest.mark.parametrize("mode", list(Mode))
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(("seed", "server"), SEEDS, indirect=["server"])
 def test_shards_are_reloaded_meanwhile(server, armed, mode, seed, sources):
     """Ad-hoc snapshots of shards, before, between and after their statements: also of those that wait."""
     chance, database = random.Random(seed), server.fresh_database("union")

@@ -1,7 +1,8 @@
 """`make nightly`: every lane on one commit, in parts; `BUDGET=150m` stops between two, and the next call resumes.
 
 The state of a commit's night is in var/nightly, with the output of each part. After each part docs/verification.md and
-docs/verification.json are written. Exit code: 0 all lanes passed, 1 one failed, 3 the budget ends before the lanes do.
+docs/verification.json are written; with the committed JSON a fresh checkout resumes the night of its commit.
+Exit code: 0 all lanes passed, 1 one failed, 3 the budget ends before the lanes do.
 """
 
 import argparse
@@ -11,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
+from tests.nightly.committed import known_seconds, read_stored, resumed_night
 from tests.nightly.lanes import FOLDER, LANES, Lane, SuiteLane
 from tests.nightly.page import JSON, PAGE, summarize, verification, write_verification
 from tests.nightly.plan import Part, is_complete, parse_budget, plan_next
@@ -89,9 +91,22 @@ def _end(part: Part, result: PartResult) -> None:
             print(f"repeat: {command}", flush=True)
 
 
+def begun_night(commit: str, lanes: Sequence[Lane]) -> Night:
+    """The night of a commit so far: this checkout's, else the committed one; of another commit only the durations."""
+    night = read_night(STATE, commit)
+    committed, stored = read_stored(JSON)
+    if committed == commit and stored["parts"] and not night.parts:
+        print("nightly: resuming from the committed page", flush=True)
+        resumed = resumed_night(stored, commit, lanes, collect)
+        resumed.seconds |= night.seconds
+        return resumed
+    night.seconds = known_seconds(stored) | night.seconds
+    return night
+
+
 def _write(night: Night, lanes: Sequence[Lane]) -> None:
     write_night(STATE, night)
-    write_verification(verification(lanes, night))
+    write_verification(verification(lanes, night), night)
 
 
 def chosen_lanes(names: str, lanes: Sequence[Lane]) -> list[Lane]:
@@ -115,7 +130,7 @@ def main(arguments: Sequence[str] | None = None, lanes: Sequence[Lane] = LANES) 
         budget, chosen = parse_budget(given.budget), chosen_lanes(given.lanes, lanes)
     except ValueError as error:
         parser.error(str(error))
-    night = read_night(STATE, tested_commit())
+    night = begun_night(tested_commit(), lanes)
     run(night, chosen, budget, lambda: _write(night, lanes))
     _write(night, lanes)
     summaries = [summarize(lane, night) for lane in chosen]

@@ -22,7 +22,8 @@ class SuiteLane:
         ignored: files below `paths` that are another lane's.
         beside: the module that runs the command beside a server or a cluster.
         processes: of pytest-xdist; the part's time is divided by it.
-        distribution: pytest-xdist's: `loadfile` keeps a file's tests, and what they share, in one process.
+        distribution: pytest-xdist's: `loadfile` keeps a file's tests, and what they share, in one process; `worksteal`
+            gives each process half of the tests in their order, and what a process has not begun to another that is ready.
         prepare: a command before the lane's first part; if it fails, the lane fails.
     """
 
@@ -82,7 +83,9 @@ LANES: tuple[Lane, ...] = (
         seconds=2400.0,
         prepare=("make", "build/mutation/installed"),
     ),
-    SuiteLane("crash", CRASH, f"{NOT_EXTRA}", 60.0, options=("--timeout", "1800"), processes=2, distribution="load"),
+    SuiteLane(
+        "crash", CRASH, f"{NOT_EXTRA}", 60.0, options=("--timeout", "1800"), processes=2, distribution="worksteal"
+    ),
     SuiteLane(
         "long",
         ("tests",),
@@ -91,7 +94,7 @@ LANES: tuple[Lane, ...] = (
         options=("--timeout", "1800"),
         ignored=CRASH,
         processes=2,
-        distribution="load",
+        distribution="worksteal",
     ),
     SuiteLane("tidb", ("tests",), "tidb", 20.0, prepare=(PYTHON, "-m", "tests.support.servers.tidb")),
     SuiteLane(

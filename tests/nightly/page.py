@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.nightly.committed import stored_night
 from tests.nightly.lanes import Lane, SuiteLane
 from tests.nightly.plan import is_complete, pending
 from tests.nightly.state import Night, Outcome, finished
@@ -129,14 +130,15 @@ def read_verification(file: Path) -> Verification:
         TypeError, KeyError, ValueError: the file is not well-formed.
     """
     stored: dict[str, Any] = json.loads(file.read_text("utf-8"))
+    stored.pop("night", None)
     lists = ("seeds", "repeat", "notes")
     lanes = tuple(LaneSummary(**{**lane, **{name: tuple(lane[name]) for name in lists}}) for lane in stored["lanes"])
     return Verification(**{**stored, "lanes": lanes})
 
 
-def write_verification(found: Verification) -> None:
-    """Write the file and the page."""
-    JSON.write_text(json.dumps(asdict(found), indent=2) + "\n", "utf-8")
+def write_verification(found: Verification, night: Night) -> None:
+    """Write the page, and the file, with what resumes the night."""
+    JSON.write_text(json.dumps({**asdict(found), "night": stored_night(night)}, indent=2) + "\n", "utf-8")
     PAGE.write_text(rendered(found), "utf-8")
 
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from tests.nightly.committed import file_of
 from tests.nightly.lanes import Lane, RunLane, SuiteLane
 from tests.nightly.state import Night, finished
 
@@ -87,9 +88,15 @@ def _next_run(lane: RunLane, night: Night, limit: float) -> Part | None:
 
 
 def _next_tests(lane: SuiteLane, night: Night, limit: float) -> Part | None:
-    estimates = {test: night.seconds.get(f"{lane.name} {test}", lane.test_seconds) for test in pending(lane, night)}
+    estimates = {test: estimate(lane, night, test) for test in pending(lane, night)}
     tests = fitting(estimates, (FILLED * limit - OVERHEAD_SECONDS) * lane.processes, longest=limit == PART_SECONDS)
     return Part(lane, len(night.of(lane.name)) + 1, limit, tests) if tests else None
+
+
+def estimate(lane: SuiteLane, night: Night, test: str) -> float:
+    """Seconds that a test takes: its own newest ones, its file's, or those of any test of the lane."""
+    known = (night.seconds.get(f"{lane.name} {name}") for name in (test, file_of(test)))
+    return next((seconds for seconds in known if seconds is not None), lane.test_seconds)
 
 
 def fitting(estimates: Mapping[str, float], seconds: float, *, longest: bool) -> tuple[str, ...]:

@@ -69,7 +69,8 @@ class Night:
 
     Attributes:
         collected: the tests of each lane that has begun, in pytest's order.
-        seconds: the newest known duration of each test, of other commits, too.
+        seconds: the newest known duration of each test, of other commits, too, by lane and test; the committed file has
+            those of most tests as the mean of their file.
         unprepared: why a lane's preparation failed, by lane.
     """
 

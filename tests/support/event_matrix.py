@@ -40,14 +40,6 @@ class EventRun:
     oracle: list[str]
     ops: list[tuple[str, bool, int]]
 
-    def of_scenario(self, acts: Acts, scenario: Scenario) -> list[str]:
-        return [
-            f"act {number}: {one}"
-            for number, act in enumerate(acts, 1)
-            for one in act
-            if scenario.owns(one.table, one.key)
-        ]
-
 
 def silver_tables(server: str, scenario: Scenario) -> set[str]:
     """The tables of a scenario that go to silver on a server: all on MySQL 8.0."""

@@ -108,6 +108,43 @@ def test_pages_that_are_committed_make_no_other_night(repository):
     assert read_verification(JSON).commit != tested
 
 
+def fresh_checkout() -> None:
+    """Nothing that is not committed."""
+    git("add", "docs")
+    git("commit", "-qm", "the pages")
+    git("clean", "-qxdf")
+
+
+def test_a_fresh_checkout_resumes_the_committed_night(repository, capsys):
+    """What has passed is not run again; failures, figures and seeds stay on the page."""
+    (repository / "broken").touch()
+    assert main(["--lanes", "suite"], SMALL) == 1
+    before = read_verification(JSON)
+    fresh_checkout()
+    capsys.readouterr()
+    assert main(["--budget", "0m"], SMALL) == 1
+    assert "suite, part" not in capsys.readouterr().out
+    assert read_verification(JSON) == before
+    assert main([], SMALL) == 1
+    assert lanes_of() == {"suite": ("failed", 2, 1, 0), "load": ("passed", 10, 0, 0)}
+    assert read_verification(JSON).lanes[0] == before.lanes[0]
+    fresh_checkout()
+    assert main([], SMALL) == 1
+    assert lanes_of() == {"suite": ("failed", 2, 1, 0), "load": ("passed", 10, 0, 0)}
+
+
+def test_a_lane_that_collects_other_tests_begins_again(repository, capsys):
+    """Its results are of tests by their place in pytest's order."""
+    assert main(["--lanes", "suite"], SMALL) == 0
+    stored = json.loads(JSON.read_text())
+    stored["night"]["collected"]["suite"] = "9 tests, f00"
+    JSON.write_text(json.dumps(stored))
+    fresh_checkout()
+    assert main(["--budget", "0m"], SMALL) == UNFINISHED
+    assert "suite: other tests than" in capsys.readouterr().out
+    assert lanes_of()["suite"] == ("not run", 0, 0, 4)
+
+
 def test_a_failing_part_prints_what_repeats_it(repository, capsys):
     """A test's command, and a program's with its seed; other parts run all the same."""
     (repository / "broken").touch()

@@ -99,7 +99,7 @@ def test_a_crash_whose_commits_are_forgotten(spark, lakehouse):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(8))
 def test_any_crash(spark, lakehouse, seed):
     """Any changes, any checkpoint, with and without the table's history."""
     crash = Crash(spark, lakehouse, seed)
