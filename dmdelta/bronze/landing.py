@@ -6,13 +6,15 @@ nor repeats anything.
 """
 
 import json
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from itertools import takewhile
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 
 from dmdelta.binlog.events.boundary import scan_gtids
 from dmdelta.bronze.datasource import RECORDED, segments_to_json
@@ -20,19 +22,22 @@ from dmdelta.bronze.driver_decoding import decode_small
 from dmdelta.bronze.schema import BRONZE_SCHEMA, PARTITION_COLUMN, SKIPPING_COLUMNS
 from dmdelta.bronze.small_append import append_small
 from dmdelta.changelog.context import SourceContext
-from dmdelta.errors import CorruptBinlog
+from dmdelta.errors import CorruptBinlog, LakehouseError, UnsupportedTable
 from dmdelta.failpoint import CrashPoint, reach
+from dmdelta.lakehouse.access.local_root import local_table
 from dmdelta.lakehouse.commits import CommitTag, append
 from dmdelta.lakehouse.creation import NewTable, create_table
-from dmdelta.lakehouse.history import OwnCommit, newest_own_commit, own_commits
+from dmdelta.lakehouse.history import OwnCommit, epoch_marks, newest_own_commit
+from dmdelta.lakehouse.retention import FREQUENT
 from dmdelta.lakehouse.session import takes_arrow
-from dmdelta.lakehouse.spark_errors import wrapped
+from dmdelta.lakehouse.spark_errors import is_absent, wrapped
 from dmdelta.lakehouse.tables import OWNER, table_state
 from dmdelta.model.gtid import GtidRun, GtidSet, grown, parse_gtid_set
 from dmdelta.model.position import Position
 from dmdelta.model.recorded import RecordedStructures
 from dmdelta.model.schema import StructureFrom
 from dmdelta.model.segment import CUT_BYTES, Segment
+from dmdelta.model.spark_sql import literal
 from dmdelta.segments import follows, open_segment
 
 BATCH_BYTES = 256 << 20
@@ -140,24 +145,63 @@ def plan_landing(
 
 
 def newest_landed(spark: SparkSession, source: SourceContext) -> LandedRange | None:
-    """The progress recorded in bronze itself; None if no rows of this source ever landed."""
-    commit = newest_own_commit(spark, source.bronze, landing_app(source.task, source.source_id))
-    if commit is None:
-        return None
-    return replace(_landed(commit.tag, source), at=commit.at)
+    """The progress recorded in bronze itself; None if nothing of this source ever landed.
 
-
-def landed_batches(spark: SparkSession, source: SourceContext, after: Position | None) -> list[LandedRange]:
-    """The landed batches that end after `after`, oldest first, as far back as bronze's history is kept.
-
-    If it does not reach back to `after`, the first batch starts later: a range that starts at `after` still covers it.
+    Raises:
+        LakehouseError: bronze cannot be read, or its history has lost the position.
     """
-    commits = own_commits(spark, source.bronze, landing_app(source.task, source.source_id))
-    tags = [commit.tag for commit in takewhile(lambda commit: after is None or commit.tag.end > after, commits)]
-    return [_landed(tag, source) for tag in reversed(tags) if not tag.again]
+    landed = recorded_landed(spark, source)
+    if landed is None and has_landed(spark, source):
+        raise LakehouseError(
+            f"the history of {source.bronze} no longer contains the position of {source.source_id}",
+            hint="run the task with --start-time and a time before its newest change in bronze, or with --remove-meta: "
+            "the log is read again from there",
+        )
+    return landed
 
 
-def _landed(tag: CommitTag, source: SourceContext) -> LandedRange:
+def recorded_landed(spark: SparkSession, source: SourceContext) -> LandedRange | None:
+    """As `newest_landed`, but None also if the history has lost the position."""
+    commit = newest_own_commit(spark, source.bronze, landing_app(source.task, source.source_id))
+    return replace(landed_range(commit.tag, source), at=commit.at) if commit is not None else None
+
+
+def has_landed(spark: SparkSession, source: SourceContext) -> bool:
+    """Whether anything of this source ever landed, whatever the history tells.
+
+    Raises:
+        LakehouseError: bronze cannot be read.
+    """
+    local = local_table(spark, source.bronze)
+    with suppress(UnsupportedTable):
+        if local is not None:
+            return local.transaction_version(landing_app(source.task, source.source_id)) is not None
+    return bool(_rows_landed(spark, source))
+
+
+def newest_epoch(spark: SparkSession, source: SourceContext) -> int:
+    """The newest epoch of a source's rows; 0 if it has none.
+
+    Raises:
+        LakehouseError: bronze cannot be read.
+    """
+    return max((row["epoch"] or 0 for row in _rows_landed(spark, source)), default=0)
+
+
+def _rows_landed(spark: SparkSession, source: SourceContext) -> list[Row]:
+    """The newest epoch of a source's rows; empty if there are none, or no bronze."""
+    query = f"SELECT max(epoch) AS epoch FROM {source.bronze} WHERE source_id = {literal(source.source_id)}"
+    with wrapped(source.bronze, "reading"):
+        try:
+            return spark.sql(f"{query} HAVING count(*) > 0").collect()
+        except Exception as error:
+            if is_absent(error):
+                return []
+            raise
+
+
+def landed_range(tag: CommitTag, source: SourceContext) -> LandedRange:
+    """The range of a landing commit."""
     return LandedRange(
         tag.version, tag.begin, tag.end, parse_gtid_set(tag.gtid_set or "", source.flavor), tag.safe_until
     )
@@ -238,10 +282,17 @@ def start_epoch(
     Raises:
         Fenced: another runner of this task landed a batch.
     """
-    number = landed.batch + 1 if landed else 1
+    number = landed.batch + 1 if landed else _first_number(spark, source)
     mark = LandedRange(number, begin, begin, gtid_set or parse_gtid_set("", source.flavor), safe_until)
     _land_nothing(spark, source, _tag(source, mark))
     return mark
+
+
+def _first_number(spark: SparkSession, source: SourceContext) -> int:
+    """The number of the first batch. If the history has lost the numbers that Delta knows, it is beyond all of them:
+    fewer than a thousand batches land in a second.
+    """
+    return time.time_ns() // 1_000_000 if has_landed(spark, source) else 1
 
 
 def write_keepalive(spark: SparkSession, source: SourceContext, landed: LandedRange) -> LandedRange:
@@ -266,15 +317,10 @@ def _no_rows(spark: SparkSession, source: SourceContext) -> DataFrame:
 
 def newest_beginning(spark: SparkSession, source: SourceContext) -> Position | None:
     """The position at which the newest epoch was started by a request; None if it was not, or if unknown."""
-    epoch: int | None = None
-    for commit in own_commits(spark, source.bronze, landing_app(source.task, source.source_id)):
-        end = commit.tag.end
-        epoch = end.epoch if epoch is None else epoch
-        if end.epoch != epoch:
-            return None
-        if commit.tag.begin == end and not commit.tag.again:
-            return end
-    return None
+    app = landing_app(source.task, source.source_id)
+    newest = newest_own_commit(spark, source.bronze, app)
+    marks = epoch_marks(spark, source.bronze, app) if newest is not None else []
+    return next((tag.end for tag in marks if newest is not None and tag.end.epoch == newest.tag.end.epoch), None)
 
 
 def land_rows(spark: SparkSession, source: SourceContext, rows: DataFrame, landed: LandedRange) -> OwnCommit:
@@ -329,6 +375,7 @@ def open_bronze(spark: SparkSession, bronze: str, task: str) -> None:
         "delta.appendOnly": "true",
         "delta.dataSkippingStatsColumns": ",".join(SKIPPING_COLUMNS),
         "delta.checkpointInterval": "50",
+        **FREQUENT.properties,
         OWNER: task,
     }
     columns = dict(column.split(maxsplit=1) for column in BRONZE_SCHEMA.split(","))
