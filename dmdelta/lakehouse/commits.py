@@ -13,16 +13,15 @@ commit, also if a later one of this run follows it, and the write ends in Fenced
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import datetime, timezone
 from itertools import takewhile
 
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's convention
 
-from dmdelta.errors import CommitConflict, LakehouseError, UnsupportedTable
+from dmdelta.errors import CommitConflict, LakehouseError
 from dmdelta.lakehouse.access.boundary import fenced
-from dmdelta.lakehouse.access.local_root import local_table
 from dmdelta.lakehouse.access.table_writers import spark_writes
 from dmdelta.lakehouse.changes import Change, Verb
 from dmdelta.lakehouse.history import CommitTag, OwnCommit, newest_commits, own_commits
@@ -254,19 +253,10 @@ def _expired(spark: SparkSession, table: str, tag: CommitTag) -> OwnCommit:
 
     Raises:
         Fenced: the history has other commits of the application: another runner just made them.
-        LakehouseError: the table has a later version, so Delta did not write this one.
     """
     version, newest = newest_commits(spark, table, tag.app)
     if version is None or newest is not None:
         raise fenced(table)
-    local = local_table(spark, table)
-    with suppress(UnsupportedTable):
-        latest = local.transaction_version(tag.app) if local is not None else None
-        if latest is not None and latest > tag.version:
-            raise LakehouseError(
-                f"the history of {table} no longer contains its position, so what follows it is unknown",
-                hint="read the table again: dmdelta snapshot SPEC --table SCHEMA.TABLE",
-            )
     log.info("commit is in the table but no longer in its history", table=table, version=tag.version)
     return OwnCommit(version, tag, datetime.now(timezone.utc))
 

@@ -1,4 +1,4 @@
-"""Removes old commits from the log of a table under a local root, and keeps what they tell of the task."""
+"""Removes old commits from the log of a table under a local root, and repeats the positions that only they have."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -13,7 +13,7 @@ from dmdelta.lakehouse.tables import table_state
 
 
 class Content(Enum):
-    """What a table has, which determines what its commits tell."""
+    """What a table has, which determines whether its commits have positions."""
 
     BRONZE = "bronze"
     SILVER = "silver"
@@ -56,10 +56,10 @@ def maintained_silver(spark: SparkSession, table: str) -> MaintainedTable:
 
 
 def clean_log(spark: SparkSession, table: MaintainedTable) -> int:
-    """Remove what is old; returns the number of files. Nobody must write a silver table meanwhile.
+    """Remove what is old; returns the number of files. A silver table must have no other writer meanwhile.
 
     Raises:
-        CommitConflict, LakehouseError: the table cannot be read, or what its commits tell cannot be repeated.
+        CommitConflict, LakehouseError: the table cannot be read, or a position cannot be repeated.
     """
     local, state = local_table(spark, table.table), table_state(spark, table.table)
     if local is None or state is None:

@@ -1,4 +1,4 @@
-"""Repeats what a table's history tells of the task, before maintenance removes the commits that told it.
+"""Repeats the positions that only old commits of a table have, before maintenance removes these commits.
 
 A table's newest own commit is its position, however old it is: that of a source that is idle, has ended or is no longer
 in the spec, of a shard without changes, of a snapshot that takes hours.
@@ -21,7 +21,7 @@ from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.model.spark_sql import literal
 
 MEND = ":mend"
-"""The end of the application of repairs, which nobody looks up."""
+"""The end of the application of repairs, whose commits are not looked up."""
 _KEPT_AT = "dmdelta.positions-kept"
 
 
@@ -47,7 +47,7 @@ def keep_landed_positions(spark: SparkSession, bronze: str, retention: Retention
 
 
 def keep_silver_positions(spark: SparkSession, table: str, retention: Retention) -> bool:
-    """Repeat the positions of source tables in a silver table; True. Nobody else must write it meanwhile.
+    """Repeat the positions of source tables in a silver table; True. It must have no other writer meanwhile.
 
     Raises:
         CommitConflict, LakehouseError: the table cannot be written.

@@ -79,7 +79,7 @@ def files_kept(spark: SparkSession, table: str) -> timedelta:
 
 
 def _interval(text: str | None) -> timedelta | None:
-    """A property's value, as in `interval 12 hours`; None without one. One of another form lasts for ever."""
+    """A property's value, as in `interval 12 hours`; None without one. One of another form lasts indefinitely."""
     if text is None:
         return None
     if _INTERVAL.fullmatch(text.strip()) is None:
