@@ -27,7 +27,8 @@ from dmdelta.errors import DmdeltaError
 from dmdelta.lakehouse.access.interface import PartitionBound
 from dmdelta.lakehouse.jvm.cancellation import cancel_jobs
 from dmdelta.lakehouse.layout import Lakehouse
-from dmdelta.lakehouse.maintenance import (
+from dmdelta.lakehouse.maintenance.old_commits import Content, MaintainedTable, maintained_silver
+from dmdelta.lakehouse.maintenance.table import (
     MaintenancePlan,
     MaintenanceResult,
     maintain_metadata,
@@ -35,7 +36,6 @@ from dmdelta.lakehouse.maintenance import (
     plan_maintenance,
     read_table_health,
 )
-from dmdelta.lakehouse.old_commits import Content, MaintainedTable, maintained_silver
 from dmdelta.lakehouse.session import maintenance_session
 from dmdelta.logging import get_logger
 from dmdelta.quality.results import QUALITY

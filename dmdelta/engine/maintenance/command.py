@@ -15,14 +15,14 @@ from dmdelta.engine.maintenance.retention import expire_bronze
 from dmdelta.engine.task.source import source_of_task
 from dmdelta.engine.task.task import Task, open_task
 from dmdelta.errors import ConfigError
-from dmdelta.lakehouse.maintenance import (
+from dmdelta.lakehouse.maintenance.old_commits import Content, MaintainedTable, maintained_silver
+from dmdelta.lakehouse.maintenance.table import (
     MaintenancePlan,
     maintain_metadata,
     maintain_table,
     plan_maintenance,
     read_table_health,
 )
-from dmdelta.lakehouse.old_commits import Content, MaintainedTable, maintained_silver
 from dmdelta.lakehouse.session import maintenance_session
 from dmdelta.silver.apply.quarantine import Quarantine
 
@@ -32,7 +32,7 @@ class Maintained:
     """A table, its state, and the maintenance that was done.
 
     Attributes:
-        new_files, dead_rows, rows: before; as in `dmdelta.lakehouse.maintenance.TableHealth`.
+        new_files, dead_rows, rows: before; as in `dmdelta.lakehouse.maintenance.table.TableHealth`.
         done: `expire`, `retain`, `purge`, `compact`, `vacuum`, `clean`, in this order; for a dry run, what would be
             done, except the first.
         compacted_files, made_files: of the compaction; None without one.

@@ -16,7 +16,7 @@ from dmdelta.ddl.types.silver_types import VERSION, silver_columns
 from dmdelta.errors import QualityError
 from dmdelta.lakehouse.commits import CommitTag, OwnCommit, merge, overwrite, replace_using, replace_where
 from dmdelta.lakehouse.history import newest_own_commit, own_commits
-from dmdelta.lakehouse.positions import MEND
+from dmdelta.lakehouse.maintenance.positions import MEND
 from dmdelta.lakehouse.session import can_replace
 from dmdelta.lakehouse.spark_errors import wrapped
 from dmdelta.model.position import Position

@@ -16,8 +16,8 @@ from dmdelta.lakehouse.access.interface import PartitionBound
 from dmdelta.lakehouse.access.local_root import local_folder
 from dmdelta.lakehouse.access.table_writers import spark_writes
 from dmdelta.lakehouse.history import spark_commits
-from dmdelta.lakehouse.maintenance import MaintenancePlan, maintain_table
-from dmdelta.lakehouse.old_commits import Content, MaintainedTable
+from dmdelta.lakehouse.maintenance.old_commits import Content, MaintainedTable
+from dmdelta.lakehouse.maintenance.table import MaintenancePlan, maintain_table
 from dmdelta.lakehouse.session import is_provided
 from dmdelta.rules import BlockAllowList, SourceRules
 from dmdelta.segments import list_segments

@@ -4,8 +4,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from dmdelta.lakehouse.history import newest_own_commit
-from dmdelta.lakehouse.maintenance import MaintenancePlan, maintain_table, plan_maintenance, read_table_health
-from dmdelta.lakehouse.old_commits import maintained_silver
+from dmdelta.lakehouse.maintenance.old_commits import maintained_silver
+from dmdelta.lakehouse.maintenance.table import MaintenancePlan, maintain_table, plan_maintenance, read_table_health
 from dmdelta.lakehouse.session import maintenance_session
 from dmdelta.silver.table.target import silver_app
 from tests.support.changelog import ITEMS, SOURCE, TASK, Changelog

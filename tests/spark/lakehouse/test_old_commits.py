@@ -25,8 +25,8 @@ from dmdelta.errors import LakehouseError
 from dmdelta.lakehouse.access.local_root import local_folder
 from dmdelta.lakehouse.access.table_writers import spark_writes
 from dmdelta.lakehouse.history import newest_own_commit, spark_commits
-from dmdelta.lakehouse.maintenance import maintain_table, plan_maintenance, read_table_health
-from dmdelta.lakehouse.old_commits import Content, MaintainedTable, clean_log, maintained_silver
+from dmdelta.lakehouse.maintenance.old_commits import Content, MaintainedTable, clean_log, maintained_silver
+from dmdelta.lakehouse.maintenance.table import maintain_table, plan_maintenance, read_table_health
 from dmdelta.lakehouse.retention import FILE_RETENTION, FREQUENT, SILVER
 from dmdelta.lakehouse.session import is_provided
 from dmdelta.lakehouse.tables import table_state

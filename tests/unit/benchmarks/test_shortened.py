@@ -17,7 +17,7 @@ from dmdelta.engine.ingest import loop
 from dmdelta.engine.maintenance import background, retention
 from dmdelta.lakehouse import metadata_table
 from dmdelta.lakehouse.access import log_cleanup
-from dmdelta.lakehouse.old_commits import Content, MaintainedTable
+from dmdelta.lakehouse.maintenance.old_commits import Content, MaintainedTable
 from dmdelta.lakehouse.retention import silver_retention
 now = datetime.now(timezone.utc)
 print(json.dumps({

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from dmdelta.lakehouse.maintenance import (
+from dmdelta.lakehouse.maintenance.table import (
     COMPACT_FILES,
     HISTORY_COMMITS,
     LOG_FILES,

@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from dmdelta.lakehouse.access.local_root import local_metadata, local_table
 from dmdelta.lakehouse.access.log_cleanup import LogCleanup, read_log_cleanup, remove_files, vacuumed_to
-from dmdelta.lakehouse.positions import keep_landed_positions, keep_silver_positions
+from dmdelta.lakehouse.maintenance.positions import keep_landed_positions, keep_silver_positions
 from dmdelta.lakehouse.retention import FREQUENT, Retention, silver_retention
 from dmdelta.lakehouse.tables import table_state
 

@@ -18,7 +18,7 @@ from dmdelta.lakehouse.access.log_cleanup import record_vacuum
 from dmdelta.lakehouse.access.spark import rewrite_files
 from dmdelta.lakehouse.access.table_writers import delta_rs_writes, spark_writes, writes_alone
 from dmdelta.lakehouse.creation import properties_list
-from dmdelta.lakehouse.old_commits import MaintainedTable, clean_log
+from dmdelta.lakehouse.maintenance.old_commits import MaintainedTable, clean_log
 from dmdelta.lakehouse.retention import DELTA, Retention, files_kept
 from dmdelta.lakehouse.spark_errors import is_absent, wrapped
 from dmdelta.lakehouse.tables import table_state
