@@ -9,7 +9,7 @@ from statistics import median
 
 from pyspark.sql import SparkSession
 
-from dmdelta.bronze.landing import landing_app
+from dmdelta.bronze.progress import landing_app
 from dmdelta.changelog.ranges import not_before, of_source
 from dmdelta.checkpoint.store import load_points
 from dmdelta.lakehouse.access.delta_rs import LocalTable

@@ -6,7 +6,7 @@ from itertools import takewhile
 
 from pyspark.sql import SparkSession
 
-from dmdelta.bronze.landing import LandedRange, landed_range, landing_app
+from dmdelta.bronze.progress import LandedRange, landed_range, landing_app
 from dmdelta.changelog.context import SourceContext
 from dmdelta.changelog.ranges import of_source
 from dmdelta.changelog.xa import AT, position_of

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import SparkSession
 
 from dmdelta.bronze.landed_ranges import ranges_after
-from dmdelta.bronze.landing import LandedRange, newest_landed
+from dmdelta.bronze.progress import LandedRange, newest_landed
 from dmdelta.bronze.retention import expired_to, is_forgotten
 from dmdelta.bronze.watermarks import exact_positions
 from dmdelta.changelog.context import SourceContext

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
-from dmdelta.bronze.landing import landing_app
+from dmdelta.bronze.progress import landing_app
 from dmdelta.cli.main import execute
 from dmdelta.lakehouse.history import own_commits
 from dmdelta.lakehouse.layout import Lakehouse

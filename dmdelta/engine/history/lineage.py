@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dmdelta.bronze.landing import landing_app
+from dmdelta.bronze.progress import landing_app
 from dmdelta.bronze.retention import expired_to, forgotten, is_forgotten
 from dmdelta.bronze.watermarks import exact_positions
 from dmdelta.changelog.context import SourceContext

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dmdelta.bronze.landed_ranges import landed_batches
-from dmdelta.bronze.landing import newest_landed
+from dmdelta.bronze.progress import newest_landed
 from dmdelta.bronze.retention import assert_kept
 from dmdelta.checkpoint.store import load_points
 from dmdelta.config import QualityConfig, TaskSpec

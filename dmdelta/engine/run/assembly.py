@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from dmdelta.bronze.datasource import register
 from dmdelta.bronze.landed_ranges import ranges_after
-from dmdelta.bronze.landing import LandedRange, newest_landed
+from dmdelta.bronze.progress import LandedRange, newest_landed
 from dmdelta.bronze.watermarks import exact_positions
 from dmdelta.changelog.batch_memory import MEMORY_BYTES, BatchMemory
 from dmdelta.changelog.context import SourceContext

@@ -9,14 +9,8 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dmdelta.bronze.landing import (
-    LandedRange,
-    has_landed,
-    newest_beginning,
-    newest_epoch,
-    recorded_landed,
-    start_epoch,
-)
+from dmdelta.bronze.landing import start_epoch
+from dmdelta.bronze.progress import LandedRange, has_landed, newest_beginning, newest_epoch, recorded_landed
 from dmdelta.changelog.context import SourceContext
 from dmdelta.checkpoint import CheckpointStore, FlushReason, Point, Snapshot
 from dmdelta.config import TaskSpec

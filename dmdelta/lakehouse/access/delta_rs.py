@@ -34,6 +34,7 @@ Done = TypeVar("Done")
 LOOKS, LOOK_SECONDS = 12, 0.01
 """How often a history is read again because another process has committed meanwhile, and the growing wait between."""
 TRIES = 5
+LOG_RETENTION = "delta.logRetentionDuration"
 CLEANUP_COMMITS = 50
 """After so many appends the log's expired files are removed; delta-rs would search all of them after each one."""
 _FEATURES = 7
@@ -168,10 +169,11 @@ class LocalTable:
     def append_arrow(self, rows: "pa.Table", tag: CommitTag) -> OwnCommit | None:
         """As `append`, of rows that have the table's columns; a VARIANT is a struct of its value and its metadata.
 
-        The rows of one commit become one file for each partition value, in their order.
+        The rows of one commit become one file for each partition value, in their order. If the table has a log
+        retention of its own, only maintenance removes old commits: it repeats positions before.
         """
         whole = rows.combine_chunks()  # several threads write several chunks, in any order
-        return self._append(lambda _: whole, tag)
+        return self._append(lambda _: whole, tag, keeps_positions=True)
 
     def repeat(self, plan: Callable[[Sequence[Commit]], KeptTags | None]) -> bool:
         """Commit without rows the tags that `plan` takes from the whole history; True if there are any.
@@ -335,11 +337,14 @@ class LocalTable:
         with translated(self.table, "adding columns to"):
             self._attempts(attempt)
 
-    def _append(self, rows: Callable[[DeltaTable], "pa.Table"], tag: CommitTag | None) -> OwnCommit | None:
+    def _append(
+        self, rows: Callable[[DeltaTable], "pa.Table"], tag: CommitTag | None, *, keeps_positions: bool = False
+    ) -> OwnCommit | None:
         def attempt(opened: DeltaTable) -> OwnCommit | None:
             if tag is not None and _committed(opened, tag) >= tag.version:
                 return self._skipped(opened, tag)
-            due = None if (opened.version() + 1) % CLEANUP_COMMITS == 0 else False
+            cleans = not keeps_positions or LOG_RETENTION not in opened.metadata().configuration
+            due = None if cleans and (opened.version() + 1) % CLEANUP_COMMITS == 0 else False
             write_deltalake(
                 opened,
                 rows(opened),

@@ -8,7 +8,8 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from dmdelta.bronze.datasource import register
-from dmdelta.bronze.landing import land, newest_landed, open_bronze, plan_landing
+from dmdelta.bronze.landing import land, open_bronze, plan_landing
+from dmdelta.bronze.progress import newest_landed
 from dmdelta.bronze.schema import PARTITION_COLUMN
 from dmdelta.changelog.context import SourceContext
 from dmdelta.errors import Fenced

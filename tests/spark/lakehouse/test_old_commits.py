@@ -10,16 +10,8 @@ import pytest
 
 from dmdelta.bronze.datasource import register
 from dmdelta.bronze.landed_ranges import landed_batches, ranges_after
-from dmdelta.bronze.landing import (
-    land,
-    landing_app,
-    newest_beginning,
-    newest_landed,
-    open_bronze,
-    plan_landing,
-    recorded_landed,
-    start_epoch,
-)
+from dmdelta.bronze.landing import land, open_bronze, plan_landing, start_epoch
+from dmdelta.bronze.progress import landing_app, newest_beginning, newest_landed, recorded_landed
 from dmdelta.changelog.context import SourceContext
 from dmdelta.errors import LakehouseError
 from dmdelta.lakehouse.access.local_root import local_folder

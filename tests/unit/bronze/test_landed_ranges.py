@@ -6,7 +6,7 @@ import pytest
 
 from dmdelta.bronze import landed_ranges
 from dmdelta.bronze.landed_ranges import FAR, landed_batches, ranges_after
-from dmdelta.bronze.landing import LandedRange, landing_app
+from dmdelta.bronze.progress import LandedRange, landing_app
 from dmdelta.changelog.context import SourceContext
 from dmdelta.lakehouse.access.commit_tag import CommitTag, OwnCommit
 from dmdelta.lakehouse.layout import Lakehouse
