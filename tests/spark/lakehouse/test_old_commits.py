@@ -1,6 +1,5 @@
 """Old commits are removed from the logs of bronze and silver: what they said of positions stays known, to both writers."""
 
-import json
 import os
 from contextlib import nullcontext
 from dataclasses import replace
@@ -15,11 +14,12 @@ from dmdelta.bronze.progress import landing_app, newest_beginning, newest_landed
 from dmdelta.changelog.context import SourceContext
 from dmdelta.errors import LakehouseError
 from dmdelta.lakehouse.access.local_root import local_folder
+from dmdelta.lakehouse.access.log_cleanup import vacuumed_to
 from dmdelta.lakehouse.access.table_writers import spark_writes
 from dmdelta.lakehouse.history import newest_own_commit, spark_commits
 from dmdelta.lakehouse.maintenance.old_commits import Content, MaintainedTable, clean_log, maintained_silver
 from dmdelta.lakehouse.maintenance.table import maintain_table, plan_maintenance, read_table_health
-from dmdelta.lakehouse.retention import FILE_RETENTION, FREQUENT, SILVER
+from dmdelta.lakehouse.retention import FILE_RETENTION, FREQUENT, LOG_RETENTION, SILVER
 from dmdelta.lakehouse.session import is_provided
 from dmdelta.lakehouse.tables import table_state
 from dmdelta.model.position import Position
@@ -83,8 +83,9 @@ def test_bronze_forgets_commits_but_no_position(spark, source):
     landed = land_next(spark, source, landed)
     before = commits_of(source.bronze)
 
-    assert care(spark, table).log_files is None, "the first VACUUM needs the log from its beginning"
-    assert care(spark, table).log_files > 0
+    cared = care(spark, table)
+    assert cared.vacuumed, "without it, the next one would need the log from its beginning"
+    assert cared.log_files > 0
     left = commits_of(source.bronze)
     assert left[0] > before[2] == newest_own_commit(spark, source.bronze, landing_app("task", BUSY)).version - 2
     assert newest_landed(spark, idle) == mark
@@ -148,8 +149,7 @@ def test_silver_continues_after_its_log_was_cleaned(spark, lakehouse):
     assert care(spark, table).vacuumed
     age(table.table, SILVER.log + timedelta(hours=1))
     where, rows = position(spark, table.table), changelog.silver()
-    cared = care(spark, table)
-    assert (cared.vacuumed, cared.log_files) == (False, None) or cared.log_files is not None
+    care(spark, table)
     apply(changelog, 3)
     age(table.table, SILVER.vacuum + timedelta(minutes=1))
     for _ in range(2):
@@ -195,11 +195,11 @@ def test_a_table_of_an_earlier_version_gets_the_retention_once(spark, lakehouse)
     assert plan_maintenance(read_table_health(spark, table), datetime.now(timezone.utc)).retain
     care(spark, table)
     assert properties(spark, table)[FILE_RETENTION] == "interval 480 minutes"
-    spark.sql(f"ALTER TABLE {table.table} SET TBLPROPERTIES ('{FILE_RETENTION}' = 'interval 3 days')")
+    longer = f"'{FILE_RETENTION}' = 'interval 3 days', '{LOG_RETENTION}' = 'interval 5 days'"
+    spark.sql(f"ALTER TABLE {table.table} SET TBLPROPERTIES ({longer})")
     health = read_table_health(spark, table)
     assert (health.unset, health.retention.files) == (False, timedelta(days=3))
     age(table.table, SILVER.log + timedelta(hours=1))
-    spark.sql(f"ALTER TABLE {table.table} SET TBLPROPERTIES ('delta.logRetentionDuration' = 'interval 5 days')")
     checkpoint_at_each_commit(spark, table.table)
     clean_log(spark, table)
     assert commits_of(table.table)[0] == 0
@@ -212,9 +212,12 @@ def test_after_a_vacuum_that_lists_files_the_next_one_does_not(spark, lakehouse)
     changelog.tell(ITEMS)
     apply(changelog, 1)
     forget_history(spark, local_folder(table.table))
-    care(spark, table)
-    info = local_folder(table.table) / "_delta_log" / "_last_vacuum_info"
-    assert json.loads(info.read_text())["latestCommitVersionOutsideOfRetentionWindow"] == commits_of(table.table)[0]
+    age(table.table, SILVER.files + timedelta(hours=1))
+    newest = commits_of(table.table)[-1]
+    with spark_writes(table.table), pytest.raises(LakehouseError, match="is being written"):
+        care(spark, table)
+    assert care(spark, table).vacuumed
+    assert vacuumed_to(local_folder(table.table) / "_delta_log") == newest
     spark.sql(f"VACUUM {table.table} LITE").collect()
 
 
