@@ -45,12 +45,12 @@ class Retention:
 
     def changed_by(self, properties: Mapping[str, str]) -> "Retention":
         """The retention of a table with these properties."""
-        log, files = (_interval(properties.get(name)) for name in (LOG_RETENTION, FILE_RETENTION))
-        kept = replace(self, log=log or self.log, files=files or DELTA.files)
+        log = _interval(properties.get(LOG_RETENTION), self.log)
+        kept = replace(self, log=log, files=_interval(properties.get(FILE_RETENTION), DELTA.files))
         return replace(kept, vacuum=max(kept.vacuum, DELTA.vacuum)) if kept.files >= DELTA.files else kept
 
 
-_MINUTE = timedelta(minutes=1)
+_MINUTE, _CENTURY = timedelta(minutes=1), timedelta(days=36_525)
 DELTA = Retention(log=timedelta(days=30), files=timedelta(days=7), vacuum=timedelta(days=1))
 """Delta's defaults."""
 FREQUENT = Retention(log=timedelta(hours=3), files=timedelta(minutes=90), vacuum=timedelta(hours=1))
@@ -78,11 +78,11 @@ def files_kept(spark: SparkSession, table: str) -> timedelta:
     return DELTA.changed_by(state.properties if state is not None else {}).files
 
 
-def _interval(text: str | None) -> timedelta | None:
-    """A property's value, as in `interval 12 hours`; None without one. One of another form lasts indefinitely."""
+def _interval(text: str | None, default: timedelta) -> timedelta:
+    """A property's value, as in `interval 12 hours`. One of another form lasts indefinitely."""
     if text is None:
-        return None
+        return default
     if _INTERVAL.fullmatch(text.strip()) is None:
-        return timedelta.max
+        return _CENTURY
     parts = [(f"{unit.lower()}s", int(number)) for number, unit in _PART.findall(text)]
     return sum((timedelta(**{unit: number}) for unit, number in parts), timedelta(0))

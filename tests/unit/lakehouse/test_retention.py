@@ -32,7 +32,8 @@ def replaced(retention):
         ({FILE_RETENTION: "INTERVAL 90 minutes"}, SILVER.log, timedelta(minutes=90)),
         ({FILE_RETENTION: "1 week 2 hours"}, SILVER.log, timedelta(days=7, hours=2)),
         ({LOG_RETENTION: "interval 5 seconds"}, timedelta(seconds=5), timedelta(days=7)),
-        ({LOG_RETENTION: "a fortnight"}, timedelta.max, timedelta(days=7)),
+        ({FILE_RETENTION: "interval 0 hours"}, SILVER.log, timedelta(0)),
+        ({LOG_RETENTION: "a fortnight"}, timedelta(days=36_525), timedelta(days=7)),
     ],
 )
 def test_the_tables_properties_win(properties, log, files):
